@@ -1,0 +1,55 @@
+// A forest whose value type was chosen at run time, and how Python hands it over.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <memory>
+#include <utility>
+#include <variant>
+
+#include "xcount/forest.hpp"
+#include "xcount/masks.hpp"
+
+namespace nb = nanobind;
+
+namespace xcount::python {
+
+template <class T>
+using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Limbs = nb::ndarray<const std::uint64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+template <class T>
+std::span<const T> span_of(const Array<T>& array) {
+  return {array.data(), array.size()};
+}
+
+using AnyForest = std::variant<Forest<std::int64_t>, Forest<Int128>, Forest<Int2304>>;
+
+template <class Value>
+Value value_of(const Array<std::uint64_t>& limbs) {
+  if (limbs.size() != ValueTraits<Value>::kLimbs) {
+    throw std::invalid_argument("a value has the wrong number of limbs");
+  }
+  return ValueTraits<Value>::from_limbs(span_of(limbs));
+}
+
+inline const Topology& topology_of(const AnyForest& forest) {
+  return std::visit([](const auto& f) -> const Topology& { return f; }, forest);
+}
+
+// Copies what a native function returns into a NumPy array that owns it.
+template <class T>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> to_numpy(std::vector<T> data) {
+  auto owner = std::make_unique<std::vector<T>>(std::move(data));
+  T* begin = owner->data();
+  const std::size_t size = owner->size();
+  nb::capsule capsule(owner.release(),
+                      [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return nb::ndarray<nb::numpy, T, nb::ndim<1>>(begin, {size}, capsule);
+}
+
+void bind_forest(nb::module_& module);
+void bind_brute(nb::module_& module);
+
+}  // namespace xcount::python

@@ -1,0 +1,8 @@
+// Table of contents of the native module; each concept has a binding file of its own.
+#include "forest_binding.hpp"
+
+NB_MODULE(_core, module) {
+  module.doc() = "XCount's native core.";
+  xcount::python::bind_forest(module);
+  xcount::python::bind_brute(module);
+}

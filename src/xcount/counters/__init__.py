@@ -1,0 +1,24 @@
+"""The counters, by name. Each turns a problem into a tally; none is imported before it is used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from xcount.counters.base import Counter
+from xcount.errors import QueryError
+
+_COUNTERS = {
+    "auto": "xcount.counters.auto:count_automatically",
+    "brute": "xcount.counters.brute:count_by_enumeration",
+}
+
+METHODS = tuple(_COUNTERS)
+
+
+def counter(method: str) -> Counter:
+    """Return the counter of that name."""
+    if method not in _COUNTERS:
+        raise QueryError(f"unknown method {method!r}; methods are {', '.join(METHODS)}")
+    module, _, name = _COUNTERS[method].partition(":")
+    found: Counter = getattr(import_module(module), name)
+    return found

@@ -1,0 +1,76 @@
+"""What every counter is: a :class:`Problem` in, a :class:`Tally` out, under :class:`Settings`."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from xcount.result import Profile, StopReason
+from xcount.subproblems import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A snapshot of a run: what is known so far, for people and for progress bars."""
+
+    fraction: float
+    low: int
+    high: int
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How to count: accuracy, limits, seed. What to count is the query."""
+
+    epsilon: float = 0.1
+    delta: float = 0.1
+    seed: int = 0
+    timeout_seconds: float | None = None
+    memory_bytes: int | None = None
+    jobs: int = 0
+    max_share: float | None = None
+    want_profile: bool = False
+    on_progress: Callable[[Progress], None] | None = None
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def n_threads(self) -> int:
+        return self.jobs if self.jobs > 0 else os.cpu_count() or 1
+
+    def seconds_left(self) -> float | None:
+        """Return the time until the limit, never negative; None without a limit."""
+        if self.timeout_seconds is None:
+            return None
+        return max(0.0, self.started + self.timeout_seconds - time.monotonic())
+
+    def expired(self) -> bool:
+        return self.seconds_left() == 0.0
+
+    def report(self, progress: Progress) -> None:
+        """Tell whoever listens how far the run is."""
+        if self.on_progress is not None:
+            self.on_progress(progress)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What a counter found: ``low <= C <= high`` with probability at least ``confidence``."""
+
+    count: int
+    low: int
+    high: int
+    method: str
+    stop_reason: StopReason = StopReason.COMPLETE
+    confidence: float = 1.0
+    details: Mapping[str, Any] = field(default_factory=dict)
+    profile: Profile | None = None
+
+
+class Counter(Protocol):
+    """A way of counting."""
+
+    def __call__(self, problem: Problem, settings: Settings) -> Tally: ...

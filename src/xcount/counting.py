@@ -1,0 +1,150 @@
+"""One count from beginning to end: model -> ensemble -> grid -> query -> counter -> result."""
+
+from __future__ import annotations
+
+import platform
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from xcount.counters import counter
+from xcount.counters.base import Progress, Settings, Tally
+from xcount.ensemble import Ensemble
+from xcount.errors import QueryError
+from xcount.grid import Grid, Missing
+from xcount.query import Query, decimal_text
+from xcount.result import CountResult, ModelInfo, StopReason, is_at_most
+from xcount.subproblems import Problem
+
+
+def count(
+    model: Any,
+    *,
+    sensitive: str | int | Iterable[str | int],
+    gap: object,
+    distance: int | str | None = 1,
+    precision: int | str | None = "exact",
+    output: int | str | None = None,
+    missing: Missing = "none",
+    method: str = "auto",
+    epsilon: float = 0.1,
+    delta: float = 0.1,
+    seed: int = 0,
+    timeout_seconds: float | None = None,
+    memory_bytes: int | None = None,
+    jobs: int = 0,
+    max_share: float | None = None,
+    profile: bool = False,
+    grid: Grid | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> CountResult:
+    """Count the sensitive regions of a model.
+
+    Example:
+        >>> import xcount
+        >>> from xcount.examples import figure_1
+        >>> result = xcount.count(figure_1(), sensitive="f0", gap=80)
+        >>> result.count, result.n_regions
+        (2, 9)
+    """
+    from xcount.loaders import load
+
+    ensemble = load(model)
+    query = Query.of(
+        ensemble, sensitive, gap, distance=distance, output=output, precision=precision
+    )
+    settings = Settings(
+        epsilon=_fraction(epsilon, "epsilon"),
+        delta=_fraction(delta, "delta"),
+        seed=seed,
+        timeout_seconds=timeout_seconds,
+        memory_bytes=memory_bytes,
+        jobs=jobs,
+        max_share=None if max_share is None else _share(max_share),
+        want_profile=profile,
+        on_progress=on_progress,
+    )
+    problem = Problem(ensemble, grid or Grid.of(ensemble, missing=missing), query)
+    return solve(problem, settings, method)
+
+
+def solve(problem: Problem, settings: Settings, method: str = "auto") -> CountResult:
+    """Count a prepared problem."""
+    started = time.perf_counter()
+    tally = counter(method)(problem, settings)
+    query, ensemble = problem.query, problem.ensemble
+    return CountResult(
+        count=tally.count,
+        low=tally.low,
+        high=tally.high,
+        confidence=tally.confidence,
+        n_regions=problem.n_regions,
+        method=tally.method,
+        stop_reason=_stop_reason(tally, problem, settings),
+        sensitive=tuple(ensemble.features[f].name for f in query.sensitive),
+        gap=decimal_text(query.gap),
+        distance=query.distance,
+        precision=query.precision,
+        output=query.output,
+        model=model_info(ensemble, problem.grid),
+        epsilon=settings.epsilon,
+        delta=settings.delta,
+        seed=settings.seed,
+        max_share=settings.max_share,
+        seconds=time.perf_counter() - started,
+        peak_memory_bytes=peak_memory_bytes(),
+        versions=versions(),
+        details=tally.details,
+        profile=tally.profile,
+    )
+
+
+def _stop_reason(tally: Tally, problem: Problem, settings: Settings) -> StopReason:
+    """Return DECIDED where the asked verdict is known although the accuracy was not reached."""
+    if settings.max_share is None or tally.stop_reason is StopReason.COMPLETE:
+        return tally.stop_reason
+    passes = is_at_most(tally.high, problem.n_regions, settings.max_share)
+    fails = not is_at_most(tally.low, problem.n_regions, settings.max_share)
+    return StopReason.DECIDED if passes or fails else tally.stop_reason
+
+
+def model_info(ensemble: Ensemble, grid: Grid) -> ModelInfo:
+    """Describe the model for a result."""
+    return ModelInfo(
+        path=ensemble.path,
+        sha256=ensemble.sha256,
+        format=ensemble.format,
+        n_trees=ensemble.n_trees,
+        max_depth=ensemble.max_depth,
+        n_features=ensemble.n_features,
+        n_guards=grid.n_guards,
+    )
+
+
+def versions() -> dict[str, str]:
+    """Return the versions a result depends on."""
+    import numpy as np
+
+    from xcount._version import __version__
+
+    return {"xcount": __version__, "python": platform.python_version(), "numpy": np.__version__}
+
+
+def peak_memory_bytes() -> int:
+    """Return the most memory the process ever held."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def _fraction(value: float, name: str) -> float:
+    if not 0 < value < 1:
+        raise QueryError(f"{name} must lie strictly between 0 and 1, not {value!r}")
+    return float(value)
+
+
+def _share(value: float) -> float:
+    if not 0 <= value <= 1:
+        raise QueryError(f"the maximum share must lie between 0 and 1, not {value!r}")
+    return float(value)

@@ -1,0 +1,179 @@
+"""The neutral form of a tree ensemble: immutable arrays, and a slow, obvious predictor.
+
+Every loader produces an :class:`Ensemble`; nothing behind the loaders knows which library trained
+the model. All splits have one form (see :class:`Tree`), so a threshold means the same everywhere::
+
+    numeric split:      left  iff  x < threshold
+    categorical split:  left  iff  int(x) in left_categories[node]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+ZERO_RANGE = float(np.float32(1e-35))
+"""LightGBM calls x zero when -ZERO_RANGE <= x <= ZERO_RANGE."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """One input column.
+
+    A categorical feature lists the category codes an input can hold; ``labels`` names them.
+    """
+
+    name: str
+    categories: tuple[int, ...] | None = None
+    labels: tuple[str, ...] | None = None
+    can_be_missing: bool = False
+
+    @property
+    def is_categorical(self) -> bool:
+        return self.categories is not None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tree:
+    """One tree as parallel arrays; node 0 is the root and children have larger indices.
+
+    Attributes:
+        feature: index of the tested feature, -1 at a leaf.
+        threshold: numeric split: left iff ``x < threshold``. NaN elsewhere.
+        left: child taken when the test holds, -1 at a leaf.
+        right: child taken otherwise, -1 at a leaf.
+        missing_left: whether a missing value (NaN) goes left.
+        zero_side: where ``|x| <= ZERO_RANGE`` goes when the library treats zero as missing:
+            -1 left, +1 right, 0 like any other value.
+        value: what a leaf adds to the sum; 0 at inner nodes.
+        left_categories: categorical node -> the category codes that go left.
+        output: index of the sum (the class) this tree adds to.
+    """
+
+    feature: NDArray[np.int32]
+    threshold: NDArray[np.float64]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    missing_left: NDArray[np.bool_]
+    zero_side: NDArray[np.int8]
+    value: NDArray[np.float64]
+    left_categories: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    output: int = 0
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.feature)
+
+    def depth(self) -> int:
+        """Return the number of tests on the longest path."""
+        depths = np.zeros(self.n_nodes, dtype=np.int64)
+        for node in range(self.n_nodes):
+            if self.feature[node] >= 0:
+                depths[self.left[node]] = depths[self.right[node]] = depths[node] + 1
+        return int(depths.max())
+
+    def leaves_of(self, rows: NDArray[np.float64]) -> NDArray[np.int32]:
+        """Return the leaf that each row (already in the library's number type) ends in."""
+        at = np.zeros(len(rows), dtype=np.int32)
+        active = np.flatnonzero(self.feature[at] >= 0)
+        while active.size:
+            nodes = at[active]
+            goes_left = self._goes_left(nodes, rows[active, self.feature[nodes]])
+            at[active] = np.where(goes_left, self.left[nodes], self.right[nodes])
+            active = active[self.feature[at[active]] >= 0]
+        return at
+
+    def _goes_left(
+        self, nodes: NDArray[np.int32], values: NDArray[np.float64]
+    ) -> NDArray[np.bool_]:
+        with np.errstate(invalid="ignore"):
+            goes_left = values < self.threshold[nodes]
+        zero = (np.abs(values) <= ZERO_RANGE) & (self.zero_side[nodes] != 0)
+        goes_left = np.where(zero, self.zero_side[nodes] < 0, goes_left)
+        if self.left_categories:
+            for i, node in enumerate(nodes):
+                if int(node) in self.left_categories and not np.isnan(values[i]):
+                    goes_left[i] = _category(values[i]) in self.left_categories[int(node)]
+        return np.where(np.isnan(values), self.missing_left[nodes], goes_left)
+
+
+def _category(value: float) -> int:
+    """Return the category code of an input value; -1 for what no category can be."""
+    return int(value) if np.isfinite(value) else -1
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """An additive tree model: ``V(x)[k] = base[k] + (sum of leaves of output k) / divisor``.
+
+    Attributes:
+        features: the input columns, in the order the model expects them.
+        trees: the trees; ``trees[i].output`` says which sum a tree belongs to.
+        base: what each sum starts from (never matters to a count, matters to a prediction).
+        divisor: 1, or the number of trees that an averaging forest divides by.
+        input_dtype: the number type that the library rounds inputs to before it compares.
+        task: what the sums mean to the library.
+        format: where the ensemble came from, e.g. ``"xgboost-json"``.
+        class_labels: names of the outputs of a classifier, when the model stores them.
+        path: the file it was read from, if any.
+        sha256: hash of that file's bytes, if any.
+    """
+
+    features: tuple[Feature, ...]
+    trees: tuple[Tree, ...]
+    base: tuple[float, ...] = (0.0,)
+    divisor: int = 1
+    input_dtype: Literal["float32", "float64"] = "float64"
+    task: Literal["regression", "binary", "multiclass", "ranking", "unknown"] = "unknown"
+    format: str = "ensemble"
+    class_labels: tuple[str, ...] | None = None
+    path: str | None = None
+    sha256: str | None = None
+
+    @property
+    def n_outputs(self) -> int:
+        return len(self.base)
+
+    @property
+    def n_features(self) -> int:
+        return len(self.features)
+
+    @property
+    def n_trees(self) -> int:
+        return len(self.trees)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        return tuple(feature.name for feature in self.features)
+
+    @cached_property
+    def max_depth(self) -> int:
+        """The number of tests on the longest path of any tree."""
+        return max((tree.depth() for tree in self.trees), default=0)
+
+    def leaf_indices(self, rows: ArrayLike) -> NDArray[np.int32]:
+        """Return the leaf node of every row in every tree, shape ``(n_rows, n_trees)``."""
+        matrix = self._as_inputs(rows)
+        leaves = [tree.leaves_of(matrix) for tree in self.trees]
+        return np.stack(leaves, axis=1) if leaves else np.zeros((len(matrix), 0), dtype=np.int32)
+
+    def predict(self, rows: ArrayLike) -> NDArray[np.float64]:
+        """Return the raw margins, shape ``(n_rows, n_outputs)``: the reference predictor."""
+        matrix = self._as_inputs(rows)
+        sums = np.zeros((len(matrix), self.n_outputs))
+        for tree in self.trees:
+            sums[:, tree.output] += tree.value[tree.leaves_of(matrix)]
+        margins: NDArray[np.float64] = sums / self.divisor + np.asarray(self.base)
+        return margins
+
+    def _as_inputs(self, rows: ArrayLike) -> NDArray[np.float64]:
+        matrix = np.asarray(rows, dtype=np.float64)
+        if matrix.ndim == 1:
+            matrix = matrix[np.newaxis]
+        with np.errstate(over="ignore"):
+            return matrix.astype(self.input_dtype).astype(np.float64)

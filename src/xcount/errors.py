@@ -1,0 +1,35 @@
+"""Every exception that XCount raises on purpose.
+
+    XCountError
+    ├── ModelFormatError       the file is not what it claims to be, and where
+    ├── UnsupportedModelError  a construct that an additive tree ensemble cannot express
+    ├── QueryError             the question does not fit the model (also a ValueError)
+    ├── BudgetError            too large for the method that was asked for
+    └── MissingExtraError      an optional library is not installed (also an ImportError)
+
+A limit that is reached while usable bounds exist is a result, not an exception.
+"""
+
+
+class XCountError(Exception):
+    """Base of all errors whose message is meant for the user."""
+
+
+class ModelFormatError(XCountError):
+    """A model file is malformed; the message says where."""
+
+
+class UnsupportedModelError(XCountError):
+    """A model uses a construct that XCount does not represent; the message names it."""
+
+
+class QueryError(XCountError, ValueError):
+    """A question that does not fit the model."""
+
+
+class BudgetError(XCountError):
+    """The work is too large for the chosen method."""
+
+
+class MissingExtraError(XCountError, ImportError):
+    """An optional library is needed; the message names the extra to install."""

@@ -1,0 +1,184 @@
+"""What is asked, validated against an ensemble and its grid.
+
+The question, for sensitive features S, a distance d and a gap G: how many regions ``b`` have
+another region ``b'`` with the same cells outside S, ``1 <= distance(b, b') <= d`` and
+``|V(b) - V(b')| > G``?
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+
+from xcount.ensemble import Ensemble
+from xcount.errors import QueryError
+
+MAX_PRECISION = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One question about one output of an ensemble.
+
+    Attributes:
+        sensitive: indices of the sensitive features, ascending.
+        gap: G, an exact number; a change counts when it is strictly larger.
+        distance: d, the largest distance of two masks; None for any distance.
+        output: index of the sum (the class) asked about.
+        precision: decimals that leaves are rounded to; None for the leaves as stored.
+    """
+
+    sensitive: tuple[int, ...]
+    gap: Fraction
+    distance: int | None = 1
+    output: int = 0
+    precision: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        ensemble: Ensemble,
+        sensitive: str | int | Iterable[str | int],
+        gap: object,
+        *,
+        distance: object = 1,
+        output: object = None,
+        precision: object = "exact",
+    ) -> Query:
+        """Validate a question in the user's words.
+
+        Features are given by name, as ``fN`` or by index; a string may list several with commas.
+
+        Example:
+            >>> from xcount.examples import figure_1
+            >>> Query.of(figure_1(), "f0", "80").sensitive
+            (0,)
+        """
+        return cls(
+            sensitive=resolve_features(ensemble, sensitive),
+            gap=parse_gap(gap),
+            distance=parse_distance(distance),
+            output=resolve_output(ensemble, output),
+            precision=parse_precision(precision),
+        )
+
+
+def resolve_features(
+    ensemble: Ensemble, sensitive: str | int | Iterable[str | int]
+) -> tuple[int, ...]:
+    """Return the sorted indices of the named features."""
+    words: list[str | int]
+    if isinstance(sensitive, str):
+        whole_name = sensitive in ensemble.feature_names
+        words = [sensitive] if whole_name else [w.strip() for w in sensitive.split(",")]
+    elif isinstance(sensitive, Iterable):
+        words = list(sensitive)
+    else:
+        words = [sensitive]
+    indices = [resolve_feature(ensemble, word) for word in words if word != ""]
+    if not indices:
+        raise QueryError("no sensitive feature given; name at least one")
+    if len(set(indices)) != len(indices):
+        raise QueryError(f"a sensitive feature is named twice in {sensitive!r}")
+    return tuple(sorted(indices))
+
+
+def resolve_feature(ensemble: Ensemble, word: str | int) -> int:
+    """Return the index of a feature given by name, as ``fN`` or by index."""
+    names = ensemble.feature_names
+    text = str(word)
+    if isinstance(word, str) and text in names:
+        return names.index(text)
+    digits = text[1:] if text[:1] == "f" else text
+    if digits.isascii() and digits.isdigit():
+        if int(digits) < len(names):
+            return int(digits)
+        raise QueryError(f"feature index {digits} is out of range: the model has {len(names)}")
+    raise QueryError(f"unknown feature {text!r}; {_suggest(text, names)}")
+
+
+def _suggest(word: str, names: Sequence[str]) -> str:
+    lowered = {name.lower(): name for name in names}
+    close = difflib.get_close_matches(word.lower(), list(lowered), n=1, cutoff=0.5)
+    if close:
+        return f"did you mean {lowered[close[0]]!r}?"
+    listed = ", ".join(repr(name) for name in names[:8])
+    return f"the model has {listed}{', ...' if len(names) > 8 else ''}"
+
+
+def parse_gap(gap: object) -> Fraction:
+    """Return the gap as the exact number its decimal text says."""
+    try:
+        if isinstance(gap, Fraction):
+            value = gap
+        else:
+            decimal = Decimal(str(gap).strip())
+            if not decimal.is_finite():
+                raise QueryError(f"the gap must be a finite number, not {gap!r}")
+            if abs(decimal.adjusted()) > 400:
+                raise QueryError(f"the gap {gap!r} is outside the range of any leaf value")
+            value = Fraction(decimal)
+    except InvalidOperation:
+        raise QueryError(f"the gap must be a decimal number, not {gap!r}") from None
+    if value < 0:
+        raise QueryError(f"the gap must not be negative, got {gap!r}")
+    return value
+
+
+def parse_distance(distance: object) -> int | None:
+    """Return the distance; None for ``"any"``."""
+    if distance is None or str(distance).strip().lower() == "any":
+        return None
+    text = str(distance).strip()
+    if not (text.isascii() and text.isdigit()) or int(text) < 1:
+        raise QueryError(f"the distance must be a whole number >= 1 or 'any', not {distance!r}")
+    return int(text)
+
+
+def parse_precision(precision: object) -> int | None:
+    """Return the number of decimals; None for ``"exact"``."""
+    if precision is None or str(precision).strip().lower() == "exact":
+        return None
+    text = str(precision).strip()
+    if not (text.isascii() and text.isdigit()) or int(text) > MAX_PRECISION:
+        raise QueryError(
+            f"the precision must be 'exact' or a number of decimals 0..{MAX_PRECISION}, "
+            f"not {precision!r}"
+        )
+    return int(text)
+
+
+def resolve_output(ensemble: Ensemble, output: object) -> int:
+    """Return the index of the class asked about; the only one may be left out."""
+    n_outputs = ensemble.n_outputs
+    labels = ensemble.class_labels or ()
+    if output is None:
+        if n_outputs == 1:
+            return 0
+        listed = f" ({', '.join(labels)})" if labels else ""
+        raise QueryError(f"the model has {n_outputs} classes{listed}; say which one with --class")
+    text = str(output).strip()
+    if n_outputs > 1 and text in labels:
+        return labels.index(text)
+    if not (text.isascii() and text.isdigit()):
+        raise QueryError(f"unknown class {output!r}; classes are 0..{n_outputs - 1}")
+    if int(text) >= n_outputs:
+        raise QueryError(f"class {text} is out of range: the model has {n_outputs}")
+    return int(text)
+
+
+def decimal_text(value: Fraction) -> str:
+    """Return an exact decimal as text, e.g. ``Fraction(1, 20)`` -> ``"0.05"``."""
+    if value.denominator == 1:
+        return str(value.numerator)
+    places = 1
+    while (value * 10**places).denominator != 1:
+        places += 1
+        if places > 1100:
+            return str(float(value)) if math.isfinite(float(value)) else str(value)
+    digits = str((value * 10**places).numerator).rjust(places + 1, "0")
+    return f"{digits[:-places]}.{digits[-places:]}"

@@ -1,0 +1,216 @@
+"""What a count returns: the number, how sure it is, why the run stopped; to and from JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class StopReason(StrEnum):
+    """Why a run ended."""
+
+    COMPLETE = "complete"  # exact, or within epsilon
+    DECIDED = "decided"  # --max-share was decided before the accuracy was reached
+    TIMEOUT = "timeout"
+    MEMORY = "memory"
+    STATES = "states"  # the exact counter's own budget of states
+    INTERRUPTED = "interrupted"
+
+
+class Verdict(StrEnum):
+    """Whether the share stays below the asked maximum."""
+
+    PASS = "PASS"
+    FAIL = "FAIL"
+    UNDECIDED = "UNDECIDED"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """Which model was asked."""
+
+    path: str | None
+    sha256: str | None
+    format: str
+    n_trees: int
+    max_depth: int
+    n_features: int
+    n_guards: int
+
+
+@dataclass(frozen=True, slots=True)
+class MaskCount:
+    """How many combinations of the other cells make one mask sensitive (one row of a profile)."""
+
+    cells: tuple[int, ...]
+    description: str
+    low: int
+    high: int
+    n_combinations: int
+
+    @property
+    def exact(self) -> bool:
+        return self.low == self.high
+
+
+@dataclass(frozen=True, slots=True)
+class PairCount:
+    """How many combinations of the other cells jump between two neighbouring masks."""
+
+    cells: tuple[int, ...]
+    other_cells: tuple[int, ...]
+    description: str
+    low: int
+    high: int
+    n_combinations: int
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The count taken apart: by mask, and by pair of neighbouring masks."""
+
+    masks: tuple[MaskCount, ...]
+    pairs: tuple[PairCount, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CountResult:
+    """How many regions are sensitive, and how sure that is.
+
+    ``low <= C <= high`` holds with probability at least ``confidence``.
+    """
+
+    count: int
+    low: int
+    high: int
+    confidence: float
+    n_regions: int
+    method: str
+    stop_reason: StopReason
+    sensitive: tuple[str, ...]
+    gap: str
+    distance: int | None
+    precision: int | None
+    output: int
+    model: ModelInfo
+    epsilon: float = 0.1
+    delta: float = 0.1
+    seed: int = 0
+    max_share: float | None = None
+    seconds: float = 0.0
+    peak_memory_bytes: int = 0
+    versions: Mapping[str, str] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
+    profile: Profile | None = None
+
+    @property
+    def exact(self) -> bool:
+        return self.low == self.high and self.confidence == 1.0
+
+    @property
+    def share(self) -> float:
+        return self.count / self.n_regions
+
+    @property
+    def share_low(self) -> float:
+        return self.low / self.n_regions
+
+    @property
+    def share_high(self) -> float:
+        return self.high / self.n_regions
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """PASS when C / n_regions is at most ``max_share``, as far as the interval tells."""
+        if self.max_share is None:
+            return None
+        if is_at_most(self.high, self.n_regions, self.max_share):
+            return Verdict.PASS
+        if not is_at_most(self.low, self.n_regions, self.max_share):
+            return Verdict.FAIL
+        return Verdict.UNDECIDED
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON contract of ``xcount count --json``."""
+        data: dict[str, Any] = {
+            "count": self.count,
+            "low": self.low,
+            "high": self.high,
+            "exact": self.exact,
+            "confidence": self.confidence,
+            "n_regions": self.n_regions,
+            "share": self.share,
+            "share_low": self.share_low,
+            "share_high": self.share_high,
+            "method": self.method,
+            "stop_reason": str(self.stop_reason),
+            "verdict": None if self.verdict is None else str(self.verdict),
+            "sensitive": list(self.sensitive),
+            "gap": float(self.gap),
+            "gap_text": self.gap,
+            "distance": "any" if self.distance is None else self.distance,
+            "precision": "exact" if self.precision is None else self.precision,
+            "class": self.output,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "seed": self.seed,
+            "max_share": self.max_share,
+            "seconds": self.seconds,
+            "peak_memory_bytes": self.peak_memory_bytes,
+            "model": asdict(self.model),
+            "versions": dict(self.versions),
+            "details": dict(self.details),
+        }
+        if self.profile is not None:
+            data["profile"] = asdict(self.profile)
+        return data
+
+    def to_json(self, indent: int | None = None) -> str:
+        """Return the result as one JSON object."""
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> CountResult:
+        """Read back what :meth:`to_dict` wrote."""
+        return cls(
+            count=data["count"],
+            low=data["low"],
+            high=data["high"],
+            confidence=data["confidence"],
+            n_regions=data["n_regions"],
+            method=data["method"],
+            stop_reason=StopReason(data["stop_reason"]),
+            sensitive=tuple(data["sensitive"]),
+            gap=data.get("gap_text", str(data["gap"])),
+            distance=None if data["distance"] == "any" else data["distance"],
+            precision=None if data["precision"] == "exact" else data["precision"],
+            output=data.get("class", 0),
+            model=ModelInfo(**data["model"]),
+            epsilon=data["epsilon"],
+            delta=data["delta"],
+            seed=data["seed"],
+            max_share=data.get("max_share"),
+            seconds=data["seconds"],
+            peak_memory_bytes=data["peak_memory_bytes"],
+            versions=data["versions"],
+            details=data.get("details", {}),
+            profile=_profile_from(data["profile"]) if "profile" in data else None,
+        )
+
+
+def is_at_most(count: int, n_regions: int, share: float) -> bool:
+    """Tell whether ``count / n_regions <= share``, without rounding."""
+    numerator, denominator = share.as_integer_ratio()
+    return count * denominator <= n_regions * numerator
+
+
+def _profile_from(data: Mapping[str, Any]) -> Profile:
+    masks = [MaskCount(**{**row, "cells": tuple(row["cells"])}) for row in data["masks"]]
+    pairs = [
+        PairCount(**{**row, "cells": tuple(row["cells"]), "other_cells": tuple(row["other_cells"])})
+        for row in data["pairs"]
+    ]
+    return Profile(tuple(masks), tuple(pairs))
