@@ -32,11 +32,12 @@ void bind_forest(nb::module_& module) {
              const Array<std::int32_t>& cut, const Array<std::uint8_t>& missing_left,
              const Array<std::int32_t>& left, const Array<std::int32_t>& right, const Limbs& limbs,
              const Array<std::uint8_t>& membership) {
-            const ForestArrays arrays{
-                span_of(n_cells),      span_of(missing_cell), span_of(ordered),
-                span_of(roots),        span_of(feature),      span_of(cut),
-                span_of(missing_left), span_of(left),         span_of(right),
-                {limbs.data(), limbs.size()}, span_of(membership)};
+            const ForestArrays arrays{span_of(n_cells),      span_of(missing_cell),
+                                      span_of(ordered),      span_of(roots),
+                                      span_of(feature),      span_of(cut),
+                                      span_of(missing_left), span_of(left),
+                                      span_of(right),        {limbs.data(), limbs.size()},
+                                      span_of(membership)};
             new (self) AnyForest(make_forest(arrays, limbs.shape(1)));
           },
           nb::arg("n_cells"), nb::arg("missing_cell"), nb::arg("ordered"), nb::arg("roots"),

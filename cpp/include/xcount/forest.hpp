@@ -45,7 +45,7 @@ struct ForestArrays {
   std::span<const std::uint8_t> missing_left;
   std::span<const std::int32_t> left;
   std::span<const std::int32_t> right;
-  std::span<const std::uint64_t> limbs;       // n_nodes x kLimbs
+  std::span<const std::uint64_t> limbs;      // n_nodes x kLimbs
   std::span<const std::uint8_t> membership;  // cells of set tests, see Test
 };
 
