@@ -1,0 +1,302 @@
+"""The one place where a library's splits become ours, and where node arrays are checked.
+
+Every numeric split leaves here in one form, *left iff* ``x < threshold``; every tree has its root
+at node 0 and its children behind their parents. A loader only says what its file says.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from xcount.ensemble import Feature, Tree
+from xcount.errors import ModelFormatError, UnsupportedModelError
+
+Operator = Literal["<", "<="]
+Dtype = Literal["float32", "float64"]
+_T = TypeVar("_T", bound=np.generic)
+
+MAX_FEATURES = 2_000_000
+"""More columns than this are refused: a file of a few bytes must not ask for all memory."""
+MAX_CATEGORY = 2**24
+"""XGBoost and LightGBM keep category codes in floats and bitsets; no valid code is larger."""
+
+
+def as_strict_threshold(threshold: float, operator: Operator, dtype: Dtype) -> float:
+    """Return the ``s`` for which ``x < s`` decides exactly like the split, for x of ``dtype``.
+
+    The result is itself a number of ``dtype`` (or +inf, where every finite x goes left)::
+
+        "<":   s is the smallest number of dtype with s >= threshold
+        "<=":  s is the smallest number of dtype with s >  threshold
+
+    Example:
+        >>> as_strict_threshold(0.5, "<", "float64")
+        0.5
+        >>> as_strict_threshold(0.5, "<=", "float32") - 0.5 == 2.0**-24
+        True
+    """
+    return float(as_strict_thresholds(np.array([threshold]), operator, dtype)[0])
+
+
+def as_strict_thresholds(
+    thresholds: ArrayLike, operator: Operator, dtype: Dtype
+) -> NDArray[np.float64]:
+    """Return :func:`as_strict_threshold` of every element; NaN stays NaN."""
+    exact = np.asarray(thresholds, dtype=np.float64)
+    infinity = np.dtype(dtype).type(np.inf)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        rounded = exact.astype(dtype)
+        widened = rounded.astype(np.float64)
+        too_low = widened < exact if operator == "<" else widened <= exact
+        strict = np.where(too_low, np.nextafter(rounded, infinity), rounded)
+    return strict.astype(np.float64)
+
+
+def tree_from_arrays(
+    where: str,
+    *,
+    n_features: int,
+    feature: ArrayLike,
+    threshold: ArrayLike,
+    left: ArrayLike,
+    right: ArrayLike,
+    value: ArrayLike,
+    missing_left: ArrayLike,
+    operator: Operator,
+    dtype: Dtype,
+    zero_side: ArrayLike | None = None,
+    left_categories: Mapping[int, Iterable[int]] | None = None,
+    output: int = 0,
+) -> Tree:
+    """Check the node arrays of one tree and return it in the neutral form.
+
+    A node is a leaf iff ``left`` and ``right`` are both negative; node 0 is the root. Nodes that
+    the root does not reach are dropped (XGBoost leaves pruned nodes in its files).
+
+    Args:
+        where: the place for error messages, e.g. ``"model.json: tree 3"``.
+        n_features: features must lie in ``0 <= feature < n_features``.
+        feature: tested feature; ignored at leaves.
+        threshold: as the library stores it; ignored at leaves and categorical nodes.
+        left: child when the library's test holds.
+        right: child when it does not.
+        value: what a leaf adds; ignored at inner nodes.
+        missing_left: whether NaN goes left; ignored at leaves.
+        operator: the library's test: left iff ``x operator threshold``.
+        dtype: the number type that the library rounds x to before it compares.
+        zero_side: see :class:`~xcount.ensemble.Tree`.
+        left_categories: node -> codes that go left; such a node is categorical.
+        output: index of the sum this tree adds to.
+
+    Raises:
+        ModelFormatError: the arrays are no tree; the message names the node.
+    """
+    lefts, rights = _ints(left), _ints(right)
+    n_nodes = len(lefts)
+    categories = dict(left_categories or {})
+    inner = _check_children(where, lefts, rights)
+    features = np.where(inner, _sized(where, "feature", _ints(feature), n_nodes), -1)
+    numeric = inner.copy()
+    for node in categories:
+        if not 0 <= node < n_nodes or not inner[node]:
+            raise ModelFormatError(f"{where}: categories are given for node {node}, no split")
+        numeric[node] = False
+    thresholds = np.where(numeric, _sized(where, "threshold", _floats(threshold), n_nodes), np.nan)
+    values = np.where(inner, 0.0, _sized(where, "value", _floats(value), n_nodes))
+    defaults = inner & _sized(where, "default direction", np.asarray(missing_left, bool), n_nodes)
+    zeros = np.zeros(n_nodes, np.int8) if zero_side is None else np.asarray(zero_side, np.int8)
+    zeros = np.where(numeric, _sized(where, "zero side", zeros, n_nodes), 0).astype(np.int8)
+
+    order = _order(where, inner, lefts, rights)
+    _refuse(where, order, inner & ((features < 0) | (features >= n_features)), features, "feature")
+    _refuse(where, order, numeric & ~np.isfinite(thresholds), thresholds, "threshold")
+    _refuse(where, order, ~inner & ~np.isfinite(values), values, "leaf value")
+
+    new_index = np.full(n_nodes + 1, -1, dtype=np.int32)  # its last entry answers for child -1
+    new_index[order] = np.arange(len(order), dtype=np.int32)
+    return Tree(
+        feature=features[order].astype(np.int32),
+        threshold=as_strict_thresholds(thresholds[order], operator, dtype),
+        left=new_index[lefts[order]],
+        right=new_index[rights[order]],
+        missing_left=defaults[order],
+        zero_side=zeros[order],
+        value=values[order] + 0.0,
+        left_categories={
+            int(new_index[node]): frozenset(int(code) for code in codes)
+            for node, codes in categories.items()
+            if new_index[node] >= 0
+        },
+        output=output,
+    )
+
+
+def _ints(values: ArrayLike) -> NDArray[np.int64]:
+    return np.array(values, dtype=np.int64)  # a copy: children are normalised in place
+
+
+def _floats(values: ArrayLike) -> NDArray[np.float64]:
+    return np.asarray(values, dtype=np.float64)
+
+
+def _sized(where: str, what: str, values: NDArray[_T], n_nodes: int) -> NDArray[_T]:
+    if values.shape != (n_nodes,):
+        raise ModelFormatError(
+            f"{where}: {n_nodes} nodes but {values.size} entries in the {what} array"
+        )
+    return values
+
+
+def _check_children(
+    where: str, left: NDArray[np.int64], right: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Return which nodes are inner ones; set every negative child to -1."""
+    n_nodes = len(left)
+    if n_nodes == 0:
+        raise ModelFormatError(f"{where}: the tree has no nodes")
+    _sized(where, "right child", right, n_nodes)
+    for bad in np.flatnonzero((left < 0) != (right < 0)):
+        raise ModelFormatError(f"{where}, node {bad}: one child is missing")
+    for side, children in (("left", left), ("right", right)):
+        for bad in np.flatnonzero(children >= n_nodes):
+            raise ModelFormatError(
+                f"{where}, node {bad}: {side} child {children[bad]} does not exist, "
+                f"the tree has {n_nodes} nodes"
+            )
+        children[children < 0] = -1
+    return left >= 0
+
+
+def _order(
+    where: str, inner: NDArray[np.bool_], left: NDArray[np.int64], right: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return the reachable nodes, parents before children; the file's own order if it is one."""
+    nodes = np.arange(len(left))
+    parents = nodes[inner]
+    children = np.concatenate([left[inner], right[inner]])
+    in_order = bool(np.all(children > np.concatenate([parents, parents])))
+    if in_order and len(children) == len(left) - 1 and len(np.unique(children)) == len(children):
+        return nodes
+    seen = np.zeros(len(left), dtype=np.bool_)
+    seen[0] = True
+    levels = [np.zeros(1, dtype=np.int64)]
+    while levels[-1].size:
+        parents = levels[-1][inner[levels[-1]]]
+        below = np.stack([left[parents], right[parents]], axis=1).ravel()
+        counts = np.bincount(below, minlength=1)
+        for bad in np.flatnonzero(seen[below] | (counts[below] > 1) if below.size else below):
+            raise ModelFormatError(
+                f"{where}, node {parents[bad // 2]}: child {below[bad]} was reached before "
+                "(a cycle, or a node with two parents)"
+            )
+        seen[below] = True
+        levels.append(below)
+    return np.concatenate(levels)
+
+
+def _refuse(
+    where: str,
+    order: NDArray[np.int64],
+    bad: NDArray[np.bool_],
+    values: NDArray[np.generic],
+    what: str,
+) -> None:
+    """Raise for the first reachable node that is marked bad."""
+    for node in order[bad[order]]:
+        found = values[node]
+        if what == "feature":
+            raise ModelFormatError(f"{where}, node {node}: no such feature: index {found}")
+        raise ModelFormatError(f"{where}, node {node}: the {what} is {found}, not a finite number")
+
+
+def check_feature_count(where: str, n_features: int) -> int:
+    """Return the number of features if it is one that memory can hold."""
+    if n_features < 0:
+        raise ModelFormatError(f"{where}: the number of features is {n_features}")
+    if n_features > MAX_FEATURES:
+        raise UnsupportedModelError(
+            f"{where}: {n_features} features; at most {MAX_FEATURES} are supported"
+        )
+    return n_features
+
+
+def make_features(
+    where: str,
+    names: Sequence[str],
+    *,
+    categories: Mapping[int, Sequence[int]] | None = None,
+    labels: Mapping[int, Sequence[str]] | None = None,
+    can_be_missing: Sequence[bool] | bool = True,
+) -> tuple[Feature, ...]:
+    """Return the input columns; refuse names that occur twice.
+
+    Args:
+        where: the place for error messages.
+        names: one name per feature.
+        categories: feature -> the codes an input can hold; such a feature is categorical.
+        labels: feature -> a label per code.
+        can_be_missing: one flag per feature, or one for all.
+    """
+    if len(set(names)) != len(names):
+        twice = Counter(names).most_common(1)[0][0]
+        raise ModelFormatError(f"{where}: two features are called {twice!r}; names must differ")
+    codes, code_labels = categories or {}, labels or {}
+    missing = [can_be_missing] * len(names) if isinstance(can_be_missing, bool) else can_be_missing
+    return tuple(
+        Feature(
+            name,
+            categories=tuple(int(code) for code in codes[i]) if i in codes else None,
+            labels=tuple(code_labels[i]) if i in code_labels else None,
+            can_be_missing=bool(missing[i]),
+        )
+        for i, name in enumerate(names)
+    )
+
+
+def default_names(n_features: int) -> list[str]:
+    """Return ``f0``, ``f1``, ...: how features without a name are called."""
+    return [f"f{i}" for i in range(n_features)]
+
+
+def check_split_kinds(where: str, trees: Iterable[Tree], names: Sequence[str]) -> set[int]:
+    """Return the features with categorical splits; none of them may have numeric splits too."""
+    categorical: set[int] = set()
+    numeric: set[int] = set()
+    for tree in trees:
+        tested = np.flatnonzero((tree.feature >= 0) & ~np.isnan(tree.threshold))
+        numeric.update(np.unique(tree.feature[tested]).tolist())
+        categorical.update(int(tree.feature[node]) for node in tree.left_categories)
+    for feature in sorted(categorical & numeric):
+        raise UnsupportedModelError(
+            f"{where}: feature {names[feature]!r} has both numeric and categorical splits"
+        )
+    return categorical
+
+
+def smallest_code_range(sets: Iterable[frozenset[int]], where: str) -> int:
+    """Return the smallest n for which codes ``0 .. n-1`` put someone on both sides of every split.
+
+    For models that do not store how many categories a feature has. A trained split separates
+    something, so a set that covers all known codes shows that there is at least one more.
+    """
+    n_codes = 1
+    distinct = set(sets)
+    for codes in distinct:
+        top = max(codes, default=0)
+        if min(codes, default=0) < 0 or top >= MAX_CATEGORY:
+            raise ModelFormatError(f"{where}: a category code is outside 0 .. {MAX_CATEGORY - 1}")
+        n_codes = max(n_codes, top + 1)
+    return n_codes + any(len(codes) == n_codes for codes in distinct)
+
+
+def finite(value: float, where: str, what: str) -> float:
+    """Return the number, or refuse NaN and infinity."""
+    if not math.isfinite(value):
+        raise ModelFormatError(f"{where}: {what} is {value}, not a finite number")
+    return value
