@@ -44,7 +44,8 @@ class Tree:
 
     Attributes:
         feature: index of the tested feature, -1 at a leaf.
-        threshold: numeric split: left iff ``x < threshold``. NaN elsewhere.
+        threshold: numeric split: left iff ``x < threshold``. NaN elsewhere. -inf tells only
+            missing values from numbers: no number goes left.
         left: child taken when the test holds, -1 at a leaf.
         right: child taken otherwise, -1 at a leaf.
         missing_left: whether a missing value (NaN) goes left.

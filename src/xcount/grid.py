@@ -194,7 +194,8 @@ def _collect_guards(
     for tree in trees:
         for node_index, categories in tree.left_categories.items():
             sets[int(tree.feature[node_index])].append(categories)
-    numeric = (feature >= 0) & ~np.isnan(threshold)
+    # x < -inf and x < inf tell no two numbers apart: such a test is about missing values only.
+    numeric = (feature >= 0) & np.isfinite(threshold)
     guards = [
         np.unique(np.append(threshold[numeric & (feature == f)], extra.get(f, ())))
         for f in range(n_features)

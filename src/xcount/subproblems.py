@@ -153,8 +153,10 @@ class _ForestBuilder:
         for feature in np.unique(tree.feature[tree.feature >= 0]):
             axis = self._problem.grid.axes[feature]
             nodes = np.flatnonzero(tree.feature == feature)
-            # x < thresholds[j] holds in the cells 0..j, that is in the first j + 1.
-            cuts[nodes] = np.searchsorted(axis.thresholds, tree.threshold[nodes]) + 1
+            # x < thresholds[j] holds in the cells 0..j, that is in the first j + 1; an infinite
+            # threshold is no guard: x < -inf holds in no cell, x < inf in all of them.
+            cuts[nodes] = np.searchsorted(axis.thresholds, tree.threshold[nodes], side="right")
+            cuts[nodes] += tree.threshold[nodes] == np.inf
         for node in np.flatnonzero(tree.zero_side):
             if zero_range_matters(float(tree.threshold[node]), int(tree.zero_side[node])):
                 cuts[node] = self._set_test(tree, int(node))
