@@ -264,19 +264,25 @@ def default_names(n_features: int) -> list[str]:
     return [f"f{i}" for i in range(n_features)]
 
 
-def check_split_kinds(where: str, trees: Iterable[Tree], names: Sequence[str]) -> set[int]:
-    """Return the features with categorical splits; none of them may have numeric splits too."""
-    categorical: set[int] = set()
+def category_sets(
+    where: str, trees: Iterable[Tree], names: Sequence[str]
+) -> dict[int, set[frozenset[int]]]:
+    """Return the left sets of every feature with categorical splits.
+
+    None of these features may have numeric splits too: its cells would be neither.
+    """
+    sets: dict[int, set[frozenset[int]]] = {}
     numeric: set[int] = set()
     for tree in trees:
-        tested = np.flatnonzero((tree.feature >= 0) & ~np.isnan(tree.threshold))
-        numeric.update(np.unique(tree.feature[tested]).tolist())
-        categorical.update(int(tree.feature[node]) for node in tree.left_categories)
-    for feature in sorted(categorical & numeric):
+        tested = (tree.feature >= 0) & ~np.isnan(tree.threshold)
+        numeric.update(tree.feature[tested].tolist())
+        for node, codes in tree.left_categories.items():
+            sets.setdefault(int(tree.feature[node]), set()).add(codes)
+    for feature in sorted(sets.keys() & numeric):
         raise UnsupportedModelError(
             f"{where}: feature {names[feature]!r} has both numeric and categorical splits"
         )
-    return categorical
+    return sets
 
 
 def smallest_code_range(sets: Iterable[frozenset[int]], where: str) -> int:

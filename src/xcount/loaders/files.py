@@ -1,0 +1,93 @@
+"""Model files: read within limits, and recognised by their content, never by their name."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from xcount.errors import ModelFormatError
+
+MAX_FILE_BYTES = 2 * 2**30
+"""Larger files (packed or unpacked) are refused before they are read."""
+
+FileFormat = Literal[
+    "json", "ubjson", "lightgbm-text", "catboost-binary", "skops", "pickle", "unknown"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFile:
+    """The bytes of a model file.
+
+    Attributes:
+        path: where it was read from.
+        data: its content, unpacked if the file was gzip'd.
+        sha256: hash of the bytes on disk.
+    """
+
+    path: str
+    data: bytes
+    sha256: str
+
+
+def read(path: str | os.PathLike[str], *, max_bytes: int = MAX_FILE_BYTES) -> ModelFile:
+    """Read a model file, unpacking gzip."""
+    name = os.fspath(path)
+    try:
+        target = Path(name)
+        if target.is_dir():
+            raise ModelFormatError(f"{name}: is a directory, expected a model file")
+        size = target.stat().st_size
+        if size > max_bytes:
+            raise ModelFormatError(f"{name}: {size} bytes; at most {max_bytes} are read")
+        with target.open("rb") as stream:
+            packed = stream.read(max_bytes + 1)
+    except FileNotFoundError:
+        raise ModelFormatError(f"{name}: no such file") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ModelFormatError(f"{name}: cannot be read: {reason}") from None
+    if len(packed) > max_bytes:
+        raise ModelFormatError(f"{name}: more than {max_bytes} bytes; at most that many are read")
+    data = _unpacked(packed, name, max_bytes)
+    if not data.strip():
+        raise ModelFormatError(f"{name}: the file is empty")
+    return ModelFile(name, data, hashlib.sha256(packed).hexdigest())
+
+
+def _unpacked(packed: bytes, name: str, max_bytes: int) -> bytes:
+    """Return gzip'd data unpacked, other data as it is."""
+    if not packed.startswith(b"\x1f\x8b"):
+        return packed
+    unpacker = zlib.decompressobj(wbits=31)
+    try:
+        data = unpacker.decompress(packed, max_bytes + 1)
+        if len(data) <= max_bytes and not unpacker.eof:
+            raise ModelFormatError(f"{name}: the gzip'd file is truncated")
+    except zlib.error as error:
+        raise ModelFormatError(f"{name}: broken gzip data: {error}") from None
+    if len(data) > max_bytes:
+        raise ModelFormatError(f"{name}: unpacks to more than {max_bytes} bytes")
+    return data
+
+
+_BEGINNINGS: tuple[tuple[bytes, FileFormat], ...] = (
+    (rb"CBM1", "catboost-binary"),
+    (rb"PK\x03\x04", "skops"),
+    (rb"\x80[\x02-\x05]", "pickle"),
+    # In UBJSON a key's length, or the mark of a typed container, follows the brace.
+    (rb"\{[LlIiU$#]", "ubjson"),
+    (rb"(\xef\xbb\xbf)?\s*[{\[]", "json"),
+    (rb"\s*(tree\r?\n|Tree=)", "lightgbm-text"),
+)
+
+
+def recognise(data: bytes) -> FileFormat:
+    """Tell the format of a file by how it begins."""
+    start = data[:4096]
+    return next((name for pattern, name in _BEGINNINGS if re.match(pattern, start)), "unknown")
