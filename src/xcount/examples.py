@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -60,3 +61,15 @@ def figure_1() -> Ensemble:
         (0, 4.0, (1, 3.0, 30.0, -30.0), 35.0),
         (0, 3.0, (1, 2.0, 40.0, -40.0), -45.0),
     )
+
+
+def adult_model_path() -> Path:
+    """Return the XGBoost model of the Adult data that ships with the package.
+
+    ``examples/train_adult.py`` in the repository trains it.
+
+    Example:
+        >>> adult_model_path().name
+        'adult.json'
+    """
+    return Path(__file__).parent / "data" / "adult.json"

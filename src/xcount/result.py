@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from decimal import Decimal
 from enum import StrEnum
+from fractions import Fraction
 from typing import Any
 
 
@@ -203,8 +205,19 @@ class CountResult:
 
 def is_at_most(count: int, n_regions: int, share: float) -> bool:
     """Tell whether ``count / n_regions <= share``, without rounding."""
-    numerator, denominator = share.as_integer_ratio()
-    return count * denominator <= n_regions * numerator
+    # repr is the decimal that was typed: 3 of 10 regions are at most 0.3 of them.
+    limit = Fraction(repr(float(share)))
+    return count * limit.denominator <= n_regions * limit.numerator
+
+
+def scientific_text(count: int) -> str:
+    """Return a number of any size to four digits, e.g. ``1.235e+57``.
+
+    Example:
+        >>> scientific_text(10**5000)
+        '1.000e+5000'
+    """
+    return f"{Decimal(count):.3e}"
 
 
 def _profile_from(data: Mapping[str, Any]) -> Profile:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from xcount import _core
 from xcount.counters.base import Progress, Settings, Tally
 from xcount.errors import BudgetError
-from xcount.result import MaskCount, Profile, StopReason
+from xcount.result import MaskCount, Profile, StopReason, scientific_text
 from xcount.subproblems import Problem
 
 MAX_EVALUATIONS = 20_000_000_000
@@ -22,8 +22,8 @@ def count_by_enumeration(problem: Problem, settings: Settings) -> Tally:
     n_trees = max(1, len(problem.trees))
     if problem.n_regions * n_trees > MAX_EVALUATIONS:
         raise BudgetError(
-            f"enumeration would evaluate {problem.n_regions:.3g} regions x {n_trees} trees, "
-            f"more than {MAX_EVALUATIONS:.0e}; use --method auto or exact"
+            f"enumeration would evaluate {scientific_text(problem.n_regions)} regions "
+            f"x {n_trees} trees, more than {MAX_EVALUATIONS:.0e}; use --method auto or exact"
         )
     brute = _core.BruteForce(problem.forest, problem.masks, problem.threshold_limbs)
     counts: NDArray[np.uint64] = np.zeros(problem.n_masks, dtype=np.uint64)

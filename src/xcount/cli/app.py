@@ -1,0 +1,117 @@
+"""The group of commands, and what becomes of whatever goes wrong in one of them.
+
+Exit statuses::
+
+    0    answered (and PASS)
+    1    FAIL
+    2    an error: exactly one line on standard error
+    3    stopped by a limit before the asked accuracy, or UNDECIDED
+    130  interrupted outside a count (inside one, it is 3 and the bounds so far)
+    141  whoever reads standard output has gone
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from importlib import import_module
+
+import click
+
+from xcount._version import __version__
+from xcount.cli.parameters import examples
+from xcount.errors import XCountError
+
+COMMANDS = ("count", "inspect", "demo")
+"""Command names in the order of ``--help``; command ``x`` is ``xcount.cli.x:command``."""
+
+ERROR, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
+
+_EXHAUSTED: dict[type[Exception], str] = {
+    MemoryError: "out of memory; try a smaller model, or --method sample",
+    RecursionError: "the model is nested too deeply to be read; no library trains such trees",
+}
+
+
+class LazyGroup(click.Group):
+    """A group that imports the module of a command when the command is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
+        """Return the command of that name, or suggest another."""
+        if cmd_name not in COMMANDS:
+            near = difflib.get_close_matches(cmd_name, COMMANDS, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(COMMANDS)}"
+            raise click.UsageError(f"no command {cmd_name!r}; {hint}", ctx)
+        command: click.Command = import_module(f"xcount.cli.{cmd_name}").command
+        return command
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=examples("xcount count model.json --sensitive age --gap 2"),
+)
+@click.version_option(__version__, message="xcount %(version)s")
+def application() -> None:
+    """Count how much of a tree ensemble's input space is sensitive to chosen features.
+
+    Exit status: 0 answered (and PASS), 1 FAIL, 2 an error, 3 stopped by a limit or UNDECIDED.
+    """
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command and return the exit status; errors become one line each."""
+    _prepare_streams()
+    try:
+        status = application.main(
+            arguments or ["--help"], prog_name="xcount", standalone_mode=False
+        )
+        sys.stdout.flush()
+        return int(status or 0)
+    except BrokenPipeError:
+        # The interpreter flushes standard output once more at exit; let that go nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except Exception as error:
+        if os.environ.get("XCOUNT_DEBUG") == "1":
+            raise
+        sys.stderr.write(f"xcount: {_one_line(error_message(error))}\n")
+        return ERROR
+
+
+def error_message(error: Exception) -> str:
+    """Say what went wrong, where, and what to do."""
+    if isinstance(error, click.UsageError):
+        path = error.ctx.command_path if error.ctx is not None else "xcount"
+        return f"{error.format_message().rstrip('.')} (see '{path} --help')"
+    if isinstance(error, XCountError):
+        return str(error)
+    if isinstance(error, OSError):
+        where = f"{os.fsdecode(error.filename)}: " if error.filename is not None else ""
+        return f"{where}{error.strerror or error}"
+    for kind, message in _EXHAUSTED.items():
+        if isinstance(error, kind):
+            return message
+    return (
+        f"internal error: {type(error).__name__}: {error}; "
+        "please report it (XCOUNT_DEBUG=1 shows where)"
+    )
+
+
+def _one_line(text: str) -> str:
+    return " ".join(part.strip() for part in text.splitlines() if part.strip())
+
+
+def _prepare_streams() -> None:
+    """Let counts have any number of digits, and names any letter, on any terminal."""
+    sys.set_int_max_str_digits(0)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")

@@ -1,0 +1,55 @@
+"""``xcount count``: one question, one number."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+import click
+
+from xcount.cli import parameters
+
+
+@click.command(
+    "count",
+    short_help="Count the regions sensitive to chosen features.",
+    epilog=parameters.examples(
+        "xcount count model.json --sensitive age --gap 2",
+        "xcount count model.json --sensitive sex,race --gap 1 --distance any --max-share 1%",
+    ),
+)
+@parameters.model_argument
+@parameters.question_options
+@parameters.accuracy_options
+@parameters.limit_options
+@parameters.max_share_option
+@click.option("--profile", is_flag=True, help="Also show the count of every mask.")
+@parameters.json_option
+def command(
+    model: str, trust_pickle: bool, sensitive: tuple[str, ...], as_json: bool, **question: Any
+) -> int:
+    """Count the regions of MODEL whose output moves by more than the gap.
+
+    A region counts when changing only the sensitive features, by at most the distance, changes
+    the margin by more than G. Ctrl-C and limits leave a valid interval.
+    """
+    from xcount.cli.models import load_model, split_names
+    from xcount.cli.output import exit_status, print_json, print_tables
+    from xcount.cli.progress import ProgressLine
+    from xcount.counters import counter
+    from xcount.counting import count
+
+    counter(question["method"])  # a wrong name is said before a large model is read
+    ensemble = load_model(model, trust_pickle)
+    # Batch systems and timeout(1) end a run with SIGTERM: it deserves its bounds as Ctrl-C does.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with ProgressLine() as line:
+        names = split_names(ensemble, sensitive)
+        result = count(ensemble, sensitive=names, on_progress=line.show, **question)
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        from xcount.report.text import count_tables
+
+        print_tables(*count_tables(result))
+    return exit_status(result)

@@ -1,0 +1,34 @@
+"""``xcount inspect``: what a model is made of, and which questions make sense for it."""
+
+from __future__ import annotations
+
+import click
+
+from xcount.cli import parameters
+
+
+@click.command(
+    "inspect",
+    short_help="Describe a model: trees, cells, gaps to ask about.",
+    epilog=parameters.examples("xcount inspect model.json"),
+)
+@parameters.model_argument
+@parameters.missing_option
+@click.option("--all", "show_all", is_flag=True, help="List every feature, used or not.")
+@parameters.json_option
+def command(model: str, trust_pickle: bool, missing: str, show_all: bool, as_json: bool) -> int:
+    """Describe MODEL: trees, guards and cells, number of regions, and gaps to ask about."""
+    from xcount.cli.models import load_model
+    from xcount.cli.output import ANSWERED, print_json, print_tables
+    from xcount.inspection import inspect
+
+    inspection = inspect(
+        load_model(model, trust_pickle), missing="cell" if missing == "cell" else "none"
+    )
+    if as_json:
+        print_json(inspection.to_dict())
+    else:
+        from xcount.report.text import inspection_tables
+
+        print_tables(*inspection_tables(inspection, show_all=show_all))
+    return ANSWERED

@@ -1,0 +1,45 @@
+"""To the screen: one JSON object, or tables; and the exit status of a result."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from xcount.result import CountResult, StopReason, Verdict
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+ANSWERED, FAILED, LIMITED = 0, 1, 3
+
+_STATUS_OF_VERDICT = {
+    Verdict.PASS: ANSWERED,
+    Verdict.FAIL: FAILED,
+    Verdict.UNDECIDED: LIMITED,
+}
+
+
+def print_json(data: Mapping[str, Any]) -> None:
+    """Print one JSON object on one line."""
+    sys.stdout.write(json.dumps(data, allow_nan=False) + "\n")
+
+
+def print_tables(*tables: RenderableType) -> None:
+    """Print tables, coloured where the terminal can show it."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        # Files and pipes have no width of their own; the default of 80 folds long numbers.
+        console = Console(highlight=False, width=max(console.width, 100))
+    for table in tables:
+        console.print(table)
+
+
+def exit_status(result: CountResult) -> int:
+    """Return 0 answered (and PASS), 1 FAIL, 3 stopped by a limit or UNDECIDED."""
+    if result.verdict is not None:
+        return _STATUS_OF_VERDICT[result.verdict]
+    return ANSWERED if result.stop_reason is StopReason.COMPLETE else LIMITED

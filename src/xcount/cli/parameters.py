@@ -1,0 +1,235 @@
+"""Options that several commands share, and the little languages of their values."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+METHODS = (
+    "auto",
+    "exact",
+    "sample",
+    "brute",
+    "xcount",
+    "add-baseline",
+    "cnf-ganak",
+    "cnf-approxmc",
+)
+
+_SECONDS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_BYTES = {"": 1, "b": 1} | {
+    f"{letter}{ending}": base**power
+    for power, letter in enumerate("kmgt", start=1)
+    for ending, base in (("", 1000), ("b", 1000), ("ib", 1024))
+}
+_NUMBER_AND_UNIT = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-zA-Z]*)\s*")
+
+
+def parse_duration(text: str) -> float:
+    """Return seconds, e.g. 300.0 for ``5m``; a bare number is seconds.
+
+    Example:
+        >>> parse_duration("1.5h")
+        5400.0
+    """
+    return _scaled(text, _SECONDS, "a duration such as 60s, 5m or 1h")
+
+
+def parse_size(text: str) -> int:
+    """Return bytes: ``4GB`` is 4 * 1000**3, ``1GiB`` is 1024**3, a bare number is bytes.
+
+    Example:
+        >>> parse_size("500MB")
+        500000000
+    """
+    return math.floor(_scaled(text, _BYTES, "a size such as 4GB, 500MB or 1GiB"))
+
+
+def parse_share(text: str) -> float:
+    """Return a share between 0 and 1, given as ``0.01`` or ``1%``.
+
+    Example:
+        >>> parse_share("2.5%")
+        0.025
+    """
+    from fractions import Fraction
+
+    number = text.strip().removesuffix("%")
+    try:
+        value = float(Fraction(number) / (100 if number != text.strip() else 1))
+    except (ValueError, ZeroDivisionError, OverflowError):
+        raise ValueError(f"{text!r} is not a share such as 0.01 or 1%") from None
+    if not 0 <= value <= 1:
+        raise ValueError(f"{text!r} does not lie between 0 and 1 (0% and 100%)")
+    return value
+
+
+def _scaled(text: str, units: dict[str, Any], expected: str) -> float:
+    match = _NUMBER_AND_UNIT.fullmatch(text)
+    unit = match[2].lower() if match else ""
+    value = float(match[1]) * units[unit] if match and unit in units else 0.0
+    if not 0 < value < math.inf:
+        raise ValueError(f"{text!r} is not {expected}")
+    return value
+
+
+def examples(*lines: str) -> str:
+    """Return an epilog for ``--help`` that keeps its line breaks."""
+    return "\n".join(
+        ["\b", "Example:" if len(lines) == 1 else "Examples:", *("  " + x for x in lines)]
+    )
+
+
+def _parsed_by(
+    parse: Callable[[str], Any],
+) -> Callable[[click.Context, click.Parameter, str | None], Any]:
+    """Return an option's callback that reads its value with one of the parsers above."""
+
+    def callback(ctx: click.Context, parameter: click.Parameter, value: str | None) -> Any:
+        try:
+            return None if value is None else parse(value)
+        except ValueError as error:
+            raise click.BadParameter(str(error), ctx, parameter) from None
+
+    return callback
+
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def _together(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    def decorate(function: Command) -> Command:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return decorate
+
+
+model_argument = _together(
+    click.argument("model", metavar="MODEL"),
+    click.option(
+        "--trust-pickle",
+        is_flag=True,
+        help="Read pickle and joblib files. They can run any code: only from whom you trust.",
+    ),
+)
+
+missing_option = click.option(
+    "--missing",
+    type=click.Choice(["none", "cell"]),
+    default="none",
+    show_default=True,
+    help="Whether a feature that can be missing has a cell for that.",
+)
+
+question_options = _together(
+    click.option(
+        "--sensitive",
+        metavar="NAMES",
+        multiple=True,
+        required=True,
+        help="The sensitive features: names, fN or indices, with commas between.",
+    ),
+    click.option(
+        "--gap",
+        metavar="G",
+        required=True,
+        help="A change of the margin counts when it is larger than G (a decimal number).",
+    ),
+    click.option(
+        "--distance",
+        metavar="N|any",
+        default="1",
+        show_default=True,
+        help="How far the sensitive features may move together, in cells.",
+    ),
+    click.option(
+        "--precision",
+        metavar="exact|N",
+        default="exact",
+        show_default=True,
+        help="Leaves as stored, or rounded to N decimals.",
+    ),
+    click.option(
+        "--class",
+        "output",
+        metavar="K",
+        help="The class asked about, where the model has several.",
+    ),
+    missing_option,
+)
+
+accuracy_options = _together(
+    click.option(
+        "--method",
+        metavar="NAME",
+        default="auto",
+        show_default=True,
+        help=f"How to count: {', '.join(METHODS)}.",
+    ),
+    click.option(
+        "--epsilon",
+        metavar="X",
+        type=float,
+        default=0.1,
+        show_default=True,
+        help="Relative error allowed.",
+    ),
+    click.option(
+        "--delta",
+        metavar="X",
+        type=float,
+        default=0.1,
+        show_default=True,
+        help="Probability with which an interval may be wrong.",
+    ),
+    click.option(
+        "--seed",
+        metavar="N",
+        type=click.IntRange(0, 2**63 - 1),
+        default=0,
+        show_default=True,
+        help="Seed of all random choices.",
+    ),
+)
+
+limit_options = _together(
+    click.option(
+        "--timeout",
+        "timeout_seconds",
+        metavar="DURATION",
+        callback=_parsed_by(parse_duration),
+        help="Stop after this long, with the bounds found so far: 60s, 5m, 1h.",
+    ),
+    click.option(
+        "--memory",
+        "memory_bytes",
+        metavar="SIZE",
+        callback=_parsed_by(parse_size),
+        help="Stop at this much memory, with the bounds found so far: 4GB, 500MB, 1GiB.",
+    ),
+    click.option(
+        "--jobs",
+        metavar="N",
+        type=click.IntRange(0),
+        default=0,
+        show_default="all cores",
+        help="Number of threads.",
+    ),
+)
+
+max_share_option = click.option(
+    "--max-share",
+    metavar="SHARE",
+    callback=_parsed_by(parse_share),
+    help="Judge: PASS if at most this share of the regions is sensitive (0.01 or 1%).",
+)
+
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object and nothing else."
+)

@@ -1,0 +1,62 @@
+"""A line of progress on standard error: only to a terminal, only when the run takes a while."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TextIO
+
+if TYPE_CHECKING:
+    from xcount.counters.base import Progress
+
+QUIET_SECONDS = 1.0
+"""Runs shorter than this show nothing."""
+
+_REDRAW_SECONDS = 0.1
+_BAR_WIDTH = 20
+
+
+class ProgressLine:
+    """Shows how far a count is; a context that leaves the terminal clean behind it."""
+
+    def __init__(self, stream: TextIO | None = None, label: str = "") -> None:
+        self._stream = sys.stderr if stream is None else stream
+        self._label = f"{label}: " if label else ""
+        self._next_draw = time.monotonic() + QUIET_SECONDS
+        self._drawn = False
+        self._enabled = self._stream.isatty()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._drawn:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+
+    def show(self, progress: Progress) -> None:
+        """Redraw the line, unless it is too early."""
+        now = time.monotonic()
+        if not self._enabled or now < self._next_draw:
+            return
+        self._next_draw = now + _REDRAW_SECONDS
+        self._drawn = True
+        self._stream.write(f"\r\x1b[K{self._label}{progress_text(progress)}")
+        self._stream.flush()
+
+
+def progress_text(progress: Progress) -> str:
+    """Return a snapshot in one line, e.g. ``[####      ]  42 %  17 .. 20  masks counted``."""
+    from xcount.report.text import count_text
+
+    fraction = min(1.0, max(0.0, progress.fraction))
+    bar = "#" * int(fraction * _BAR_WIDTH)
+    interval = f"{count_text(progress.low)} .. {count_text(progress.high)}"
+    line = f"[{bar:<{_BAR_WIDTH}}] {fraction:4.0%}  {interval}  {progress.message}"
+    return line.rstrip()

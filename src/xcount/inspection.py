@@ -1,0 +1,172 @@
+"""What a model is made of: trees, guards, cells, and the gaps that make sense to ask about."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from xcount.counting import model_info
+from xcount.ensemble import Ensemble, Tree
+from xcount.grid import Axis, Grid, Missing
+from xcount.result import ModelInfo
+
+_GAP_FRACTIONS = (0.05, 0.2, 0.5)
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureInfo:
+    """One feature as the trees see it.
+
+    Attributes:
+        index: the feature's index, another way to name it.
+        name: its name.
+        kind: ``"numeric"`` or ``"categorical"``.
+        n_guards: how many guards it has.
+        n_cells: how many cells its axis has.
+        n_trees: how many trees test it.
+        max_change: no change of this feature alone moves the margin by more than this, so a gap
+            of this size or more has the answer 0.
+    """
+
+    index: int
+    name: str
+    kind: str
+    n_guards: int
+    n_cells: int
+    n_trees: int
+    max_change: float
+
+
+@dataclass(frozen=True, slots=True)
+class LeafScale:
+    """How large the leaves are, after the division of an averaging forest.
+
+    Attributes:
+        low: the smallest leaf.
+        high: the largest leaf.
+        median_size: the median of the leaves' absolute values.
+        max_change: no two inputs differ by more than this in any one margin.
+    """
+
+    low: float
+    high: float
+    median_size: float
+    max_change: float
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """A model in numbers.
+
+    ``gaps`` are three round gaps: about 5 %, 20 % and 50 % of the largest ``max_change`` of any
+    feature, so that none of them is trivially 0.
+    """
+
+    model: ModelInfo
+    task: str
+    n_outputs: int
+    n_leaves: int
+    n_regions: int
+    features: tuple[FeatureInfo, ...]
+    leaves: LeafScale
+    gaps: tuple[float, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``xcount inspect --json`` prints."""
+        return asdict(self)
+
+
+def inspect(ensemble: Ensemble, missing: Missing = "none") -> Inspection:
+    """Describe an ensemble.
+
+    Example:
+        >>> from xcount.examples import figure_1
+        >>> inspection = inspect(figure_1())
+        >>> inspection.n_regions, [feature.max_change for feature in inspection.features]
+        (9, [150.0, 140.0])
+    """
+    grid = Grid.of(ensemble, missing=missing)
+    changes = _max_changes(ensemble)
+    n_trees = Counter(
+        int(feature) for tree in ensemble.trees for feature in np.unique(tree.feature)
+    )
+    features = tuple(
+        _feature_info(index, axis, n_trees[index], changes.get(index, 0.0))
+        for index, axis in enumerate(grid.axes)
+    )
+    return Inspection(
+        model=model_info(ensemble, grid),
+        task=ensemble.task,
+        n_outputs=ensemble.n_outputs,
+        n_leaves=sum(int((tree.feature < 0).sum()) for tree in ensemble.trees),
+        n_regions=grid.n_regions,
+        features=features,
+        leaves=_leaf_scale(ensemble),
+        gaps=_round_gaps(max(changes.values(), default=0.0)),
+    )
+
+
+def _feature_info(index: int, axis: Axis, n_trees: int, max_change: float) -> FeatureInfo:
+    kind = "categorical" if axis.feature.is_categorical else "numeric"
+    name = axis.feature.name
+    return FeatureInfo(index, name, kind, axis.n_guards, axis.n_cells, n_trees, max_change)
+
+
+def _leaf_scale(ensemble: Ensemble) -> LeafScale:
+    leaves = [tree.value[tree.feature < 0] / ensemble.divisor for tree in ensemble.trees]
+    if not leaves:
+        return LeafScale(0.0, 0.0, 0.0, 0.0)
+    ranges = np.zeros(ensemble.n_outputs)
+    for tree, values in zip(ensemble.trees, leaves, strict=True):
+        ranges[tree.output] += values.max() - values.min()
+    flat = np.concatenate(leaves)
+    return LeafScale(
+        low=float(flat.min()),
+        high=float(flat.max()),
+        median_size=float(np.median(np.abs(flat))),
+        max_change=float(ranges.max()),
+    )
+
+
+def _max_changes(ensemble: Ensemble) -> dict[int, float]:
+    """Return for each feature a bound on what it can change alone, in the worst output."""
+    worst: dict[int, float] = {}
+    for output in range(ensemble.n_outputs):
+        total: Counter[int] = Counter()
+        for tree in ensemble.trees:
+            if tree.output == output:
+                total.update(_tree_changes(tree))
+        for feature, change in total.items():
+            worst[feature] = max(worst.get(feature, 0.0), change / ensemble.divisor)
+    return worst
+
+
+def _tree_changes(tree: Tree) -> dict[int, float]:
+    """Return for each feature of a tree the widest range of leaves below one of its tests."""
+    low, high = tree.value.copy(), tree.value.copy()
+    changes: dict[int, float] = {}
+    for node in range(tree.n_nodes - 1, -1, -1):  # children have larger indices
+        if tree.feature[node] < 0:
+            continue
+        children = [tree.left[node], tree.right[node]]
+        low[node], high[node] = low[children].min(), high[children].max()
+        feature = int(tree.feature[node])
+        changes[feature] = max(changes.get(feature, 0.0), float(high[node] - low[node]))
+    return changes
+
+
+def _round_gaps(max_change: float) -> tuple[float, ...]:
+    if not 0 < max_change < math.inf:
+        return ()
+    return tuple(_round_down(max_change * fraction) for fraction in _GAP_FRACTIONS)
+
+
+def _round_down(value: float) -> float:
+    """Return the largest of 1, 2, 5 times a power of ten that is not above the value."""
+    exponent = math.floor(math.log10(value))
+    steps = (float(f"{digit}e{exponent}") for digit in (5, 2, 1))
+    return next((step for step in steps if step <= value), float(f"1e{exponent}"))

@@ -1,0 +1,1 @@
+"""Results -> text, plots, one HTML file. Nothing in here counts."""

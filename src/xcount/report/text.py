@@ -1,0 +1,273 @@
+"""Results as tables for the terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from xcount.result import CountResult, Profile, StopReason, Verdict, scientific_text
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from xcount.inspection import FeatureInfo, Inspection
+
+MAX_ROWS = 40
+"""Longer lists are cut in the terminal; ``--json`` always has all of it."""
+
+_GROUPED_BELOW = 10**15
+_COLOURS = {Verdict.PASS: "green", Verdict.FAIL: "red", Verdict.UNDECIDED: "yellow"}
+_STOPPED = {
+    StopReason.COMPLETE: "complete",
+    StopReason.DECIDED: "stopped as soon as the verdict was certain",
+    StopReason.TIMEOUT: "stopped by the time limit",
+    StopReason.MEMORY: "stopped by the memory limit",
+    StopReason.STATES: "stopped by the limit of states",
+    StopReason.INTERRUPTED: "interrupted",
+}
+
+
+def count_text(count: int) -> str:
+    """Return a count with grouped digits, or in scientific form where it is huge.
+
+    Example:
+        >>> count_text(1234567), count_text(7**100)
+        ('1,234,567', '3.234e+84')
+    """
+    return f"{count:,}" if abs(count) < _GROUPED_BELOW else scientific_text(count)
+
+
+def share_text(share: float) -> str:
+    """Return a share in per cent; 0 % and 100 % are only said when they are meant.
+
+    Example:
+        >>> share_text(0.25), share_text(1e-9), share_text(0.99999)
+        ('25 %', '1e-07 %', '99.999 %')
+    """
+    percent = share * 100
+    if 99.9 < percent < 100:
+        # Towards 100 the distance to it is what matters.
+        rest = 100 - percent
+        return f"{percent:.{min(12, 2 - math.floor(math.log10(rest)))}f} %"
+    return f"{percent:.4g} %"
+
+
+def seconds_text(seconds: float) -> str:
+    """Return a duration, e.g. ``0.12 s`` or ``2 min 5 s``."""
+    if seconds < 60:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def bytes_text(size: int) -> str:
+    """Return a size, e.g. ``120 MB``."""
+    unit, factor = ("GB", 10**9) if size >= 10**9 else ("MB", 10**6)
+    return f"{size / factor:.3g} {unit}"
+
+
+def question_text(result: CountResult) -> str:
+    """Return the question in words."""
+    names = _listed(result.sensitive)
+    how = "in any way" if result.distance is None else f"by at most {_cells(result.distance)}"
+    many = "change" if len(result.sensitive) > 1 else "changes"
+    rounded = "" if result.precision is None else f" (leaves at {result.precision} decimals)"
+    return (
+        f"In how many regions does the margin move by more than {result.gap}{rounded} "
+        f"when only {names} {many}, {how}?"
+    )
+
+
+def answer_text(result: CountResult) -> str:
+    """Return the count with how sure it is."""
+    if result.exact:
+        return f"{count_text(result.count)} (exact)"
+    interval = f"between {count_text(result.low)} and {count_text(result.high)}"
+    return f"about {count_text(result.count)}, {interval}, {_confidence(result)}"
+
+
+def count_tables(result: CountResult) -> list[RenderableType]:
+    """Return the result as a card, and its profile as a second table if there is one."""
+    card = _card(question_text(result))
+    card.add_row("Model", _model_text(result))
+    card.add_row("Regions", count_text(result.n_regions))
+    card.add_row("Sensitive", f"[bold]{_escaped(answer_text(result))}[/]")
+    card.add_row("Share", _share_interval(result))
+    if result.verdict is not None and result.max_share is not None:
+        colour = _COLOURS[result.verdict]
+        limit = share_text(result.max_share)
+        card.add_row("Verdict", f"[bold {colour}]{result.verdict}[/] (at most {limit} allowed)")
+    card.add_row("Run", _run_text(result))
+    tables: list[RenderableType] = [card]
+    if result.profile is not None:
+        tables.append(_profile_table(result.profile))
+    return tables
+
+
+def summary_table(title: str, results: Iterable[CountResult]) -> Table:
+    """Return several questions about one model as one table, a row each."""
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", title_style="bold")
+    table.add_column("Sensitive to")
+    table.add_column("Gap", justify="right")
+    table.add_column("Distance", justify="right")
+    table.add_column("Sensitive regions")
+    table.add_column("Share", justify="right")
+    table.add_column("Time", justify="right")
+    for result in results:
+        table.add_row(
+            _escaped(", ".join(result.sensitive)),
+            result.gap,
+            "any" if result.distance is None else str(result.distance),
+            _escaped(answer_text(result)),
+            share_text(result.share),
+            seconds_text(result.seconds),
+        )
+    return table
+
+
+def inspection_tables(inspection: Inspection, show_all: bool = False) -> list[RenderableType]:
+    """Return a model as a card and a table of its features, the most influential first."""
+    model = inspection.model
+    leaves = inspection.leaves
+    card = _card(model.path or "model")
+    outputs = f", {inspection.n_outputs} classes" if inspection.n_outputs > 1 else ""
+    card.add_row("Format", _escaped(f"{model.format} ({inspection.task}{outputs})"))
+    card.add_row(
+        "Trees",
+        f"{model.n_trees:,} of depth up to {model.max_depth}, {inspection.n_leaves:,} leaves",
+    )
+    used = sum(feature.n_trees > 0 for feature in inspection.features)
+    card.add_row("Features", f"{model.n_features:,}, of which the trees test {used:,}")
+    card.add_row("Guards", f"{model.n_guards:,}")
+    card.add_row("Regions", count_text(inspection.n_regions))
+    card.add_row(
+        "Leaves",
+        f"{leaves.low:.4g} to {leaves.high:.4g}, median size {leaves.median_size:.3g}; "
+        f"the margin spans at most {leaves.max_change:.4g}",
+    )
+    if inspection.gaps:
+        card.add_row("Gaps to ask", _gaps_text(inspection))
+    return [card, _feature_table(inspection, show_all)]
+
+
+def _gaps_text(inspection: Inspection) -> str:
+    listed = ", ".join(f"{gap:g}" for gap in inspection.gaps)
+    if inspection.task != "binary":
+        return listed
+    factors = ", ".join(f"{math.exp(min(gap, 700)):.3g}" for gap in inspection.gaps)
+    return f"{listed} (log-odds: the odds change by a factor of {factors})"
+
+
+def _feature_table(inspection: Inspection, show_all: bool) -> RenderableType:
+    from rich.table import Table
+
+    table = Table(caption_justify="left")
+    table.add_column("Feature")
+    table.add_column("Index", justify="right")
+    table.add_column("Kind")
+    table.add_column("Guards", justify="right")
+    table.add_column("Cells", justify="right")
+    table.add_column("Trees", justify="right")
+    table.add_column("Changes the margin by at most", justify="right")
+    listed, left_out = _chosen(inspection.features, show_all)
+    for feature in listed:
+        table.add_row(
+            _escaped(feature.name),
+            str(feature.index),
+            feature.kind,
+            str(feature.n_guards),
+            str(feature.n_cells),
+            str(feature.n_trees),
+            f"{feature.max_change:.4g}",
+        )
+    if left_out:
+        table.caption = f"{left_out:,} more; --all lists them"
+    return table
+
+
+def _chosen(features: tuple[FeatureInfo, ...], show_all: bool) -> tuple[list[FeatureInfo], int]:
+    if show_all:
+        return list(features), 0
+    used = [feature for feature in features if feature.n_trees > 0]
+    used.sort(key=lambda feature: (-feature.max_change, feature.index))
+    return used[:MAX_ROWS], len(features) - len(used[:MAX_ROWS])
+
+
+def _profile_table(profile: Profile) -> RenderableType:
+    from rich.table import Table
+
+    table = Table(title="By mask", title_justify="left", caption_justify="left")
+    table.add_column("Mask")
+    table.add_column("Sensitive regions", justify="right")
+    table.add_column("Share", justify="right")
+    for mask in profile.masks[:MAX_ROWS]:
+        exact = mask.low == mask.high
+        interval = f"{count_text(mask.low)} to {count_text(mask.high)}"
+        low, high = (share_text(n / mask.n_combinations) for n in (mask.low, mask.high))
+        table.add_row(
+            _escaped(mask.description),
+            count_text(mask.low) if exact else interval,
+            low if exact else f"{low} to {high}",
+        )
+    if len(profile.masks) > MAX_ROWS:
+        table.caption = f"{len(profile.masks) - MAX_ROWS:,} more; --json lists them"
+    return table
+
+
+def _card(title: str) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    card = Table(
+        title=_escaped(title),
+        title_justify="left",
+        title_style="bold",
+        box=box.ROUNDED,
+        show_header=False,
+    )
+    card.add_column(style="cyan", no_wrap=True)
+    card.add_column()
+    return card
+
+
+def _model_text(result: CountResult) -> str:
+    model = result.model
+    what = f"{model.n_trees:,} trees, {model.n_features:,} features, {model.n_guards:,} guards"
+    return _escaped(f"{model.path} ({what})" if model.path else what)
+
+
+def _share_interval(result: CountResult) -> str:
+    if result.exact:
+        return share_text(result.share)
+    low, high = share_text(result.share_low), share_text(result.share_high)
+    return f"{share_text(result.share)}, between {low} and {high}"
+
+
+def _run_text(result: CountResult) -> str:
+    return (
+        f"{result.method}, {_STOPPED[result.stop_reason]}, {seconds_text(result.seconds)}, "
+        f"{bytes_text(result.peak_memory_bytes)}"
+    )
+
+
+def _confidence(result: CountResult) -> str:
+    return "certainly" if result.confidence == 1 else f"with {result.confidence:.0%} confidence"
+
+
+def _cells(number: int) -> str:
+    return "1 cell" if number == 1 else f"{number:,} cells"
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _escaped(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)
