@@ -10,7 +10,7 @@ from xcount.loaders import load
 
 def load_model(path: str, trust_pickle: bool = False) -> Ensemble:
     """Read a model file."""
-    return load(path)
+    return load(path, trust_pickle=trust_pickle)
 
 
 def split_names(ensemble: Ensemble, texts: Iterable[str]) -> list[str]:
