@@ -1,0 +1,173 @@
+"""The instances of the suites: one model, its sensitive features, a gap and a distance.
+
+The ``paper`` suite asks about 8 randomly chosen used features of each of the 400 models (all of
+them where fewer are used), one at a time, with distance 1. The ``frontier`` suite asks about one
+to three features of much larger models, with distances up to any.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.datasets import BY_KEY
+from benchmarks.models import (
+    FRONTIER_DEPTHS,
+    FRONTIER_SETS,
+    FRONTIER_TREES,
+    ModelFile,
+    frontier_trainings,
+    models_of,
+    paper_trainings,
+)
+
+SEED = 20240
+FEATURES_PER_MODEL = 8
+PRECISION = 3
+FRONTIER_DISTANCES = (1, 3, None)
+FRONTIER_SIZES = (1, 2, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One question of a suite; ``distance`` None means any."""
+
+    name: str
+    model: Path
+    dataset: str
+    depth: int
+    n_trees: int
+    n_guards: int
+    sensitive: tuple[int, ...]
+    gap: str
+    distance: int | None = 1
+    precision: int = PRECISION
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a record of a run says of its instance: all but where the model is."""
+        data = asdict(self)
+        data["model"] = self.model.name
+        data["sensitive"] = list(self.sensitive)
+        data["distance"] = "any" if self.distance is None else self.distance
+        return data
+
+
+def paper_instances(
+    only: Iterable[str] | None = None,
+    cache: str | Path | None = None,
+    data: str | Path | None = None,
+    all_features: bool = False,
+) -> list[Instance]:
+    """Return the paper suite, in the order of its models; trains what the cache lacks."""
+    instances: list[Instance] = []
+    for training in paper_trainings(only):
+        for model in models_of(training, cache, data):
+            features = model.used if all_features else chosen_features(model)
+            instances += [_instance(model, (feature,)) for feature in features]
+    return instances
+
+
+def chosen_features(model: ModelFile) -> tuple[int, ...]:
+    """Return 8 of the used features, drawn with a seed of the model's own."""
+    if len(model.used) <= FEATURES_PER_MODEL:
+        return model.used
+    place = list(BY_KEY).index(model.dataset)
+    generator = np.random.default_rng([SEED, place, model.n_trees, model.depth])
+    drawn = generator.choice(model.used, FEATURES_PER_MODEL, replace=False)
+    return tuple(sorted(int(feature) for feature in drawn))
+
+
+def frontier_instances(
+    only: Iterable[str] | None = None,
+    cache: str | Path | None = None,
+    data: str | Path | None = None,
+) -> list[Instance]:
+    """Return the frontier suite: each model meets each distance, with one to three features.
+
+    The number of features rotates with the model (a Latin square), so that each combination of
+    distance and number of features occurs equally often at each number of trees and each depth.
+    """
+    instances: list[Instance] = []
+    for training in frontier_trainings(only):
+        for model in models_of(training, cache, data):
+            turn = FRONTIER_TREES.index(model.n_trees) + FRONTIER_DEPTHS.index(model.depth)
+            order = frontier_order(model)
+            for shift, distance in enumerate(FRONTIER_DISTANCES):
+                size = FRONTIER_SIZES[(turn + shift) % len(FRONTIER_SIZES)]
+                instances.append(_instance(model, tuple(sorted(order[:size])), distance))
+    return instances
+
+
+def frontier_order(model: ModelFile) -> list[int]:
+    """Return the used features in a random order that all models of a depth share."""
+    generator = np.random.default_rng([SEED, FRONTIER_SETS.index(model.dataset), model.depth])
+    keys = generator.random(max(model.used) + 1)
+    return sorted(model.used, key=lambda feature: keys[feature])
+
+
+def _instance(model: ModelFile, sensitive: tuple[int, ...], distance: int | None = 1) -> Instance:
+    asked = "_".join(f"f{feature}" for feature in sensitive)
+    suffix = "" if distance == 1 else f"-d{'any' if distance is None else distance}"
+    return Instance(
+        name=f"{model.name}-{asked}{suffix}",
+        model=model.path,
+        dataset=model.dataset,
+        depth=model.depth,
+        n_trees=model.n_trees,
+        n_guards=model.n_guards,
+        sensitive=sensitive,
+        gap=BY_KEY[model.dataset].gap,
+        distance=distance,
+    )
+
+
+def stratified_sample(instances: Sequence[Instance], size: int, seed: int = 0) -> list[Instance]:
+    """Return about ``size`` instances, as evenly as can be over data sets, depths and trees.
+
+    Strata are filled in turn, data set by data set, so any size keeps the balance; the order of
+    the suite is kept.
+    """
+    generator = np.random.default_rng([SEED, seed])
+    strata: dict[str, list[Instance]] = defaultdict(list)
+    for instance in instances:
+        strata[instance.dataset].append(instance)
+    queues = [_spread(group, generator) for group in strata.values()]
+    taken: list[Instance] = []
+    for turn in range(max(map(len, queues), default=0)):
+        taken += [queue[turn] for queue in queues if turn < len(queue)]
+    chosen = {instance.name for instance in taken[:size]}
+    return [instance for instance in instances if instance.name in chosen]
+
+
+def _spread(group: Sequence[Instance], generator: np.random.Generator) -> list[Instance]:
+    """Order the instances of one data set so that every prefix covers sizes and depths evenly."""
+    waiting = [group[i] for i in generator.permutation(len(group))]
+    seen: Counter[tuple[str, object]] = Counter()
+    ordered: list[Instance] = []
+    while waiting:
+        traits = [_traits(instance) for instance in waiting]
+        best = min(range(len(waiting)), key=lambda i: sum(seen[trait] for trait in traits[i]))
+        seen.update(traits[best])
+        ordered.append(waiting.pop(best))
+    return ordered
+
+
+def _traits(instance: Instance) -> list[tuple[str, object]]:
+    return [
+        ("depth", instance.depth),
+        ("trees", instance.n_trees),
+        ("distance", instance.distance),
+        ("features", len(instance.sensitive)),
+    ]
+
+
+def write_list(instances: Iterable[Instance], path: Path) -> None:
+    """Write instances as JSON lines, with the whole path of each model."""
+    lines = [json.dumps(i.to_dict() | {"model": str(i.model)}) for i in instances]
+    path.write_text("".join(line + "\n" for line in lines))
