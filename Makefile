@@ -1,0 +1,59 @@
+# make demo   installs XCount into .venv and asks the model that ships with it about sex, race, age
+# make test   installs what the tests need, then runs every check
+# Needs Python 3.11+, make and g++; cmake and ninja come from PyPI where they are absent.
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+JOBS   ?= 2
+
+# What an installation is made from; when one of these changes, it is made again.
+SOURCES := pyproject.toml CMakeLists.txt $(shell find src cpp -name '*.py' -o -name '*.?pp' \
+                                                  -o -name '*.json' -not -path '*/__pycache__/*')
+
+.PHONY: demo test lint native pytest clean help
+
+help:
+	@sed -n 's/^# \(make .*\)/\1/p' Makefile
+
+demo: $(VENV)/installed
+	$(BIN)/xcount demo
+
+test: $(VENV)/installed-for-tests lint native pytest
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "XCount needs Python 3.11 or later; PYTHON=python3.12 make ... names another one"; exit 1; }
+	@command -v $${CXX:-g++} >/dev/null || { echo "XCount needs a C++20 compiler: install g++"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed: $(BIN)/python $(SOURCES)
+	$(BIN)/python -m pip install --quiet .
+	@touch $@
+
+$(VENV)/installed-for-tests: $(BIN)/python $(SOURCES)
+	$(BIN)/python -m pip install --quiet '.[test]' $$(command -v cmake >/dev/null || echo cmake) \
+	  $$(command -v ninja >/dev/null || echo ninja)
+	@touch $@ $(VENV)/installed
+
+lint: $(VENV)/installed-for-tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror $$(find cpp -name '*.?pp')
+	$(BIN)/mypy
+
+# The core without Python: plain, then with the sanitizers.
+native: $(VENV)/installed-for-tests
+	PATH="$$PATH:$(abspath $(BIN))"; set -e; \
+	for sanitize in "" address,undefined; do \
+	  build=build/ctest$${sanitize:+-sanitized}; \
+	  cmake -S . -B $$build -G Ninja -DXCOUNT_WERROR=ON -DXCOUNT_SANITIZE=$$sanitize >/dev/null; \
+	  cmake --build $$build --parallel $(JOBS); \
+	  ctest --test-dir $$build --output-on-failure --no-tests=error; \
+	done
+
+pytest: $(VENV)/installed-for-tests
+	$(BIN)/pytest -n $(JOBS) -q
+
+clean:
+	rm -rf build $(VENV)

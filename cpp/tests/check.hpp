@@ -1,0 +1,30 @@
+// A tiny test harness: CHECK says what failed and where; main returns the number of failures.
+#pragma once
+
+#include <cstdio>
+#include <exception>
+
+namespace xcount::test {
+
+inline int failures = 0;
+
+inline void check(bool condition, const char* text, const char* file, int line) {
+  if (condition) return;
+  ++failures;
+  std::fprintf(stderr, "%s:%d: failed: %s\n", file, line, text);
+}
+
+// Whether calling the function throws an exception of the given type.
+template <class Exception, class Function>
+bool throws(Function&& function) {
+  try {
+    function();
+  } catch (const Exception&) {
+    return true;
+  }
+  return false;
+}
+
+}  // namespace xcount::test
+
+#define CHECK(condition) xcount::test::check((condition), #condition, __FILE__, __LINE__)
