@@ -5,4 +5,5 @@ NB_MODULE(_core, module) {
   module.doc() = "XCount's native core.";
   xcount::python::bind_forest(module);
   xcount::python::bind_brute(module);
+  xcount::python::bind_exact(module);
 }

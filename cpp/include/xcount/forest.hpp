@@ -32,6 +32,8 @@ struct Test {
   Feature feature = kLeaf;
   std::int32_t cut = 0;
   bool missing_left = false;
+
+  friend bool operator==(const Test&, const Test&) = default;
 };
 
 // What the forest is made from: parallel arrays over the nodes of all trees.

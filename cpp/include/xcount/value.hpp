@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -57,7 +58,7 @@ struct WideInt {
 
 using Int2304 = WideInt<36>;
 
-// How a value is read from limbs, hashed, and what lies beyond every sum that can occur.
+// How a value is read from limbs and hashed, what lies beyond every sum, how large it is roughly.
 template <class Value>
 struct ValueTraits;
 
@@ -69,6 +70,7 @@ struct ValueTraits<std::int64_t> {
   }
   static std::uint64_t hash(std::int64_t value) { return static_cast<std::uint64_t>(value); }
   static std::int64_t infinity() { return INT64_MAX / 2; }
+  static double to_double(std::int64_t value) { return static_cast<double>(value); }
 };
 
 template <>
@@ -83,6 +85,7 @@ struct ValueTraits<Int128> {
            (static_cast<std::uint64_t>(bits >> 64) * 0x9E3779B97F4A7C15ULL);
   }
   static Int128 infinity() { return static_cast<Int128>((~UInt128{0}) >> 2); }
+  static double to_double(Int128 value) { return static_cast<double>(value); }
 };
 
 template <std::size_t N>
@@ -103,6 +106,14 @@ struct ValueTraits<WideInt<N>> {
     value.limbs.fill(~std::uint64_t{0});
     value.limbs[N - 1] >>= 2;
     return value;
+  }
+  // Scaled by 2^-1280 to stay finite: for comparing sizes, not for results. Not for negatives.
+  static double to_double(const WideInt<N>& value) {
+    double result = 0.0;
+    for (std::size_t i = N; i-- > 0;) {
+      result += std::ldexp(static_cast<double>(value.limbs[i]), static_cast<int>(64 * i) - 1280);
+    }
+    return result;
   }
 };
 

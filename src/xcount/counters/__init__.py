@@ -9,6 +9,7 @@ from xcount.errors import QueryError
 
 _COUNTERS = {
     "auto": "xcount.counters.auto:count_automatically",
+    "exact": "xcount.counters.exact:count_exactly",
     "brute": "xcount.counters.brute:count_by_enumeration",
 }
 

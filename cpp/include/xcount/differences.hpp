@@ -1,0 +1,64 @@
+// Difference trees: what one tree contributes to V(x, m) - V(x, m') for two masks m and m'.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "xcount/forest.hpp"
+#include "xcount/masks.hpp"
+#include "xcount/residuals.hpp"
+
+namespace xcount {
+
+// Builds the difference trees of pairs of masks. A tree without a test that separates the two masks
+// contributes nothing; in the others, only what stands below such tests does.
+template <class Value>
+class DifferenceBuilder {
+ public:
+  DifferenceBuilder(const Forest<Value>& forest, const MaskSpace& masks);
+
+  // Appends the non-constant difference trees of the pair to `roots`, adds the constant ones to
+  // `offset`.
+  void build(MaskIndex a, MaskIndex b, ResidualStore<Value>& store, std::vector<ResidualId>& roots,
+             Value& offset);
+
+  // Whether |V(x, a) - V(x, b)| > threshold is possible, by adding up each tree's own range.
+  [[nodiscard]] bool may_exceed(MaskIndex a, MaskIndex b, const Value& threshold,
+                                ResidualStore<Value>& store);
+
+ private:
+  // The cells that the path to the current node allows: a bit set for short axes, an interval and
+  // the missing cell for long ones.
+  struct Domain {
+    std::uint64_t allowed = 0;
+    Cell begin = 0, end = 0;
+    bool missing = false;
+  };
+  enum class Side { kLeft, kRight, kBoth };
+
+  [[nodiscard]] bool separated(std::size_t tree) const;
+  [[nodiscard]] NodeIndex descend(NodeIndex node, const std::vector<Cell>& mask) const;
+  [[nodiscard]] NodeIndex step(NodeIndex node, const Test& test, bool left) const;
+  [[nodiscard]] ResidualId walk(NodeIndex a, NodeIndex b, ResidualStore<Value>& store);
+  [[nodiscard]] Domain full(Feature feature) const;
+  [[nodiscard]] Side side(const Test& test) const;
+  [[nodiscard]] Domain restricted(const Test& test, bool left) const;
+  [[nodiscard]] std::uint64_t left_bits(const Test& test) const;
+  [[nodiscard]] bool is_short(Feature feature) const { return forest_.axis(feature).n_cells <= 64; }
+  [[nodiscard]] Domain& domain(Feature feature) {
+    return domains_[static_cast<std::size_t>(feature)];
+  }
+  [[nodiscard]] const Domain& domain(Feature feature) const {
+    return domains_[static_cast<std::size_t>(feature)];
+  }
+
+  const Forest<Value>& forest_;
+  const MaskSpace& masks_;
+  std::vector<std::uint8_t> below_;                      // node -> a sensitive test at or below it
+  std::vector<std::uint8_t> sensitive_;                  // feature -> is it sensitive
+  std::vector<std::vector<NodeIndex>> sensitive_nodes_;  // tree -> its sensitive tests
+  std::vector<Domain> domains_;
+  std::vector<Cell> cells_a_, cells_b_;  // feature -> cell, for the sensitive features
+};
+
+}  // namespace xcount

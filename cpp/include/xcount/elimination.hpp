@@ -1,0 +1,140 @@
+// Counting the cells where sums of residual trees exceed a threshold, by eliminating features.
+//
+// A state is a list of constraints |offset + sum of residual trees| > threshold, of which any (or
+// all) must hold. Bounds decide what they can; otherwise one feature is cut into the segments on
+// which all residuals are constant, and the counts of the segments are added up. The answer of a
+// state holds for a whole box of offsets (an interval for each constraint), and the memo of a tuple
+// of residuals is a list of such boxes.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "xcount/hash_index.hpp"
+#include "xcount/residuals.hpp"
+#include "xcount/solution_values.hpp"
+
+namespace xcount {
+
+enum class Combine { kAny, kAll };
+enum class GiveUp { kStates, kMemory, kCancelled };
+
+struct EliminationLimits {
+  std::uint64_t max_states = 0;
+  std::size_t max_bytes = 0;
+  const std::atomic<bool>* cancel = nullptr;
+};
+
+// Where solved states are kept as a decision diagram, when somebody wants one.
+struct DiagramRecorder {
+  struct Edge {
+    Cell end;  // the segment ends before this cell and starts where the previous edge ends
+    SolutionId child;
+  };
+  struct Node {
+    LocalFeature feature;
+    std::uint32_t first_edge, n_edges;
+  };
+  std::vector<Node> nodes;  // nodes[id - 2] belongs to solution id
+  std::vector<Edge> edges;
+};
+
+template <class Value>
+struct ResidualSum {
+  std::vector<ResidualId> residuals;
+  Value offset{};
+};
+
+template <class Value, class Values>
+class Eliminator {
+ public:
+  Eliminator(ResidualStore<Value>& store, Values& values, Value threshold)
+      : store_(store), values_(values), threshold_(threshold) {}
+
+  // Throws GiveUp when a limit is reached. `values` must have been reset for store.features().
+  SolutionId solve(const std::vector<ResidualSum<Value>>& constraints, Combine combine,
+                   const EliminationLimits& limits, DiagramRecorder* recorder = nullptr);
+
+  [[nodiscard]] std::uint64_t n_states() const { return n_states_; }
+  [[nodiscard]] std::size_t bytes() const;
+  void clear();
+
+ private:
+  struct Term {
+    std::uint32_t begin = 0, end = 0;  // residual ids of the constraint in Level::ids
+    Value offset{}, min{}, max{};      // min, max: of the sum of the residuals, without the offset
+    Value low{}, high{};               // the answer holds for low <= offset <= high
+  };
+  // A residual that mentions the eliminated feature, and where the sweep over its cells stands.
+  struct Moving {
+    std::uint32_t term;
+    std::uint32_t at, end;  // in Level::runs
+  };
+  struct Level {
+    std::vector<Term> terms;
+    std::vector<std::uint32_t> live;  // the terms that are still undecided
+    std::vector<ResidualId> ids;
+    // While a feature is eliminated:
+    std::vector<ResidualId> fixed;  // residuals that do not mention it, term after term
+    std::vector<std::uint32_t> fixed_ends;
+    std::vector<Value> fixed_min, fixed_max;
+    std::vector<Run> runs;
+    std::vector<Moving> moving;
+    std::vector<ResidualId> moved;
+    std::vector<DiagramRecorder::Edge> edges;
+    typename Values::Sum sum;
+  };
+  struct Entry {
+    std::uint64_t key_begin;
+    std::uint32_t key_size;
+    std::uint32_t first_box;
+  };
+  struct Box {
+    std::uint32_t next;
+    SolutionId solution;
+    std::uint64_t bounds;  // in bounds_: low and high of each live term
+  };
+  static constexpr std::uint32_t kNoBox = ~std::uint32_t{0};
+  static constexpr SolutionId kUndecided = ~SolutionId{0};
+  static constexpr ResidualId kSeparator = ~ResidualId{0};
+
+  Level& level(std::size_t depth);
+  // Sets `live` and the bounds of decided terms; kUndecided when terms are left.
+  SolutionId decide(Level& state) const;
+  SolutionId solve_undecided(std::size_t depth);
+  SolutionId expand(std::size_t depth);
+  [[nodiscard]] LocalFeature choose_feature(const Level& state);
+  void split_residuals(Level& state, LocalFeature feature);
+  void prepare_child(const Level& state, Level& child) const;
+  void fill_ids(Level& state, Level& child) const;
+  void absorb_bounds(Level& state, const Level& child) const;
+  [[nodiscard]] static Cell advance(Level& state, Cell n_cells);
+
+  std::uint64_t make_key(const Level& state);
+  SolutionId recall(Level& state, std::uint32_t entry) const;
+  void remember(const Level& state, std::uint32_t entry, SolutionId solution);
+  void record(SolutionId solution, LocalFeature feature, Level& state, std::size_t known_before);
+  void check_limits() const;
+
+  ResidualStore<Value>& store_;
+  Values& values_;
+  Value threshold_;
+  Combine combine_ = Combine::kAny;
+  EliminationLimits limits_;
+  DiagramRecorder* recorder_ = nullptr;
+
+  std::deque<Level> levels_;
+  std::vector<double> scores_;
+  std::vector<LocalFeature> scored_;
+  std::vector<ResidualId> key_;  // the key being looked up
+  std::vector<ResidualId> keys_;
+  std::vector<Entry> entries_;
+  HashIndex table_;
+  std::vector<Box> boxes_;
+  std::vector<Value> bounds_;
+  std::uint64_t n_states_ = 0;
+};
+
+}  // namespace xcount

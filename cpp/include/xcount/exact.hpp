@@ -1,0 +1,112 @@
+// The exact counter: a batch of subproblems solved on a pool of threads.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "xcount/differences.hpp"
+#include "xcount/elimination.hpp"
+
+namespace xcount {
+
+using MaskPair = std::pair<MaskIndex, MaskIndex>;
+
+// Count the x for which any (or all) of the pairs differ by more than the threshold.
+struct ExactTask {
+  std::vector<MaskPair> pairs;
+  Combine combine = Combine::kAny;
+};
+
+enum class TaskStatus : std::uint8_t { kPending, kSolved, kStates, kMemory, kCancelled };
+
+// `count` of `total` combinations of the cells of the features that the task's trees test; the
+// other features multiply both alike.
+struct TaskResult {
+  TaskStatus status = TaskStatus::kPending;
+  std::vector<std::uint64_t> count, total;
+  std::uint64_t n_states = 0;
+};
+
+struct ExactLimits {
+  std::uint64_t max_states = 0;  // of one task
+  std::size_t max_bytes = 0;     // of all threads together
+  unsigned n_threads = 1;
+};
+
+// One thread's tables, used for one task after another.
+template <class Value, class Values>
+class SubproblemSolver {
+ public:
+  SubproblemSolver(const Forest<Value>& forest, const MaskSpace& masks, Value threshold,
+                   Values values)
+      : builder_(forest, masks),
+        store_(forest),
+        values_(std::move(values)),
+        eliminator_(store_, values_, threshold) {}
+
+  // Throws GiveUp. What was solved stays readable until the next call.
+  SolutionId solve(const ExactTask& task, const EliminationLimits& limits,
+                   DiagramRecorder* recorder = nullptr);
+  [[nodiscard]] bool may_exceed(const MaskPair& pair, const Value& threshold);
+
+  [[nodiscard]] const Values& values() const { return values_; }
+  [[nodiscard]] const ResidualStore<Value>& store() const { return store_; }
+  [[nodiscard]] std::uint64_t n_states() const { return eliminator_.n_states(); }
+  [[nodiscard]] std::size_t bytes() const {
+    return store_.bytes() + values_.bytes() + eliminator_.bytes();
+  }
+
+ private:
+  DifferenceBuilder<Value> builder_;
+  ResidualStore<Value> store_;
+  Values values_;
+  Eliminator<Value, Values> eliminator_;
+};
+
+// Solves tasks in the background. The owner polls `wait` and may `cancel` at any time.
+template <class Value>
+class ExactCounter {
+ public:
+  ExactCounter(const Forest<Value>& forest, const MaskSpace& masks, Value threshold)
+      : forest_(forest), masks_(masks), threshold_(threshold) {}
+  ~ExactCounter() { cancel(); }
+  ExactCounter(const ExactCounter&) = delete;
+  ExactCounter& operator=(const ExactCounter&) = delete;
+
+  // For each pair, whether the sum of the trees' ranges leaves any hope of exceeding the threshold.
+  [[nodiscard]] std::vector<std::uint8_t> live(const std::vector<MaskPair>& pairs,
+                                               unsigned n_threads) const;
+
+  void start(std::vector<ExactTask> tasks, const ExactLimits& limits);
+  // Waits until all tasks are done or the time has passed; true when done.
+  bool wait(double seconds);
+  void cancel();  // returns when all threads have stopped
+  [[nodiscard]] std::size_t n_done() const { return n_done_.load(std::memory_order_relaxed); }
+  // Only after `wait` returned true or `cancel` returned.
+  [[nodiscard]] const std::vector<TaskResult>& results() const { return results_; }
+
+ private:
+  using Solver = SubproblemSolver<Value, CountValues>;
+  void work(std::size_t max_bytes);
+  void run(Solver& solver, std::size_t task, std::size_t max_bytes);
+
+  const Forest<Value>& forest_;
+  const MaskSpace& masks_;
+  Value threshold_;
+  std::vector<ExactTask> tasks_;
+  std::vector<TaskResult> results_;
+  ExactLimits limits_;
+  std::atomic<bool> cancelled_{false};
+  std::atomic<std::size_t> next_{0}, n_done_{0};
+  std::mutex mutex_;
+  std::condition_variable finished_;
+  unsigned n_working_ = 0;
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace xcount

@@ -1,0 +1,85 @@
+// Residual trees: hash-consed decision trees over the non-sensitive features of one subproblem.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "xcount/forest.hpp"
+#include "xcount/hash_index.hpp"
+
+namespace xcount {
+
+using ResidualId = std::uint32_t;
+using LocalFeature = std::uint32_t;  // features of one subproblem, numbered from 0
+
+// A stretch of cells, from `start` to the next run's start, on which a residual becomes `node`.
+struct Run {
+  Cell start;
+  ResidualId node;
+};
+
+// Equal nodes have equal ids. Each node knows the least and the largest leaf below it.
+template <class Value>
+class ResidualStore {
+ public:
+  struct Node {
+    Value min, max;
+    std::uint64_t support;  // bit (f mod 64) is set if a test on f stands at or below the node
+    Test test;              // test.feature is the forest's feature; kLeaf at a leaf
+    LocalFeature feature;
+    ResidualId low, high;  // low: the test holds (left)
+  };
+
+  explicit ResidualStore(const Topology& forest) : forest_(forest) {
+    local_.assign(forest.axes.size(), kNoLocal);
+  }
+
+  void clear();
+  ResidualId leaf(const Value& value);
+  // The node that asks `test`; its children alone where they are the same.
+  ResidualId node(const Test& test, ResidualId low, ResidualId high);
+
+  [[nodiscard]] const Node& operator[](ResidualId id) const { return nodes_[id]; }
+  [[nodiscard]] bool is_leaf(ResidualId id) const { return nodes_[id].test.feature == kLeaf; }
+  [[nodiscard]] bool mentions(ResidualId id, LocalFeature feature) const {
+    return (nodes_[id].support >> (feature & 63) & 1) != 0;
+  }
+  // What the residual becomes in each cell of the feature; the first run starts at cell 0.
+  // The span is valid until the next call.
+  std::span<const Run> cofactors(ResidualId id, LocalFeature feature);
+
+  // The forest's features that tests have named so far, in the order of their local numbers.
+  [[nodiscard]] const std::vector<Feature>& features() const { return features_; }
+  [[nodiscard]] const Topology& forest() const { return forest_; }
+  [[nodiscard]] std::size_t bytes() const;
+
+ private:
+  static constexpr LocalFeature kNoLocal = ~LocalFeature{0};
+  struct CofactorKey {
+    ResidualId id;
+    LocalFeature feature;
+    std::size_t begin, end;  // in runs_
+  };
+
+  LocalFeature local(Feature feature);
+  [[nodiscard]] std::uint32_t find_cofactors(ResidualId id, LocalFeature feature) const;
+  // Returns an index into keys_; computes what is missing.
+  std::uint32_t cofactor_index(ResidualId id, LocalFeature feature);
+  void split_runs(ResidualId id, std::size_t low_key, std::size_t high_key);
+  void merge_runs(ResidualId id, std::size_t low_key, std::size_t high_key);
+  void append(Cell start, ResidualId node);
+  [[nodiscard]] Cell next_change(const Test& test, Cell cell) const;
+
+  const Topology& forest_;
+  std::vector<Node> nodes_;
+  HashIndex unique_;
+  std::vector<LocalFeature> local_;
+  std::vector<Feature> features_;
+  std::vector<CofactorKey> keys_;
+  HashIndex cofactor_table_;
+  std::vector<Run> runs_;
+  std::vector<Run> scratch_;
+};
+
+}  // namespace xcount

@@ -1,0 +1,359 @@
+#include "xcount/elimination.hpp"
+
+#include <algorithm>
+
+namespace xcount {
+
+template <class Value, class Values>
+void Eliminator<Value, Values>::clear() {
+  keys_.clear();
+  entries_.clear();
+  table_.clear();
+  boxes_.clear();
+  bounds_.clear();
+  n_states_ = 0;
+}
+
+template <class Value, class Values>
+std::size_t Eliminator<Value, Values>::bytes() const {
+  return keys_.capacity() * sizeof(ResidualId) + entries_.capacity() * sizeof(Entry) +
+         table_.bytes() + boxes_.capacity() * sizeof(Box) + bounds_.capacity() * sizeof(Value);
+}
+
+template <class Value, class Values>
+typename Eliminator<Value, Values>::Level& Eliminator<Value, Values>::level(std::size_t depth) {
+  while (levels_.size() <= depth) levels_.emplace_back();
+  return levels_[depth];
+}
+
+template <class Value, class Values>
+SolutionId Eliminator<Value, Values>::solve(const std::vector<ResidualSum<Value>>& constraints,
+                                            Combine combine, const EliminationLimits& limits,
+                                            DiagramRecorder* recorder) {
+  combine_ = combine;
+  limits_ = limits;
+  recorder_ = recorder;
+  scores_.assign(store_.features().size(), 0.0);
+  Level& root = level(0);
+  root.terms.clear();
+  root.ids.clear();
+  for (const ResidualSum<Value>& constraint : constraints) {
+    Term term;
+    term.begin = static_cast<std::uint32_t>(root.ids.size());
+    term.offset = constraint.offset;
+    for (const ResidualId id : constraint.residuals) {
+      term.min += store_[id].min;
+      term.max += store_[id].max;
+      root.ids.push_back(id);
+    }
+    term.end = static_cast<std::uint32_t>(root.ids.size());
+    std::sort(root.ids.begin() + term.begin, root.ids.end());
+    root.terms.push_back(term);
+  }
+  const SolutionId decided = decide(root);
+  return decided != kUndecided ? decided : solve_undecided(0);
+}
+
+template <class Value, class Values>
+SolutionId Eliminator<Value, Values>::decide(Level& state) const {
+  const Value infinity = ValueTraits<Value>::infinity();
+  const bool any = combine_ == Combine::kAny;
+  state.live.clear();
+  for (Term& term : state.terms) {
+    term.low = -infinity;
+    term.high = infinity;
+  }
+  for (std::uint32_t i = 0; i < state.terms.size(); ++i) {
+    Term& term = state.terms[i];
+    const Value least = term.offset + term.min;
+    const Value most = term.offset + term.max;
+    const bool above = least > threshold_;
+    const bool below = -most > threshold_;
+    const bool inside = -least <= threshold_ && most <= threshold_;
+    if (!above && !below && !inside) {
+      state.live.push_back(i);
+      continue;
+    }
+    const Value low = inside ? -threshold_ - term.min : threshold_ - term.min + Value(1);
+    const Value high = inside ? threshold_ - term.max : -threshold_ - term.max - Value(1);
+    if (inside == any) {  // this constraint no longer matters
+      term.low = inside || above ? low : -infinity;
+      term.high = inside || below ? high : infinity;
+      continue;
+    }
+    // This constraint alone decides: the others may have any offset.
+    for (std::uint32_t j = 0; j < i; ++j) {
+      state.terms[j].low = -infinity;
+      state.terms[j].high = infinity;
+    }
+    term.low = inside || above ? low : -infinity;
+    term.high = inside || below ? high : infinity;
+    return any ? kAllSolve : kNoneSolve;
+  }
+  if (!state.live.empty()) return kUndecided;
+  return any ? kNoneSolve : kAllSolve;
+}
+
+template <class Value, class Values>
+SolutionId Eliminator<Value, Values>::solve_undecided(std::size_t depth) {
+  Level& state = level(depth);
+  const std::uint64_t hash = make_key(state);
+  std::uint32_t entry = table_.find(hash, [&](std::uint32_t i) {
+    const Entry& e = entries_[i];
+    return e.key_size == key_.size() &&
+           std::equal(key_.begin(), key_.end(),
+                      keys_.begin() + static_cast<std::ptrdiff_t>(e.key_begin));
+  });
+  if (entry != HashIndex::kNone) {
+    const SolutionId known = recall(state, entry);
+    if (known != kUndecided) return known;
+  } else {
+    entry = static_cast<std::uint32_t>(entries_.size());
+    entries_.push_back({keys_.size(), static_cast<std::uint32_t>(key_.size()), kNoBox});
+    keys_.insert(keys_.end(), key_.begin(), key_.end());
+    table_.insert(hash, entry);
+  }
+  const SolutionId solution = expand(depth);
+  remember(level(depth), entry, solution);
+  return solution;
+}
+
+template <class Value, class Values>
+SolutionId Eliminator<Value, Values>::expand(std::size_t depth) {
+  ++n_states_;
+  check_limits();
+  level(depth + 1);  // deque: references to other levels stay valid
+  Level& state = level(depth);
+  Level& child = level(depth + 1);
+  const LocalFeature feature = choose_feature(state);
+  const Cell n_cells = store_.forest().axis(store_.features()[feature]).n_cells;
+  split_residuals(state, feature);
+  values_.start(state.sum);
+  state.edges.clear();
+  for (Cell cell = 0; cell < n_cells;) {
+    prepare_child(state, child);
+    SolutionId solution = decide(child);
+    if (solution == kUndecided) {
+      fill_ids(state, child);
+      solution = solve_undecided(depth + 1);
+    }
+    absorb_bounds(state, child);
+    const Cell next = advance(state, n_cells);
+    values_.add(state.sum, feature, cell, next, solution);
+    if (recorder_ != nullptr) state.edges.push_back({next, solution});
+    cell = next;
+  }
+  const std::size_t known_before = values_.size();
+  const SolutionId solution = values_.finish(state.sum, feature);
+  if (recorder_ != nullptr) record(solution, feature, state, known_before);
+  return solution;
+}
+
+// The feature at the roots that carries the most range: what is decided there matters most.
+template <class Value, class Values>
+LocalFeature Eliminator<Value, Values>::choose_feature(const Level& state) {
+  for (const std::uint32_t i : state.live) {
+    const Term& term = state.terms[i];
+    for (std::uint32_t k = term.begin; k < term.end; ++k) {
+      const auto& node = store_[state.ids[k]];
+      double& score = scores_[node.feature];
+      if (score == 0.0) scored_.push_back(node.feature);
+      score += ValueTraits<Value>::to_double(node.max - node.min) + 1e-300;
+    }
+  }
+  LocalFeature best = scored_.front();
+  for (const LocalFeature feature : scored_) {
+    if (scores_[feature] > scores_[best] || (scores_[feature] == scores_[best] && feature < best)) {
+      best = feature;
+    }
+  }
+  for (const LocalFeature feature : scored_) scores_[feature] = 0.0;
+  scored_.clear();
+  return best;
+}
+
+template <class Value, class Values>
+void Eliminator<Value, Values>::split_residuals(Level& state, LocalFeature feature) {
+  state.fixed.clear();
+  state.fixed_ends.clear();
+  state.fixed_min.clear();
+  state.fixed_max.clear();
+  state.runs.clear();
+  state.moving.clear();
+  for (std::uint32_t live = 0; live < state.live.size(); ++live) {
+    const Term& term = state.terms[state.live[live]];
+    Value min{}, max{};
+    for (std::uint32_t k = term.begin; k < term.end; ++k) {
+      const ResidualId id = state.ids[k];
+      if (store_.mentions(id, feature)) {
+        const std::span<const Run> runs = store_.cofactors(id, feature);
+        const auto begin = static_cast<std::uint32_t>(state.runs.size());
+        state.runs.insert(state.runs.end(), runs.begin(), runs.end());
+        state.moving.push_back({live, begin, static_cast<std::uint32_t>(state.runs.size())});
+      } else {
+        state.fixed.push_back(id);
+        min += store_[id].min;
+        max += store_[id].max;
+      }
+    }
+    state.fixed_ends.push_back(static_cast<std::uint32_t>(state.fixed.size()));
+    state.fixed_min.push_back(min);
+    state.fixed_max.push_back(max);
+  }
+}
+
+// Sets offsets and bounds of the child's terms: enough to decide it.
+template <class Value, class Values>
+void Eliminator<Value, Values>::prepare_child(const Level& state, Level& child) const {
+  child.terms.resize(state.live.size());
+  for (std::size_t live = 0; live < state.live.size(); ++live) {
+    Term& term = child.terms[live];
+    term.offset = state.terms[state.live[live]].offset;
+    term.min = state.fixed_min[live];
+    term.max = state.fixed_max[live];
+  }
+  for (const Moving& moving : state.moving) {
+    const auto& node = store_[state.runs[moving.at].node];
+    Term& term = child.terms[moving.term];
+    if (node.test.feature == kLeaf) {
+      term.offset += node.min;
+    } else {
+      term.min += node.min;
+      term.max += node.max;
+    }
+  }
+}
+
+// Writes the sorted residuals of the child's live terms.
+template <class Value, class Values>
+void Eliminator<Value, Values>::fill_ids(Level& state, Level& child) const {
+  child.ids.clear();
+  std::size_t next_moving = 0;
+  std::size_t next_live = 0;
+  std::uint32_t fixed_begin = 0;
+  for (std::uint32_t i = 0; i < child.terms.size(); ++i) {
+    state.moved.clear();
+    while (next_moving < state.moving.size() && state.moving[next_moving].term == i) {
+      const ResidualId id = state.runs[state.moving[next_moving++].at].node;
+      if (!store_.is_leaf(id)) state.moved.push_back(id);
+    }
+    const std::uint32_t fixed_end = state.fixed_ends[i];
+    if (next_live < child.live.size() && child.live[next_live] == i) {
+      ++next_live;
+      std::sort(state.moved.begin(), state.moved.end());
+      Term& term = child.terms[i];
+      term.begin = static_cast<std::uint32_t>(child.ids.size());
+      std::merge(state.fixed.begin() + fixed_begin, state.fixed.begin() + fixed_end,
+                 state.moved.begin(), state.moved.end(), std::back_inserter(child.ids));
+      term.end = static_cast<std::uint32_t>(child.ids.size());
+    }
+    fixed_begin = fixed_end;
+  }
+}
+
+// The answer holds only where the child's answer holds: intersect, shifted to this offset.
+template <class Value, class Values>
+void Eliminator<Value, Values>::absorb_bounds(Level& state, const Level& child) const {
+  const Value infinity = ValueTraits<Value>::infinity();
+  for (std::size_t live = 0; live < state.live.size(); ++live) {
+    Term& term = state.terms[state.live[live]];
+    const Term& below = child.terms[live];
+    const Value shift = below.offset - term.offset;
+    if (below.low > -infinity) term.low = std::max(term.low, below.low - shift);
+    if (below.high < infinity) term.high = std::min(term.high, below.high - shift);
+  }
+}
+
+// Moves on to the next segment and returns where it starts.
+template <class Value, class Values>
+Cell Eliminator<Value, Values>::advance(Level& state, Cell n_cells) {
+  Cell next = n_cells;
+  for (const Moving& moving : state.moving) {
+    if (moving.at + 1 < moving.end) next = std::min(next, state.runs[moving.at + 1].start);
+  }
+  for (Moving& moving : state.moving) {
+    if (moving.at + 1 < moving.end && state.runs[moving.at + 1].start == next) ++moving.at;
+  }
+  return next;
+}
+
+template <class Value, class Values>
+std::uint64_t Eliminator<Value, Values>::make_key(const Level& state) {
+  key_.clear();
+  std::uint64_t hash = 0;
+  for (const std::uint32_t i : state.live) {
+    const Term& term = state.terms[i];
+    for (std::uint32_t k = term.begin; k < term.end; ++k) {
+      key_.push_back(state.ids[k]);
+      hash = (hash ^ state.ids[k]) * 0x9E3779B97F4A7C15ULL;
+      hash ^= hash >> 29;
+    }
+    key_.push_back(kSeparator);
+    hash = (hash ^ kSeparator) * 0x9E3779B97F4A7C15ULL;
+  }
+  return mix(hash, 0);
+}
+
+template <class Value, class Values>
+SolutionId Eliminator<Value, Values>::recall(Level& state, std::uint32_t entry) const {
+  for (std::uint32_t b = entries_[entry].first_box; b != kNoBox; b = boxes_[b].next) {
+    const Value* bound = bounds_.data() + boxes_[b].bounds;
+    bool holds = true;
+    for (const std::uint32_t i : state.live) {
+      const Value& offset = state.terms[i].offset;
+      if (offset < bound[0] || offset > bound[1]) {
+        holds = false;
+        break;
+      }
+      bound += 2;
+    }
+    if (!holds) continue;
+    bound = bounds_.data() + boxes_[b].bounds;
+    for (const std::uint32_t i : state.live) {
+      state.terms[i].low = bound[0];
+      state.terms[i].high = bound[1];
+      bound += 2;
+    }
+    return boxes_[b].solution;
+  }
+  return kUndecided;
+}
+
+template <class Value, class Values>
+void Eliminator<Value, Values>::remember(const Level& state, std::uint32_t entry,
+                                         SolutionId solution) {
+  boxes_.push_back({entries_[entry].first_box, solution, bounds_.size()});
+  entries_[entry].first_box = static_cast<std::uint32_t>(boxes_.size() - 1);
+  for (const std::uint32_t i : state.live) {
+    bounds_.push_back(state.terms[i].low);
+    bounds_.push_back(state.terms[i].high);
+  }
+}
+
+template <class Value, class Values>
+void Eliminator<Value, Values>::record(SolutionId solution, LocalFeature feature, Level& state,
+                                       std::size_t known_before) {
+  if (solution < known_before) return;  // nothing or everything: a terminal
+  const auto first = static_cast<std::uint32_t>(recorder_->edges.size());
+  recorder_->edges.insert(recorder_->edges.end(), state.edges.begin(), state.edges.end());
+  recorder_->nodes.push_back({feature, first, static_cast<std::uint32_t>(state.edges.size())});
+}
+
+template <class Value, class Values>
+void Eliminator<Value, Values>::check_limits() const {
+  if (n_states_ > limits_.max_states) throw GiveUp::kStates;
+  if ((n_states_ & 63) != 0) return;
+  if (limits_.cancel != nullptr && limits_.cancel->load(std::memory_order_relaxed)) {
+    throw GiveUp::kCancelled;
+  }
+  if (bytes() + store_.bytes() + values_.bytes() > limits_.max_bytes) throw GiveUp::kMemory;
+}
+
+template class Eliminator<std::int64_t, CountValues>;
+template class Eliminator<Int128, CountValues>;
+template class Eliminator<Int2304, CountValues>;
+template class Eliminator<std::int64_t, WeightValues>;
+template class Eliminator<Int128, WeightValues>;
+template class Eliminator<Int2304, WeightValues>;
+
+}  // namespace xcount

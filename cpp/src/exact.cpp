@@ -1,0 +1,164 @@
+#include "xcount/exact.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <new>
+
+namespace xcount {
+
+namespace {
+
+constexpr std::size_t kKeptBytes = std::size_t{32} << 20;  // tables larger than this are not reused
+
+void reset_values(CountValues& values, const Topology& forest,
+                  const std::vector<Feature>& features) {
+  std::vector<Axis> axes;
+  axes.reserve(features.size());
+  for (const Feature feature : features) axes.push_back(forest.axis(feature));
+  values.reset(axes);
+}
+
+void reset_values(WeightValues& values, const Topology& /*forest*/,
+                  const std::vector<Feature>& features) {
+  values.reset(features);
+}
+
+TaskStatus status_of(GiveUp reason) {
+  switch (reason) {
+    case GiveUp::kStates:
+      return TaskStatus::kStates;
+    case GiveUp::kMemory:
+      return TaskStatus::kMemory;
+    case GiveUp::kCancelled:
+      return TaskStatus::kCancelled;
+  }
+  return TaskStatus::kCancelled;
+}
+
+}  // namespace
+
+template <class Value, class Values>
+SolutionId SubproblemSolver<Value, Values>::solve(const ExactTask& task,
+                                                  const EliminationLimits& limits,
+                                                  DiagramRecorder* recorder) {
+  store_.clear();
+  eliminator_.clear();
+  std::vector<ResidualSum<Value>> constraints(task.pairs.size());
+  for (std::size_t i = 0; i < task.pairs.size(); ++i) {
+    builder_.build(task.pairs[i].first, task.pairs[i].second, store_, constraints[i].residuals,
+                   constraints[i].offset);
+  }
+  reset_values(values_, store_.forest(), store_.features());
+  return eliminator_.solve(constraints, task.combine, limits, recorder);
+}
+
+template <class Value, class Values>
+bool SubproblemSolver<Value, Values>::may_exceed(const MaskPair& pair, const Value& threshold) {
+  store_.clear();
+  return builder_.may_exceed(pair.first, pair.second, threshold, store_);
+}
+
+template <class Value>
+std::vector<std::uint8_t> ExactCounter<Value>::live(const std::vector<MaskPair>& pairs,
+                                                    unsigned n_threads) const {
+  constexpr std::size_t kBatch = 16;
+  std::vector<std::uint8_t> result(pairs.size());
+  std::atomic<std::size_t> next{0};
+  const auto check = [&] {
+    Solver solver(forest_, masks_, threshold_, CountValues{});
+    for (std::size_t begin; (begin = next.fetch_add(kBatch)) < pairs.size();) {
+      for (std::size_t i = begin; i < std::min(begin + kBatch, pairs.size()); ++i) {
+        result[i] = solver.may_exceed(pairs[i], threshold_) ? 1 : 0;
+      }
+    }
+  };
+  n_threads = std::min<unsigned>(n_threads, static_cast<unsigned>(pairs.size() / kBatch));
+  std::vector<std::jthread> threads;
+  for (unsigned i = 1; i < n_threads; ++i) threads.emplace_back(check);
+  check();
+  threads.clear();
+  return result;
+}
+
+template <class Value>
+void ExactCounter<Value>::start(std::vector<ExactTask> tasks, const ExactLimits& limits) {
+  cancel();
+  tasks_ = std::move(tasks);
+  results_.assign(tasks_.size(), {});
+  limits_ = limits;
+  cancelled_ = false;
+  next_ = 0;
+  n_done_ = 0;
+  const unsigned n_threads =
+      std::max(1U, std::min(limits.n_threads, static_cast<unsigned>(tasks_.size())));
+  n_working_ = n_threads;
+  for (unsigned i = 0; i < n_threads; ++i) {
+    threads_.emplace_back([this, n_threads] { work(limits_.max_bytes / n_threads); });
+  }
+}
+
+template <class Value>
+bool ExactCounter<Value>::wait(double seconds) {
+  std::unique_lock lock(mutex_);
+  const bool done = finished_.wait_for(lock, std::chrono::duration<double>(seconds),
+                                       [this] { return n_working_ == 0; });
+  if (!done) return false;
+  lock.unlock();
+  threads_.clear();
+  return true;
+}
+
+template <class Value>
+void ExactCounter<Value>::cancel() {
+  cancelled_ = true;
+  threads_.clear();  // joins
+}
+
+template <class Value>
+void ExactCounter<Value>::work(std::size_t max_bytes) {
+  auto solver = std::make_unique<Solver>(forest_, masks_, threshold_, CountValues{});
+  for (std::size_t task; (task = next_.fetch_add(1)) < tasks_.size() && !cancelled_;) {
+    run(*solver, task, max_bytes);
+    n_done_.fetch_add(1, std::memory_order_relaxed);
+    if (solver->bytes() > kKeptBytes) {
+      solver.reset();
+      solver = std::make_unique<Solver>(forest_, masks_, threshold_, CountValues{});
+    }
+  }
+  solver.reset();
+  const std::scoped_lock lock(mutex_);
+  --n_working_;
+  finished_.notify_all();
+}
+
+template <class Value>
+void ExactCounter<Value>::run(Solver& solver, std::size_t task, std::size_t max_bytes) {
+  TaskResult& result = results_[task];
+  try {
+    const SolutionId solution =
+        solver.solve(tasks_[task], {limits_.max_states, max_bytes, &cancelled_});
+    const auto count = solver.values().value(solution);
+    const auto total = solver.values().value(kAllSolve);
+    result.count.assign(count.begin(), count.end());
+    result.total.assign(total.begin(), total.end());
+    result.status = TaskStatus::kSolved;
+  } catch (const GiveUp& reason) {
+    result.status = status_of(reason);
+  } catch (const std::bad_alloc&) {
+    result.status = TaskStatus::kMemory;
+  }
+  result.n_states = solver.n_states();
+}
+
+template class SubproblemSolver<std::int64_t, CountValues>;
+template class SubproblemSolver<Int128, CountValues>;
+template class SubproblemSolver<Int2304, CountValues>;
+template class SubproblemSolver<std::int64_t, WeightValues>;
+template class SubproblemSolver<Int128, WeightValues>;
+template class SubproblemSolver<Int2304, WeightValues>;
+template class ExactCounter<std::int64_t>;
+template class ExactCounter<Int128>;
+template class ExactCounter<Int2304>;
+
+}  // namespace xcount

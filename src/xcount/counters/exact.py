@@ -1,0 +1,222 @@
+"""The exact counter: every mask's union over its neighbours, by eliminating features.
+
+``C = sum over masks m of |A_m|`` (see :mod:`xcount.subproblems`), and ``A_m`` is the union of the
+solutions of m's pairs. Pairs whose trees cannot add up to more than the gap drop out at once. Of
+the rest, m may have
+
+- none: ``|A_m| = 0``;
+- one: ``|A_m| = |P|``, and the pair is counted once for both of its masks;
+- two: ``|A_m| = |P| + |Q| - |P and Q|``, where P and Q are shared with other masks, and the last
+  term is needed only if neither is empty nor everything;
+- more: one count of "any of these pairs differs".
+
+Tasks run in rounds with growing budgets of states, so that a hard one never keeps easy ones from
+being counted; what a limit leaves open is bounded by what is known of its pairs.
+"""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from xcount import _core
+from xcount.counters.base import Progress, Settings, Tally
+from xcount.result import MaskCount, PairCount, Profile, StopReason
+from xcount.subproblems import Problem
+
+Key = TypeVar("Key")
+Pair = tuple[int, int]
+Task = tuple[list[Pair], bool]
+"""Pairs of masks, and whether all of them must differ (rather than any)."""
+
+MAX_PAIRS = 5_000_000
+DEFAULT_MEMORY_BYTES = 4 * 2**30
+STATE_BUDGETS = (2_000, 30_000, 500_000, 8_000_000, 2**62)
+_POLL_SECONDS = 0.1
+
+
+def count_exactly(problem: Problem, settings: Settings) -> Tally:
+    """Count every mask exactly, or bound what a limit leaves open."""
+    run = ExactRun(problem, settings)
+    run.solve(STATE_BUDGETS)
+    return run.tally("exact")
+
+
+@dataclass(eq=False)
+class ExactRun:
+    """The state of an exact count: which pairs and masks are solved, and to what."""
+
+    problem: Problem
+    settings: Settings
+    stop_reason: StopReason = StopReason.COMPLETE
+    pairs_of: list[list[Pair]] = field(default_factory=list)
+    pair_counts: dict[Pair, int] = field(default_factory=dict)
+    overlap_counts: dict[int, int] = field(default_factory=dict)
+    union_counts: dict[int, int] = field(default_factory=dict)
+    hopeless: set[tuple[Pair, ...]] = field(default_factory=set)
+    n_states: int = 0
+
+    def __post_init__(self) -> None:
+        self._counter = _core.ExactCounter(
+            self.problem.forest, self.problem.masks, self.problem.threshold_limbs
+        )
+        self._whole = self.problem.n_combinations
+
+    def solve(self, budgets: Iterable[int]) -> None:
+        """Run rounds with these budgets of states a task, until done or stopped."""
+        try:
+            self._find_live_pairs()
+            for budget in budgets:
+                if not self._stopped():
+                    self._solve_round(budget)
+        except KeyboardInterrupt:
+            self._counter.cancel()
+            self.stop_reason = StopReason.INTERRUPTED
+        if self.stop_reason is StopReason.COMPLETE and not self.is_exact():
+            self.stop_reason = StopReason.MEMORY if self.hopeless else StopReason.STATES
+
+    def is_exact(self) -> bool:
+        return all(low == high for low, high in map(self.mask_bounds, range(len(self.pairs_of))))
+
+    def unsolved_masks(self) -> list[int]:
+        """Return the masks whose count is still open."""
+        bounds = [self.mask_bounds(mask) for mask in range(self.problem.n_masks)]
+        return [mask for mask, (low, high) in enumerate(bounds) if low != high]
+
+    def mask_bounds(self, mask: int) -> tuple[int, int]:
+        """Return bounds of ``|A_m|``: equal when it is known."""
+        if mask in self.union_counts:
+            return self.union_counts[mask], self.union_counts[mask]
+        pairs = self.pairs_of[mask]
+        bounds = [self._pair_bounds(pair) for pair in pairs]
+        total = sum(high for _, high in bounds)
+        if mask in self.overlap_counts:
+            union = total - self.overlap_counts[mask]
+            return union, union
+        return max((low for low, _ in bounds), default=0), min(self._whole, total)
+
+    def bounds(self) -> tuple[int, int]:
+        """Return bounds of the whole count."""
+        if not self.pairs_of:
+            return 0, self.problem.n_regions
+        bounds = [self.mask_bounds(mask) for mask in range(self.problem.n_masks)]
+        return sum(low for low, _ in bounds), sum(high for _, high in bounds)
+
+    def tally(self, method: str) -> Tally:
+        """Return what is known now."""
+        low, high = self.bounds()
+        profile = None
+        if self.settings.want_profile and self.pairs_of:
+            profile = self._profile()
+        details = {"n_states": self.n_states, "n_masks": self.problem.n_masks}
+        return Tally(
+            (low + high) // 2, low, high, method, self.stop_reason, details=details, profile=profile
+        )
+
+    def _pair_bounds(self, pair: Pair) -> tuple[int, int]:
+        known = self.pair_counts.get(pair)
+        return (0, self._whole) if known is None else (known, known)
+
+    def _find_live_pairs(self) -> None:
+        pairs: list[Pair] = []
+        for pair in self.problem.pairs():
+            pairs.append(pair)
+            if len(pairs) > MAX_PAIRS:
+                self.stop_reason = StopReason.STATES
+                return
+        live = self._counter.live(pairs, self.settings.n_threads)
+        pairs_of: list[list[Pair]] = [[] for _ in range(self.problem.n_masks)]
+        for pair, is_live in zip(pairs, live, strict=True):
+            if is_live:
+                pairs_of[pair[0]].append(pair)
+                pairs_of[pair[1]].append(pair)
+        self.pairs_of = pairs_of
+
+    def _solve_round(self, budget: int) -> None:
+        wanted = {pair for pairs in self.pairs_of if len(pairs) <= 2 for pair in pairs}
+        if self.settings.want_profile:
+            wanted = {pair for pairs in self.pairs_of for pair in pairs}
+        open_pairs = sorted(pair for pair in wanted if pair not in self.pair_counts)
+        self._run([([pair], False) for pair in open_pairs], budget, open_pairs, self.pair_counts)
+        overlaps = [m for m in range(self.problem.n_masks) if self._needs_overlap(m)]
+        self._run(
+            [(self.pairs_of[m], True) for m in overlaps], budget, overlaps, self.overlap_counts
+        )
+        unions = [
+            mask
+            for mask, pairs in enumerate(self.pairs_of)
+            if len(pairs) > 2 and mask not in self.union_counts
+        ]
+        self._run([(self.pairs_of[m], False) for m in unions], budget, unions, self.union_counts)
+
+    def _needs_overlap(self, mask: int) -> bool:
+        pairs = self.pairs_of[mask]
+        if len(pairs) != 2 or mask in self.overlap_counts:
+            return False
+        counts = [self.pair_counts.get(pair) for pair in pairs]
+        if None in counts:
+            return False
+        return all(count not in (0, self._whole) for count in counts)
+
+    def _run(self, tasks: list[Task], budget: int, keys: list[Key], out: dict[Key, int]) -> None:
+        """Solve tasks within the budget; write the counts of those solved under their keys."""
+        kept = [i for i, task in enumerate(tasks) if tuple(task[0]) not in self.hopeless]
+        if not kept or self._stopped():
+            return
+        self._counter.start(
+            [tasks[i] for i in kept],
+            self.problem.n_masks,
+            budget,
+            self._free_bytes(),
+            self.settings.n_threads,
+        )
+        while not self._counter.wait(self._poll_seconds()):
+            if self.settings.expired():
+                self._counter.cancel()
+                break
+            self._report(self._counter.n_done / len(kept))
+        for i, (status, count, total, n_states) in zip(kept, self._counter.results(), strict=True):
+            self.n_states += n_states
+            if status == "solved":
+                out[keys[i]] = count * (self._whole // total)
+            elif status == "memory":
+                self.hopeless.add(tuple(tasks[i][0]))
+
+    def _stopped(self) -> bool:
+        if self.stop_reason is not StopReason.COMPLETE:
+            return True
+        if self.settings.expired():
+            self.stop_reason = StopReason.TIMEOUT
+            return True
+        return False
+
+    def _poll_seconds(self) -> float:
+        left = self.settings.seconds_left()
+        return _POLL_SECONDS if left is None else min(_POLL_SECONDS, left)
+
+    def _free_bytes(self) -> int:
+        limit = self.settings.memory_bytes or DEFAULT_MEMORY_BYTES
+        held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return max(16 * 2**20, limit - held)
+
+    def _report(self, fraction: float) -> None:
+        if self.settings.on_progress is not None:
+            low, high = self.bounds()
+            self.settings.report(Progress(fraction, low, high, f"{self.n_states:,} states"))
+
+    def _profile(self) -> Profile:
+        problem = self.problem
+        masks = []
+        for mask in range(problem.n_masks):
+            cells = tuple(problem.masks.cells(mask))
+            low, high = self.mask_bounds(mask)
+            masks.append(MaskCount(cells, problem.describe(cells), low, high, self._whole))
+        pairs = []
+        for a, b in sorted({pair for pairs in self.pairs_of for pair in pairs}):
+            cells, other = tuple(problem.masks.cells(a)), tuple(problem.masks.cells(b))
+            low, high = self._pair_bounds((a, b))
+            text = f"{problem.describe(cells)} | {problem.describe(other)}"
+            pairs.append(PairCount(cells, other, text, low, high, self._whole))
+        return Profile(tuple(masks), tuple(pairs))
