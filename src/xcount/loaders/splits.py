@@ -72,6 +72,7 @@ def tree_from_arrays(
     dtype: Dtype,
     zero_side: ArrayLike | None = None,
     left_categories: Mapping[int, Iterable[int]] | None = None,
+    only_missing: ArrayLike | None = None,
     output: int = 0,
 ) -> Tree:
     """Check the node arrays of one tree and return it in the neutral form.
@@ -92,6 +93,8 @@ def tree_from_arrays(
         dtype: the number type that the library rounds x to before it compares.
         zero_side: see :class:`~xcount.ensemble.Tree`.
         left_categories: node -> codes that go left; such a node is categorical.
+        only_missing: nodes that tell missing values from numbers: every number goes right there,
+            whatever the threshold.
         output: index of the sum this tree adds to.
 
     Raises:
@@ -113,16 +116,20 @@ def tree_from_arrays(
     zeros = np.zeros(n_nodes, np.int8) if zero_side is None else np.asarray(zero_side, np.int8)
     zeros = np.where(numeric, _sized(where, "zero side", zeros, n_nodes), 0).astype(np.int8)
 
+    alone = np.zeros(n_nodes, np.bool_) if only_missing is None else np.asarray(only_missing, bool)
+    alone = numeric & _sized(where, "only missing", alone, n_nodes)
+
     order = _order(where, inner, lefts, rights)
     _refuse(where, order, inner & ((features < 0) | (features >= n_features)), features, "feature")
-    _refuse(where, order, numeric & ~np.isfinite(thresholds), thresholds, "threshold")
+    _refuse(where, order, numeric & ~alone & ~np.isfinite(thresholds), thresholds, "threshold")
     _refuse(where, order, ~inner & ~np.isfinite(values), values, "leaf value")
 
+    strict = as_strict_thresholds(thresholds[order], operator, dtype)
     new_index = np.full(n_nodes + 1, -1, dtype=np.int32)  # its last entry answers for child -1
     new_index[order] = np.arange(len(order), dtype=np.int32)
     return Tree(
         feature=features[order].astype(np.int32),
-        threshold=as_strict_thresholds(thresholds[order], operator, dtype),
+        threshold=np.where(alone[order], -np.inf, strict),
         left=new_index[lefts[order]],
         right=new_index[rights[order]],
         missing_left=defaults[order],
