@@ -1,0 +1,170 @@
+"""Tables of a run, as Markdown.
+
+PAR-2 is the paper's score: the mean of the instances' seconds, where one that was not solved
+counts as twice the time limit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.datasets import BY_KEY
+from benchmarks.records import Run, RunSettings, Status, read_run
+
+Record = Mapping[str, Any]
+MIB = 1 << 20
+
+COLUMNS = (
+    "instances",
+    "exact",
+    "within guarantee",
+    "given up",
+    "zero",
+    "total s",
+    "median s",
+    "max s",
+    "peak MiB",
+    "PAR-2 s",
+)
+
+
+def summary_row(records: Sequence[Record], settings: RunSettings) -> list[str]:
+    """Return one row of the summary, in the order of ``COLUMNS``."""
+    by_status = [Status(record["status"]) for record in records]
+    seconds = [float(record["seconds"]) for record in records]
+    peak = max((int(record.get("peak_memory_bytes", 0)) for record in records), default=0)
+    return [
+        str(len(records)),
+        str(by_status.count(Status.EXACT)),
+        str(by_status.count(Status.GUARANTEE)),
+        str(sum(not status.solved for status in by_status)),
+        str(sum(record.get("high") == 0 for record in records)),
+        f"{sum(seconds):.2f}",
+        f"{statistics.median(seconds):.4f}" if seconds else "-",
+        f"{max(seconds, default=0.0):.2f}",
+        f"{peak / MIB:.0f}",
+        f"{par2(records, settings):.3f}",
+    ]
+
+
+def par2(records: Sequence[Record], settings: RunSettings) -> float:
+    """Return the penalised mean time."""
+    times = [
+        float(record["seconds"]) if is_solved(record) else 2 * settings.limit_seconds
+        for record in records
+    ]
+    return statistics.fmean(times) if times else 0.0
+
+
+def is_solved(record: Record) -> bool:
+    """Tell whether a record holds an answer with a guarantee."""
+    return Status(record["status"]).solved
+
+
+def grouped_table(
+    run: Run, title: str, key: Callable[[Record], Any], names: Mapping[Any, str] | None = None
+) -> str:
+    """Return the summary of a run with one row for each value of ``key``, and the total."""
+    groups: dict[Any, list[Record]] = defaultdict(list)
+    for record in run.records:
+        groups[key(record)].append(record)
+    rows = [
+        [(names or {}).get(value, str(value)), *summary_row(records, run.settings)]
+        for value, records in groups.items()
+    ]
+    rows.append(["**all**", *summary_row(run.records, run.settings)])
+    return markdown([title, *COLUMNS], rows)
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table as Markdown."""
+    lines = [header, ["---"] + ["--:"] * (len(header) - 1), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def dataset_table(run: Run) -> str:
+    """Return the summary of a run by data set."""
+    titles = {key: spec.title for key, spec in BY_KEY.items()}
+    return grouped_table(run, "data set", lambda record: record["dataset"], titles)
+
+
+def method_table(runs: Sequence[Run]) -> str:
+    """Return one row for each run: the paper's table of solved instances and PAR-2."""
+    rows = [[run.settings.method, *summary_row(run.records, run.settings)] for run in runs]
+    return markdown(["method", *COLUMNS], rows)
+
+
+def growth_tables(run: Run) -> str:
+    """Return how solving and time depend on trees, depth, distance and number of features."""
+    keys: dict[str, Callable[[Record], Any]] = {
+        "trees": lambda record: record["n_trees"],
+        "depth": lambda record: record["depth"],
+        "distance": lambda record: record["distance"],
+        "features": lambda record: len(record["sensitive"]),
+    }
+    tables = [grouped_table(run, title, key) for title, key in keys.items()]
+    return "\n\n".join(tables)
+
+
+def conditions(run: Run) -> str:
+    """Return the circumstances of a run in one paragraph."""
+    settings, machine = run.settings, run.header["machine"]
+    versions = ", ".join(f"{name} {version}" for name, version in run.header["versions"].items())
+    mode = f"each in its own process, {settings.workers} at a time"
+    return (
+        f"Suite `{settings.suite}`, method `{settings.method}`, "
+        f"{settings.limit_seconds:g} s and {settings.memory_bytes / MIB:.0f} MiB an instance, "
+        f"epsilon {settings.epsilon:g}, delta {settings.delta:g}, seed {settings.seed}; "
+        f"{mode if settings.isolated else 'in one process'}, {settings.n_threads} thread(s) a "
+        f"count. {machine['processor']}, {machine['cores']} cores, "
+        f"{machine['memory_bytes'] / (1 << 30):.0f} GiB, {machine['system']}. {versions}; "
+        f"revision {run.header['revision']}; {run.header['date']}."
+    )
+
+
+def unsolved_table(run: Run, limit: int = 20) -> str:
+    """Return the instances that were given up, those with the largest models first."""
+    records = [record for record in run.records if not is_solved(record)]
+    records.sort(key=lambda record: (-record["n_guards"], record["name"]))
+    rows = [
+        [r["name"], r["status"], r.get("message") or r.get("stop_reason") or "", _bounds(r)]
+        for r in records[:limit]
+    ]
+    return markdown(["given up", "status", "reason", "share, low..high"], rows) if rows else ""
+
+
+def _bounds(record: Record) -> str:
+    if "low" not in record:
+        return ""
+    regions = record["n_regions"]
+    return f"{record['low'] / regions:.3g}..{record['high'] / regions:.3g}"
+
+
+def report(run: Run) -> str:
+    """Return everything about a run as Markdown."""
+    parts = [conditions(run), dataset_table(run)]
+    if run.settings.suite == "frontier":
+        parts.append(growth_tables(run))
+    unsolved = unsolved_table(run)
+    return "\n\n".join([*parts, unsolved] if unsolved else parts)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.summary", description=__doc__)
+    parser.add_argument("runs", nargs="+", type=Path, help="files that runs have written")
+    options = parser.parse_args(arguments)
+    runs = [read_run(path) for path in options.runs]
+    if len(runs) > 1:
+        print(method_table(runs) + "\n")
+    print("\n\n".join(report(run) for run in runs))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
