@@ -118,6 +118,8 @@ class Ensemble:
         base: what each sum starts from (never matters to a count, matters to a prediction).
         divisor: 1, or the number of trees that an averaging forest divides by.
         input_dtype: the number type that the library rounds inputs to before it compares.
+        category_rounding: how the library makes a category code of a number: -0.5 is code 0 when
+            it truncates, and no code at all when it rounds down.
         task: what the sums mean to the library.
         format: where the ensemble came from, e.g. ``"xgboost-json"``.
         class_labels: names of the outputs of a classifier, when the model stores them.
@@ -130,6 +132,7 @@ class Ensemble:
     base: tuple[float, ...] = (0.0,)
     divisor: int = 1
     input_dtype: Literal["float32", "float64"] = "float64"
+    category_rounding: Literal["down", "truncate"] = "down"
     task: Literal["regression", "binary", "multiclass", "ranking", "unknown"] = "unknown"
     format: str = "ensemble"
     class_labels: tuple[str, ...] | None = None
@@ -177,4 +180,8 @@ class Ensemble:
         if matrix.ndim == 1:
             matrix = matrix[np.newaxis]
         with np.errstate(over="ignore"):
-            return matrix.astype(self.input_dtype).astype(np.float64)
+            inputs = matrix.astype(self.input_dtype).astype(np.float64)
+        if self.category_rounding == "down":
+            codes = [i for i, feature in enumerate(self.features) if feature.is_categorical]
+            inputs[:, codes] = np.floor(inputs[:, codes])
+        return inputs

@@ -92,6 +92,10 @@ def _parse_json(data: bytes, where: str) -> Ensemble:
         return xgboost_json.from_document(document, where, "xgboost-json")
     if "oblivious_trees" in document or "features_info" in document or "trees" in document:
         return _call("xcount.loaders.catboost_models", "from_bytes", data, where)
+    if "tree_info" in document:
+        raise UnsupportedModelError(
+            f"{where}: LightGBM's JSON dump; save the model as text instead (Booster.save_model)"
+        )
     raise ModelFormatError(
         f"{where}: JSON, but not a model: expected XGBoost's 'learner', an array of trees, "
         "or CatBoost's 'oblivious_trees'"

@@ -127,8 +127,6 @@ def _read_tree(predictor: Any, columns: Columns, output: int, where: str) -> Tre
     left = np.where(inner, nodes["left"].astype(np.int64), -1)
     right = np.where(inner, nodes["right"].astype(np.int64), -1)
     missing_left = nodes["missing_go_to_left"] != 0
-    # x <= inf holds for every number: the children change places, all numbers go right.
-    only_missing = inner & ~categorical & (nodes["num_threshold"] == np.inf)
     feature = np.full(len(nodes), -1, dtype=np.int64)
     feature[inner] = columns.original[nodes["feature_idx"][inner]]
     left_categories = {
@@ -143,14 +141,13 @@ def _read_tree(predictor: Any, columns: Columns, output: int, where: str) -> Tre
         n_features=len(columns.original),
         feature=feature,
         threshold=nodes["num_threshold"],
-        left=np.where(only_missing, right, left),
-        right=np.where(only_missing, left, right),
+        left=left,
+        right=right,
         value=nodes["value"],
-        missing_left=missing_left ^ only_missing,
+        missing_left=missing_left,
         operator="<=",
         dtype="float64",
         left_categories=left_categories,
-        only_missing=only_missing,
         output=output,
     )
 

@@ -356,21 +356,18 @@ def _build(
     left, right = tree.children_left, tree.children_right
     inner = left >= 0
     missing_left = inner & (np.asarray(tree.missing_go_to_left) != 0)
-    # x <= inf holds for every number: the children change places, all numbers go right.
-    only_missing = inner & (tree.threshold == np.inf)
     return [
         splits.tree_from_arrays(
             where,
             n_features=n_features,
             feature=tree.feature,
             threshold=tree.threshold,
-            left=np.where(only_missing, right, left),
-            right=np.where(only_missing, left, right),
+            left=left,
+            right=right,
             value=values[:, column],
-            missing_left=missing_left ^ only_missing,
+            missing_left=missing_left,
             operator="<=",
             dtype="float32",
-            only_missing=only_missing,
             output=first_output + column,
         )
         for column in range(values.shape[1])

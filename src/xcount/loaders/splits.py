@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -72,13 +73,14 @@ def tree_from_arrays(
     dtype: Dtype,
     zero_side: ArrayLike | None = None,
     left_categories: Mapping[int, Iterable[int]] | None = None,
-    only_missing: ArrayLike | None = None,
     output: int = 0,
 ) -> Tree:
     """Check the node arrays of one tree and return it in the neutral form.
 
     A node is a leaf iff ``left`` and ``right`` are both negative; node 0 is the root. Nodes that
-    the root does not reach are dropped (XGBoost leaves pruned nodes in its files).
+    the root does not reach are dropped (XGBoost leaves pruned nodes in its files). The tests
+    ``x < -inf`` and ``x <= inf`` tell only missing values from numbers; they come out as
+    ``x < -inf``. Any other threshold that is not finite is refused.
 
     Args:
         where: the place for error messages, e.g. ``"model.json: tree 3"``.
@@ -93,8 +95,6 @@ def tree_from_arrays(
         dtype: the number type that the library rounds x to before it compares.
         zero_side: see :class:`~xcount.ensemble.Tree`.
         left_categories: node -> codes that go left; such a node is categorical.
-        only_missing: nodes that tell missing values from numbers: every number goes right there,
-            whatever the threshold.
         output: index of the sum this tree adds to.
 
     Raises:
@@ -102,46 +102,90 @@ def tree_from_arrays(
     """
     lefts, rights = _ints(left), _ints(right)
     n_nodes = len(lefts)
-    categories = dict(left_categories or {})
     inner = _check_children(where, lefts, rights)
-    features = np.where(inner, _sized(where, "feature", _ints(feature), n_nodes), -1)
+    zeros = np.zeros(n_nodes, np.int8) if zero_side is None else np.asarray(zero_side, np.int8)
+    categories = dict(left_categories or {})
+    numeric = _numeric(where, inner, categories)
+    nodes = _Nodes(
+        feature=np.where(inner, _sized(where, "feature", _ints(feature), n_nodes), -1),
+        threshold=np.where(
+            numeric, _sized(where, "threshold", _floats(threshold), n_nodes), np.nan
+        ),
+        left=lefts,
+        right=rights,
+        missing_left=inner
+        & _sized(where, "default direction", np.asarray(missing_left, bool), n_nodes),
+        zero_side=np.where(numeric, _sized(where, "zero side", zeros, n_nodes), 0),
+        value=np.where(inner, 0.0, _sized(where, "value", _floats(value), n_nodes)),
+    )
+    order = _order(where, inner, lefts, rights)
+    unknown = inner & ((nodes.feature < 0) | (nodes.feature >= n_features))
+    _refuse(where, order, unknown, nodes.feature, "feature")
+    only_missing = numeric & (nodes.threshold == (-np.inf if operator == "<" else np.inf))
+    infinite = numeric & ~np.isfinite(nodes.threshold) & ~only_missing
+    _refuse(where, order, infinite, nodes.threshold, "threshold")
+    _refuse(where, order, ~inner & ~np.isfinite(nodes.value), nodes.value, "leaf value")
+    nodes.threshold = as_strict_thresholds(nodes.threshold, operator, dtype)
+    nodes.keep_numbers_right(only_missing, turn=operator == "<=")
+    return nodes.in_order(order, categories, output)
+
+
+@dataclass
+class _Nodes:
+    """The columns of :class:`~xcount.ensemble.Tree`, in the file's order."""
+
+    feature: NDArray[np.int64]
+    threshold: NDArray[np.float64]
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    missing_left: NDArray[np.bool_]
+    zero_side: NDArray[np.int8]
+    value: NDArray[np.float64]
+
+    def keep_numbers_right(self, only_missing: NDArray[np.bool_], *, turn: bool) -> None:
+        """Write tests that only tell missing values from numbers as ``x < -inf``.
+
+        ``x <= inf`` holds for every number, so there the children change places (``turn``).
+        """
+        self.threshold = np.where(only_missing, -np.inf, self.threshold)
+        if turn and only_missing.any():
+            left, right = self.left, self.right
+            self.left = np.where(only_missing, right, left)
+            self.right = np.where(only_missing, left, right)
+            self.missing_left = self.missing_left ^ only_missing
+            self.zero_side = np.where(only_missing, -self.zero_side, self.zero_side)
+
+    def in_order(
+        self, order: NDArray[np.int64], categories: Mapping[int, Iterable[int]], output: int
+    ) -> Tree:
+        """Return the tree of the given nodes, numbered in the given order."""
+        new_index = np.full(len(self.left) + 1, -1, dtype=np.int32)  # [-1] answers for child -1
+        new_index[order] = np.arange(len(order), dtype=np.int32)
+        return Tree(
+            feature=self.feature[order].astype(np.int32),
+            threshold=self.threshold[order],
+            left=new_index[self.left[order]],
+            right=new_index[self.right[order]],
+            missing_left=self.missing_left[order],
+            zero_side=self.zero_side[order].astype(np.int8),
+            value=self.value[order] + 0.0,
+            left_categories={
+                int(new_index[node]): frozenset(int(code) for code in codes)
+                for node, codes in categories.items()
+                if new_index[node] >= 0
+            },
+            output=output,
+        )
+
+
+def _numeric(where: str, inner: NDArray[np.bool_], categorical: Iterable[int]) -> NDArray[np.bool_]:
+    """Return which nodes are numeric splits."""
     numeric = inner.copy()
-    for node in categories:
-        if not 0 <= node < n_nodes or not inner[node]:
+    for node in categorical:
+        if not 0 <= node < len(inner) or not inner[node]:
             raise ModelFormatError(f"{where}: categories are given for node {node}, no split")
         numeric[node] = False
-    thresholds = np.where(numeric, _sized(where, "threshold", _floats(threshold), n_nodes), np.nan)
-    values = np.where(inner, 0.0, _sized(where, "value", _floats(value), n_nodes))
-    defaults = inner & _sized(where, "default direction", np.asarray(missing_left, bool), n_nodes)
-    zeros = np.zeros(n_nodes, np.int8) if zero_side is None else np.asarray(zero_side, np.int8)
-    zeros = np.where(numeric, _sized(where, "zero side", zeros, n_nodes), 0).astype(np.int8)
-
-    alone = np.zeros(n_nodes, np.bool_) if only_missing is None else np.asarray(only_missing, bool)
-    alone = numeric & _sized(where, "only missing", alone, n_nodes)
-
-    order = _order(where, inner, lefts, rights)
-    _refuse(where, order, inner & ((features < 0) | (features >= n_features)), features, "feature")
-    _refuse(where, order, numeric & ~alone & ~np.isfinite(thresholds), thresholds, "threshold")
-    _refuse(where, order, ~inner & ~np.isfinite(values), values, "leaf value")
-
-    strict = as_strict_thresholds(thresholds[order], operator, dtype)
-    new_index = np.full(n_nodes + 1, -1, dtype=np.int32)  # its last entry answers for child -1
-    new_index[order] = np.arange(len(order), dtype=np.int32)
-    return Tree(
-        feature=features[order].astype(np.int32),
-        threshold=np.where(alone[order], -np.inf, strict),
-        left=new_index[lefts[order]],
-        right=new_index[rights[order]],
-        missing_left=defaults[order],
-        zero_side=zeros[order],
-        value=values[order] + 0.0,
-        left_categories={
-            int(new_index[node]): frozenset(int(code) for code in codes)
-            for node, codes in categories.items()
-            if new_index[node] >= 0
-        },
-        output=output,
-    )
+    return numeric
 
 
 def _ints(values: ArrayLike) -> NDArray[np.int64]:

@@ -150,7 +150,7 @@ def _to_margin(score: float, objective: str, where: str) -> float:
     score = splits.finite(score, where, "the base score")
     try:
         if objective in _LOGIT:
-            return -math.log(1 / score - 1)
+            return math.log(score / (1 - score))
         return math.log(score) if objective in _LOG else score
     except (ValueError, ZeroDivisionError):
         raise ModelFormatError(
