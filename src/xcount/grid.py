@@ -112,7 +112,20 @@ def _below(threshold: float, dtype: str) -> float:
         rounded = float(np.dtype(dtype).type(lower))
     if math.isfinite(rounded) and rounded < threshold:
         return rounded
-    return float(np.nextafter(np.dtype(dtype).type(threshold), np.dtype(dtype).type(-np.inf)))
+    with np.errstate(over="ignore"):
+        return float(np.nextafter(np.dtype(dtype).type(threshold), np.dtype(dtype).type(-np.inf)))
+
+
+def _rounded_up(guards: NDArray[np.float64], dtype: str) -> NDArray[np.float64]:
+    """Return guards of ``dtype`` that decide inputs of that type like the given ones."""
+    if dtype == "float64":
+        return guards
+    with np.errstate(over="ignore", under="ignore"):
+        nearest = guards.astype(dtype)
+        above = np.where(
+            nearest < guards, np.nextafter(nearest, np.dtype(dtype).type(np.inf)), nearest
+        )
+    return np.unique(above[np.isfinite(above)]).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +149,7 @@ class Grid:
         axes = []
         for index in range(first.n_features):
             feature = _joined([ensemble.features[index] for ensemble in ensembles])
-            axes.append(_axis(feature, guards[index], sets[index], missing))
+            axes.append(_axis(feature, _rounded_up(guards[index], dtype), sets[index], missing))
         return cls(tuple(axes), dtype)  # type: ignore[arg-type]  # a Literal by construction
 
     @cached_property

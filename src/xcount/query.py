@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -18,6 +19,7 @@ from xcount.ensemble import Ensemble
 from xcount.errors import QueryError
 
 MAX_PRECISION = 30
+MAX_GAP = Fraction(sys.float_info.max)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,17 +115,18 @@ def _suggest(word: str, names: Sequence[str]) -> str:
 def parse_gap(gap: object) -> Fraction:
     """Return the gap as the exact number its decimal text says."""
     try:
-        if isinstance(gap, Fraction):
-            value = gap
-        else:
-            decimal = Decimal(str(gap).strip())
-            if not decimal.is_finite():
-                raise QueryError(f"the gap must be a finite number, not {gap!r}")
-            if abs(decimal.adjusted()) > 400:
-                raise QueryError(f"the gap {gap!r} is outside the range of any leaf value")
-            value = Fraction(decimal)
+        decimal = None if isinstance(gap, Fraction) else Decimal(str(gap).strip())
     except InvalidOperation:
         raise QueryError(f"the gap must be a decimal number, not {gap!r}") from None
+    if decimal is not None:
+        if not decimal.is_finite():
+            raise QueryError(f"the gap must be a finite number, not {gap!r}")
+        # Checked before the conversion: 1e999999999 as a fraction would fill the memory.
+        if decimal and abs(decimal.adjusted()) > 400:
+            raise QueryError(f"the gap {gap!r} is outside the range of any leaf value")
+    value = gap if isinstance(gap, Fraction) else Fraction(decimal or 0)
+    if abs(value) > MAX_GAP:
+        raise QueryError(f"the gap {gap!r} is outside the range of any leaf value")
     if value < 0:
         raise QueryError(f"the gap must not be negative, got {gap!r}")
     return value

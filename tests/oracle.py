@@ -1,0 +1,110 @@
+"""The definition of a count, written down once more in plain Python, from the paper's words.
+
+Nothing here uses the package's grid, query, arithmetic or native code: only trees as arrays, and
+fractions. It is slow and obvious on purpose.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+from xcount.ensemble import Ensemble, Tree
+
+MISSING = math.nan
+
+
+def cells(ensemble: Ensemble, feature: int, missing: bool = False) -> list[float]:
+    """Return one value per cell, in the cells' order; NaN stands for the missing cell."""
+    categories = ensemble.features[feature].categories
+    if categories is None:
+        thresholds = sorted(
+            {
+                float(tree.threshold[node])
+                for tree in ensemble.trees
+                for node in range(tree.n_nodes)
+                if tree.feature[node] == feature
+            }
+        )
+        values = [thresholds[0] - 1.0, *thresholds] if thresholds else [0.0]
+    else:
+        values = []
+        for code in categories:
+            if all(_told_apart(ensemble, feature, code, int(other)) for other in values):
+                values.append(float(code))
+    if missing and ensemble.features[feature].can_be_missing:
+        values.append(MISSING)
+    return values
+
+
+def _told_apart(ensemble: Ensemble, feature: int, a: int, b: int) -> bool:
+    return any(
+        (a in codes) != (b in codes)
+        for tree in ensemble.trees
+        for node, codes in tree.left_categories.items()
+        if tree.feature[node] == feature
+    )
+
+
+def leaf_value(tree: Tree, point: Sequence[float]) -> float:
+    """Return what the tree adds at a point."""
+    node = 0
+    while tree.feature[node] >= 0:
+        x = point[tree.feature[node]]
+        if math.isnan(x):
+            left = bool(tree.missing_left[node])
+        elif node in tree.left_categories:
+            left = int(x) in tree.left_categories[node]
+        else:
+            left = x < tree.threshold[node]
+        node = int(tree.left[node] if left else tree.right[node])
+    return float(tree.value[node])
+
+
+def margin(ensemble: Ensemble, point: Sequence[float], precision: int | None) -> Fraction:
+    """Return the exact sum at a point, each leaf rounded first if a precision is given."""
+    total = Fraction(0)
+    for tree in ensemble.trees:
+        leaf = Fraction(leaf_value(tree, point)) / ensemble.divisor
+        total += (
+            leaf if precision is None else round(leaf * 10**precision) / Fraction(10**precision)
+        )
+    return total
+
+
+def count(
+    ensemble: Ensemble,
+    sensitive: Sequence[int],
+    gap: Fraction,
+    distance: int | None,
+    precision: int | None = None,
+    missing: bool = False,
+) -> tuple[int, int]:
+    """Return the number of sensitive regions and the number of regions."""
+    axes = [cells(ensemble, f, missing) for f in range(ensemble.n_features)]
+    regions = list(itertools.product(*(range(len(axis)) for axis in axes)))
+    value = {
+        region: margin(ensemble, [axes[f][c] for f, c in enumerate(region)], precision)
+        for region in regions
+    }
+
+    def steps(feature: int, a: int, b: int) -> int:
+        has_order = ensemble.features[feature].categories is None
+        if has_order and not math.isnan(axes[feature][a]) and not math.isnan(axes[feature][b]):
+            return abs(a - b)
+        return int(a != b)
+
+    def is_sensitive(region: tuple[int, ...]) -> bool:
+        for moved in itertools.product(*(range(len(axes[f])) for f in sensitive)):
+            other = list(region)
+            for f, c in zip(sensitive, moved, strict=True):
+                other[f] = c
+            apart = sum(steps(f, region[f], other[f]) for f in sensitive)
+            near = apart >= 1 and (distance is None or apart <= distance)
+            if near and abs(value[region] - value[tuple(other)]) > gap:
+                return True
+        return False
+
+    return sum(is_sensitive(region) for region in regions), len(regions)
