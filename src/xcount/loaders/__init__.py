@@ -43,6 +43,10 @@ def load(model: Any, *, check: Any = None, trust_pickle: bool = False) -> Ensemb
         ensemble = _load_file(model, trust_pickle)
     else:
         ensemble = _load_live(model)
+    if check is not None:
+        from xcount.loaders.check import check as check_rows
+
+        check_rows(ensemble, model, check, trust_pickle=trust_pickle)
     return ensemble
 
 

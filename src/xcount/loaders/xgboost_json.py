@@ -8,7 +8,6 @@ neutral form lists what goes left, so such a node's children change places here.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -146,16 +145,19 @@ def _read_base_score(value: object, where: str) -> list[float]:
 
 
 def _to_margin(score: float, objective: str, where: str) -> float:
-    """Return the base score in margin space, as the objective's ProbToMargin does."""
-    score = splits.finite(score, where, "the base score")
-    try:
-        if objective in _LOGIT:
-            return math.log(score / (1 - score))
-        return math.log(score) if objective in _LOG else score
-    except (ValueError, ZeroDivisionError):
-        raise ModelFormatError(
-            f"{where}: a base score of {score} is impossible for {objective}"
-        ) from None
+    """Return the base score in margin space, as the objective's ProbToMargin does in float32."""
+    one, number = np.float32(1), np.float32(splits.finite(score, where, "the base score"))
+    with np.errstate(all="ignore"):
+        if objective in _LOGIT and 0 <= number <= one:
+            inside = np.clip(number, np.float32(1e-6), one - np.float32(1e-6))
+            margin = -np.log(one / inside - one)
+        elif objective in _LOGIT:
+            margin = np.float32(np.nan)
+        else:
+            margin = np.log(number) if objective in _LOG else number
+    if not np.isfinite(margin):
+        raise ModelFormatError(f"{where}: a base score of {score} is impossible for {objective}")
+    return float(margin) + 0.0
 
 
 def _task(objective: str, n_outputs: int) -> Task:
