@@ -5,6 +5,8 @@
     ├── UnsupportedModelError  a construct that an additive tree ensemble cannot express
     ├── QueryError             the question does not fit the model (also a ValueError)
     ├── BudgetError            too large for the method that was asked for
+    ├── TableError             a data table does not fit the model (also a ValueError)
+    ├── JournalError           a journal of results cannot be read, written or shared
     └── MissingExtraError      an optional library is not installed (also an ImportError)
 
 A limit that is reached while usable bounds exist is a result, not an exception.
@@ -29,6 +31,14 @@ class QueryError(XCountError, ValueError):
 
 class BudgetError(XCountError):
     """The work is too large for the chosen method."""
+
+
+class TableError(XCountError, ValueError):
+    """A data table does not fit the model; the message names columns, rows and types."""
+
+
+class JournalError(XCountError):
+    """A journal cannot be used: damaged, in use, not writable; the message says what is safe."""
 
 
 class MissingExtraError(XCountError, ImportError):

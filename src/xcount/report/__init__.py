@@ -1,1 +1,37 @@
-"""Results -> text, plots, one HTML file. Nothing in here counts."""
+"""Results -> one HTML page, a model-card block, a spreadsheet, plots. Nothing here counts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from xcount.report.files import write_atomically
+    from xcount.report.html import html_report
+    from xcount.report.markdown import markdown_report
+    from xcount.report.plots import plot_audit
+    from xcount.report.spreadsheet import csv_report
+
+__all__ = [
+    "csv_report",
+    "html_report",
+    "markdown_report",
+    "plot_audit",
+    "write_atomically",
+]
+
+_HOMES = {
+    "csv_report": "xcount.report.spreadsheet",
+    "html_report": "xcount.report.html",
+    "markdown_report": "xcount.report.markdown",
+    "plot_audit": "xcount.report.plots",
+    "write_atomically": "xcount.report.files",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a renderer when it is first used."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'xcount.report' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

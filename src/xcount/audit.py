@@ -1,0 +1,359 @@
+"""An audit: every used feature (or given groups) x gaps x distances, ranked, with a verdict."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from xcount.batch import BatchOutcome, BatchProgress, result_of, run_batch
+from xcount.counting import model_info, versions
+from xcount.ensemble import Ensemble
+from xcount.errors import JournalError, QueryError
+from xcount.grid import Grid, Missing
+from xcount.journal import Journal, Record, read_journal, to_json
+from xcount.plan import (
+    Gaps,
+    Group,
+    MaxShare,
+    Options,
+    Task,
+    as_list,
+    choose_gaps,
+    choose_groups,
+    choose_max_shares,
+    fingerprint,
+)
+from xcount.query import Query, parse_distance, parse_precision, resolve_output
+from xcount.result import CountResult, ModelInfo, StopReason, Verdict
+
+FORMAT = 1
+
+Panel = tuple[int | None, str]
+"""A (distance, gap): the counts of one panel compare with each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A group of features in the ranking.
+
+    ``score`` is the mean of its shares over all panels; the largest comes first.
+    """
+
+    rank: int
+    sensitive: tuple[str, ...]
+    score: float
+    results: tuple[CountResult, ...]
+
+    @property
+    def label(self) -> str:
+        return " + ".join(self.sensitive)
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """All counts of an audit, and what they are about.
+
+    Attributes:
+        results: one per group, gap and distance, in that order of distance, gap, names.
+        model: which model was asked.
+        n_planned: counts that were planned; an interrupted audit has fewer results.
+        gap_origin: where the gaps come from, in words.
+        created: when the run began (ISO 8601, UTC).
+        unused_features: features that no tree tests: changing them changes nothing.
+        task: what the margins mean to the library, e.g. ``"binary"``.
+        output_label: the class asked about, for a model with several.
+    """
+
+    results: tuple[CountResult, ...]
+    model: ModelInfo
+    n_planned: int
+    gap_origin: str = ""
+    created: str = ""
+    unused_features: tuple[str, ...] = ()
+    task: str = "unknown"
+    output_label: str | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def panels(self) -> tuple[Panel, ...]:
+        """The (distance, gap) pairs that were counted, ascending."""
+        return tuple(dict.fromkeys((r.distance, r.gap) for r in self.results))
+
+    @cached_property
+    def ranking(self) -> tuple[Ranked, ...]:
+        """The groups, most sensitive first: by the mean share over the panels they have."""
+        groups: dict[tuple[str, ...], list[CountResult]] = {}
+        for result in self.results:
+            groups.setdefault(result.sensitive, []).append(result)
+        scores = {
+            name: sum(r.share for r in results) / len(results) for name, results in groups.items()
+        }
+        order = sorted(groups, key=lambda name: -scores[name])
+        return tuple(
+            Ranked(rank, name, scores[name], tuple(groups[name]))
+            for rank, name in enumerate(order, start=1)
+        )
+
+    def panel(self, panel: Panel) -> tuple[CountResult, ...]:
+        """Return one panel's results, the largest share first."""
+        found = [r for r in self.results if (r.distance, r.gap) == panel]
+        return tuple(sorted(found, key=lambda r: -r.share))
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """FAIL if any count fails; else UNDECIDED if any is, or is missing; else PASS."""
+        verdicts = [r.verdict for r in self.results if r.verdict is not None]
+        if Verdict.FAIL in verdicts:
+            return Verdict.FAIL
+        if not verdicts:
+            return None
+        unfinished = Verdict.UNDECIDED in verdicts or len(self.results) < self.n_planned
+        return Verdict.UNDECIDED if unfinished else Verdict.PASS
+
+    @property
+    def exit_status(self) -> int:
+        """0 answered (and PASS), 1 FAIL, 3 UNDECIDED or stopped by a limit."""
+        if self.verdict is Verdict.FAIL:
+            return 1
+        complete = (StopReason.COMPLETE, StopReason.DECIDED)
+        stopped = any(
+            r.stop_reason not in complete for r in self.results if r.verdict is not Verdict.PASS
+        )
+        missing = len(self.results) < self.n_planned
+        return 3 if stopped or missing or self.verdict is Verdict.UNDECIDED else 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON contract of ``xcount audit --json``."""
+        return {
+            "kind": "audit",
+            "format": FORMAT,
+            "created": self.created,
+            "verdict": None if self.verdict is None else str(self.verdict),
+            "exit_status": self.exit_status,
+            "model": asdict(self.model),
+            "task": self.task,
+            "class_label": self.output_label,
+            "gap_origin": self.gap_origin,
+            "planned": self.n_planned,
+            "unused_features": list(self.unused_features),
+            "versions": dict(self.versions),
+            "ranking": [
+                {"rank": r.rank, "sensitive": list(r.sensitive), "score": r.score}
+                for r in self.ranking
+            ],
+            "results": [result.to_dict() for result in self.results],
+        }
+
+    def to_json(self, indent: int | None = None) -> str:
+        """Return the audit as one JSON object."""
+        return to_json(self.to_dict(), indent)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> AuditResult:
+        """Read back what :meth:`to_dict` wrote, or a run line of a journal with its results."""
+        results = (CountResult.from_dict(result) for result in data["results"])
+        return cls(
+            results=_in_order(results),
+            model=ModelInfo(**data["model"]),
+            n_planned=data["planned"],
+            gap_origin=data["gap_origin"],
+            created=data["created"],
+            unused_features=tuple(data["unused_features"]),
+            task=data["task"],
+            output_label=data["class_label"],
+            versions=data["versions"],
+        )
+
+    @classmethod
+    def from_journal(cls, path: str | os.PathLike[str]) -> AuditResult:
+        """Read an audit from its journal, finished or not; the latest of equal counts wins."""
+        records = read_journal(path)
+        runs = [r for r in records if r["kind"] == "run" and r.get("command") == "audit"]
+        if not runs:
+            raise JournalError(f"{path} is not the journal of an audit: it has no audit's run line")
+        latest: dict[tuple[Any, ...], CountResult] = {}
+        for record in records:
+            if record["kind"] == "result":
+                result = result_of(record)
+                latest[_question(result)] = result
+        run = runs[-1]
+        data = {**run, "results": [r.to_dict() for r in latest.values()]}
+        return cls.from_dict(data | {"planned": max(run["planned"], len(latest))})
+
+    def to_html(self) -> str:
+        """Return the report: one self-contained HTML page."""
+        from xcount.report import html_report
+
+        return html_report(self)
+
+    def to_markdown(self) -> str:
+        """Return a block for a model card."""
+        from xcount.report import markdown_report
+
+        return markdown_report(self)
+
+    def to_csv(self) -> str:
+        """Return one line per count."""
+        from xcount.report import csv_report
+
+        return csv_report(self)
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
+        """Draw the ranking; with a path, save it (PNG, SVG, PDF). Needs the extra ``plots``."""
+        from xcount.report import plot_audit
+
+        return plot_audit(self, path)
+
+
+def audit(
+    model: Any,
+    *,
+    sensitive: Iterable[Group] | str | int | None = None,
+    gaps: object = None,
+    probability_gaps: object = None,
+    base_rate: float | None = None,
+    distances: object = 1,
+    precision: int | str | None = "exact",
+    output: int | str | None = None,
+    missing: Missing = "none",
+    method: str = "auto",
+    epsilon: float = 0.1,
+    delta: float = 0.1,
+    seed: int = 0,
+    timeout_seconds: float | None = 60.0,
+    memory_bytes: int | None = None,
+    jobs: int = 0,
+    max_share: MaxShare | None = None,
+    profile: bool = True,
+    journal: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    on_progress: Callable[[BatchProgress], None] | None = None,
+) -> AuditResult:
+    """Count every group of features at every gap and distance.
+
+    Args:
+        model: a model file, a live model, or an ensemble.
+        sensitive: groups of features; None for each used feature by itself.
+        gaps: gaps in margin; None for a ladder that fits the leaves.
+        probability_gaps: gaps as changes of a binary classifier's probability, instead.
+        base_rate: the probability from which those changes are taken.
+        distances: numbers, or ``"any"``; one or several.
+        timeout_seconds: limit of each count, not of the audit.
+        max_share: the largest share allowed: a number for all, or per feature, as a mapping or as
+            ``"age=0.01,sex=0"``. Needs gaps that are given.
+        journal: file that keeps each finished count.
+        resume: go on with a journal that exists.
+
+    Example:
+        >>> import xcount
+        >>> from xcount.examples import figure_1
+        >>> result = xcount.audit(figure_1(), gaps=80)
+        >>> [(ranked.label, ranked.results[0].count) for ranked in result.ranking]
+        [('f0', 2), ('f1', 0)]
+    """
+    from xcount.loaders import load
+
+    ensemble = load(model)
+    options = Options(method, epsilon, delta, seed, missing, timeout_seconds, memory_bytes, profile)
+    output_index = resolve_output(ensemble, output)
+    chosen = choose_gaps(ensemble, output_index, gaps, probability_gaps, base_rate)
+    if max_share is not None and gaps is None and probability_gaps is None:
+        raise QueryError("a verdict needs a gap of your choice: give --gap or --probability-gap")
+    grid = Grid.of(ensemble, missing=missing)
+    template = Query((), Fraction(0), output=output_index, precision=parse_precision(precision))
+    tasks = _tasks(ensemble, grid, options, template, chosen, sensitive, distances, max_share)
+    header = _header(ensemble, grid, tasks, chosen)
+    opened = nullcontext() if journal is None else _journal_of(journal, resume, header)
+    with opened as book:
+        outcome = run_batch(tasks, jobs=jobs, journal=book, header=header, on_progress=on_progress)
+    return _audit_result(header, outcome)
+
+
+def _tasks(
+    ensemble: Ensemble,
+    grid: Grid,
+    options: Options,
+    template: Query,
+    gaps: Gaps,
+    sensitive: Iterable[Group] | str | int | None,
+    distances: object,
+    max_share: MaxShare | None,
+) -> list[Task]:
+    groups = choose_groups(ensemble, grid, sensitive)
+    shares = choose_max_shares(ensemble, groups, max_share)
+    reaches = list(dict.fromkeys(parse_distance(d) for d in as_list(distances)))
+    if not reaches:
+        raise QueryError("no distance given; name at least one")
+    scope = (fingerprint(ensemble),)
+    return [
+        Task(
+            ensemble,
+            grid,
+            Query(group, gap, distance, template.output, template.precision),
+            options,
+            scope,
+            share,
+        )
+        for distance in reaches
+        for gap in gaps.values
+        for group, share in zip(groups, shares, strict=True)
+    ]
+
+
+def _header(ensemble: Ensemble, grid: Grid, tasks: list[Task], gaps: Gaps) -> dict[str, Any]:
+    """Return what the journal's run line says."""
+    output = tasks[0].query.output
+    labels = ensemble.class_labels
+    several = ensemble.n_outputs > 1
+    unused = [
+        f.name for f, axis in zip(ensemble.features, grid.axes, strict=True) if axis.n_cells < 2
+    ]
+    return {
+        "command": "audit",
+        "format": FORMAT,
+        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "fingerprint": fingerprint(ensemble),
+        "model": asdict(model_info(ensemble, grid)),
+        "task": ensemble.task,
+        "class_label": (labels[output] if labels else str(output)) if several else None,
+        "gap_origin": gaps.origin,
+        "planned": len(tasks),
+        "unused_features": unused,
+        "versions": versions(),
+    }
+
+
+def _journal_of(path: str | os.PathLike[str], resume: bool, header: Record) -> Journal:
+    """Open the journal, and refuse one that is about another model."""
+    journal = Journal(path, resume=resume)
+    for record in journal.records:
+        if record["kind"] == "run" and record.get("fingerprint") != header["fingerprint"]:
+            journal.close()
+            raise JournalError(
+                f"{path} is about another model (sha256 {record.get('fingerprint')}, "
+                f"not {header['fingerprint']}); name another file"
+            )
+    return journal
+
+
+def _audit_result(header: Record, outcome: BatchOutcome) -> AuditResult:
+    data = {**header, "results": [r.to_dict() for r in outcome.finished]}
+    return AuditResult.from_dict(data)
+
+
+def _question(result: CountResult) -> tuple[Any, ...]:
+    return (result.sensitive, result.gap, result.distance, result.precision, result.output)
+
+
+def _in_order(results: Iterable[CountResult]) -> tuple[CountResult, ...]:
+    def place(result: CountResult) -> tuple[float, Fraction, tuple[str, ...]]:
+        distance = float("inf") if result.distance is None else result.distance
+        return (distance, Fraction(result.gap), result.sensitive)
+
+    return tuple(sorted(results, key=place))

@@ -1,0 +1,200 @@
+"""Many counts in one run: on all cores, with progress, resumable from a journal.
+
+Counts run in threads (the native counters release Python's lock). While there are more counts than
+cores each has one core; the last ones share all of them. An answer does not depend on that.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Any
+
+from xcount.counters.base import Progress
+from xcount.errors import JournalError
+from xcount.journal import Journal, Record
+from xcount.plan import Options, Task
+from xcount.result import CountResult, StopReason
+
+_REPORT_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class BatchProgress:
+    """How far a run is: counts done of all, and the labels of those going on."""
+
+    done: int
+    total: int
+    fraction: float
+    running: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOutcome:
+    """What a run brought: a result per task (None where it was interrupted before its start)."""
+
+    results: tuple[CountResult | None, ...]
+    n_resumed: int = 0
+
+    @property
+    def finished(self) -> tuple[CountResult, ...]:
+        return tuple(result for result in self.results if result is not None)
+
+
+def run_batch(
+    tasks: Sequence[Task],
+    *,
+    jobs: int = 0,
+    journal: Journal | None = None,
+    header: Record | None = None,
+    on_progress: Callable[[BatchProgress], None] | None = None,
+) -> BatchOutcome:
+    """Count all tasks that the journal has no answer to yet.
+
+    Ctrl-C ends the counts that are going on with the bounds they have; the rest is left out.
+
+    Args:
+        tasks: what to count.
+        jobs: cores to use; 0 for all.
+        journal: where finished counts are kept, and found again.
+        header: what the journal is about; written before the first new result.
+        on_progress: called from the calling thread.
+    """
+    results = _resumed(tasks, journal)
+    n_resumed = len(results)
+    todo = [index for index in range(len(tasks)) if index not in results]
+    if journal is not None and header is not None and (todo or not journal.records):
+        journal.append({"kind": "run", **header})
+    if todo:
+        _Run(tasks, todo, results, jobs, journal, on_progress).run()
+    return BatchOutcome(tuple(results.get(index) for index in range(len(tasks))), n_resumed)
+
+
+class _Run:
+    """One run of the tasks ``todo``; adds to ``results`` as they finish."""
+
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        todo: Sequence[int],
+        results: dict[int, CountResult],
+        jobs: int,
+        journal: Journal | None,
+        on_progress: Callable[[BatchProgress], None] | None,
+    ) -> None:
+        self._tasks, self._results, self._journal = tasks, results, journal
+        self._waiting = list(reversed(todo))
+        self._n_cores = jobs if jobs > 0 else os.cpu_count() or 1
+        self._on_progress = on_progress
+        self._stop = threading.Event()
+        self._fractions: dict[int, float] = {}
+        self._running: dict[Future[CountResult], int] = {}
+
+    def run(self) -> None:
+        n_workers = min(self._n_cores, len(self._waiting))
+        with ThreadPoolExecutor(n_workers, thread_name_prefix="xcount") as pool:
+            try:
+                self._loop(pool, n_workers)
+            except KeyboardInterrupt:
+                self._waiting.clear()
+                self._stop.set()
+                self._loop(pool, n_workers)
+            except BaseException:
+                self._stop.set()
+                raise
+
+    def _loop(self, pool: ThreadPoolExecutor, n_workers: int) -> None:
+        while self._waiting or self._running:
+            while self._waiting and len(self._running) < n_workers:
+                self._start(pool, n_workers)
+            done, _ = wait(self._running, timeout=_REPORT_SECONDS, return_when=FIRST_COMPLETED)
+            for future in done:
+                self._finish(future)
+            self._report()
+
+    def _start(self, pool: ThreadPoolExecutor, n_workers: int) -> None:
+        n_sharing = min(n_workers, len(self._running) + len(self._waiting))
+        index = self._waiting.pop()
+        self._fractions[index] = 0.0
+        task, threads = self._tasks[index], max(1, self._n_cores // n_sharing)
+        future = pool.submit(task.run, threads, lambda progress: self._note(index, progress))
+        self._running[future] = index
+
+    def _note(self, index: int, progress: Progress) -> None:
+        """Take a count's progress (in its own thread), and stop it when the run is to end.
+
+        Counters answer a KeyboardInterrupt with the bounds they have.
+        """
+        self._fractions[index] = progress.fraction
+        if self._stop.is_set():
+            raise KeyboardInterrupt
+
+    def _finish(self, future: Future[CountResult]) -> None:
+        index = self._running.pop(future)
+        del self._fractions[index]
+        try:
+            result = future.result()
+        except KeyboardInterrupt:
+            if self._stop.is_set():
+                return
+            raise
+        self._results[index] = result
+        if self._journal is not None:
+            self._journal.append(_line(self._tasks[index], result))
+
+    def _report(self) -> None:
+        if self._on_progress is None:
+            return
+        done, total = len(self._results), len(self._tasks)
+        fractions = dict(self._fractions)
+        running = tuple(self._tasks[index].label for index in fractions)
+        fraction = (done + sum(fractions.values())) / total
+        self._on_progress(BatchProgress(done, total, min(1.0, fraction), running))
+
+
+def _line(task: Task, result: CountResult) -> Record:
+    return {
+        "kind": "result",
+        "key": task.key,
+        "limits": task.options.limits(),
+        "result": result.to_dict(),
+    }
+
+
+def _resumed(tasks: Sequence[Task], journal: Journal | None) -> dict[int, CountResult]:
+    """Return the results that the journal has, by the index of their task."""
+    if journal is None:
+        return {}
+    known = {record["key"]: record for record in journal.records if record["kind"] == "result"}
+    found = {}
+    for index, task in enumerate(tasks):
+        record = known.get(task.key)
+        if record is not None and _is_done(record, task.options):
+            found[index] = result_of(record)
+    return found
+
+
+def result_of(record: Record) -> CountResult:
+    """Return the result in a journal's line."""
+    try:
+        return CountResult.from_dict(record["result"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise JournalError(f"a journal line holds no whole result: {error!r}") from error
+
+
+def _is_done(record: Record, options: Options) -> bool:
+    """Tell whether a rerun could not do better: it was complete, or had the same room."""
+    reason = record["result"]["stop_reason"]
+    if reason in (StopReason.COMPLETE, StopReason.DECIDED):
+        return True
+    if reason == StopReason.INTERRUPTED:
+        return False
+    limits: Mapping[str, Any] = record.get("limits", {})
+    return all(_at_most(asked, limits.get(name)) for name, asked in options.limits().items())
+
+
+def _at_most(asked: float | None, had: float | None) -> bool:
+    return had is None or (asked is not None and asked <= had)

@@ -1,0 +1,309 @@
+"""What an audit or a comparison counts: groups of features x gaps x distances, as tasks.
+
+Gaps are margins. One given as a change of probability is converted at a base rate p0::
+
+    gap = logit(p0 + dp) - logit(p0),   logit(p) = ln(p / (1 - p))
+
+that is, the margin by which a binary classifier that says p0 must move to say p0 + dp.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from xcount.counters.base import Progress
+from xcount.counting import count
+from xcount.ensemble import Ensemble
+from xcount.errors import QueryError
+from xcount.grid import Grid, Missing
+from xcount.query import Query, decimal_text, parse_gap, resolve_features
+from xcount.result import CountResult
+
+Group = str | int | Iterable[str | int]
+"""Features that change together: a name, an index, names with commas, or a list of those."""
+
+MaxShare = float | str | Mapping[str, float]
+
+LADDER_STEPS = (-2, -1, 0, 1)
+MAX_PROFILE_MASKS = 2000
+_GAP_DECIMALS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How every count of a run is made; what is counted is the task's query."""
+
+    method: str = "auto"
+    epsilon: float = 0.1
+    delta: float = 0.1
+    seed: int = 0
+    missing: Missing = "none"
+    timeout_seconds: float | None = 60.0
+    memory_bytes: int | None = None
+    profile: bool = True
+
+    def limits(self) -> dict[str, float | int | None]:
+        """Return what stops a count before it is done; a rerun with more room may do better."""
+        return {"timeout_seconds": self.timeout_seconds, "memory_bytes": self.memory_bytes}
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One count of a run.
+
+    Attributes:
+        scope: fingerprints of the model and of all models whose guards the grid holds.
+    """
+
+    ensemble: Ensemble
+    grid: Grid
+    query: Query
+    options: Options
+    scope: tuple[str, ...]
+    max_share: float | None = None
+
+    @property
+    def label(self) -> str:
+        names = self.ensemble.feature_names
+        return " + ".join(names[f] for f in self.query.sensitive)
+
+    @cached_property
+    def key(self) -> str:
+        """What the answer depends on, hashed: model, grid, query, accuracy, seed. Not the limits."""
+        settings = asdict(self.options)
+        for name in (*self.options.limits(), "profile"):
+            del settings[name]
+        query = asdict(self.query) | {"gap": str(self.query.gap)}
+        parts = [self.scope, query, settings, self.max_share]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
+
+    def run(
+        self, jobs: int = 0, on_progress: Callable[[Progress], None] | None = None
+    ) -> CountResult:
+        """Count."""
+        options = self.options
+        n_masks = math.prod(self.grid.axes[f].n_cells for f in self.query.sensitive)
+        return count(
+            self.ensemble,
+            sensitive=self.query.sensitive,
+            gap=self.query.gap,
+            distance=self.query.distance,
+            precision=self.query.precision,
+            output=self.query.output,
+            missing=options.missing,
+            method=options.method,
+            epsilon=options.epsilon,
+            delta=options.delta,
+            seed=options.seed,
+            timeout_seconds=options.timeout_seconds,
+            memory_bytes=options.memory_bytes,
+            jobs=jobs,
+            max_share=self.max_share,
+            profile=options.profile and n_masks <= MAX_PROFILE_MASKS,
+            grid=self.grid,
+            on_progress=on_progress,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """The gaps of a run, ascending, and a sentence on where they come from."""
+
+    values: tuple[Fraction, ...]
+    origin: str
+
+
+def choose_gaps(
+    ensemble: Ensemble,
+    output: int,
+    gaps: object = None,
+    probability_gaps: object = None,
+    base_rate: float | None = None,
+) -> Gaps:
+    """Return the given gaps, or a ladder that fits the leaves."""
+    if probability_gaps is not None:
+        if gaps is not None:
+            raise QueryError("give gaps in margin or in probability, not both")
+        return _gaps_of_probability(ensemble, as_list(probability_gaps), base_rate)
+    if base_rate is not None:
+        raise QueryError("a base rate converts gaps in probability; give --probability-gap, too")
+    if gaps is None:
+        return _ladder(ensemble, output)
+    values = sorted({parse_gap(gap) for gap in as_list(gaps)})
+    if not values:
+        raise QueryError("no gap given; name at least one, or none for the default ladder")
+    return Gaps(tuple(values), "given, in margin")
+
+
+def probability_gap(change: float, base_rate: float) -> Fraction:
+    """Return the margin gap from ``p0`` to ``p0 + dp``: ``logit(p0 + dp) - logit(p0)``.
+
+    Example:
+        >>> float(probability_gap(0.1, 0.3))
+        0.441833
+    """
+    raised = base_rate + change
+    if not (change > 0 and 0 < base_rate < 1 and raised < 1):
+        raise QueryError(
+            f"a probability gap dp at a base rate p0 needs dp > 0 and 0 < p0 < p0 + dp < 1; "
+            f"got dp={change!r}, p0={base_rate!r}"
+        )
+    margin = math.log(raised / (1 - raised)) - math.log(base_rate / (1 - base_rate))
+    return Fraction(round(margin * 10**_GAP_DECIMALS), 10**_GAP_DECIMALS)
+
+
+def leaf_scale(ensemble: Ensemble, output: int) -> float:
+    """Return how far the margin would scatter if every tree picked one of its leaves at random.
+
+    The square root of the sum over the trees of the variance of their leaf values.
+    """
+    variances = [
+        np.var(tree.value[tree.feature < 0]) for tree in ensemble.trees if tree.output == output
+    ]
+    return math.sqrt(math.fsum(variances)) / ensemble.divisor
+
+
+def choose_groups(
+    ensemble: Ensemble, grid: Grid, sensitive: Iterable[Group] | str | int | None
+) -> tuple[tuple[int, ...], ...]:
+    """Return the groups to audit; without any, each used feature by itself."""
+    if sensitive is None:
+        used = tuple((f,) for f, axis in enumerate(grid.axes) if axis.n_cells > 1)
+        if not used:
+            raise QueryError("no tree tests any feature: there is nothing to audit")
+        return used
+    groups = [sensitive] if isinstance(sensitive, str | int) else list(sensitive)
+    resolved = [resolve_features(ensemble, group) for group in groups]
+    if not resolved:
+        raise QueryError("no sensitive feature given; name at least one")
+    return tuple(dict.fromkeys(resolved))
+
+
+def choose_max_shares(
+    ensemble: Ensemble, groups: Sequence[tuple[int, ...]], max_share: MaxShare | None
+) -> tuple[float | None, ...]:
+    """Return the largest share that each group may have.
+
+    One number is for all; ``"age=0.01,sex=0"`` is per feature; ``"0.05,age=0.01"`` is both. The
+    features of a group are joined by ``+``.
+    """
+    if max_share is None:
+        return (None,) * len(groups)
+    default, named = _split_max_share(max_share)
+    by_group: dict[tuple[int, ...], float] = {}
+    for name, share in named.items():
+        whole = name in ensemble.feature_names
+        group = resolve_features(ensemble, [name] if whole else name.split("+"))
+        if group not in groups:
+            raise QueryError(f"a maximum share is given for {name!r}, which is not audited")
+        by_group[group] = share
+    return tuple(by_group.get(group, default) for group in groups)
+
+
+def fingerprint(ensemble: Ensemble) -> str:
+    """Return the hash of the model's file, or of the trees of a live model."""
+    if ensemble.sha256 is not None:
+        return ensemble.sha256
+    digest = hashlib.sha256()
+    digest.update(repr((ensemble.features, ensemble.base, ensemble.divisor)).encode())
+    for tree in ensemble.trees:
+        for part in (tree.feature, tree.threshold, tree.left, tree.right, tree.value):
+            digest.update(np.ascontiguousarray(part).tobytes())
+        for part in (tree.missing_left, tree.zero_side):
+            digest.update(np.ascontiguousarray(part).tobytes())
+        categories = sorted((node, sorted(left)) for node, left in tree.left_categories.items())
+        digest.update(repr((tree.output, categories)).encode())
+    return digest.hexdigest()
+
+
+def as_list(value: object) -> list[object]:
+    """Return a list of one or several values; text may list several with commas."""
+    if isinstance(value, str):
+        return [word.strip() for word in value.split(",") if word.strip()]
+    return list(value) if isinstance(value, Iterable) else [value]
+
+
+def _gaps_of_probability(
+    ensemble: Ensemble, changes: list[object], base_rate: float | None
+) -> Gaps:
+    if base_rate is None:
+        raise QueryError("a gap in probability needs a base rate, e.g. --base-rate 0.3")
+    if ensemble.task not in ("binary", "unknown"):
+        raise QueryError(
+            f"a gap in probability is for binary classifiers, and this model is "
+            f"{ensemble.task}; give the gap in margin"
+        )
+    if ensemble.divisor != 1:
+        raise QueryError(
+            "this model averages its trees, so its margin is no log-odds; give the gap in margin"
+        )
+    pairs = sorted((probability_gap(_number(c), base_rate), _number(c)) for c in changes)
+    if not pairs:
+        raise QueryError("no gap given; name at least one")
+    steps = ", ".join(
+        f"{change:g} -> {decimal_text(gap)} (from {base_rate:g} to {base_rate + change:g})"
+        for gap, change in pairs
+    )
+    origin = (
+        f"converted from a change dp of the probability at the base rate p0 = {base_rate:g} by "
+        f"gap = logit(p0 + dp) - logit(p0), rounded to {_GAP_DECIMALS} decimals: {steps}"
+    )
+    return Gaps(tuple(dict.fromkeys(gap for gap, _ in pairs)), origin)
+
+
+def _ladder(ensemble: Ensemble, output: int) -> Gaps:
+    """Return round gaps (1, 2, 5, 10, ...) around the scale of the leaves."""
+    scale = leaf_scale(ensemble, output)
+    if scale == 0 or not math.isfinite(scale):
+        raise QueryError("the leaves suggest no gap (their scale is 0 or infinite); give one")
+    nearest = round(3 * math.log10(scale))
+    values = tuple(_round_number(nearest + step) for step in LADDER_STEPS)
+    origin = (
+        f"a ladder of round numbers around the leaf scale {scale:.3g} (the square root of the sum "
+        "of the variances of each tree's leaf values)"
+    )
+    return Gaps(values, origin)
+
+
+def _round_number(position: int) -> Fraction:
+    """Return the round number at that position of ..., 0.5, 1 (position 0), 2, 5, 10, ..."""
+    tens, step = divmod(position, 3)
+    return (1, 2, 5)[step] * Fraction(10) ** tens
+
+
+def _split_max_share(max_share: MaxShare) -> tuple[float | None, dict[str, float]]:
+    if isinstance(max_share, Mapping):
+        return None, {name: _share(share) for name, share in max_share.items()}
+    if not isinstance(max_share, str):
+        return _share(max_share), {}
+    default: float | None = None
+    named: dict[str, float] = {}
+    for part in max_share.split(","):
+        name, equals, share = part.rpartition("=")
+        if equals:
+            named[name.strip()] = _share(share)
+        else:
+            default = _share(share)
+    return default, named
+
+
+def _share(value: object) -> float:
+    share = _number(value)
+    if not 0 <= share <= 1:
+        raise QueryError(f"the maximum share must lie between 0 and 1, not {value!r}")
+    return share
+
+
+def _number(value: object) -> float:
+    try:
+        return float(str(value))
+    except ValueError:
+        raise QueryError(f"expected a number, not {value!r}") from None

@@ -1,0 +1,285 @@
+"""Charts as inline SVG that keep their letter size on a phone: x in per cent, y in pixels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xcount.report.markup import Child, Markup, element, joined
+
+PLOT_LEFT, PLOT_RIGHT = 12.0, 97.0
+"""The plot's left and right edge, in per cent of the width."""
+
+_LINE_HEIGHT, _PLOT_TOP, _PLOT_BOTTOM = 270, 16, 232
+_PROFILE_HEIGHT, _PROFILE_BOTTOM = 210, 168
+_MARKS = ("circle", "square", "diamond", "triangle", "ring", "cross")
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One bar of a ranking: a value with its interval, all as shares (0..1)."""
+
+    value: float
+    low: float
+    high: float
+    limit: float | None
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a chart: label and points (x, low, value, high)."""
+
+    label: str
+    points: tuple[tuple[float, float, float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One layer of a profile: the heights of all cells, 0..1, and what they say."""
+
+    label: str
+    heights: tuple[float, ...]
+
+
+def nice_ceiling(share: float) -> float:
+    """Return the round share (1, 2, 5 x a power of ten, at most 1) that is not below ``share``."""
+    if share <= 0:
+        return 0.01
+    tens = 10.0 ** math.floor(math.log10(share))
+    for step in (1, 2, 5, 10):
+        if share <= step * tens * (1 + 1e-12):
+            return min(1.0, step * tens)
+    return 1.0
+
+
+def bar(spec: Bar, axis: float) -> Markup:
+    """Draw one bar on an axis from 0 to ``axis``, with its interval and its limit."""
+    width, low, high = (100 * min(1.0, v / axis) for v in (spec.value, spec.low, spec.high))
+    shapes: list[Child] = [
+        element("rect", x="0", y="0", width="100%", height="22", class_="rail"),
+        element("rect", x="0", y="3", width=f"{width:.3f}%", height="16", class_="fill"),
+    ]
+    if spec.low != spec.high:
+        shapes.append(_segment(low, 11, high, 11, "whisker"))
+        shapes.extend(_segment(x, 6, x, 16, "whisker") for x in (low, high))
+    if spec.limit is not None and spec.limit <= axis:
+        x = 100 * spec.limit / axis
+        shapes.append(_segment(x, 0, x, 22, "limit"))
+    return element(
+        "svg",
+        element("title", spec.text),
+        shapes,
+        class_=f"bar {spec.kind}",
+        role="img",
+        height="22",
+        width="100%",
+        aria_label=spec.text,
+    )
+
+
+def line_chart(lines: Sequence[Line], title: str, x_label: str) -> Markup:
+    """Draw shares against gaps, with intervals where the shares are not exact."""
+    points = [point for line in lines for point in line.points]
+    x_axis = _Axis.of([p[0] for p in points], PLOT_LEFT + 3, PLOT_RIGHT - 2, spread=4)
+    y_axis = _Axis.of([v for p in points for v in (p[1], p[3])], _PLOT_BOTTOM, _PLOT_TOP, zero=True)
+    shapes: list[Child] = [_share_grid(y_axis, _PLOT_BOTTOM)]
+    for x in sorted({p[0] for p in points}):
+        at = x_axis.place(x)
+        shapes.append(_segment(at, _PLOT_BOTTOM, at, _PLOT_BOTTOM + 4, "tick"))
+        shapes.append(_label(f"{x:g}", at, _PLOT_BOTTOM + 18, "middle"))
+    shapes.append(_label(x_label, (PLOT_LEFT + PLOT_RIGHT) / 2, _LINE_HEIGHT - 4, "middle"))
+    for index, line in enumerate(lines):
+        shapes.append(_drawn_line(line, index, x_axis, y_axis))
+    return _figure(shapes, title, _LINE_HEIGHT)
+
+
+def legend(labels: Sequence[str]) -> Markup:
+    """Return the legend of a line chart."""
+    items = []
+    for index, label in enumerate(labels):
+        key = element(
+            "svg",
+            element("line", x1="0", y1="7", x2="26", y2="7", class_="stroke"),
+            _mark(index, "13px", 7),
+            width="26",
+            height="14",
+            class_=f"series s{index % 6}",
+            aria_hidden="true",
+        )
+        items.append(element("li", key, element("bdi", label)))
+    return element("ul", items, class_="legend")
+
+
+def profile_chart(layers: Sequence[Layer], edges: Sequence[str], title: str) -> Markup:
+    """Draw one bar per cell; larger gaps lie inside smaller ones.
+
+    Args:
+        layers: widest first.
+        edges: labels at the boundaries between cells, or of the cells (one more than boundaries).
+        title: what the chart shows, in words.
+    """
+    n_cells = len(layers[0].heights)
+    top = nice_ceiling(max(max(layer.heights) for layer in layers))
+    y_axis = _Axis((0.0, top), (_PROFILE_BOTTOM, _PLOT_TOP), False)
+    shapes: list[Child] = [_share_grid(y_axis, _PROFILE_BOTTOM)]
+    step = (PLOT_RIGHT - PLOT_LEFT) / n_cells
+    for index, layer in enumerate(layers):
+        for cell, height in enumerate(layer.heights):
+            if height > 0:
+                shapes.append(_cell_bar(cell, step, y_axis.place(height), index, len(layers)))
+    shapes.extend(_edge_labels(edges, n_cells, step))
+    return _figure(shapes, title, _PROFILE_HEIGHT)
+
+
+def _cell_bar(cell: int, step: float, y: float, layer: int, n_layers: int) -> Markup:
+    gap = step * (0.08 if step > 1.2 else 0.0)
+    shade = 0 if n_layers == 1 else round(3 * layer / (n_layers - 1))
+    return element(
+        "rect",
+        x=f"{PLOT_LEFT + cell * step + gap:.3f}%",
+        y=f"{min(y, _PROFILE_BOTTOM - 1.5):.1f}",
+        width=f"{step - 2 * gap:.3f}%",
+        height=f"{max(_PROFILE_BOTTOM - y, 1.5):.1f}",
+        class_=f"layer l{3 if n_layers == 1 else shade}",
+    )
+
+
+def _edge_labels(edges: Sequence[str], n_cells: int, step: float) -> list[Markup]:
+    """Label some boundaries (or cells), few enough to be read on a phone."""
+    on_cells = len(edges) == n_cells
+    first = PLOT_LEFT + (step / 2 if on_cells else step)
+    stride = max(1, math.ceil(len(edges) / 7))
+    labels = []
+    for index in range(0, len(edges), stride):
+        x = first + index * step
+        labels.append(_segment(x, _PROFILE_BOTTOM, x, _PROFILE_BOTTOM + 4, "tick"))
+        labels.append(_label(_shortened(edges[index]), x, _PROFILE_BOTTOM + 18, "middle"))
+    return labels
+
+
+def _shortened(text: str, length: int = 9) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """A linear or logarithmic scale onto ``ends``."""
+
+    span: tuple[float, float]
+    ends: tuple[float, float]
+    is_log: bool
+
+    @classmethod
+    def of(
+        cls,
+        values: Sequence[float],
+        start: float,
+        end: float,
+        *,
+        zero: bool = False,
+        spread: float = 100,
+    ) -> _Axis:
+        """Choose the scale: logarithmic when the values differ by more than ``spread``."""
+        low, high = min(values), max(values)
+        positive = [value for value in values if value > 0]
+        if low > 0 and high / low >= spread:
+            if zero:
+                decades = (math.floor(math.log10(low)), math.ceil(math.log10(high)))
+                return cls((10.0 ** decades[0], min(1.0, 10.0 ** decades[1])), (start, end), True)
+            return cls((low, high), (start, end), True)
+        if zero:
+            return cls((0.0, nice_ceiling(max(positive, default=0.0))), (start, end), False)
+        return cls((low, high) if low < high else (low - 1, high + 1), (start, end), False)
+
+    def place(self, value: float) -> float:
+        low, high = self.span
+        if self.is_log:
+            low, high, value = math.log(low), math.log(high), math.log(max(value, low))
+        start, end = self.ends
+        return start + (end - start) * (value - low) / (high - low)
+
+    def ticks(self) -> list[float]:
+        low, high = self.span
+        if not self.is_log:
+            return [high * k / 4 for k in range(5)]
+        first, last = round(math.log10(low)), round(math.log10(high))
+        stride = max(1, math.ceil((last - first) / 5))
+        return [10.0**power for power in range(first, last + 1, stride)]
+
+
+def _share_grid(axis: _Axis, bottom: float) -> Markup:
+    parts = []
+    for tick in axis.ticks():
+        y = axis.place(tick)
+        parts.append(_segment(PLOT_LEFT, y, PLOT_RIGHT, y, "grid"))
+        parts.append(_label(_tick_text(tick), PLOT_LEFT - 1.5, y + 4, "end"))
+    parts.append(_segment(PLOT_LEFT, bottom, PLOT_RIGHT, bottom, "axis"))
+    return joined(parts)
+
+
+def _tick_text(share: float) -> str:
+    value = share * 100
+    if value == 0 or value >= 0.01:
+        return f"{value:.4g} %"
+    return f"1e{round(math.log10(value))} %"
+
+
+def _drawn_line(line: Line, index: int, x_axis: _Axis, y_axis: _Axis) -> Markup:
+    shapes: list[Child] = []
+    places = [
+        (x_axis.place(x), y_axis.place(low), y_axis.place(value), y_axis.place(high))
+        for x, low, value, high in line.points
+    ]
+    for (x1, _, y1, _), (x2, _, y2, _) in zip(places, places[1:], strict=False):
+        shapes.append(_segment(x1, y1, x2, y2, "stroke"))
+    for x, low, y, high in places:
+        if low != high:
+            shapes.append(_segment(x, low, x, high, "whisker"))
+        shapes.append(_mark(index, f"{x:.3f}%", y))
+    return element("g", element("title", line.label), shapes, class_=f"series s{index % 6}")
+
+
+def _mark(index: int, x: str, y: float) -> Markup:
+    """Draw a point; its shape tells series apart without their colour."""
+    shape = _MARKS[index % len(_MARKS)]
+    if shape in ("circle", "ring"):
+        return element("circle", cx=x, cy=f"{y:.1f}", r="4", class_=f"mark {shape}")
+    paths = {
+        "square": "M-3.6-3.6h7.2v7.2h-7.2z",
+        "diamond": "M0-5L5 0L0 5L-5 0z",
+        "triangle": "M0-5L4.6 3.6H-4.6z",
+        "cross": "M-4-4L4 4M4-4L-4 4",
+    }
+    drawn = element("path", d=paths[shape], class_=f"mark {shape}")
+    return element("svg", drawn, x=x, y=f"{y:.1f}", overflow="visible", width="1", height="1")
+
+
+def _segment(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
+    return element(
+        "line",
+        x1=f"{x1:.3f}%",
+        y1=f"{y1:.1f}",
+        x2=f"{x2:.3f}%",
+        y2=f"{y2:.1f}",
+        class_=kind,
+    )
+
+
+def _label(text: str, x: float, y: float, anchor: str) -> Markup:
+    return element("text", text, x=f"{x:.3f}%", y=f"{y:.1f}", text_anchor=anchor)
+
+
+def _figure(shapes: Sequence[Child], title: str, height: int) -> Markup:
+    return element(
+        "svg",
+        element("title", title),
+        shapes,
+        class_="chart",
+        role="img",
+        width="100%",
+        height=height,
+        aria_label=title,
+    )

@@ -1,0 +1,110 @@
+"""Numbers as people read them: shares, counts of any size, intervals."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from xcount.result import CountResult
+
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_PLAIN_DIGITS = 15
+THIN_SPACE = "\u202f"
+
+
+def integer(value: int) -> str:
+    """Return an integer in groups of three, or in powers of ten beyond 15 digits.
+
+    Example:
+        >>> integer(1234567).replace(THIN_SPACE, " "), integer(2**100)
+        ('1 234 567', '1.27 × 10³⁰')
+    """
+    if abs(value) < 10**_PLAIN_DIGITS:
+        return f"{value:,}".replace(",", THIN_SPACE)
+    return scientific(Fraction(value))
+
+
+def scientific(value: Fraction, digits: int = 3) -> str:
+    """Return a positive number as ``1.27 × 10³⁰``, however large or small."""
+    if value == 0:
+        return "0"
+    exponent = _exponent(value)
+    mantissa = round(value / Fraction(10) ** (exponent - digits + 1))
+    if mantissa == 10**digits:
+        exponent, mantissa = exponent + 1, mantissa // 10
+    text = str(mantissa)
+    return f"{text[0]}.{text[1:]} × 10{str(exponent).translate(_SUPERSCRIPTS)}"
+
+
+def _exponent(value: Fraction) -> int:
+    """Return the e with ``10**e <= value < 10**(e+1)``."""
+    bits = value.numerator.bit_length() - value.denominator.bit_length()
+    exponent = int(bits * 0.30102999566) - 1
+    while Fraction(10) ** (exponent + 1) <= value:
+        exponent += 1
+    while Fraction(10) ** exponent > value:
+        exponent -= 1
+    return exponent
+
+
+def percent(count: int, n_regions: int) -> str:
+    """Return a share in per cent with three digits; tiny ones as a power of ten, never as zero.
+
+    Example:
+        >>> percent(2, 9), percent(0, 9), percent(9, 9), percent(1, 10**9)
+        ('22.2 %', '0 %', '100 %', '1.00 × 10⁻⁷ %')
+    """
+    share = Fraction(count, n_regions) * 100
+    if share == 0 or share == 100:
+        return f"{int(share)}{NARROW}%"
+    if share < Fraction(1, 1000):
+        return f"{scientific(share)}{NARROW}%"
+    decimals = 1 if share >= 10 else 2 if share >= 1 else 3 if share >= Fraction(1, 10) else 4
+    rounded = f"{float(share):.{decimals}f}"
+    if rounded in ("100.0", "99.9") and share > Fraction(999, 10):
+        return f"> 99.9{NARROW}%"
+    return f"{rounded}{NARROW}%"
+
+
+NARROW = " "
+
+
+def share_text(result: CountResult) -> str:
+    """Return the share of a result."""
+    return percent(result.count, result.n_regions)
+
+
+def interval_text(result: CountResult) -> str:
+    """Return ``exact``, or the interval of the share and its confidence."""
+    if result.exact:
+        return "exact"
+    low, high = percent(result.low, result.n_regions), percent(result.high, result.n_regions)
+    certain = "certainly" if result.confidence == 1.0 else f"{result.confidence:.0%} confidence"
+    return f"{low} to {high}, {certain}"
+
+
+def one_in(result: CountResult) -> str:
+    """Return the share as odds, e.g. ``about 1 in 45 regions``."""
+    if result.count == 0:
+        return "no region" if result.high == 0 else "possibly no region"
+    odds = Fraction(result.n_regions, result.count)
+    if odds < 2:
+        return "most regions" if odds > 1 else "all regions"
+    return f"about 1 in {integer(round(odds))} regions"
+
+
+def seconds_text(seconds: float) -> str:
+    """Return a duration: ``0.12 s``, ``14 s``, ``3 min 20 s``."""
+    if seconds < 9.95:
+        return f"{seconds:.2g} s" if seconds >= 0.01 else "< 0.01 s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def distance_text(distance: int | None) -> str:
+    """Return a distance in words."""
+    if distance is None:
+        return "any change"
+    return "1 step" if distance == 1 else f"up to {distance} steps"
