@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from xcount._version import __version__
 
 if TYPE_CHECKING:
+    from xcount.audit import AuditResult, audit
     from xcount.counting import count
     from xcount.ensemble import Ensemble
     from xcount.errors import XCountError
@@ -16,22 +17,26 @@ if TYPE_CHECKING:
     from xcount.result import CountResult
 
 __all__ = [
+    "AuditResult",
     "CountResult",
     "Ensemble",
     "Grid",
     "Query",
     "XCountError",
     "__version__",
+    "audit",
     "count",
     "load",
 ]
 
 _HOMES = {
+    "AuditResult": "xcount.audit",
     "CountResult": "xcount.result",
     "Ensemble": "xcount.ensemble",
     "Grid": "xcount.grid",
     "Query": "xcount.query",
     "XCountError": "xcount.errors",
+    "audit": "xcount.audit",
     "count": "xcount.counting",
     "load": "xcount.loaders",
 }

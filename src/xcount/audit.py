@@ -244,11 +244,22 @@ def audit(
         probability_gaps: gaps as changes of a binary classifier's probability, instead.
         base_rate: the probability from which those changes are taken.
         distances: numbers, or ``"any"``; one or several.
+        precision: decimals that leaves are rounded to, or ``"exact"``.
+        output: the class asked about, where the model has several.
+        missing: whether missing values are a cell of their own.
+        method: how to count.
+        epsilon: relative error allowed.
+        delta: probability with which an interval may be wrong.
+        seed: seed of all random choices.
         timeout_seconds: limit of each count, not of the audit.
+        memory_bytes: limit of each count.
+        jobs: cores to use; 0 for all.
         max_share: the largest share allowed: a number for all, or per feature, as a mapping or as
             ``"age=0.01,sex=0"``. Needs gaps that are given.
+        profile: whether to take each count apart by cells.
         journal: file that keeps each finished count.
         resume: go on with a journal that exists.
+        on_progress: called from the calling thread, a few times a second.
 
     Example:
         >>> import xcount

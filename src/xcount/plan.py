@@ -77,7 +77,7 @@ class Task:
 
     @cached_property
     def key(self) -> str:
-        """What the answer depends on, hashed: model, grid, query, accuracy, seed. Not the limits."""
+        """What the answer depends on, hashed: model, grid, query, accuracy, seed; no limits."""
         settings = asdict(self.options)
         for name in (*self.options.limits(), "profile"):
             del settings[name]
@@ -215,9 +215,8 @@ def fingerprint(ensemble: Ensemble) -> str:
     digest = hashlib.sha256()
     digest.update(repr((ensemble.features, ensemble.base, ensemble.divisor)).encode())
     for tree in ensemble.trees:
-        for part in (tree.feature, tree.threshold, tree.left, tree.right, tree.value):
-            digest.update(np.ascontiguousarray(part).tobytes())
-        for part in (tree.missing_left, tree.zero_side):
+        structure = (tree.feature, tree.threshold, tree.left, tree.right, tree.value)
+        for part in (*structure, tree.missing_left, tree.zero_side):
             digest.update(np.ascontiguousarray(part).tobytes())
         categories = sorted((node, sorted(left)) for node, left in tree.left_categories.items())
         digest.update(repr((tree.output, categories)).encode())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -156,11 +157,12 @@ def _edge_labels(edges: Sequence[str], n_cells: int, step: float) -> list[Markup
     for index in range(0, len(edges), stride):
         x = first + index * step
         labels.append(_segment(x, _PROFILE_BOTTOM, x, _PROFILE_BOTTOM + 4, "tick"))
-        labels.append(_label(_shortened(edges[index]), x, _PROFILE_BOTTOM + 18, "middle"))
+        text = _shortened(edges[index], max(9, 63 // math.ceil(len(edges) / stride)))
+        labels.append(_label(text, x, _PROFILE_BOTTOM + 18, "middle"))
     return labels
 
 
-def _shortened(text: str, length: int = 9) -> str:
+def _shortened(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
@@ -233,7 +235,7 @@ def _drawn_line(line: Line, index: int, x_axis: _Axis, y_axis: _Axis) -> Markup:
         (x_axis.place(x), y_axis.place(low), y_axis.place(value), y_axis.place(high))
         for x, low, value, high in line.points
     ]
-    for (x1, _, y1, _), (x2, _, y2, _) in zip(places, places[1:], strict=False):
+    for (x1, _, y1, _), (x2, _, y2, _) in itertools.pairwise(places):
         shapes.append(_segment(x1, y1, x2, y2, "stroke"))
     for x, low, y, high in places:
         if low != high:

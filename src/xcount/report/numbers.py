@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import datetime
 from fractions import Fraction
 
 from xcount.result import CountResult
 
+_MONTHS = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _PLAIN_DIGITS = 15
+_TIMES = "\u00d7"
 THIN_SPACE = "\u202f"
 
 
@@ -32,7 +48,7 @@ def scientific(value: Fraction, digits: int = 3) -> str:
     if mantissa == 10**digits:
         exponent, mantissa = exponent + 1, mantissa // 10
     text = str(mantissa)
-    return f"{text[0]}.{text[1:]} × 10{str(exponent).translate(_SUPERSCRIPTS)}"
+    return f"{text[0]}.{text[1:]} {_TIMES} 10{str(exponent).translate(_SUPERSCRIPTS)}"
 
 
 def _exponent(value: Fraction) -> int:
@@ -54,18 +70,15 @@ def percent(count: int, n_regions: int) -> str:
         ('22.2 %', '0 %', '100 %', '1.00 × 10⁻⁷ %')
     """
     share = Fraction(count, n_regions) * 100
-    if share == 0 or share == 100:
-        return f"{int(share)}{NARROW}%"
+    if share in (0, 100):
+        return f"{int(share)} %"
     if share < Fraction(1, 1000):
-        return f"{scientific(share)}{NARROW}%"
+        return f"{scientific(share)} %"
     decimals = 1 if share >= 10 else 2 if share >= 1 else 3 if share >= Fraction(1, 10) else 4
     rounded = f"{float(share):.{decimals}f}"
     if rounded in ("100.0", "99.9") and share > Fraction(999, 10):
-        return f"> 99.9{NARROW}%"
-    return f"{rounded}{NARROW}%"
-
-
-NARROW = " "
+        return "> 99.9 %"
+    return f"{rounded} %"
 
 
 def share_text(result: CountResult) -> str:
@@ -80,6 +93,25 @@ def interval_text(result: CountResult) -> str:
     low, high = percent(result.low, result.n_regions), percent(result.high, result.n_regions)
     certain = "certainly" if result.confidence == 1.0 else f"{result.confidence:.0%} confidence"
     return f"{low} to {high}, {certain}"
+
+
+def short_interval(result: CountResult) -> str:
+    """Return the interval in little room, e.g. ``16.2 to 20.2 %``; empty for an exact count."""
+    if result.exact:
+        return ""
+    low, high = percent(result.low, result.n_regions), percent(result.high, result.n_regions)
+    if _TIMES in low or _TIMES in high:
+        return f"{low} to {high}"
+    return f"{low.removesuffix(' %')} to {high}"
+
+
+def time_text(created: str) -> str:
+    """Return an ISO time as people write it, e.g. ``15 November 2026, 20:32 UTC``."""
+    try:
+        moment = datetime.datetime.fromisoformat(created).astimezone(datetime.UTC)
+    except ValueError:
+        return created
+    return f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}, {moment:%H:%M} UTC"
 
 
 def one_in(result: CountResult) -> str:

@@ -1,0 +1,65 @@
+"""Plots with matplotlib (the extra ``plots``), as PNG, SVG or PDF."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING, Any
+
+from xcount.audit import AuditResult
+from xcount.errors import MissingExtraError
+from xcount.report.sentences import label_of, panel_label
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+TOP_BARS = 15
+_MAX_COLUMNS = 4
+_COLOUR = "#1f4e8c"
+
+
+def plot_audit(audit: AuditResult, path: str | os.PathLike[str] | None = None) -> Any:
+    """Draw the most sensitive groups, a panel per gap and distance; return the figure."""
+    figure_class = _figure_class()
+    panels = audit.panels
+    n_columns = min(_MAX_COLUMNS, max(1, len({gap for _, gap in panels})))
+    n_rows = max(1, math.ceil(len(panels) / n_columns))
+    bars = max((len(audit.panel(panel)[:TOP_BARS]) for panel in panels), default=1)
+    size = (5.0 * n_columns, n_rows * (1.3 + 0.3 * bars))
+    figure: Figure = figure_class(figsize=size, layout="constrained")
+    for index, panel in enumerate(panels):
+        _draw_panel(figure.add_subplot(n_rows, n_columns, index + 1), audit, panel)
+    if path is not None:
+        figure.savefig(path)
+    return figure
+
+
+def _draw_panel(axes: Axes, audit: AuditResult, panel: tuple[int | None, str]) -> None:
+    results = audit.panel(panel)[:TOP_BARS]
+    places = list(range(len(results)))
+    shares = [100 * r.share for r in results]
+    errors = [
+        [100 * (r.share - r.share_low) for r in results],
+        [100 * (r.share_high - r.share) for r in results],
+    ]
+    axes.barh(places, shares, color=_COLOUR, height=0.7)
+    for place, (share, low, high) in enumerate(zip(shares, *errors, strict=True)):
+        if low or high:
+            axes.errorbar(share, place, xerr=[[low], [high]], ecolor="black", capsize=3, fmt="none")
+    # A dollar sign would start a formula in matplotlib.
+    axes.set_yticks(places, [label_of(r).replace("$", r"\$") for r in results])
+    axes.invert_yaxis()
+    axes.set_xlabel("share of regions (%)")
+    axes.set_title(panel_label(*panel))
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _figure_class() -> Any:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError(
+            "plots need matplotlib; install it with: pip install 'xcount[plots]'"
+        ) from None
+    return Figure

@@ -1,0 +1,397 @@
+"""The sections of the page behind its front: charts by gap and by cell, tables, the record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from xcount.audit import AuditResult, Ranked
+from xcount.report.charts import Layer, Line, legend, line_chart, profile_chart
+from xcount.report.markup import Child, Markup, element, name
+from xcount.report.numbers import (
+    distance_text,
+    integer,
+    interval_text,
+    percent,
+    seconds_text,
+    share_text,
+)
+from xcount.report.sentences import label_of, panel_label, share_limit
+from xcount.result import CountResult, MaskCount
+
+MAX_LINES = 6
+MAX_PROFILES = 8
+MAX_CELLS = 60
+MAX_COUNT_ROWS = 400
+_TOP_CELLS = 5
+NONE = "\u2013"
+
+
+def table(head: Sequence[Child], rows: Sequence[Child], caption: str) -> Markup:
+    """Return a table that scrolls sideways by itself on a narrow screen."""
+    header = element("tr", (element("th", cell, scope="col") for cell in head))
+    inside = element(
+        "table",
+        element("caption", caption),
+        element("thead", header),
+        element("tbody", rows),
+    )
+    return element("div", inside, class_="scroll", tabindex="0", role="region", aria_label=caption)
+
+
+def share_against_gap(audit: AuditResult) -> Markup | None:
+    """Return a chart per distance, where several gaps were counted."""
+    distances = list(dict.fromkeys(distance for distance, _ in audit.panels))
+    charts = [_gap_chart(audit, distance) for distance in distances]
+    if not any(charts):
+        return None
+    return element(
+        "section",
+        element("h2", "Share against gap"),
+        element("p", "How fast the share falls as a change must be larger to count."),
+        charts,
+        id="gaps",
+    )
+
+
+def _gap_chart(audit: AuditResult, distance: int | None) -> Markup | None:
+    lines = []
+    for ranked in audit.ranking[:MAX_LINES]:
+        found = [r for r in ranked.results if r.distance == distance]
+        points = tuple((float(r.gap), r.share_low, r.share, r.share_high) for r in found)
+        if len(points) > 1:
+            lines.append(Line(ranked.label, points))
+    if not lines:
+        return None
+    title = f"Share of sensitive regions against the gap, {distance_text(distance)}"
+    more = "" if len(audit.ranking) <= MAX_LINES else f" (the {MAX_LINES} most sensitive)"
+    return element(
+        "figure",
+        element("figcaption", title + more),
+        line_chart(lines, f"{title}: {', '.join(line.label for line in lines)}", "gap"),
+        legend([line.label for line in lines]),
+    )
+
+
+def profiles(audit: AuditResult) -> Markup | None:
+    """Return where along each feature the sensitive regions lie."""
+    shown = [
+        found
+        for ranked in audit.ranking
+        if (found := _profiled(ranked)) and any(r.count for r in found)
+    ]
+    blocks = [_profile(found, index == 0) for index, found in enumerate(shown[:MAX_PROFILES])]
+    if not blocks:
+        return None
+    return element(
+        "section",
+        element("h2", "Profiles: where along a feature"),
+        element(
+            "p",
+            "For each cell of the feature: the share of all combinations of the other features "
+            "that is sensitive there. A larger gap (stronger colour) lies inside a smaller one.",
+        ),
+        blocks,
+        id="profiles",
+    )
+
+
+def _profiled(ranked: Ranked) -> list[CountResult]:
+    """Return the results with a profile at the smallest distance, the smallest gap first."""
+    with_profile = [r for r in ranked.results if r.profile is not None and r.profile.masks]
+    if not with_profile:
+        return []
+    first = with_profile[0].distance
+    return [r for r in with_profile if r.distance == first]
+
+
+def _profile(results: Sequence[CountResult], is_open: bool) -> Markup:
+    first = results[0]
+    label = label_of(first)
+    shown = [r for r in results if r.count > 0] or [first]
+    masks = _masks(first)
+    chart: Child = None
+    if len(first.sensitive) == 1 and len(masks) > 1:
+        layers = [
+            Layer(r.gap, tuple((m.low + m.high) / 2 / m.n_combinations for m in _masks(r)))
+            for r in shown
+        ]
+        title = f"Profile of {label}, {distance_text(first.distance)}"
+        chart = [
+            profile_chart(layers, _edges(masks, label), title),
+            _shades([f"gap {r.gap}" for r in shown]),
+        ]
+    sharpest = shown[-1]
+    return element(
+        "details",
+        element("summary", name(label), element("small", f"{len(masks)} cells; {_peak(sharpest)}")),
+        chart,
+        _top_masks(sharpest),
+        _top_pairs(sharpest),
+        class_="profile",
+        open=is_open,
+    )
+
+
+def _masks(result: CountResult) -> tuple[MaskCount, ...]:
+    return result.profile.masks if result.profile is not None else ()
+
+
+def _peak(result: CountResult) -> str:
+    top = max(_masks(result), key=lambda mask: mask.low + mask.high)
+    return f"highest where {_shortened(top.description)}"
+
+
+def _shortened(text: str, length: int = 60) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def _edges(masks: Sequence[MaskCount], feature_name: str) -> list[str]:
+    """Return the thresholds between the cells, or the categories in them."""
+    edges = [_lower_edge(mask.description, feature_name) for mask in masks[1:]]
+    if all(edge is not None for edge in edges):
+        return [edge or "" for edge in edges]
+    prefix = f"{feature_name} in "
+    return [mask.description.removeprefix(prefix).strip("{}") for mask in masks]
+
+
+def _lower_edge(description: str, feature_name: str) -> str | None:
+    edge, found, _ = description.partition(f" <= {feature_name}")
+    return edge if found else None
+
+
+def _shades(labels: Sequence[str]) -> Markup:
+    last = max(1, len(labels) - 1)
+    items = [
+        element(
+            "li",
+            element(
+                "svg",
+                element(
+                    "rect",
+                    width="14",
+                    height="14",
+                    rx="3",
+                    class_=f"layer l{3 if len(labels) == 1 else round(3 * index / last)}",
+                ),
+                width="14",
+                height="14",
+                aria_hidden="true",
+            ),
+            label,
+        )
+        for index, label in enumerate(labels)
+    ]
+    return element("ul", items, class_="legend")
+
+
+def _top_masks(result: CountResult) -> Markup:
+    top = sorted(_masks(result), key=lambda mask: -(mask.low + mask.high))[:_TOP_CELLS]
+    rows = [
+        element("tr", element("td", mask.description), _number(_mask_share(mask)))
+        for mask in top
+        if mask.high > 0
+    ]
+    caption = f"Most sensitive cells at gap {result.gap}"
+    return table(("Cell", "Sensitive combinations"), rows, caption)
+
+
+def _mask_share(mask: MaskCount) -> str:
+    low = percent(mask.low, mask.n_combinations)
+    return low if mask.exact else f"{low} to {percent(mask.high, mask.n_combinations)}"
+
+
+def _top_pairs(result: CountResult) -> Markup | None:
+    pairs = result.profile.pairs if result.profile is not None else ()
+    top = sorted(pairs, key=lambda pair: -(pair.low + pair.high))[:_TOP_CELLS]
+    rows = []
+    for pair in top:
+        low = percent(pair.low, pair.n_combinations)
+        high = percent(pair.high, pair.n_combinations)
+        share = low if pair.low == pair.high else f"{low} to {high}"
+        rows.append(element("tr", element("td", pair.description), _number(share)))
+    if not rows:
+        return None
+    caption = f"Steepest steps at gap {result.gap}"
+    return table(("Between", "Combinations that jump"), rows, caption)
+
+
+def measures(audit: AuditResult) -> Markup | None:
+    """Return other weights of the same regions side by side, where they were measured.
+
+    A result's ``details["measures"]`` maps a measure's name to ``share`` and, where it is not
+    exact, ``low`` and ``high``.
+    """
+    found = [r for r in audit.results if r.details.get("measures")]
+    if not found:
+        return None
+    names = list(dict.fromkeys(m for r in found for m in r.details["measures"]))
+    rows = [
+        element(
+            "tr",
+            element("td", name(label_of(r))),
+            element("td", panel_label(r.distance, r.gap)),
+            _number(share_text(r)),
+            (_number(_measured(r.details["measures"].get(m))) for m in names),
+        )
+        for r in sorted(found, key=lambda r: -r.share)[:MAX_COUNT_ROWS]
+    ]
+    return element(
+        "section",
+        element("h2", "Measures side by side"),
+        element("p", "The same regions, weighed in other ways than one by one."),
+        table(("Features", "Question", "regions", *names), rows, "Shares by measure"),
+        id="measures",
+    )
+
+
+def _measured(entry: Mapping[str, Any] | None) -> str:
+    if entry is None:
+        return NONE
+    share, low, high = (float(entry.get(k, entry["share"])) for k in ("share", "low", "high"))
+    text = f"{share * 100:.3g} %"
+    return text if low == high else f"{text} ({low * 100:.3g} to {high * 100:.3g})"
+
+
+def witnesses(audit: AuditResult) -> Markup | None:
+    """Return example pairs, where a result has them in ``details["witnesses"]`` (rows alike)."""
+    blocks = []
+    for result in audit.results:
+        rows = result.details.get("witnesses") or ()
+        if not rows:
+            continue
+        head = list(dict.fromkeys(key for row in rows for key in row))
+        body = [element("tr", (element("td", _cell(row.get(k))) for k in head)) for row in rows]
+        caption = f"{label_of(result)}: {panel_label(result.distance, result.gap)}"
+        blocks.append(element("details", element("summary", caption), table(head, body, caption)))
+    if not blocks:
+        return None
+    return element(
+        "section",
+        element("h2", "Witnesses"),
+        element("p", "Pairs of inputs that differ in the sensitive features alone."),
+        blocks,
+        id="witnesses",
+    )
+
+
+def _cell(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str("" if value is None else value)
+
+
+def whole_ranking(audit: AuditResult) -> Markup:
+    """Return all groups by rank with all their shares; what is proved to be zero as a list."""
+    zero = [r for r in audit.ranking if all(c.high == 0 for c in r.results)]
+    rest = [r for r in audit.ranking if any(c.high > 0 for c in r.results)]
+    head = ["Rank", "Features", *(panel_label(*panel) for panel in audit.panels)]
+    rows = [_rank_row(ranked, audit) for ranked in rest]
+    caption = "All features, by the mean of their shares"
+    proved: Child = None
+    if zero:
+        parts: list[Child] = []
+        for index, ranked in enumerate(zero):
+            parts += [", " if index else None, name(ranked.label)]
+        proved = element("p", element("b", "Proved to be 0 everywhere: "), parts, class_="names")
+    return element(
+        "details",
+        element("summary", f"Show all {integer(len(audit.ranking))}, by rank"),
+        table(head, rows, caption) if rows else None,
+        proved,
+        id="all",
+    )
+
+
+def _rank_row(ranked: Ranked, audit: AuditResult) -> Markup:
+    shares = {(r.distance, r.gap): share_text(r) for r in ranked.results}
+    return element(
+        "tr",
+        _number(str(ranked.rank)),
+        element("td", name(ranked.label)),
+        (_number(shares.get(panel, NONE)) for panel in audit.panels),
+    )
+
+
+def _number(text: str) -> Markup:
+    return element("td", text, class_="n")
+
+
+def all_counts(audit: AuditResult) -> Markup:
+    """Return every count with its bounds."""
+    ordered = sorted(audit.results, key=lambda r: -r.share)
+    rows = [_count_row(result) for result in ordered[:MAX_COUNT_ROWS]]
+    head = ["Features", "Gap", "Distance", "Count", "Low", "High", "Share", "How sure", "Limit"]
+    head += ["Verdict", "Method", "Stopped", "Time"]
+    more = len(ordered) - len(rows)
+    note = element("p", f"{more} more in --json and --csv.", class_="note") if more else None
+    return element(
+        "section",
+        element("h2", "Every count"),
+        element(
+            "details",
+            element("summary", f"Show {len(rows)} counts with their bounds"),
+            table(head, rows, "Every count with its bounds"),
+            note,
+        ),
+        id="counts",
+    )
+
+
+def _count_row(result: CountResult) -> Markup:
+    numbers = (result.count, result.low, result.high)
+    return element(
+        "tr",
+        element("td", name(label_of(result))),
+        _number(result.gap),
+        _number("any" if result.distance is None else str(result.distance)),
+        (_number(integer(number)) for number in numbers),
+        _number(share_text(result)),
+        element("td", interval_text(result)),
+        _number(NONE if result.max_share is None else share_limit(result.max_share)),
+        element("td", NONE if result.verdict is None else str(result.verdict)),
+        element("td", result.method),
+        element("td", str(result.stop_reason)),
+        _number(seconds_text(result.seconds)),
+    )
+
+
+def record(audit: AuditResult) -> Markup:
+    """Return what is needed to repeat the audit."""
+    model, results = audit.model, audit.results
+    facts: list[tuple[str, Child]] = [
+        ("Model file", name(model.path or "a live model")),
+        ("SHA-256", element("code", model.sha256 or "none (not read from a file)")),
+        ("Format", model.format),
+        ("Features", integer(model.n_features)),
+        ("Regions", _whole(results[0].n_regions)),
+        ("Gaps", f"{', '.join(_sorted_gaps(results))} ({audit.gap_origin})"),
+        ("Distances", ", ".join(dict.fromkeys(distance_text(r.distance) for r in results))),
+        ("Leaf values", ", ".join(dict.fromkeys(_precision(r) for r in results))),
+        ("Accuracy asked", ", ".join(dict.fromkeys(_accuracy(r) for r in results))),
+        ("Seed", ", ".join(dict.fromkeys(str(r.seed) for r in results))),
+        ("Methods", ", ".join(sorted({r.method for r in results}))),
+        ("Computing time", seconds_text(sum(r.seconds for r in results))),
+        ("Versions", ", ".join(f"{k} {v}" for k, v in audit.versions.items())),
+        ("Begun", audit.created),
+    ]
+    rows = (element("div", element("dt", what), element("dd", value)) for what, value in facts)
+    return element("dl", rows, class_="record")
+
+
+def _whole(number: int) -> Child:
+    """Return a number in all its digits, folded away when there are many."""
+    if number < 10**60:
+        return f"{number:,}".replace(",", "\u202f") if number < 10**15 else str(number)
+    return integer(number)
+
+
+def _sorted_gaps(results: Sequence[CountResult]) -> list[str]:
+    return sorted({r.gap for r in results}, key=Fraction)
+
+
+def _precision(result: CountResult) -> str:
+    return "as stored" if result.precision is None else f"rounded to {result.precision} decimals"
+
+
+def _accuracy(result: CountResult) -> str:
+    return f"epsilon {result.epsilon:g}, delta {result.delta:g}"

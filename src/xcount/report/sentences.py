@@ -1,0 +1,238 @@
+"""The words of a report: verdict, certificate, glossary; plain enough for a regulator's file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xcount.audit import AuditResult
+from xcount.report.numbers import (
+    distance_text,
+    integer,
+    interval_text,
+    one_in,
+    percent,
+    share_text,
+)
+from xcount.result import CountResult, StopReason, Verdict
+
+MARGIN_OF_TASK = {
+    "binary": "the model's raw score in log-odds (its margin)",
+    "multiclass": "the raw score of the class asked about (its margin)",
+    "regression": "the model's predicted value (its margin)",
+}
+
+GLOSSARY: tuple[tuple[str, str], ...] = (
+    (
+        "Margin",
+        "The number the trees add up to, before it becomes a probability or a decision. For a "
+        "binary classifier it is the log-odds: a change of 0.5 multiplies the odds by 1.65.",
+    ),
+    ("Guard", "A feature with a threshold that some tree tests, for example age < 28.5."),
+    (
+        "Cell",
+        "A piece of one feature's range between neighbouring guards; for a categorical feature, "
+        "categories that no tree tells apart. The model cannot tell two values of a cell apart.",
+    ),
+    (
+        "Region",
+        "One cell for every feature: a box of inputs that all get the same answer. The regions "
+        "together are the whole input space.",
+    ),
+    (
+        "Sensitive region",
+        "A region from which changing only the sensitive features, by at most the distance, can "
+        "change the margin by more than the gap.",
+    ),
+    ("Gap", "How large a change of the margin must be to count; it must be exceeded."),
+    (
+        "Distance",
+        "How far the sensitive features may move: the number of guards crossed, added up over the "
+        "features. For a categorical feature, any other category is one step away. "
+        "“Any change” sets no limit.",
+    ),
+    (
+        "Share",
+        "Sensitive regions divided by all regions. Each region weighs the same, whether many "
+        "people fall into it or nobody does.",
+    ),
+    (
+        "Interval and confidence",
+        "Where a count is not exact, the truth lies between the two bounds with at least the "
+        "stated probability, whenever the run was stopped.",
+    ),
+    (
+        "Profile",
+        "Where along a feature the sensitive regions lie: for each of its cells, the share of "
+        "combinations of all other features that is sensitive there.",
+    ),
+)
+
+_LIMIT_WORDS = {
+    StopReason.TIMEOUT: "the time limit",
+    StopReason.MEMORY: "the memory limit",
+    StopReason.STATES: "the limit of states",
+    StopReason.INTERRUPTED: "an interruption",
+}
+
+
+def label_of(result: CountResult) -> str:
+    """Return the sensitive features of a result as one label."""
+    return " + ".join(result.sensitive)
+
+
+def panel_label(distance: int | None, gap: str) -> str:
+    """Return a panel's short name."""
+    return f"gap {gap}, {distance_text(distance)}"
+
+
+def headline(audit: AuditResult) -> str:
+    """Return the verdict in one line."""
+    limits = {r.max_share for r in audit.results if r.max_share is not None}
+    limit = f" of {share_limit(limits.pop())}" if len(limits) == 1 else ""
+    if audit.verdict is Verdict.PASS:
+        return f"Every share is within its limit{limit}"
+    if audit.verdict is Verdict.FAIL:
+        failing = {r.sensitive for r in audit.results if r.verdict is Verdict.FAIL}
+        many = "group" if len(failing) == 1 else "groups"
+        if all(len(names) == 1 for names in failing):
+            many = "feature" if len(failing) == 1 else "features"
+        return f"{len(failing)} {many} above the limit{limit}"
+    if audit.verdict is Verdict.UNDECIDED:
+        return f"Not decided: some intervals reach across the limit{limit}"
+    if len(audit.results) < audit.n_planned:
+        return f"Unfinished: {len(audit.results)} of {audit.n_planned} counts"
+    return "No limit was set: shares are reported, not judged"
+
+
+def share_limit(share: float) -> str:
+    """Return a maximum share as it was given, in per cent."""
+    return f"{share * 100:.6g} %"
+
+
+def finding(result: CountResult) -> str:
+    """Return one result as a sentence after the features' names."""
+    if result.count == 0 and result.exact:
+        return f"in no region does the margin change by more than {result.gap} (proved)"
+    how = "exact" if result.exact else interval_text(result)
+    return (
+        f"{share_text(result)} of all regions ({one_in(result)}; {how}) can change their margin "
+        f"by more than {result.gap} with {distance_text(result.distance)}"
+    )
+
+
+def judgement(result: CountResult) -> str:
+    """Return why a result passes or not."""
+    if result.max_share is None:
+        return ""
+    limit = share_limit(result.max_share)
+    low = percent(result.low, result.n_regions)
+    high = percent(result.high, result.n_regions)
+    if result.verdict is Verdict.FAIL:
+        bound = share_text(result) if result.exact else f"at least {low}"
+        return f"{bound}, allowed {limit}"
+    if result.verdict is Verdict.PASS:
+        bound = share_text(result) if result.exact else f"at most {high}"
+        return f"{bound}, allowed {limit}"
+    return f"between {low} and {high}, allowed {limit}"
+
+
+def certificate(audit: AuditResult) -> tuple[str, ...]:
+    """Return the certificate, a paragraph each."""
+    results = audit.results
+    return (
+        _what_was_asked(audit),
+        *_how_sure(results),
+        *_what_stopped(audit),
+        _what_it_is_not(),
+    )
+
+
+def _what_was_asked(audit: AuditResult) -> str:
+    regions = audit.results[0].n_regions if audit.results else 0
+    margin = MARGIN_OF_TASK.get(audit.task, "the sum of the model's trees (its margin)")
+    of_class = f" of class {audit.output_label}" if audit.output_label is not None else ""
+    return (
+        f"The thresholds of the model's trees divide the space of all possible inputs into "
+        f"{integer(regions)} regions; within a region every input gets one and the same answer. "
+        f"A region is called sensitive to a feature, or to a group of features, when changing only "
+        f"those features, by no more than the stated distance, can change {margin}{of_class} by "
+        f"more than the stated gap. This report states how many regions are sensitive."
+    )
+
+
+def _how_sure(results: Sequence[CountResult]) -> list[str]:
+    exact = sum(result.exact for result in results)
+    bounded = [r for r in results if not r.exact and r.confidence == 1.0]
+    sampled = [r for r in results if r.confidence < 1.0]
+    said = []
+    if exact:
+        said.append(
+            f"{_counts(exact, len(results))} exact: every region was accounted for, none was "
+            f"sampled. {_arithmetic(results)}"
+        )
+    if bounded:
+        said.append(
+            f"{_counts(len(bounded), len(results))} bounded: the truth certainly lies between the "
+            f"two bounds."
+        )
+    if sampled:
+        said.append(_sampled(sampled, len(results)))
+    return said
+
+
+def _sampled(sampled: Sequence[CountResult], total: int) -> str:
+    worst = min(result.confidence for result in sampled)
+    risk = sum(1 - result.confidence for result in sampled)
+    together = (
+        f" All of them hold at once with probability at least {max(0.0, 1 - risk):.0%}."
+        if len(sampled) > 1 and risk < 1
+        else " The confidence is that of each interval by itself, not of all at once."
+        if len(sampled) > 1
+        else ""
+    )
+    seeds = ", ".join(str(seed) for seed in sorted({result.seed for result in sampled}))
+    return (
+        f"{_counts(len(sampled), total)} partly or wholly estimated from random samples of "
+        f"regions (seed {seeds}). The interval stated for each contains the truth with "
+        f"probability at least {worst:.0%}, whenever the run was stopped.{together}"
+    )
+
+
+def _counts(number: int, total: int) -> str:
+    if number == total:
+        return "The count is" if total == 1 else f"All {total} counts are"
+    return f"{number} of the {total} counts {'is' if number == 1 else 'are'}"
+
+
+def _arithmetic(results: Sequence[CountResult]) -> str:
+    rounded = sorted({r.precision for r in results if r.precision is not None})
+    if not rounded:
+        return "Leaf values are taken as the model stores them and compared in integer arithmetic."
+    places = ", ".join(str(precision) for precision in rounded)
+    return f"Leaf values were rounded to {places} decimals, as asked, then compared as integers."
+
+
+def _what_stopped(audit: AuditResult) -> list[str]:
+    said = []
+    for reason, words in _LIMIT_WORDS.items():
+        number = sum(result.stop_reason is reason for result in audit.results)
+        if number:
+            said.append(
+                f"{_counts(number, len(audit.results))} cut short by {words}, before the asked "
+                f"accuracy was reached. The stated bounds are valid all the same."
+            )
+    unfinished = audit.n_planned - len(audit.results)
+    if unfinished > 0:
+        said.append(
+            f"The audit is unfinished: {unfinished} of {audit.n_planned} planned counts are not "
+            "in this report, and nothing is claimed about them."
+        )
+    return said
+
+
+def _what_it_is_not() -> str:
+    return (
+        "What this does not say: a share of regions is not a share of people. It weighs all "
+        "regions alike, also those that no real person falls into. It shows what the model can "
+        "do, not how often it does it, and it does not judge whether a difference is justified."
+    )

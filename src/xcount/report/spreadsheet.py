@@ -1,0 +1,59 @@
+"""The counts of an audit as CSV, a line each."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from xcount.audit import AuditResult
+from xcount.journal import to_json
+from xcount.result import CountResult
+
+COLUMNS = (
+    "sensitive",
+    "gap",
+    "distance",
+    "count",
+    "low",
+    "high",
+    "exact",
+    "confidence",
+    "n_regions",
+    "share",
+    "share_low",
+    "share_high",
+    "max_share",
+    "verdict",
+    "method",
+    "stop_reason",
+    "seconds",
+)
+
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def csv_report(audit: AuditResult) -> str:
+    """Return one line per count, in the order of the audit.
+
+    A name that a spreadsheet would take for a formula gets an apostrophe in front.
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows(_row(result) for result in audit.results)
+    return out.getvalue()
+
+
+def _row(result: CountResult) -> list[str]:
+    data = result.to_dict()
+    data["gap"] = result.gap
+    data["sensitive"] = " + ".join(result.sensitive)
+    return [_cell(data[column]) for column in COLUMNS]
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return f"'{value}" if value.startswith(_FORMULA_STARTS) else value
+    return to_json(value)

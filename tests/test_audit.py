@@ -1,0 +1,276 @@
+"""Audits: all counts, ranked and judged; resumed without loss; interrupted with bounds."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import random_ensemble
+
+import xcount
+from xcount.audit import AuditResult, audit
+from xcount.batch import BatchProgress
+from xcount.errors import JournalError, QueryError
+from xcount.examples import ensemble_of, figure_1
+from xcount.journal import read_journal
+from xcount.result import CountResult, StopReason, Verdict
+
+
+def as_facts(result: CountResult) -> CountResult:
+    """Return a result without what differs from run to run."""
+    return replace(result, seconds=0.0, peak_memory_bytes=0)
+
+
+def facts(result: AuditResult) -> list[CountResult]:
+    """Return the results of an audit without what differs from run to run."""
+    return [as_facts(count) for count in result.results]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10_000))
+def test_an_audit_counts_what_count_counts(seed: int) -> None:
+    """Every count of an audit is that of xcount.count with the same question."""
+    ensemble = random_ensemble(seed)
+    if xcount.Grid.of(ensemble).n_regions == 1:
+        return
+    result = audit(ensemble, gaps=[0, "0.25"], distances=[1, "any"], method="brute")
+    used = sum(axis.n_cells > 1 for axis in xcount.Grid.of(ensemble).axes)
+    assert len(result.results) == result.n_planned == 4 * used
+    for count in result.results:
+        alone = xcount.count(
+            ensemble,
+            sensitive=count.sensitive,
+            gap=count.gap,
+            distance=count.distance,
+            method="brute",
+            profile=True,
+            timeout_seconds=60,
+        )
+        assert as_facts(alone) == as_facts(count)
+
+
+def test_the_ranking_is_by_mean_share() -> None:
+    """The feature with the larger mean share comes first, each panel by its own shares."""
+    result = audit(figure_1(), gaps=[1, 80])
+    assert [ranked.label for ranked in result.ranking] == ["f0", "f1"]
+    for ranked in result.ranking:
+        shares = [count.share for count in ranked.results]
+        assert ranked.score == pytest.approx(sum(shares) / len(shares))
+    assert result.panels == ((1, "1"), (1, "80"))
+    assert [count.sensitive for count in result.panel((1, "80"))] == [("f0",), ("f1",)]
+
+
+def test_groups_change_together() -> None:
+    """A group is counted as one question, next to its members."""
+    result = audit(figure_1(), sensitive=["f0", "f0,f1"], gaps=80, distances="any")
+    together = next(count for count in result.results if len(count.sensitive) == 2)
+    alone = xcount.count(figure_1(), sensitive=["f0", "f1"], gap=80, distance="any")
+    assert together.count == alone.count
+
+
+@pytest.mark.parametrize(
+    ("max_share", "verdict", "status"),
+    [
+        (None, None, 0),
+        (0.5, Verdict.PASS, 0),
+        (0.1, Verdict.FAIL, 1),
+        ("f1=0", Verdict.PASS, 0),
+        ("f0=0.2", Verdict.FAIL, 1),
+    ],
+)
+def test_limits_make_verdicts(
+    max_share: float | str | None, verdict: Verdict | None, status: int
+) -> None:
+    """Figure 1 has a share of 2/9 for f0 and 0 for f1 at gap 80."""
+    result = audit(figure_1(), gaps=80, max_share=max_share)
+    assert result.verdict is verdict
+    assert result.exit_status == status
+
+
+def test_an_undecided_count_makes_the_audit_undecided() -> None:
+    """An interval across the limit is status 3, unless another count fails."""
+    result = audit(figure_1(), gaps=80, max_share=0.3)
+    wide = replace(result.results[0], low=0, high=9, stop_reason=StopReason.TIMEOUT)
+    undecided = replace(result, results=(wide, result.results[1]))
+    assert (undecided.verdict, undecided.exit_status) == (Verdict.UNDECIDED, 3)
+    failed = replace(result, results=(wide, replace(wide, low=8)))
+    assert (failed.verdict, failed.exit_status) == (Verdict.FAIL, 1)
+    unjudged = replace(result, results=(replace(wide, max_share=None),), n_planned=1)
+    assert (unjudged.verdict, unjudged.exit_status) == (None, 3)
+
+
+def test_a_verdict_needs_a_chosen_gap() -> None:
+    """The default ladder is for looking, not for judging."""
+    with pytest.raises(QueryError, match="gap of your choice"):
+        audit(figure_1(), max_share=0.1)
+
+
+def test_an_audit_survives_json() -> None:
+    """to_json and from_dict are inverse."""
+    result = audit(random_ensemble(3), distances=[1, "any"])
+    assert AuditResult.from_dict(json.loads(result.to_json())) == result
+
+
+def test_unused_features_are_listed() -> None:
+    """A feature that no tree tests is named, and not counted."""
+    result = audit(ensemble_of((0, 1.0, 0.0, 1.0), n_features=3), gaps=0.5)
+    assert result.unused_features == ("f1", "f2")
+    assert [ranked.label for ranked in result.ranking] == ["f0"]
+
+
+def test_the_journal_holds_the_audit(tmp_path: Path) -> None:
+    """An audit read from its journal is the audit."""
+    path = tmp_path / "j.jsonl"
+    result = audit(random_ensemble(3), distances=[1, "any"], journal=path)
+    assert AuditResult.from_journal(path) == result
+
+
+def test_resume_counts_nothing_twice(tmp_path: Path) -> None:
+    """A second run adds only what is new: another gap."""
+    path = tmp_path / "j.jsonl"
+    audit(figure_1(), gaps=[1, 80], journal=path)
+    before = path.read_bytes()
+    audit(figure_1(), gaps=[1, 80], journal=path, resume=True)
+    assert path.read_bytes() == before
+    both = audit(figure_1(), gaps=[1, 2, 80], journal=path, resume=True)
+    assert path.read_bytes().startswith(before)
+    keys = [record["key"] for record in read_journal(path) if record["kind"] == "result"]
+    assert len(keys) == len(set(keys)) == 6
+    assert facts(both) == facts(audit(figure_1(), gaps=[1, 2, 80]))
+
+
+def test_a_journal_is_about_one_model(tmp_path: Path) -> None:
+    """Another model's results do not mix in."""
+    path = tmp_path / "j.jsonl"
+    audit(figure_1(), gaps=1, journal=path)
+    with pytest.raises(JournalError, match="another model"):
+        audit(random_ensemble(3), gaps=1, journal=path, resume=True)
+    (tmp_path / "empty.jsonl").write_bytes(b"")
+    with pytest.raises(JournalError, match="no audit's run line"):
+        AuditResult.from_journal(tmp_path / "empty.jsonl")
+
+
+def _shorten(path: Path, stop_reason: str, timeout_seconds: float) -> None:
+    """Make the journal say that its counts were stopped."""
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        if line["kind"] == "result":
+            line["result"] |= {"stop_reason": stop_reason, "low": 0, "high": 9}
+            line["limits"]["timeout_seconds"] = timeout_seconds
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+@pytest.mark.parametrize(
+    ("stop_reason", "had", "asked", "is_redone"),
+    [
+        ("timeout", 5.0, 5.0, False),
+        ("timeout", 5.0, 3.0, False),
+        ("timeout", 5.0, 6.0, True),
+        ("timeout", 5.0, None, True),
+        ("interrupted", 5.0, 5.0, True),
+    ],
+)
+def test_a_stopped_count_is_redone_only_with_more_room(
+    tmp_path: Path, stop_reason: str, had: float, asked: float | None, is_redone: bool
+) -> None:
+    """Bounds at a time limit are an answer to the same limit, not to a larger one."""
+    path = tmp_path / "j.jsonl"
+    audit(figure_1(), gaps=80, journal=path)
+    _shorten(path, stop_reason, had)
+    result = audit(figure_1(), gaps=80, journal=path, resume=True, timeout_seconds=asked)
+    assert all(count.exact for count in result.results) is is_redone
+    assert facts(AuditResult.from_journal(path)) == facts(result)
+
+
+def test_progress_reaches_the_end() -> None:
+    """Progress counts up to all tasks, in the calling thread."""
+    seen: list[BatchProgress] = []
+    audit(figure_1(), gaps=[1, 2, 80], on_progress=seen.append)
+    assert [s.done for s in seen] == sorted(s.done for s in seen)
+    assert (seen[-1].done, seen[-1].total, seen[-1].fraction) == (6, 6, 1.0)
+
+
+def test_the_answer_does_not_depend_on_the_number_of_cores() -> None:
+    """One core or three: the same counts."""
+    ensemble = random_ensemble(3)
+    assert facts(audit(ensemble, jobs=1)) == facts(audit(ensemble, jobs=3))
+
+
+def test_an_interrupt_keeps_what_is_done(tmp_path: Path) -> None:
+    """Ctrl-C ends the audit with the results so far; resume brings the rest."""
+    path = tmp_path / "j.jsonl"
+    gaps = list(range(1, 40))
+
+    def interrupt(progress: BatchProgress) -> None:
+        if progress.done == 5:
+            raise KeyboardInterrupt
+
+    stopped = audit(figure_1(), gaps=gaps, journal=path, jobs=1, on_progress=interrupt)
+    assert 5 <= len(stopped.results) < stopped.n_planned
+    assert stopped.exit_status == 3
+    whole = audit(figure_1(), gaps=gaps, journal=path, resume=True)
+    assert facts(whole) == facts(audit(figure_1(), gaps=gaps))
+
+
+def test_an_error_in_one_count_keeps_the_others(tmp_path: Path) -> None:
+    """A failing callback ends the audit with its error; the journal has what was done."""
+    path = tmp_path / "j.jsonl"
+
+    def fail(progress: BatchProgress) -> None:
+        if progress.done == 3:
+            raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError, match="no"):
+        audit(figure_1(), gaps=range(1, 20), journal=path, jobs=1, on_progress=fail)
+    assert sum(record["kind"] == "result" for record in read_journal(path)) >= 3
+
+
+KILLED = """
+import sys
+import xcount
+from strategies import random_ensemble
+
+def stop_at_seven(progress):
+    if progress.done >= 7:
+        print("seven", flush=True)
+        sys.stdin.read()
+
+xcount.audit(random_ensemble(3), gaps=GAPS, journal=sys.argv[1], jobs=2, on_progress=stop_at_seven)
+"""
+
+
+def test_a_killed_audit_resumes_without_loss(tmp_path: Path) -> None:
+    """A kill -9 in the middle, a torn line, resume: nothing lost, nothing twice."""
+    path = tmp_path / "j.jsonl"
+    gaps = [k / 8 for k in range(30)]
+    code = KILLED.replace("GAPS", repr(gaps))
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment,
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"seven\n"
+        with pytest.raises(JournalError, match="in use"):
+            audit(random_ensemble(3), gaps=gaps, journal=path, resume=True)
+        child.send_signal(signal.SIGKILL)
+    before = path.read_bytes()
+    n_before = sum(record["kind"] == "result" for record in read_journal(path))
+    assert 7 <= n_before < 30
+    with path.open("ab") as file:
+        file.write(b'{"kind": "result", "key": "torn')
+    whole = audit(random_ensemble(3), gaps=gaps, journal=path, resume=True)
+    assert path.read_bytes().startswith(before)
+    keys = [record["key"] for record in read_journal(path) if record["kind"] == "result"]
+    assert len(keys) == len(set(keys)) == whole.n_planned
+    assert facts(whole) == facts(audit(random_ensemble(3), gaps=gaps))

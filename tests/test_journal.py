@@ -1,0 +1,162 @@
+"""The journal: nothing lost, nothing twice, one writer."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from xcount.errors import JournalError
+from xcount.journal import Journal, read_journal
+
+RUN = {"kind": "run", "command": "audit"}
+
+
+def test_records_come_back_in_order(tmp_path: Path) -> None:
+    """What was appended is what is read."""
+    path = tmp_path / "j.jsonl"
+    with Journal(path) as journal:
+        for number in range(3):
+            journal.append({"kind": "result", "key": str(number)})
+    assert [record["key"] for record in read_journal(path)] == ["0", "1", "2"]
+
+
+def test_a_line_is_in_the_file_as_soon_as_append_returns(tmp_path: Path) -> None:
+    """Another reader sees every appended line at once."""
+    path = tmp_path / "j.jsonl"
+    with Journal(path) as journal:
+        journal.append(RUN)
+        assert path.read_bytes() == b'{"kind": "run", "command": "audit"}\n'
+
+
+def test_integers_of_any_size_survive(tmp_path: Path) -> None:
+    """A count with more digits than Python converts by default is written and read."""
+    path = tmp_path / "j.jsonl"
+    with Journal(path) as journal:
+        journal.append({"kind": "result", "count": 7**10_000})
+    assert read_journal(path)[0]["count"] == 7**10_000
+    assert sys.get_int_max_str_digits() == 4300
+
+
+@pytest.mark.parametrize("length", range(1, len(b'{"kind": "result", "key": "b"}\n')))
+def test_a_torn_last_line_is_cut_off_wherever_it_tore(tmp_path: Path, length: int) -> None:
+    """Every prefix of an append leaves a journal that reads, repairs and goes on."""
+    path = tmp_path / "j.jsonl"
+    whole = b'{"kind": "result", "key": "b"}\n'
+    path.write_bytes(b'{"kind": "run"}\n' + whole[:length])
+    complete = length >= len(whole) - 1
+    assert len(read_journal(path)) == 1 + complete
+    with Journal(path, resume=True) as journal:
+        assert len(journal.records) == 1 + complete
+        journal.append({"kind": "result", "key": "c"})
+    keys = [record.get("key") for record in read_journal(path)]
+    assert keys == ([None, "b", "c"] if complete else [None, "c"])
+
+
+def test_the_first_line_may_be_torn(tmp_path: Path) -> None:
+    """A crash in the very first append leaves a journal that starts anew."""
+    path = tmp_path / "j.jsonl"
+    path.write_bytes(b'{"kind": "r')
+    with Journal(path) as journal:
+        journal.append(RUN)
+    assert read_journal(path) == (RUN,)
+
+
+def test_blocks_of_zeros_after_a_power_failure_are_cut_off(tmp_path: Path) -> None:
+    """A file system may leave zeros where an append was to be."""
+    path = tmp_path / "j.jsonl"
+    path.write_bytes(b'{"kind": "run"}\n' + b"\0" * 100)
+    with Journal(path, resume=True) as journal:
+        assert len(journal.records) == 1
+    assert path.read_bytes() == b'{"kind": "run"}\n'
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"hello",
+        b"a,b\n1,2\n",
+        b'{"kind": "run"}\nnot json\n{"kind": "result"}\n',
+        b'{"kind": "run"}\n[1]\n',
+        b'{"kind": "run"}\n{"no": 1}\n',
+    ],
+)
+def test_what_is_no_torn_line_is_left_alone(tmp_path: Path, content: bytes) -> None:
+    """Damage in the middle, or a file that is no journal, is an error and stays untouched."""
+    path = tmp_path / "j.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(JournalError, match=r"line [123] of .* is not a journal record"):
+        Journal(path, resume=True)
+    assert path.read_bytes() == content
+
+
+def test_an_existing_journal_needs_resume(tmp_path: Path) -> None:
+    """Nobody appends to old results by accident."""
+    path = tmp_path / "j.jsonl"
+    with Journal(path) as journal:
+        journal.append(RUN)
+    with pytest.raises(JournalError, match="--resume"):
+        Journal(path)
+
+
+def test_two_writers_are_refused(tmp_path: Path) -> None:
+    """The second writer gets an error; after the first one ends, it may write."""
+    path = tmp_path / "j.jsonl"
+    with Journal(path), pytest.raises(JournalError, match="in use by another run"):
+        Journal(path)
+    Journal(path).close()
+
+
+def test_a_lock_ends_with_its_process(tmp_path: Path) -> None:
+    """A killed writer leaves no lock behind."""
+    path = tmp_path / "j.jsonl"
+    code = (
+        "import sys, os, signal; from xcount.journal import Journal;"
+        "Journal(sys.argv[1]).append({'kind': 'run'}); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(path)], check=False)
+    assert done.returncode == -9
+    with Journal(path, resume=True) as journal:
+        assert len(journal.records) == 1
+
+
+def test_a_full_disk_is_one_error_and_loses_nothing(tmp_path: Path) -> None:
+    """A write that does not fit leaves all earlier lines whole."""
+    path = tmp_path / "j.jsonl"
+    code = (
+        "import resource, sys; from xcount.journal import Journal; from xcount.errors import *\n"
+        "j = Journal(sys.argv[1])\n"
+        "j.append({'kind': 'result', 'key': 'a'})\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
+        "try:\n"
+        "    j.append({'kind': 'result', 'key': 'b' * 200})\n"
+        "except JournalError as error:\n"
+        "    print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)], check=True, capture_output=True, text=True
+    )
+    assert "cannot write" in done.stdout
+    assert "earlier results are safe" in done.stdout
+    assert path.read_bytes() == b'{"kind": "result", "key": "a"}\n'
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    """A missing folder and a folder in place of a file are errors that name the path."""
+    with pytest.raises(JournalError, match=r"absent/j\.jsonl"):
+        Journal(tmp_path / "absent" / "j.jsonl")
+    with pytest.raises(JournalError, match="directory"):
+        Journal(tmp_path)
+    with pytest.raises(JournalError, match="cannot read"):
+        read_journal(tmp_path / "none.jsonl")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write to any folder")
+def test_a_read_only_folder_is_named(tmp_path: Path) -> None:
+    """A folder without write permission is an error that names the path."""
+    tmp_path.chmod(0o555)
+    with pytest.raises(JournalError, match="Permission denied"):
+        Journal(tmp_path / "j.jsonl")
