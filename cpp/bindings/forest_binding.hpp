@@ -52,5 +52,6 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> to_numpy(std::vector<T> data) {
 void bind_forest(nb::module_& module);
 void bind_brute(nb::module_& module);
 void bind_exact(nb::module_& module);
+void bind_sampling(nb::module_& module);
 
 }  // namespace xcount::python

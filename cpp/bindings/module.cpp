@@ -6,4 +6,5 @@ NB_MODULE(_core, module) {
   xcount::python::bind_forest(module);
   xcount::python::bind_brute(module);
   xcount::python::bind_exact(module);
+  xcount::python::bind_sampling(module);
 }

@@ -21,6 +21,7 @@ class MaskSpace {
 
   [[nodiscard]] MaskIndex size() const { return size_; }
   [[nodiscard]] const std::vector<Feature>& sensitive() const { return sensitive_; }
+  [[nodiscard]] std::int64_t limit() const { return limit_; }  // of the distance of neighbours
   [[nodiscard]] bool is_sensitive(Feature feature) const;
 
   // The cells of a mask, in the order of sensitive().

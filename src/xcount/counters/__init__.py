@@ -11,6 +11,7 @@ _COUNTERS = {
     "auto": "xcount.counters.auto:count_automatically",
     "exact": "xcount.counters.exact:count_exactly",
     "brute": "xcount.counters.brute:count_by_enumeration",
+    "sample": "xcount.counters.sampling:count_by_sampling",
 }
 
 METHODS = tuple(_COUNTERS)

@@ -1,0 +1,72 @@
+#include <nanobind/stl/vector.h>
+
+#include "forest_binding.hpp"
+#include "xcount/sampling.hpp"
+
+namespace xcount::python {
+
+namespace {
+
+using AnySampler = std::variant<Sampler<std::int64_t>, Sampler<Int128>, Sampler<Int2304>>;
+
+AnySampler make_sampler(const AnyForest& forest, const MaskSpace& masks,
+                        const Array<std::uint64_t>& threshold,
+                        const Array<std::int64_t>& unresolved) {
+  return std::visit(
+      [&]<class Value>(const Forest<Value>& f) -> AnySampler {
+        return Sampler<Value>(f, masks, value_of<Value>(threshold), span_of(unresolved));
+      },
+      forest);
+}
+
+nb::tuple draw(const AnySampler& self, std::uint64_t seed, std::uint64_t stream,
+               std::uint64_t first, std::uint64_t n, unsigned n_threads) {
+  Outcomes outcomes;
+  {
+    nb::gil_scoped_release release;
+    outcomes =
+        std::visit([&](const auto& s) { return s.draw(seed, stream, first, n, n_threads); }, self);
+  }
+  return nb::make_tuple(to_numpy(std::move(outcomes.histogram)),
+                        to_numpy(std::move(outcomes.hits)));
+}
+
+}  // namespace
+
+void bind_sampling(nb::module_& module) {
+  nb::class_<AnySampler>(module, "Sampler", "Draws regions and decides all masks of each at once.")
+      .def(
+          "__init__",
+          [](AnySampler* self, const AnyForest& forest, const MaskSpace& masks,
+             const Array<std::uint64_t>& threshold, const Array<std::int64_t>& unresolved) {
+            new (self) AnySampler(make_sampler(forest, masks, threshold, unresolved));
+          },
+          nb::arg("forest"), nb::arg("masks"), nb::arg("threshold"), nb::arg("unresolved"))
+      .def_prop_ro(
+          "n_trees",
+          [](const AnySampler& self) {
+            return std::visit([](const auto& s) { return s.n_trees(); }, self);
+          },
+          "Number of trees with a sensitive test.")
+      .def_prop_ro(
+          "levels",
+          [](const AnySampler& self) {
+            return std::visit([](const auto& s) { return s.levels(); }, self);
+          },
+          "Outcomes are multiples of 1 / levels.")
+      .def_prop_ro_static(
+          "batch", [](const nb::object&) { return Sampler<std::int64_t>::kBatch; },
+          "Samples per batch.")
+      .def("draw", &draw, nb::arg("seed"), nb::arg("stream"), nb::arg("first"), nb::arg("n"),
+           nb::arg("n_threads"),
+           "Histogram of the outcomes of n batches, and the hits of their samples in order.")
+      .def(
+          "decide",
+          [](const AnySampler& self, const Array<std::int32_t>& regions) {
+            return to_numpy(
+                std::visit([&](const auto& s) { return s.decide(span_of(regions)); }, self));
+          },
+          nb::arg("regions"), "Flags of the sensitive masks at given regions, row after row.");
+}
+
+}  // namespace xcount::python

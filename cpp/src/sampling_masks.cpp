@@ -1,0 +1,146 @@
+#include "xcount/sampling_masks.hpp"
+
+#include <algorithm>
+
+namespace xcount {
+
+namespace {
+
+constexpr std::uint64_t kMaxNeighbours = 200'000'000;
+
+// Sliding maximum (or minimum) of windows of `width` entries, in log(width) passes: afterwards
+// data[i] is the best of data[i .. i + width - 1], cut off at the end.
+template <class Value, class Better>
+void slide(std::span<Value> data, std::size_t width, Better better) {
+  const std::size_t n = data.size();
+  std::size_t done = 1;
+  while (done < width) {
+    const std::size_t step = std::min(done, width - done);
+    for (std::size_t i = 0; i + step < n; ++i) {
+      if (better(data[i + step], data[i])) data[i] = data[i + step];
+    }
+    done += step;
+  }
+}
+
+}  // namespace
+
+template <class Value>
+MaskDecider<Value>::MaskDecider(const Topology& forest, const MaskSpace& masks, Value threshold)
+    : threshold_(threshold), n_masks_(static_cast<std::size_t>(masks.size())) {
+  const std::vector<Feature>& sensitive = masks.sensitive();
+  std::int64_t diameter = 0;
+  for (const Feature feature : sensitive) {
+    const Axis& axis = forest.axis(feature);
+    const std::int64_t ordered = axis.n_cells - (axis.missing_cell >= 0 ? 1 : 0);
+    diameter += axis.n_cells == 1 ? 0 : (axis.ordered ? std::max<std::int64_t>(1, ordered - 1) : 1);
+  }
+  if (masks.limit() >= diameter) return;
+  if (sensitive.size() == 1) {
+    const Axis& axis = forest.axis(sensitive[0]);
+    kind_ = Kind::kWindow;
+    n_ordered_ = static_cast<std::size_t>(axis.n_cells - (axis.missing_cell >= 0 ? 1 : 0));
+    reach_ = static_cast<std::size_t>(masks.limit());
+    return;
+  }
+  kind_ = Kind::kLists;
+  list_neighbours(masks);
+}
+
+template <class Value>
+void MaskDecider<Value>::list_neighbours(const MaskSpace& masks) {
+  starts_.push_back(0);
+  for (MaskIndex mask = 0; mask < masks.size(); ++mask) {
+    for (const MaskIndex other : masks.neighbours(mask)) {
+      if (other > mask) others_.push_back(static_cast<std::uint32_t>(other));
+    }
+    if (others_.size() > kMaxNeighbours) {
+      throw std::length_error("sampling: too many pairs of masks");
+    }
+    starts_.push_back(others_.size());
+  }
+}
+
+template <class Value>
+typename MaskDecider<Value>::Workspace MaskDecider<Value>::workspace() const {
+  if (kind_ != Kind::kWindow) return {};
+  return {std::vector<Value>(n_ordered_), std::vector<Value>(n_ordered_)};
+}
+
+template <class Value>
+bool MaskDecider<Value>::decide(std::span<const Value> row, Workspace& work,
+                                std::span<std::uint8_t> sensitive) const {
+  Value low = row[0];
+  Value high = row[0];
+  for (const Value& value : row) {
+    if (value < low) low = value;
+    if (high < value) high = value;
+  }
+  if (!(high - low > threshold_)) {
+    std::fill(sensitive.begin(), sensitive.end(), std::uint8_t{0});
+    return false;
+  }
+  switch (kind_) {
+    case Kind::kEveryone:
+      for (std::size_t m = 0; m < row.size(); ++m) {
+        sensitive[m] = high - row[m] > threshold_ || row[m] - low > threshold_;
+      }
+      return true;
+    case Kind::kWindow:
+      decide_by_window(row, work, sensitive);
+      break;
+    case Kind::kLists:
+      decide_by_lists(row, sensitive);
+      break;
+  }
+  return std::any_of(sensitive.begin(), sensitive.end(), [](std::uint8_t s) { return s != 0; });
+}
+
+template <class Value>
+void MaskDecider<Value>::decide_by_window(std::span<const Value> row, Workspace& work,
+                                          std::span<std::uint8_t> sensitive) const {
+  const std::span<Value> low(work.low);
+  const std::span<Value> high(work.high);
+  std::copy_n(row.begin(), n_ordered_, low.begin());
+  std::copy_n(row.begin(), n_ordered_, high.begin());
+  // A difference of two cells lies within one window of reach + 1 cells that starts at either.
+  slide(low, reach_ + 1, [](const Value& a, const Value& b) { return a < b; });
+  slide(high, reach_ + 1, [](const Value& a, const Value& b) { return b < a; });
+  const auto exceeds = [&](std::size_t window, std::size_t m) {
+    return high[window] - row[m] > threshold_ || row[m] - low[window] > threshold_;
+  };
+  const bool has_missing = n_ordered_ < row.size();
+  std::uint8_t missing_jumps = 0;
+  for (std::size_t m = 0; m < n_ordered_; ++m) {
+    // For m < reach the window from 0 ends to the right of m, still within m's own reach.
+    bool jumps = exceeds(m, m) || exceeds(m < reach_ ? 0 : m - reach_, m);
+    if (has_missing) {
+      const Value gap = row[m] - row[n_ordered_];
+      const bool by_missing = gap > threshold_ || -gap > threshold_;
+      jumps = jumps || by_missing;
+      missing_jumps |= by_missing ? 1 : 0;
+    }
+    sensitive[m] = jumps ? 1 : 0;
+  }
+  if (has_missing) sensitive[n_ordered_] = missing_jumps;
+}
+
+template <class Value>
+void MaskDecider<Value>::decide_by_lists(std::span<const Value> row,
+                                         std::span<std::uint8_t> sensitive) const {
+  std::fill(sensitive.begin(), sensitive.end(), std::uint8_t{0});
+  for (std::size_t m = 0; m < row.size(); ++m) {
+    for (std::uint64_t i = starts_[m]; i < starts_[m + 1]; ++i) {
+      const Value difference = row[m] - row[others_[i]];
+      if (difference > threshold_ || -difference > threshold_) {
+        sensitive[m] = sensitive[others_[i]] = 1;
+      }
+    }
+  }
+}
+
+template class MaskDecider<std::int64_t>;
+template class MaskDecider<Int128>;
+template class MaskDecider<Int2304>;
+
+}  // namespace xcount
