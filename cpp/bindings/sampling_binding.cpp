@@ -1,4 +1,4 @@
-#include <nanobind/stl/vector.h>
+#include <nanobind/stl/pair.h>
 
 #include "forest_binding.hpp"
 #include "xcount/sampling.hpp"
@@ -19,16 +19,19 @@ AnySampler make_sampler(const AnyForest& forest, const MaskSpace& masks,
       forest);
 }
 
-nb::tuple draw(const AnySampler& self, std::uint64_t seed, std::uint64_t stream,
-               std::uint64_t first, std::uint64_t n, unsigned n_threads) {
+template <class T>
+using NumpyArray = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
+
+std::pair<NumpyArray<std::uint64_t>, NumpyArray<std::uint8_t>> draw(
+    const AnySampler& self, std::uint64_t seed, std::uint64_t stream, std::uint64_t first,
+    std::uint64_t n, unsigned n_threads) {
   Outcomes outcomes;
   {
     nb::gil_scoped_release release;
     outcomes =
         std::visit([&](const auto& s) { return s.draw(seed, stream, first, n, n_threads); }, self);
   }
-  return nb::make_tuple(to_numpy(std::move(outcomes.histogram)),
-                        to_numpy(std::move(outcomes.hits)));
+  return {to_numpy(std::move(outcomes.histogram)), to_numpy(std::move(outcomes.hits))};
 }
 
 }  // namespace

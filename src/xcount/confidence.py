@@ -75,7 +75,7 @@ class _Bettor:
             return start
         low, high = start, estimate  # the wealth at the sample mean never reaches the threshold
         for _ in range(60):
-            if high - low <= 1e-6 * high:
+            if high - low <= 1e-4 * high:
                 break
             middle = math.sqrt(low * high) if low > 0 else high * 0.25
             if not low < middle < high:

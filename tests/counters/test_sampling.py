@@ -1,0 +1,136 @@
+"""Counting by sampling: samples are decided right, and intervals hold as often as they say."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from strategies import random_ensemble
+
+import xcount
+from xcount import _core
+from xcount.counters.base import Progress, Settings
+from xcount.counters.sampling import Bounds, estimate
+from xcount.examples import ensemble_of, figure_1
+from xcount.grid import Grid
+from xcount.query import Query
+from xcount.result import StopReason
+from xcount.subproblems import Problem
+
+
+def random_problem(seed: int) -> Problem:
+    """Return a small random problem: one to three sensitive features, any distance."""
+    rng = np.random.default_rng([seed, 5])
+    ensemble = random_ensemble(seed)
+    size = int(rng.integers(1, min(3, ensemble.n_features) + 1))
+    sensitive = [int(f) for f in rng.choice(ensemble.n_features, size, replace=False)]
+    gap = ("0", "0.5", "0.3", "1")[int(rng.integers(4))]
+    distance = (1, 2, 3, "any")[int(rng.integers(4))]
+    query = Query.of(ensemble, sensitive, gap, distance=distance)
+    return Problem(ensemble, Grid.of(ensemble, missing="cell" if seed % 2 else "none"), query)
+
+
+def all_combinations(problem: Problem) -> np.ndarray:
+    """Return every combination of non-sensitive cells, with 0 in the sensitive columns."""
+    sensitive = problem.query.sensitive
+    cells = [range(1 if f in sensitive else a.n_cells) for f, a in enumerate(problem.grid.axes)]
+    return np.array(list(itertools.product(*cells)), dtype=np.int32)
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_every_combination_is_decided_as_by_enumeration(seed: int) -> None:
+    """Deciding all combinations, mask by mask, gives the counts of enumeration."""
+    problem = random_problem(seed)
+    brute = _core.BruteForce(problem.forest, problem.masks, problem.threshold_limbs)
+    expected = brute.count(0, brute.n_combinations, 1)
+    masks = np.arange(problem.n_masks, dtype=np.int64)
+    sampler = _core.Sampler(problem.forest, problem.masks, problem.threshold_limbs, masks)
+    flags = sampler.decide(all_combinations(problem).ravel()).reshape(-1, problem.n_masks)
+    assert flags.sum(axis=0).tolist() == expected.tolist()
+
+
+def test_the_answer_does_not_depend_on_threads_or_listeners() -> None:
+    """Same seed, same answer: with one thread or three, watched or not."""
+    seen: list[Progress] = []
+    alone = xcount.count(random_ensemble(7), sensitive="f0", gap=0, method="sample", jobs=1)
+    for seed in (0, 1):
+        results = [
+            xcount.count(
+                random_ensemble(7),
+                sensitive="f0",
+                gap=0,
+                method="sample",
+                seed=seed,
+                epsilon=0.01,
+                jobs=jobs,
+                on_progress=listener,
+            )
+            for jobs, listener in ((1, None), (3, None), (2, seen.append))
+        ]
+        assert len({(r.count, r.low, r.high, r.details["samples"]) for r in results}) == 1
+    assert alone.low <= alone.count <= alone.high
+
+
+def test_no_sensitive_test_is_an_exact_zero() -> None:
+    """Where no tree tests the sensitive feature the count is 0, proved without a sample."""
+    ensemble = ensemble_of((0, 1.0, -1.0, 1.0), n_features=2)
+    result = xcount.count(ensemble, sensitive="f1", gap=0, method="sample")
+    assert (result.count, result.exact, result.details["samples"]) == (0, True, 0)
+
+
+def test_a_timeout_leaves_a_valid_interval_that_starts_at_zero() -> None:
+    """Sampling never proves a zero: it says "at most"."""
+    result = xcount.count(figure_1(), sensitive="f0", gap=85, method="sample", timeout_seconds=0.2)
+    assert result.low == 0
+    assert not result.exact or result.high == 0
+    assert result.stop_reason in (StopReason.TIMEOUT, StopReason.COMPLETE)
+
+
+def test_an_interrupt_leaves_the_interval_so_far() -> None:
+    """Ctrl-C is a reason to stop, not an error."""
+
+    def interrupt(progress: Progress) -> None:
+        raise KeyboardInterrupt
+
+    ensemble = random_ensemble(7)
+    result = xcount.count(
+        ensemble, sensitive="f0", gap=0, method="sample", epsilon=1e-5, on_progress=interrupt
+    )
+    assert result.stop_reason is StopReason.INTERRUPTED
+    assert result.low <= 48 <= result.high
+
+
+@pytest.mark.parametrize(("max_share", "verdict"), [(0.01, "FAIL"), (0.9, "PASS")])
+def test_a_decided_share_stops_the_run(max_share: float, verdict: str) -> None:
+    """The run stops as soon as the interval lies on one side of the asked share."""
+    result = xcount.count(
+        random_ensemble(7), sensitive="f0", gap=0, method="sample", epsilon=1e-4,
+        max_share=max_share,
+    )  # fmt: skip
+    assert result.stop_reason is StopReason.DECIDED
+    assert result.verdict == verdict
+
+
+@pytest.mark.parametrize(("low", "high"), [(9, 11), (10, 12), (0, 0), (0, 1), (90, 110), (3, 3)])
+def test_a_settled_count_is_within_epsilon_of_every_possible_value(low: int, high: int) -> None:
+    """A count is settled only if it is close to both ends; otherwise there is none."""
+    epsilon = Fraction(0.1)
+    allowed = [
+        n for n in range(200) if (1 - epsilon) * high <= n <= (1 + epsilon) * low
+    ]  # fmt: skip
+    settled = Bounds(low, high).settled(0.1, near=(low + high) // 2)
+    assert settled in allowed if allowed else settled is None
+
+
+def test_solved_masks_are_added_to_the_estimate() -> None:
+    """Only unresolved masks are sampled; the others' counts go in as they are."""
+    problem = random_problem(7)
+    brute = _core.BruteForce(problem.forest, problem.masks, problem.threshold_limbs)
+    counts = brute.count(0, brute.n_combinations, 1).tolist()
+    unresolved = [m for m in range(problem.n_masks) if m % 2]
+    solved = sum(counts) - sum(counts[m] for m in unresolved)
+    tally = estimate(problem, Settings(epsilon=0.05), solved, unresolved, method="sample")
+    assert tally.low <= sum(counts) <= tally.high
+    assert tally.low >= solved
