@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount.errors import ModelFormatError, UnsupportedModelError
-from xcount.loaders import fields
+from xcount.loaders import fields, splits
 
 MAX_OBLIVIOUS_DEPTH = 24
 """CatBoost itself stops at 16; an oblivious tree of depth d has 2**d leaves."""
@@ -44,7 +44,8 @@ def _read_split(split: object, where: str) -> tuple[int, float]:
     position = fields.as_int(fields.member(split, "float_feature_index", where), where)
     border = fields.as_float(fields.member(split, "border", where), where)
     with np.errstate(over="ignore"):
-        return position, float(np.float32(border))
+        rounded = float(np.float32(border))
+    return position, splits.finite(rounded, where, "the border")
 
 
 def read_oblivious(tree: object, where: str) -> Nodes:
