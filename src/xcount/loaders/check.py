@@ -148,7 +148,6 @@ def _lightgbm(ensemble: Ensemble, model: Any, rows: NDArray[np.float64]) -> Any:
 
     booster = model if hasattr(model, "model_to_string") else getattr(model, "booster_", None)
     if booster is None:
-        text = files.read(model).data.decode()
-        booster = lightgbm.Booster(model_str=text, params={"verbosity": -1})
+        booster = lightgbm.Booster(model_str=files.read(model).data.decode())
     # LightGBM's raw score of a random forest is the sum, and its prediction the average.
     return np.asarray(booster.predict(rows, raw_score=True)) / ensemble.divisor

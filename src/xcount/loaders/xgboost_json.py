@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -342,18 +343,27 @@ def _read_labels(model: dict[str, Any], n_features: int, where: str) -> dict[int
         if "offsets" not in encoding:
             names = [str(value) for value in fields.as_list(values, place)]
         else:
-            ends = fields.int_array(encoding["offsets"], place)
-            text = fields.int_array(values, place)
-            if (text < -128).any() or (text > 255).any():
-                raise ModelFormatError(f"{place}: a category's name is no text")
-            data = (text & 255).astype(np.uint8).tobytes()
-            names = [
-                data[max(start, 0) : max(end, 0)].decode("utf-8", "replace")
-                for start, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
-            ]
+            names = _cut_text(fields.int_array(values, place), encoding["offsets"], place)
         if names:
             labels[feature] = names
     return labels
+
+
+def _cut_text(data: NDArray[np.int64], offsets: object, place: str) -> list[str]:
+    """Cut the joined names of categories apart.
+
+    XGBoost 3.2 stores UTF-8 bytes, but for a pandas frame it cuts them at counts of characters.
+    Both are the same in ASCII; other names cannot be told apart and get numbers.
+    """
+    ends = fields.int_array(offsets, place)
+    if not len(ends) or ends[0] != 0 or (np.diff(ends) < 0).any() or ends[-1] != len(data):
+        if not len(ends) and not len(data):
+            return []
+        raise ModelFormatError(f"{place}: the names of categories are cut in impossible places")
+    if ((data < 0) | (data >= 128)).any():
+        return [f"category {i}" for i in range(len(ends) - 1)]
+    text = data.astype(np.uint8).tobytes().decode("ascii")
+    return [text[start:end] for start, end in pairwise(ends.tolist())]
 
 
 def from_live(model: Any) -> Ensemble:
