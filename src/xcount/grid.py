@@ -120,12 +120,11 @@ def _rounded_up(guards: NDArray[np.float64], dtype: str) -> NDArray[np.float64]:
     """Return guards of ``dtype`` that decide inputs of that type like the given ones."""
     if dtype == "float64":
         return guards
-    with np.errstate(over="ignore", under="ignore"):
+    infinity = np.dtype(dtype).type(np.inf)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         nearest = guards.astype(dtype)
-        above = np.where(
-            nearest < guards, np.nextafter(nearest, np.dtype(dtype).type(np.inf)), nearest
-        )
-    return np.unique(above[np.isfinite(above)]).astype(np.float64)
+        above = np.where(nearest < guards, np.nextafter(nearest, infinity), nearest)
+    return above.astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,11 +144,11 @@ class Grid:
         # float64 can hold every float32 guard, so mixed libraries share a float32 input space.
         dtype = "float32" if any(e.input_dtype == "float32" for e in ensembles) else "float64"
         trees = [tree for ensemble in ensembles for tree in ensemble.trees]
-        guards, sets = _collect_guards(trees, first.n_features)
+        guards, sets = _collect_guards(trees, first.n_features, dtype)
         axes = []
         for index in range(first.n_features):
             feature = _joined([ensemble.features[index] for ensemble in ensembles])
-            axes.append(_axis(feature, _rounded_up(guards[index], dtype), sets[index], missing))
+            axes.append(_axis(feature, guards[index], sets[index], missing))
         return cls(tuple(axes), dtype)  # type: ignore[arg-type]  # a Literal by construction
 
     @cached_property
@@ -191,7 +190,7 @@ def zero_range_matters(threshold: float, zero_side: int) -> bool:
 
 
 def _collect_guards(
-    trees: list[Tree], n_features: int
+    trees: list[Tree], n_features: int, dtype: str
 ) -> tuple[list[NDArray[np.float64]], list[list[frozenset[int]]]]:
     """Return, for each feature, its sorted thresholds and its categorical splits' left sets."""
     sets: list[list[frozenset[int]]] = [[] for _ in range(n_features)]
@@ -200,18 +199,22 @@ def _collect_guards(
     feature = np.concatenate([tree.feature for tree in trees])
     threshold = np.concatenate([tree.threshold for tree in trees])
     zero_side = np.concatenate([tree.zero_side for tree in trees])
-    extra: dict[int, tuple[float, float]] = {}
+    extra: dict[int, NDArray[np.float64]] = {}
     for node in np.flatnonzero(zero_side):
         if zero_range_matters(float(threshold[node]), int(zero_side[node])):
-            extra[int(feature[node])] = _ZERO_GUARDS
+            extra[int(feature[node])] = _rounded_up(np.array(_ZERO_GUARDS), dtype)
     for tree in trees:
         for node_index, categories in tree.left_categories.items():
             sets[int(tree.feature[node_index])].append(categories)
+    threshold = _rounded_up(threshold, dtype)
     # x < -inf and x < inf tell no two numbers apart: such a test is about missing values only.
     numeric = (feature >= 0) & np.isfinite(threshold)
+    feature, threshold = feature[numeric], threshold[numeric]
+    by_feature = np.argsort(feature)
+    ends = np.searchsorted(feature[by_feature], np.arange(1, n_features))
     guards = [
-        np.unique(np.append(threshold[numeric & (feature == f)], extra.get(f, ())))
-        for f in range(n_features)
+        np.unique(np.append(threshold[nodes], extra.get(f, ())))
+        for f, nodes in enumerate(np.split(by_feature, ends))
     ]
     return guards, sets
 

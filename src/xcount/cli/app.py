@@ -66,24 +66,33 @@ def application() -> None:
 
 def run(arguments: list[str]) -> int:
     """Run one command and return the exit status; errors become one line each."""
-    _prepare_streams()
     try:
-        status = application.main(
-            arguments or ["--help"], prog_name="xcount", standalone_mode=False
-        )
+        _prepare_streams()
+        status = _invoke(arguments or ["--help"])
         sys.stdout.flush()
-        return int(status or 0)
+        return status
     except BrokenPipeError:
         # The interpreter flushes standard output once more at exit; let that go nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
-    except (KeyboardInterrupt, click.Abort):
+    except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as error:
         if os.environ.get("XCOUNT_DEBUG") == "1":
             raise
         sys.stderr.write(f"xcount: {_one_line(error_message(error))}\n")
         return ERROR
+
+
+def _invoke(arguments: list[str]) -> int:
+    """Run click's group; its own main would turn a broken pipe into status 1, which is FAIL."""
+    if "_XCOUNT_COMPLETE" in os.environ:
+        application.main(arguments, prog_name="xcount")  # shell completion
+    try:
+        with application.make_context("xcount", arguments) as context:
+            return int(application.invoke(context) or 0)
+    except click.exceptions.Exit as stop:  # --help, --version
+        return stop.exit_code
 
 
 def error_message(error: Exception) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from typing import Any
 
 import click
@@ -35,15 +34,13 @@ def command(
     """
     from xcount.cli.models import load_model, split_names
     from xcount.cli.output import exit_status, print_json, print_tables
-    from xcount.cli.progress import ProgressLine
+    from xcount.cli.progress import ProgressLine, stoppable
     from xcount.counters import counter
     from xcount.counting import count
 
     counter(question["method"])  # a wrong name is said before a large model is read
     ensemble = load_model(model, trust_pickle)
-    # Batch systems and timeout(1) end a run with SIGTERM: it deserves its bounds as Ctrl-C does.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with ProgressLine() as line:
+    with stoppable(), ProgressLine() as line:
         names = split_names(ensemble, sensitive)
         result = count(ensemble, sensitive=names, on_progress=line.show, **question)
     if as_json:

@@ -9,6 +9,8 @@ import click
 from xcount.cli import parameters
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from xcount.result import CountResult
 
 GAP = "0.5"
@@ -33,15 +35,16 @@ def command(
     A gap of 0.5 in log-odds multiplies the odds of a high income by 1.65, or divides them.
     """
     from xcount.cli.output import exit_status, print_json, print_tables
-    from xcount.cli.progress import ProgressLine
+    from xcount.cli.progress import ProgressLine, stoppable
     from xcount.counting import count
     from xcount.examples import adult_model_path
     from xcount.loaders import load
 
-    ensemble = load(adult_model_path())
+    path = adult_model_path()
+    ensemble = load(path)
     results: list[CountResult] = []
     for name, distance in QUESTIONS:
-        with ProgressLine(label=name) as line:
+        with stoppable(), ProgressLine(label=name) as line:
             results.append(
                 count(
                     ensemble,
@@ -59,16 +62,14 @@ def command(
     else:
         from xcount.report.text import summary_table
 
-        print_tables(summary_table(TITLE, results), *_try_next())
+        print_tables(summary_table(TITLE, results), *_try_next(path))
     return max(exit_status(result) for result in results)
 
 
-def _try_next() -> list[str]:
+def _try_next(path: Path) -> list[str]:
     from rich.markup import escape
 
-    from xcount.examples import adult_model_path
-
-    model = escape(str(adult_model_path()))
+    model = escape(str(path))
     return [
         "\nTry next:",
         f"  xcount inspect {model}",

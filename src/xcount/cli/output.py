@@ -34,8 +34,11 @@ def print_tables(*tables: RenderableType) -> None:
     if not console.is_terminal:
         # Files and pipes have no width of their own; the default of 80 folds long numbers.
         console = Console(highlight=False, width=max(console.width, 100))
-    for table in tables:
-        console.print(table)
+    with console.capture() as capture:
+        for table in tables:
+            # Lines of text (commands to copy) are left to the terminal to wrap.
+            console.print(table, soft_wrap=isinstance(table, str))
+    sys.stdout.write(capture.get())
 
 
 def exit_status(result: CountResult) -> int:

@@ -1,9 +1,15 @@
-"""A line of progress on standard error: only to a terminal, only when the run takes a while."""
+"""A count while it runs: a line of progress on standard error, and how it is stopped.
+
+Progress goes only to a terminal, and only when the run takes a while.
+"""
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
@@ -15,6 +21,19 @@ QUIET_SECONDS = 1.0
 
 _REDRAW_SECONDS = 0.1
 _BAR_WIDTH = 20
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Let SIGTERM stop a count as Ctrl-C does, with the bounds found so far.
+
+    Batch systems and timeout(1) end a run that way.
+    """
+    previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
 
 
 class ProgressLine:

@@ -1,0 +1,45 @@
+"""What several test files share."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from model_files import FIGURE_1, write_model
+
+from xcount.cli import main
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a command left behind."""
+
+    status: int
+    out: str
+    err: str
+
+
+Command = Callable[..., Run]
+
+
+@pytest.fixture
+def xcount_command(capsys: pytest.CaptureFixture[str]) -> Iterator[Command]:
+    """Return a function that runs a command line in this process."""
+    digits = sys.get_int_max_str_digits()
+
+    def run(*arguments: object) -> Run:
+        status = main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return Run(status, captured.out, captured.err)
+
+    yield run
+    sys.set_int_max_str_digits(digits)
+
+
+@pytest.fixture
+def figure_1_file(tmp_path: Path) -> str:
+    """Return a file with the paper's example; its features are called age and sex."""
+    return write_model(tmp_path / "figure 1.json", FIGURE_1, ["age", "sex"])
