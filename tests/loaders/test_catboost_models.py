@@ -114,6 +114,16 @@ def test_a_file_is_as_good_as_the_live_model(policy: str, tmp_path: Path) -> Non
     assert (ensemble.format, ensemble.path, live.format) == ("catboost-json", str(path), "catboost")
 
 
+def test_load_checks_against_the_library(tmp_path: Path) -> None:
+    """A check passes on the live model and on its file."""
+    model = _trained("MultiClass", X_MISSING)
+    path = tmp_path / "model.json"
+    model.save_model(str(path), format="json")
+    rows = edge_rows(xcount.load(model), infinities=True)
+    xcount.load(model, check=rows)
+    xcount.load(path, check=rows)
+
+
 def test_wrappers_names_and_labels() -> None:
     """The scikit-learn style classes load alike; names and classes are kept."""
     frame = pd.DataFrame(X, columns=["age", "sex", "income", "debt"])

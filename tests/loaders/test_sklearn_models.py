@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import pickle
-import zipfile
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from itertools import permutations
+from typing import Any, Literal
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
-import skops.io
 from edge_rows import all_region_points, edge_rows
 from numpy.typing import NDArray
 from sklearn.dummy import DummyClassifier, DummyRegressor
@@ -43,7 +38,7 @@ from threadpoolctl import threadpool_limits
 
 import xcount
 from xcount.ensemble import Ensemble
-from xcount.errors import ModelFormatError, UnsupportedModelError
+from xcount.errors import UnsupportedModelError
 from xcount.grid import Grid
 from xcount.loaders import sklearn_models
 
@@ -300,20 +295,33 @@ def test_categorical_features_of_an_array() -> None:
     _assert_same_margins(model, ensemble, edge_rows(ensemble, infinities=True))
 
 
-def test_a_count_agrees_with_the_library_itself() -> None:
+@pytest.mark.parametrize("missing", ["none", "cell"])
+def test_a_count_agrees_with_the_library_itself(missing: Literal["none", "cell"]) -> None:
     """Counting on the ensemble finds what asking the library about all regions finds."""
-    model = RandomForestClassifier(3, max_depth=3, random_state=0).fit(X[:, :3], Y_BINARY)
-    grid = Grid.of(xcount.load(model))
-    n_first, *others = grid.cell_counts
+    model = RandomForestClassifier(3, max_depth=3, random_state=1)
+    model.fit(X_MISSING[:, :3], np.isnan(X_MISSING[:, 0]) ^ (X[:, 1] > 0))
+    ensemble = xcount.load(model)
+    assert any(np.isinf(tree.threshold).any() for tree in ensemble.trees)
+    grid = Grid.of(ensemble, missing=missing)
     regions = np.stack(np.meshgrid(*map(np.arange, grid.cell_counts), indexing="ij"), axis=-1)
-    points = np.stack([grid.point(r) for r in regions.reshape(-1, 3).tolist()])
-    values = model.predict_proba(points)[:, 1].reshape(n_first, *others)
-    jumps = np.abs(np.diff(values, axis=0)) > 0.1
+    points = np.stack([grid.point(region) for region in regions.reshape(-1, 3).tolist()])
+    values = model.predict_proba(points)[:, 1].reshape(grid.cell_counts)
     sensitive = np.zeros(values.shape, dtype=bool)
-    sensitive[:-1] |= jumps
-    sensitive[1:] |= jumps
-    result = xcount.count(model, sensitive="f0", gap="0.1", method="brute")
+    for cell, other in permutations(range(grid.cell_counts[0]), 2):
+        if grid.axes[0].distance(cell, other) == 1:
+            sensitive[cell] |= np.abs(values[cell] - values[other]) > 0.1
+    result = xcount.count(model, sensitive="f0", gap="0.1", method="brute", missing=missing)
     assert result.count == int(sensitive.sum()) > 0
+
+
+def test_where_the_library_refuses_nan_nothing_can_be_missing() -> None:
+    """Not every kind of tree takes missing values."""
+    model = ExtraTreeRegressor(max_depth=4, splitter="best", random_state=0).fit(X, Y_NUMBER)
+    with pytest.raises(ValueError, match="NaN"):
+        model.predict(np.full((1, 4), np.nan))
+    ensemble = xcount.load(model)
+    assert not any(feature.can_be_missing for feature in ensemble.features)
+    _assert_same_margins(model, ensemble, edge_rows(ensemble, infinities=False))
 
 
 def test_a_pipeline_that_changes_nothing_is_its_model() -> None:
@@ -368,124 +376,4 @@ def test_what_cannot_be_represented_is_refused_by_name(make: Any, named: str) ->
     """The message is one line and says what stands in the way."""
     with pytest.raises(UnsupportedModelError, match=named) as caught:
         xcount.load(make())
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("model", "target"), [SINGLE_TREES[0], FORESTS[1], BOOSTED[0], HISTOGRAM[0]], ids=_name
-)
-def test_a_skops_file_holds_the_same_model(
-    model: Any, target: NDArray[Any], tmp_path: Path
-) -> None:
-    """What skops wrote comes back, and the file can be checked against the library."""
-    live = xcount.load(model.fit(X, target))
-    path = tmp_path / "model.skops"
-    skops.io.dump(model, path)
-    ensemble = xcount.load(path)
-    rows = edge_rows(live, infinities=False)
-    np.testing.assert_array_equal(ensemble.predict(rows), live.predict(rows))
-    assert (ensemble.format, ensemble.path) == ("sklearn-skops", str(path))
-    np.testing.assert_array_equal(
-        sklearn_models.raw_predictions(path, rows), sklearn_models.raw_predictions(model, rows)
-    )
-
-
-def test_a_skops_file_with_categories_is_read(tmp_path: Path) -> None:
-    """The encoder inside a histogram boosting model needs no further trust."""
-    frame, target = _mixed_frame()
-    model = HistGradientBoostingClassifier(max_iter=3, categorical_features=["job"])
-    path = tmp_path / "model.skops"
-    skops.io.dump(model.fit(frame, target), path)
-    assert xcount.load(path).features[1].labels == ("clerk", "cook", "nurse", "smith")
-
-
-class Stowaway:
-    """A type that no tree model needs."""
-
-
-def test_a_skops_file_with_other_types_is_refused_by_name(tmp_path: Path) -> None:
-    """Nothing of an untrusted type is ever built."""
-    model = DecisionTreeRegressor(max_depth=1).fit(X, Y_NUMBER)
-    model.extra = Stowaway()
-    path = tmp_path / "model.skops"
-    skops.io.dump(model, path)
-    with pytest.raises(UnsupportedModelError, match="Stowaway"):
-        xcount.load(path)
-
-
-def _zip_of(name: str, content: bytes) -> bytes:
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as archive:
-        archive.writestr(name, content)
-    return stream.getvalue()
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"PK\x03\x04",
-        _zip_of("readme.txt", b"hello"),
-        _zip_of("schema.json", b"{"),
-        _zip_of("schema.json", b"[1, 2]"),
-        skops.io.dumps(DecisionTreeRegressor().fit(X, Y_NUMBER))[:-100],
-    ],
-    ids=["only the magic", "another zip", "broken schema", "no schema", "truncated"],
-)
-def test_a_broken_skops_file_is_refused(data: bytes) -> None:
-    """One line that names the file, whatever is broken."""
-    with pytest.raises(ModelFormatError, match=r"^m\.skops: not a skops file: ") as caught:
-        sklearn_models.from_skops(data, "m.skops")
-    assert "\n" not in str(caught.value)
-
-
-def test_a_skops_file_that_holds_no_tree_model_is_refused() -> None:
-    """The error names the file and the type."""
-    data = skops.io.dumps(LinearRegression().fit(X, Y_NUMBER))
-    with pytest.raises(UnsupportedModelError, match=r"^m\.skops: .*LinearRegression"):
-        sklearn_models.from_skops(data, "m.skops")
-
-
-def test_a_damaged_model_is_a_format_error() -> None:
-    """A model that lacks what its class promises is the file's fault."""
-    model = RandomForestRegressor(2).fit(X, Y_NUMBER)
-    model.estimators_ = [None]
-    with pytest.raises(ModelFormatError, match=r"^m\.pkl: a damaged RandomForestRegressor"):
-        sklearn_models.from_pickle(pickle.dumps(model), "m.pkl")
-
-
-@pytest.mark.parametrize("library", ["pickle", "joblib"])
-def test_a_pickle_is_read_only_when_trusted(library: str, tmp_path: Path) -> None:
-    """Without trust nothing is unpickled; with it the model is the live one."""
-    model = RandomForestClassifier(3, random_state=0).fit(X, Y_BINARY)
-    path = tmp_path / "model.bin"
-    if library == "pickle":
-        path.write_bytes(pickle.dumps(model))
-    else:
-        joblib.dump(model, path)
-    with pytest.raises(UnsupportedModelError, match="trust"):
-        xcount.load(path)
-    ensemble = xcount.load(path, trust_pickle=True)
-    rows = edge_rows(ensemble, infinities=False)
-    np.testing.assert_array_equal(ensemble.predict(rows), xcount.load(model).predict(rows))
-    with pytest.raises(UnsupportedModelError, match="trust"):
-        sklearn_models.raw_predictions(path, rows)
-    np.testing.assert_array_equal(
-        sklearn_models.raw_predictions(path, rows, trust_pickle=True),
-        sklearn_models.raw_predictions(model, rows),
-    )
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (pickle.dumps(X)[:-50], "cannot be opened"),
-        (pickle.dumps("model.json"), "not a model"),
-        (pickle.dumps({"a": 1}), "cannot load a builtins.dict"),
-    ],
-    ids=["truncated", "a text", "a dict"],
-)
-def test_a_pickle_without_a_model_is_refused(data: bytes, message: str) -> None:
-    """A trusted pickle still has to hold a model."""
-    with pytest.raises((ModelFormatError, UnsupportedModelError), match=message) as caught:
-        sklearn_models.from_pickle(data, "m.pkl")
     assert "\n" not in str(caught.value)

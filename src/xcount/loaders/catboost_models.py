@@ -251,20 +251,17 @@ def _build(nodes: Nodes, columns: _Columns, scale: float, n_outputs: int, where:
     feature[inner] = columns.flat[nodes.position[inner]]
     missing_left = np.zeros(len(inner), dtype=np.bool_)
     missing_left[inner] = columns.missing_left[nodes.position[inner]]
-    leaves = np.where(inner[:, np.newaxis], 0.0, nodes.values[nodes.leaf] * scale)
-    return [
-        splits.tree_from_arrays(
-            where,
-            n_features=len(columns.features),
-            feature=feature,
-            threshold=nodes.border,
-            left=nodes.left,
-            right=nodes.right,
-            value=leaves[:, output],
-            missing_left=missing_left,
-            operator="<=",
-            dtype="float32",
-            output=output,
-        )
-        for output in range(n_outputs)
-    ]
+    with np.errstate(over="ignore"):
+        leaves = np.where(inner[:, np.newaxis], 0.0, nodes.values[nodes.leaf] * scale)
+    return splits.trees_from_arrays(
+        where,
+        values=leaves,
+        n_features=len(columns.features),
+        feature=feature,
+        threshold=nodes.border,
+        left=nodes.left,
+        right=nodes.right,
+        missing_left=missing_left,
+        operator="<=",
+        dtype="float32",
+    )

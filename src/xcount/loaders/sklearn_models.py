@@ -353,22 +353,16 @@ def _build(
     first_output: int = 0,
 ) -> list[Tree]:
     """Return one tree per column of ``values``: the same tests, other leaves."""
-    left, right = tree.children_left, tree.children_right
-    inner = left >= 0
-    missing_left = inner & (np.asarray(tree.missing_go_to_left) != 0)
-    return [
-        splits.tree_from_arrays(
-            where,
-            n_features=n_features,
-            feature=tree.feature,
-            threshold=tree.threshold,
-            left=left,
-            right=right,
-            value=values[:, column],
-            missing_left=missing_left,
-            operator="<=",
-            dtype="float32",
-            output=first_output + column,
-        )
-        for column in range(values.shape[1])
-    ]
+    return splits.trees_from_arrays(
+        where,
+        values=values,
+        first_output=first_output,
+        n_features=n_features,
+        feature=tree.feature,
+        threshold=tree.threshold,
+        left=tree.children_left,
+        right=tree.children_right,
+        missing_left=np.asarray(tree.missing_go_to_left) != 0,
+        operator="<=",
+        dtype="float32",
+    )

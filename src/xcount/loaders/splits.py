@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -186,6 +186,32 @@ def _numeric(where: str, inner: NDArray[np.bool_], categorical: Iterable[int]) -
             raise ModelFormatError(f"{where}: categories are given for node {node}, no split")
         numeric[node] = False
     return numeric
+
+
+def trees_from_arrays(
+    where: str, *, values: NDArray[np.float64], first_output: int = 0, **arrays: Any
+) -> list[Tree]:
+    """Return one tree per column of ``values``: the same tests (and arrays), other leaves.
+
+    Args:
+        where: the place for error messages.
+        values: what a leaf adds to each output, shape ``(n_nodes, n_outputs)``.
+        first_output: the sum that the first column belongs to.
+        arrays: the other arguments of :func:`tree_from_arrays`.
+    """
+    # Leaves that hold their own index show where checking has put each node.
+    shape = tree_from_arrays(where, value=np.arange(len(values)), **arrays)
+    leaf = shape.feature < 0
+    moved = np.where(leaf[:, np.newaxis], values[shape.value.astype(np.int64)], 0.0) + 0.0
+    for node, column in np.argwhere(~np.isfinite(moved)):
+        raise ModelFormatError(
+            f"{where}, node {int(shape.value[node])}: the leaf value is {moved[node, column]}, "
+            "not a finite number"
+        )
+    return [
+        replace(shape, value=np.ascontiguousarray(column), output=first_output + output)
+        for output, column in enumerate(moved.T)
+    ]
 
 
 def _ints(values: ArrayLike) -> NDArray[np.int64]:
