@@ -20,7 +20,7 @@ Suite = Callable[[argparse.Namespace], list[Instance]]
 
 
 def suite_parser(
-    suite: str, description: str | None, limit_seconds: float
+    suite: str, description: str | None, limit_seconds: float, isolated: bool
 ) -> argparse.ArgumentParser:
     """Return a parser with the options that every suite has."""
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{suite}", description=description)
@@ -42,7 +42,12 @@ def suite_parser(
     how.add_argument("--delta", type=float, default=0.1)
     how.add_argument("--seed", type=int, default=0)
     how.add_argument("--jobs", type=int, default=0, help="threads of one count (default: cores)")
-    how.add_argument("--isolated", action="store_true", help="each instance in its own process")
+    how.add_argument(
+        "--isolated",
+        action=argparse.BooleanOptionalAction,
+        default=isolated,
+        help=f"each instance in its own process (default: {'yes' if isolated else 'no'})",
+    )
     how.add_argument("--workers", type=int, default=1, help="processes at a time, if isolated")
     return parser
 

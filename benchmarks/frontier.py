@@ -21,7 +21,7 @@ def instances(options: Namespace) -> list[Instance]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = suite_parser("frontier", __doc__, limit_seconds=10)
+    parser = suite_parser("frontier", __doc__, limit_seconds=10, isolated=True)
     return run_command(parser.parse_args(arguments), instances)
 
 

@@ -22,7 +22,7 @@ def instances(options: Namespace) -> list[Instance]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = suite_parser("paper", __doc__, limit_seconds=1800)
+    parser = suite_parser("paper", __doc__, limit_seconds=1800, isolated=False)
     parser.add_argument(
         "--all-features", action="store_true", help="every used feature instead of 8 (ablations)"
     )

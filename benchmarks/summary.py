@@ -76,10 +76,16 @@ def grouped_table(
         groups[key(record)].append(record)
     rows = [
         [(names or {}).get(value, str(value)), *summary_row(records, run.settings)]
-        for value, records in groups.items()
+        for value, records in sorted(groups.items(), key=lambda item: _place(item[0], names))
     ]
     rows.append(["**all**", *summary_row(run.records, run.settings)])
     return markdown([title, *COLUMNS], rows)
+
+
+def _place(value: Any, names: Mapping[Any, str] | None) -> tuple[int, bool, Any]:
+    """Return where a row belongs: in the order of the names, numbers upwards, words last."""
+    order = list(names or {}).index(value) if names and value in names else 0
+    return (order, isinstance(value, str), value)
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -1,0 +1,306 @@
+"""The benchmarks' own machinery, on models that take no time."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks import datasets, paper, running, summary
+from benchmarks.commands import memory_size
+from benchmarks.instances import Instance, chosen_features, stratified_sample
+from benchmarks.models import ModelFile, Training, models_of
+from benchmarks.records import RecordFile, ResumeError, Run, RunSettings, Status, read_run
+
+PUBLISHED_COUNTS = {1: 37, 2: 564, 3: 4768, 4: 11175, 5: 23241}
+SETTINGS = RunSettings("paper", method="brute", limit_seconds=30, memory_bytes=1 << 30, jobs=1)
+
+
+@pytest.fixture(scope="session")
+def small_models(tmp_path_factory: pytest.TempPathFactory) -> list[ModelFile]:
+    """The paper's worked example: one to five trees of depth 3 on Diabetes."""
+    pytest.importorskip("xgboost")
+    pytest.importorskip("sklearn")
+    cache = tmp_path_factory.mktemp("cache")
+    return models_of(Training("diabetes", 3, (1, 2, 3, 4, 5)), cache)
+
+
+@pytest.fixture
+def instances(small_models: list[ModelFile]) -> list[Instance]:
+    """One question for each of the small models."""
+    return [
+        Instance(
+            name=f"diabetes-{model.n_trees}",
+            model=model.path,
+            dataset="diabetes",
+            depth=3,
+            n_trees=model.n_trees,
+            n_guards=model.n_guards,
+            sensitive=(2,),
+            gap="2",
+        )
+        for model in small_models
+    ]
+
+
+def synthetic(n_trees: int, depth: int, feature: int, dataset: str = "adult") -> Instance:
+    """Return an instance whose model nobody reads."""
+    name = f"{dataset}-d{depth}-t{n_trees}"
+    path = Path(f"{name}.json")
+    return Instance(f"{name}-f{feature}", path, dataset, depth, n_trees, 9, (feature,), "2")
+
+
+def record(name: str, status: Status, seconds: float, **more: Any) -> dict[str, Any]:
+    """Return a record as a run would write it."""
+    about = synthetic(10, 3, 0).to_dict()
+    return about | {"name": name, "status": status, "seconds": seconds} | more
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+def test_a_run_gives_the_published_counts(
+    instances: list[Instance], tmp_path: Path, isolated: bool
+) -> None:
+    """Training, slicing, loading and counting together give the counts the authors publish."""
+    settings = dataclasses.replace(SETTINGS, isolated=isolated, workers=2 if isolated else 1)
+    records = RecordFile(tmp_path / "run.jsonl", settings)
+    running.run_suite(instances, settings, records)
+    run = read_run(records.path)
+    assert {r["n_trees"]: r["count"] for r in run.records} == PUBLISHED_COUNTS
+    assert {r["status"] for r in run.records} == {"exact"}
+    assert run.settings == settings
+
+
+def test_the_first_trees_of_a_long_training_are_the_short_training(tmp_path: Path) -> None:
+    """A model cut from a longer training is the model that a shorter training gives."""
+    pytest.importorskip("xgboost")
+    pytest.importorskip("sklearn")
+    cut = models_of(Training("diabetes", 4, (3, 12)), tmp_path / "long")[0]
+    short = models_of(Training("diabetes", 4, (3,)), tmp_path / "short")[0]
+    trees = [
+        json.loads(model.path.read_text())["learner"]["gradient_booster"]["model"]["trees"]
+        for model in (cut, short)
+    ]
+    assert trees[0] == trees[1]
+    assert (cut.n_guards, cut.used) == (short.n_guards, short.used)
+
+
+def test_cached_models_are_not_trained_again(small_models: list[ModelFile]) -> None:
+    """A second call reads the cache; other parameters do not."""
+    cache = small_models[0].path.parent.parent
+    before = small_models[0].path.stat().st_mtime_ns
+    assert models_of(Training("diabetes", 3, (1, 2, 3, 4, 5)), cache) == small_models
+    assert small_models[0].path.stat().st_mtime_ns == before
+    assert len(models_of(Training("diabetes", 3, (1, 2)), cache)) == 2
+
+
+def test_a_run_goes_on_where_it_stopped(instances: list[Instance], tmp_path: Path) -> None:
+    """Records on the disk are kept, a line that was cut off is counted anew."""
+    path = tmp_path / "run.jsonl"
+    running.run_suite(instances[:2], SETTINGS, RecordFile(path, SETTINGS))
+    path.write_text(path.read_text()[:-5])
+    seen: list[str] = []
+    records = RecordFile(path, SETTINGS)
+    running.run_suite(instances[:3], SETTINGS, records, lambda r: seen.append(r["name"]))
+    assert seen == ["diabetes-2", "diabetes-3"]
+    assert [r["name"] for r in read_run(path).records] == [i.name for i in instances[:3]]
+
+
+def test_a_run_with_other_settings_is_not_mixed_in(tmp_path: Path) -> None:
+    """A file is not continued under another limit, unless it is started afresh."""
+    path = tmp_path / "run.jsonl"
+    RecordFile(path, SETTINGS).add(record("a", Status.EXACT, 1.0))
+    other = dataclasses.replace(SETTINGS, limit_seconds=31)
+    with pytest.raises(ResumeError, match="--restart"):
+        RecordFile(path, other)
+    assert not RecordFile(path, other, restart=True).done
+
+
+def test_whatever_happens_to_a_child_becomes_its_record(
+    instances: list[Instance], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A crash, an endless loop, too much memory and an exception end one instance, not the run."""
+
+    def answer(instance: Instance, model: Any, settings: RunSettings) -> dict[str, Any]:
+        match instance.n_trees:
+            case 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+            case 2:
+                while True:
+                    time.monotonic()
+            case 3:
+                bytearray(2 << 30)
+            case 4:
+                raise RuntimeError("no idea")
+        return normal(instance, model, settings)
+
+    normal = running.answer
+    monkeypatch.setattr(running, "answer", answer)
+    monkeypatch.setattr(running, "GRACE_SECONDS", 0.2)
+    settings = dataclasses.replace(SETTINGS, isolated=True, workers=2, limit_seconds=2)
+    records = RecordFile(tmp_path / "run.jsonl", settings)
+    running.run_suite(instances, settings, records)
+    found = {r["n_trees"]: (r["status"], r.get("message")) for r in read_run(records.path).records}
+    assert found == {
+        1: ("crash", "killed by SIGKILL"),
+        2: ("timeout", None),
+        3: ("memory", None),
+        4: ("error", "RuntimeError: no idea"),
+        5: ("exact", None),
+    }
+
+
+def test_a_query_error_does_not_end_an_in_process_run(
+    instances: list[Instance], tmp_path: Path
+) -> None:
+    """An instance that cannot be asked is recorded as an error."""
+    wrong = dataclasses.replace(instances[0], sensitive=(99,))
+    records = RecordFile(tmp_path / "run.jsonl", SETTINGS)
+    running.run_suite([wrong, instances[1]], SETTINGS, records)
+    assert [r["status"] for r in read_run(records.path).records] == ["error", "exact"]
+
+
+def test_par2_charges_twice_the_limit() -> None:
+    """The score is the mean of the seconds, where an unsolved instance costs twice the limit."""
+    records = [
+        record("a", Status.EXACT, 1.0),
+        record("b", Status.GUARANTEE, 4.0),
+        record("c", Status.STOPPED, 9.0),
+        record("d", Status.CRASH, 0.0),
+    ]
+    assert summary.par2(records, SETTINGS) == (1 + 4 + 60 + 60) / 4
+
+
+def test_the_summary_counts_what_was_solved(tmp_path: Path) -> None:
+    """The table has a row for each data set and one for all."""
+    file = RecordFile(tmp_path / "run.jsonl", SETTINGS)
+    file.add(record("a", Status.EXACT, 1.0, high=0, peak_memory_bytes=3 << 20))
+    file.add(record("b", Status.STOPPED, 2.0, low=1, high=5, n_regions=10) | {"dataset": "wine"})
+    text = summary.report(read_run(file.path))
+    assert "| Adult | 1 | 1 | 0 | 0 | 1 | 1.00 | 1.0000 | 1.00 | 3 | 1.000 |" in text
+    assert "| **all** | 2 | 1 | 0 | 1 | 1 | 3.00 | 1.5000 | 2.00 | 3 | 30.500 |" in text
+    assert "0.1..0.5" in text
+
+
+def test_a_sample_is_spread_evenly() -> None:
+    """Every data set, size and depth has its share of a sample."""
+    suite = [
+        synthetic(n_trees, depth, feature, dataset)
+        for dataset in ("adult", "wine")
+        for depth in (3, 4)
+        for n_trees in (10, 20, 30)
+        for feature in range(5)
+    ]
+    sample = stratified_sample(suite, 12)
+    assert len(sample) == 12
+    assert Counter(i.dataset for i in sample) == {"adult": 6, "wine": 6}
+    assert Counter(i.depth for i in sample) == {3: 6, 4: 6}
+    assert Counter(i.n_trees for i in sample) == {10: 4, 20: 4, 30: 4}
+    assert sample == stratified_sample(suite, 12)
+    assert {i.name for i in sample} <= {i.name for i in stratified_sample(suite, 20)}
+    assert stratified_sample(suite, 1000) == suite
+
+
+def test_eight_used_features_are_drawn() -> None:
+    """A model is asked about 8 of its used features, always the same ones."""
+    model = ModelFile(Path("m.json"), "adult", 3, 10, 9, tuple(range(1, 29, 2)))
+    chosen = chosen_features(model)
+    assert len(set(chosen)) == 8
+    assert set(chosen) <= set(model.used)
+    assert chosen == chosen_features(model)
+    assert chosen_features(dataclasses.replace(model, used=(4, 6))) == (4, 6)
+
+
+@pytest.mark.parametrize(("text", "size"), [("4G", 1 << 32), ("500 MB", 500 << 20), ("7", 7)])
+def test_memory_sizes(text: str, size: int) -> None:
+    """Sizes are read with or without a unit."""
+    assert memory_size(text) == size
+
+
+def test_words_become_codes_in_alphabetical_order() -> None:
+    """A column of words is numbered alphabetically, missing ones as a question mark."""
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"a": ["x", None, "b"], "n": [1.5, 2.0, 3.0]})
+    assert datasets.as_numbers(table).tolist() == [[2, 1.5], [0, 2.0], [1, 3.0]]
+
+
+def test_a_missing_set_is_fetched(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A set that is not in the folder comes from OpenML, its target turned into 0 and 1."""
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("sklearn")
+
+    class Bunch:
+        data = pandas.DataFrame({"hours-per-week": [1, 2, 3]})
+        target = pandas.Series([">50K", "<=50K", ">50K"], dtype="category")
+
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda *args, **options: Bunch)
+    names, rows, target = datasets.load_table(datasets.BY_KEY["adult"], tmp_path)
+    assert names == ("hours_per_week",)
+    assert rows.tolist() == [[1], [2], [3]]
+    assert target.tolist() == [1, 0, 1]
+
+
+def test_without_data_and_network_the_message_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command ends with one line that names the file and the option."""
+    pytest.importorskip("sklearn")
+
+    def fail(*args: Any, **options: Any) -> None:
+        raise OSError("no network")
+
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", fail)
+    folder = str(tmp_path)
+    assert paper.main(["--only", "adult", "--data", folder, "--cache", folder]) == 2
+    error = capsys.readouterr().err
+    assert "adult.csv.gz" in error
+    assert "--data" in error
+
+
+@pytest.mark.parametrize(
+    ("key", "n_rows", "n_features"),
+    [("adult", 48842, 14), ("covtype", 20000, 54), ("mnist", 10000, 784), ("protein", 45730, 9)],
+)
+def test_local_sets_have_the_shape_they_are_said_to_have(
+    key: str, n_rows: int, n_features: int
+) -> None:
+    """A local copy is read whole, as numbers."""
+    pytest.importorskip("pandas")
+    spec = datasets.BY_KEY[key]
+    if not datasets.is_local(spec):
+        pytest.skip(f"{spec.file} is not in {datasets.data_folder()}")
+    names, rows, target = datasets.load_table(spec)
+    assert rows.shape == (n_rows, n_features) == (len(target), len(names))
+    assert np.isfinite(rows).all()
+    assert set(np.unique(target)) == {0, 1} or spec.objective == "reg:squarederror"
+
+
+def test_every_picture_can_be_drawn(tmp_path: Path) -> None:
+    """Runs with and without solved instances give all pictures, the same bytes each time."""
+    pytest.importorskip("matplotlib")
+    from benchmarks.plots import cactus, draw_all
+
+    runs = [
+        Run(dataclasses.replace(SETTINGS, suite="frontier", method=method), {}, tuple(records))
+        for method, records in {
+            "exact": [
+                synthetic(n, depth, 0, dataset).to_dict() | {"status": "exact", "seconds": n / 100}
+                for n in (10, 20)
+                for depth in (3, 4)
+                for dataset in ("adult", "wine")
+            ],
+            "brute": [record("a", Status.TIMEOUT, 30.0)],
+        }.items()
+    ]
+    files = draw_all(runs, tmp_path / "a")
+    cactus(runs, tmp_path / "again.svg")
+    assert len(files) == 6
+    assert all(file.stat().st_size > 1000 for file in files)
+    assert files[0].read_bytes() == (tmp_path / "again.svg").read_bytes()
