@@ -9,6 +9,7 @@ for all the instances that ask about it, and loading is not part of an instance'
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
 import json
 import os
@@ -191,24 +192,30 @@ def _start(instance: Instance, model: LoadedModel, settings: RunSettings) -> _Ch
     receiver, sender = Pipe(duplex=False)
     sys.stdout.flush()
     sys.stderr.flush()
+    parent = os.getpid()
     with warnings.catch_warnings():
         # Python warns of threads that a child would lack; counts join theirs before they return.
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
     if pid == 0:
         receiver.close()
-        _count_and_exit(instance, model, settings, sender)
+        _count_and_exit(instance, model, settings, sender, parent)
     sender.close()
     return _Child(pid, receiver, _about(instance, model))
 
 
 def _count_and_exit(
-    instance: Instance, model: LoadedModel, settings: RunSettings, sender: Connection
+    instance: Instance,
+    model: LoadedModel,
+    settings: RunSettings,
+    sender: Connection,
+    parent: int,
 ) -> NoReturn:
     """Be the child: limit the memory, count, send the answer, and leave without any clean-up."""
     status = 1
     try:
         os.setsid()
+        _die_with_parent(parent)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         limit = settings.memory_bytes + _virtual_memory()
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
@@ -222,6 +229,14 @@ def _count_and_exit(
         sender.send_bytes(json.dumps(message).encode())
     finally:
         os._exit(status)
+
+
+def _die_with_parent(parent: int) -> None:
+    """Ask Linux to kill this process when its parent ends, however that ends."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    if os.getppid() != parent:  # it has ended already
+        os._exit(1)
 
 
 def _ended(children: Sequence[_Child], settings: RunSettings) -> list[_Child]:

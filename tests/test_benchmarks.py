@@ -6,6 +6,8 @@ import dataclasses
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -155,6 +157,49 @@ def test_whatever_happens_to_a_child_becomes_its_record(
         4: ("error", "RuntimeError: no idea"),
         5: ("exact", None),
     }
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child of its parent's end")
+def test_no_child_outlives_a_run_that_is_killed(small_models: list[ModelFile]) -> None:
+    """When the run itself is killed in the middle of a count, its child ends too."""
+    runner = subprocess.Popen(
+        [sys.executable, "-c", ENDLESS_RUN, str(small_models[0].path)],
+        cwd=datasets.PROJECT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert runner.stdout is not None
+    with runner.stdout:
+        child = int(runner.stdout.readline())
+        runner.kill()
+        runner.wait()
+    deadline = time.monotonic() + 10
+    while _is_running(child) and time.monotonic() < deadline:
+        os.sched_yield()
+    assert not _is_running(child)
+
+
+ENDLESS_RUN = """
+import os, pathlib, signal, sys
+from benchmarks import instances, records, running
+
+def answer(*args):
+    print(os.getpid(), flush=True)
+    signal.pause()
+
+running.answer = answer
+path = pathlib.Path(sys.argv[1])
+instance = instances.Instance("a", path, "diabetes", 3, 1, 7, (2,), "2")
+list(running.run_isolated([instance], records.RunSettings("paper", "brute")))
+"""
+
+
+def _is_running(pid: int) -> bool:
+    """Tell whether a process exists and is not merely waiting to be reaped."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 def test_a_query_error_does_not_end_an_in_process_run(
