@@ -44,7 +44,7 @@ def test_a_count_is_a_table(xcount_command: Command, figure_1_file: str) -> None
     assert "move by more than 80 when only age changes, by at most 1 cell?" in " ".join(
         run.out.split()
     )
-    for words in ("2 (exact)", "22.22 %", "4 guards"):
+    for words in ("2 (exact)", "22.2 %", "4 guards"):
         assert words in run.out
 
 

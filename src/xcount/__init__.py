@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import sys
 
 from xcount._version import __version__
 
+TYPE_CHECKING = False  # typing's own name for it would cost the import of typing
 if TYPE_CHECKING:
+    from typing import Any
+
     from xcount.audit import AuditResult, audit
     from xcount.counting import count
     from xcount.ensemble import Ensemble
@@ -49,3 +52,14 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     return getattr(import_module(_HOMES[name]), name)
+
+
+class _Package(type(sys)):  # type: ignore[misc]  # the type of modules, without importing types
+    """The package, whose functions win over the modules of the same name (``audit``)."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name not in _HOMES or not isinstance(value, type(sys)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

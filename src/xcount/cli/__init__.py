@@ -7,12 +7,11 @@ Every command is a module of its own, named in :data:`xcount.cli.app.COMMANDS`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit status."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    words = sys.argv[1:] if arguments is None else arguments
     if words != ["--version"]:
         from xcount.cli.app import run
 

@@ -36,6 +36,12 @@ def load(model: Any, *, check: Any = None, trust_pickle: bool = False) -> Ensemb
     Raises:
         ModelFormatError: the file is malformed, or ``check`` found a mismatch.
         UnsupportedModelError: the model cannot be represented; the message names the construct.
+
+    Example:
+        >>> from xcount.examples import adult_model_path
+        >>> ensemble = load(adult_model_path())
+        >>> ensemble.n_trees, ensemble.feature_names[:3]
+        (50, ('age', 'workclass', 'education_num'))
     """
     if isinstance(model, Ensemble):
         ensemble = model

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from xcount.report.numbers import percent, seconds_text
 from xcount.result import CountResult, Profile, StopReason, Verdict, scientific_text
 
 if TYPE_CHECKING:
@@ -37,30 +39,6 @@ def count_text(count: int) -> str:
         ('1,234,567', '3.234e+84')
     """
     return f"{count:,}" if abs(count) < _GROUPED_BELOW else scientific_text(count)
-
-
-def share_text(share: float) -> str:
-    """Return a share in per cent; 0 % and 100 % are only said when they are meant.
-
-    Example:
-        >>> share_text(0.25), share_text(1e-9), share_text(0.99999)
-        ('25 %', '1e-07 %', '99.999 %')
-    """
-    percent = share * 100
-    if 99.9 < percent < 100:
-        # Towards 100 the distance to it is what matters.
-        rest = 100 - percent
-        return f"{percent:.{min(12, 2 - math.floor(math.log10(rest)))}f} %"
-    return f"{percent:.4g} %"
-
-
-def seconds_text(seconds: float) -> str:
-    """Return a duration, e.g. ``0.12 s`` or ``2 min 5 s``."""
-    if seconds < 60:
-        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
 def bytes_text(size: int) -> str:
@@ -98,7 +76,7 @@ def count_tables(result: CountResult) -> list[RenderableType]:
     card.add_row("Share", _share_interval(result))
     if result.verdict is not None and result.max_share is not None:
         colour = _COLOURS[result.verdict]
-        limit = share_text(result.max_share)
+        limit = f"{float(Fraction(repr(result.max_share)) * 100):g} %"
         card.add_row("Verdict", f"[bold {colour}]{result.verdict}[/] (at most {limit} allowed)")
     card.add_row("Run", _run_text(result))
     tables: list[RenderableType] = [card]
@@ -124,7 +102,7 @@ def summary_table(title: str, results: Iterable[CountResult]) -> Table:
             result.gap,
             "any" if result.distance is None else str(result.distance),
             _escaped(answer_text(result)),
-            share_text(result.share),
+            percent(result.count, result.n_regions),
             seconds_text(result.seconds),
         )
     return table
@@ -208,7 +186,7 @@ def _profile_table(profile: Profile) -> RenderableType:
     for mask in profile.masks[:MAX_ROWS]:
         exact = mask.low == mask.high
         interval = f"{count_text(mask.low)} to {count_text(mask.high)}"
-        low, high = (share_text(n / mask.n_combinations) for n in (mask.low, mask.high))
+        low, high = (percent(n, mask.n_combinations) for n in (mask.low, mask.high))
         table.add_row(
             _escaped(mask.description),
             count_text(mask.low) if exact else interval,
@@ -242,10 +220,10 @@ def _model_text(result: CountResult) -> str:
 
 
 def _share_interval(result: CountResult) -> str:
-    if result.exact:
-        return share_text(result.share)
-    low, high = share_text(result.share_low), share_text(result.share_high)
-    return f"{share_text(result.share)}, between {low} and {high}"
+    share, low, high = (
+        percent(n, result.n_regions) for n in (result.count, result.low, result.high)
+    )
+    return share if result.exact else f"{share}, between {low} and {high}"
 
 
 def _run_text(result: CountResult) -> str:

@@ -1,0 +1,130 @@
+"""Every example in a docstring, in a help text and in the README runs."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+import re
+import shlex
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from conftest import Command
+
+import xcount
+from xcount.cli.app import COMMANDS, application
+from xcount.examples import adult_model_path
+
+README = Path(__file__).parent.parent / "README.md"
+
+
+def module_names() -> list[str]:
+    """Return every module of the package."""
+    found = pkgutil.walk_packages(xcount.__path__, "xcount.")
+    return [module.name for module in found if not module.name.endswith(("__main__", "_core"))]
+
+
+@pytest.mark.parametrize("name", module_names())
+def test_docstring_examples_say_the_truth(name: str) -> None:
+    """What an example shows is what comes out."""
+    result = doctest.testmod(importlib.import_module(name))
+    assert result.failed == 0
+
+
+def test_every_public_function_has_an_example() -> None:
+    """``xcount.count`` and its like are shown in use."""
+    functions = [getattr(xcount, name) for name in xcount.__all__]
+    lacking = [
+        function.__name__
+        for function in functions
+        if callable(function)
+        and not isinstance(function, type)
+        and ">>>" not in (function.__doc__ or "")
+    ]
+    assert lacking == []
+
+
+def test_public_functions_win_over_modules_of_their_name() -> None:
+    """``xcount.audit`` is the function, whoever imported the module before."""
+    for name in module_names():
+        importlib.import_module(name)
+    modules = [name for name in xcount.__all__ if inspect.ismodule(getattr(xcount, name))]
+    assert modules == []
+
+
+def command_named(name: str) -> click.Command:
+    """Return a command of the application."""
+    with click.Context(application) as context:
+        command = application.get_command(context, name)
+    assert command is not None
+    return command
+
+
+def help_examples() -> Iterator[str]:
+    """Yield the examples in the commands' help."""
+    for name in COMMANDS:
+        epilog = command_named(name).epilog or ""
+        yield from (line.strip() for line in epilog.splitlines() if "  xcount " in line)
+
+
+def readme_commands() -> Iterator[str]:
+    """Yield the xcount commands in the README's console blocks."""
+    for block in re.findall(r"```console\n(.*?)```", README.read_text(), flags=re.DOTALL):
+        yield from (line[2:] for line in block.splitlines() if line.startswith("$ xcount"))
+
+
+@pytest.fixture
+def beside_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in a directory with a ``model.json``, as the examples assume."""
+    shutil.copy(adult_model_path(), tmp_path / "model.json")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_an_example(xcount_command: Command, name: str) -> None:
+    """A command that nobody explains is not finished."""
+    run = xcount_command(name, "--help")
+    assert (run.status, run.err) == (0, "")
+    assert f"xcount {name}" in run.out.partition("Example")[2]
+    options = [p for p in command_named(name).params if isinstance(p, click.Option)]
+    assert [option.name for option in options if not option.help] == []
+
+
+@pytest.mark.usefixtures("beside_a_model")
+@pytest.mark.parametrize("line", [*help_examples(), *readme_commands()])
+def test_documented_commands_work(xcount_command: Command, line: str) -> None:
+    """With an answer, a verdict, or bounds; never with an error."""
+    words = shlex.split(line)[1:]
+    run = xcount_command(*words)
+    assert run.status in (0, 1, 3), run.err
+    assert run.err == ""
+
+
+@pytest.mark.usefixtures("beside_a_model")
+def test_the_readmes_python_runs() -> None:
+    """Its assertions hold."""
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, str(README), "exec"), {})
+
+
+def test_the_demo_answers_three_questions(xcount_command: Command) -> None:
+    """A table about sex, race and age."""
+    run = xcount_command("demo")
+    assert (run.status, run.err) == (0, "")
+    assert all(f" {name} " in run.out for name in ("sex", "race", "age"))
+
+
+def test_the_demo_speaks_json(xcount_command: Command) -> None:
+    """Three results, all exact."""
+    import json
+
+    results = json.loads(xcount_command("demo", "--json").out)["results"]
+    assert [result["sensitive"] for result in results] == [["sex"], ["race"], ["age"]]
+    assert all(result["exact"] for result in results)
