@@ -92,6 +92,8 @@ def default_output(options: argparse.Namespace) -> Path:
     """Return where a run is written when nobody says."""
     parts = [options.suite, options.method]
     parts += sorted(options.only or [])
+    parts += ["all"] if getattr(options, "all_features", False) else []
+    parts += [f"gap{options.gap}"] if getattr(options, "gap", None) else []
     parts += [f"sample{options.sample}"] if options.sample is not None else []
     parts += ["isolated"] if options.isolated else []
     return PROJECT / "benchmarks" / "runs" / f"{'-'.join(parts)}.jsonl"

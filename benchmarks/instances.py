@@ -63,13 +63,17 @@ def paper_instances(
     cache: str | Path | None = None,
     data: str | Path | None = None,
     all_features: bool = False,
+    gap: str | None = None,
 ) -> list[Instance]:
-    """Return the paper suite, in the order of its models; trains what the cache lacks."""
+    """Return the paper suite, in the order of its models; trains what the cache lacks.
+
+    ``all_features`` asks about every used feature; ``gap`` replaces the data sets' own gaps.
+    """
     instances: list[Instance] = []
     for training in paper_trainings(only):
         for model in models_of(training, cache, data):
             features = model.used if all_features else chosen_features(model)
-            instances += [_instance(model, (feature,)) for feature in features]
+            instances += [_instance(model, (feature,), gap=gap) for feature in features]
     return instances
 
 
@@ -111,9 +115,15 @@ def frontier_order(model: ModelFile) -> list[int]:
     return sorted(model.used, key=lambda feature: keys[feature])
 
 
-def _instance(model: ModelFile, sensitive: tuple[int, ...], distance: int | None = 1) -> Instance:
+def _instance(
+    model: ModelFile,
+    sensitive: tuple[int, ...],
+    distance: int | None = 1,
+    gap: str | None = None,
+) -> Instance:
     asked = "_".join(f"f{feature}" for feature in sensitive)
     suffix = "" if distance == 1 else f"-d{'any' if distance is None else distance}"
+    suffix += "" if gap is None else f"-g{gap}"
     return Instance(
         name=f"{model.name}-{asked}{suffix}",
         model=model.path,
@@ -122,7 +132,7 @@ def _instance(model: ModelFile, sensitive: tuple[int, ...], distance: int | None
         n_trees=model.n_trees,
         n_guards=model.n_guards,
         sensitive=sensitive,
-        gap=BY_KEY[model.dataset].gap,
+        gap=gap or BY_KEY[model.dataset].gap,
         distance=distance,
     )
 

@@ -18,7 +18,9 @@ from benchmarks.instances import Instance, paper_instances
 
 
 def instances(options: Namespace) -> list[Instance]:
-    return paper_instances(options.only, options.cache, options.data, options.all_features)
+    return paper_instances(
+        options.only, options.cache, options.data, options.all_features, options.gap
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,6 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--all-features", action="store_true", help="every used feature instead of 8 (ablations)"
     )
+    parser.add_argument("--gap", help="a gap instead of the paper's 2 or 0.05 (gap sweep)")
     return run_command(parser.parse_args(arguments), instances)
 
 

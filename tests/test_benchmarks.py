@@ -349,3 +349,25 @@ def test_every_picture_can_be_drawn(tmp_path: Path) -> None:
     assert len(files) == 6
     assert all(file.stat().st_size > 1000 for file in files)
     assert files[0].read_bytes() == (tmp_path / "again.svg").read_bytes()
+
+
+def test_errors_are_measured_against_exact_counts(tmp_path: Path) -> None:
+    """Answers beyond epsilon, wrong zeros and intervals that miss are counted."""
+    pytest.importorskip("matplotlib")
+    from benchmarks.accuracy import error_table, errors_of, histogram
+
+    found = [
+        record("a", Status.GUARANTEE, 1.0, count=105, low=90, high=110),
+        record("b", Status.GUARANTEE, 1.0, count=120, low=110, high=130),
+        record("c", Status.EXACT, 1.0, count=0, low=0, high=0),
+        record("d", Status.STOPPED, 1.0, count=5, low=0, high=10),
+        record("e", Status.EXACT, 1.0, count=7, low=7, high=7),
+    ]
+    run = Run(dataclasses.replace(SETTINGS, method="sample"), {}, tuple(found))
+    errors = errors_of(run, {"a": 100, "b": 100, "c": 3, "d": 4})
+    assert errors.relative == (0.05, 0.2, 1.0)
+    assert (errors.n_compared, errors.n_wrong_zeros) == (3, 1)
+    assert (errors.n_outside, errors.n_missed) == (2, 2)
+    assert "| sample | 3 | 3 | 1.0000 | 2 | 2 |" in error_table([errors])
+    histogram([errors], tmp_path / "errors.svg")
+    assert (tmp_path / "errors.svg").stat().st_size > 1000
