@@ -18,7 +18,7 @@ from typing import Any
 
 from benchmarks.datasets import BY_KEY
 from benchmarks.records import Run, read_run
-from benchmarks.summary import is_solved
+from benchmarks.summary import is_solved, open_share
 
 Record = Mapping[str, Any]
 INK, MUTED, RULE = "#1f2430", "#6b7280", "#e3e6eb"
@@ -225,28 +225,35 @@ GROWTH: dict[str, Callable[[Record], Any]] = {
 
 
 def growth(runs: Sequence[Run], path: Path) -> None:
-    """Draw the share solved and the median time against each way of growing."""
-    with figure(path, 2, len(GROWTH), (10.5, 4.8)) as grid:
-        for column, (name, key) in enumerate(GROWTH.items()):
+    """Draw what is solved, the time, and what is left open, against each way of growing."""
+    with figure(path, 3, len(GROWTH), (10.5, 6.6)) as grid:
+        for column, (name, key) in zip(grid.T, GROWTH.items(), strict=True):
             values = sorted({key(r) for run in runs for r in run.records}, key=_any_last)
             for i, run in enumerate(runs):
                 groups = [[r for r in run.records if key(r) == value] for value in values]
-                shares = [
-                    100 * statistics.fmean(is_solved(r) for r in g) if g else math.nan
-                    for g in groups
-                ]
-                medians = [_median_seconds(group, run) for group in groups]
-                style = {"color": COLOURS[i % 7], "marker": MARKERS[i % 7], "label": _label(run)}
-                grid[0, column].plot(range(len(values)), shares, **style)
-                grid[1, column].plot(range(len(values)), medians, **style)
-            for axes in grid[:, column]:
+                _draw_growth(column, groups, run, i)
+            for axes in column:
                 axes.set_xticks(range(len(values)), [str(value) for value in values])
-            grid[0, column].set_ylim(0, 104)
-            grid[1, column].set_yscale("log")
-            grid[1, column].set_xlabel(name)
+            column[0].set_ylim(0, 104)
+            column[1].set_yscale("log")
+            column[2].set_ylim(0, 104)
+            column[2].set_xlabel(name)
         grid[0, 0].set_ylabel("% solved")
         grid[1, 0].set_ylabel("median seconds")
-        grid[0, 0].legend(loc="lower left")
+        grid[2, 0].set_ylabel("% of regions left open")
+        labels = [_label(run) for run in runs]
+        grid[0, 0].figure.legend(
+            grid[0, 0].get_lines(), labels, loc="outside upper right", ncols=len(runs)
+        )
+
+
+def _draw_growth(column: Any, groups: Sequence[Sequence[Record]], run: Run, colour: int) -> None:
+    style = {"color": COLOURS[colour % 7], "marker": MARKERS[colour % 7]}
+    solved = [100 * _mean([float(is_solved(r)) for r in group]) for group in groups]
+    left_open = [100 * _mean([open_share(r) for r in group]) for group in groups]
+    medians = [_median_seconds(group, run) for group in groups]
+    for axes, values in zip(column, (solved, medians, left_open), strict=True):
+        axes.plot(range(len(values)), values, **style)
 
 
 def _median_seconds(records: Sequence[Record], run: Run) -> float:

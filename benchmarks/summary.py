@@ -1,7 +1,8 @@
 """Tables of a run, as Markdown.
 
 PAR-2 is the paper's score: the mean of the instances' seconds, where one that was not solved
-counts as twice the time limit.
+counts as twice the time limit. *Zero* counts the instances proved to have no sensitive region,
+*open* is the mean of (high - low) / regions, in per cent.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ COLUMNS = (
     "within guarantee",
     "given up",
     "zero",
+    "open %",
     "total s",
     "median s",
     "max s",
@@ -45,6 +47,7 @@ def summary_row(records: Sequence[Record], settings: RunSettings) -> list[str]:
         str(by_status.count(Status.GUARANTEE)),
         str(sum(not status.solved for status in by_status)),
         str(sum(record.get("high") == 0 for record in records)),
+        f"{100 * statistics.fmean(map(open_share, records)):.2f}" if records else "-",
         f"{sum(seconds):.2f}",
         f"{statistics.median(seconds):.4f}" if seconds else "-",
         f"{max(seconds, default=0.0):.2f}",
@@ -65,6 +68,13 @@ def par2(records: Sequence[Record], settings: RunSettings) -> float:
 def is_solved(record: Record) -> bool:
     """Tell whether a record holds an answer with a guarantee."""
     return Status(record["status"]).solved
+
+
+def open_share(record: Record) -> float:
+    """Return the part of the input space that a record leaves undecided: high - low."""
+    if "low" not in record:
+        return 1.0
+    return float((record["high"] - record["low"]) / record["n_regions"])
 
 
 def grouped_table(

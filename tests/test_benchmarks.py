@@ -226,11 +226,11 @@ def test_par2_charges_twice_the_limit() -> None:
 def test_the_summary_counts_what_was_solved(tmp_path: Path) -> None:
     """The table has a row for each data set and one for all."""
     file = RecordFile(tmp_path / "run.jsonl", SETTINGS)
-    file.add(record("a", Status.EXACT, 1.0, high=0, peak_memory_bytes=3 << 20))
+    file.add(record("a", Status.EXACT, 1.0, low=0, high=0, n_regions=10, peak_memory_bytes=3 << 20))
     file.add(record("b", Status.STOPPED, 2.0, low=1, high=5, n_regions=10) | {"dataset": "wine"})
     text = summary.report(read_run(file.path))
-    assert "| Adult | 1 | 1 | 0 | 0 | 1 | 1.00 | 1.0000 | 1.00 | 3 | 1.000 |" in text
-    assert "| **all** | 2 | 1 | 0 | 1 | 1 | 3.00 | 1.5000 | 2.00 | 3 | 30.500 |" in text
+    assert "| Adult | 1 | 1 | 0 | 0 | 1 | 0.00 | 1.00 | 1.0000 | 1.00 | 3 | 1.000 |" in text
+    assert "| **all** | 2 | 1 | 0 | 1 | 1 | 20.00 | 3.00 | 1.5000 | 2.00 | 3 | 30.500 |" in text
     assert "0.1..0.5" in text
 
 
