@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +189,25 @@ def test_the_same_border_at_the_upper_end_is_no_guard() -> None:
     _assert_same_margins(model, ensemble, all_region_points(ensemble))
 
 
+@pytest.mark.parametrize("nan_mode", ["Min", "Max"])
+def test_a_count_agrees_with_the_library_itself(nan_mode: str) -> None:
+    """Counting on the ensemble finds what asking CatBoost about all regions finds."""
+    target = np.where(np.isnan(X_MISSING[:, 0]) & (X[:, 1] > 0), 5.0, X[:, 1])
+    model = _trained(data=X_MISSING[:, :2], target=target, nan_mode=nan_mode, iterations=3, depth=3)
+    ensemble = xcount.load(model)
+    grid = Grid.of(ensemble, missing="cell")
+    points = all_region_points(ensemble)
+    assert len(points) == grid.n_regions
+    values = catboost_models.raw_predictions(model, points).reshape(grid.cell_counts)
+    sensitive = np.zeros(values.shape, dtype=bool)
+    for cell, other in permutations(range(grid.cell_counts[0]), 2):
+        if grid.axes[0].distance(cell, other) == 1:
+            sensitive[cell] |= np.abs(values[cell] - values[other]) > 0.4
+    result = xcount.count(model, sensitive="f0", gap="0.4", method="brute", missing="cell")
+    assert 0 < result.count < grid.n_regions
+    assert result.count == int(sensitive.sum())
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 def test_region_points_go_where_the_grid_says(policy: str) -> None:
     """CatBoost itself gives every region's point the ensemble's answer."""
@@ -287,6 +307,11 @@ def test_hand_written_files_mean_what_they_say() -> None:
     assert ensemble.feature_names == ("a", "f1", "c")
     rows = [[0.5, 9, -1.0], [0.6, 9, -1.0], [0.5, 9, -0.9], [0.6, 9, -0.9], [np.nan, 9, np.nan]]
     assert ensemble.predict(rows).ravel().tolist() == [2.25, 4.25, 6.25, 8.25, 6.25]
+    document = copy.deepcopy(_OBLIVIOUS)
+    document["oblivious_trees"][0]["splits"] = [_SPLIT, _SPLIT]
+    twice = catboost_models.from_bytes(json.dumps(document).encode(), "m.json")
+    assert twice.trees[0].n_nodes == 3
+    assert twice.predict([[0.5, 0, 0], [0.6, 0, 0]]).ravel().tolist() == [2.25, 8.25]
     nested = catboost_models.from_bytes(json.dumps(_NESTED).encode(), "m.json")
     assert nested.predict([[0.5, 0, 0], [0.6, 0, 0]]).ravel().tolist() == [1.0, 2.0]
     assert nested.task == "unknown"
