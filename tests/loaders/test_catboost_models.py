@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from itertools import permutations
 from pathlib import Path
@@ -18,7 +20,7 @@ from numpy.typing import NDArray
 
 import xcount
 from xcount.ensemble import Ensemble
-from xcount.errors import ModelFormatError, UnsupportedModelError
+from xcount.errors import ModelFormatError, UnsupportedModelError, XCountError
 from xcount.grid import Grid
 from xcount.loaders import catboost_models
 
@@ -413,3 +415,64 @@ def test_constructs_of_other_splits_are_named() -> None:
     document["features_info"]["float_features"][0]["flat_feature_index"] = 2**31 - 1
     with pytest.raises(UnsupportedModelError, match="2147483648 features"):
         catboost_models.from_bytes(json.dumps(document).encode(), "m.json")
+
+
+_JUNK: list[Any] = [
+    None,
+    True,
+    -1,
+    2**70,
+    1e308,
+    float("nan"),
+    float("-inf"),
+    "",
+    "x",
+    [],
+    {},
+    [[]],
+    [None],
+]
+
+
+def _places(value: Any) -> list[tuple[Any, Any]]:
+    """Return every (container, key) of a document."""
+    keys: list[Any] = list(value) if isinstance(value, dict) else []
+    if isinstance(value, list):
+        keys = list(range(len(value)))
+    inside = [(value, key) for key in keys]
+    return inside + [place for parent, key in inside for place in _places(parent[key])]
+
+
+@pytest.mark.parametrize("good", [_OBLIVIOUS, _NESTED], ids=["oblivious", "nested"])
+def test_junk_anywhere_is_read_or_refused(good: dict[str, Any]) -> None:
+    """With any value replaced by any junk, there is an ensemble or an error of ours."""
+    n_read, messages = 0, []
+    for i in range(len(_places(copy.deepcopy(good)))):
+        for junk in _JUNK:
+            document = copy.deepcopy(good)
+            container, key = _places(document)[i]
+            container[key] = junk
+            try:
+                ensemble = catboost_models.from_bytes(json.dumps(document).encode(), "m.json")
+                assert np.isfinite(ensemble.predict(np.zeros((1, ensemble.n_features)))).all()
+                n_read += 1
+            except XCountError as error:
+                messages.append(str(error))
+    assert n_read
+    assert messages
+    assert not any("\n" in message for message in messages)
+
+
+def test_reading_a_file_imports_no_library() -> None:
+    """A CatBoost file is read by itself: neither CatBoost nor another heavy library is loaded."""
+    code = (
+        "import sys\n"
+        "from xcount.loaders import catboost_models\n"
+        "catboost_models.from_bytes(sys.stdin.buffer.read(), 'm.json')\n"
+        "print(sorted({'catboost', 'pandas', 'sklearn', 'xgboost'} & set(sys.modules)))\n"
+    )
+    document = json.dumps(_OBLIVIOUS).encode()
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=document, capture_output=True, check=True
+    )
+    assert done.stdout.strip() == b"[]"
