@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import random_ensemble
 
+import xcount
 from xcount.ensemble import ZERO_RANGE, Ensemble, Feature
 from xcount.errors import QueryError
 from xcount.examples import ensemble_of, figure_1, tree_of
@@ -162,6 +163,8 @@ def test_a_shared_grid_of_float32_and_float64_models_has_no_empty_cell() -> None
     assert grid.cells_of(points).ravel().tolist() == list(range(grid.n_regions))
     assert grid.n_regions == 3
     assert fine.predict(points).ravel().tolist() == [0.0, 3.0, 3.0]
+    result = xcount.count(fine, sensitive=0, gap=1, grid=grid, method="brute")
+    assert (result.count, result.n_regions) == (2, 3)
 
 
 def test_the_zero_range_of_lightgbm_is_a_cell_of_its_own() -> None:

@@ -91,9 +91,7 @@ def inspect(ensemble: Ensemble, missing: Missing = "none") -> Inspection:
     """
     grid = Grid.of(ensemble, missing=missing)
     changes = _max_changes(ensemble)
-    n_trees = Counter(
-        int(feature) for tree in ensemble.trees for feature in np.unique(tree.feature)
-    )
+    n_trees = Counter(feature for tree in ensemble.trees for feature in set(tree.feature.tolist()))
     features = tuple(
         _feature_info(index, axis, n_trees[index], changes.get(index, 0.0))
         for index, axis in enumerate(grid.axes)

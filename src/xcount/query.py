@@ -7,7 +7,6 @@ another region ``b'`` with the same cells outside S, ``1 <= distance(b, b') <= d
 
 from __future__ import annotations
 
-import difflib
 import math
 import sys
 from collections.abc import Iterable, Sequence
@@ -104,6 +103,8 @@ def resolve_feature(ensemble: Ensemble, word: str | int) -> int:
 
 
 def _suggest(word: str, names: Sequence[str]) -> str:
+    import difflib  # only for this message
+
     lowered = {name.lower(): name for name in names}
     close = difflib.get_close_matches(word.lower(), list(lowered), n=1, cutoff=0.5)
     if close:

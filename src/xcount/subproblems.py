@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from xcount import _core
 from xcount.arithmetic import ScaledLeaves, limbs_for, scale_leaves, to_limbs
 from xcount.ensemble import ZERO_RANGE, Ensemble, Tree
-from xcount.grid import Axis, Grid, zero_range_matters
+from xcount.grid import Axis, Grid, rounded_up, zero_range_matters
 from xcount.query import Query
 
 
@@ -150,13 +150,14 @@ class _ForestBuilder:
 
     def _cuts(self, tree: Tree) -> NDArray[np.int32]:
         cuts = np.zeros(tree.n_nodes, dtype=np.int32)
-        for feature in np.unique(tree.feature[tree.feature >= 0]):
+        for feature in {*tree.feature.tolist()} - {-1}:
             axis = self._problem.grid.axes[feature]
             nodes = np.flatnonzero(tree.feature == feature)
             # x < thresholds[j] holds in the cells 0..j, that is in the first j + 1; an infinite
             # threshold is no guard: x < -inf holds in no cell, x < inf in all of them.
-            cuts[nodes] = np.searchsorted(axis.thresholds, tree.threshold[nodes], side="right")
-            cuts[nodes] += tree.threshold[nodes] == np.inf
+            thresholds = rounded_up(tree.threshold[nodes], self._problem.grid.input_dtype)
+            cuts[nodes] = np.searchsorted(axis.thresholds, thresholds, side="right")
+            cuts[nodes] += thresholds == np.inf
         for node in np.flatnonzero(tree.zero_side):
             if zero_range_matters(float(tree.threshold[node]), int(tree.zero_side[node])):
                 cuts[node] = self._set_test(tree, int(node))

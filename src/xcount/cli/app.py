@@ -12,7 +12,6 @@ Exit statuses::
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 from importlib import import_module
@@ -44,6 +43,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         """Return the command of that name, or suggest another."""
         if cmd_name not in COMMANDS:
+            import difflib  # only for this message
+
             near = difflib.get_close_matches(cmd_name, COMMANDS, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(COMMANDS)}"
             raise click.UsageError(f"no command {cmd_name!r}; {hint}", ctx)
@@ -67,7 +68,7 @@ def application() -> None:
 def run(arguments: list[str]) -> int:
     """Run one command and return the exit status; errors become one line each."""
     try:
-        _prepare_streams()
+        _prepare()
         status = _invoke(arguments or ["--help"])
         sys.stdout.flush()
         return status
@@ -118,8 +119,10 @@ def _one_line(text: str) -> str:
     return " ".join(part.strip() for part in text.splitlines() if part.strip())
 
 
-def _prepare_streams() -> None:
+def _prepare() -> None:
     """Let counts have any number of digits, and names any letter, on any terminal."""
+    # No count multiplies matrices: numpy need not start a pool of threads for it.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     sys.set_int_max_str_digits(0)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):

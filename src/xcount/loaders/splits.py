@@ -258,7 +258,7 @@ def _order(
     parents = nodes[inner]
     children = np.concatenate([left[inner], right[inner]])
     in_order = bool(np.all(children > np.concatenate([parents, parents])))
-    if in_order and len(children) == len(left) - 1 and len(np.unique(children)) == len(children):
+    if in_order and len(children) == len(left) - 1 and len({*children.tolist()}) == len(children):
         return nodes
     seen = np.zeros(len(left), dtype=np.bool_)
     seen[0] = True
