@@ -1,3 +1,4 @@
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 
 #include "forest_binding.hpp"
@@ -9,12 +10,30 @@ namespace {
 
 using AnySampler = std::variant<Sampler<std::int64_t>, Sampler<Int128>, Sampler<Int2304>>;
 
+using Pairs = nb::ndarray<const std::int64_t, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
+
+MaskQuestion make_question(const MaskSpace& masks, const Array<std::int64_t>& unresolved,
+                           const std::optional<Pairs>& pairs) {
+  MaskQuestion question;
+  question.unresolved.assign(unresolved.data(), unresolved.data() + unresolved.size());
+  if (!pairs) return question;
+  question.all_pairs = false;
+  for (std::size_t i = 0; i < pairs->shape(0); ++i) {
+    const MaskIndex a = (*pairs)(i, 0);
+    const MaskIndex b = (*pairs)(i, 1);
+    if (a < 0 || b < 0 || a >= masks.size() || b >= masks.size()) {
+      throw std::invalid_argument("sampling: a pair names no mask");
+    }
+    question.pairs.emplace_back(a, b);
+  }
+  return question;
+}
+
 AnySampler make_sampler(const AnyForest& forest, const MaskSpace& masks,
-                        const Array<std::uint64_t>& threshold,
-                        const Array<std::int64_t>& unresolved) {
+                        const Array<std::uint64_t>& threshold, const MaskQuestion& question) {
   return std::visit(
       [&]<class Value>(const Forest<Value>& f) -> AnySampler {
-        return Sampler<Value>(f, masks, value_of<Value>(threshold), span_of(unresolved));
+        return Sampler<Value>(f, masks, value_of<Value>(threshold), question);
       },
       forest);
 }
@@ -41,10 +60,13 @@ void bind_sampling(nb::module_& module) {
       .def(
           "__init__",
           [](AnySampler* self, const AnyForest& forest, const MaskSpace& masks,
-             const Array<std::uint64_t>& threshold, const Array<std::int64_t>& unresolved) {
-            new (self) AnySampler(make_sampler(forest, masks, threshold, unresolved));
+             const Array<std::uint64_t>& threshold, const Array<std::int64_t>& unresolved,
+             const std::optional<Pairs>& pairs) {
+            const MaskQuestion question = make_question(masks, unresolved, pairs);
+            new (self) AnySampler(make_sampler(forest, masks, threshold, question));
           },
-          nb::arg("forest"), nb::arg("masks"), nb::arg("threshold"), nb::arg("unresolved"))
+          nb::arg("forest"), nb::arg("masks"), nb::arg("threshold"), nb::arg("unresolved"),
+          nb::arg("pairs").none() = nb::none())
       .def_prop_ro(
           "n_trees",
           [](const AnySampler& self) {

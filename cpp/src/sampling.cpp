@@ -15,7 +15,7 @@ constexpr std::uint64_t kWeightUnit = std::uint64_t{1} << 62;
 
 template <class Value>
 Universe everything(const Forest<Value>& forest, const std::vector<Column>& columns,
-                    std::span<const MaskIndex> unresolved) {
+                    std::vector<std::uint32_t> unresolved) {
   Universe universe;
   Universe::Box box;
   for (const Column& column : columns) {
@@ -26,9 +26,7 @@ Universe everything(const Forest<Value>& forest, const std::vector<Column>& colu
     std::iota(side.begin(), side.end(), Cell{0});
     universe.sides.push_back(std::move(side));
   }
-  std::vector<std::uint32_t> masks;
-  for (const MaskIndex mask : unresolved) masks.push_back(static_cast<std::uint32_t>(mask));
-  universe.mask_lists.push_back(std::move(masks));
+  universe.mask_lists.push_back(std::move(unresolved));
   universe.boxes.push_back(std::move(box));
   return universe;
 }
@@ -37,16 +35,19 @@ Universe everything(const Forest<Value>& forest, const std::vector<Column>& colu
 
 template <class Value>
 Sampler<Value>::Sampler(const Forest<Value>& forest, const MaskSpace& masks, Value threshold,
-                        std::span<const MaskIndex> unresolved)
+                        const MaskQuestion& question)
     : n_features_(forest.axes.size()),
-      profiles_(forest, masks),
-      decider_(forest, masks, threshold) {
+      scope_(forest, masks, question),
+      profiles_(forest, masks, scope_),
+      decider_(forest, masks, scope_, question, threshold) {
   const std::size_t fitting = kRowBytes / (sizeof(Value) * profiles_.n_masks());
-  block_ = std::clamp<std::size_t>(fitting, 8, kBatch / 2);
-  for (const MaskIndex mask : unresolved) {
+  block_ = std::clamp<std::size_t>(fitting, 1, kBatch / 2);
+  std::vector<std::uint32_t> unresolved;
+  for (const MaskIndex mask : question.unresolved) {
     if (mask < 0 || mask >= masks.size()) throw std::invalid_argument("sampling: no such mask");
+    unresolved.push_back(scope_.index(masks, mask));
   }
-  set_universe(everything(forest, profiles_.columns(), unresolved));
+  set_universe(everything(forest, profiles_.columns(), std::move(unresolved)));
 }
 
 template <class Value>

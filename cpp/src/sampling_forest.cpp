@@ -13,12 +13,13 @@ using MaskSet = std::vector<std::vector<std::uint8_t>>;
 template <class Value>
 class ProfileCompiler {
  public:
-  ProfileCompiler(const Forest<Value>& forest, const MaskSpace& masks, ProfileForest<Value>& out)
-      : forest_(forest), masks_(masks), out_(out), axis_of_(forest.axes.size(), -1) {
+  ProfileCompiler(const Forest<Value>& forest, const MaskSpace& masks, const MaskScope& scope,
+                  ProfileForest<Value>& out)
+      : forest_(forest), scope_(scope), out_(out), axis_of_(forest.axes.size(), -1) {
     for (std::size_t i = 0; i < masks.sensitive().size(); ++i) {
       const Feature feature = masks.sensitive()[i];
       axis_of_[static_cast<std::size_t>(feature)] = static_cast<int>(i);
-      const auto n_cells = static_cast<std::uint32_t>(forest.axis(feature).n_cells);
+      const auto n_cells = static_cast<std::uint32_t>(scope.cells()[i].size());
       out_.extents_.push_back(n_cells);
       everything_.emplace_back(n_cells, std::uint8_t{1});
     }
@@ -40,14 +41,24 @@ class ProfileCompiler {
     return axis_of_[static_cast<std::size_t>(forest_.test(node).feature)];
   }
 
+  // Whether the node tells some masks of the scope from others.
+  [[nodiscard]] bool separates(NodeIndex node) const {
+    const int axis = sensitive_axis(node);
+    if (axis < 0) return false;
+    const auto& cells = scope_.cells()[static_cast<std::size_t>(axis)];
+    const Test& test = forest_.test(node);
+    const bool first = forest_.goes_left(test, cells.front());
+    return std::any_of(cells.begin(), cells.end(),
+                       [&](Cell cell) { return forest_.goes_left(test, cell) != first; });
+  }
+
   // Children have larger indices, so one backward pass sees them first.
   void find_sensitive_subtrees() {
     below_.assign(forest_.n_nodes(), 0);
     for (std::size_t i = forest_.n_nodes(); i-- > 0;) {
       const auto node = static_cast<NodeIndex>(i);
       if (forest_.is_leaf(node)) continue;
-      below_[i] = sensitive_axis(node) >= 0 || contributes(forest_.left[i]) ||
-                  contributes(forest_.right[i]);
+      below_[i] = separates(node) || contributes(forest_.left[i]) || contributes(forest_.right[i]);
     }
   }
 
@@ -125,6 +136,7 @@ class ProfileCompiler {
   // Writes the subtree of `source` at node `to`; returns the depth of its longest walk.
   std::uint32_t place(NodeIndex source, std::uint32_t to, const MaskSet& masks,
                       bool below_sensitive, Piece& piece, std::vector<std::uint32_t>& children) {
+    source = skip_idle_tests(source, masks);
     if (!below_sensitive && !contributes(source)) return 0;
     if (forest_.is_leaf(source) || sensitive_axis(source) >= 0) {
       end_at(source, to, masks, children);
@@ -137,6 +149,21 @@ class ProfileCompiler {
     const auto right =
         place(forest_.right[at(source)], next + 1, masks, below_sensitive, piece, children);
     return 1 + std::max(left, right);
+  }
+
+  // Where the given masks go before a test tells them apart.
+  [[nodiscard]] NodeIndex skip_idle_tests(NodeIndex node, const MaskSet& masks) const {
+    while (!forest_.is_leaf(node) && sensitive_axis(node) >= 0) {
+      const auto axis = static_cast<std::size_t>(sensitive_axis(node));
+      bool sides[2] = {false, false};
+      for (std::size_t c = 0; c < masks[axis].size(); ++c) {
+        if (masks[axis][c] == 0) continue;
+        sides[forest_.goes_left(forest_.test(node), scope_.cells()[axis][c]) ? 0 : 1] = true;
+      }
+      if (sides[0] && sides[1]) break;
+      node = sides[0] ? forest_.left[at(node)] : forest_.right[at(node)];
+    }
+    return node;
   }
 
   void write_test(NodeIndex source, std::uint32_t to, std::uint32_t next, Piece& piece) {
@@ -193,6 +220,7 @@ class ProfileCompiler {
   // What happens at `source` for the given masks: values to add, or pieces to walk.
   void attach(NodeIndex source, const MaskSet& masks, std::vector<Emission<Value>>& emissions,
               std::vector<std::uint32_t>& pieces) {
+    source = skip_idle_tests(source, masks);
     if (forest_.is_leaf(source)) {
       emit(forest_.value(source), masks, emissions);
       return;
@@ -203,15 +231,13 @@ class ProfileCompiler {
       return;
     }
     const Test& test = forest_.test(source);
+    const std::vector<Cell>& kept = scope_.cells()[static_cast<std::size_t>(axis)];
     for (const bool left : {true, false}) {
       MaskSet side = masks;
       auto& cells = side[static_cast<std::size_t>(axis)];
-      bool any = false;
       for (std::size_t c = 0; c < cells.size(); ++c) {
-        if (forest_.goes_left(test, static_cast<Cell>(c)) != left) cells[c] = 0;
-        any = any || cells[c] != 0;
+        if (forest_.goes_left(test, kept[c]) != left) cells[c] = 0;
       }
-      if (!any) continue;
       attach(left ? forest_.left[at(source)] : forest_.right[at(source)], side, emissions, pieces);
     }
   }
@@ -253,7 +279,7 @@ class ProfileCompiler {
   }
 
   const Forest<Value>& forest_;
-  const MaskSpace& masks_;
+  const MaskScope& scope_;
   ProfileForest<Value>& out_;
   std::vector<int> axis_of_;  // per feature: its place among the sensitive ones, or -1
   std::vector<std::uint8_t> below_;
@@ -262,10 +288,10 @@ class ProfileCompiler {
 };
 
 template <class Value>
-ProfileForest<Value>::ProfileForest(const Forest<Value>& forest, const MaskSpace& masks)
-    : n_masks_(static_cast<std::size_t>(masks.size())) {
-  if (n_masks_ > (std::size_t{1} << 31)) throw std::length_error("sampling: too many masks");
-  ProfileCompiler<Value>(forest, masks, *this).compile();
+ProfileForest<Value>::ProfileForest(const Forest<Value>& forest, const MaskSpace& masks,
+                                    const MaskScope& scope)
+    : n_masks_(scope.n_masks()) {
+  ProfileCompiler<Value>(forest, masks, scope, *this).compile();
 }
 
 template <class Value>

@@ -6,7 +6,8 @@ namespace xcount {
 
 namespace {
 
-constexpr std::uint64_t kMaxNeighbours = 200'000'000;
+constexpr std::size_t kMaxPairs = 100'000'000;
+constexpr std::size_t kMaxMasks = std::size_t{1} << 24;
 
 // Sliding maximum (or minimum) of windows of `width` entries, in log(width) passes: afterwards
 // data[i] is the best of data[i .. i + width - 1], cut off at the end.
@@ -25,9 +26,56 @@ void slide(std::span<Value> data, std::size_t width, Better better) {
 
 }  // namespace
 
+MaskScope::MaskScope(const Topology& forest, const MaskSpace& masks, const MaskQuestion& question) {
+  std::vector<std::vector<std::uint8_t>> used;
+  for (const Feature feature : masks.sensitive()) {
+    const auto n_cells = static_cast<std::size_t>(forest.axis(feature).n_cells);
+    used.emplace_back(n_cells, question.all_pairs ? std::uint8_t{1} : std::uint8_t{0});
+  }
+  for (const auto& pair : question.pairs) {
+    for (const MaskIndex mask : {pair.first, pair.second}) {
+      const std::vector<Cell> cells = masks.cells(mask);
+      for (std::size_t i = 0; i < cells.size(); ++i)
+        used[i][static_cast<std::size_t>(cells[i])] = 1;
+    }
+  }
+  for (const auto& flags : used) {
+    std::vector<Cell> kept;
+    for (std::size_t c = 0; c < flags.size(); ++c) {
+      if (flags[c] != 0) kept.push_back(static_cast<Cell>(c));
+    }
+    if (kept.empty()) kept.push_back(0);
+    if (n_masks_ > kMaxMasks / kept.size()) throw std::length_error("sampling: too many masks");
+    n_masks_ *= kept.size();
+    cells_.push_back(std::move(kept));
+  }
+}
+
+std::uint32_t MaskScope::index(const MaskSpace& masks, MaskIndex mask) const {
+  const std::vector<Cell> cells = masks.cells(mask);
+  std::size_t result = 0;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const auto found = std::lower_bound(cells_[i].begin(), cells_[i].end(), cells[i]);
+    if (found == cells_[i].end() || *found != cells[i]) {
+      throw std::invalid_argument("sampling: an unresolved mask is in none of the pairs");
+    }
+    result = result * cells_[i].size() + static_cast<std::size_t>(found - cells_[i].begin());
+  }
+  return static_cast<std::uint32_t>(result);
+}
+
 template <class Value>
-MaskDecider<Value>::MaskDecider(const Topology& forest, const MaskSpace& masks, Value threshold)
-    : threshold_(threshold), n_masks_(static_cast<std::size_t>(masks.size())) {
+MaskDecider<Value>::MaskDecider(const Topology& forest, const MaskSpace& masks,
+                                const MaskScope& scope, const MaskQuestion& question,
+                                Value threshold)
+    : threshold_(threshold) {
+  if (!question.all_pairs) {
+    kind_ = Kind::kPairs;
+    for (const auto& [a, b] : question.pairs) {
+      pairs_.emplace_back(scope.index(masks, a), scope.index(masks, b));
+    }
+    return;
+  }
   const std::vector<Feature>& sensitive = masks.sensitive();
   std::int64_t diameter = 0;
   for (const Feature feature : sensitive) {
@@ -43,21 +91,19 @@ MaskDecider<Value>::MaskDecider(const Topology& forest, const MaskSpace& masks, 
     reach_ = static_cast<std::size_t>(masks.limit());
     return;
   }
-  kind_ = Kind::kLists;
+  kind_ = Kind::kPairs;
   list_neighbours(masks);
 }
 
 template <class Value>
 void MaskDecider<Value>::list_neighbours(const MaskSpace& masks) {
-  starts_.push_back(0);
   for (MaskIndex mask = 0; mask < masks.size(); ++mask) {
     for (const MaskIndex other : masks.neighbours(mask)) {
-      if (other > mask) others_.push_back(static_cast<std::uint32_t>(other));
+      if (other > mask) {
+        pairs_.emplace_back(static_cast<std::uint32_t>(mask), static_cast<std::uint32_t>(other));
+      }
     }
-    if (others_.size() > kMaxNeighbours) {
-      throw std::length_error("sampling: too many pairs of masks");
-    }
-    starts_.push_back(others_.size());
+    if (pairs_.size() > kMaxPairs) throw std::length_error("sampling: too many pairs of masks");
   }
 }
 
@@ -89,8 +135,8 @@ bool MaskDecider<Value>::decide(std::span<const Value> row, Workspace& work,
     case Kind::kWindow:
       decide_by_window(row, work, sensitive);
       break;
-    case Kind::kLists:
-      decide_by_lists(row, sensitive);
+    case Kind::kPairs:
+      decide_by_pairs(row, sensitive);
       break;
   }
   return std::any_of(sensitive.begin(), sensitive.end(), [](std::uint8_t s) { return s != 0; });
@@ -126,16 +172,12 @@ void MaskDecider<Value>::decide_by_window(std::span<const Value> row, Workspace&
 }
 
 template <class Value>
-void MaskDecider<Value>::decide_by_lists(std::span<const Value> row,
+void MaskDecider<Value>::decide_by_pairs(std::span<const Value> row,
                                          std::span<std::uint8_t> sensitive) const {
   std::fill(sensitive.begin(), sensitive.end(), std::uint8_t{0});
-  for (std::size_t m = 0; m < row.size(); ++m) {
-    for (std::uint64_t i = starts_[m]; i < starts_[m + 1]; ++i) {
-      const Value difference = row[m] - row[others_[i]];
-      if (difference > threshold_ || -difference > threshold_) {
-        sensitive[m] = sensitive[others_[i]] = 1;
-      }
-    }
+  for (const auto& [a, b] : pairs_) {
+    const Value difference = row[a] - row[b];
+    if (difference > threshold_ || -difference > threshold_) sensitive[a] = sensitive[b] = 1;
   }
 }
 

@@ -12,7 +12,8 @@ from strategies import random_ensemble
 import xcount
 from xcount import _core
 from xcount.counters.base import Progress, Settings
-from xcount.counters.sampling import Bounds, estimate
+from xcount.counters.estimation import Bounds
+from xcount.counters.sampling import Rest, estimate
 from xcount.examples import ensemble_of, figure_1
 from xcount.grid import Grid
 from xcount.query import Query
@@ -131,6 +132,7 @@ def test_solved_masks_are_added_to_the_estimate() -> None:
     counts = brute.count(0, brute.n_combinations, 1).tolist()
     unresolved = [m for m in range(problem.n_masks) if m % 2]
     solved = sum(counts) - sum(counts[m] for m in unresolved)
-    tally = estimate(problem, Settings(epsilon=0.05), solved, unresolved, method="sample")
+    rest = Rest(solved, unresolved, None, Bounds(0, problem.n_regions))
+    tally = estimate(problem, Settings(epsilon=0.05), rest, method="sample")
     assert tally.low <= sum(counts) <= tally.high
     assert tally.low >= solved

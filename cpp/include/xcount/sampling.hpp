@@ -23,7 +23,7 @@ struct Universe {
   };
   std::vector<Feature> features;  // the features that are drawn, one side of each box per feature
   std::vector<std::vector<Cell>> sides;
-  std::vector<std::vector<std::uint32_t>> mask_lists;
+  std::vector<std::vector<std::uint32_t>> mask_lists;  // indices in the scope
   std::vector<Box> boxes;
 };
 
@@ -40,9 +40,9 @@ class Sampler {
   static constexpr std::size_t kBatch = 256;  // samples per generator
   static constexpr std::uint32_t kMaxLevels = 1024;
 
-  // Everything is undecided for the masks in `unresolved`; the rest is not asked for.
+  // At first everything is undecided for the unresolved masks; the rest is not asked for.
   Sampler(const Forest<Value>& forest, const MaskSpace& masks, Value threshold,
-          std::span<const MaskIndex> unresolved);
+          const MaskQuestion& question);
 
   void set_universe(Universe universe);
   [[nodiscard]] const Universe& universe() const { return universe_; }
@@ -52,7 +52,7 @@ class Sampler {
                               std::uint64_t n, unsigned n_threads) const;
 
   // Which masks are sensitive at each given combination of cells (regions: n x n_features,
-  // sensitive cells ignored); n x n_masks flags.
+  // sensitive cells ignored); n x (masks in the scope) flags.
   [[nodiscard]] std::vector<std::uint8_t> decide(std::span<const Cell> regions) const;
 
   [[nodiscard]] std::uint32_t levels() const { return levels_; }
@@ -79,6 +79,7 @@ class Sampler {
   [[nodiscard]] std::uint32_t count_sensitive(const Universe::Box& box, const Thread& thread) const;
 
   std::size_t n_features_;
+  MaskScope scope_;
   ProfileForest<Value> profiles_;
   MaskDecider<Value> decider_;
   Universe universe_;

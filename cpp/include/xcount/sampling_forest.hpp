@@ -16,6 +16,7 @@
 
 #include "xcount/forest.hpp"
 #include "xcount/masks.hpp"
+#include "xcount/sampling_masks.hpp"
 
 namespace xcount {
 
@@ -72,7 +73,7 @@ inline void wrapping_add(Value& to, const Value& value) {
 template <class Value>
 class ProfileForest {
  public:
-  ProfileForest(const Forest<Value>& forest, const MaskSpace& masks);
+  ProfileForest(const Forest<Value>& forest, const MaskSpace& masks, const MaskScope& scope);
 
   // Room for the walks of one block of samples; one per thread.
   struct Workspace {

@@ -1,20 +1,45 @@
-// Which masks are sensitive, given V along all masks.
+// Which masks matter to a sample, and which of them are sensitive, given V along them.
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "xcount/masks.hpp"
 
 namespace xcount {
 
+// What is asked of a sample: which masks are unresolved, and which pairs of masks can make them
+// sensitive.
+struct MaskQuestion {
+  std::vector<MaskIndex> unresolved;
+  std::vector<std::pair<MaskIndex, MaskIndex>> pairs;  // those that may differ by more than the gap
+  bool all_pairs = true;                               // ignore `pairs`: all neighbours may
+};
+
+// The part of the mask space that a question is about: the cells that occur in its pairs, per
+// sensitive axis. Masks of the scope are numbered like those of the whole space.
+class MaskScope {
+ public:
+  MaskScope(const Topology& forest, const MaskSpace& masks, const MaskQuestion& question);
+
+  [[nodiscard]] const std::vector<std::vector<Cell>>& cells() const { return cells_; }
+  [[nodiscard]] std::size_t n_masks() const { return n_masks_; }
+  [[nodiscard]] std::uint32_t index(const MaskSpace& masks, MaskIndex mask) const;
+
+ private:
+  std::vector<std::vector<Cell>> cells_;
+  std::size_t n_masks_ = 1;
+};
+
 // Decides every mask of a row at once: by the row's extremes when all masks are neighbours, by
-// sliding windows on one ordered axis, by lists of neighbours otherwise.
+// sliding windows on one ordered axis, by the pairs one after the other otherwise.
 template <class Value>
 class MaskDecider {
  public:
-  MaskDecider(const Topology& forest, const MaskSpace& masks, Value threshold);
+  MaskDecider(const Topology& forest, const MaskSpace& masks, const MaskScope& scope,
+              const MaskQuestion& question, Value threshold);
 
   struct Workspace {
     std::vector<Value> low, high;
@@ -26,20 +51,18 @@ class MaskDecider {
   bool decide(std::span<const Value> row, Workspace& work, std::span<std::uint8_t> sensitive) const;
 
  private:
-  enum class Kind { kEveryone, kWindow, kLists };
+  enum class Kind { kEveryone, kWindow, kPairs };
 
   void decide_by_window(std::span<const Value> row, Workspace& work,
                         std::span<std::uint8_t> sensitive) const;
-  void decide_by_lists(std::span<const Value> row, std::span<std::uint8_t> sensitive) const;
+  void decide_by_pairs(std::span<const Value> row, std::span<std::uint8_t> sensitive) const;
   void list_neighbours(const MaskSpace& masks);
 
   Kind kind_ = Kind::kEveryone;
   Value threshold_;
-  std::size_t n_masks_ = 1;
   std::size_t n_ordered_ = 1;  // kWindow: cells with an order, the missing one left out
   std::size_t reach_ = 1;      // kWindow: neighbours are at most that far
-  std::vector<std::uint64_t> starts_;
-  std::vector<std::uint32_t> others_;  // kLists: neighbours with a larger index
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs_;  // kPairs
 };
 
 }  // namespace xcount

@@ -1,0 +1,282 @@
+"""Estimating what is left of a count from random regions: plan, draw, look, stop.
+
+The regions not counted yet are ``undecided = (combinations of other cells) x (masks)`` many; a
+share p of them is sensitive, and ``C = certain + p * undecided``. One sample is one combination of
+the non-sensitive cells; its outcome is the fraction of the masks that are sensitive there, so its
+mean is p. Outcomes feed a confidence sequence and, where the outcomes vary much, Huber's estimate
+(see :mod:`xcount.confidence`); delta is split between the two.
+
+Same seed, same answer: samples are numbered, the interval is looked at after numbers of samples
+that do not depend on time, and how the work was sliced leaves no trace.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcount import _core
+from xcount.confidence import BettingSequence, GammaBernoulli
+from xcount.counters.base import Progress, Settings, Tally
+from xcount.result import StopReason, is_at_most
+
+PILOT, MAIN = 0, 1
+"""Streams of random numbers."""
+
+_PILOT_HITS = 20
+_MAX_PILOT_BATCHES = 64
+_GROWTH = 0.1
+"""The interval is looked at whenever the number of samples has grown by this fraction."""
+_SLICE_SECONDS = 0.1
+_GAMMA_DELTA = 0.8
+"""Part of delta that goes to Huber's estimate where it is used."""
+_GAMMA_VARIANCE = 0.45
+"""Huber's estimate finishes first where variance / mean is above this (measured)."""
+_GAMMA_MARGIN = 1e-9
+"""Huber's estimate aims at this much less than epsilon: room for the widening below."""
+_FLOAT_MARGIN = Fraction(1, 2**40)
+"""Relative widening of sampled shares: beyond all rounding of box weights and floats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """``low <= C <= high``."""
+
+    low: int
+    high: int
+
+    def settled(self, epsilon: float, near: int) -> int | None:
+        """Return a count within (1 +- epsilon) of all values from low to high, if there is one."""
+        fraction = Fraction(epsilon)
+        least = max(self.low, math.ceil((1 - fraction) * self.high))
+        most = min(self.high, math.floor((1 + fraction) * self.low))
+        return min(max(near, least), most) if least <= most else None
+
+    def decides(self, max_share: float, n_regions: int) -> bool:
+        """Tell whether all counts from low to high are on one side of the share."""
+        if is_at_most(self.high, n_regions, max_share):
+            return True
+        return not is_at_most(self.low, n_regions, max_share)
+
+    def meet(self, other: Bounds) -> Bounds:
+        """Return the common part; of two that exclude each other, the first."""
+        low, high = max(self.low, other.low), min(self.high, other.high)
+        return Bounds(low, high) if low <= high else self
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What is known before sampling: ``certain <= C <= certain + undecided``, and ``known``.
+
+    Attributes:
+        certain: sensitive regions that are counted already.
+        undecided: regions that the sampler draws from.
+        known: bounds of C that hold in any case.
+        n_regions: all regions.
+    """
+
+    certain: int
+    undecided: int
+    known: Bounds
+    n_regions: int
+
+    def bounds(self) -> Bounds:
+        """Return what is known of C before any sample."""
+        return self.known.meet(Bounds(self.certain, self.certain + self.undecided))
+
+    def count_of(self, share: Fraction) -> Fraction:
+        """Return the count if this share of the undecided regions is sensitive."""
+        return self.certain + share * self.undecided
+
+    def scaled(self, shares: tuple[float, float]) -> Bounds:
+        """Turn bounds of the share into bounds of the count; C is whole, so round inwards."""
+        low = self.count_of(Fraction(shares[0]) * (1 - _FLOAT_MARGIN))
+        high = self.count_of(min(Fraction(1), Fraction(shares[1]) * (1 + _FLOAT_MARGIN)))
+        return Bounds(math.ceil(low), math.floor(high))
+
+    @property
+    def certain_share(self) -> float:
+        """What is certain, in units of the undecided regions."""
+        return float(Fraction(self.certain, self.undecided))
+
+
+@dataclass(frozen=True, slots=True)
+class Pilot:
+    """What a few samples say about the rest; they are not used again."""
+
+    n: int
+    mean: float
+    variance: float
+
+    def samples_needed(self, epsilon: float, delta: float, certain_share: float) -> float:
+        """Guess how many samples the answer takes; a guess from above when there was no hit."""
+        mean = max(self.mean, 1 / self.n)
+        target = (epsilon * (mean + certain_share)) ** 2
+        betting = 2.4 * math.log(2 / delta) * max(self.variance, mean / self.n) / target
+        gamma = 2 * math.log(2 / (_GAMMA_DELTA * delta)) / epsilon**2 * 0.5 / mean
+        return betting if certain_share else min(betting, gamma)
+
+
+class Estimator:
+    """One estimation: draws, looks, stops."""
+
+    def __init__(self, sampler: _core.Sampler, ground: Ground, settings: Settings) -> None:
+        self.ground = ground
+        self.bounds = ground.bounds()
+        self._sampler = sampler
+        self._settings = settings
+        self._sequence: BettingSequence | None = None
+        self._gamma: GammaBernoulli | None = None
+        self._pending: NDArray[np.uint64] | None = None
+        self._batches = 0
+        self._seconds_per_batch = 0.0
+        self._reported = 0.0
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees that a sample evaluates."""
+        return self._sampler.n_trees
+
+    def pilot(self, max_batches: int = _MAX_PILOT_BATCHES) -> Pilot:
+        """Draw a few samples to plan by: until some are hits, or as many batches as given."""
+        values = self._values()
+        histogram, batches, n_hits = np.zeros(len(values)), 0, 0
+        while batches == 0 or (n_hits < _PILOT_HITS and batches < max_batches):
+            chunk = max(1, min(batches, max_batches - batches))
+            drawn, hits = self._draw(PILOT, batches, chunk)
+            histogram += drawn
+            batches += chunk
+            n_hits += int(hits.sum())
+        n = float(histogram.sum())
+        mean = float(values @ histogram) / n
+        return Pilot(int(n), mean, float((values - mean) ** 2 @ histogram) / n)
+
+    def run(self, pilot: Pilot, method: str, details: Mapping[str, Any]) -> Tally:
+        """Run to the end, whatever ends it, and say what was found."""
+        self._plan(pilot)
+        try:
+            reason = self._sample()
+        except KeyboardInterrupt:
+            reason = StopReason.INTERRUPTED
+        self._take_in()
+        self._look()
+        count = self.bounds.settled(self._settings.epsilon, self._point())
+        if count is None:
+            count = min(max(self._point(), self.bounds.low), self.bounds.high)
+        low, high = self.bounds.low, self.bounds.high
+        confidence = 1 - self._settings.delta
+        details = self._details(details)
+        return Tally(count, low, high, method, reason, confidence=confidence, details=details)
+
+    def _values(self) -> NDArray[np.float64]:
+        return np.arange(self._sampler.levels + 1) / self._sampler.levels
+
+    def _plan(self, pilot: Pilot) -> None:
+        """Choose the tools: Huber's estimate only where it is likely to finish first."""
+        delta, epsilon = self._settings.delta, self._settings.epsilon
+        varies = pilot.mean == 0 or pilot.variance > _GAMMA_VARIANCE * pilot.mean
+        if self.ground.certain == 0 and varies:
+            random = np.random.default_rng([self._seed, 1])
+            inside = epsilon * (1 - _GAMMA_MARGIN)
+            self._gamma = GammaBernoulli(inside, delta * _GAMMA_DELTA, random)
+            delta *= 1 - _GAMMA_DELTA
+        self._sequence = BettingSequence(self._values(), delta, epsilon)
+
+    @property
+    def _seed(self) -> int:
+        return self._settings.seed & (2**64 - 1)
+
+    def _sample(self) -> StopReason:
+        while True:
+            end = self._batches + max(1, int(self._batches * _GROWTH))
+            while self._batches < end:
+                if self._settings.expired():
+                    return StopReason.TIMEOUT
+                self._slice(end - self._batches)
+            self._take_in()
+            if (reason := self._finished()) is not None:
+                return reason
+            self._report()
+
+    def _slice(self, n_batches: int) -> None:
+        """Draw as many batches as fit into a slice of time, at most those given."""
+        affordable = _SLICE_SECONDS * self._settings.n_threads / max(1e-9, self._seconds_per_batch)
+        n = min(n_batches, max(1, int(affordable)))
+        histogram, hits = self._draw(MAIN, self._batches, n)
+        self._batches += n
+        self._pending = histogram if self._pending is None else self._pending + histogram
+        if self._gamma is not None:
+            self._gamma.update(hits)
+
+    def _draw(
+        self, stream: int, first: int, n: int
+    ) -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
+        started = time.perf_counter()
+        # Threads are worth starting for more than a few milliseconds of work.
+        n_threads = self._settings.n_threads if n * self._seconds_per_batch > 0.003 else 1
+        outcomes = self._sampler.draw(self._seed, stream, first, n, n_threads)
+        self._seconds_per_batch = (time.perf_counter() - started) * n_threads / n
+        return outcomes
+
+    def _take_in(self) -> None:
+        """Hand what was drawn since the last look to the sequence, all at once."""
+        if self._sequence is not None and self._pending is not None:
+            self._sequence.update(self._pending, self.ground.certain_share)
+            self._pending = None
+
+    def _finished(self) -> StopReason | None:
+        assert self._sequence is not None
+        gamma_done = self._gamma is not None and self._gamma.interval is not None
+        max_share = self._settings.max_share
+        near = self._sequence.is_worth_computing(self.ground.certain_share)
+        if not (gamma_done or near or max_share is not None):
+            return None
+        self._look()
+        if self.bounds.settled(self._settings.epsilon, self._point()) is not None:
+            return StopReason.COMPLETE
+        if max_share is not None and self.bounds.decides(max_share, self.ground.n_regions):
+            return StopReason.DECIDED
+        return None
+
+    def _look(self) -> None:
+        """Bring the bounds up to date."""
+        if self._sequence is None:
+            return
+        self.bounds = self.bounds.meet(self.ground.scaled(self._sequence.interval()))
+        if self._gamma is not None and self._gamma.interval is not None:
+            self.bounds = self.ground.scaled(self._gamma.interval).meet(self.bounds)
+
+    def _point(self) -> int:
+        if self._sequence is None or self._sequence.n == 0:
+            return (self.bounds.low + self.bounds.high) // 2
+        return round(self.ground.count_of(Fraction(self._sequence.mean)))
+
+    def _report(self) -> None:
+        """Tell how far the run is, now and then; listening does not change the answer."""
+        now = time.monotonic()
+        if self._settings.on_progress is None or now - self._reported < _SLICE_SECONDS:
+            return
+        assert self._sequence is not None
+        self._reported = now
+        bounds = self.bounds.meet(self.ground.scaled(self._sequence.interval(keep=False)))
+        done = self._gamma.fraction_done if self._gamma is not None else 0.0
+        message = f"{self._batches * self._sampler.batch:,} samples"
+        self._settings.report(Progress(done, bounds.low, bounds.high, message))
+
+    def _details(self, details: Mapping[str, Any]) -> dict[str, Any]:
+        known = dict(details)
+        known["contributing_trees"] = self._sampler.n_trees
+        known["samples"] = self._batches * self._sampler.batch
+        known["sampled_share"] = self._sequence.mean if self._sequence is not None else 0.0
+        known["certain"] = str(self.ground.certain)
+        known["undecided"] = str(self.ground.undecided)
+        if self.bounds.low == 0 < self.bounds.high:
+            known["note"] = "no sensitive region was proved to exist: the count may be 0"
+        return known
