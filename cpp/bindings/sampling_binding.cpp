@@ -74,6 +74,12 @@ void bind_sampling(nb::module_& module) {
           },
           "Number of trees with a sensitive test.")
       .def_prop_ro(
+          "n_masks",
+          [](const AnySampler& self) {
+            return std::visit([](const auto& s) { return s.profiles().n_masks(); }, self);
+          },
+          "Number of masks that a sample evaluates.")
+      .def_prop_ro(
           "levels",
           [](const AnySampler& self) {
             return std::visit([](const auto& s) { return s.levels(); }, self);

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from xcount.counters.base import Settings, Tally
-from xcount.counters.estimation import Bounds, Estimator, Pilot
+from xcount.counters.estimation import Bounds, Estimator
 from xcount.counters.exact import ExactRun
 from xcount.counters.sampling import Rest, estimate, make_estimator, n_pairs_about, whole
 from xcount.result import StopReason
@@ -25,8 +25,12 @@ MAX_PAIRS = 20_000
 BUDGETS = (2_000, 30_000, 200_000, 1_500_000, 12_000_000)
 """States a task, round by round."""
 
-FREE_SECONDS = 0.5
-"""A round that cannot take longer than this (roughly) runs without asking what sampling costs."""
+FREE_BUDGET, FREE_SECONDS = 30_000, 6.0
+"""Rounds up to this budget run without asking what sampling costs, if they cannot take longer than
+this in the worst case; most take a small part of it."""
+
+PILOT_PART = 50
+"""The samples that compare a round with an estimate cost at most the round's 1/50."""
 
 # Rough, and the same everywhere on purpose: they only weigh one kind of work against the other.
 _SECONDS_PER_STATE = 3e-6
@@ -53,21 +57,83 @@ class _Auto:
         self._exact = ExactRun(problem, replace(settings, timeout_seconds=limit))
 
     def run(self) -> Tally:
-        estimator: Estimator | None = None
-        pilot: Pilot | None = None
-        self._exact.solve([])
+        """Run to the end, whatever ends it."""
+        self._exact.solve(())
         for budget in BUDGETS:
-            cost = self._cost(budget)
-            if cost > FREE_SECONDS:
-                estimator, pilot = self._consider(cost)
-                if estimator is None or self._price(estimator, pilot) <= cost:
-                    break
-            if not self._round(budget):
+            if self._is_over() or not self._is_worth(budget):
                 break
+            self._exact.solve((budget,))
         if self._is_over():
             return self._tally()
         rest = self._rest()
         estimator = make_estimator(self._problem, self._settings, rest)
         if estimator is None:
             return self._tally()
-        return estimator.run(pilot or estimator.pilot(), "auto", self._details(rest))
+        return estimator.run(estimator.pilot(), "auto", self._details(rest))
+
+    def _is_over(self) -> bool:
+        """Tell whether the exact part has answered, or must not go on."""
+        exact, settings = self._exact, self._settings
+        if exact.stop_reason in (StopReason.COMPLETE, StopReason.INTERRUPTED):
+            return True
+        bounds = Bounds(*exact.bounds())
+        if settings.max_share is not None and bounds.decides(
+            settings.max_share, self._problem.n_regions
+        ):
+            return True
+        return bounds.settled(settings.epsilon, bounds.low) is not None
+
+    def _is_worth(self, budget: int) -> bool:
+        """Tell whether a round with this budget cannot cost more than sampling."""
+        if self._exact.stop_reason is StopReason.TIMEOUT:
+            return False
+        unsolved = self._exact.unsolved_masks()
+        # A pair counts for both of its masks; a state of a union costs in proportion to its pairs.
+        n_pairs = max(1, sum(len(self._exact.pairs_of[mask]) for mask in unsolved) // 2)
+        cost = n_pairs * budget * _SECONDS_PER_STATE
+        if budget <= FREE_BUDGET and cost <= FREE_SECONDS:
+            return True
+        estimator = make_estimator(self._problem, self._settings, self._rest())
+        return estimator is None or cost <= self._price(estimator, cost)
+
+    def _price(self, estimator: Estimator, worth: float) -> float:
+        """Guess what the estimate costs, looking as closely as the comparison is worth."""
+        per_sample = (
+            _SECONDS_PER_SAMPLE
+            + estimator.n_trees * _SECONDS_PER_TREE
+            + estimator.n_masks * _SECONDS_PER_MASK
+        )
+        max_samples = worth / per_sample / PILOT_PART
+        pilot = estimator.pilot(max(1, math.ceil(max_samples / estimator.batch)))
+        epsilon, delta = self._settings.epsilon, self._settings.delta
+        needed = pilot.samples_needed(epsilon, delta, estimator.ground.certain_share)
+        return needed * per_sample
+
+    def _rest(self) -> Rest:
+        """Return what the exact rounds left open."""
+        exact = self._exact
+        unresolved = exact.unsolved_masks()
+        is_open = set(unresolved)
+        n_masks = self._problem.n_masks
+        solved = sum(exact.mask_bounds(m)[0] for m in range(n_masks) if m not in is_open)
+        pairs = sorted({pair for mask in unresolved for pair in exact.pairs_of[mask]})
+        return Rest(solved, unresolved, pairs, Bounds(*exact.bounds()))
+
+    def _tally(self) -> Tally:
+        """Return what the exact rounds found: exact, or bounds that are close enough."""
+        tally = self._exact.tally("auto")
+        tally = replace(tally, details=self._details(self._rest()))
+        bounds = Bounds(tally.low, tally.high)
+        count = bounds.settled(self._settings.epsilon, tally.count)
+        if count is None or tally.stop_reason is StopReason.INTERRUPTED:
+            return tally
+        return replace(tally, count=count, stop_reason=StopReason.COMPLETE)
+
+    def _details(self, rest: Rest) -> dict[str, Any]:
+        n_masks = self._problem.n_masks
+        return {
+            "n_states": self._exact.n_states,
+            "n_masks": n_masks,
+            "masks_solved": n_masks - len(rest.unresolved),
+            "count_solved": str(rest.solved),
+        }

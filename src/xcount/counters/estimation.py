@@ -118,8 +118,9 @@ class Pilot:
     def samples_needed(self, epsilon: float, delta: float, certain_share: float) -> float:
         """Guess how many samples the answer takes; a guess from above when there was no hit."""
         mean = max(self.mean, 1 / self.n)
+        variance = self.variance + 0.5 / self.n
         target = (epsilon * (mean + certain_share)) ** 2
-        betting = 2.4 * math.log(2 / delta) * max(self.variance, mean / self.n) / target
+        betting = 2.4 * math.log(2 / delta) * variance / target
         gamma = 2 * math.log(2 / (_GAMMA_DELTA * delta)) / epsilon**2 * 0.5 / mean
         return betting if certain_share else min(betting, gamma)
 
@@ -138,6 +139,16 @@ class Estimator:
         self._batches = 0
         self._seconds_per_batch = 0.0
         self._reported = 0.0
+
+    @property
+    def batch(self) -> int:
+        """Samples per batch."""
+        return int(self._sampler.batch)
+
+    @property
+    def n_masks(self) -> int:
+        """Number of masks that a sample is decided for."""
+        return self._sampler.n_masks
 
     @property
     def n_trees(self) -> int:
@@ -267,13 +278,13 @@ class Estimator:
         self._reported = now
         bounds = self.bounds.meet(self.ground.scaled(self._sequence.interval(keep=False)))
         done = self._gamma.fraction_done if self._gamma is not None else 0.0
-        message = f"{self._batches * self._sampler.batch:,} samples"
+        message = f"{self._batches * self.batch:,} samples"
         self._settings.report(Progress(done, bounds.low, bounds.high, message))
 
     def _details(self, details: Mapping[str, Any]) -> dict[str, Any]:
         known = dict(details)
         known["contributing_trees"] = self._sampler.n_trees
-        known["samples"] = self._batches * self._sampler.batch
+        known["samples"] = self._batches * self.batch
         known["sampled_share"] = self._sequence.mean if self._sequence is not None else 0.0
         known["certain"] = str(self.ground.certain)
         known["undecided"] = str(self.ground.undecided)

@@ -65,9 +65,15 @@ class ExactRun:
         self._whole = self.problem.n_combinations
 
     def solve(self, budgets: Iterable[int]) -> None:
-        """Run rounds with these budgets of states a task, until done or stopped."""
+        """Run rounds with these budgets of states a task, until done or stopped.
+
+        May be called again with larger budgets: only what is still open is tried.
+        """
+        if self.stop_reason in (StopReason.STATES, StopReason.MEMORY):
+            self.stop_reason = StopReason.COMPLETE
         try:
-            self._find_live_pairs()
+            if not self.pairs_of:
+                self._find_live_pairs()
             for budget in budgets:
                 if not self._stopped():
                     self._solve_round(budget)
