@@ -157,14 +157,22 @@ def test_a_feature_is_either_numeric_or_categorical() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sets", "n_codes"),
-    [([], 1), ([{0}], 2), ([{1}], 2), ([{0}, {1}], 2), ([{0, 1}], 3), ([{2}, {0, 1}], 3)],
+    ("sets", "codes"),
+    [
+        ([], [0]),
+        ([{0}], [0, 1]),
+        ([{1}], [0, 1]),
+        ([{0}, {1}], [0, 1]),
+        ([{0, 1}], [0, 1, 2]),
+        ([{2}, {0, 1}], [0, 1, 2]),
+        ([{0, 3}, {1_000_000}], [0, 1, 3, 1_000_000]),
+    ],
 )
 def test_unknown_categories_are_the_fewest_that_every_split_tells_apart(
-    sets: list[set[int]], n_codes: int
+    sets: list[set[int]], codes: list[int]
 ) -> None:
     """A split that no known category would fail shows that there is one more."""
-    assert splits.smallest_code_range([frozenset(s) for s in sets], "m") == n_codes
+    assert list(splits.codes_of([frozenset(s) for s in sets], "m")) == codes
 
 
 def test_absurd_sizes_are_refused_before_memory_is_taken() -> None:
@@ -172,4 +180,4 @@ def test_absurd_sizes_are_refused_before_memory_is_taken() -> None:
     with pytest.raises(UnsupportedModelError, match="features; at most"):
         splits.check_feature_count("m", 10**9)
     with pytest.raises(ModelFormatError, match="category code"):
-        splits.smallest_code_range([frozenset({10**9})], "m")
+        splits.codes_of([frozenset({10**9})], "m")

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from xcount.errors import ModelFormatError
 
 _SHOWN = 40
+_LONGEST_INTEGER = 20
 
 
 def shown(value: object) -> str:
@@ -57,6 +58,8 @@ def as_int(value: object, where: str, *, low: int = 0, high: int = 2**31 - 1) ->
     """Return an integer, written as a number or as a string, that lies in ``low .. high``."""
     try:
         if isinstance(value, bool) or not isinstance(value, int | str):
+            raise ValueError
+        if isinstance(value, str) and len(value) > _LONGEST_INTEGER:
             raise ValueError
         number = int(value)
     except ValueError:

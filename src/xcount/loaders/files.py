@@ -12,7 +12,7 @@ from typing import Literal
 
 from xcount.errors import ModelFormatError
 
-MAX_FILE_BYTES = 2 * 2**30
+MAX_FILE_BYTES = 2**30
 """Larger files (packed or unpacked) are refused before they are read."""
 
 FileFormat = Literal[

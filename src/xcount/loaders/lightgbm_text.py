@@ -237,7 +237,7 @@ def _read_bitsets(
         if not 0 <= row < len(bounds) - 1 or row != int(row):
             raise ModelFormatError(f"{place}, node {node}: there is no category set {row}")
         start, end = int(bounds[int(row)]), int(bounds[int(row) + 1])
-        if not 0 <= start <= end <= len(words):
+        if not 0 <= start <= end <= len(words) or (end - start) * _WORD_BITS > splits.MAX_CATEGORY:
             raise ModelFormatError(f"{place}, node {node}: its categories are out of range")
         bits = np.unpackbits(words[start:end].astype("<u4").view(np.uint8), bitorder="little")
         sets[int(node)] = frozenset(np.flatnonzero(bits).tolist())
@@ -250,7 +250,7 @@ def _read_bitset_arrays(block: Block, place: str) -> tuple[NDArray[np.int64], ND
         size = len(block.get(key, "").split())
         arrays.append(fields.int_array(_numbers(block, key, size, place), f"{place}, {key}"))
     bounds, words = arrays
-    if ((words < 0) | (words >= 2**_WORD_BITS)).any() or len(words) > splits.MAX_CATEGORY:
+    if ((words < 0) | (words >= 2**_WORD_BITS)).any():
         raise ModelFormatError(f"{place}, cat_threshold: expected unsigned 32-bit words")
     return bounds, words
 
@@ -274,7 +274,7 @@ def _read_features(
         if codes or found:
             mentioned = {code for left in found for code in left}
             if not codes:
-                codes = set(range(splits.smallest_code_range(found, where)))
+                codes = set(splits.codes_of(found, where))
             categories[feature] = sorted(codes | mentioned)
         if feature in labels and len(categories[feature]) != len(labels[feature]):
             del labels[feature]

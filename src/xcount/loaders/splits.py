@@ -26,6 +26,8 @@ MAX_FEATURES = 2_000_000
 """More columns than this are refused: a file of a few bytes must not ask for all memory."""
 MAX_CATEGORY = 2**24
 """XGBoost and LightGBM keep category codes in floats and bitsets; no valid code is larger."""
+MAX_LISTED_CATEGORIES = 2**16
+"""Categories that no split mentions are listed one by one only up to this many."""
 
 
 def as_strict_threshold(threshold: float, operator: Operator, dtype: Dtype) -> float:
@@ -362,20 +364,23 @@ def category_sets(
     return sets
 
 
-def smallest_code_range(sets: Iterable[frozenset[int]], where: str) -> int:
-    """Return the smallest n for which codes ``0 .. n-1`` put someone on both sides of every split.
+def codes_of(sets: Iterable[frozenset[int]], where: str) -> Sequence[int]:
+    """Return the codes of a feature whose model does not store how many categories there are.
 
-    For models that do not store how many categories a feature has. A trained split separates
-    something, so a set that covers all known codes shows that there is at least one more.
+    These are ``0 .. n-1`` with the smallest n that puts someone on both sides of every split: a
+    trained split separates something, so a set that covers all known codes shows that there is one
+    more. Where n is huge, one code stands for all that no split mentions: none tells them apart.
     """
-    n_codes = 1
     distinct = set(sets)
-    for codes in distinct:
-        top = max(codes, default=0)
-        if min(codes, default=0) < 0 or top >= MAX_CATEGORY:
-            raise ModelFormatError(f"{where}: a category code is outside 0 .. {MAX_CATEGORY - 1}")
-        n_codes = max(n_codes, top + 1)
-    return n_codes + any(len(codes) == n_codes for codes in distinct)
+    mentioned = frozenset[int]().union(*distinct)
+    n_codes = max(mentioned, default=0) + 1
+    if min(mentioned, default=0) < 0 or n_codes > MAX_CATEGORY:
+        raise ModelFormatError(f"{where}: a category code is outside 0 .. {MAX_CATEGORY - 1}")
+    n_codes += any(len(codes) == n_codes for codes in distinct)
+    if n_codes <= MAX_LISTED_CATEGORIES or len(mentioned) == n_codes:
+        return range(n_codes)
+    other = next(code for code in range(n_codes) if code not in mentioned)
+    return sorted(mentioned | {other})
 
 
 def finite(value: float, where: str, what: str) -> float:

@@ -42,7 +42,7 @@ def from_document(document: object, where: str) -> Ensemble:
         features=splits.make_features(
             where,
             names,
-            categories={f: range(splits.smallest_code_range(s, where)) for f, s in sets.items()},
+            categories={f: splits.codes_of(s, where) for f, s in sets.items()},
             can_be_missing=all(table.says_missing for table in tables),
         ),
         trees=tuple(trees),
@@ -118,6 +118,8 @@ def _read_split(
     split = fields.member(node, "split", place)
     if isinstance(split, bool) or not isinstance(split, int | str):
         raise ModelFormatError(f"{place}: 'split' must be a name or an index")
+    if isinstance(split, int):
+        fields.as_int(split, f"{place}: split")
     if "split_condition" not in node:
         raise UnsupportedModelError(
             f"{place}: an indicator split (no 'split_condition'; feature map type 'i')"

@@ -324,10 +324,10 @@ def _read_features(
     for feature in {*split_sets, *labels, *(i for i, kind in enumerate(kinds) if kind == "c")}:
         if feature >= header.n_features:
             raise ModelFormatError(f"{where}: feature_types: more types than features")
-        n_seen = splits.smallest_code_range(split_sets.get(feature, ()), where)
-        if feature not in labels or len(labels[feature]) < n_seen:
+        codes = splits.codes_of(split_sets.get(feature, ()), where)
+        if feature not in labels or len(labels[feature]) <= codes[-1]:
             labels.pop(feature, None)
-            categories[feature] = range(n_seen)
+            categories[feature] = codes
         else:
             categories[feature] = range(len(labels[feature]))
     return splits.make_features(where, names, categories=categories, labels=labels)
