@@ -9,11 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import catboost
 import joblib
+import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
 import skops.io
+import xgboost
 from edge_rows import edge_rows
 from sklearn.ensemble import (
     GradientBoostingClassifier,
@@ -141,26 +144,38 @@ def test_a_damaged_model_is_a_format_error() -> None:
         sklearn_models.from_pickle(pickle.dumps(model), "m.pkl")
 
 
-@pytest.mark.parametrize("library", ["pickle", "joblib"])
-def test_a_pickle_is_read_only_when_trusted(library: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("packing", ["pickle", "joblib", "zlib", "gzip", "bz2", "xz"])
+def test_a_pickle_is_read_only_when_trusted(packing: str, tmp_path: Path) -> None:
     """Without trust nothing is unpickled; with it the model is the live one."""
     model = RandomForestClassifier(3, random_state=0).fit(X, Y_BINARY)
     path = tmp_path / "model.bin"
-    if library == "pickle":
+    if packing == "pickle":
         path.write_bytes(pickle.dumps(model))
     else:
-        joblib.dump(model, path)
+        joblib.dump(model, path, compress=0 if packing == "joblib" else (packing, 3))
     with pytest.raises(UnsupportedModelError, match="trust"):
         xcount.load(path)
     ensemble = xcount.load(path, trust_pickle=True)
     rows = edge_rows(ensemble, infinities=False)
     np.testing.assert_array_equal(ensemble.predict(rows), xcount.load(model).predict(rows))
-    with pytest.raises(UnsupportedModelError, match="trust"):
-        sklearn_models.raw_predictions(path, rows)
-    np.testing.assert_array_equal(
-        sklearn_models.raw_predictions(path, rows, trust_pickle=True),
-        sklearn_models.raw_predictions(model, rows),
-    )
+    xcount.load(path, check=rows, trust_pickle=True)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        catboost.CatBoostClassifier(iterations=3, verbose=False, allow_writing_files=False),
+        lightgbm.LGBMClassifier(n_estimators=3, n_jobs=1, verbosity=-1),
+        xgboost.XGBClassifier(n_estimators=3, n_jobs=1),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_pickle_may_hold_a_model_of_another_library(model: Any, tmp_path: Path) -> None:
+    """Whatever is in a trusted pickle loads as it does live, and can be checked."""
+    path = tmp_path / "model.pickle"
+    path.write_bytes(pickle.dumps(model.fit(X, Y_BINARY)))
+    ensemble = xcount.load(path, check=X, trust_pickle=True)
+    np.testing.assert_array_equal(ensemble.predict(X), xcount.load(model).predict(X))
 
 
 @pytest.mark.parametrize(

@@ -34,8 +34,8 @@ def test_the_strict_threshold_decides_like_the_split(
     strict = splits.as_strict_threshold(threshold, operator, dtype)
     with np.errstate(over="ignore"):
         x = np.dtype(dtype).type(threshold)
-    for _ in range(abs(steps)):
-        x = np.nextafter(x, np.dtype(dtype).type(np.sign(steps) * np.inf))
+        for _ in range(abs(steps)):
+            x = np.nextafter(x, np.dtype(dtype).type(np.sign(steps) * np.inf))
     if np.isfinite(x):
         assert (float(x) < strict) == holds(float(x), operator, threshold)
 

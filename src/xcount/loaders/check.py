@@ -105,11 +105,11 @@ def _library_margins(
             f"{_name(ensemble, model)}: no library predicts with this, so nothing can be checked"
         )
     try:
+        source = _unpickled(model) if trust_pickle else model
         if library not in _OTHER_HOMES:
-            return raw_predictions(ensemble, model, rows)
+            return raw_predictions(ensemble, source, rows)
         home = import_module(_OTHER_HOMES[library])
-        options = {"trust_pickle": trust_pickle} if library == "sklearn" else {}
-        margins: NDArray[np.float64] = home.raw_predictions(model, rows, **options)
+        margins: NDArray[np.float64] = home.raw_predictions(source, rows)
         return margins
     except XCountError:
         raise
@@ -120,6 +120,16 @@ def _library_margins(
     except Exception as error:  # whatever the library dislikes about the rows
         reason = str(error).strip().splitlines() or [type(error).__name__]
         raise QueryError(f"{library} cannot predict the rows to check: {reason[0]}") from None
+
+
+def _unpickled(model: Any) -> Any:
+    """Return the live model in a pickle, which the user trusts; any other model as it is."""
+    if isinstance(model, str | os.PathLike):
+        file = files.read(model)
+        if files.recognise(file.data) == "pickle":
+            home = import_module(_OTHER_HOMES["sklearn"])
+            return home.open_pickle(file.data, file.path)
+    return model
 
 
 def _xgboost(ensemble: Ensemble, model: Any, rows: NDArray[np.float64]) -> Any:

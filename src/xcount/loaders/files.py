@@ -80,6 +80,8 @@ _BEGINNINGS: tuple[tuple[bytes, FileFormat], ...] = (
     (rb"CBM1", "catboost-binary"),
     (rb"PK\x03\x04", "skops"),
     (rb"\x80[\x02-\x05]", "pickle"),
+    # What joblib packs with zlib, bz2 or xz; gzip'd files come unpacked.
+    (rb"\x78[\x01\x5e\x9c\xda]|BZh|\xfd7zXZ", "pickle"),
     # In UBJSON a key's length, or the mark of a typed container, follows the brace.
     (rb"\{[LlIiU$#]", "ubjson"),
     (rb"(\xef\xbb\xbf)?\s*[{\[]", "json"),

@@ -93,19 +93,15 @@ def from_pickle(data: bytes, where: str) -> Ensemble:
     return _read_opened(model, where, "sklearn-pickle")
 
 
-def raw_predictions(
-    model_or_path: Any, rows: ArrayLike, *, trust_pickle: bool = False
-) -> NDArray[np.float64]:
-    """Return scikit-learn's own values of the sums, shape ``(n_rows, n_outputs)``."""
+def raw_predictions(model_or_path: Any, rows: ArrayLike) -> NDArray[np.float64]:
+    """Return scikit-learn's own values of the sums, shape ``(n_rows, n_outputs)``.
+
+    A path is that of a skops file; a pickle is opened with :func:`open_pickle` first.
+    """
     model = model_or_path
     if isinstance(model_or_path, str | os.PathLike):
         file = files.read(model_or_path)
-        if files.recognise(file.data) == "skops":
-            model = _open_skops(file.data, file.path)
-        elif trust_pickle:
-            model = open_pickle(file.data, file.path)
-        else:
-            raise UnsupportedModelError(f"{file.path}: a pickle, which was not declared as trusted")
+        model = _open_skops(file.data, file.path)
     estimator = _final_step(model)
     matrix = np.atleast_2d(np.asarray(rows, dtype=np.float64))
     # scikit-learn sums all inputs up to see whether they are finite; huge ones overflow there.
