@@ -37,7 +37,7 @@ def wide_ensemble() -> Ensemble:
 @pytest.fixture
 def tiny_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the exact rounds give up early, so that sampling gets its part."""
-    monkeypatch.setattr(auto, "BUDGETS", (20, 400))
+    monkeypatch.setattr(auto, "BUDGETS", (5, 60))
 
 
 @pytest.mark.usefixtures("tiny_budgets")
@@ -62,7 +62,7 @@ def test_exact_part_and_estimate_add_up(distance: int | str, gap: str) -> None:
 @pytest.mark.usefixtures("tiny_budgets")
 def test_the_result_says_which_part_is_exact() -> None:
     """Details name the masks that were solved and what they count."""
-    result = xcount.count(wide_ensemble(), sensitive="f0", gap="0.4", distance=1)
+    result = xcount.count(wide_ensemble(), sensitive="f0", gap="0.4", distance=3)
     details = result.details
     assert 0 <= details["masks_solved"] < details["n_masks"]
     assert int(details["count_solved"]) <= result.low
