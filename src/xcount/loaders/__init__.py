@@ -101,7 +101,8 @@ def _parse_json(data: bytes, where: str) -> Ensemble:
     if "learner" in document:
         return xgboost_json.from_document(document, where, "xgboost-json")
     if "oblivious_trees" in document or "features_info" in document or "trees" in document:
-        return _call("xcount.loaders.catboost_models", "from_bytes", data, where)
+        home = "xcount.loaders.catboost_models"
+        return _call(home, "from_document", document, where, "catboost-json")
     if "tree_info" in document:
         raise UnsupportedModelError(
             f"{where}: LightGBM's JSON dump; save the model as text instead (Booster.save_model)"
