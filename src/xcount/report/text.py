@@ -89,7 +89,7 @@ def summary_table(title: str, results: Iterable[CountResult]) -> Table:
     """Return several questions about one model as one table, a row each."""
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", title_style="bold")
+    table = Table(title=_escaped(title), title_justify="left", title_style="bold")
     table.add_column("Sensitive to")
     table.add_column("Gap", justify="right")
     table.add_column("Distance", justify="right")
