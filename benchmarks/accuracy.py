@@ -89,7 +89,7 @@ def error_table(errors: Sequence[Errors]) -> str:
 def histogram(errors: Sequence[Errors], path: Path) -> None:
     """Draw how the relative errors are spread."""
     limit = max((max(e.relative, default=0.0) for e in errors), default=0.0)
-    edge = max(limit, *(e.epsilon for e in errors)) * 1.05
+    edge = max(limit, *(e.epsilon for e in errors)) * 1.2
     bins = [edge * i / 30 for i in range(31)]
     with figure(path, size=(7, 3.6)) as axes:
         labels = [f"{e.method} ({len(e.relative)} instances)" for e in errors]
@@ -108,7 +108,7 @@ def histogram(errors: Sequence[Errors], path: Path) -> None:
         axes.set_title("Relative error against the exact counts")
         axes.set_xlabel("|answer - C| / C")
         axes.set_ylabel("instances")
-        axes.legend(loc="upper right")
+        axes.legend(loc="upper center")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

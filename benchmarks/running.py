@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import itertools
 import json
 import os
 import resource
@@ -166,14 +167,12 @@ def run_isolated(instances: Sequence[Instance], settings: RunSettings) -> Iterat
     _warm_up(settings)
     queue = _with_models(instances)
     children: list[_Child] = []
-    exhausted = False
     try:
-        while children or not exhausted:
-            while not exhausted and len(children) < settings.workers:
-                item = next(queue, None)
-                exhausted = item is None
-                if item is not None:
-                    children.append(_start(*item, settings))
+        while True:
+            for item in itertools.islice(queue, settings.workers - len(children)):
+                children.append(_start(*item, settings))
+            if not children:
+                return
             for child in _ended(children, settings):
                 children.remove(child)
                 yield _finish(child, settings)

@@ -66,18 +66,20 @@ def record(name: str, status: Status, seconds: float, **more: Any) -> dict[str, 
     return about | {"name": name, "status": status, "seconds": seconds} | more
 
 
-@pytest.mark.parametrize("isolated", [False, True])
+@pytest.mark.parametrize(("isolated", "workers"), [(False, 1), (True, 1), (True, 2), (True, 9)])
 def test_a_run_gives_the_published_counts(
-    instances: list[Instance], tmp_path: Path, isolated: bool
+    instances: list[Instance], tmp_path: Path, isolated: bool, workers: int
 ) -> None:
     """Training, slicing, loading and counting together give the counts the authors publish."""
-    settings = dataclasses.replace(SETTINGS, isolated=isolated, workers=2 if isolated else 1)
+    settings = dataclasses.replace(SETTINGS, isolated=isolated, workers=workers)
     records = RecordFile(tmp_path / "run.jsonl", settings)
     running.run_suite(instances, settings, records)
     run = read_run(records.path)
     assert {r["n_trees"]: r["count"] for r in run.records} == PUBLISHED_COUNTS
     assert {r["status"] for r in run.records} == {"exact"}
     assert run.settings == settings
+    running.run_suite(instances, settings, RecordFile(records.path, settings))
+    assert len(read_run(records.path).records) == len(instances)
 
 
 def test_the_first_trees_of_a_long_training_are_the_short_training(tmp_path: Path) -> None:
