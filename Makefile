@@ -8,8 +8,8 @@ BIN    := $(VENV)/bin
 JOBS   ?= 2
 
 # What an installation is made from; when one of these changes, it is made again.
-SOURCES := pyproject.toml CMakeLists.txt $(shell find src cpp -name '*.py' -o -name '*.?pp' \
-                                                  -o -name '*.json' -not -path '*/__pycache__/*')
+SOURCES := pyproject.toml CMakeLists.txt \
+           $(shell find src cpp -type f -not -name '*.pyc' -not -name '_core.pyi')
 
 .PHONY: demo test lint native pytest clean help
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from xcount.ensemble import Ensemble
     from xcount.errors import XCountError
     from xcount.grid import Grid
+    from xcount.inspection import Inspection, inspect
     from xcount.loaders import load
     from xcount.query import Query
     from xcount.result import CountResult
@@ -24,11 +25,13 @@ __all__ = [
     "CountResult",
     "Ensemble",
     "Grid",
+    "Inspection",
     "Query",
     "XCountError",
     "__version__",
     "audit",
     "count",
+    "inspect",
     "load",
 ]
 
@@ -37,10 +40,12 @@ _HOMES = {
     "CountResult": "xcount.result",
     "Ensemble": "xcount.ensemble",
     "Grid": "xcount.grid",
+    "Inspection": "xcount.inspection",
     "Query": "xcount.query",
     "XCountError": "xcount.errors",
     "audit": "xcount.audit",
     "count": "xcount.counting",
+    "inspect": "xcount.inspection",
     "load": "xcount.loaders",
 }
 

@@ -12,6 +12,7 @@ import numpy as np
 from xcount.counting import model_info
 from xcount.ensemble import Ensemble, Tree
 from xcount.grid import Axis, Grid, Missing
+from xcount.loaders import load
 from xcount.result import ModelInfo
 
 _GAP_FRACTIONS = (0.05, 0.2, 0.5)
@@ -80,15 +81,17 @@ class Inspection:
         return asdict(self)
 
 
-def inspect(ensemble: Ensemble, missing: Missing = "none") -> Inspection:
-    """Describe an ensemble.
+def inspect(model: Any, *, missing: Missing = "none") -> Inspection:
+    """Describe a model: a file, a live one, or an ensemble.
 
     Example:
+        >>> import xcount
         >>> from xcount.examples import figure_1
-        >>> inspection = inspect(figure_1())
+        >>> inspection = xcount.inspect(figure_1())
         >>> inspection.n_regions, [feature.max_change for feature in inspection.features]
         (9, [150.0, 140.0])
     """
+    ensemble = load(model)
     grid = Grid.of(ensemble, missing=missing)
     changes = _max_changes(ensemble)
     n_trees = Counter(feature for tree in ensemble.trees for feature in set(tree.feature.tolist()))

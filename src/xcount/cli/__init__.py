@@ -13,7 +13,10 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit status."""
     words = sys.argv[1:] if arguments is None else arguments
     if words != ["--version"]:
-        from xcount.cli.app import run
+        try:
+            from xcount.cli.app import run
+        except KeyboardInterrupt:
+            return 130
 
         return run(words)
     from xcount._version import __version__
