@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import ArrayLike, NDArray
 
 from xcount.ensemble import ZERO_RANGE, Ensemble
+from xcount.grid import Grid
 
 ODD_NUMBERS = [
     *(0.0, -0.0, ZERO_RANGE, -ZERO_RANGE),
@@ -56,6 +57,22 @@ def assert_same_leaves(ensemble: Ensemble, rows: ArrayLike, library_leaves: Arra
         pairs = set(zip(ours[:, tree].tolist(), theirs[:, tree].tolist(), strict=True))
         assert len(pairs) == len({our for our, _ in pairs}), f"tree {tree}"
         assert len(pairs) == len({their for _, their in pairs}), f"tree {tree}"
+
+
+def rows_and_their_points(
+    ensemble: Ensemble, *, infinities: bool = False
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return rows that a region holds, and the point that stands for each row's region."""
+    rows = probe_rows(ensemble, n_rows=600, seed=1, infinities=infinities)
+    for index, feature in enumerate(ensemble.features):
+        if feature.categories is not None:
+            known = np.isin(rows[:, index], feature.categories)
+            rows[~known, index] = feature.categories[-1]
+    grid = Grid.of(ensemble, missing="cell")
+    cells = grid.cells_of(rows)
+    held = (cells >= 0).all(axis=1)
+    assert held.sum() > 10
+    return rows[held], np.array([grid.point(region) for region in cells[held]])
 
 
 def shared_models() -> Path:

@@ -13,6 +13,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import xcount
@@ -64,6 +65,7 @@ end of trees
         (LIGHTGBM.replace("\n", "\r\n").encode(), "lightgbm-text"),
         (b"CBM1\x00\x00", "catboost-binary"),
         (b"PK\x03\x04rest", "skops"),
+        (b"binf\x00\x00\x00?", "xgboost-binary"),
         (pickle.dumps([1], protocol=2), "pickle"),
         (pickle.dumps([1], protocol=5), "pickle"),
         (b"id,age\n1,2\n", "unknown"),
@@ -184,6 +186,26 @@ def test_a_pickle_is_not_opened_without_trust(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedModelError, match=r"--trust-pickle .*trust_pickle=True"):
         xcount.load(path)
     assert not marker.exists()
+
+
+def test_old_binary_models_are_refused_by_name(tmp_path: Path) -> None:
+    """The message says how to convert them."""
+    path = tmp_path / "old.model"
+    path.write_bytes(b"binf" + bytes(100))
+    with pytest.raises(UnsupportedModelError, match=r"old binary format.*save it as JSON"):
+        xcount.load(path)
+
+
+def test_a_trusted_pickle_of_another_library_is_checked_too(tmp_path: Path) -> None:
+    """A pickled XGBoost model loads and is compared with itself."""
+    xgb = pytest.importorskip("xgboost")
+    rows = np.random.default_rng(0).normal(size=(50, 2))
+    model = xgb.XGBRegressor(n_estimators=2, n_jobs=1).fit(rows, rows[:, 0])
+    path = tmp_path / "model.pkl"
+    path.write_bytes(pickle.dumps(model))
+    ensemble = xcount.load(path, trust_pickle=True, check=rows)
+    assert ensemble.n_trees == 2
+    assert ensemble.path == str(path)
 
 
 def test_a_zip_that_is_no_skops_file_is_refused(tmp_path: Path) -> None:

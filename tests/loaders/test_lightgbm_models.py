@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from probes import assert_same_leaves, probe_rows
+from probes import assert_same_leaves, probe_rows, rows_and_their_points
 
 import xcount
 from xcount.ensemble import Ensemble
@@ -93,11 +93,16 @@ def assert_like_lightgbm(ensemble: Ensemble, booster: Any, rows: NDArray[np.floa
 
 @pytest.mark.parametrize("name", KINDS)
 def test_a_booster_predicts_the_same_live_and_from_its_file(name: str, tmp_path: Path) -> None:
-    """Thresholds, neighbours, zeros, NaN, infinities, odd categories: same leaf, same margin."""
+    """Thresholds, neighbours, zeros, NaN, infinities, odd categories: same leaf, same margin.
+
+    And LightGBM gives a region's point what it gives the rows of that region.
+    """
     booster = KINDS[name]()
     live = xcount.load(booster)
     rows = probe_rows(live, infinities=True)
     assert_like_lightgbm(live, booster, rows)
+    held, points = rows_and_their_points(live, infinities=True)
+    assert (booster.predict(held, raw_score=True) == booster.predict(points, raw_score=True)).all()
     path = tmp_path / "model.txt"
     booster.save_model(path)
     from_file = xcount.load(path, check=rows)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from probes import assert_same_leaves, probe_rows
+from probes import assert_same_leaves, probe_rows, rows_and_their_points
 
 import xcount
 from xcount.ensemble import Ensemble
@@ -148,6 +148,14 @@ def test_a_live_booster_predicts_the_same(booster: Any) -> None:
     ensemble = xcount.load(booster)
     assert ensemble.n_trees > 0
     assert_like_xgboost(ensemble, booster, probe_rows(ensemble))
+
+
+def test_a_regions_point_gets_from_xgboost_what_its_rows_get(booster: Any) -> None:
+    """All rows of a region, and the point that stands for it, end in the same leaves."""
+    ensemble = xcount.load(booster)
+    rows, points = rows_and_their_points(ensemble)
+    expected = booster.predict(matrix_of(booster, rows), output_margin=True)
+    assert (booster.predict(matrix_of(booster, points), output_margin=True) == expected).all()
 
 
 @pytest.mark.parametrize("suffix", ["json", "ubj"])
@@ -327,6 +335,30 @@ def test_linear_boosters_are_refused_by_name() -> None:
     booster = xgb.train({"booster": "gblinear"}, xgb.DMatrix(FULL, AMOUNT), 2)
     with pytest.raises(UnsupportedModelError, match="gblinear"):
         xcount.load(booster)
+
+
+def test_another_value_for_missing_is_refused_by_name() -> None:
+    """A wrapper may call 0 missing; the trees know only NaN, and the message says what to do."""
+    model = xgb.XGBRegressor(n_estimators=2, n_jobs=1, missing=0.0).fit(FULL, AMOUNT)
+    with pytest.raises(UnsupportedModelError, match=r"missing=0\.0.*get_booster"):
+        xcount.load(model)
+    assert xcount.load(model.get_booster()).n_trees == 2
+
+
+def test_a_boosters_early_stopping_is_not_the_wrappers() -> None:
+    """A plain Booster predicts with all trees, also beyond its best iteration."""
+    data = xgb.DMatrix(HOLEY[:160], BINARY[:160]), xgb.DMatrix(HOLEY[160:], BINARY[160:])
+    booster = xgb.train(
+        {"objective": "binary:logistic", "eta": 1.0, "nthread": 1},
+        data[0],
+        40,
+        evals=[(data[1], "valid")],
+        early_stopping_rounds=2,
+        verbose_eval=False,
+    )
+    ensemble = xcount.load(booster)
+    assert ensemble.n_trees == len(booster.get_dump()) > booster.best_iteration + 1
+    assert_like_xgboost(ensemble, booster, probe_rows(ensemble, n_rows=300))
 
 
 def test_an_unfitted_wrapper_is_refused() -> None:

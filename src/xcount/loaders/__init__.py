@@ -78,6 +78,11 @@ def _parse(data: bytes, where: str, trust_pickle: bool) -> Ensemble:
                 "pass --trust-pickle (trust_pickle=True) if you trust where it comes from"
             )
         return _call("xcount.loaders.sklearn_models", "from_pickle", data, where)
+    if kind == "xgboost-binary":
+        raise UnsupportedModelError(
+            f"{where}: XGBoost's old binary format; load it with an XGBoost that reads it "
+            "and save it as JSON (Booster.save_model('model.json'))"
+        )
     homes = {
         "ubjson": "xcount.loaders.ubjson",
         "lightgbm-text": "xcount.loaders.lightgbm_text",

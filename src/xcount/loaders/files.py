@@ -16,7 +16,14 @@ MAX_FILE_BYTES = 2**30
 """Larger files (packed or unpacked) are refused before they are read."""
 
 FileFormat = Literal[
-    "json", "ubjson", "lightgbm-text", "catboost-binary", "skops", "pickle", "unknown"
+    "json",
+    "ubjson",
+    "lightgbm-text",
+    "catboost-binary",
+    "skops",
+    "pickle",
+    "xgboost-binary",
+    "unknown",
 ]
 
 
@@ -82,6 +89,7 @@ _BEGINNINGS: tuple[tuple[bytes, FileFormat], ...] = (
     (rb"\x80[\x02-\x05]", "pickle"),
     # What joblib packs with zlib, bz2 or xz; gzip'd files come unpacked.
     (rb"\x78[\x01\x5e\x9c\xda]|BZh|\xfd7zXZ", "pickle"),
+    (rb"binf|bs64", "xgboost-binary"),
     # In UBJSON a key's length, or the mark of a typed container, follows the brace.
     (rb"\{[LlIiU$#]", "ubjson"),
     (rb"(\xef\xbb\xbf)?\s*[{\[]", "json"),

@@ -172,33 +172,44 @@ def _read_tree(
     thresholds = column("threshold", n_inner)
     kinds = fields.int_array(column("decision_type", n_inner), f"{place}, decision_type")
     features = fields.int_array(column("split_feature", n_inner), f"{place}, split_feature")
-    missing = (kinds >> 2) & 3
-    defaults = (kinds & _DEFAULT_LEFT) != 0
     numeric = (kinds & _CATEGORICAL) == 0
-    missing_left = np.where(missing == _MISSING_NONE, thresholds >= 0, defaults) & numeric
-    zero_left = np.where(missing == _MISSING_ZERO, defaults, thresholds >= 0)
-    in_zero_range = np.abs(thresholds) <= ZERO_RANGE
-    # All of -ZERO_RANGE <= x <= ZERO_RANGE goes one way, so the test falls beside that interval.
-    below = float(np.nextafter(-ZERO_RANGE, -np.inf))
-    moved = np.where(in_zero_range, np.where(zero_left, ZERO_RANGE, below), thresholds)
-    zero_side = np.where(zero_left, -1, 1) * ((missing == _MISSING_ZERO) & ~in_zero_range)
-
+    moved, missing_left, zero_side = _directions(thresholds, kinds)
     tree = splits.tree_from_arrays(
         place,
         n_features=n_features,
         feature=_padded(features, n_leaves, -1),
-        threshold=_padded(np.where(np.isfinite(thresholds), moved, thresholds), n_leaves, 0),
+        threshold=_padded(moved, n_leaves, 0),
         left=_padded(_child(column("left_child", n_inner), n_leaves, place), n_leaves, -1),
         right=_padded(_child(column("right_child", n_inner), n_leaves, place), n_leaves, -1),
         value=np.concatenate([np.zeros(n_inner), values]),
-        missing_left=_padded(missing_left, n_leaves, False),
+        missing_left=_padded(missing_left & numeric, n_leaves, False),
         operator="<=",
         dtype="float64",
         zero_side=_padded(zero_side, n_leaves, 0),
         left_categories=_read_bitsets(block, np.flatnonzero(~numeric), thresholds, place),
         output=output,
     )
-    return tree, features[missing == _MISSING_NAN]
+    return tree, features[_missing_type(kinds) == _MISSING_NAN]
+
+
+def _missing_type(kinds: NDArray[np.int64]) -> NDArray[np.int64]:
+    return (kinds >> 2) & 3
+
+
+def _directions(
+    thresholds: NDArray[np.float64], kinds: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.int64]]:
+    """Return the thresholds beside the zero range, where NaN goes, and where zero goes."""
+    missing = _missing_type(kinds)
+    defaults = (kinds & _DEFAULT_LEFT) != 0
+    missing_left = np.where(missing == _MISSING_NONE, thresholds >= 0, defaults)
+    zero_left = np.where(missing == _MISSING_ZERO, defaults, thresholds >= 0)
+    in_zero_range = np.abs(thresholds) <= ZERO_RANGE
+    # All of -ZERO_RANGE <= x <= ZERO_RANGE goes one way, so the test falls beside that interval.
+    below = float(np.nextafter(-ZERO_RANGE, -np.inf))
+    moved = np.where(in_zero_range, np.where(zero_left, ZERO_RANGE, below), thresholds)
+    zero_side = np.where(zero_left, -1, 1) * ((missing == _MISSING_ZERO) & ~in_zero_range)
+    return moved, missing_left, zero_side
 
 
 def _numbers(block: Block, key: str, size: int, place: str) -> NDArray[np.float64]:

@@ -105,7 +105,7 @@ def tree_from_arrays(
     lefts, rights = _ints(left), _ints(right)
     n_nodes = len(lefts)
     inner = _check_children(where, lefts, rights)
-    zeros = np.zeros(n_nodes, np.int8) if zero_side is None else np.asarray(zero_side, np.int8)
+    zeros = np.asarray([0] * n_nodes if zero_side is None else zero_side, dtype=np.int8)
     categories = dict(left_categories or {})
     numeric = _numeric(where, inner, categories)
     nodes = _Nodes(
@@ -121,10 +121,10 @@ def tree_from_arrays(
         value=np.where(inner, 0.0, _sized(where, "value", _floats(value), n_nodes)),
     )
     order = _order(where, inner, lefts, rights)
-    unknown = inner & ((nodes.feature < 0) | (nodes.feature >= n_features))
-    _refuse(where, order, unknown, nodes.feature, "feature")
     only_missing = numeric & (nodes.threshold == (-np.inf if operator == "<" else np.inf))
+    unknown = inner & ((nodes.feature < 0) | (nodes.feature >= n_features))
     infinite = numeric & ~np.isfinite(nodes.threshold) & ~only_missing
+    _refuse(where, order, unknown, nodes.feature, "feature")
     _refuse(where, order, infinite, nodes.threshold, "threshold")
     _refuse(where, order, ~inner & ~np.isfinite(nodes.value), nodes.value, "leaf value")
     nodes.threshold = as_strict_thresholds(nodes.threshold, operator, dtype)

@@ -222,12 +222,8 @@ def _read_tree(booster: _Booster, index: int, header: _Header, where: str) -> li
         left[node], right[node] = right[node], left[node]
         missing_left[node] = not missing_left[node]
     weight = 1.0 if booster.weights is None else float(booster.weights[index])
-    vectors = _leaf_vectors(node_data, thresholds, left, right, header, place)
-    if vectors is None:
-        outputs = {int(booster.outputs[index]): thresholds}
-    else:
-        right[left < 0] = -1  # there the right child is the row of a leaf's vector
-        outputs = dict(enumerate(vectors))
+    vectors = _leaf_vectors(node_data, left, right, header, place)
+    outputs = {int(booster.outputs[index]): thresholds} if vectors is None else vectors
     if not all(0 <= output < len(header.base) for output in outputs):
         raise ModelFormatError(f"{place}: no such output: {min(outputs)}")
     return [
@@ -251,13 +247,15 @@ def _read_tree(booster: _Booster, index: int, header: _Header, where: str) -> li
 
 def _leaf_vectors(
     node_data: dict[str, Any],
-    thresholds: NDArray[np.float64],
     left: NDArray[np.int64],
     right: NDArray[np.int64],
     header: _Header,
     place: str,
-) -> list[NDArray[np.float64]] | None:
-    """Return the values per output of a tree with vector leaves; None for a plain tree."""
+) -> dict[int, NDArray[np.float64]] | None:
+    """Return the values per output of a tree with vector leaves; None for a plain tree.
+
+    Newer files keep the row of a leaf's vector in its right child, which is reset to -1 here.
+    """
     param = fields.as_object(node_data.get("tree_param", {}), f"{place}, tree_param")
     size = fields.as_int(param.get("size_leaf_vector", "1"), f"{place}, size_leaf_vector")
     if size <= 1:
@@ -273,7 +271,8 @@ def _leaf_vectors(
     if len(flat) % size or (rows < 0).any() or (rows >= len(flat) // size).any():
         raise ModelFormatError(f"{place}, {key}: does not hold the leaves' values")
     table[leaves] = flat.reshape(-1, size)[rows]
-    return list(table.T)
+    right[leaves] = -1
+    return dict(enumerate(table.T))
 
 
 def _read_categories(
@@ -377,6 +376,7 @@ def from_live(model: Any) -> Ensemble:
         except Exception as error:  # scikit-learn's NotFittedError, without importing it
             raise UnsupportedModelError(f"{where}: the model is not fitted: {error}") from None
         attributes["scikit_learn"] = "wrapper"
+        _refuse_other_missing(model, where)
     if not hasattr(booster, "save_raw"):
         raise UnsupportedModelError(f"{where}: expected a Booster or a fitted XGBoost model")
     document = parse_json(bytes(booster.save_raw("json")), where)
@@ -384,6 +384,16 @@ def from_live(model: Any) -> Ensemble:
     learner["attributes"] = {**(learner.get("attributes") or {}), **attributes}
     ensemble = from_document(document, where, "xgboost")
     return replace(ensemble, class_labels=_class_labels(model, ensemble))
+
+
+def _refuse_other_missing(model: Any, where: str) -> None:
+    """Refuse a wrapper that takes a number for missing: the trees know only NaN."""
+    missing = getattr(model, "missing", np.nan)
+    if missing is not None and not np.isnan(missing):
+        raise UnsupportedModelError(
+            f"{where}: missing={missing} makes a number mean missing; "
+            "load model.get_booster() to let only NaN mean that"
+        )
 
 
 def _class_labels(model: Any, ensemble: Ensemble) -> tuple[str, ...] | None:
