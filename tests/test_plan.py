@@ -101,6 +101,7 @@ def test_max_shares_for_all_and_per_feature() -> None:
     assert choose_max_shares(ensemble, groups, 0.5) == (0.5, 0.5, 0.5)
     assert choose_max_shares(ensemble, groups, "f0=0.01,f1=0") == (0.01, 0.0, None)
     assert choose_max_shares(ensemble, groups, "0.2,f0+f1=0.01") == (0.2, 0.2, 0.01)
+    assert choose_max_shares(ensemble, groups, "1.1%,f0=5 %") == (0.05, 0.011, 0.011)
     assert choose_max_shares(ensemble, groups, {"f1": 0.3}) == (None, 0.3, None)
     assert choose_max_shares(ensemble, groups, None) == (None, None, None)
 

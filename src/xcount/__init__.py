@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from xcount.audit import AuditResult, audit
+    from xcount.compare import CompareResult, compare
     from xcount.counting import count
     from xcount.ensemble import Ensemble
     from xcount.errors import XCountError
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AuditResult",
+    "CompareResult",
     "CountResult",
     "Ensemble",
     "Grid",
@@ -30,6 +32,7 @@ __all__ = [
     "XCountError",
     "__version__",
     "audit",
+    "compare",
     "count",
     "inspect",
     "load",
@@ -37,6 +40,7 @@ __all__ = [
 
 _HOMES = {
     "AuditResult": "xcount.audit",
+    "CompareResult": "xcount.compare",
     "CountResult": "xcount.result",
     "Ensemble": "xcount.ensemble",
     "Grid": "xcount.grid",
@@ -44,6 +48,7 @@ _HOMES = {
     "Query": "xcount.query",
     "XCountError": "xcount.errors",
     "audit": "xcount.audit",
+    "compare": "xcount.compare",
     "count": "xcount.counting",
     "inspect": "xcount.inspection",
     "load": "xcount.loaders",

@@ -159,6 +159,7 @@ def _line(task: Task, result: CountResult) -> Record:
     return {
         "kind": "result",
         "key": task.key,
+        "model": task.scope[0],
         "limits": task.options.limits(),
         "result": result.to_dict(),
     }

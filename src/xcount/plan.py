@@ -34,6 +34,7 @@ MaxShare = float | str | Mapping[str, float]
 
 LADDER_STEPS = (-2, -1, 0, 1)
 MAX_PROFILE_MASKS = 2000
+MAX_PROFILE_MASKS_FAR = 12
 _GAP_DECIMALS = 6
 
 
@@ -85,6 +86,11 @@ class Task:
         parts = [self.scope, query, settings, self.max_share]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
+    @property
+    def _max_profile_masks(self) -> int:
+        """A profile counts every pair of masks: many at a large distance."""
+        return MAX_PROFILE_MASKS if self.query.distance == 1 else MAX_PROFILE_MASKS_FAR
+
     def run(
         self, jobs: int = 0, on_progress: Callable[[Progress], None] | None = None
     ) -> CountResult:
@@ -107,7 +113,7 @@ class Task:
             memory_bytes=options.memory_bytes,
             jobs=jobs,
             max_share=self.max_share,
-            profile=options.profile and n_masks <= MAX_PROFILE_MASKS,
+            profile=options.profile and n_masks <= self._max_profile_masks,
             grid=self.grid,
             on_progress=on_progress,
         )
@@ -295,7 +301,12 @@ def _split_max_share(max_share: MaxShare) -> tuple[float | None, dict[str, float
 
 
 def _share(value: object) -> float:
-    share = _number(value)
+    text = str(value).strip()
+    digits = text.removesuffix("%")
+    share = _number(digits)
+    if digits != text:
+        # In exact arithmetic: 1.1 / 100 as floats is not the float 0.011.
+        share = float(Fraction(digits) / 100)
     if not 0 <= share <= 1:
         raise QueryError(f"the maximum share must lie between 0 and 1, not {value!r}")
     return share

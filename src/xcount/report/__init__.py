@@ -5,25 +5,32 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from xcount.report.comparison import html_comparison
     from xcount.report.files import write_atomically
     from xcount.report.html import html_report
     from xcount.report.markdown import markdown_report
-    from xcount.report.plots import plot_audit
-    from xcount.report.spreadsheet import csv_report
+    from xcount.report.plots import plot_audit, plot_comparison
+    from xcount.report.spreadsheet import csv_comparison, csv_report
 
 __all__ = [
+    "csv_comparison",
     "csv_report",
+    "html_comparison",
     "html_report",
     "markdown_report",
     "plot_audit",
+    "plot_comparison",
     "write_atomically",
 ]
 
 _HOMES = {
+    "csv_comparison": "xcount.report.spreadsheet",
     "csv_report": "xcount.report.spreadsheet",
+    "html_comparison": "xcount.report.comparison",
     "html_report": "xcount.report.html",
     "markdown_report": "xcount.report.markdown",
     "plot_audit": "xcount.report.plots",
+    "plot_comparison": "xcount.report.plots",
     "write_atomically": "xcount.report.files",
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ PLOT_LEFT, PLOT_RIGHT = 12.0, 97.0
 
 _LINE_HEIGHT, _PLOT_TOP, _PLOT_BOTTOM = 270, 16, 232
 _PROFILE_HEIGHT, _PROFILE_BOTTOM = 210, 168
+_RATIO_TICKS = (("0", 0.0), ("¼", 0.25), ("½", 0.5), ("1", 1.0), ("2", 2.0), ("4", 4.0), ("16", 16.0))
 _MARKS = ("circle", "square", "diamond", "triangle", "ring", "cross")
 
 
@@ -43,6 +45,14 @@ class Layer:
 
     label: str
     heights: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A distribution: label and values."""
+
+    label: str
+    values: tuple[float, ...]
 
 
 def nice_ceiling(share: float) -> float:
@@ -133,6 +143,55 @@ def profile_chart(layers: Sequence[Layer], edges: Sequence[str], title: str) -> 
                 shapes.append(_cell_bar(cell, step, y_axis.place(height), index, len(layers)))
     shapes.extend(_edge_labels(edges, n_cells, step))
     return _figure(shapes, title, _PROFILE_HEIGHT)
+
+
+def box_chart(boxes: Sequence[Box], title: str) -> Markup:
+    """Draw distributions of ratios, one below the other, around a line at 1.
+
+    A ratio r lies at r / (1 + r): 0 at the left end, 1 in the middle, 1/r as far left as r right.
+    """
+    height = 44 * len(boxes) + 40
+    bottom = height - 24
+    shapes: list[Child] = []
+    for text, ratio in _RATIO_TICKS:
+        at = _ratio_place(ratio)
+        shapes.append(_segment(at, 4, at, bottom, "one" if ratio == 1 else "grid"))
+        shapes.append(_label(text, at, height - 8, "middle"))
+    for index, box in enumerate(boxes):
+        shapes.append(_drawn_box(box, 44 * index + 30, index))
+    return _figure(shapes, title, height)
+
+
+def _ratio_place(ratio: float) -> float:
+    return 3.0 + 94.0 * ratio / (1.0 + ratio)
+
+
+def _drawn_box(box: Box, y: float, index: int) -> Markup:
+    if len(box.values) > 1:
+        low, middle, high = statistics.quantiles(box.values, n=4, method="inclusive")
+    else:
+        low = middle = high = box.values[0]
+    x1, x2, x3 = (_ratio_place(value) for value in (low, middle, high))
+    dots = [
+        element("circle", cx=f"{_ratio_place(v):.3f}%", cy=f"{y:.1f}", r="3.2", class_="dot")
+        for v in box.values
+    ]
+    return element(
+        "g",
+        element("title", f"{box.label}: median {middle:.3g}"),
+        element("text", box.label, x="3%", y=f"{y - 14:.1f}", class_="boxlabel"),
+        element(
+            "rect",
+            x=f"{x1:.3f}%",
+            y=f"{y - 9:.1f}",
+            width=f"{x3 - x1:.3f}%",
+            height="18",
+            class_="box",
+        ),
+        dots,
+        _segment(x2, y - 9, x2, y + 9, "median"),
+        class_=f"series s{index % 6}",
+    )
 
 
 def _cell_bar(cell: int, step: float, y: float, layer: int, n_layers: int) -> Markup:

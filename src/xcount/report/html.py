@@ -14,6 +14,7 @@ from xcount.report.numbers import (
     integer,
     interval_text,
     share_text,
+    short_integer,
     short_interval,
     time_text,
 )
@@ -31,7 +32,7 @@ from xcount.result import CountResult, Verdict
 TOP_BARS = 15
 MAX_FINDINGS = 8
 
-_BADGES = {
+BADGES = {
     Verdict.PASS: ("pass", "✓", "PASS"),
     Verdict.FAIL: ("fail", "✗", "FAIL"),
     Verdict.UNDECIDED: ("undecided", "?", "UNDECIDED"),
@@ -61,7 +62,7 @@ def html_report(audit: AuditResult) -> str:
 def page(title: str, body: Markup, n_tabs: int = 0) -> str:
     """Return a page with our style around a body."""
     style = files("xcount.report").joinpath("page.css").read_text("utf-8")
-    tabs = "".join(
+    rules = "".join(
         f".tabs>input:nth-of-type({k}):checked~section:nth-of-type({k}){{display:block}}"
         f".tabs>input:nth-of-type({k}):checked~.tablist label:nth-of-type({k}){{"
         "background:var(--accent);color:var(--on-accent);border-color:var(--accent)}"
@@ -80,7 +81,7 @@ def page(title: str, body: Markup, n_tabs: int = 0) -> str:
         ),
         element("title", title),
         element("link", rel="icon", href="data:,"),
-        element("style", trusted(style + tabs)),
+        element("style", trusted(style + rules)),
     )
     return "<!doctype html>\n" + element(
         "html", element("head", head), element("body", body), lang="en"
@@ -120,7 +121,7 @@ def _header(audit: AuditResult) -> Markup:
 
 
 def _verdict(audit: AuditResult) -> Markup:
-    kind, symbol, word = _BADGES[audit.verdict]
+    kind, symbol, word = BADGES[audit.verdict]
     badge = element(
         "p",
         element("span", symbol, class_="symbol", aria_hidden="true"),
@@ -173,7 +174,7 @@ def _numbers(audit: AuditResult) -> Markup:
         (f"{exact} of {len(audit.results)}", "counts exact"),
         (integer(audit.model.n_trees), f"trees, depth up to {audit.model.max_depth}"),
         (integer(audit.model.n_guards), "guards"),
-        (integer(regions), "regions"),
+        (short_integer(regions), "regions"),
     )
     return element(
         "dl",
@@ -184,17 +185,6 @@ def _numbers(audit: AuditResult) -> Markup:
 
 def _ranking(audit: AuditResult) -> Markup:
     panels = audit.panels
-    inputs, labels, bodies = [], [], []
-    for index, panel in enumerate(panels):
-        key = f"panel-{index}"
-        label = panel_label(*panel)
-        inputs.append(
-            element(
-                "input", type="radio", name="panel", id=key, checked=index == 0, aria_label=label
-            )
-        )
-        labels.append(element("label", label, for_=key))
-        bodies.append(_panel(audit, panel))
     return element(
         "section",
         element("h2", "What the model is sensitive to"),
@@ -203,17 +193,26 @@ def _ranking(audit: AuditResult) -> Markup:
             "Share of all regions in which changing only this feature can change the margin by "
             "more than the gap. Whiskers show the interval where a count is not exact.",
         ),
-        element(
-            "div",
-            inputs,
-            element("div", labels, class_="tablist") if len(panels) > 1 else None,
-            bodies,
-            class_="tabs",
-        ),
+        tabs([panel_label(*panel) for panel in panels], [_panel(audit, panel) for panel in panels]),
         sections.whole_ranking(audit) if len(audit.ranking) > TOP_BARS or len(panels) > 1 else None,
         _unused(audit),
         id="ranking",
     )
+
+
+def tabs(labels: Sequence[str], bodies: Sequence[Markup]) -> Markup:
+    """Return sections of which one is shown at a time, without a script."""
+    inputs, marks = [], []
+    for index, label in enumerate(labels):
+        key = f"panel-{index}"
+        inputs.append(
+            element(
+                "input", type="radio", name="panel", id=key, checked=index == 0, aria_label=label
+            )
+        )
+        marks.append(element("label", label, for_=key))
+    tablist = element("div", marks, class_="tablist") if len(labels) > 1 else None
+    return element("div", inputs, tablist, bodies, class_="tabs")
 
 
 def _panel(audit: AuditResult, panel: Panel) -> Markup:
@@ -235,7 +234,8 @@ def _panel_note(results: Sequence[CountResult], axis: float) -> str:
         said.append(f"These are the {TOP_BARS} largest of {len(results)}.")
     if any(not result.exact for result in results[:TOP_BARS]):
         lowest = min(result.confidence for result in results[:TOP_BARS])
-        said.append(f"Intervals hold with at least {lowest:.0%} confidence each.")
+        sure = "are certain" if lowest == 1 else f"hold with at least {lowest:.0%} confidence each"
+        said.append(f"Intervals {sure}.")
     if any(r.max_share is not None and r.max_share <= axis for r in results[:TOP_BARS]):
         said.append("The dashed line is the limit.")
     return " ".join(said)
@@ -243,7 +243,7 @@ def _panel_note(results: Sequence[CountResult], axis: float) -> str:
 
 def _bar_row(result: CountResult, axis: float) -> Markup:
     label, share = label_of(result), share_text(result)
-    kind, symbol, word = _BADGES[result.verdict]
+    kind, symbol, word = BADGES[result.verdict]
     text = f"{label}: {share} of the regions, {interval_text(result)}"
     if result.max_share is not None:
         text += f"; {word}: {judgement(result)}"

@@ -27,6 +27,11 @@ _TIMES = "\u00d7"
 THIN_SPACE = "\u202f"
 
 
+def short_integer(value: int) -> str:
+    """Return an integer in little room: a power of ten from a milliard on."""
+    return integer(value) if abs(value) < 10**9 else scientific(Fraction(value))
+
+
 def integer(value: int) -> str:
     """Return an integer in groups of three, or in powers of ten beyond 15 digits.
 
@@ -120,7 +125,7 @@ def one_in(result: CountResult) -> str:
         return "no region" if result.high == 0 else "possibly no region"
     odds = Fraction(result.n_regions, result.count)
     if odds < 2:
-        return "most regions" if odds > 1 else "all regions"
+        return "all regions" if odds == 1 else "more than every second region"
     return f"about 1 in {integer(round(odds))} regions"
 
 

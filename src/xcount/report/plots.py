@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from xcount.audit import AuditResult
+from xcount.compare import CompareResult
 from xcount.errors import MissingExtraError
 from xcount.report.sentences import label_of, panel_label
 
@@ -30,6 +31,30 @@ def plot_audit(audit: AuditResult, path: str | os.PathLike[str] | None = None) -
     figure: Figure = figure_class(figsize=size, layout="constrained")
     for index, panel in enumerate(panels):
         _draw_panel(figure.add_subplot(n_rows, n_columns, index + 1), audit, panel)
+    if path is not None:
+        figure.savefig(path)
+    return figure
+
+
+def plot_comparison(comparison: CompareResult, path: str | os.PathLike[str] | None = None) -> Any:
+    """Draw the relative sensitivity C/C0 of every model but the first as boxes over questions."""
+    figure_class = _figure_class()
+    figure: Figure = figure_class(
+        figsize=(2.5 + 1.3 * comparison.n_models, 4.2), layout="constrained"
+    )
+    axes = figure.add_subplot()
+    names, ratios = [], []
+    for index in range(1, comparison.n_models):
+        found = [r.value for row in comparison.rows if (r := row.ratio(index)) is not None]
+        names.append(comparison.names[index].replace("$", r"\$"))
+        ratios.append(found)
+    if ratios:
+        axes.boxplot(ratios)
+        axes.set_xticks(range(1, len(names) + 1), names)
+    axes.axhline(1.0, color="grey", linewidth=1, linestyle="--")
+    first = comparison.names[0].replace("$", r"\$")
+    axes.set_ylabel(f"sensitive regions relative to {first}")
+    axes.spines[["top", "right"]].set_visible(False)
     if path is not None:
         figure.savefig(path)
     return figure

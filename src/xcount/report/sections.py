@@ -189,7 +189,7 @@ def _shades(labels: Sequence[str]) -> Markup:
 def _top_masks(result: CountResult) -> Markup:
     top = sorted(_masks(result), key=lambda mask: -(mask.low + mask.high))[:_TOP_CELLS]
     rows = [
-        element("tr", element("td", mask.description), _number(_mask_share(mask)))
+        element("tr", element("td", mask.description), number_cell(_mask_share(mask)))
         for mask in top
         if mask.high > 0
     ]
@@ -210,7 +210,7 @@ def _top_pairs(result: CountResult) -> Markup | None:
         low = percent(pair.low, pair.n_combinations)
         high = percent(pair.high, pair.n_combinations)
         share = low if pair.low == pair.high else f"{low} to {high}"
-        rows.append(element("tr", element("td", pair.description), _number(share)))
+        rows.append(element("tr", element("td", pair.description), number_cell(share)))
     if not rows:
         return None
     caption = f"Steepest steps at gap {result.gap}"
@@ -232,8 +232,8 @@ def measures(audit: AuditResult) -> Markup | None:
             "tr",
             element("td", name(label_of(r))),
             element("td", panel_label(r.distance, r.gap)),
-            _number(share_text(r)),
-            (_number(_measured(r.details["measures"].get(m))) for m in names),
+            number_cell(share_text(r)),
+            (number_cell(_measured(r.details["measures"].get(m))) for m in names),
         )
         for r in sorted(found, key=lambda r: -r.share)[:MAX_COUNT_ROWS]
     ]
@@ -306,13 +306,14 @@ def _rank_row(ranked: Ranked, audit: AuditResult) -> Markup:
     shares = {(r.distance, r.gap): share_text(r) for r in ranked.results}
     return element(
         "tr",
-        _number(str(ranked.rank)),
+        number_cell(str(ranked.rank)),
         element("td", name(ranked.label)),
-        (_number(shares.get(panel, NONE)) for panel in audit.panels),
+        (number_cell(shares.get(panel, NONE)) for panel in audit.panels),
     )
 
 
-def _number(text: str) -> Markup:
+def number_cell(text: str) -> Markup:
+    """Return a table cell with a number."""
     return element("td", text, class_="n")
 
 
@@ -342,16 +343,16 @@ def _count_row(result: CountResult) -> Markup:
     return element(
         "tr",
         element("td", name(label_of(result))),
-        _number(result.gap),
-        _number("any" if result.distance is None else str(result.distance)),
-        (_number(integer(number)) for number in numbers),
-        _number(share_text(result)),
+        number_cell(result.gap),
+        number_cell("any" if result.distance is None else str(result.distance)),
+        (number_cell(integer(number)) for number in numbers),
+        number_cell(share_text(result)),
         element("td", interval_text(result)),
-        _number(NONE if result.max_share is None else share_limit(result.max_share)),
+        number_cell(NONE if result.max_share is None else share_limit(result.max_share)),
         element("td", NONE if result.verdict is None else str(result.verdict)),
         element("td", result.method),
         element("td", str(result.stop_reason)),
-        _number(seconds_text(result.seconds)),
+        number_cell(seconds_text(result.seconds)),
     )
 
 
@@ -374,6 +375,11 @@ def record(audit: AuditResult) -> Markup:
         ("Versions", ", ".join(f"{k} {v}" for k, v in audit.versions.items())),
         ("Begun", audit.created),
     ]
+    return fact_list(facts)
+
+
+def fact_list(facts: Sequence[tuple[str, Child]]) -> Markup:
+    """Return facts as a list of names and values."""
     rows = (element("div", element("dt", what), element("dd", value)) for what, value in facts)
     return element("dl", rows, class_="record")
 

@@ -6,6 +6,7 @@ import csv
 import io
 
 from xcount.audit import AuditResult
+from xcount.compare import CompareResult
 from xcount.journal import to_json
 from xcount.result import CountResult
 
@@ -41,6 +42,21 @@ def csv_report(audit: AuditResult) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
     writer.writerows(_row(result) for result in audit.results)
+    return out.getvalue()
+
+
+def csv_comparison(comparison: CompareResult) -> str:
+    """Return one line per question and model, with the ratio to the first model."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(("model", "ratio", "ratio_low", "ratio_high", *COLUMNS))
+    for row in comparison.rows:
+        for index, result in enumerate(row.results):
+            if result is not None:
+                ratio = row.ratio(index)
+                bounds = (ratio.value, ratio.low, ratio.high) if ratio else (None,) * 3
+                first = (comparison.names[index], *bounds)
+                writer.writerow([*(_cell(value) for value in first), *_row(result)])
     return out.getvalue()
 
 

@@ -1,0 +1,89 @@
+"""``xcount audit``: every feature, ranked and judged, with a report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from xcount.cli import batch, parameters
+
+if TYPE_CHECKING:
+    from xcount.audit import AuditResult
+
+
+@click.command(
+    "audit",
+    short_help="Rank every feature, judge, write a report.",
+    epilog=parameters.examples(
+        "xcount audit model.json --html report.html",
+        "xcount audit model.json --gap 0.5 --distance any --max-share age=1%,sex=0",
+        "xcount audit model.json --journal results.jsonl --resume",
+    ),
+)
+@parameters.model_argument
+@batch.question_options
+@parameters.accuracy_options
+@parameters.limit_options
+@click.option(
+    "--max-share",
+    metavar="SHARES",
+    help="Judge: the largest share allowed, for all (1%) or per feature (age=1%,sex=0).",
+)
+@batch.journal_options
+@batch.report_options
+@batch.markdown_option
+def command(
+    model: str,
+    trust_pickle: bool,
+    sensitive: tuple[str, ...],
+    gaps: tuple[str, ...],
+    probability_gaps: tuple[str, ...],
+    distances: tuple[str, ...],
+    timeout_seconds: float | None,
+    as_json: bool,
+    html: str | None,
+    csv: str | None,
+    plot: str | None,
+    markdown: str | None,
+    **question: Any,
+) -> int:
+    """Count every used feature of MODEL (or --sensitive groups) at every gap and distance.
+
+    The features are ranked by the mean of their shares. Each count stops after --timeout (60s
+    unless said otherwise) with the bounds it has. With --journal a stopped or killed audit loses
+    nothing that was finished: --resume goes on where it ended.
+    """
+    from xcount.audit import audit
+    from xcount.cli.models import load_model
+    from xcount.cli.progress import stoppable
+    from xcount.counters import counter
+
+    counter(question["method"])  # a wrong name is said before a large model is read
+    ensemble = load_model(model, trust_pickle)
+    with stoppable(), batch.BatchLine() as line:
+        result = audit(
+            ensemble,
+            sensitive=list(sensitive) or None,
+            gaps=batch.listed(gaps),
+            probability_gaps=batch.listed(probability_gaps),
+            distances=batch.listed(distances) or [1],
+            timeout_seconds=timeout_seconds or batch.DEFAULT_TIMEOUT_SECONDS,
+            on_progress=line.show_batch,
+            **question,
+        )
+    paths = {"html": html, "csv": csv, "markdown": markdown, "plot": plot}
+    batch.write_outputs(outputs_of(result), paths, as_json)
+    return result.exit_status
+
+
+def outputs_of(result: AuditResult) -> batch.Outputs:
+    """Return the ways to render an audit."""
+    from xcount.report.batch_text import audit_tables
+
+    return batch.Outputs(
+        to_dict=result.to_dict,
+        tables=lambda: audit_tables(result),
+        plot=result.plot,
+        texts={"html": result.to_html, "csv": result.to_csv, "markdown": result.to_markdown},
+    )

@@ -1,0 +1,160 @@
+"""What audit, compare and report share: options, progress, and where results are written."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from xcount.cli import parameters
+from xcount.cli.progress import ProgressLine
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from xcount.batch import BatchProgress
+
+DEFAULT_TIMEOUT_SECONDS = 60.0
+_REDRAW_SECONDS = 0.1
+_BAR_WIDTH = 20
+
+question_options = parameters.together(
+    click.option(
+        "--sensitive",
+        metavar="NAMES",
+        multiple=True,
+        help="A feature, or features that change together (with commas between); repeat it for "
+        "more. Without it: every used feature by itself.",
+    ),
+    click.option(
+        "--gap",
+        "gaps",
+        metavar="G",
+        multiple=True,
+        help="Gaps in margin, repeated or with commas between. Default: round numbers around the "
+        "scale of the leaves.",
+    ),
+    click.option(
+        "--probability-gap",
+        "probability_gaps",
+        metavar="DP",
+        multiple=True,
+        help="Gaps as changes of the probability, for a binary classifier: "
+        "logit(p0 + DP) - logit(p0) with p0 from --base-rate.",
+    ),
+    click.option("--base-rate", metavar="P0", type=float, help="See --probability-gap."),
+    click.option(
+        "--distance",
+        "distances",
+        metavar="N|any",
+        multiple=True,
+        default=["1"],
+        show_default=True,
+        help="How far features may move, in cells; repeated or with commas between.",
+    ),
+    click.option(
+        "--precision",
+        metavar="exact|N",
+        default="exact",
+        show_default=True,
+        help="Leaves as stored, or rounded to N decimals.",
+    ),
+    click.option(
+        "--class",
+        "output",
+        metavar="K",
+        help="The class asked about, where the model has several.",
+    ),
+    parameters.missing_option,
+)
+
+journal_options = parameters.together(
+    click.option(
+        "--journal",
+        metavar="FILE",
+        type=click.Path(dir_okay=False),
+        help="Keep every finished count in this file (JSON lines).",
+    ),
+    click.option("--resume", is_flag=True, help="Go on with a journal: count only what it lacks."),
+)
+
+report_options = parameters.together(
+    click.option("--html", metavar="FILE", help="Write the report, one page without a network."),
+    click.option("--csv", metavar="FILE", help="Write the counts as CSV; - prints them."),
+    click.option("--plot", metavar="FILE", help="Write a plot: .png, .svg or .pdf."),
+    parameters.json_option,
+)
+
+markdown_option = click.option(
+    "--markdown", metavar="FILE", help="Write a block for a model card; - prints it."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """The ways to render a result, each made only when it is asked for."""
+
+    to_dict: Callable[[], Mapping[str, Any]]
+    tables: Callable[[], list[RenderableType]]
+    plot: Callable[[str], Any]
+    texts: Mapping[str, Callable[[], str]]
+
+
+def write_outputs(outputs: Outputs, paths: Mapping[str, str | None], as_json: bool) -> None:
+    """Write the files that were asked for; print JSON, or a text asked for with -, or tables."""
+    from xcount.cli.output import print_json, print_tables
+    from xcount.report.files import write_atomically
+
+    printed = [name for name, path in paths.items() if path == "-" and name in outputs.texts]
+    if len(printed) + as_json > 1:
+        raise click.UsageError("only one of --json and the outputs to - can be printed")
+    for name, path in paths.items():
+        if path is None or path == "-":
+            continue
+        if name == "plot":
+            outputs.plot(path)
+        else:
+            write_atomically(path, outputs.texts[name]())
+    if as_json:
+        print_json(outputs.to_dict())
+    elif printed:
+        sys.stdout.write(outputs.texts[printed[0]]())
+    else:
+        written = [f"Wrote {path}" for path in paths.values() if path not in (None, "-")]
+        print_tables(*outputs.tables(), *written)
+
+
+class BatchLine(ProgressLine):
+    """Shows how far a run of many counts is."""
+
+    def show_batch(self, progress: BatchProgress) -> None:
+        """Redraw the line, unless it is too early."""
+        now = time.monotonic()
+        if not self._enabled or now < self._next_draw:
+            return
+        self._next_draw = now + _REDRAW_SECONDS
+        self._drawn = True
+        self._stream.write(f"\r\x1b[K{batch_text(progress)}")
+        self._stream.flush()
+
+
+def batch_text(progress: BatchProgress) -> str:
+    """Return a snapshot in one line, e.g. ``[####      ]  42 %  17 of 40 counts: age, sex``."""
+    bar = "#" * int(progress.fraction * _BAR_WIDTH)
+    running = ", ".join(dict.fromkeys(progress.running))
+    if len(running) > 40:
+        running = running[:39] + "…"
+    return (
+        f"[{bar:<{_BAR_WIDTH}}] {progress.fraction:4.0%}  {progress.done} of {progress.total} "
+        f"counts: {running}"
+    )
+
+
+def listed(values: tuple[str, ...]) -> list[str] | None:
+    """Return options that may be repeated or have commas as one list; None for none."""
+    words = [word.strip() for value in values for word in value.split(",") if word.strip()]
+    return words or None

@@ -1,0 +1,93 @@
+"""``xcount compare``: several models, the same questions, one grid."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from xcount.cli import batch, parameters
+
+if TYPE_CHECKING:
+    from xcount.compare import CompareResult
+
+
+@click.command(
+    "compare",
+    short_help="Compare models on a shared grid.",
+    epilog=parameters.examples(
+        "xcount compare old.json new.json --html comparison.html",
+        "xcount compare old.json new.json --gap 0.5 --max-ratio 1",
+    ),
+)
+@click.argument("models", metavar="MODEL...", nargs=-1, required=True)
+@click.option(
+    "--trust-pickle",
+    is_flag=True,
+    help="Read pickle and joblib files. They can run any code: only from whom you trust.",
+)
+@click.option("--name", "names", metavar="NAME", multiple=True, help="What to call each model.")
+@batch.question_options
+@parameters.accuracy_options
+@parameters.limit_options
+@click.option(
+    "--max-ratio",
+    metavar="R",
+    type=float,
+    help="Judge: PASS if no count is more than R times the first model's.",
+)
+@batch.journal_options
+@batch.report_options
+def command(
+    models: tuple[str, ...],
+    trust_pickle: bool,
+    names: tuple[str, ...],
+    sensitive: tuple[str, ...],
+    gaps: tuple[str, ...],
+    probability_gaps: tuple[str, ...],
+    distances: tuple[str, ...],
+    timeout_seconds: float | None,
+    as_json: bool,
+    html: str | None,
+    csv: str | None,
+    plot: str | None,
+    **question: Any,
+) -> int:
+    """Ask every MODEL the same questions, on the grid of all their thresholds.
+
+    The first one is the baseline: C/C0 is a model's count divided by the baseline's.
+    """
+    from xcount.cli.models import load_model
+    from xcount.cli.progress import stoppable
+    from xcount.compare import compare
+    from xcount.counters import counter
+
+    counter(question["method"])
+    ensembles = [load_model(model, trust_pickle) for model in models]
+    with stoppable(), batch.BatchLine() as line:
+        result = compare(
+            ensembles,
+            names=names or None,
+            sensitive=list(sensitive) or None,
+            gaps=batch.listed(gaps),
+            probability_gaps=batch.listed(probability_gaps),
+            distances=batch.listed(distances) or [1],
+            timeout_seconds=timeout_seconds or batch.DEFAULT_TIMEOUT_SECONDS,
+            on_progress=line.show_batch,
+            **question,
+        )
+    batch.write_outputs(outputs_of(result), {"html": html, "csv": csv, "plot": plot}, as_json)
+    return result.exit_status
+
+
+def outputs_of(result: CompareResult) -> batch.Outputs:
+    """Return the ways to render a comparison."""
+    from xcount.report import csv_comparison
+    from xcount.report.batch_text import comparison_tables
+
+    return batch.Outputs(
+        to_dict=result.to_dict,
+        tables=lambda: comparison_tables(result),
+        plot=result.plot,
+        texts={"html": result.to_html, "csv": lambda: csv_comparison(result)},
+    )

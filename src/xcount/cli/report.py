@@ -1,0 +1,42 @@
+"""``xcount report``: render a journal again, without counting."""
+
+from __future__ import annotations
+
+import click
+
+from xcount.cli import batch, parameters
+
+
+@click.command(
+    "report",
+    short_help="Render a journal of results, without counting.",
+    epilog=parameters.examples("xcount report results.jsonl --html report.html"),
+)
+@click.argument("journal", metavar="JOURNAL")
+@batch.report_options
+@batch.markdown_option
+def command(
+    journal: str,
+    as_json: bool,
+    html: str | None,
+    csv: str | None,
+    plot: str | None,
+    markdown: str | None,
+) -> int:
+    """Render JOURNAL, which an audit or a comparison wrote with --journal, finished or not."""
+    from xcount.audit import AuditResult
+    from xcount.cli import audit, compare
+    from xcount.compare import CompareResult
+    from xcount.journal import read_journal
+
+    commands = {r.get("command") for r in read_journal(journal) if r["kind"] == "run"}
+    paths = {"html": html, "csv": csv, "markdown": markdown, "plot": plot}
+    if "compare" in commands:
+        if markdown is not None:
+            raise click.UsageError("--markdown is for audits; a comparison has --html and --csv")
+        comparison = CompareResult.from_journal(journal)
+        batch.write_outputs(compare.outputs_of(comparison), paths, as_json)
+        return comparison.exit_status
+    result = AuditResult.from_journal(journal)
+    batch.write_outputs(audit.outputs_of(result), paths, as_json)
+    return result.exit_status

@@ -1,0 +1,455 @@
+"""A comparison: several models asked the same questions on one shared grid.
+
+Counts of different models compare only when they count the same regions, so the grid holds the
+guards of all of them (as in section 6 of the paper). The first model is the baseline, and::
+
+    relative sensitivity of model i  =  C_i / C_0
+
+for each question whose baseline count is not zero.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import os
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from xcount.batch import BatchProgress, result_of, run_batch
+from xcount.counting import model_info, versions
+from xcount.ensemble import Ensemble, Feature
+from xcount.errors import JournalError, QueryError
+from xcount.grid import Grid, Missing
+from xcount.journal import Journal, Record, read_journal, to_json
+from xcount.plan import Gaps, Group, Options, Task, as_list, choose_gaps, choose_groups, fingerprint
+from xcount.query import Query, parse_distance, parse_precision, resolve_output
+from xcount.result import CountResult, ModelInfo, StopReason, Verdict
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A count divided by the baseline's, with the bounds that their intervals give.
+
+    ``high`` is None where the baseline may be zero.
+    """
+
+    value: float
+    low: float
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One question, answered by every model (None where the run was interrupted)."""
+
+    sensitive: tuple[str, ...]
+    distance: int | None
+    gap: str
+    results: tuple[CountResult | None, ...]
+
+    @property
+    def label(self) -> str:
+        return " + ".join(self.sensitive)
+
+    def ratio(self, index: int) -> Ratio | None:
+        """Return C_i / C_0; None where C_0 is zero or a count is missing."""
+        base, other = self.results[0], self.results[index]
+        if base is None or other is None or base.count == 0:
+            return None
+        high = None if base.low == 0 else other.high / base.low
+        return Ratio(other.count / base.count, other.low / base.high, high)
+
+    def verdict(self, index: int, max_ratio: Fraction) -> Verdict:
+        """Tell whether C_i is at most ``max_ratio`` times C_0, as far as the intervals tell."""
+        base, other = self.results[0], self.results[index]
+        if base is None or other is None:
+            return Verdict.UNDECIDED
+        if other.high <= max_ratio * base.low:
+            return Verdict.PASS
+        return Verdict.FAIL if other.low > max_ratio * base.high else Verdict.UNDECIDED
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSummary:
+    """One model over all questions.
+
+    Attributes:
+        rank: 1 for the least sensitive model.
+        mean_share: the mean of its shares.
+        n_ratios: questions whose baseline count is not zero.
+        quartiles: of the relative sensitivity over those questions: lower, median, upper.
+    """
+
+    index: int
+    name: str
+    rank: int
+    mean_share: float
+    n_ratios: int
+    quartiles: tuple[float, float, float] | None
+
+
+@dataclass(frozen=True)
+class CompareResult:
+    """The answers of several models to the same questions on a shared grid.
+
+    Attributes:
+        names: what the models are called.
+        models: which models were asked; the first is the baseline.
+        rows: one per question, in the order of distance, gap, names.
+        n_regions: regions of the shared grid.
+        max_ratio: the largest C_i / C_0 allowed; None for no verdict.
+    """
+
+    names: tuple[str, ...]
+    models: tuple[ModelInfo, ...]
+    rows: tuple[Compared, ...]
+    n_regions: int
+    gap_origin: str = ""
+    created: str = ""
+    task: str = "unknown"
+    max_ratio: float | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def n_models(self) -> int:
+        return len(self.names)
+
+    @cached_property
+    def panels(self) -> tuple[tuple[int | None, str], ...]:
+        """The (distance, gap) pairs that were counted, ascending."""
+        return tuple(dict.fromkeys((row.distance, row.gap) for row in self.rows))
+
+    @cached_property
+    def ranking(self) -> tuple[ModelSummary, ...]:
+        """The models, least sensitive first: by the mean of their shares."""
+        means = [self._mean_share(index) for index in range(self.n_models)]
+        order = sorted(range(self.n_models), key=lambda index: means[index])
+        return tuple(
+            ModelSummary(index, self.names[index], rank, means[index], *self._quartiles(index))
+            for rank, index in enumerate(order, start=1)
+        )
+
+    def _mean_share(self, index: int) -> float:
+        shares = [r.share for row in self.rows if (r := row.results[index]) is not None]
+        return math.fsum(shares) / len(shares) if shares else 0.0
+
+    def _quartiles(self, index: int) -> tuple[int, tuple[float, float, float] | None]:
+        ratios = [ratio.value for row in self.rows if (ratio := row.ratio(index)) is not None]
+        if len(ratios) < 2:
+            return len(ratios), (ratios[0],) * 3 if ratios else None
+        low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
+        return len(ratios), (low, middle, high)
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """FAIL if any count exceeds ``max_ratio``; else UNDECIDED if any may; else PASS."""
+        if self.max_ratio is None:
+            return None
+        limit = Fraction(repr(float(self.max_ratio)))
+        found = {row.verdict(i, limit) for row in self.rows for i in range(1, self.n_models)}
+        for verdict in (Verdict.FAIL, Verdict.UNDECIDED):
+            if verdict in found:
+                return verdict
+        return Verdict.PASS
+
+    @property
+    def exit_status(self) -> int:
+        """0 answered (and PASS), 1 FAIL, 3 UNDECIDED or stopped by a limit."""
+        if self.verdict is not None:
+            return {Verdict.PASS: 0, Verdict.FAIL: 1, Verdict.UNDECIDED: 3}[self.verdict]
+        results = [result for row in self.rows for result in row.results]
+        done = all(r is not None and r.stop_reason is StopReason.COMPLETE for r in results)
+        return 0 if done else 3
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON contract of ``xcount compare --json``."""
+        return {
+            "kind": "compare",
+            "format": FORMAT,
+            "created": self.created,
+            "verdict": None if self.verdict is None else str(self.verdict),
+            "exit_status": self.exit_status,
+            "names": list(self.names),
+            "models": [asdict(model) for model in self.models],
+            "task": self.task,
+            "gap_origin": self.gap_origin,
+            "n_regions": self.n_regions,
+            "max_ratio": self.max_ratio,
+            "versions": dict(self.versions),
+            "ranking": [asdict(summary) for summary in self.ranking],
+            "rows": [self._row_dict(row) for row in self.rows],
+        }
+
+    def _row_dict(self, row: Compared) -> dict[str, Any]:
+        ratios = [row.ratio(index) for index in range(self.n_models)]
+        return {
+            "sensitive": list(row.sensitive),
+            "distance": "any" if row.distance is None else row.distance,
+            "gap_text": row.gap,
+            "ratios": [None if ratio is None else asdict(ratio) for ratio in ratios],
+            "results": [None if r is None else r.to_dict() for r in row.results],
+        }
+
+    def to_json(self, indent: int | None = None) -> str:
+        """Return the comparison as one JSON object."""
+        return to_json(self.to_dict(), indent)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> CompareResult:
+        """Read back what :meth:`to_dict` wrote."""
+        rows = tuple(
+            Compared(
+                tuple(row["sensitive"]),
+                None if row["distance"] == "any" else row["distance"],
+                row["gap_text"],
+                tuple(None if r is None else CountResult.from_dict(r) for r in row["results"]),
+            )
+            for row in data["rows"]
+        )
+        return cls(**_facts(data), rows=rows)
+
+    @classmethod
+    def from_journal(cls, path: str | os.PathLike[str]) -> CompareResult:
+        """Read a comparison from its journal, finished or not."""
+        records = read_journal(path)
+        runs = [r for r in records if r["kind"] == "run" and r.get("command") == "compare"]
+        if not runs:
+            raise JournalError(f"{path} is not the journal of a comparison")
+        run = runs[-1]
+        found: list[tuple[int, CountResult]] = []
+        for record in records:
+            if record["kind"] == "result":
+                for index, mark in enumerate(run["fingerprints"]):
+                    if mark == record["model"]:
+                        found.append((index, result_of(record)))
+        return _compare_result(run, found)
+
+    def to_html(self) -> str:
+        """Return the report: one self-contained HTML page."""
+        from xcount.report import html_comparison
+
+        return html_comparison(self)
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
+        """Draw the relative sensitivities; with a path, save it. Needs the extra ``plots``."""
+        from xcount.report import plot_comparison
+
+        return plot_comparison(self, path)
+
+
+def compare(
+    models: Sequence[Any],
+    *,
+    names: Sequence[str] | None = None,
+    sensitive: Iterable[Group] | str | int | None = None,
+    gaps: object = None,
+    probability_gaps: object = None,
+    base_rate: float | None = None,
+    distances: object = 1,
+    precision: int | str | None = "exact",
+    output: int | str | None = None,
+    missing: Missing = "none",
+    method: str = "auto",
+    epsilon: float = 0.1,
+    delta: float = 0.1,
+    seed: int = 0,
+    timeout_seconds: float | None = 60.0,
+    memory_bytes: int | None = None,
+    jobs: int = 0,
+    max_ratio: float | None = None,
+    journal: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    on_progress: Callable[[BatchProgress], None] | None = None,
+) -> CompareResult:
+    """Ask several models the same questions on the grid of all their guards.
+
+    The options are those of :func:`xcount.audit`. The models need the same features, in any order;
+    default gaps fit the first model's leaves. ``max_ratio`` asks for a verdict: no count may be
+    more than that many times the first model's.
+
+    Example:
+        >>> import xcount
+        >>> from xcount.examples import ensemble_of
+        >>> rough, smooth = ensemble_of((0, 1.0, 0.0, 3.0)), ensemble_of((0, 1.0, 0.0, 1.0))
+        >>> result = xcount.compare([rough, smooth], gaps=2)
+        >>> result.rows[0].ratio(1).value
+        0.0
+    """
+    from xcount.loaders import load
+
+    ensembles = _aligned([load(model) for model in models])
+    if max_ratio is not None and not 0 <= max_ratio < math.inf:
+        raise QueryError(f"the maximum ratio must be a number >= 0, not {max_ratio!r}")
+    options = Options(
+        method, epsilon, delta, seed, missing, timeout_seconds, memory_bytes, profile=False
+    )
+    output_index = resolve_output(ensembles[0], output)
+    chosen = choose_gaps(ensembles[0], output_index, gaps, probability_gaps, base_rate)
+    grid = Grid.of(*ensembles, missing=missing)
+    template = Query((), Fraction(0), output=output_index, precision=parse_precision(precision))
+    groups = choose_groups(ensembles[0], grid, sensitive)
+    tasks = _tasks(ensembles, grid, options, template, chosen, groups, distances)
+    header = _header(ensembles, grid, chosen, _names(ensembles, names), max_ratio)
+    opened = nullcontext() if journal is None else _journal_of(journal, resume, header)
+    with opened as book:
+        outcome = run_batch(tasks, jobs=jobs, journal=book, header=header, on_progress=on_progress)
+    results = enumerate(outcome.results)
+    n_models = len(ensembles)
+    return _compare_result(header, [(i % n_models, r) for i, r in results if r is not None])
+
+
+def _tasks(
+    ensembles: Sequence[Ensemble],
+    grid: Grid,
+    options: Options,
+    template: Query,
+    gaps: Gaps,
+    groups: Sequence[tuple[int, ...]],
+    distances: object,
+) -> list[Task]:
+    """Return every question to every model, the models of a question next to each other."""
+    marks = tuple(fingerprint(ensemble) for ensemble in ensembles)
+    return [
+        Task(
+            ensemble,
+            grid,
+            replace(template, sensitive=group, gap=gap, distance=distance),
+            options,
+            (mark, *marks),
+        )
+        for distance in dict.fromkeys(parse_distance(d) for d in as_list(distances))
+        for gap in gaps.values
+        for group in groups
+        for ensemble, mark in zip(ensembles, marks, strict=True)
+    ]
+
+
+def _header(
+    ensembles: Sequence[Ensemble],
+    grid: Grid,
+    gaps: Gaps,
+    names: Sequence[str],
+    max_ratio: float | None,
+) -> dict[str, Any]:
+    """Return what the journal's run line says."""
+    return {
+        "command": "compare",
+        "format": FORMAT,
+        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "fingerprints": [fingerprint(ensemble) for ensemble in ensembles],
+        "names": list(names),
+        "models": [asdict(model_info(ensemble, grid)) for ensemble in ensembles],
+        "task": ensembles[0].task,
+        "gap_origin": gaps.origin,
+        "n_regions": grid.n_regions,
+        "max_ratio": max_ratio,
+        "versions": versions(),
+    }
+
+
+def _journal_of(path: str | os.PathLike[str], resume: bool, header: Record) -> Journal:
+    """Open the journal, and refuse one that is about other models."""
+    journal = Journal(path, resume=resume)
+    for record in journal.records:
+        if record["kind"] == "run" and record.get("fingerprints") != header["fingerprints"]:
+            journal.close()
+            raise JournalError(f"{path} is about other models; name another file")
+    return journal
+
+
+def _aligned(ensembles: list[Ensemble]) -> list[Ensemble]:
+    """Put every model's features into the order of the first one's."""
+    if not ensembles:
+        raise QueryError("give at least one model to compare")
+    first = ensembles[0]
+    aligned = [first, *(_reordered(ensemble, first) for ensemble in ensembles[1:])]
+    for features in zip(*(ensemble.features for ensemble in aligned), strict=True):
+        _check_labels(features)
+    return aligned
+
+
+def _check_labels(features: Sequence[Feature]) -> None:
+    """Refuse models in which one category code means different categories."""
+    meaning: dict[int, str] = {}
+    for feature in features:
+        for code, label in zip(feature.categories or (), feature.labels or (), strict=False):
+            if meaning.setdefault(code, label) != label:
+                raise QueryError(
+                    f"category {code} of feature {feature.name!r} means {meaning[code]!r} in one "
+                    f"model and {label!r} in another; train them with the same encoding"
+                )
+
+
+def _reordered(ensemble: Ensemble, first: Ensemble) -> Ensemble:
+    names = first.feature_names
+    if ensemble.feature_names == names:
+        return ensemble
+    if sorted(ensemble.feature_names) != sorted(names) or len(set(names)) != len(names):
+        only_here = sorted(set(ensemble.feature_names) - set(names))
+        only_first = sorted(set(names) - set(ensemble.feature_names))
+        raise QueryError(
+            f"models compare only on the same features; {ensemble.path or 'a model'} "
+            f"lacks {only_first[:5]} and adds {only_here[:5]}"
+        )
+    place = {name: index for index, name in enumerate(names)}
+    # Leaves have feature -1, which picks the last entry: it is -1 again.
+    new_index = np.array([*(place[name] for name in ensemble.feature_names), -1], dtype=np.int32)
+    trees = tuple(replace(tree, feature=new_index[tree.feature]) for tree in ensemble.trees)
+    by_name = {feature.name: feature for feature in ensemble.features}
+    return replace(ensemble, features=tuple(by_name[name] for name in names), trees=trees)
+
+
+def _names(ensembles: Sequence[Ensemble], names: Sequence[str] | None) -> tuple[str, ...]:
+    """Return what to call the models: given, or the shortest ends of paths that tell them apart."""
+    if names is not None:
+        if len(names) != len(ensembles):
+            raise QueryError(f"{len(names)} names were given for {len(ensembles)} models")
+        return tuple(names)
+    paths = [ensemble.path or f"model {i + 1}" for i, ensemble in enumerate(ensembles)]
+    parts = [path.replace("\\", "/").split("/") for path in paths]
+    for length in range(1, max(len(part) for part in parts) + 1):
+        short = ["/".join(part[-length:]) for part in parts]
+        if len(set(short)) == len(short):
+            return tuple(short)
+    return tuple(f"{path} ({i + 1})" for i, path in enumerate(paths))
+
+
+def _facts(data: Record) -> dict[str, Any]:
+    return {
+        "names": tuple(data["names"]),
+        "models": tuple(ModelInfo(**model) for model in data["models"]),
+        "n_regions": data["n_regions"],
+        "gap_origin": data["gap_origin"],
+        "created": data["created"],
+        "task": data["task"],
+        "max_ratio": data["max_ratio"],
+        "versions": data["versions"],
+    }
+
+
+def _compare_result(header: Record, found: Iterable[tuple[int, CountResult]]) -> CompareResult:
+    """Gather (model, result) into rows; the latest of equal questions wins."""
+    n_models = len(header["names"])
+    rows: dict[tuple[tuple[str, ...], int | None, str], list[CountResult | None]] = {}
+    for index, result in found:
+        question = (result.sensitive, result.distance, result.gap)
+        rows.setdefault(question, [None] * n_models)[index] = result
+    compared = [Compared(*question, tuple(results)) for question, results in rows.items()]
+    compared.sort(
+        key=lambda row: (
+            math.inf if row.distance is None else row.distance,
+            Fraction(row.gap),
+            row.sensitive,
+        )
+    )
+    return CompareResult(**_facts(header), rows=tuple(compared))

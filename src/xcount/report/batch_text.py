@@ -1,0 +1,135 @@
+"""Audits and comparisons as tables for the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xcount.audit import AuditResult
+from xcount.compare import Compared, CompareResult
+from xcount.report.text import answer_text, seconds_text, share_text
+from xcount.result import CountResult, Verdict
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+MAX_ROWS = 40
+_COLOURS = {Verdict.PASS: "green", Verdict.FAIL: "red", Verdict.UNDECIDED: "yellow"}
+
+
+def audit_tables(audit: AuditResult) -> list[RenderableType]:
+    """Return the ranking as a table, and the verdict below it."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    title = f"Sensitivity of {audit.model.path or 'the model'}"
+    table = Table(title=escape(title), title_justify="left", title_style="bold")
+    table.caption_justify = "left"
+    judged = audit.verdict is not None
+    table.add_column("Rank", justify="right")
+    table.add_column("Sensitive to")
+    table.add_column("Gap", justify="right")
+    table.add_column("Distance", justify="right")
+    table.add_column("Share", justify="right")
+    table.add_column("Sensitive regions")
+    table.add_column("Time", justify="right")
+    if judged:
+        table.add_column("Verdict")
+    rows = [(ranked, result) for ranked in audit.ranking for result in ranked.results]
+    for ranked, result in rows[:MAX_ROWS]:
+        is_first = result is ranked.results[0]
+        table.add_row(
+            str(ranked.rank) if is_first else "",
+            escape(ranked.label) if is_first else "",
+            result.gap,
+            "any" if result.distance is None else str(result.distance),
+            share_text(result.share),
+            escape(answer_text(result)),
+            seconds_text(result.seconds),
+            *([_verdict(result)] if judged else []),
+        )
+    if len(rows) > MAX_ROWS:
+        table.caption = f"{len(rows) - MAX_ROWS:,} more; --html, --csv or --json has all"
+    return [table, *_conclusion(audit)]
+
+
+def _verdict(result: CountResult) -> str:
+    return "" if result.verdict is None else _coloured(result.verdict)
+
+
+def _coloured(verdict: Verdict) -> str:
+    return f"[bold {_COLOURS[verdict]}]{verdict}[/]"
+
+
+def _conclusion(audit: AuditResult) -> list[RenderableType]:
+    from rich.markup import escape
+
+    from xcount.report.sentences import headline
+
+    lines: list[RenderableType] = [f"Gaps: {escape(audit.gap_origin)}."]
+    if len(audit.results) < audit.n_planned:
+        lines.append(f"Stopped after {len(audit.results)} of {audit.n_planned} counts.")
+    if audit.verdict is not None:
+        lines.append(f"{_coloured(audit.verdict)}: {escape(headline(audit))}.")
+    return lines
+
+
+def comparison_tables(comparison: CompareResult) -> list[RenderableType]:
+    """Return the models by rank, and their shares and ratios question by question."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title="Shares on the shared grid", title_justify="left", title_style="bold")
+    table.caption_justify = "left"
+    table.add_column("Sensitive to")
+    table.add_column("Gap", justify="right")
+    table.add_column("Distance", justify="right")
+    for index, name in enumerate(comparison.names):
+        table.add_column(escape(name), justify="right")
+        if index:
+            table.add_column("C/C0", justify="right")
+    for row in comparison.rows[:MAX_ROWS]:
+        cells: list[str] = []
+        for index, result in enumerate(row.results):
+            cells.append("" if result is None else share_text(result.share))
+            cells += [_ratio(row, index)] if index else []
+        distance = "any" if row.distance is None else str(row.distance)
+        table.add_row(escape(row.label), row.gap, distance, *cells)
+    if len(comparison.rows) > MAX_ROWS:
+        table.caption = f"{len(comparison.rows) - MAX_ROWS:,} more; --html, --csv or --json has all"
+    lines: list[RenderableType] = [f"Gaps: {escape(comparison.gap_origin)}."]
+    if comparison.verdict is not None:
+        limit = f"{comparison.max_ratio:g}"
+        lines.append(f"{_coloured(comparison.verdict)} (C/C0 at most {limit} allowed)")
+    return [_models_table(comparison), table, *lines]
+
+
+def _models_table(comparison: CompareResult) -> RenderableType:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title="Models, least sensitive first", title_justify="left", title_style="bold")
+    table.add_column("Rank", justify="right")
+    table.add_column("Model")
+    table.add_column("Mean share", justify="right")
+    table.add_column("Median C/C0", justify="right")
+    table.add_column("Questions", justify="right")
+    for summary in comparison.ranking:
+        median = "" if summary.quartiles is None else f"{summary.quartiles[1]:.3g}"
+        table.add_row(
+            str(summary.rank),
+            escape(summary.name),
+            share_text(summary.mean_share),
+            median if summary.index else "1 (baseline)",
+            str(summary.n_ratios),
+        )
+    return table
+
+
+def _ratio(row: Compared, index: int) -> str:
+    ratio = row.ratio(index)
+    if ratio is None:
+        return ""
+    if ratio.low == ratio.high:
+        return f"{ratio.value:.3g}"
+    high = "inf" if ratio.high is None else f"{ratio.high:.3g}"
+    return f"{ratio.value:.3g} ({ratio.low:.3g}..{high})"

@@ -1,0 +1,242 @@
+"""A comparison as one self-contained HTML page."""
+
+from __future__ import annotations
+
+from xcount.compare import Compared, CompareResult
+from xcount.report.charts import Bar, Box, bar, box_chart, nice_ceiling
+from xcount.report.html import BADGES, page, tabs
+from xcount.report.markup import Child, Markup, element, joined, name
+from xcount.report.numbers import (
+    distance_text,
+    integer,
+    interval_text,
+    seconds_text,
+    share_text,
+    short_interval,
+    time_text,
+)
+from xcount.report.sections import NONE, fact_list, number_cell, table
+from xcount.report.sentences import panel_label
+from xcount.result import CountResult, Verdict
+
+TOP_ROWS = 15
+
+
+def html_comparison(comparison: CompareResult) -> str:
+    """Return the page.
+
+    Example:
+        >>> import xcount
+        >>> from xcount.examples import figure_1
+        >>> "C/C₀" in html_comparison(xcount.compare([figure_1(), figure_1()], gaps=80))
+        True
+    """
+    title = f"Sensitivity comparison: {', '.join(comparison.names)}"
+    body = joined(
+        element(
+            "header",
+            element("p", "XCount sensitivity comparison", class_="kicker"),
+            element("h1", name(" · ".join(comparison.names))),
+            element(
+                "p",
+                element("time", time_text(comparison.created), datetime=comparison.created),
+                class_="date",
+            ),
+        ),
+        element("main", _verdict(comparison), _blocks(comparison)),
+        element("footer", element("p", f"Made by XCount {comparison.versions.get('xcount', '')}.")),
+    )
+    return page(title, body, len(comparison.panels))
+
+
+def headline(comparison: CompareResult) -> str:
+    """Return the outcome in one line."""
+    limit = comparison.max_ratio
+    if comparison.verdict is Verdict.PASS:
+        return f"No count is more than {limit:g} times the baseline's"
+    if comparison.verdict is Verdict.FAIL:
+        return f"Some counts are more than {limit:g} times the baseline's"
+    if comparison.verdict is Verdict.UNDECIDED:
+        return f"Not decided: some ratios may be above or below {limit:g}"
+    best = comparison.ranking[0]
+    return f"Least sensitive: {best.name}"
+
+
+def ratio_text(row: Compared, index: int) -> str:
+    """Return C_i / C_0 with its bounds."""
+    ratio = row.ratio(index)
+    if ratio is None:
+        return NONE
+    if ratio.low == ratio.value == ratio.high:
+        return f"{ratio.value:.3g}"
+    high = "∞" if ratio.high is None else f"{ratio.high:.3g}"
+    return f"{ratio.value:.3g} ({ratio.low:.3g} to {high})"
+
+
+def _verdict(comparison: CompareResult) -> Markup:
+    kind, symbol, word = BADGES[comparison.verdict]
+    findings = []
+    for summary in comparison.ranking:
+        said = f": mean share {summary.mean_share * 100:.3g} %"
+        if summary.index and summary.quartiles is not None:
+            low, middle, high = summary.quartiles
+            said += (
+                f"; C/C₀ has the median {middle:.3g} (quartiles {low:.3g} and {high:.3g}) "
+                f"over {summary.n_ratios} questions"
+            )
+        elif not summary.index:
+            said += " (the baseline)"
+        findings.append(element("li", element("strong", name(summary.name)), said))
+    return element(
+        "section",
+        element(
+            "p",
+            element("span", symbol, class_="symbol", aria_hidden="true"),
+            element("strong", word, id="verdict"),
+            class_="badge",
+        ),
+        element("h2", headline(comparison)),
+        element("ol", findings, class_="findings"),
+        class_=f"verdict {kind}",
+        aria_label="Outcome",
+    )
+
+
+def _blocks(comparison: CompareResult) -> list[Child]:
+    return [
+        _relative(comparison),
+        _questions(comparison),
+        _table(comparison),
+        _record(comparison),
+    ]
+
+
+def _relative(comparison: CompareResult) -> Markup | None:
+    boxes = []
+    for index in range(1, comparison.n_models):
+        ratios = [r.value for row in comparison.rows if (r := row.ratio(index)) is not None]
+        if ratios:
+            boxes.append(Box(comparison.names[index], tuple(ratios)))
+    if not boxes:
+        return None
+    first = comparison.names[0]
+    title = f"Relative sensitivity C/C₀ to {first}"
+    return element(
+        "section",
+        element("h2", "Relative sensitivity"),
+        element(
+            "p",
+            "Each dot is one question: the model's count of sensitive regions divided by that of ",
+            name(first),
+            " on the same grid. Left of 1 is less sensitive. The box spans the quartiles, its "
+            "line is the median. Questions that the baseline answers with zero are left out.",
+        ),
+        element("figure", element("figcaption", title), box_chart(boxes, title)),
+        id="relative",
+    )
+
+
+def _questions(comparison: CompareResult) -> Markup | None:
+    if not comparison.rows:
+        return element("p", "No count was finished.")
+    bodies = [_panel(comparison, *panel) for panel in comparison.panels]
+    return element(
+        "section",
+        element("h2", "Feature by feature"),
+        tabs([panel_label(*panel) for panel in comparison.panels], bodies),
+        id="features",
+    )
+
+
+def _panel(comparison: CompareResult, distance: int | None, gap: str) -> Markup:
+    rows = [row for row in comparison.rows if (row.distance, row.gap) == (distance, gap)]
+    rows.sort(key=lambda row: -max((r.share for r in row.results if r is not None), default=0))
+    shown = rows[:TOP_ROWS]
+    highest = max((r.share_high for row in shown for r in row.results if r is not None), default=0)
+    axis = nice_ceiling(highest)
+    note = f"The axis ends at {axis * 100:g} %."
+    if len(rows) > TOP_ROWS:
+        note += f" These are the {TOP_ROWS} largest of {len(rows)}."
+    return element(
+        "section",
+        element("h3", f"Margin changes by more than {gap}, {distance_text(distance)}"),
+        (_group(comparison, row, axis) for row in shown),
+        element("p", note, class_="note"),
+    )
+
+
+def _group(comparison: CompareResult, row: Compared, axis: float) -> Markup:
+    bars = [
+        _bar_row(comparison.names[index], result, axis, index, ratio_text(row, index))
+        for index, result in enumerate(row.results)
+        if result is not None
+    ]
+    return element(
+        "div", element("h4", name(row.label)), element("ol", bars, class_="bars"), class_="group"
+    )
+
+
+def _bar_row(model: str, result: CountResult, axis: float, index: int, ratio: str) -> Markup:
+    share = share_text(result)
+    text = f"{model}: {share} of the regions, {interval_text(result)}"
+    shape = Bar(result.share, result.share_low, result.share_high, None, "none", text)
+    detail = None if result.exact else element("small", short_interval(result))
+    relative = element("small", f"C/C₀ {ratio}") if index else None
+    return element(
+        "li",
+        element("span", name(model), class_="name"),
+        bar(shape, axis),
+        element("span", element("b", share), detail, relative, class_="value"),
+        data_model=model,
+        data_count=result.count,
+    )
+
+
+def _table(comparison: CompareResult) -> Markup:
+    head = ["Features", "Gap", "Distance"]
+    for index, model in enumerate(comparison.names):
+        head += [f"C, {model}", f"share, {model}"]
+        head += [f"C/C₀, {model}"] if index else []
+    rows = []
+    for row in comparison.rows:
+        cells: list[Child] = [element("td", name(row.label)), number_cell(row.gap)]
+        cells.append(number_cell("any" if row.distance is None else str(row.distance)))
+        for index, result in enumerate(row.results):
+            cells.append(number_cell(NONE if result is None else integer(result.count)))
+            cells.append(number_cell(NONE if result is None else share_text(result)))
+            cells += [number_cell(ratio_text(row, index))] if index else []
+        rows.append(element("tr", cells))
+    return element(
+        "details",
+        element("summary", f"Show all {len(rows)} questions as a table"),
+        table(head, rows, "Counts, shares and ratios to the baseline"),
+        id="all",
+    )
+
+
+def _record(comparison: CompareResult) -> Markup:
+    results = [r for row in comparison.rows for r in row.results if r is not None]
+    exact = sum(result.exact for result in results)
+    facts: list[tuple[str, Child]] = []
+    for model, label in zip(comparison.models, comparison.names, strict=True):
+        text = element("code", model.sha256 or "not read from a file")
+        facts.append((label, [f"{model.n_trees} trees, {model.format}, SHA-256 ", text]))
+    facts += [
+        ("Shared grid", f"{integer(comparison.n_regions)} regions"),
+        ("Gaps", comparison.gap_origin),
+        ("Counts", f"{exact} of {len(results)} exact"),
+        ("Computing time", seconds_text(sum(result.seconds for result in results))),
+        ("Versions", ", ".join(f"{k} {v}" for k, v in comparison.versions.items())),
+    ]
+    return element(
+        "section",
+        element("h2", "Certificate"),
+        element(
+            "p",
+            "All models were counted on one grid that holds the thresholds of every one of them, "
+            "so that a region means the same for all. A share of regions is not a share of people.",
+        ),
+        fact_list(facts),
+        id="certificate",
+        class_="certificate",
+    )

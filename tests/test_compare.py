@@ -1,0 +1,164 @@
+"""Comparisons: one grid, ratios to the baseline, models in any order of features."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import random_ensemble
+
+import xcount
+from xcount.compare import Compared, CompareResult, compare
+from xcount.ensemble import Ensemble, Feature
+from xcount.errors import JournalError, QueryError
+from xcount.examples import ensemble_of, figure_1
+from xcount.grid import Grid
+from xcount.result import StopReason, Verdict
+
+ROUGH = ensemble_of((0, 1.0, 0.0, 4.0), (1, 1.0, 0.0, 1.0))
+SMOOTH = ensemble_of((0, 1.0, 0.0, 1.0), (0, 2.0, 0.0, 3.0), (1, 1.0, 0.0, 1.0))
+
+
+def permuted(ensemble: Ensemble, order: list[int]) -> Ensemble:
+    """Return the same model with its features in another order."""
+    place = np.array([*np.argsort(order), -1], dtype=np.int32)
+    trees = tuple(replace(tree, feature=place[tree.feature]) for tree in ensemble.trees)
+    return replace(ensemble, features=tuple(ensemble.features[i] for i in order), trees=trees)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.integers(0, 10_000))
+def test_every_count_is_on_the_shared_grid(seed: int, other_seed: int) -> None:
+    """Each count is that of xcount.count on the grid of both models."""
+    models = [
+        random_ensemble(s, max_features=1, categorical=False, scale="ties")
+        for s in (seed, other_seed)
+    ]
+    grid = Grid.of(*models)
+    if grid.n_regions == 1:
+        return
+    result = compare(models, gaps=[0, "0.5"], distances=[1, "any"], method="brute")
+    assert result.n_regions == grid.n_regions
+    assert len(result.rows) == 4
+    for row in result.rows:
+        for model, count in zip(models, row.results, strict=True):
+            assert count is not None
+            alone = xcount.count(
+                model, sensitive="f0", gap=row.gap, distance=row.distance, grid=grid
+            )
+            assert (count.count, count.n_regions) == (alone.count, grid.n_regions)
+
+
+def test_ratios_are_to_the_first_model() -> None:
+    """Relative sensitivity is C / C0; the baseline's own is 1; no baseline count, no ratio."""
+    result = compare([ROUGH, SMOOTH], gaps=[2, 3.5])
+    by_question = {(row.label, row.gap): row for row in result.rows}
+    row = by_question["f0", "2"]
+    assert [count and count.count for count in row.results] == [4, 4]
+    assert row.ratio(0) == row.ratio(1)
+    assert row.ratio(1) is not None
+    assert by_question["f0", "3.5"].ratio(1) is not None
+    assert getattr(by_question["f0", "3.5"].ratio(1), "value", None) == 0.0
+    assert by_question["f1", "2"].ratio(1) is None
+
+
+def test_the_least_sensitive_model_ranks_first() -> None:
+    """Ranking is by mean share; quartiles are of the ratios."""
+    result = compare([ROUGH, SMOOTH], gaps=[2, 3.5], names=["rough", "smooth"])
+    assert [(s.rank, s.name) for s in result.ranking] == [(1, "smooth"), (2, "rough")]
+    assert result.ranking[0].n_ratios == 2
+    assert result.ranking[0].quartiles == (0.25, 0.5, 0.75)
+    assert result.ranking[1].quartiles == (1.0, 1.0, 1.0)
+
+
+def test_intervals_widen_the_ratio() -> None:
+    """The bounds of a ratio are those of the quotient of two intervals."""
+    count = xcount.count(figure_1(), sensitive="f0", gap=80)
+    base, other = replace(count, count=4, low=2, high=5), replace(count, count=6, low=4, high=8)
+    row = Compared(("f0",), 1, "80", (base, other))
+    ratio = row.ratio(1)
+    assert ratio is not None
+    assert (ratio.value, ratio.low, ratio.high) == (1.5, 0.8, 4.0)
+    unbounded = Compared(("f0",), 1, "80", (replace(base, low=0), other)).ratio(1)
+    assert unbounded is not None
+    assert unbounded.high is None
+
+
+@pytest.mark.parametrize(
+    ("max_ratio", "verdict", "status"),
+    [(None, None, 0), (1.0, Verdict.PASS, 0), (0.5, Verdict.FAIL, 1)],
+)
+def test_a_maximum_ratio_makes_a_verdict(
+    max_ratio: float | None, verdict: Verdict | None, status: int
+) -> None:
+    """At gap 2 the second model has as many sensitive regions as the first."""
+    result = compare([ROUGH, SMOOTH], gaps=2, max_ratio=max_ratio)
+    assert (result.verdict, result.exit_status) == (verdict, status)
+
+
+def test_open_intervals_are_undecided() -> None:
+    """Intervals that reach across the maximum ratio are status 3."""
+    result = compare([ROUGH, SMOOTH], gaps=2, sensitive="f0", max_ratio=1.0)
+    base, other = result.rows[0].results
+    assert base is not None
+    assert other is not None
+    wide = replace(other, low=0, high=6, stop_reason=StopReason.TIMEOUT)
+    row = replace(result.rows[0], results=(base, wide))
+    assert replace(result, rows=(row,)).exit_status == 3
+    assert replace(result, rows=(row,), max_ratio=None).exit_status == 3
+
+
+def test_features_are_matched_by_name() -> None:
+    """The same model with its features in another order compares as equal."""
+    ensemble = random_ensemble(3)
+    order = list(range(ensemble.n_features))[::-1]
+    result = compare([ensemble, permuted(ensemble, order)], gaps=[0, 0.5])
+    for row in result.rows:
+        first, second = row.results
+        assert first is not None
+        assert second is not None
+        assert first.count == second.count
+
+
+def test_models_that_do_not_compare_are_refused() -> None:
+    """Other features, other meanings of a category, and no model at all are errors."""
+    with pytest.raises(QueryError, match="same features"):
+        compare([ROUGH, ensemble_of((2, 1.0, 0.0, 1.0))], gaps=1)
+    plain = ensemble_of((1, 1.0, 0.0, 1.0))
+    first = replace(plain, features=(Feature("c", (0, 1), ("x", "y")), Feature("f1")))
+    second = replace(plain, features=(Feature("c", (0, 1), ("y", "x")), Feature("f1")))
+    with pytest.raises(QueryError, match="means 'x' in one model and 'y' in another"):
+        compare([first, second], gaps=1)
+    with pytest.raises(QueryError, match="at least one"):
+        compare([], gaps=1)
+    with pytest.raises(QueryError, match="3 names"):
+        compare([ROUGH], names=["a", "b", "c"], gaps=1)
+
+
+def test_names_are_the_shortest_that_differ() -> None:
+    """Paths are cut from the left as far as they still tell models apart."""
+    paths = ["a/x/model.json", "a/y/model.json"]
+    models = [replace(ROUGH, path=path) for path in paths]
+    assert compare(models, gaps=1).names == ("x/model.json", "y/model.json")
+    assert compare([ROUGH, SMOOTH], gaps=1).names == ("model 1", "model 2")
+    assert len(set(compare([models[0], models[0]], gaps=1).names)) == 2
+
+
+def test_a_comparison_survives_json_and_its_journal(tmp_path: Path) -> None:
+    """to_json and from_dict are inverse; so are the journal and from_journal."""
+    path = tmp_path / "j.jsonl"
+    result = compare([ROUGH, SMOOTH], distances=[1, "any"], journal=path)
+    assert CompareResult.from_dict(json.loads(result.to_json())) == result
+    assert CompareResult.from_journal(path) == result
+    before = path.read_bytes()
+    assert compare([ROUGH, SMOOTH], distances=[1, "any"], journal=path, resume=True).rows
+    assert path.read_bytes() == before
+    with pytest.raises(JournalError, match="other models"):
+        compare([SMOOTH, ROUGH], journal=path, resume=True)
+    with pytest.raises(JournalError, match="not the journal of an audit"):
+        xcount.AuditResult.from_journal(path)
