@@ -6,11 +6,14 @@ cores each has one core; the last ones share all of them. An answer does not dep
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 
 from xcount.counters.base import Progress
@@ -66,11 +69,40 @@ def run_batch(
     results = _resumed(tasks, journal)
     n_resumed = len(results)
     todo = [index for index in range(len(tasks)) if index not in results]
-    if journal is not None and header is not None and (todo or not journal.records):
-        journal.append({"kind": "run", **header})
-    if todo:
-        _Run(tasks, todo, results, jobs, journal, on_progress).run()
+    stop = threading.Event()
+    with _interrupts_set(stop):
+        if journal is not None and header is not None and (todo or not journal.records):
+            journal.append({"kind": "run", **header})
+        if todo:
+            _Run(tasks, todo, results, jobs, journal, on_progress, stop).run()
     return BatchOutcome(tuple(results.get(index) for index in range(len(tasks))), n_resumed)
+
+
+@contextlib.contextmanager
+def _interrupts_set(stop: threading.Event) -> Iterator[None]:
+    """Let Ctrl-C set a flag instead of raising: no interrupt splits a write; a second one raises.
+
+    Only where signals would raise KeyboardInterrupt, and only the main thread can have handlers.
+    """
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    raising = [
+        number
+        for number in (signal.SIGINT, signal.SIGTERM)
+        if threading.current_thread() is threading.main_thread()
+        and signal.getsignal(number) is signal.default_int_handler
+    ]
+    for number in raising:
+        signal.signal(number, note)
+    try:
+        yield
+    finally:
+        for number in raising:
+            signal.signal(number, signal.default_int_handler)
 
 
 class _Run:
@@ -84,12 +116,13 @@ class _Run:
         jobs: int,
         journal: Journal | None,
         on_progress: Callable[[BatchProgress], None] | None,
+        stop: threading.Event,
     ) -> None:
         self._tasks, self._results, self._journal = tasks, results, journal
         self._waiting = list(reversed(todo))
         self._n_cores = jobs if jobs > 0 else os.cpu_count() or 1
         self._on_progress = on_progress
-        self._stop = threading.Event()
+        self._stop = stop
         self._fractions: dict[int, float] = {}
         self._running: dict[Future[CountResult], int] = {}
 
@@ -99,7 +132,8 @@ class _Run:
             try:
                 self._loop(pool, n_workers)
             except KeyboardInterrupt:
-                self._waiting.clear()
+                if self._stop.is_set():
+                    raise
                 self._stop.set()
                 self._loop(pool, n_workers)
             except BaseException:
@@ -107,13 +141,18 @@ class _Run:
                 raise
 
     def _loop(self, pool: ThreadPoolExecutor, n_workers: int) -> None:
-        while self._waiting or self._running:
+        while self._has_work():
             while self._waiting and len(self._running) < n_workers:
                 self._start(pool, n_workers)
             done, _ = wait(self._running, timeout=_REPORT_SECONDS, return_when=FIRST_COMPLETED)
             for future in done:
                 self._finish(future)
             self._report()
+
+    def _has_work(self) -> bool:
+        if self._stop.is_set():
+            self._waiting.clear()
+        return bool(self._waiting or self._running)
 
     def _start(self, pool: ThreadPoolExecutor, n_workers: int) -> None:
         n_sharing = min(n_workers, len(self._running) + len(self._waiting))

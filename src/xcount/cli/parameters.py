@@ -101,7 +101,9 @@ def _parsed_by(
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-def _together(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
+def together(*decorators: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Return one decorator that does what all of these do."""
+
     def decorate(function: Command) -> Command:
         for decorator in reversed(decorators):
             function = decorator(function)
@@ -110,7 +112,7 @@ def _together(*decorators: Callable[[Command], Command]) -> Callable[[Command], 
     return decorate
 
 
-model_argument = _together(
+model_argument = together(
     click.argument("model", metavar="MODEL"),
     click.option(
         "--trust-pickle",
@@ -127,7 +129,7 @@ missing_option = click.option(
     help="Whether a feature that can be missing has a cell for that.",
 )
 
-question_options = _together(
+question_options = together(
     click.option(
         "--sensitive",
         metavar="NAMES",
@@ -164,7 +166,7 @@ question_options = _together(
     missing_option,
 )
 
-accuracy_options = _together(
+accuracy_options = together(
     click.option(
         "--method",
         metavar="NAME",
@@ -198,7 +200,7 @@ accuracy_options = _together(
     ),
 )
 
-limit_options = _together(
+limit_options = together(
     click.option(
         "--timeout",
         "timeout_seconds",

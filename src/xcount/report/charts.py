@@ -15,7 +15,7 @@ PLOT_LEFT, PLOT_RIGHT = 12.0, 97.0
 
 _LINE_HEIGHT, _PLOT_TOP, _PLOT_BOTTOM = 270, 16, 232
 _PROFILE_HEIGHT, _PROFILE_BOTTOM = 210, 168
-_RATIO_TICKS = (("0", 0.0), ("¼", 0.25), ("½", 0.5), ("1", 1.0), ("2", 2.0), ("4", 4.0), ("16", 16.0))
+_RATIO_TICKS = {"0": 0.0, "¼": 0.25, "½": 0.5, "1": 1.0, "2": 2.0, "4": 4.0, "16": 16.0}
 _MARKS = ("circle", "square", "diamond", "triangle", "ring", "cross")
 
 
@@ -153,7 +153,7 @@ def box_chart(boxes: Sequence[Box], title: str) -> Markup:
     height = 44 * len(boxes) + 40
     bottom = height - 24
     shapes: list[Child] = []
-    for text, ratio in _RATIO_TICKS:
+    for text, ratio in _RATIO_TICKS.items():
         at = _ratio_place(ratio)
         shapes.append(_segment(at, 4, at, bottom, "one" if ratio == 1 else "grid"))
         shapes.append(_label(text, at, height - 8, "middle"))

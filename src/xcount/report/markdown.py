@@ -11,7 +11,7 @@ from xcount.result import CountResult
 
 TOP_ROWS = 20
 
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$])")
+_SPECIAL = re.compile(r"([\\`*_\[\]#|~$])")
 
 
 def markdown_report(audit: AuditResult) -> str:
