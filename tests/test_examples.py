@@ -18,7 +18,7 @@ from conftest import Command
 
 import xcount
 from xcount.cli.app import COMMANDS, application
-from xcount.examples import adult_model_path
+from xcount.examples import adult_model_path, figure_1
 
 README = Path(__file__).parent.parent / "README.md"
 
@@ -80,8 +80,10 @@ def readme_commands() -> Iterator[str]:
 
 @pytest.fixture
 def beside_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in a directory with a ``model.json``, as the examples assume."""
-    shutil.copy(adult_model_path(), tmp_path / "model.json")
+    """Work in a directory with models and a journal, as the examples assume."""
+    for name in ("model.json", "old.json", "new.json"):
+        shutil.copy(adult_model_path(), tmp_path / name)
+    xcount.audit(figure_1(), gaps=80, journal=tmp_path / "results.jsonl")
     monkeypatch.chdir(tmp_path)
 
 

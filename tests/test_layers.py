@@ -42,6 +42,7 @@ ORDER = (
 
 UPWARDS = {
     ("audit", "report"): "AuditResult.to_html and its like are the reports' front door",
+    ("compare", "report"): "CompareResult.to_html and its like are the reports' front door",
 }
 """Imports against the order, each with its reason; they must be lazy."""
 

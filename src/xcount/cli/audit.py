@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     short_help="Rank every feature, judge, write a report.",
     epilog=parameters.examples(
         "xcount audit model.json --html report.html",
-        "xcount audit model.json --gap 0.5 --distance any --max-share age=1%,sex=0",
-        "xcount audit model.json --journal results.jsonl --resume",
+        "xcount audit model.json --sensitive sex --sensitive age --gap 0.5 --max-share sex=0,age=7%",
+        "xcount audit model.json --gap 2 --timeout 10s --journal audit.jsonl --resume",
     ),
 )
 @parameters.model_argument

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from xcount.audit import AuditResult
 from xcount.compare import Compared, CompareResult
-from xcount.report.text import answer_text, seconds_text, share_text
+from xcount.report.numbers import seconds_text, share_text
+from xcount.report.text import answer_text
 from xcount.result import CountResult, Verdict
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def audit_tables(audit: AuditResult) -> list[RenderableType]:
             escape(ranked.label) if is_first else "",
             result.gap,
             "any" if result.distance is None else str(result.distance),
-            share_text(result.share),
+            share_text(result),
             escape(answer_text(result)),
             seconds_text(result.seconds),
             *([_verdict(result)] if judged else []),
@@ -90,7 +91,7 @@ def comparison_tables(comparison: CompareResult) -> list[RenderableType]:
     for row in comparison.rows[:MAX_ROWS]:
         cells: list[str] = []
         for index, result in enumerate(row.results):
-            cells.append("" if result is None else share_text(result.share))
+            cells.append("" if result is None else share_text(result))
             cells += [_ratio(row, index)] if index else []
         distance = "any" if row.distance is None else str(row.distance)
         table.add_row(escape(row.label), row.gap, distance, *cells)
@@ -118,7 +119,7 @@ def _models_table(comparison: CompareResult) -> RenderableType:
         table.add_row(
             str(summary.rank),
             escape(summary.name),
-            share_text(summary.mean_share),
+            f"{summary.mean_share * 100:.3g} %",
             median if summary.index else "1 (baseline)",
             str(summary.n_ratios),
         )
