@@ -26,7 +26,7 @@ def test_an_audit_is_a_table(xcount_command: Command, figure_1_file: str) -> Non
     run = xcount_command("audit", figure_1_file, *GAP)
     assert (run.status, run.err) == (0, "")
     assert run.out.index("age") < run.out.index("sex")
-    assert "22.22 %" in run.out
+    assert "22.2 %" in run.out
     assert "given, in margin" in run.out
 
 

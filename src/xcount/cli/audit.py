@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     "audit",
     short_help="Rank every feature, judge, write a report.",
     epilog=parameters.examples(
-        "xcount audit model.json --html report.html",
-        "xcount audit model.json --sensitive sex --sensitive age --gap 0.5 --max-share sex=0,age=7%",
-        "xcount audit model.json --gap 2 --timeout 10s --journal audit.jsonl --resume",
+        "xcount audit model.json --gap 2 --html report.html",
+        "xcount audit model.json --sensitive sex --sensitive age --gap 1 --max-share age=2%",
+        "xcount audit model.json --sensitive sex --journal audit.jsonl --resume",
     ),
 )
 @parameters.model_argument

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     "compare",
     short_help="Compare models on a shared grid.",
     epilog=parameters.examples(
-        "xcount compare old.json new.json --html comparison.html",
-        "xcount compare old.json new.json --gap 0.5 --max-ratio 1",
+        "xcount compare old.json new.json --sensitive age --html comparison.html",
+        "xcount compare old.json new.json --sensitive sex --gap 0.5 --max-ratio 1",
     ),
 )
 @click.argument("models", metavar="MODEL...", nargs=-1, required=True)

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from xcount.audit import AuditResult
 from xcount.compare import Compared, CompareResult
-from xcount.report.numbers import seconds_text, share_text
-from xcount.report.text import answer_text
+from xcount.report.numbers import seconds_text, share_text, short_integer, short_interval
 from xcount.result import CountResult, Verdict
 
 if TYPE_CHECKING:
@@ -31,7 +30,8 @@ def audit_tables(audit: AuditResult) -> list[RenderableType]:
     table.add_column("Gap", justify="right")
     table.add_column("Distance", justify="right")
     table.add_column("Share", justify="right")
-    table.add_column("Sensitive regions")
+    table.add_column("Interval")
+    table.add_column("Regions", justify="right")
     table.add_column("Time", justify="right")
     if judged:
         table.add_column("Verdict")
@@ -44,7 +44,8 @@ def audit_tables(audit: AuditResult) -> list[RenderableType]:
             result.gap,
             "any" if result.distance is None else str(result.distance),
             share_text(result),
-            escape(answer_text(result)),
+            short_interval(result) or "exact",
+            short_integer(result.count),
             seconds_text(result.seconds),
             *([_verdict(result)] if judged else []),
         )
