@@ -222,6 +222,16 @@ def test_pandas_columns_keep_their_names_and_category_labels(tmp_path: Path) -> 
         assert np.allclose(found, expected, rtol=1e-12, atol=1e-12)
 
 
+def test_odd_names_survive(tmp_path: Path) -> None:
+    """Spaces and line ends that only Unicode knows are part of a name."""
+    names = ["a\u00a0b", "c\u2028d", "e\x85f", "größe"]
+    data = lgb.Dataset(FULL, BINARY, feature_name=names)
+    booster = lgb.train({**COMMON, "objective": "binary"}, data, 2)
+    path = tmp_path / "model.txt"
+    booster.save_model(path)
+    assert xcount.load(path).feature_names == tuple(names)
+
+
 def test_linear_trees_are_refused_by_name() -> None:
     """A leaf that holds a linear model is no constant."""
     booster = train({"objective": "regression", "linear_tree": True}, FULL, FULL[:, 0])

@@ -101,7 +101,9 @@ def _cut(text: str, where: str) -> _Document:
     block, ended = header, False
     categorical: list[int] = []
     pandas: list[list[object]] = []
-    for line in text.splitlines():
+    # Not splitlines() and split(): names may hold any of Unicode's other line ends and spaces.
+    for raw_line in text.split("\n"):
+        line = raw_line.strip(" \t\r")
         if line.startswith("pandas_categorical:"):
             pandas = _pandas_categories(line.partition(":")[2], where)
         elif line.startswith("[categorical_feature:"):
@@ -109,8 +111,8 @@ def _cut(text: str, where: str) -> _Document:
             categorical = [int(n) for n in numbers if n.isascii() and n.isdigit() and len(n) < 9]
         elif line.startswith(("end of trees", "feature importances:", "feature_importances:")):
             ended = True
-        elif not ended and line.strip():
-            key, _, value = line.strip().partition("=")
+        elif not ended and line:
+            key, _, value = line.partition("=")
             if key == "Tree":
                 block = {}
                 trees.append(block)
@@ -270,7 +272,7 @@ def _read_features(
     document: _Document, trees: Sequence[Tree], can_be_missing: NDArray[np.bool_], where: str
 ) -> tuple[Feature, ...]:
     n_features = len(can_be_missing)
-    names = document.header.get("feature_names", "").split()
+    names = [name for name in document.header.get("feature_names", "").split(" ") if name]
     if len(names) != n_features:
         raise ModelFormatError(f"{where}: {len(names)} feature names for {n_features} features")
     infos = document.header.get("feature_infos", "").split()
@@ -278,16 +280,14 @@ def _read_features(
     labels = _read_labels(document, n_features)
     categories: dict[int, Sequence[int]] = {}
     for feature in range(n_features):
-        codes = _codes_of(infos[feature] if feature < len(infos) else "", where)
         found = split_sets.get(feature, set())
-        if feature in labels:
-            codes = set(range(len(labels[feature])))
-        if codes or found:
-            mentioned = {code for left in found for code in left}
-            if not codes:
-                codes = set(splits.codes_of(found, where))
-            categories[feature] = sorted(codes | mentioned)
-        if feature in labels and len(categories[feature]) != len(labels[feature]):
+        codes = _codes_of(infos[feature] if feature < len(infos) else "", where)
+        if not codes and found:
+            codes = set(splits.codes_of(found, where))
+        codes = codes.union(range(len(labels.get(feature, ()))), *found)
+        if codes:
+            categories[feature] = sorted(codes)
+        if feature in labels and len(codes) != len(labels[feature]):
             del labels[feature]
     return splits.make_features(
         where, names, categories=categories, labels=labels, can_be_missing=can_be_missing.tolist()
