@@ -7,6 +7,7 @@ from xcount.report.charts import Bar, Box, bar, box_chart, nice_ceiling
 from xcount.report.html import BADGES, page, tabs
 from xcount.report.markup import Child, Markup, element, joined, name
 from xcount.report.numbers import (
+    digits,
     distance_text,
     integer,
     interval_text,
@@ -188,7 +189,7 @@ def _bar_row(model: str, result: CountResult, axis: float, index: int, ratio: st
         bar(shape, axis),
         element("span", element("b", share), detail, relative, class_="value"),
         data_model=model,
-        data_count=result.count,
+        data_count=digits(result.count),
     )
 
 

@@ -10,6 +10,7 @@ from xcount.report import sections
 from xcount.report.charts import Bar, bar, nice_ceiling
 from xcount.report.markup import Child, Markup, element, joined, name, trusted
 from xcount.report.numbers import (
+    digits,
     distance_text,
     integer,
     interval_text,
@@ -258,7 +259,7 @@ def _bar_row(result: CountResult, axis: float) -> Markup:
         drawn,
         element("span", element("b", share), mark, detail, class_="value"),
         data_sensitive=label,
-        data_count=result.count,
+        data_count=digits(result.count),
         data_gap=result.gap,
         data_distance="any" if result.distance is None else str(result.distance),
     )

@@ -77,4 +77,4 @@ def _rendered(child: Child) -> str:
 
 
 def _text(value: str | float) -> str:
-    return value if isinstance(value, str) else f"{value:.6g}"
+    return value if isinstance(value, str) else f"{value:g}"

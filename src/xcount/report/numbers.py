@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from fractions import Fraction
 
+from xcount.journal import to_json
 from xcount.result import CountResult
 
 _MONTHS = (
@@ -30,6 +31,11 @@ THIN_SPACE = "\u202f"
 def short_integer(value: int) -> str:
     """Return an integer in little room: a power of ten from a milliard on."""
     return integer(value) if abs(value) < 10**9 else scientific(Fraction(value))
+
+
+def digits(value: int) -> str:
+    """Return an integer in all its digits, however many."""
+    return to_json(value)
 
 
 def integer(value: int) -> str:
@@ -79,7 +85,7 @@ def percent(count: int, n_regions: int) -> str:
         return f"{int(share)} %"
     if share < Fraction(1, 1000):
         return f"{scientific(share)} %"
-    decimals = 1 if share >= 10 else 2 if share >= 1 else 3 if share >= Fraction(1, 10) else 4
+    decimals = 2 - _exponent(share)
     rounded = f"{float(share):.{decimals}f}"
     if rounded in ("100.0", "99.9") and share > Fraction(999, 10):
         return "> 99.9 %"

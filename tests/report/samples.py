@@ -1,0 +1,141 @@
+"""Audits to render: made up, so that every kind of result is in one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from xcount.audit import AuditResult
+from xcount.result import CountResult, MaskCount, ModelInfo, PairCount, Profile, StopReason
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "a'b&amp;c",
+    "=cmd|' /C calc'!A0",
+    "|pipe|`code`*b*[l](javascript:alert(1))",
+    "\u202eesrever",
+    "null\x00bell\x07",
+    "日本語のとても長い名前" * 8,
+    "$x^2$",
+    " ",
+)
+
+MODEL = ModelInfo(
+    path="models/<b>credit</b>.json",
+    sha256="ab" * 32,
+    format="xgboost-json",
+    n_trees=50,
+    max_depth=4,
+    n_features=12,
+    n_guards=208,
+)
+
+
+def profile_of(name: str, n_cells: int, scale: float) -> Profile:
+    """Return a profile of a numeric feature with thresholds 1, 2, 3, ..."""
+    masks, pairs = [], []
+    for cell in range(n_cells):
+        low = f"{cell} <= " if cell else ""
+        high = f" < {cell + 1}" if cell < n_cells - 1 else ""
+        count = int(scale * (1 + cell % 5) * 100)
+        masks.append(MaskCount((cell,), f"{low}{name}{high}", count, count + cell % 2, 1000))
+        if cell:
+            text = f"{name} crosses {cell}"
+            pairs.append(PairCount((cell - 1,), (cell,), text, count, count, 1000))
+    return Profile(tuple(masks), tuple(pairs))
+
+
+def count_of(
+    name: str,
+    gap: str,
+    count: int,
+    *,
+    distance: int | None = 1,
+    low: int | None = None,
+    high: int | None = None,
+    max_share: float | None = None,
+    n_regions: int = 10**6,
+    n_cells: int = 0,
+) -> CountResult:
+    """Return a result: exact, or with an interval of 90 % confidence."""
+    exact = low is None
+    return CountResult(
+        count=count,
+        low=count if low is None else low,
+        high=count if high is None else high,
+        confidence=1.0 if exact else 0.9,
+        n_regions=n_regions,
+        method="auto",
+        stop_reason=StopReason.COMPLETE if exact else StopReason.TIMEOUT,
+        sensitive=(name,),
+        gap=gap,
+        distance=distance,
+        precision=None,
+        output=0,
+        model=MODEL,
+        max_share=max_share,
+        seconds=0.25,
+        versions={"xcount": "0.1.0"},
+        profile=profile_of(name, n_cells, count / n_regions) if n_cells else None,
+    )
+
+
+def audit_of(results: Sequence[CountResult], **changes: object) -> AuditResult:
+    """Return an audit of these results."""
+    audit = AuditResult(
+        results=tuple(results),
+        model=MODEL,
+        n_planned=len(results),
+        gap_origin="given, in margin",
+        created="2026-03-01T12:30:00+00:00",
+        unused_features=("unused one", "unused two"),
+        task="binary",
+        versions={"xcount": "0.1.0", "python": "3.11.7"},
+    )
+    return replace(audit, **changes)  # type: ignore[arg-type]  # names are checked by replace
+
+
+def ordinary(max_share: float | None = None) -> AuditResult:
+    """Return an audit with exact counts, intervals and zeros at two distances and three gaps."""
+    results = []
+    for distance in (1, None):
+        for index, gap in enumerate(("0.2", "0.5", "1")):
+            size = 3 - index
+            for rank, name in enumerate(("age", "income", "sex", "zip code")):
+                count = 100_000 * size // (rank + 1) if rank < 3 else 0
+                low = count * 9 // 10 if rank == 1 else None
+                high = count * 11 // 10 if rank == 1 else None
+                results.append(
+                    count_of(
+                        name,
+                        gap,
+                        count,
+                        distance=distance,
+                        low=low,
+                        high=high,
+                        max_share=max_share,
+                        n_cells=12 if distance else 0,
+                    )
+                )
+    return audit_of(results)
+
+
+def hostile() -> AuditResult:
+    """Return an audit of features whose names want to be markup, formulas or paths."""
+    results = [
+        count_of(name, gap, 1000 * (index + 1), n_cells=3)
+        for gap in ("0.5", "1")
+        for index, name in enumerate(HOSTILE)
+    ]
+    return audit_of(results, gap_origin="<i>x</i>", unused_features=HOSTILE, output_label="<u>")
+
+
+def huge(n_features: int) -> AuditResult:
+    """Return an audit of many features at four gaps, a tenth of them not proved to be zero."""
+    results = []
+    for index in range(n_features):
+        for gap in ("0.2", "0.5", "1", "2"):
+            count = (index * 7919) % 100_000 if index % 10 == 0 else 0
+            results.append(count_of(f"feature_{index}", gap, count))
+    return audit_of(results)

@@ -1,0 +1,215 @@
+"""The report in a real browser: numbers, clicks, keys, narrow and wide, light, dark and print."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import xcount
+from report.browser import CHROMIUM, NARROW, WIDE, Browser
+from report.samples import hostile, huge, ordinary
+from xcount.examples import ensemble_of, figure_1
+from xcount.report import html_report
+
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="Chromium is not installed (Debian: apt install chromium)"
+)
+
+CONTRAST = """
+(() => {
+  const numbers = c => c.match(/[\\d.]+/g).map(Number);
+  const light = c => { const [r, g, b] = numbers(c).map(v => v / 255)
+      .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+  const ground = e => { for (; e; e = e.parentElement) {
+      const c = getComputedStyle(e).backgroundColor;
+      const n = numbers(c); if (n.length < 4 || n[3] > 0) return c; }
+    return 'rgb(255, 255, 255)'; };
+  const worst = [];
+  for (const e of document.querySelectorAll('body *')) {
+    const text = [...e.childNodes].some(n => n.nodeType == 3 && n.data.trim());
+    if (!text || !e.checkVisibility() || e.tagName == 'title') continue;
+    const style = getComputedStyle(e);
+    const svg = e.namespaceURI.endsWith('svg');
+    const a = light(svg ? style.fill : style.color), b = light(ground(e));
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < 4.5) worst.push([e.tagName, e.className.baseVal ?? e.className, ratio]);
+  }
+  return worst;
+})()
+"""
+
+OVERLAPS = """
+[...document.querySelectorAll('main *')].filter(e => e.checkVisibility()
+  && !e.closest('.scroll, svg') && e.getBoundingClientRect().right > innerWidth + 1)
+  .map(e => e.tagName + '.' + e.className)
+"""
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """Return one browser for all tests of this file."""
+    with Browser(tmp_path_factory.mktemp("chromium")) as opened:
+        yield opened
+
+
+@pytest.fixture(autouse=True)
+def no_complaints(browser: Browser) -> Iterator[None]:
+    """No test leaves a console message, an error or a request to a network behind."""
+    browser.complaints.clear()
+    yield
+    browser.evaluate("0")
+    assert browser.complaints == []
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    """Return the page of an ordinary audit with a limit."""
+    path = tmp_path / "report.html"
+    path.write_text(html_report(ordinary(0.14)), encoding="utf-8")
+    return path
+
+
+def visible(browser: Browser, selector: str) -> Any:
+    """Return the texts of the visible elements that match."""
+    return browser.evaluate(
+        f"[...document.querySelectorAll({json.dumps(selector)})]"
+        ".filter(e => e.checkVisibility()).map(e => e.textContent)"
+    )
+
+
+def test_the_numbers_are_those_of_the_json(browser: Browser, tmp_path: Path) -> None:
+    """Every count that the page shows is in the JSON of the same audit, and the other way round."""
+    audit = xcount.audit(figure_1(), gaps=[10, 80], distances=[1, "any"], max_share=0.5)
+    path = tmp_path / "report.html"
+    path.write_text(audit.to_html(), encoding="utf-8")
+    data = json.loads(audit.to_json())
+    browser.open(path, WIDE)
+    shown = browser.evaluate(
+        "[...document.querySelectorAll('.bars li')].map(e => [e.dataset.sensitive,"
+        " e.dataset.gap, e.dataset.distance, e.dataset.count,"
+        " e.querySelector('b').textContent])"
+    )
+    expected = [
+        [
+            *(r["sensitive"][0], r["gap_text"], str(r["distance"]), str(r["count"])),
+            xcount.report.numbers.percent(r["count"], r["n_regions"]),
+        ]
+        for r in data["results"]
+    ]
+    assert sorted(shown) == sorted(expected)
+    assert visible(browser, "#verdict") == [data["verdict"]]
+    assert data["model"]["format"] in visible(browser, "#certificate")[0]
+
+
+def test_bars_are_as_long_as_their_shares(browser: Browser, page: Path) -> None:
+    """A bar's length over its rail's is the share over the end of the axis."""
+    browser.open(page, WIDE)
+    rows = browser.evaluate(
+        "[...document.querySelectorAll('.tabs > section:first-of-type .bars li')].map(e =>"
+        " [+e.dataset.count, e.querySelector('.fill').getBoundingClientRect().width /"
+        " e.querySelector('.rail').getBoundingClientRect().width])"
+    )
+    assert len(rows) == 4
+    for count, length in rows:
+        assert length == pytest.approx(count / 1e6 / 0.5, abs=0.01)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_the_page_fits_and_can_be_read(
+    browser: Browser, page: Path, size: tuple[int, int], scheme: str
+) -> None:
+    """Nothing sticks out sideways; text has the contrast of WCAG AA; dark is dark."""
+    browser.open(page, size, scheme)
+    browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert browser.evaluate(OVERLAPS) == []
+    assert browser.evaluate(CONTRAST) == []
+    paper = browser.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (sum(int(n) for n in paper[4:-1].split(",")) < 384) is (scheme == "dark")
+
+
+def test_tabs_follow_the_mouse(browser: Browser, page: Path) -> None:
+    """A click on a tab shows its panel, and only that one."""
+    browser.open(page, NARROW)
+    assert len(visible(browser, ".tabs > section")) == 1
+    browser.click(".tablist label:nth-of-type(5)")
+    headings = visible(browser, ".tabs > section > h3")
+    assert headings == ["Margin changes by more than 0.5, any change"]
+
+
+def test_tabs_follow_the_keyboard(browser: Browser, page: Path) -> None:
+    """Tab reaches the tabs, an arrow moves to the next panel, and the focus can be seen."""
+    browser.open(page, WIDE)
+    browser.press("Tab", 9)
+    assert browser.evaluate("document.activeElement.id") == "panel-0"
+    browser.press("ArrowRight", 39)
+    assert visible(browser, ".tabs > section > h3") == ["Margin changes by more than 0.5, 1 step"]
+    outline = (
+        "getComputedStyle(document.querySelector('.tablist label:nth-of-type(2)')).outlineStyle"
+    )
+    assert browser.evaluate(outline) == "solid"
+
+
+def test_details_open_by_mouse_and_keyboard(browser: Browser, page: Path) -> None:
+    """The whole ranking, the profiles and every count are one click or key away."""
+    browser.open(page, WIDE)
+    assert visible(browser, "#all table") == []
+    browser.click("#all > summary")
+    assert len(visible(browser, "#all tbody tr")) == 3
+    assert "zip code" in visible(browser, "#all .names")[0]
+    browser.evaluate("document.querySelector('#counts summary').focus()")
+    browser.press("Enter", 13)
+    assert len(visible(browser, "#counts tbody tr")) == 24
+    browser.click(".profile:nth-of-type(2) > summary")
+    assert len(visible(browser, ".profile .chart")) == 2
+
+
+def test_print_shows_every_panel(browser: Browser, page: Path) -> None:
+    """On paper nobody can click."""
+    browser.open(page, WIDE)
+    browser.media("print", "light")
+    assert len(visible(browser, ".tabs > section > h3")) == 6
+    assert visible(browser, ".tablist") == []
+    answer = browser.call("Page.printToPDF")
+    assert len(answer["data"]) > 10_000
+
+
+def test_hostile_names_do_nothing(browser: Browser, tmp_path: Path) -> None:
+    """No script runs, no element appears, nothing is asked of the network."""
+    path = tmp_path / "hostile.html"
+    path.write_text(html_report(hostile()), encoding="utf-8")
+    browser.open(path, NARROW)
+    assert browser.evaluate("document.querySelectorAll('script, img, i, u').length") == 0
+    assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert "<script>alert(1)</script>" in visible(browser, ".bars .name")
+
+
+def test_ten_thousand_features_open(browser: Browser, tmp_path: Path) -> None:
+    """The page opens, and the last feature is one click away."""
+    path = tmp_path / "huge.html"
+    path.write_text(html_report(huge(10_000)), encoding="utf-8")
+    browser.open(path, WIDE)
+    assert len(visible(browser, ".bars li")) == 15
+    browser.click("#all > summary")
+    assert len(visible(browser, "#all tbody tr")) == 999  # the first one is proved to be 0, too
+    assert "feature_9999" in visible(browser, "#all .names")[0]
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_a_comparison_opens(browser: Browser, tmp_path: Path, size: tuple[int, int]) -> None:
+    """The comparison's page fits, reads and switches panels, too."""
+    halved = ensemble_of((0, 4.0, (1, 3.0, 15.0, -15.0), 17.5))
+    path = tmp_path / "comparison.html"
+    path.write_text(xcount.compare([figure_1(), halved], gaps=[1, 30]).to_html(), encoding="utf-8")
+    browser.open(path, size)
+    assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert browser.evaluate(CONTRAST) == []
+    browser.click(".tablist label:nth-of-type(2)")
+    headings = visible(browser, ".tabs > section > h3")
+    assert headings == ["Margin changes by more than 30, 1 step"]

@@ -1,0 +1,306 @@
+"""Reports: the right numbers, nothing unescaped, small when there is much."""
+
+from __future__ import annotations
+
+import csv
+import re
+from dataclasses import replace
+from fractions import Fraction
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import xcount
+from report.samples import HOSTILE, audit_of, count_of, hostile, huge, ordinary
+from xcount.errors import XCountError
+from xcount.examples import ensemble_of, figure_1
+from xcount.report import html_report, markdown_report, plot_audit, write_atomically
+from xcount.report.markup import element, escape
+from xcount.report.numbers import integer, percent, scientific, seconds_text, time_text
+from xcount.report.sentences import certificate, headline
+from xcount.report.spreadsheet import csv_report
+from xcount.result import Verdict
+
+VOID = {"meta", "link", "input", "br", "hr"}
+
+
+class Page(HTMLParser):
+    """A strict reader: every tag is closed in order; gathers tags, attributes and text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open_tags: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+        assert self.open_tags == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note an opening tag."""
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open_tags.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        """Check a closing tag."""
+        assert self.open_tags.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        """Gather what is shown."""
+        if self.open_tags and self.open_tags[-1] != "style":
+            self.text += data
+
+
+@pytest.mark.parametrize("audit", [ordinary(), ordinary(0.1), hostile(), audit_of([])])
+def test_pages_are_well_formed_and_need_nobody(audit: Any) -> None:
+    """Tags match, ids are unique, no script, nothing from the network."""
+    text = html_report(audit)
+    page = Page(text)
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    assert not {tag for tag, _ in page.tags} & {"script", "img", "iframe", "object", "form"}
+    assert not re.search(r"https?:|url\(|@import|javascript:[^a]", text.partition("</style>")[0])
+    for tag, attributes in page.tags:
+        assert not [name for name in attributes if name.startswith("on")]
+        if tag == "svg" and attributes.get("role") == "img":
+            assert attributes.get("aria-label")
+        if tag == "link":
+            assert attributes["href"] == "data:,"
+
+
+def test_hostile_names_are_text() -> None:
+    """A name that wants to be markup is shown, letter by letter, and does nothing."""
+    page = Page(html_report(hostile()))
+    for name in HOSTILE:
+        shown = re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", "\ufffd", name)
+        assert shown in page.text
+    assert "models/<b>credit</b>.json" in page.text
+    assert "<i>x</i>" in page.text
+
+
+def test_hostile_names_in_markdown_are_text() -> None:
+    """No row breaks, no tag, no link, no code."""
+    text = markdown_report(hostile())
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    assert len(rows) == 1 + min(20, 2 * len(HOSTILE))
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {7}
+    assert "<" not in text
+    assert not re.search(r"(?<!\\)[\[`]", text.partition("- SHA-256")[0])
+
+
+def test_hostile_names_in_csv_are_text() -> None:
+    """A spreadsheet neither runs a formula nor splits a line."""
+    rows = list(csv.DictReader(csv_report(hostile()).splitlines(keepends=True)))
+    assert len(rows) == 2 * len(HOSTILE)
+    assert {row["sensitive"] for row in rows} == {
+        f"'{name}" if name[0] in "=+-@" else name for name in HOSTILE
+    }
+
+
+def test_every_bar_has_its_count() -> None:
+    """The page's rows carry the counts of the audit, panel by panel."""
+    audit = ordinary()
+    page = Page(html_report(audit))
+    rows = {
+        (a["data-sensitive"], a["data-gap"], a["data-distance"], a["data-count"])
+        for _, a in page.tags
+        if "data-count" in a
+    }
+    assert rows == {
+        (r.sensitive[0], r.gap, "any" if r.distance is None else str(r.distance), str(r.count))
+        for r in audit.results
+    }
+
+
+@pytest.mark.parametrize(
+    ("audit", "word"),
+    [
+        (ordinary(), "REPORT"),
+        (ordinary(0.5), "PASS"),
+        (ordinary(0.1), "FAIL"),
+        (ordinary(0.16), "FAIL"),
+        (audit_of([count_of("a", "1", 50, low=40, high=60, max_share=5e-5)]), "UNDECIDED"),
+    ],
+)
+def test_the_verdict_is_on_top(audit: Any, word: str) -> None:
+    """The first words after the title are the verdict."""
+    text = Page(html_report(audit)).text
+    assert text.index(word) < text.index("What the model is sensitive to")
+    assert word in text.partition("features or groups audited")[0]
+
+
+def test_a_failure_says_what_is_above_what() -> None:
+    """The share, or its lower bound, and the limit."""
+    text = Page(html_report(ordinary(0.14))).text
+    assert "age (gap 0.2, 1 step): 30.0 %, allowed 14 %" in text
+    assert "income (gap 0.2, 1 step): between 13.5 % and 16.5 %, allowed 14 %" in text
+    low = Page(html_report(ordinary(0.11))).text
+    assert "income (gap 0.2, 1 step): at least 13.5 %, allowed 11 %" in low
+
+
+def test_an_unfinished_audit_says_so() -> None:
+    """Nothing is claimed about counts that were not made."""
+    audit = ordinary()
+    partial = replace(audit, results=audit.results[:5])
+    assert "5 of 24" in headline(partial)
+    assert any("19 of 24 planned counts" in paragraph for paragraph in certificate(partial))
+    judged = replace(ordinary(0.9), results=ordinary(0.9).results[:5])
+    assert judged.verdict is Verdict.UNDECIDED
+
+
+def test_the_certificate_tells_exact_from_estimated() -> None:
+    """Each kind of count is claimed for what it is."""
+    said = " ".join(certificate(ordinary()))
+    assert "18 of the 24 counts are exact" in said
+    assert "6 of the 24 counts are partly or wholly estimated" in said
+    assert "all of them hold at once with probability at least 40%" in said.lower()
+    only_exact = audit_of([count_of("a", "1", 5)])
+    assert "estimated" not in " ".join(certificate(only_exact))
+    bounded = audit_of([replace(count_of("a", "1", 5, low=4, high=6), confidence=1.0)])
+    assert "certainly lies between" in " ".join(certificate(bounded))
+    assert "not a share of people" in said
+
+
+def test_ten_thousand_features_stay_small() -> None:
+    """All features are on the page, those proved to be zero as a list; the page stays small."""
+    text = html_report(huge(10_000))
+    assert len(text) < 3_000_000
+    page = Page(text)
+    assert "feature_9999" in page.text
+    assert "feature_9990" in page.text
+    assert "Show all 10\u202f000" in page.text
+    assert sum(tag == "svg" for tag, _ in page.tags) < 200
+
+
+def test_counts_of_any_size_are_shown() -> None:
+    """A count with thousands of digits is a power of ten; a tiny share is not zero."""
+    audit = audit_of([count_of("a", "1", 3 * 10**5000, n_regions=10**6000)])
+    text = Page(html_report(audit)).text
+    assert "10⁶⁰⁰⁰" in text
+    assert "3.00 \u00d7 10⁻⁹⁹⁸ %" in text
+    assert "1e" not in markdown_report(audit)
+    assert str(3) in csv_report(audit)
+
+
+def test_measures_and_witnesses_are_shown_where_they_are() -> None:
+    """Results that bring other measures or example pairs get their sections."""
+    plain = count_of("age", "1", 5000)
+    rich = replace(
+        plain,
+        details={
+            "measures": {
+                "rows": {"share": 0.25},
+                "volume": {"share": 0.5, "low": 0.4, "high": 0.6},
+            },
+            "witnesses": [{"age": 29.0, "other <age>": 31.0, "margin": -0.5}],
+        },
+    )
+    text = Page(html_report(audit_of([rich]))).text
+    assert "Measures side by side" in text
+    assert "25 %" in text
+    assert "50 % (40 to 60)" in text
+    assert "other <age>" in text
+    without = Page(html_report(audit_of([plain]))).text
+    assert "Measures side by side" not in without
+    assert "Witnesses" not in without
+
+
+def test_a_profile_names_thresholds() -> None:
+    """Where along a feature: its cells, its thresholds, and the steepest steps."""
+    ensemble = ensemble_of((0, 1.0, 0.0, (0, 3.0, 5.0, (1, 2.0, 0.0, 9.0))))
+    text = Page(html_report(xcount.audit(ensemble, gaps=[1, 4]))).text
+    assert "Profiles: where along a feature" in text
+    assert "1 <= f0 < 3" in text
+
+
+def test_reports_are_reproducible() -> None:
+    """The same audit is the same page, byte for byte."""
+    assert html_report(ordinary()) == html_report(ordinary())
+
+
+@given(st.text())
+def test_no_text_breaks_out(text: str) -> None:
+    """Whatever a name holds, it stays one text node and one attribute."""
+    page = Page(element("div", element("p", text, title=text), id="x"))
+    assert [tag for tag, _ in page.tags] == ["div", "p"]
+    assert escape(text).count("<") == 0
+
+
+@given(st.integers(1, 10**30), st.integers(1, 10**30))
+def test_percentages_are_close_and_never_lie_about_the_ends(a: int, b: int) -> None:
+    """Three digits are right; 0 % and 100 % are only said when they are meant."""
+    count, total = min(a, b), max(a, b)
+    text = percent(count, total)
+    assert (text == "100 %") == (count == total)
+    assert text != "0 %"
+    if text.startswith(">"):
+        assert Fraction(count, total) > Fraction(999, 1000)
+        return
+    mantissa, _, power = text.removesuffix(" %").partition(" \u00d7 10")
+    exponent = int(power.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")) or 0)
+    shown = Fraction(mantissa) * Fraction(10) ** exponent
+    assert abs(shown / 100 / Fraction(count, total) - 1) < Fraction(1, 100)
+
+
+@given(st.integers(0, 10**40))
+def test_integers_are_whole_or_three_digits(value: int) -> None:
+    """Up to 15 digits an integer is shown whole."""
+    text = integer(value)
+    if value < 10**15:
+        assert int(text.replace("\u202f", "")) == value
+    else:
+        assert text == scientific(Fraction(value))
+
+
+def test_times_and_durations() -> None:
+    """As people write them."""
+    assert time_text("2026-03-01T12:30:00+00:00") == "1 March 2026, 12:30 UTC"
+    assert time_text("") == ""
+    assert [seconds_text(s) for s in (0.001, 0.25, 59.9, 60, 3700)] == [
+        "< 0.01 s",
+        "0.25 s",
+        "1 min 0 s",
+        "1 min 0 s",
+        "1 h 1 min",
+    ]
+
+
+def test_files_are_whole_or_absent(tmp_path: Path) -> None:
+    """A write that fails leaves the old file, and no debris."""
+    target = tmp_path / "r.html"
+    write_atomically(target, "old")
+    with pytest.raises(XCountError, match="cannot write"):
+        write_atomically(tmp_path / "absent" / "r.html", "new")
+    with pytest.raises(XCountError, match="cannot write"):
+        write_atomically(tmp_path, "new")
+    write_atomically(target, "new")
+    assert target.read_text() == "new"
+    assert [path.name for path in tmp_path.iterdir()] == ["r.html"]
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_plots_are_files(tmp_path: Path, ending: str) -> None:
+    """The ranking as a picture, names that look like formulas included."""
+    starts = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
+    path = tmp_path / f"plot.{ending}"
+    audit = audit_of([count_of(name, "1", 1000) for name in ("$x^2$", "_a_", "\\frac{1}{2}")])
+    plot_audit(audit, path)
+    assert path.read_bytes().startswith(starts[ending])
+
+
+def test_a_comparison_can_be_plotted_and_shown(tmp_path: Path) -> None:
+    """Relative sensitivities as boxes, and a page with every ratio."""
+    halved = ensemble_of((0, 4.0, (1, 3.0, 15.0, -15.0), 17.5))
+    comparison = xcount.compare([figure_1(), halved, halved], gaps=[1, 30, 80])
+    comparison.plot(tmp_path / "c.png")
+    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
+    page = Page(comparison.to_html())
+    counts = [str(a["data-count"]) for _, a in page.tags if "data-count" in a]
+    assert sorted(counts) == sorted(
+        str(r.count) for row in comparison.rows for r in row.results if r is not None
+    )
