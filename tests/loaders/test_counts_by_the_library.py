@@ -94,6 +94,8 @@ def gaps_between(differences: Sequence[float]) -> list[float]:
     """Return gaps that no difference comes near, so that float sums decide them rightly."""
     values = np.unique(np.round(np.append(differences, 0.0), 5))
     wide = np.flatnonzero(np.diff(values) > 1e-3)
+    if not wide.size:  # a feature that no tree tests: no difference at all
+        return [0.5]
     chosen = wide[[len(wide) // 4, len(wide) // 2, -1]]
     return [float(np.round((values[i] + values[i + 1]) / 2, 5)) for i in chosen]
 
