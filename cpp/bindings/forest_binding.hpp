@@ -53,5 +53,6 @@ void bind_forest(nb::module_& module);
 void bind_brute(nb::module_& module);
 void bind_exact(nb::module_& module);
 void bind_sampling(nb::module_& module);
+void bind_cover(nb::module_& module);
 
 }  // namespace xcount::python

@@ -7,4 +7,5 @@ NB_MODULE(_core, module) {
   xcount::python::bind_brute(module);
   xcount::python::bind_exact(module);
   xcount::python::bind_sampling(module);
+  xcount::python::bind_cover(module);
 }

@@ -242,6 +242,10 @@ class GammaBernoulli:
         """Once done: p lies in it with probability at least 1 - delta."""
 
     @property
+    def is_done(self) -> bool:
+        return self.interval is not None
+
+    @property
     def fraction_done(self) -> float:
         return min(1.0, self._successes / self.plan.successes)
 

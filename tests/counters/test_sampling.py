@@ -11,6 +11,7 @@ from strategies import random_ensemble
 
 import xcount
 from xcount import _core
+from xcount.counters import sampling
 from xcount.counters.base import Progress, Settings
 from xcount.counters.estimation import Bounds
 from xcount.counters.sampling import Rest, estimate
@@ -89,6 +90,13 @@ def test_a_timeout_leaves_a_valid_interval_that_starts_at_zero() -> None:
     assert result.stop_reason in (StopReason.TIMEOUT, StopReason.COMPLETE)
 
 
+@pytest.fixture
+def plain_sampling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sample from the whole space, however long it takes."""
+    monkeypatch.setattr(sampling, "PLAIN_SECONDS", float("inf"))
+
+
+@pytest.mark.usefixtures("plain_sampling")
 def test_an_interrupt_leaves_the_interval_so_far() -> None:
     """Ctrl-C is a reason to stop, not an error."""
 
@@ -103,6 +111,7 @@ def test_an_interrupt_leaves_the_interval_so_far() -> None:
     assert result.low <= 48 <= result.high
 
 
+@pytest.mark.usefixtures("plain_sampling")
 @pytest.mark.parametrize(("max_share", "verdict"), [(0.01, "FAIL"), (0.9, "PASS")])
 def test_a_decided_share_stops_the_run(max_share: float, verdict: str) -> None:
     """The run stops as soon as the interval lies on one side of the asked share."""

@@ -8,35 +8,28 @@ Cost is counted in states and samples, not in seconds, so the answer does not de
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
 from xcount.counters.base import Settings, Tally
-from xcount.counters.estimation import Bounds, Estimator
+from xcount.counters.estimation import Bounds
 from xcount.counters.exact import ExactRun
-from xcount.counters.sampling import Rest, estimate, make_estimator, n_pairs_about, whole
+from xcount.counters.sampling import Estimation, Rest, estimate, n_pairs_about, whole
 from xcount.result import StopReason
 from xcount.subproblems import Problem
 
 MAX_PAIRS = 20_000
 """Pairs of masks beyond which exact counting is not tried."""
 
-BUDGETS = (2_000, 30_000, 200_000, 1_500_000, 12_000_000)
+BUDGETS = (2_000, 30_000, 300_000, 3_000_000, 30_000_000)
 """States a task, round by round."""
 
 FREE_BUDGET, FREE_SECONDS = 30_000, 6.0
 """Rounds up to this budget run without asking what sampling costs, if they cannot take longer than
 this in the worst case; most take a small part of it."""
 
-PILOT_PART = 50
-"""The samples that compare a round with an estimate cost at most the round's 1/50."""
-
-# Rough, and the same everywhere on purpose: they only weigh one kind of work against the other.
 _SECONDS_PER_STATE = 3e-6
-_SECONDS_PER_TREE = 25e-9
-_SECONDS_PER_MASK = 3e-9
-_SECONDS_PER_SAMPLE = 1e-6
+"""Rough, and the same everywhere on purpose: it only weighs states against samples."""
 
 
 def count_automatically(problem: Problem, settings: Settings) -> Tally:
@@ -66,10 +59,10 @@ class _Auto:
         if self._is_over():
             return self._tally()
         rest = self._rest()
-        estimator = make_estimator(self._problem, self._settings, rest)
-        if estimator is None:
+        estimation = Estimation(self._problem, self._settings, rest)
+        if not estimation.is_needed:
             return self._tally()
-        return estimator.run(estimator.pilot(), "auto", self._details(rest))
+        return estimation.run("auto", self._details(rest))
 
     def _is_over(self) -> bool:
         """Tell whether the exact part has answered, or must not go on."""
@@ -93,21 +86,8 @@ class _Auto:
         cost = n_pairs * budget * _SECONDS_PER_STATE
         if budget <= FREE_BUDGET and cost <= FREE_SECONDS:
             return True
-        estimator = make_estimator(self._problem, self._settings, self._rest())
-        return estimator is None or cost <= self._price(estimator, cost)
-
-    def _price(self, estimator: Estimator, worth: float) -> float:
-        """Guess what the estimate costs, looking as closely as the comparison is worth."""
-        per_sample = (
-            _SECONDS_PER_SAMPLE
-            + estimator.n_trees * _SECONDS_PER_TREE
-            + estimator.n_masks * _SECONDS_PER_MASK
-        )
-        max_samples = worth / per_sample / PILOT_PART
-        pilot = estimator.pilot(max(1, math.ceil(max_samples / estimator.batch)))
-        epsilon, delta = self._settings.epsilon, self._settings.delta
-        needed = pilot.samples_needed(epsilon, delta, estimator.ground.certain_share)
-        return needed * per_sample
+        estimation = Estimation(self._problem, self._settings, self._rest())
+        return not estimation.is_needed or cost <= estimation.price(worth=cost)
 
     def _rest(self) -> Rest:
         """Return what the exact rounds left open."""

@@ -17,7 +17,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,9 @@ from xcount.confidence import BettingSequence, GammaBernoulli
 from xcount.counters.base import Progress, Settings, Tally
 from xcount.result import StopReason, is_at_most
 
+BATCH: int = _core.Sampler.batch
+"""Samples per batch, the unit of random numbers."""
+
 PILOT, MAIN = 0, 1
 """Streams of random numbers."""
 
@@ -35,13 +38,11 @@ _MAX_PILOT_BATCHES = 64
 _GROWTH = 0.1
 """The interval is looked at whenever the number of samples has grown by this fraction."""
 _SLICE_SECONDS = 0.1
-_GAMMA_DELTA = 0.8
+GAMMA_DELTA = 0.8
 """Part of delta that goes to Huber's estimate where it is used."""
-_GAMMA_VARIANCE = 0.45
-"""Huber's estimate finishes first where variance / mean is above this (measured)."""
 _GAMMA_MARGIN = 1e-9
 """Huber's estimate aims at this much less than epsilon: room for the widening below."""
-_FLOAT_MARGIN = Fraction(1, 2**40)
+FLOAT_MARGIN = Fraction(1, 2**40)
 """Relative widening of sampled shares: beyond all rounding of box weights and floats."""
 
 
@@ -73,23 +74,26 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What is known before sampling: ``certain <= C <= certain + undecided``, and ``known``.
+    """What is known before sampling: ``certain <= C <= certain + slack + undecided``.
 
     Attributes:
         certain: sensitive regions that are counted already.
         undecided: regions that the sampler draws from.
         known: bounds of C that hold in any case.
         n_regions: all regions.
+        slack: rounding of what is certain.
     """
 
     certain: int
     undecided: int
     known: Bounds
     n_regions: int
+    slack: int = 0
 
     def bounds(self) -> Bounds:
         """Return what is known of C before any sample."""
-        return self.known.meet(Bounds(self.certain, self.certain + self.undecided))
+        high = self.certain + self.slack + self.undecided
+        return self.known.meet(Bounds(self.certain, high))
 
     def count_of(self, share: Fraction) -> Fraction:
         """Return the count if this share of the undecided regions is sensitive."""
@@ -97,14 +101,14 @@ class Ground:
 
     def scaled(self, shares: tuple[float, float]) -> Bounds:
         """Turn bounds of the share into bounds of the count; C is whole, so round inwards."""
-        low = self.count_of(Fraction(shares[0]) * (1 - _FLOAT_MARGIN))
-        high = self.count_of(min(Fraction(1), Fraction(shares[1]) * (1 + _FLOAT_MARGIN)))
-        return Bounds(math.ceil(low), math.floor(high))
+        low = self.count_of(Fraction(shares[0]) * (1 - 4 * FLOAT_MARGIN))
+        high = self.count_of(min(Fraction(1), Fraction(shares[1]) * (1 + FLOAT_MARGIN)))
+        return Bounds(math.ceil(low), math.floor(high) + self.slack)
 
     @property
     def certain_share(self) -> float:
         """What is certain, in units of the undecided regions."""
-        return float(Fraction(self.certain, self.undecided))
+        return float(min(Fraction(self.certain, self.undecided), Fraction(10**9)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,20 +119,48 @@ class Pilot:
     mean: float
     variance: float
 
-    def samples_needed(self, epsilon: float, delta: float, certain_share: float) -> float:
-        """Guess how many samples the answer takes; a guess from above when there was no hit."""
-        mean = max(self.mean, 1 / self.n)
+    def relative_target(self, epsilon: float, certain_share: float) -> float:
+        """Return the relative error of p that makes one of epsilon in the whole count."""
+        return min(0.5, epsilon * (1 + 0.95 * certain_share / self._mean))
+
+    def betting_samples(self, epsilon: float, delta: float, certain_share: float) -> float:
+        """Guess how many samples the confidence sequence takes (constant measured)."""
         variance = self.variance + 0.5 / self.n
-        target = (epsilon * (mean + certain_share)) ** 2
-        betting = 2.4 * math.log(2 / delta) * variance / target
-        gamma = 2 * math.log(2 / (_GAMMA_DELTA * delta)) / epsilon**2 * 0.5 / mean
-        return betting if certain_share else min(betting, gamma)
+        return 2.4 * math.log(2 / delta) * variance / (epsilon * (self._mean + certain_share)) ** 2
+
+    def gamma_samples(self, epsilon: float, delta: float, certain_share: float) -> float:
+        """Guess how many samples Huber's estimate takes: about log(2/delta) / eps^2 successes."""
+        target = self.relative_target(epsilon, certain_share)
+        return math.log(2 / (GAMMA_DELTA * delta)) / target**2 / self._mean
+
+    def samples_needed(self, epsilon: float, delta: float, certain_share: float) -> float:
+        """Guess how many samples the answer takes; from above when there was no hit."""
+        return min(
+            self.betting_samples(epsilon, delta, certain_share),
+            self.gamma_samples(epsilon, delta, certain_share),
+        )
+
+    @property
+    def _mean(self) -> float:
+        return max(self.mean, 1 / self.n)
+
+
+class Draws(Protocol):
+    """What draws the outcomes: a native sampler or a native cover."""
+
+    @property
+    def levels(self) -> int: ...
+    @property
+    def n_trees(self) -> float: ...
+    def draw(
+        self, seed: int, stream: int, first: int, n: int, n_threads: int
+    ) -> tuple[NDArray[np.uint64], NDArray[np.uint8]]: ...
 
 
 class Estimator:
     """One estimation: draws, looks, stops."""
 
-    def __init__(self, sampler: _core.Sampler, ground: Ground, settings: Settings) -> None:
+    def __init__(self, sampler: Draws, ground: Ground, settings: Settings) -> None:
         self.ground = ground
         self.bounds = ground.bounds()
         self._sampler = sampler
@@ -139,21 +171,6 @@ class Estimator:
         self._batches = 0
         self._seconds_per_batch = 0.0
         self._reported = 0.0
-
-    @property
-    def batch(self) -> int:
-        """Samples per batch."""
-        return int(self._sampler.batch)
-
-    @property
-    def n_masks(self) -> int:
-        """Number of masks that a sample is decided for."""
-        return self._sampler.n_masks
-
-    @property
-    def n_trees(self) -> int:
-        """Number of trees that a sample evaluates."""
-        return self._sampler.n_trees
 
     def pilot(self, max_batches: int = _MAX_PILOT_BATCHES) -> Pilot:
         """Draw a few samples to plan by: until some are hits, or as many batches as given."""
@@ -192,12 +209,13 @@ class Estimator:
     def _plan(self, pilot: Pilot) -> None:
         """Choose the tools: Huber's estimate only where it is likely to finish first."""
         delta, epsilon = self._settings.delta, self._settings.epsilon
-        varies = pilot.mean == 0 or pilot.variance > _GAMMA_VARIANCE * pilot.mean
-        if self.ground.certain == 0 and varies:
+        share = self.ground.certain_share
+        betting = pilot.betting_samples(epsilon, delta, share)
+        if pilot.gamma_samples(epsilon, delta, share) < betting:
             random = np.random.default_rng([self._seed, 1])
-            inside = epsilon * (1 - _GAMMA_MARGIN)
-            self._gamma = GammaBernoulli(inside, delta * _GAMMA_DELTA, random)
-            delta *= 1 - _GAMMA_DELTA
+            inside = pilot.relative_target(epsilon, share) * (1 - _GAMMA_MARGIN)
+            self._gamma = GammaBernoulli(inside, delta * GAMMA_DELTA, random)
+            delta *= 1 - GAMMA_DELTA
         self._sequence = BettingSequence(self._values(), delta, epsilon)
 
     @property
@@ -244,7 +262,7 @@ class Estimator:
 
     def _finished(self) -> StopReason | None:
         assert self._sequence is not None
-        gamma_done = self._gamma is not None and self._gamma.interval is not None
+        gamma_done = self._gamma is not None and self._gamma.is_done
         max_share = self._settings.max_share
         near = self._sequence.is_worth_computing(self.ground.certain_share)
         if not (gamma_done or near or max_share is not None):
@@ -278,13 +296,13 @@ class Estimator:
         self._reported = now
         bounds = self.bounds.meet(self.ground.scaled(self._sequence.interval(keep=False)))
         done = self._gamma.fraction_done if self._gamma is not None else 0.0
-        message = f"{self._batches * self.batch:,} samples"
+        message = f"{self._batches * BATCH:,} samples"
         self._settings.report(Progress(done, bounds.low, bounds.high, message))
 
     def _details(self, details: Mapping[str, Any]) -> dict[str, Any]:
         known = dict(details)
-        known["contributing_trees"] = self._sampler.n_trees
-        known["samples"] = self._batches * self.batch
+        known["trees_per_sample"] = round(self._sampler.n_trees, 1)
+        known["samples"] = self._batches * BATCH
         known["sampled_share"] = self._sequence.mean if self._sequence is not None else 0.0
         known["certain"] = str(self.ground.certain)
         known["undecided"] = str(self.ground.undecided)

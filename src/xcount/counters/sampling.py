@@ -2,20 +2,50 @@
 
 from __future__ import annotations
 
+import math
+import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from xcount import _core
-from xcount.counters.base import Settings, Tally
-from xcount.counters.estimation import Bounds, Estimator, Ground
+from xcount.counters.base import Progress, Settings, Tally
+from xcount.counters.estimation import (
+    BATCH,
+    FLOAT_MARGIN,
+    Bounds,
+    Estimator,
+    Ground,
+    Pilot,
+)
 from xcount.errors import BudgetError
+from xcount.result import StopReason
 from xcount.subproblems import Problem
 
 MAX_CHECKED_PAIRS = 5_000
 """Pairs of masks that are checked one by one before sampling."""
+
+_MAX_COVERED_PAIRS = 2_000
+PLAIN_SECONDS = 0.5
+"""Below this price nothing but plain sampling is considered."""
+_PILOT_PART = 50
+_COVER_PILOT_BATCHES = 40
+_FIRST_STATES = 10_000
+_STATES_PER_SLICE = 20_000
+_DEFAULT_MEMORY = 4 * 2**30
+_EXACT_COMBINATIONS = 2**40
+"""Up to here, volumes (at least 53 significant bits) tell whole numbers of regions apart."""
+
+# Rough, and the same everywhere on purpose: they only weigh one kind of work against another.
+_SECONDS_PER_STATE = 7e-6
+_SECONDS_PER_SAMPLE = 1e-6
+_SECONDS_PER_TREE = 25e-9
+_SECONDS_PER_MASK = 3e-9
+_SECONDS_PER_RESIDUAL = 70e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +106,164 @@ def make_sampler(problem: Problem, rest: Rest) -> _core.Sampler:
         raise BudgetError(f"{error}; ask about fewer sensitive features") from None
 
 
-def make_estimator(problem: Problem, settings: Settings, rest: Rest) -> Estimator | None:
-    """Return the estimation of the rest; None when there is nothing to estimate."""
-    if len(rest.unresolved) == 0:
-        return None
-    sampler = make_sampler(problem, rest)
-    if sampler.n_trees == 0:
-        return None
-    undecided = problem.n_combinations * len(rest.unresolved)
-    ground = Ground(rest.solved, undecided, rest.known, problem.n_regions)
-    return Estimator(sampler, ground, settings)
+class Estimation:
+    """Chooses what to draw from: the whole rest, or a cover of what is left of it undecided.
+
+    A sample from the whole rest decides all masks at once. Where hits are rare, a cover is refined
+    first, as long as that promises to save more samples than it costs. Costs are counted in states
+    and samples, so that the choice is the same everywhere.
+    """
+
+    def __init__(self, problem: Problem, settings: Settings, rest: Rest) -> None:
+        self._problem = problem
+        self._settings = settings
+        self._rest = rest
+        self._sampler = make_sampler(problem, rest) if len(rest.unresolved) else None
+        self._details: dict[str, Any] = {}
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether there is anything to estimate at all."""
+        return self._sampler is not None and self._sampler.n_trees > 0
+
+    def price(self, worth: float) -> float:
+        """Guess the cost of the estimate; looking costs a small part of ``worth``."""
+        cost = self._cost_of_sample()
+        plain = self._plain()
+        pilot = plain.pilot(math.ceil(worth / cost / _PILOT_PART / BATCH))
+        if self._is_clear(pilot, plain.ground):
+            return 0.0
+        price = cost * self._needed(pilot, plain.ground)
+        # What a cover saves is known only when it is there; in the paper's models it was so much.
+        return min(price, math.sqrt(price)) if self._can_cover() else price
+
+    def run(self, method: str, details: Mapping[str, Any]) -> Tally:
+        """Estimate, and say what was found."""
+        self._details = dict(details)
+        if not self.is_needed:
+            return self._exact(self._rest.solved, method)
+        plain = self._plain()
+        pilot = plain.pilot()
+        price = self._cost_of_sample() * self._needed(pilot, plain.ground)
+        if self._is_clear(pilot, plain.ground):
+            price = 0.0
+        if price > PLAIN_SECONDS and self._can_cover():
+            try:
+                covered = self._cover(price)
+            except KeyboardInterrupt:
+                return self._interrupted(method)
+            if isinstance(covered, int):
+                return self._exact(covered, method)
+            if covered is not None:
+                return covered[0].run(covered[1], method, self._details)
+        return plain.run(pilot, method, self._details)
+
+    def _exact(self, count: int, method: str) -> Tally:
+        return Tally(count, count, count, method, details={**self._details, "samples": 0})
+
+    def _interrupted(self, method: str) -> Tally:
+        bounds = self._plain_ground().bounds()
+        middle = (bounds.low + bounds.high) // 2
+        reason = StopReason.INTERRUPTED
+        return Tally(middle, bounds.low, bounds.high, method, reason, details=self._details)
+
+    def _plain_ground(self) -> Ground:
+        undecided = self._problem.n_combinations * len(self._rest.unresolved)
+        return Ground(self._rest.solved, undecided, self._rest.known, self._problem.n_regions)
+
+    def _plain(self) -> Estimator:
+        assert self._sampler is not None
+        return Estimator(self._sampler, self._plain_ground(), self._settings)
+
+    def _cost_of_sample(self) -> float:
+        assert self._sampler is not None
+        trees = self._sampler.n_trees * _SECONDS_PER_TREE
+        return _SECONDS_PER_SAMPLE + trees + self._sampler.n_masks * _SECONDS_PER_MASK
+
+    def _needed(self, pilot: Pilot, ground: Ground) -> float:
+        settings = self._settings
+        return pilot.samples_needed(settings.epsilon, settings.delta, ground.certain_share)
+
+    def _is_clear(self, pilot: Pilot, ground: Ground) -> bool:
+        """Tell whether the asked share is so far from the pilot's that few samples decide it."""
+        if self._settings.max_share is None:
+            return False
+        asked = Fraction(self._settings.max_share) * ground.n_regions - ground.certain
+        share = max(0.0, float(asked / ground.undecided))
+        few = 30 / pilot.n  # a share that the pilot's size can tell from zero
+        return abs(pilot.mean - share) > max(few, 0.3 * share)
+
+    def _can_cover(self) -> bool:
+        pairs = self._rest.pairs
+        return pairs is not None and len(pairs) <= _MAX_COVERED_PAIRS
+
+    def _cover(self, plain_price: float) -> tuple[Estimator, Pilot] | int | None:
+        """Refine a cover while it pays; return what to run, an exact count, or None."""
+        problem, settings = self._problem, self._settings
+        cover = _core.Cover(
+            problem.forest, problem.masks, problem.threshold_limbs, _cover_tasks(self._rest)
+        )
+        left = settings.seconds_left()
+        deadline = math.inf if left is None else time.monotonic() + left / 2
+        target = _FIRST_STATES
+        while True:
+            self._refine(cover, target, deadline)
+            ground = _covered_ground(problem, self._rest, cover)
+            self._details["cover_states"] = cover.n_expanded
+            self._details["cover_share"] = float(Fraction(ground.undecided, problem.n_regions))
+            if ground.undecided == 0:
+                return ground.certain if ground.slack == 0 else None
+            estimator = Estimator(cover, ground, settings)
+            pilot = estimator.pilot(_COVER_PILOT_BATCHES)
+            per_sample = _SECONDS_PER_SAMPLE + cover.n_trees * _SECONDS_PER_RESIDUAL
+            price = per_sample * self._needed(pilot, ground)
+            spent = cover.n_expanded * _SECONDS_PER_STATE
+            limit = settings.memory_bytes or _DEFAULT_MEMORY
+            full = cover.n_bytes * 3 > limit or time.monotonic() >= deadline
+            if price <= spent or full or spent > plain_price:
+                return (estimator, pilot) if price < plain_price else None
+            target = 2 * cover.n_expanded
+
+    def _refine(self, cover: _core.Cover, target: int, deadline: float) -> None:
+        """Expand states in slices, until there are so many or nothing is left."""
+        while cover.n_expanded < target and time.monotonic() < deadline:
+            before = cover.n_expanded
+            cover.refine(min(_STATES_PER_SLICE, target - before), self._settings.n_threads)
+            self._report(cover.n_expanded)
+            if cover.n_expanded == before:
+                break
+        cover.freeze()
+
+    def _report(self, n_states: int) -> None:
+        bounds = self._plain_ground().bounds()
+        self._settings.report(Progress(0.0, bounds.low, bounds.high, f"{n_states:,} states"))
+
+
+def _cover_tasks(rest: Rest) -> list[tuple[list[tuple[int, int]], int]]:
+    """Group the unresolved masks by their pairs: masks with the same pairs share a task."""
+    pairs_of: dict[int, list[tuple[int, int]]] = {mask: [] for mask in rest.unresolved}
+    for pair in rest.pairs or ():
+        for mask in pair:
+            if mask in pairs_of:
+                pairs_of[mask].append(pair)
+    groups = Counter(tuple(pairs) for pairs in pairs_of.values() if pairs)
+    return [(list(pairs), multiplicity) for pairs, multiplicity in sorted(groups.items())]
+
+
+def _covered_ground(problem: Problem, rest: Rest, cover: _core.Cover) -> Ground:
+    """Return what a cover proves, rounded outwards."""
+    n = problem.n_combinations
+    solved, undecided = (
+        Fraction(mantissa) * Fraction(2) ** exponent * n
+        for mantissa, exponent in (cover.solved, cover.open)
+    )
+    if n < _EXACT_COMBINATIONS:
+        certain, slack, whole = round(solved), 0, round(undecided)
+    else:
+        certain = math.floor(solved * (1 - FLOAT_MARGIN))
+        slack = math.ceil(solved * (1 + FLOAT_MARGIN)) - certain
+        whole = math.ceil(undecided * (1 + FLOAT_MARGIN))
+    return Ground(rest.solved + certain, whole, rest.known, problem.n_regions, slack)
 
 
 def estimate(
@@ -97,8 +275,4 @@ def estimate(
     details: Mapping[str, Any] | None = None,
 ) -> Tally:
     """Estimate the sensitive regions of the unresolved masks and add them to the solved ones."""
-    estimator = make_estimator(problem, settings, rest)
-    if estimator is None:
-        exact = rest.solved
-        return Tally(exact, exact, exact, method, details={**(details or {}), "samples": 0})
-    return estimator.run(estimator.pilot(), method, details or {})
+    return Estimation(problem, settings, rest).run(method, details or {})
