@@ -1,4 +1,4 @@
-# make demo   installs XCount into .venv and asks the model that ships with it about sex, race, age
+# make demo   installs XCount into .venv and audits the model that ships with it: xcount-demo.html
 # make test   installs what the tests need, then runs every check
 # Needs Python 3.11+, make and g++; cmake and ninja come from PyPI where they are absent.
 

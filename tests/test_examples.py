@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import inspect
+import json
 import pkgutil
 import re
 import shlex
@@ -116,17 +117,26 @@ def test_the_readmes_python_runs() -> None:
         exec(compile(block, str(README), "exec"), {})
 
 
-def test_the_demo_answers_three_questions(xcount_command: Command) -> None:
-    """A table about sex, race and age."""
+def test_the_demo_ends_with_a_report(
+    xcount_command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table about sex, race and age, and a page with the same answers."""
+    monkeypatch.chdir(tmp_path)
     run = xcount_command("demo")
     assert (run.status, run.err) == (0, "")
-    assert all(f" {name} " in run.out for name in ("sex", "race", "age"))
+    page = (tmp_path / "xcount-demo.html").read_text()
+    for name in ("sex", "race", "age"):
+        assert f" {name} " in run.out
+        assert f'data-sensitive="{name}"' in page
+    assert "6.72 %" in run.out
+    assert "6.72 %" in page
+    assert "Wrote xcount-demo.html" in run.out
 
 
-def test_the_demo_speaks_json(xcount_command: Command) -> None:
-    """Three results, all exact."""
-    import json
-
-    results = json.loads(xcount_command("demo", "--json").out)["results"]
-    assert [result["sensitive"] for result in results] == [["sex"], ["race"], ["age"]]
-    assert all(result["exact"] for result in results)
+def test_the_demo_speaks_json(xcount_command: Command, tmp_path: Path) -> None:
+    """One object with an answer for each of three features, three gaps, two distances."""
+    run = xcount_command("demo", "--json", "--html", tmp_path / "d.html")
+    results = json.loads(run.out)["results"]
+    assert len(results) == 18
+    sex = [r for r in results if r["sensitive"] == ["sex"] and r["gap"] == 0.5]
+    assert [(r["count"], r["exact"]) for r in sex] == [(1280464945800, True)] * 2

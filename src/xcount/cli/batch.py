@@ -106,6 +106,8 @@ class Outputs:
 
 def write_outputs(outputs: Outputs, paths: Mapping[str, str | None], as_json: bool) -> None:
     """Write the files that were asked for; print JSON, or a text asked for with -, or tables."""
+    from rich.markup import escape
+
     from xcount.cli.output import print_json, print_tables
     from xcount.report.files import write_atomically
 
@@ -124,7 +126,7 @@ def write_outputs(outputs: Outputs, paths: Mapping[str, str | None], as_json: bo
     elif printed:
         sys.stdout.write(outputs.texts[printed[0]]())
     else:
-        written = [f"Wrote {path}" for path in paths.values() if path not in (None, "-")]
+        written = [f"Wrote {escape(path)}" for path in paths.values() if path and path != "-"]
         print_tables(*outputs.tables(), *written)
 
 

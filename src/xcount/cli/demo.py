@@ -6,72 +6,83 @@ from typing import TYPE_CHECKING
 
 import click
 
-from xcount.cli import parameters
+from xcount.cli import batch, parameters
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from xcount.result import CountResult
+    from rich.console import RenderableType
 
-GAP = "0.5"
-QUESTIONS = (("sex", "any"), ("race", "any"), ("age", 1))
-"""The sensitive feature and the distance of each question."""
+    from xcount.audit import AuditResult
+
+FEATURES = ("sex", "race", "age")
+GAPS = ("0.2", "0.5", "1")
+DISTANCES = (1, "any")
+REPORT = "xcount-demo.html"
 
 TITLE = "How sensitive is an income model (XGBoost, Adult census data) to sex, race and age?"
 
 
 @click.command(
     "demo",
-    short_help="Count on the model that ships with XCount.",
+    short_help="Audit the model that ships with XCount.",
     epilog=parameters.examples("xcount demo"),
+)
+@click.option(
+    "--html", metavar="FILE", default=REPORT, show_default=True, help="Where the report goes."
 )
 @parameters.limit_options
 @parameters.json_option
 def command(
-    timeout_seconds: float | None, memory_bytes: int | None, jobs: int, as_json: bool
+    html: str,
+    timeout_seconds: float | None,
+    memory_bytes: int | None,
+    jobs: int,
+    as_json: bool,
 ) -> int:
     """Ask a model of the Adult census data how sensitive it is to sex, race and age.
 
-    A gap of 0.5 in log-odds multiplies the odds of a high income by 1.65, or divides them.
+    A gap of 0.5 in log-odds multiplies the odds of a high income by 1.65, or divides them. The
+    answers are printed, and written as a report to look at in a browser.
     """
-    from xcount.cli.output import exit_status, print_json, print_tables
-    from xcount.cli.progress import ProgressLine, stoppable
-    from xcount.counting import count
+    from xcount.audit import audit
+    from xcount.cli.progress import stoppable
     from xcount.examples import adult_model_path
     from xcount.loaders import load
 
     path = adult_model_path()
-    ensemble = load(path)
-    results: list[CountResult] = []
-    for name, distance in QUESTIONS:
-        with stoppable(), ProgressLine(label=name) as line:
-            results.append(
-                count(
-                    ensemble,
-                    sensitive=name,
-                    gap=GAP,
-                    distance=distance,
-                    timeout_seconds=timeout_seconds,
-                    memory_bytes=memory_bytes,
-                    jobs=jobs,
-                    on_progress=line.show,
-                )
-            )
-    if as_json:
-        print_json({"results": [result.to_dict() for result in results]})
-    else:
-        from xcount.report.text import summary_table
-
-        print_tables(summary_table(TITLE, results), *_try_next(path))
-    return max(exit_status(result) for result in results)
+    with stoppable(), batch.BatchLine() as line:
+        result = audit(
+            load(path),
+            sensitive=FEATURES,
+            gaps=GAPS,
+            distances=DISTANCES,
+            timeout_seconds=timeout_seconds or batch.DEFAULT_TIMEOUT_SECONDS,
+            memory_bytes=memory_bytes,
+            jobs=jobs,
+            on_progress=line.show_batch,
+        )
+    outputs = batch.Outputs(
+        to_dict=result.to_dict,
+        tables=lambda: _tables(result, path),
+        plot=result.plot,
+        texts={"html": result.to_html},
+    )
+    batch.write_outputs(outputs, {"html": html}, as_json)
+    return result.exit_status
 
 
-def _try_next(path: Path) -> list[str]:
+def _tables(result: AuditResult, path: Path) -> list[RenderableType]:
     from rich.markup import escape
+
+    from xcount.report.batch_text import audit_tables
 
     model = escape(str(path))
     return [
+        *audit_tables(result, TITLE),
         "\nTry next:",
         f"  xcount inspect {model}",
         f"  xcount count {model} --sensitive sex,race --gap 0.5 --distance any --max-share 1%",
+        f"  xcount audit {model} --html report.html",
+        "",
     ]

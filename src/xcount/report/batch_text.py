@@ -16,12 +16,12 @@ MAX_ROWS = 40
 _COLOURS = {Verdict.PASS: "green", Verdict.FAIL: "red", Verdict.UNDECIDED: "yellow"}
 
 
-def audit_tables(audit: AuditResult) -> list[RenderableType]:
+def audit_tables(audit: AuditResult, title: str | None = None) -> list[RenderableType]:
     """Return the ranking as a table, and the verdict below it."""
     from rich.markup import escape
     from rich.table import Table
 
-    title = f"Sensitivity of {audit.model.path or 'the model'}"
+    title = title or f"Sensitivity of {audit.model.path or 'the model'}"
     table = Table(title=escape(title), title_justify="left", title_style="bold")
     table.caption_justify = "left"
     judged = audit.verdict is not None
