@@ -24,6 +24,7 @@ from xcount.plan import (
     probability_gap,
 )
 from xcount.query import Query
+from xcount.subproblems import Problem
 
 
 @pytest.mark.parametrize(("change", "base"), [(0.1, 0.3), (0.01, 0.5), (0.5, 0.499), (0.2, 0.01)])
@@ -126,7 +127,8 @@ def test_keys_differ_when_the_question_does() -> None:
     """Each part of a question is part of its key; the limits are not."""
     ensemble = random_ensemble(1)
     query = Query((0,), Fraction(1))
-    task = Task(ensemble, Grid.of(ensemble), query, Options(), (fingerprint(ensemble),))
+    base = Problem(ensemble, Grid.of(ensemble), query)
+    task = Task(base, query, Options(), (fingerprint(ensemble),))
     others = [
         replace(task, query=replace(query, gap=Fraction(2))),
         replace(task, query=replace(query, distance=None)),

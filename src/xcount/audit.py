@@ -6,7 +6,7 @@ import datetime
 import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -31,6 +31,7 @@ from xcount.plan import (
 )
 from xcount.query import Query, parse_distance, parse_precision, resolve_output
 from xcount.result import CountResult, ModelInfo, StopReason, Verdict
+from xcount.subproblems import Problem
 
 FORMAT = 1
 
@@ -301,12 +302,12 @@ def _tasks(
     reaches = list(dict.fromkeys(parse_distance(d) for d in as_list(distances)))
     if not reaches:
         raise QueryError("no distance given; name at least one")
+    base = Problem(ensemble, grid, template)
     scope = (fingerprint(ensemble),)
     return [
         Task(
-            ensemble,
-            grid,
-            Query(group, gap, distance, template.output, template.precision),
+            base,
+            replace(template, sensitive=group, gap=gap, distance=distance),
             options,
             scope,
             share,

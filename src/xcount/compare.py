@@ -32,6 +32,7 @@ from xcount.journal import Journal, Record, read_journal, to_json
 from xcount.plan import Gaps, Group, Options, Task, as_list, choose_gaps, choose_groups, fingerprint
 from xcount.query import Query, parse_distance, parse_precision, resolve_output
 from xcount.result import CountResult, ModelInfo, StopReason, Verdict
+from xcount.subproblems import Problem
 
 FORMAT = 1
 
@@ -319,10 +320,10 @@ def _tasks(
 ) -> list[Task]:
     """Return every question to every model, the models of a question next to each other."""
     marks = tuple(fingerprint(ensemble) for ensemble in ensembles)
+    bases = [Problem(ensemble, grid, template) for ensemble in ensembles]
     return [
         Task(
-            ensemble,
-            grid,
+            base,
             replace(template, sensitive=group, gap=gap, distance=distance),
             options,
             (mark, *marks),
@@ -330,7 +331,7 @@ def _tasks(
         for distance in dict.fromkeys(parse_distance(d) for d in as_list(distances))
         for gap in gaps.values
         for group in groups
-        for ensemble, mark in zip(ensembles, marks, strict=True)
+        for base, mark in zip(bases, marks, strict=True)
     ]
 
 

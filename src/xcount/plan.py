@@ -19,13 +19,14 @@ from functools import cached_property
 
 import numpy as np
 
-from xcount.counters.base import Progress
-from xcount.counting import count
+from xcount.counters.base import Progress, Settings
+from xcount.counting import solve
 from xcount.ensemble import Ensemble
 from xcount.errors import QueryError
 from xcount.grid import Grid, Missing
 from xcount.query import Query, decimal_text, parse_gap, resolve_features
 from xcount.result import CountResult
+from xcount.subproblems import Problem
 
 Group = str | int | Iterable[str | int]
 """Features that change together: a name, an index, names with commas, or a list of those."""
@@ -51,6 +52,12 @@ class Options:
     memory_bytes: int | None = None
     profile: bool = True
 
+    def __post_init__(self) -> None:
+        for name in ("epsilon", "delta"):
+            value = getattr(self, name)
+            if not 0 < value < 1:
+                raise QueryError(f"{name} must lie strictly between 0 and 1, not {value!r}")
+
     def limits(self) -> dict[str, float | int | None]:
         """Return what stops a count before it is done; a rerun with more room may do better."""
         return {"timeout_seconds": self.timeout_seconds, "memory_bytes": self.memory_bytes}
@@ -61,11 +68,11 @@ class Task:
     """One count of a run.
 
     Attributes:
+        base: a problem of the same model and grid, whose native trees all tasks share.
         scope: fingerprints of the model and of all models whose guards the grid holds.
     """
 
-    ensemble: Ensemble
-    grid: Grid
+    base: Problem
     query: Query
     options: Options
     scope: tuple[str, ...]
@@ -73,7 +80,7 @@ class Task:
 
     @property
     def label(self) -> str:
-        names = self.ensemble.feature_names
+        names = self.base.ensemble.feature_names
         return " + ".join(names[f] for f in self.query.sensitive)
 
     @cached_property
@@ -96,16 +103,8 @@ class Task:
     ) -> CountResult:
         """Count."""
         options = self.options
-        n_masks = math.prod(self.grid.axes[f].n_cells for f in self.query.sensitive)
-        return count(
-            self.ensemble,
-            sensitive=self.query.sensitive,
-            gap=self.query.gap,
-            distance=self.query.distance,
-            precision=self.query.precision,
-            output=self.query.output,
-            missing=options.missing,
-            method=options.method,
+        problem = self.base.asking(self.query)
+        settings = Settings(
             epsilon=options.epsilon,
             delta=options.delta,
             seed=options.seed,
@@ -113,10 +112,10 @@ class Task:
             memory_bytes=options.memory_bytes,
             jobs=jobs,
             max_share=self.max_share,
-            profile=options.profile and n_masks <= self._max_profile_masks,
-            grid=self.grid,
+            want_profile=options.profile and problem.n_masks <= self._max_profile_masks,
             on_progress=on_progress,
         )
+        return solve(problem, settings, options.method)
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,6 +96,14 @@ class Problem:
         """The masks and who is near whom, in native form."""
         return _core.MaskSpace(self.forest, list(self.query.sensitive), self.query.distance)
 
+    def asking(self, query: Query) -> Problem:
+        """Return another question about the same model and grid; both share the native trees."""
+        other = Problem(self.ensemble, self.grid, query)
+        if (query.output, query.precision) == (self.query.output, self.query.precision):
+            for name in ("trees", "leaves", "_bound", "n_limbs", "forest"):
+                other.__dict__[name] = getattr(self, name)
+        return other
+
     def describe(self, mask_cells: Sequence[int]) -> str:
         """Return a mask in words, e.g. ``30.5 <= age < 42, sex in {1}``."""
         axes = (self.grid.axes[f] for f in self.query.sensitive)

@@ -114,7 +114,7 @@ def _profile(results: Sequence[CountResult], is_open: bool) -> Markup:
     chart: Child = None
     if len(first.sensitive) == 1 and len(masks) > 1:
         layers = [
-            Layer(r.gap, tuple((m.low + m.high) / 2 / m.n_combinations for m in _masks(r)))
+            Layer(r.gap, tuple((m.low + m.high) / (2 * m.n_combinations) for m in _masks(r)))
             for r in shown
         ]
         title = f"Profile of {label}, {distance_text(first.distance)}"
