@@ -147,8 +147,9 @@ def _read_base_score(value: object, where: str) -> list[float]:
 
 def _to_margin(score: float, objective: str, where: str) -> float:
     """Return the base score in margin space, as the objective's ProbToMargin does in float32."""
-    one, number = np.float32(1), np.float32(splits.finite(score, where, "the base score"))
+    one = np.float32(1)
     with np.errstate(all="ignore"):
+        number = np.float32(splits.finite(score, where, "the base score"))
         if objective in _LOGIT and 0 <= number <= one:
             inside = np.clip(number, np.float32(1e-6), one - np.float32(1e-6))
             margin = -np.log(one / inside - one)
