@@ -33,10 +33,11 @@ SolutionId Eliminator<Value, Values>::solve(const std::vector<ResidualSum<Value>
   combine_ = combine;
   limits_ = limits;
   recorder_ = recorder;
-  scores_.assign(store_.features().size(), 0.0);
+  scores_.assign(store_.features().size(), {});
   Level& root = level(0);
   root.terms.clear();
   root.ids.clear();
+  root.narrowed.clear();
   for (const ResidualSum<Value>& constraint : constraints) {
     Term term;
     term.begin = static_cast<std::uint32_t>(root.ids.size());
@@ -125,55 +126,74 @@ SolutionId Eliminator<Value, Values>::expand(std::size_t depth) {
   level(depth + 1);  // deque: references to other levels stay valid
   Level& state = level(depth);
   Level& child = level(depth + 1);
-  const LocalFeature feature = choose_feature(state);
-  const Cell n_cells = store_.forest().axis(store_.features()[feature]).n_cells;
-  split_residuals(state, feature);
+  const Split split = choose_split(state);
+  const LocalFeature feature = split.stretch.feature;
+  split_residuals(state, split);
   values_.start(state.sum);
   state.edges.clear();
-  for (Cell cell = 0; cell < n_cells;) {
+  for (Cell cell = split.stretch.begin; cell < split.stretch.end;) {
+    const Cell next = next_part(state, split.stretch.end);
     prepare_child(state, child);
     SolutionId solution = decide(child);
-    if (solution == kUndecided) {
-      fill_ids(state, child);
-      solution = solve_undecided(depth + 1);
-    }
+    const bool decided = solution != kUndecided;
+    if (!decided) fill_ids(state, child);
+    narrow(state, child, {feature, cell, next}, decided);
+    if (!decided) solution = solve_undecided(depth + 1);
     absorb_bounds(state, child);
-    const Cell next = advance(state, n_cells);
-    values_.add(state.sum, feature, cell, next, solution);
+    values_.add(state.sum, solution, state.dropped);
     if (recorder_ != nullptr) state.edges.push_back({next, solution});
+    advance(state, next);
     cell = next;
   }
-  const std::size_t known_before = values_.size();
-  const SolutionId solution = values_.finish(state.sum, feature);
-  if (recorder_ != nullptr) record(solution, feature, state, known_before);
-  return solution;
+  if (recorder_ != nullptr) record(split.stretch, state);
+  return values_.finish(state.sum);
 }
 
-// The feature at the roots that carries the most range: what is decided there matters most.
 template <class Value, class Values>
-LocalFeature Eliminator<Value, Values>::choose_feature(const Level& state) {
+bool Eliminator<Value, Values>::has_order(LocalFeature feature) const {
+  const Axis& axis = store_.forest().axis(store_.features()[feature]);
+  return axis.ordered && axis.missing_cell < 0 && axis.all_prefixes;
+}
+
+// The feature at the roots that carries the most range, cut where the widest of its residuals asks:
+// what is decided there matters most.
+template <class Value, class Values>
+typename Eliminator<Value, Values>::Split Eliminator<Value, Values>::choose_split(
+    const Level& state) {
   for (const std::uint32_t i : state.live) {
     const Term& term = state.terms[i];
     for (std::uint32_t k = term.begin; k < term.end; ++k) {
       const auto& node = store_[state.ids[k]];
-      double& score = scores_[node.feature];
-      if (score == 0.0) scored_.push_back(node.feature);
-      score += ValueTraits<Value>::to_double(node.max - node.min) + 1e-300;
+      Score& score = scores_[node.feature];
+      const double range = ValueTraits<Value>::to_double(node.max - node.min) + 1e-300;
+      if (score.total == 0.0) scored_.push_back(node.feature);
+      score.total += range;
+      if (range > score.widest || (range == score.widest && node.test.cut < score.cut)) {
+        score.widest = range;
+        score.cut = node.test.cut;
+      }
     }
   }
   LocalFeature best = scored_.front();
   for (const LocalFeature feature : scored_) {
-    if (scores_[feature] > scores_[best] || (scores_[feature] == scores_[best] && feature < best)) {
+    const double total = scores_[feature].total;
+    if (total > scores_[best].total || (total == scores_[best].total && feature < best)) {
       best = feature;
     }
   }
-  for (const LocalFeature feature : scored_) scores_[feature] = 0.0;
+  const Cell cut = scores_[best].cut;
+  for (const LocalFeature feature : scored_) scores_[feature] = {};
   scored_.clear();
-  return best;
+  const auto left = std::find_if(state.narrowed.begin(), state.narrowed.end(),
+                                 [best](const Stretch& s) { return s.feature == best; });
+  if (left != state.narrowed.end()) return {*left, cut};
+  const Cell n_cells = store_.forest().axis(store_.features()[best]).n_cells;
+  return {{best, 0, n_cells}, has_order(best) ? cut : kEveryCell};
 }
 
 template <class Value, class Values>
-void Eliminator<Value, Values>::split_residuals(Level& state, LocalFeature feature) {
+void Eliminator<Value, Values>::split_residuals(Level& state, const Split& split) {
+  const LocalFeature feature = split.stretch.feature;
   state.fixed.clear();
   state.fixed_ends.clear();
   state.fixed_min.clear();
@@ -185,11 +205,23 @@ void Eliminator<Value, Values>::split_residuals(Level& state, LocalFeature featu
     Value min{}, max{};
     for (std::uint32_t k = term.begin; k < term.end; ++k) {
       const ResidualId id = state.ids[k];
+      const auto begin = static_cast<std::uint32_t>(state.runs.size());
       if (store_.mentions(id, feature)) {
-        const std::span<const Run> runs = store_.cofactors(id, feature);
-        const auto begin = static_cast<std::uint32_t>(state.runs.size());
-        state.runs.insert(state.runs.end(), runs.begin(), runs.end());
-        state.moving.push_back({live, begin, static_cast<std::uint32_t>(state.runs.size())});
+        if (split.cut == kEveryCell) {
+          const std::span<const Run> runs = store_.cofactors(id, feature);
+          state.runs.insert(state.runs.end(), runs.begin(), runs.end());
+        } else {
+          const ResidualId before = store_.restrict(id, feature, split.cut, true);
+          const ResidualId from = store_.restrict(id, feature, split.cut, false);
+          if (before != id || from != id) {
+            state.runs.push_back({split.stretch.begin, before});
+            state.runs.push_back({split.cut, from});
+          }
+        }
+      }
+      const auto end = static_cast<std::uint32_t>(state.runs.size());
+      if (begin != end) {
+        state.moving.push_back({live, begin, end});
       } else {
         state.fixed.push_back(id);
         min += store_[id].min;
@@ -264,17 +296,46 @@ void Eliminator<Value, Values>::absorb_bounds(Level& state, const Level& child) 
   }
 }
 
-// Moves on to the next segment and returns where it starts.
+// Where the current part ends: the next cell at which some residual changes.
 template <class Value, class Values>
-Cell Eliminator<Value, Values>::advance(Level& state, Cell n_cells) {
-  Cell next = n_cells;
+Cell Eliminator<Value, Values>::next_part(const Level& state, Cell end) {
+  Cell next = end;
   for (const Moving& moving : state.moving) {
     if (moving.at + 1 < moving.end) next = std::min(next, state.runs[moving.at + 1].start);
   }
-  for (Moving& moving : state.moving) {
-    if (moving.at + 1 < moving.end && state.runs[moving.at + 1].start == next) ++moving.at;
-  }
   return next;
+}
+
+template <class Value, class Values>
+void Eliminator<Value, Values>::advance(Level& state, Cell cell) {
+  for (Moving& moving : state.moving) {
+    if (moving.at + 1 < moving.end && state.runs[moving.at + 1].start == cell) ++moving.at;
+  }
+}
+
+// Splits what is left of axes into what the child still mentions and what it is free of.
+template <class Value, class Values>
+void Eliminator<Value, Values>::narrow(Level& state, Level& child, const Stretch& part,
+                                       bool decided) const {
+  child.narrowed.clear();
+  state.dropped.clear();
+  std::uint64_t support = 0;
+  if (!decided) {
+    for (const ResidualId id : child.ids) support |= store_[id].support;
+  }
+  const auto place = [&](const Stretch& stretch) {
+    const bool mentioned = (support >> (stretch.feature & 63) & 1) != 0;
+    (mentioned ? child.narrowed : state.dropped).push_back(stretch);
+  };
+  bool placed = false;
+  for (const Stretch& stretch : state.narrowed) {
+    if (!placed && stretch.feature >= part.feature) {
+      place(part);
+      placed = true;
+    }
+    if (stretch.feature != part.feature) place(stretch);
+  }
+  if (!placed) place(part);
 }
 
 template <class Value, class Values>
@@ -290,6 +351,14 @@ std::uint64_t Eliminator<Value, Values>::make_key(const Level& state) {
     }
     key_.push_back(kSeparator);
     hash = (hash ^ kSeparator) * 0x9E3779B97F4A7C15ULL;
+  }
+  for (const Stretch& stretch : state.narrowed) {
+    key_.push_back(stretch.feature);
+    key_.push_back(static_cast<ResidualId>(stretch.begin));
+    key_.push_back(static_cast<ResidualId>(stretch.end));
+    hash = mix(hash, static_cast<std::uint64_t>(stretch.feature) << 40 ^
+                         static_cast<std::uint64_t>(stretch.begin) << 20 ^
+                         static_cast<std::uint64_t>(stretch.end));
   }
   return mix(hash, 0);
 }
@@ -331,12 +400,11 @@ void Eliminator<Value, Values>::remember(const Level& state, std::uint32_t entry
 }
 
 template <class Value, class Values>
-void Eliminator<Value, Values>::record(SolutionId solution, LocalFeature feature, Level& state,
-                                       std::size_t known_before) {
-  if (solution < known_before) return;  // nothing or everything: a terminal
+void Eliminator<Value, Values>::record(const Stretch& stretch, Level& state) {
   const auto first = static_cast<std::uint32_t>(recorder_->edges.size());
   recorder_->edges.insert(recorder_->edges.end(), state.edges.begin(), state.edges.end());
-  recorder_->nodes.push_back({feature, first, static_cast<std::uint32_t>(state.edges.size())});
+  recorder_->nodes.push_back(
+      {stretch.feature, stretch.begin, first, static_cast<std::uint32_t>(state.edges.size())});
 }
 
 template <class Value, class Values>

@@ -11,19 +11,6 @@ namespace {
 
 constexpr std::size_t kKeptBytes = std::size_t{32} << 20;  // tables larger than this are not reused
 
-void reset_values(CountValues& values, const Topology& forest,
-                  const std::vector<Feature>& features) {
-  std::vector<Axis> axes;
-  axes.reserve(features.size());
-  for (const Feature feature : features) axes.push_back(forest.axis(feature));
-  values.reset(axes);
-}
-
-void reset_values(WeightValues& values, const Topology& /*forest*/,
-                  const std::vector<Feature>& features) {
-  values.reset(features);
-}
-
 TaskStatus status_of(GiveUp reason) {
   switch (reason) {
     case GiveUp::kStates:
@@ -49,7 +36,7 @@ SolutionId SubproblemSolver<Value, Values>::solve(const ExactTask& task,
     builder_.build(task.pairs[i].first, task.pairs[i].second, store_, constraints[i].residuals,
                    constraints[i].offset);
   }
-  reset_values(values_, store_.forest(), store_.features());
+  values_.reset(store_.forest(), store_.features());
   return eliminator_.solve(constraints, task.combine, limits, recorder);
 }
 

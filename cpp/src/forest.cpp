@@ -43,7 +43,12 @@ void Topology::read_nodes(const ForestArrays& arrays) {
   for (std::size_t i = 0; i < n; ++i) {
     tests.push_back({arrays.feature[i], arrays.cut[i], arrays.missing_left[i] != 0});
   }
-  for (std::size_t i = 0; i < n; ++i) check_node(i);
+  for (std::size_t i = 0; i < n; ++i) {
+    check_node(i);
+    if (tests[i].feature != kLeaf && tests[i].cut < 0) {
+      axes[static_cast<std::size_t>(tests[i].feature)].all_prefixes = false;
+    }
+  }
   for (const NodeIndex root : roots) {
     if (root < 0 || static_cast<std::size_t>(root) >= n) fail("a root is out of range");
   }

@@ -13,6 +13,7 @@ void ResidualStore<Value>::clear() {
   keys_.clear();
   cofactor_table_.clear();
   runs_.clear();
+  restrictions_.clear();
 }
 
 template <class Value>
@@ -60,6 +61,34 @@ ResidualId ResidualStore<Value>::node(const Test& test, ResidualId low, Residual
   nodes_.push_back({min, max, support, test, feature, low, high});
   unique_.insert(hash, id);
   return id;
+}
+
+template <class Value>
+ResidualId ResidualStore<Value>::restrict(ResidualId id, LocalFeature feature, Cell cut,
+                                          bool keep_before) {
+  if (!mentions(id, feature)) return id;
+  const Node& n = nodes_[id];
+  const ResidualId low = n.low;
+  const ResidualId high = n.high;
+  const Test test = n.test;
+  if (n.feature == feature) {
+    if (keep_before && test.cut >= cut) return restrict(low, feature, cut, keep_before);
+    if (!keep_before && test.cut <= cut) return restrict(high, feature, cut, keep_before);
+  }
+  if (restrictions_.empty()) restrictions_.resize(kRestrictions);
+  const std::uint64_t hash = mix(mix(id, feature), static_cast<std::uint64_t>(cut) * 2 +
+                                                       static_cast<std::uint64_t>(keep_before));
+  const std::size_t slot = hash & (kRestrictions - 1);
+  const RestrictKey& known = restrictions_[slot];
+  if (known.id == id && known.feature == feature && known.cut == cut &&
+      known.keep_before == keep_before && known.valid) {
+    return known.result;
+  }
+  const ResidualId new_low = restrict(low, feature, cut, keep_before);
+  const ResidualId new_high = restrict(high, feature, cut, keep_before);
+  const ResidualId result = new_low == low && new_high == high ? id : node(test, new_low, new_high);
+  restrictions_[slot] = {id, feature, cut, result, keep_before, true};
+  return result;
 }
 
 template <class Value>
@@ -162,7 +191,7 @@ template <class Value>
 std::size_t ResidualStore<Value>::bytes() const {
   return nodes_.capacity() * sizeof(Node) + unique_.bytes() +
          keys_.capacity() * sizeof(CofactorKey) + cofactor_table_.bytes() +
-         runs_.capacity() * sizeof(Run);
+         runs_.capacity() * sizeof(Run) + restrictions_.capacity() * sizeof(RestrictKey);
 }
 
 template class ResidualStore<std::int64_t>;

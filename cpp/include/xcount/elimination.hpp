@@ -1,10 +1,11 @@
 // Counting the cells where sums of residual trees exceed a threshold, by eliminating features.
 //
 // A state is a list of constraints |offset + sum of residual trees| > threshold, of which any (or
-// all) must hold. Bounds decide what they can; otherwise one feature is cut into the segments on
-// which all residuals are constant, and the counts of the segments are added up. The answer of a
-// state holds for a whole box of offsets (an interval for each constraint), and the memo of a tuple
-// of residuals is a list of such boxes.
+// all) must hold, and what is left of the axes of the features that were narrowed on the way.
+// Bounds decide what they can; otherwise the axis of one feature is cut in two at a guard that
+// stands at the root of a residual (an axis without order: into all its cells), and the counts of
+// the parts are added up. The answer of a state holds for a whole box of offsets (an interval for
+// each constraint), and the memo of a tuple of residuals is a list of such boxes.
 #pragma once
 
 #include <atomic>
@@ -30,11 +31,12 @@ struct EliminationLimits {
 // Where solved states are kept as a decision diagram, when somebody wants one.
 struct DiagramRecorder {
   struct Edge {
-    Cell end;  // the segment ends before this cell and starts where the previous edge ends
+    Cell end;  // the part ends before this cell and starts where the previous one ends
     SolutionId child;
   };
   struct Node {
     LocalFeature feature;
+    Cell begin;  // where the first part starts
     std::uint32_t first_edge, n_edges;
   };
   std::vector<Node> nodes;  // nodes[id - 2] belongs to solution id
@@ -76,6 +78,7 @@ class Eliminator {
     std::vector<Term> terms;
     std::vector<std::uint32_t> live;  // the terms that are still undecided
     std::vector<ResidualId> ids;
+    std::vector<Stretch> narrowed;  // what is left of axes, by feature, for mentioned features
     // While a feature is eliminated:
     std::vector<ResidualId> fixed;  // residuals that do not mention it, term after term
     std::vector<std::uint32_t> fixed_ends;
@@ -83,6 +86,7 @@ class Eliminator {
     std::vector<Run> runs;
     std::vector<Moving> moving;
     std::vector<ResidualId> moved;
+    std::vector<Stretch> dropped;  // what is left of axes that the child no longer mentions
     std::vector<DiagramRecorder::Edge> edges;
     typename Values::Sum sum;
   };
@@ -105,17 +109,27 @@ class Eliminator {
   SolutionId decide(Level& state) const;
   SolutionId solve_undecided(std::size_t depth);
   SolutionId expand(std::size_t depth);
-  [[nodiscard]] LocalFeature choose_feature(const Level& state);
-  void split_residuals(Level& state, LocalFeature feature);
+  // The part of the feature's axis to split, and where to cut it (kEveryCell: everywhere).
+  struct Split {
+    Stretch stretch;
+    Cell cut;
+  };
+  static constexpr Cell kEveryCell = -1;
+
+  [[nodiscard]] Split choose_split(const Level& state);
+  [[nodiscard]] bool has_order(LocalFeature feature) const;
+  void split_residuals(Level& state, const Split& split);
   void prepare_child(const Level& state, Level& child) const;
   void fill_ids(Level& state, Level& child) const;
+  void narrow(Level& state, Level& child, const Stretch& part, bool decided) const;
   void absorb_bounds(Level& state, const Level& child) const;
-  [[nodiscard]] static Cell advance(Level& state, Cell n_cells);
+  [[nodiscard]] static Cell next_part(const Level& state, Cell end);
+  static void advance(Level& state, Cell cell);
 
   std::uint64_t make_key(const Level& state);
   SolutionId recall(Level& state, std::uint32_t entry) const;
   void remember(const Level& state, std::uint32_t entry, SolutionId solution);
-  void record(SolutionId solution, LocalFeature feature, Level& state, std::size_t known_before);
+  void record(const Stretch& stretch, Level& state);
   void check_limits() const;
 
   ResidualStore<Value>& store_;
@@ -126,7 +140,11 @@ class Eliminator {
   DiagramRecorder* recorder_ = nullptr;
 
   std::deque<Level> levels_;
-  std::vector<double> scores_;
+  struct Score {
+    double total = 0.0, widest = 0.0;
+    Cell cut = 0;
+  };
+  std::vector<Score> scores_;
   std::vector<LocalFeature> scored_;
   std::vector<ResidualId> key_;  // the key being looked up
   std::vector<ResidualId> keys_;

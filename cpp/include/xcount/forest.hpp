@@ -24,6 +24,7 @@ struct Axis {
   Cell n_cells = 1;
   Cell missing_cell = -1;  // index of the cell of missing values (the last one), or -1
   bool ordered = true;
+  bool all_prefixes = true;  // no test on this axis is a set test
 };
 
 // A test: cells [0, cut) go left when cut >= 0, and the missing cell as missing_left says;

@@ -49,6 +49,10 @@ class ResidualStore {
   // The span is valid until the next call.
   std::span<const Run> cofactors(ResidualId id, LocalFeature feature);
 
+  // What the residual becomes when all cells before (or from) the cut are ruled out. Only for
+  // features whose tests are all prefixes of the axis.
+  ResidualId restrict(ResidualId id, LocalFeature feature, Cell cut, bool keep_before);
+
   // The forest's features that tests have named so far, in the order of their local numbers.
   [[nodiscard]] const std::vector<Feature>& features() const { return features_; }
   [[nodiscard]] const Topology& forest() const { return forest_; }
@@ -71,6 +75,16 @@ class ResidualStore {
   void append(Cell start, ResidualId node);
   [[nodiscard]] Cell next_change(const Test& test, Cell cell) const;
 
+  struct RestrictKey {
+    ResidualId id;
+    LocalFeature feature;
+    Cell cut;
+    ResidualId result;
+    bool keep_before;
+    bool valid;
+  };
+  static constexpr std::size_t kRestrictions = 4096;
+
   const Topology& forest_;
   std::vector<Node> nodes_;
   HashIndex unique_;
@@ -80,6 +94,7 @@ class ResidualStore {
   HashIndex cofactor_table_;
   std::vector<Run> runs_;
   std::vector<Run> scratch_;
+  std::vector<RestrictKey> restrictions_;  // a lossy cache, by hash
 };
 
 }  // namespace xcount

@@ -16,34 +16,47 @@ using SolutionId = std::uint32_t;
 inline constexpr SolutionId kNoneSolve = 0;  // the empty set
 inline constexpr SolutionId kAllSolve = 1;   // the whole space
 
+// Cells [begin, end) of a feature: what is left of its axis in some branch.
+struct Stretch {
+  std::uint32_t feature;  // the subproblem's own number
+  Cell begin, end;
+
+  friend bool operator==(const Stretch&, const Stretch&) = default;
+};
+
 // Exact counts over all cells of the subproblem's features, as fixed-width multi-limb integers.
-// A state's count is that of the whole space (features it does not mention included), so that no
-// bookkeeping of supports is needed: eliminating f gives sum(width * count) / n_cells(f), exactly.
+// The count of a state is that of the whole space, features it does not mention included; only the
+// features that it mentions and that were narrowed before count with what is left of their axis.
 class CountValues {
  public:
-  // One running sum; levels of the recursion have one each.
-  using Sum = std::vector<std::uint64_t>;
+  using Sum = std::vector<std::uint64_t>;  // a running sum; each level of the recursion has one
 
-  void reset(std::span<const Axis> axes);  // the axes of the subproblem's features
-  void start(Sum& sum) const { sum.assign(limbs_ + 1, 0); }
-  void add(Sum& sum, std::size_t feature, Cell begin, Cell end, SolutionId solution) const;
-  // Turns the sum into a solution: kNoneSolve or kAllSolve where it is empty or everything.
-  SolutionId finish(Sum& sum, std::size_t feature);
+  void reset(const Topology& forest, std::span<const Feature> features);
+  void start(Sum& sum) const { sum.assign(limbs_, 0); }
+  // Adds the solutions whose cells lie in the stretches, of features that `solution` is free of.
+  void add(Sum& sum, SolutionId solution, std::span<const Stretch> within);
+  SolutionId finish(const Sum& sum);
 
   [[nodiscard]] std::span<const std::uint64_t> value(SolutionId id) const {
     return {values_.data() + id * limbs_, limbs_};
   }
+  // The solution's count as a share of the whole space.
   [[nodiscard]] double share(SolutionId id) const;
-  [[nodiscard]] double weight(std::size_t feature, Cell begin, Cell end) const {
-    return static_cast<double>(end - begin) / static_cast<double>(n_cells_[feature]);
+  [[nodiscard]] double weight(const Stretch& stretch) const {
+    return static_cast<double>(stretch.end - stretch.begin) /
+           static_cast<double>(n_cells_[stretch.feature]);
   }
   [[nodiscard]] std::size_t size() const { return values_.size() / limbs_; }
   [[nodiscard]] std::size_t bytes() const { return values_.capacity() * sizeof(std::uint64_t); }
 
  private:
+  void divide(std::uint64_t divisor);
+  void multiply(std::uint64_t factor);
+
   std::size_t limbs_ = 1;
   std::vector<std::uint64_t> n_cells_;
   std::vector<std::uint64_t> values_;
+  std::vector<std::uint64_t> scratch_;
 };
 
 // Shares under a product measure: each cell of each feature has a weight, and they add up to 1.
@@ -58,13 +71,13 @@ class WeightValues {
   explicit WeightValues(std::vector<std::vector<long double>> cumulative)
       : cumulative_(std::move(cumulative)) {}
 
-  void reset(std::span<const Feature> features);  // the forest's features of the subproblem
+  void reset(const Topology& forest, std::span<const Feature> features);
   void start(Sum& sum) const { sum = {}; }
-  void add(Sum& sum, std::size_t feature, Cell begin, Cell end, SolutionId solution) const;
-  SolutionId finish(Sum& sum, std::size_t feature);
+  void add(Sum& sum, SolutionId solution, std::span<const Stretch> within) const;
+  SolutionId finish(const Sum& sum);
 
   [[nodiscard]] double share(SolutionId id) const { return values_[id]; }
-  [[nodiscard]] double weight(std::size_t feature, Cell begin, Cell end) const;
+  [[nodiscard]] double weight(const Stretch& stretch) const;
   [[nodiscard]] std::size_t size() const { return values_.size(); }
   [[nodiscard]] std::size_t bytes() const { return values_.capacity() * sizeof(double); }
 
