@@ -32,8 +32,8 @@ const char* status_name(TaskStatus status) {
   switch (status) {
     case TaskStatus::kSolved:
       return "solved";
-    case TaskStatus::kStates:
-      return "states";
+    case TaskStatus::kSteps:
+      return "steps";
     case TaskStatus::kMemory:
       return "memory";
     case TaskStatus::kPending:
@@ -88,14 +88,14 @@ void bind_exact(nb::module_& module) {
       .def(
           "start",
           [](ExactCounterHandle& self, const std::vector<PyTask>& tasks, MaskIndex n_masks,
-             std::uint64_t max_states, std::size_t max_bytes, unsigned n_threads) {
+             std::uint64_t max_steps, std::size_t max_bytes, unsigned n_threads) {
             std::vector<ExactTask> native = to_tasks(tasks, n_masks);
             nb::gil_scoped_release release;
             self.visit([&](auto& c) {
-              c.start(std::move(native), ExactLimits{max_states, max_bytes, n_threads});
+              c.start(std::move(native), ExactLimits{max_steps, max_bytes, n_threads});
             });
           },
-          nb::arg("tasks"), nb::arg("n_masks"), nb::arg("max_states"), nb::arg("max_bytes"),
+          nb::arg("tasks"), nb::arg("n_masks"), nb::arg("max_steps"), nb::arg("max_bytes"),
           nb::arg("n_threads"),
           "Start on tasks: (pairs of masks, whether all of them must differ rather than any).")
       .def(
@@ -122,13 +122,13 @@ void bind_exact(nb::module_& module) {
                 const bool solved = r.status == TaskStatus::kSolved;
                 list.append(nb::make_tuple(
                     status_name(r.status), solved ? big_integer(r.count) : nb::object(nb::int_(0)),
-                    solved ? big_integer(r.total) : nb::object(nb::int_(1)), r.n_states));
+                    solved ? big_integer(r.total) : nb::object(nb::int_(1)), r.n_steps));
               }
             });
             return list;
           },
           nb::sig("def results(self) -> list[tuple[str, int, int, int]]"),
-          "For each task: status, count, total, number of states.");
+          "For each task: status, count, total, number of steps.");
 }
 
 }  // namespace xcount::python

@@ -13,8 +13,8 @@ constexpr std::size_t kKeptBytes = std::size_t{32} << 20;  // tables larger than
 
 TaskStatus status_of(GiveUp reason) {
   switch (reason) {
-    case GiveUp::kStates:
-      return TaskStatus::kStates;
+    case GiveUp::kSteps:
+      return TaskStatus::kSteps;
     case GiveUp::kMemory:
       return TaskStatus::kMemory;
     case GiveUp::kCancelled:
@@ -124,7 +124,7 @@ void ExactCounter<Value>::run(Solver& solver, std::size_t task, std::size_t max_
   TaskResult& result = results_[task];
   try {
     const SolutionId solution =
-        solver.solve(tasks_[task], {limits_.max_states, max_bytes, &cancelled_});
+        solver.solve(tasks_[task], {limits_.max_steps, max_bytes, &cancelled_});
     const auto count = solver.values().value(solution);
     const auto total = solver.values().value(kAllSolve);
     result.count.assign(count.begin(), count.end());
@@ -135,7 +135,7 @@ void ExactCounter<Value>::run(Solver& solver, std::size_t task, std::size_t max_
   } catch (const std::bad_alloc&) {
     result.status = TaskStatus::kMemory;
   }
-  result.n_states = solver.n_states();
+  result.n_steps = solver.n_steps();
 }
 
 template class SubproblemSolver<std::int64_t, CountValues>;

@@ -34,7 +34,7 @@ ResidualId ResidualStore<Value>::leaf(const Value& value) {
   });
   if (found != HashIndex::kNone) return found;
   const auto id = static_cast<ResidualId>(nodes_.size());
-  nodes_.push_back({value, value, 0, Test{}, kNoLocal, id, id});
+  nodes_.push_back({value, value, 0, Test{}, kNoLocal, id, id, 1});
   unique_.insert(hash, id);
   return id;
 }
@@ -58,7 +58,9 @@ ResidualId ResidualStore<Value>::node(const Test& test, ResidualId low, Residual
   const Value max = std::max(nodes_[low].max, nodes_[high].max);
   const std::uint64_t support =
       nodes_[low].support | nodes_[high].support | std::uint64_t{1} << (feature & 63);
-  nodes_.push_back({min, max, support, test, feature, low, high});
+  const std::uint32_t n_leaves =
+      std::min(kManyLeaves, nodes_[low].n_leaves + nodes_[high].n_leaves);
+  nodes_.push_back({min, max, support, test, feature, low, high, n_leaves});
   unique_.insert(hash, id);
   return id;
 }

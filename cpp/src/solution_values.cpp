@@ -73,6 +73,23 @@ SolutionId CountValues::finish(const Sum& sum) {
   return static_cast<SolutionId>(size() - 1);
 }
 
+SolutionId CountValues::finish(Volume volume, std::span<const std::uint32_t> features) {
+  if (volume == 0) return kNoneSolve;
+  const auto all = value(kAllSolve);
+  scratch_.assign(all.begin(), all.end());
+  std::uint64_t divisor = 1;
+  for (const std::uint32_t feature : features) {
+    if (divisor > (std::uint64_t{1} << 62) / n_cells_[feature]) {
+      divide(divisor);
+      divisor = 1;
+    }
+    divisor *= n_cells_[feature];
+  }
+  divide(divisor);
+  multiply(volume);
+  return finish(scratch_);
+}
+
 double CountValues::share(SolutionId id) const {
   double part = 0.0;
   double whole = 0.0;
@@ -102,6 +119,11 @@ void WeightValues::add(Sum& sum, SolutionId solution, std::span<const Stretch> w
   sum.compensation += std::abs(sum.value) >= std::abs(term) ? (sum.value - total) + term
                                                             : (term - total) + sum.value;
   sum.value = total;
+}
+
+SolutionId WeightValues::finish(Volume volume, std::span<const std::uint32_t> /*features*/) {
+  values_.push_back(volume);
+  return static_cast<SolutionId>(values_.size() - 1);
 }
 
 SolutionId WeightValues::finish(const Sum& sum) {

@@ -18,7 +18,7 @@ class StopReason(StrEnum):
     DECIDED = "decided"  # --max-share was decided before the accuracy was reached
     TIMEOUT = "timeout"
     MEMORY = "memory"
-    STATES = "states"  # the exact counter's own budget of states
+    STEPS = "steps"  # the exact counter's own budget of steps
     INTERRUPTED = "interrupted"
 
 

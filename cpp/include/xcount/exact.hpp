@@ -22,19 +22,19 @@ struct ExactTask {
   Combine combine = Combine::kAny;
 };
 
-enum class TaskStatus : std::uint8_t { kPending, kSolved, kStates, kMemory, kCancelled };
+enum class TaskStatus : std::uint8_t { kPending, kSolved, kSteps, kMemory, kCancelled };
 
 // `count` of `total` combinations of the cells of the features that the task's trees test; the
 // other features multiply both alike.
 struct TaskResult {
   TaskStatus status = TaskStatus::kPending;
   std::vector<std::uint64_t> count, total;
-  std::uint64_t n_states = 0;
+  std::uint64_t n_steps = 0;
 };
 
 struct ExactLimits {
-  std::uint64_t max_states = 0;  // of one task
-  std::size_t max_bytes = 0;     // of all threads together
+  std::uint64_t max_steps = 0;  // of one task
+  std::size_t max_bytes = 0;    // of all threads together
   unsigned n_threads = 1;
 };
 
@@ -56,7 +56,7 @@ class SubproblemSolver {
 
   [[nodiscard]] const Values& values() const { return values_; }
   [[nodiscard]] const ResidualStore<Value>& store() const { return store_; }
-  [[nodiscard]] std::uint64_t n_states() const { return eliminator_.n_states(); }
+  [[nodiscard]] std::uint64_t n_steps() const { return eliminator_.n_steps(); }
   [[nodiscard]] std::size_t bytes() const {
     return store_.bytes() + values_.bytes() + eliminator_.bytes();
   }

@@ -28,7 +28,8 @@ class ResidualStore {
     std::uint64_t support;  // bit (f mod 64) is set if a test on f stands at or below the node
     Test test;              // test.feature is the forest's feature; kLeaf at a leaf
     LocalFeature feature;
-    ResidualId low, high;  // low: the test holds (left)
+    ResidualId low, high;    // low: the test holds (left)
+    std::uint32_t n_leaves;  // paths through the node, saturated
   };
 
   explicit ResidualStore(const Topology& forest) : forest_(forest) {
@@ -59,6 +60,7 @@ class ResidualStore {
   [[nodiscard]] std::size_t bytes() const;
 
  private:
+  static constexpr std::uint32_t kManyLeaves = 1U << 20;
   static constexpr LocalFeature kNoLocal = ~LocalFeature{0};
   struct CofactorKey {
     ResidualId id;
@@ -83,7 +85,7 @@ class ResidualStore {
     bool keep_before;
     bool valid;
   };
-  static constexpr std::size_t kRestrictions = 4096;
+  static constexpr std::size_t kRestrictions = 65536;
 
   const Topology& forest_;
   std::vector<Node> nodes_;

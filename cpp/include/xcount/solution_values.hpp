@@ -32,6 +32,20 @@ class CountValues {
   using Sum = std::vector<std::uint64_t>;  // a running sum; each level of the recursion has one
 
   void reset(const Topology& forest, std::span<const Feature> features);
+  // The size of a box of cells, for small boxes: see `enumerable`.
+  using Volume = std::uint64_t;
+  [[nodiscard]] static bool enumerable(double log2_volume) { return log2_volume < 62.0; }
+  [[nodiscard]] Volume volume(const Stretch& stretch) const {
+    return static_cast<Volume>(stretch.end - stretch.begin);
+  }
+  // The volume of the cells before the cut, of a box with this volume.
+  [[nodiscard]] Volume before(Volume volume, const Stretch& stretch, Cell cut) const {
+    return volume / static_cast<Volume>(stretch.end - stretch.begin) *
+           static_cast<Volume>(cut - stretch.begin);
+  }
+  // The solution of this volume over the box of the given features.
+  SolutionId finish(Volume volume, std::span<const std::uint32_t> features);
+
   void start(Sum& sum) const { sum.assign(limbs_, 0); }
   // Adds the solutions whose cells lie in the stretches, of features that `solution` is free of.
   void add(Sum& sum, SolutionId solution, std::span<const Stretch> within);
@@ -72,6 +86,15 @@ class WeightValues {
       : cumulative_(std::move(cumulative)) {}
 
   void reset(const Topology& forest, std::span<const Feature> features);
+  using Volume = double;
+  [[nodiscard]] static bool enumerable(double /*log2_volume*/) { return true; }
+  [[nodiscard]] Volume volume(const Stretch& stretch) const { return weight(stretch); }
+  [[nodiscard]] Volume before(Volume volume, const Stretch& stretch, Cell cut) const {
+    const double all = weight(stretch);
+    return all > 0.0 ? volume * (weight({stretch.feature, stretch.begin, cut}) / all) : 0.0;
+  }
+  SolutionId finish(Volume volume, std::span<const std::uint32_t> features);
+
   void start(Sum& sum) const { sum = {}; }
   void add(Sum& sum, SolutionId solution, std::span<const Stretch> within) const;
   SolutionId finish(const Sum& sum);

@@ -10,7 +10,7 @@ the rest, m may have
   term is needed only if neither is empty nor everything;
 - more: one count of "any of these pairs differs".
 
-Tasks run in rounds with growing budgets of states, so that a hard one never keeps easy ones from
+Tasks run in rounds with growing budgets of steps, so that a hard one never keeps easy ones from
 being counted; what a limit leaves open is bounded by what is known of its pairs.
 """
 
@@ -33,14 +33,14 @@ Task = tuple[list[Pair], bool]
 
 MAX_PAIRS = 5_000_000
 DEFAULT_MEMORY_BYTES = 4 * 2**30
-STATE_BUDGETS = (2_000, 30_000, 500_000, 8_000_000, 2**62)
+STEP_BUDGETS = (200_000, 3_000_000, 40_000_000, 500_000_000, 2**62)
 _POLL_SECONDS = 0.1
 
 
 def count_exactly(problem: Problem, settings: Settings) -> Tally:
     """Count every mask exactly, or bound what a limit leaves open."""
     run = ExactRun(problem, settings)
-    run.solve(STATE_BUDGETS)
+    run.solve(STEP_BUDGETS)
     return run.tally("exact")
 
 
@@ -56,7 +56,7 @@ class ExactRun:
     overlap_counts: dict[int, int] = field(default_factory=dict)
     union_counts: dict[int, int] = field(default_factory=dict)
     hopeless: set[tuple[Pair, ...]] = field(default_factory=set)
-    n_states: int = 0
+    n_steps: int = 0
 
     def __post_init__(self) -> None:
         self._counter = _core.ExactCounter(
@@ -65,11 +65,11 @@ class ExactRun:
         self._whole = self.problem.n_combinations
 
     def solve(self, budgets: Iterable[int]) -> None:
-        """Run rounds with these budgets of states a task, until done or stopped.
+        """Run rounds with these budgets of steps a task, until done or stopped.
 
         May be called again with larger budgets: only what is still open is tried.
         """
-        if self.stop_reason in (StopReason.STATES, StopReason.MEMORY):
+        if self.stop_reason in (StopReason.STEPS, StopReason.MEMORY):
             self.stop_reason = StopReason.COMPLETE
         try:
             if not self.pairs_of:
@@ -81,7 +81,7 @@ class ExactRun:
             self._counter.cancel()
             self.stop_reason = StopReason.INTERRUPTED
         if self.stop_reason is StopReason.COMPLETE and not self.is_exact():
-            self.stop_reason = StopReason.MEMORY if self.hopeless else StopReason.STATES
+            self.stop_reason = StopReason.MEMORY if self.hopeless else StopReason.STEPS
 
     def is_exact(self) -> bool:
         return all(low == high for low, high in map(self.mask_bounds, range(len(self.pairs_of))))
@@ -116,7 +116,7 @@ class ExactRun:
         profile = None
         if self.settings.want_profile and self.pairs_of:
             profile = self._profile()
-        details = {"n_states": self.n_states, "n_masks": self.problem.n_masks}
+        details = {"n_steps": self.n_steps, "n_masks": self.problem.n_masks}
         return Tally(
             (low + high) // 2, low, high, method, self.stop_reason, details=details, profile=profile
         )
@@ -130,7 +130,7 @@ class ExactRun:
         for pair in self.problem.pairs():
             pairs.append(pair)
             if len(pairs) > MAX_PAIRS:
-                self.stop_reason = StopReason.STATES
+                self.stop_reason = StopReason.STEPS
                 return
         live = self._counter.live(pairs, self.settings.n_threads)
         pairs_of: list[list[Pair]] = [[] for _ in range(self.problem.n_masks)]
@@ -183,8 +183,8 @@ class ExactRun:
                 self._counter.cancel()
                 break
             self._report(self._counter.n_done / len(kept))
-        for i, (status, count, total, n_states) in zip(kept, self._counter.results(), strict=True):
-            self.n_states += n_states
+        for i, (status, count, total, n_steps) in zip(kept, self._counter.results(), strict=True):
+            self.n_steps += n_steps
             if status == "solved":
                 out[keys[i]] = count * (self._whole // total)
             elif status == "memory":
@@ -210,7 +210,7 @@ class ExactRun:
     def _report(self, fraction: float) -> None:
         if self.settings.on_progress is not None:
             low, high = self.bounds()
-            self.settings.report(Progress(fraction, low, high, f"{self.n_states:,} states"))
+            self.settings.report(Progress(fraction, low, high, f"{self.n_steps:,} steps"))
 
     def _profile(self) -> Profile:
         problem = self.problem
