@@ -108,7 +108,7 @@ def test_long_profiles_are_cut(result: CountResult) -> None:
         (StopReason.COMPLETE, 0),
         (StopReason.TIMEOUT, 3),
         (StopReason.MEMORY, 3),
-        (StopReason.STATES, 3),
+        (StopReason.STEPS, 3),
         (StopReason.INTERRUPTED, 3),
     ],
 )

@@ -26,7 +26,7 @@ def test_small_ensembles_are_counted_exactly(seed: int) -> None:
 
 
 def wide_ensemble() -> Ensemble:
-    """Return an ensemble that tiny budgets of states do not solve: 40 trees on 6 features."""
+    """Return an ensemble that tiny budgets of steps do not solve: 40 trees on 6 features."""
     rng = np.random.default_rng(5)
     features = tuple(Feature(f"f{i}") for i in range(6))
     leaves = rng.normal(size=64) * 0.2
@@ -37,7 +37,7 @@ def wide_ensemble() -> Ensemble:
 @pytest.fixture
 def tiny_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the exact rounds give up early, so that sampling gets its part."""
-    monkeypatch.setattr(auto, "BUDGETS", (5, 60))
+    monkeypatch.setattr(auto, "BUDGETS", (200, 2_400))
 
 
 @pytest.mark.usefixtures("tiny_budgets")

@@ -2,7 +2,7 @@
 
 Exact counting runs in rounds with growing budgets. Before a round that may be dear, a few samples
 tell what an estimate of the open masks would cost; the round runs only if it cannot cost more.
-Cost is counted in states and samples, not in seconds, so the answer does not depend on the machine
+Cost is counted in steps and samples, not in seconds, so the answer does not depend on the machine
 (unless a time limit cuts it short: exact counting leaves half of the time to sampling).
 """
 
@@ -21,15 +21,15 @@ from xcount.subproblems import Problem
 MAX_PAIRS = 20_000
 """Pairs of masks beyond which exact counting is not tried."""
 
-BUDGETS = (2_000, 30_000, 300_000, 3_000_000, 30_000_000)
-"""States a task, round by round."""
+BUDGETS = (200_000, 3_000_000, 30_000_000, 200_000_000, 2_000_000_000)
+"""Steps a task, round by round."""
 
-FREE_BUDGET, FREE_SECONDS = 30_000, 6.0
+FREE_BUDGET, FREE_SECONDS = 3_000_000, 6.0
 """Rounds up to this budget run without asking what sampling costs, if they cannot take longer than
 this in the worst case; most take a small part of it."""
 
-_SECONDS_PER_STATE = 3e-6
-"""Rough, and the same everywhere on purpose: it only weighs states against samples."""
+_SECONDS_PER_STEP = 3e-8
+"""Rough, and the same everywhere on purpose: it only weighs steps against samples."""
 
 
 def count_automatically(problem: Problem, settings: Settings) -> Tally:
@@ -81,9 +81,9 @@ class _Auto:
         if self._exact.stop_reason is StopReason.TIMEOUT:
             return False
         unsolved = self._exact.unsolved_masks()
-        # A pair counts for both of its masks; a state of a union costs in proportion to its pairs.
+        # A pair counts for both of its masks; a step of a union costs in proportion to its pairs.
         n_pairs = max(1, sum(len(self._exact.pairs_of[mask]) for mask in unsolved) // 2)
-        cost = n_pairs * budget * _SECONDS_PER_STATE
+        cost = n_pairs * budget * _SECONDS_PER_STEP
         if budget <= FREE_BUDGET and cost <= FREE_SECONDS:
             return True
         estimation = Estimation(self._problem, self._settings, self._rest())
@@ -112,7 +112,7 @@ class _Auto:
     def _details(self, rest: Rest) -> dict[str, Any]:
         n_masks = self._problem.n_masks
         return {
-            "n_states": self._exact.n_states,
+            "n_steps": self._exact.n_steps,
             "n_masks": n_masks,
             "masks_solved": n_masks - len(rest.unresolved),
             "count_solved": str(rest.solved),

@@ -70,7 +70,7 @@ GLOSSARY: tuple[tuple[str, str], ...] = (
 _LIMIT_WORDS = {
     StopReason.TIMEOUT: "the time limit",
     StopReason.MEMORY: "the memory limit",
-    StopReason.STATES: "the limit of states",
+    StopReason.STEPS: "the limit of steps",
     StopReason.INTERRUPTED: "an interruption",
 }
 

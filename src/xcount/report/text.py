@@ -26,7 +26,7 @@ _STOPPED = {
     StopReason.DECIDED: "stopped as soon as the verdict was certain",
     StopReason.TIMEOUT: "stopped by the time limit",
     StopReason.MEMORY: "stopped by the memory limit",
-    StopReason.STATES: "stopped by the limit of states",
+    StopReason.STEPS: "stopped by the limit of steps",
     StopReason.INTERRUPTED: "interrupted",
 }
 
