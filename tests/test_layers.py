@@ -41,6 +41,7 @@ ORDER = (
 )
 
 UPWARDS = {
+    ("result", "report"): "CountResult.plot is the plots' front door",
     ("audit", "report"): "AuditResult.to_html and its like are the reports' front door",
     ("compare", "report"): "CompareResult.to_html and its like are the reports' front door",
 }

@@ -34,6 +34,8 @@ from xcount.result import CountResult, ModelInfo, StopReason, Verdict
 from xcount.subproblems import Problem
 
 FORMAT = 1
+MAX_PROFILE_BITS = 20_000_000
+"""Without profiles beyond this many bits of counts: the journal of a wide model stays readable."""
 
 Panel = tuple[int | None, str]
 """A (distance, gap): the counts of one panel compare with each other."""
@@ -302,6 +304,9 @@ def _tasks(
     reaches = list(dict.fromkeys(parse_distance(d) for d in as_list(distances)))
     if not reaches:
         raise QueryError("no distance given; name at least one")
+    n_bits = len(groups) * len(gaps.values) * grid.n_regions.bit_length()
+    if n_bits > MAX_PROFILE_BITS:
+        options = replace(options, profile=False)
     base = Problem(ensemble, grid, template)
     scope = (fingerprint(ensemble),)
     return [

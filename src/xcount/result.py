@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
@@ -173,6 +174,12 @@ class CountResult:
     def to_json(self, indent: int | None = None) -> str:
         """Return the result as one JSON object."""
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
+        """Draw the profile; with a path, save it (PNG, SVG, PDF). Needs the extra ``plots``."""
+        from xcount.report import plot_count
+
+        return plot_count(self, path)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> CountResult:

@@ -41,7 +41,7 @@ def profile_of(name: str, n_cells: int, scale: float) -> Profile:
         count = int(scale * (1 + cell % 5) * 100)
         masks.append(MaskCount((cell,), f"{low}{name}{high}", count, count + cell % 2, 1000))
         if cell:
-            text = f"{name} crosses {cell}"
+            text = f"{masks[-2].description} | {masks[-1].description}"
             pairs.append(PairCount((cell - 1,), (cell,), text, count, count, 1000))
     return Profile(tuple(masks), tuple(pairs))
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import xcount
 from report.samples import HOSTILE, audit_of, count_of, hostile, huge, ordinary
-from xcount.errors import XCountError
+from xcount.errors import QueryError, XCountError
 from xcount.examples import ensemble_of, figure_1
 from xcount.report import html_report, markdown_report, plot_audit, write_atomically
 from xcount.report.markup import element, escape
@@ -216,6 +216,7 @@ def test_a_profile_names_thresholds() -> None:
     text = Page(html_report(xcount.audit(ensemble, gaps=[1, 4]))).text
     assert "Profiles: where along a feature" in text
     assert "1 <= f0 < 3" in text
+    assert "f0 crosses 3" in text
 
 
 def test_reports_are_reproducible() -> None:
@@ -291,6 +292,15 @@ def test_plots_are_files(tmp_path: Path, ending: str) -> None:
     audit = audit_of([count_of(name, "1", 1000) for name in ("$x^2$", "_a_", "\\frac{1}{2}")])
     plot_audit(audit, path)
     assert path.read_bytes().startswith(starts[ending])
+
+
+def test_a_profile_can_be_plotted(tmp_path: Path) -> None:
+    """The profile of one count as a picture; without a profile, the error says how to get one."""
+    result = xcount.count(figure_1(), sensitive="f0", gap=80, profile=True)
+    result.plot(tmp_path / "p.svg")
+    assert (tmp_path / "p.svg").read_bytes().startswith(b"<?xml")
+    with pytest.raises(QueryError, match="profile=True"):
+        replace(result, profile=None).plot()
 
 
 def test_a_comparison_can_be_plotted_and_shown(tmp_path: Path) -> None:

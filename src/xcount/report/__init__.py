@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from xcount.report.files import write_atomically
     from xcount.report.html import html_report
     from xcount.report.markdown import markdown_report
-    from xcount.report.plots import plot_audit, plot_comparison
+    from xcount.report.plots import plot_audit, plot_comparison, plot_count
     from xcount.report.spreadsheet import csv_comparison, csv_report
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "markdown_report",
     "plot_audit",
     "plot_comparison",
+    "plot_count",
     "write_atomically",
 ]
 
@@ -31,6 +32,7 @@ _HOMES = {
     "markdown_report": "xcount.report.markdown",
     "plot_audit": "xcount.report.plots",
     "plot_comparison": "xcount.report.plots",
+    "plot_count": "xcount.report.plots",
     "write_atomically": "xcount.report.files",
 }
 

@@ -41,10 +41,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One layer of a profile: the heights of all cells, 0..1, and what they say."""
+    """One layer of a profile: per cell the low, middle and high share, 0..1."""
 
     label: str
-    heights: tuple[float, ...]
+    bounds: tuple[tuple[float, float, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,15 +132,20 @@ def profile_chart(layers: Sequence[Layer], edges: Sequence[str], title: str) -> 
         edges: labels at the boundaries between cells, or of the cells (one more than boundaries).
         title: what the chart shows, in words.
     """
-    n_cells = len(layers[0].heights)
-    top = nice_ceiling(max(max(layer.heights) for layer in layers))
+    n_cells = len(layers[0].bounds)
+    top = nice_ceiling(max(high for layer in layers for _, _, high in layer.bounds))
     y_axis = _Axis((0.0, top), (_PROFILE_BOTTOM, _PLOT_TOP), False)
     shapes: list[Child] = [_share_grid(y_axis, _PROFILE_BOTTOM)]
     step = (PLOT_RIGHT - PLOT_LEFT) / n_cells
     for index, layer in enumerate(layers):
-        for cell, height in enumerate(layer.heights):
+        for cell, (_, height, _) in enumerate(layer.bounds):
             if height > 0:
                 shapes.append(_cell_bar(cell, step, y_axis.place(height), index, len(layers)))
+    for layer in layers:
+        for cell, (low, _, high) in enumerate(layer.bounds):
+            if low != high:
+                x = PLOT_LEFT + (cell + 0.5) * step
+                shapes.append(_segment(x, y_axis.place(low), x, y_axis.place(high), "unsure"))
     shapes.extend(_edge_labels(edges, n_cells, step))
     return _figure(shapes, title, _PROFILE_HEIGHT)
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from xcount.audit import AuditResult
 from xcount.compare import CompareResult
-from xcount.errors import MissingExtraError
+from xcount.errors import MissingExtraError, QueryError
 from xcount.report.sentences import label_of, panel_label
+from xcount.result import CountResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,6 +32,28 @@ def plot_audit(audit: AuditResult, path: str | os.PathLike[str] | None = None) -
     figure: Figure = figure_class(figsize=size, layout="constrained")
     for index, panel in enumerate(panels):
         _draw_panel(figure.add_subplot(n_rows, n_columns, index + 1), audit, panel)
+    if path is not None:
+        figure.savefig(path)
+    return figure
+
+
+def plot_count(result: CountResult, path: str | os.PathLike[str] | None = None) -> Any:
+    """Draw the profile of a count: the sensitive share of every mask."""
+    if result.profile is None:
+        raise QueryError("this result has no profile to plot; count with profile=True")
+    masks = result.profile.masks
+    figure: Figure = _figure_class()(figsize=(7.0, 1.2 + 0.28 * len(masks)), layout="constrained")
+    axes = figure.add_subplot()
+    places = list(range(len(masks)))
+    axes.barh(places, [100 * m.low / m.n_combinations for m in masks], color=_COLOUR)
+    open_parts = [100 * (m.high - m.low) / m.n_combinations for m in masks]
+    starts = [100 * m.low / m.n_combinations for m in masks]
+    axes.barh(places, open_parts, left=starts, color=_COLOUR, alpha=0.35)
+    axes.set_yticks(places, [m.description.replace("$", r"\$") for m in masks])
+    axes.invert_yaxis()
+    axes.set_xlabel("sensitive combinations of the other features (%)")
+    axes.set_title(panel_label(result.distance, result.gap))
+    axes.spines[["top", "right"]].set_visible(False)
     if path is not None:
         figure.savefig(path)
     return figure

@@ -18,7 +18,7 @@ from xcount.report.numbers import (
     share_text,
 )
 from xcount.report.sentences import label_of, panel_label, share_limit
-from xcount.result import CountResult, MaskCount
+from xcount.result import CountResult, MaskCount, PairCount
 
 MAX_LINES = 6
 MAX_PROFILES = 8
@@ -90,7 +90,8 @@ def profiles(audit: AuditResult) -> Markup | None:
         element(
             "p",
             "For each cell of the feature: the share of all combinations of the other features "
-            "that is sensitive there. A larger gap (stronger colour) lies inside a smaller one.",
+            "that is sensitive there. A larger gap (stronger colour) lies inside a smaller one. "
+            "Thin lines are intervals.",
         ),
         blocks,
         id="profiles",
@@ -113,10 +114,7 @@ def _profile(results: Sequence[CountResult], is_open: bool) -> Markup:
     masks = _masks(first)
     chart: Child = None
     if len(first.sensitive) == 1 and len(masks) > 1:
-        layers = [
-            Layer(r.gap, tuple((m.low + m.high) / (2 * m.n_combinations) for m in _masks(r)))
-            for r in shown
-        ]
+        layers = [Layer(r.gap, tuple(_mask_bounds(mask) for mask in _masks(r))) for r in shown]
         title = f"Profile of {label}, {distance_text(first.distance)}"
         chart = [
             profile_chart(layers, _edges(masks, label), title),
@@ -127,8 +125,7 @@ def _profile(results: Sequence[CountResult], is_open: bool) -> Markup:
         "details",
         element("summary", name(label), element("small", f"{len(masks)} cells; {_peak(sharpest)}")),
         chart,
-        _top_masks(sharpest),
-        _top_pairs(sharpest),
+        element("div", _top_masks(sharpest), _top_pairs(sharpest), class_="columns"),
         class_="profile",
         open=is_open,
     )
@@ -136,6 +133,11 @@ def _profile(results: Sequence[CountResult], is_open: bool) -> Markup:
 
 def _masks(result: CountResult) -> tuple[MaskCount, ...]:
     return result.profile.masks if result.profile is not None else ()
+
+
+def _mask_bounds(mask: MaskCount) -> tuple[float, float, float]:
+    whole = mask.n_combinations
+    return mask.low / whole, (mask.low + mask.high) / (2 * whole), mask.high / whole
 
 
 def _peak(result: CountResult) -> str:
@@ -206,15 +208,26 @@ def _top_pairs(result: CountResult) -> Markup | None:
     pairs = result.profile.pairs if result.profile is not None else ()
     top = sorted(pairs, key=lambda pair: -(pair.low + pair.high))[:_TOP_CELLS]
     rows = []
-    for pair in top:
+    for pair in (pair for pair in top if pair.high > 0):
         low = percent(pair.low, pair.n_combinations)
         high = percent(pair.high, pair.n_combinations)
         share = low if pair.low == pair.high else f"{low} to {high}"
-        rows.append(element("tr", element("td", pair.description), number_cell(share)))
+        rows.append(element("tr", element("td", _step(pair, result)), number_cell(share)))
     if not rows:
         return None
     caption = f"Steepest steps at gap {result.gap}"
-    return table(("Between", "Combinations that jump"), rows, caption)
+    return table(("Step", "Combinations that jump"), rows, caption)
+
+
+def _step(pair: PairCount, result: CountResult) -> str:
+    """Return what lies between two cells: a threshold, where they are neighbours."""
+    upper = next((m for m in _masks(result) if m.cells == pair.other_cells), None)
+    is_next = len(pair.cells) == 1 and pair.other_cells[0] == pair.cells[0] + 1
+    if is_next and upper is not None:
+        edge = _lower_edge(upper.description, result.sensitive[0])
+        if edge is not None:
+            return f"{result.sensitive[0]} crosses {edge}"
+    return pair.description
 
 
 def measures(audit: AuditResult) -> Markup | None:
