@@ -20,7 +20,7 @@ from xcount.errors import QueryError, XCountError
 from xcount.examples import ensemble_of, figure_1
 from xcount.report import html_report, markdown_report, plot_audit, write_atomically
 from xcount.report.markup import element, escape
-from xcount.report.numbers import integer, percent, scientific, seconds_text, time_text
+from xcount.report.numbers import integer, percent, scientific, seconds_text, share_text, time_text
 from xcount.report.sentences import certificate, headline
 from xcount.report.spreadsheet import csv_report
 from xcount.result import Verdict
@@ -256,6 +256,14 @@ def test_integers_are_whole_or_three_digits(value: int) -> None:
         assert int(text.replace("\u202f", "")) == value
     else:
         assert text == scientific(Fraction(value))
+
+
+def test_an_estimate_of_all_or_none_is_about() -> None:
+    """Only an exact count says 100 % or 0 % without more ado."""
+    every = count_of("a", "1", 10**6, low=900_000, high=10**6)
+    assert share_text(every) == "about 100 %"
+    assert share_text(count_of("a", "1", 0, low=0, high=5)) == "about 0 %"
+    assert share_text(count_of("a", "1", 0)) == "0 %"
 
 
 def test_times_and_durations() -> None:

@@ -93,8 +93,9 @@ def percent(count: int, n_regions: int) -> str:
 
 
 def share_text(result: CountResult) -> str:
-    """Return the share of a result."""
-    return percent(result.count, result.n_regions)
+    """Return the share of a result; none and all are only said for certain when they are."""
+    text = percent(result.count, result.n_regions)
+    return f"about {text}" if text in ("0 %", "100 %") and not result.exact else text
 
 
 def interval_text(result: CountResult) -> str:

@@ -196,7 +196,7 @@ def _top_masks(result: CountResult) -> Markup:
         if mask.high > 0
     ]
     caption = f"Most sensitive cells at gap {result.gap}"
-    return table(("Cell", "Sensitive combinations"), rows, caption)
+    return table(("Cell", "Sensitive"), rows, caption)
 
 
 def _mask_share(mask: MaskCount) -> str:
@@ -216,7 +216,7 @@ def _top_pairs(result: CountResult) -> Markup | None:
     if not rows:
         return None
     caption = f"Steepest steps at gap {result.gap}"
-    return table(("Step", "Combinations that jump"), rows, caption)
+    return table(("Step", "Jumps"), rows, caption)
 
 
 def _step(pair: PairCount, result: CountResult) -> str:
