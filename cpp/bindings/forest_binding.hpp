@@ -54,5 +54,6 @@ void bind_brute(nb::module_& module);
 void bind_exact(nb::module_& module);
 void bind_sampling(nb::module_& module);
 void bind_cover(nb::module_& module);
+void bind_diagrams(nb::module_& module);
 
 }  // namespace xcount::python

@@ -8,4 +8,5 @@ NB_MODULE(_core, module) {
   xcount::python::bind_exact(module);
   xcount::python::bind_sampling(module);
   xcount::python::bind_cover(module);
+  xcount::python::bind_diagrams(module);
 }
