@@ -11,15 +11,15 @@ _COUNTERS = {
     "auto": "xcount.counters.auto:count_automatically",
     "exact": "xcount.counters.exact:count_exactly",
     "brute": "xcount.counters.brute:count_by_enumeration",
-<<<<<<< HEAD
     "sample": "xcount.counters.sampling:count_by_sampling",
-=======
     "xcount": "xcount.counters.paper.xcount:count_by_xcount",
     "xcount-sum-first": "xcount.counters.paper.xcount:count_by_xcount_sum_first",
     "xcount-exact-union": "xcount.counters.paper.xcount:count_by_exact_union",
     "add-baseline": "xcount.counters.paper.monolithic:count_by_monolithic_add",
     "add-baseline-plain": "xcount.counters.paper.monolithic:count_by_plain_monolithic_add",
->>>>>>> c8d99bd (Decision diagrams, and the paper's algorithm 1 and ADD baseline on them)
+    "cnf-ganak": "xcount.counters.cnf.counters:count_by_ganak",
+    "cnf-approxmc": "xcount.counters.cnf.counters:count_by_approxmc",
+    "subproblems-cnf": "xcount.counters.cnf.counters:count_by_subproblem_formulas",
 }
 
 METHODS = tuple(_COUNTERS)
