@@ -1,28 +1,30 @@
 """The program of the child process that holds a model counter.
 
-It reads jobs from standard input and writes one line of JSON for each to standard output, behind
-``ANSWER`` (the counters print lines of their own). A job is a line of JSON with ``n_variables``,
-``show`` and ``n_literals``, then that many 32-bit integers: clauses, each ended by a 0.
+It reads jobs from standard input and writes one line of JSON for each to standard output. A job is
+a line of JSON with ``n_variables``, ``show``, ``parameters`` of the counter and ``n_literals``, then
+that many 32-bit integers: clauses, each ended by a 0.
 
-    python -m xcount.counters.cnf.child ganak|approxmc SECONDS BYTES PARAMETERS
+    python -m xcount.counters.cnf.child ganak|approxmc SECONDS BYTES
 
-``SECONDS`` and ``BYTES`` are 0 for no limit; ``PARAMETERS`` is a JSON object for the counter.
+``SECONDS`` and ``BYTES`` are 0 for no limit.
 """
 
 from __future__ import annotations
 
 import ctypes
+import importlib
 import json
 import math
+import os
 import resource
 import signal
 import sys
 from array import array
 from typing import Any
 
-ANSWER = "xcount-answer "
-GANAK_VERSION = "2.8"
-APPROXMC_VERSION = "4.1.24"
+_MODULES = {"ganak": ("pyganak", "2.8.0"), "approxmc": ("pyapproxmc", "4.1.24")}
+"""The module of each counter, and the version whose counts were checked (docs/paper-algorithms.md)."""
+
 _PR_SET_PDEATHSIG = 1
 
 Answer = dict[str, Any]
@@ -30,16 +32,34 @@ Answer = dict[str, Any]
 
 def main() -> None:
     """Answer jobs until standard input ends."""
-    solver, seconds, memory_bytes, parameters = sys.argv[1:]
-    _obey_limits(float(seconds), int(memory_bytes))
-    solve = {"ganak": _ganak, "approxmc": _approxmc}[solver]
+    solver, seconds, memory_bytes = sys.argv[1:]
+    # The counters print lines, and parts of lines, of their own: those go to standard error.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    module, problem = _import(solver)
+    _obey_limits(
+        float(seconds), int(memory_bytes)
+    )  # afterwards: a limit must not look like absence
     while line := sys.stdin.buffer.readline():
         job = json.loads(line)
         clauses = array("i")
         clauses.frombytes(sys.stdin.buffer.read(4 * job["n_literals"]))
-        answer = solve(job, clauses, json.loads(parameters))
+        answer = {"absent": problem} if problem else _SOLVERS[solver](module, job, clauses)
         answer["peak_memory_bytes"] = _peak_memory_bytes()
-        print(ANSWER + json.dumps(answer), flush=True)
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+def _import(solver: str) -> tuple[Any, str]:
+    """Return the counter's module; or what is wrong with it."""
+    name, version = _MODULES[solver]
+    try:
+        module = importlib.import_module(name)
+    except ImportError as error:
+        return None, f"{name} cannot be imported ({error})"
+    found = str(module.__version__)
+    if found != version:
+        return None, f"{name} {found} is installed, {version} is needed"
+    return module, ""
 
 
 def _obey_limits(seconds: float, memory_bytes: int) -> None:
@@ -53,33 +73,26 @@ def _obey_limits(seconds: float, memory_bytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
 
 
-def _ganak(job: Answer, clauses: array[int], parameters: Answer) -> Answer:
-    try:
-        import pyganak
-    except ImportError as error:
-        return {"absent": f"pyganak cannot be imported ({error})"}
-    version = str(pyganak.__version__)
-    if not version.startswith(GANAK_VERSION):
-        return {"absent": f"pyganak {version} is installed, {GANAK_VERSION} is needed"}
-    counter = pyganak.Counter(**parameters)
+def _ganak(module: Any, job: Answer, clauses: array[int]) -> Answer:
+    counter = module.Counter(**job["parameters"])
     counter.new_vars(job["n_variables"])
     counter.add_clauses(_split(clauses))
     counter.set_sampling_set(job["show"])
-    return {"count": int(counter.count()), "version": version}
+    return {"count": int(counter.count()), "version": str(module.__version__)}
 
 
-def _approxmc(job: Answer, clauses: array[int], parameters: Answer) -> Answer:
-    try:
-        import pyapproxmc
-    except ImportError as error:
-        return {"absent": f"pyapproxmc cannot be imported ({error})"}
-    version = str(pyapproxmc.__version__)
-    if version != APPROXMC_VERSION:
-        return {"absent": f"pyapproxmc {version} is installed, {APPROXMC_VERSION} is needed"}
-    counter = pyapproxmc.Counter(**parameters)
+def _approxmc(module: Any, job: Answer, clauses: array[int]) -> Answer:
+    counter = module.Counter(**job["parameters"])
     counter.add_clauses(clauses)
     cells, hashes = counter.count(job["show"])
-    return {"count": int(cells) << int(hashes), "hashes": int(hashes), "version": version}
+    return {
+        "count": int(cells) << int(hashes),
+        "hashes": int(hashes),
+        "version": str(module.__version__),
+    }
+
+
+_SOLVERS = {"ganak": _ganak, "approxmc": _approxmc}
 
 
 def _split(clauses: array[int]) -> list[list[int]]:

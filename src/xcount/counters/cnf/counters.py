@@ -42,8 +42,8 @@ def count_by_approxmc(problem: Problem, settings: Settings) -> Tally:
     }
     try:
         formula = encode(problem, _checkpoint(settings))
-        with Solver("approxmc", settings, **parameters) as solver:
-            answer = solver.count(formula)
+        with Solver("approxmc", settings) as solver:
+            answer = solver.count(formula, **parameters)
     except (SolverStopped, MemoryError, KeyboardInterrupt) as stop:
         return _unknown(problem, method, stop)
     count = answer["count"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
 from xcount.counters.base import Settings
-from xcount.counters.cnf.child import ANSWER
 from xcount.counters.cnf.formula import Formula
 from xcount.errors import MissingExtraError, XCountError
 from xcount.result import StopReason
@@ -36,17 +36,19 @@ class SolverStopped(Exception):  # noqa: N818  # it is no error: a limit was rea
 class Solver:
     """A child process that answers one formula after another; use it as a context manager."""
 
-    def __init__(self, name: str, settings: Settings, **parameters: Any) -> None:
+    def __init__(self, name: str, settings: Settings) -> None:
         self._name = name
         seconds, memory_bytes = settings.seconds_left(), settings.memory_bytes
         self._timed_out = False
         limits = ["0" if seconds is None else str(max(seconds, 0.001)), str(memory_bytes or 0)]
         module = "xcount.counters.cnf.child"
+        # A file, not a pipe: nobody reads while the counter works, and a full pipe would stop it.
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # closed by __exit__
         self._child = subprocess.Popen(
-            [sys.executable, "-m", module, name, *limits, json.dumps(parameters)],
+            [sys.executable, "-m", module, name, *limits],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=self._errors,
             start_new_session=True,  # Ctrl-C is for the parent, which then ends the child
         )
         self._timer = None if seconds is None else threading.Timer(seconds, self._time_out)
@@ -67,13 +69,14 @@ class Solver:
             self._timer.cancel()
         self._child.kill()
         self._child.wait()
-        for stream in (self._child.stdin, self._child.stdout, self._child.stderr):
+        for stream in (self._child.stdin, self._child.stdout, self._errors):
             if stream is not None:
                 _close(stream)
 
-    def count(self, formula: Formula) -> Mapping[str, Any]:
+    def count(self, formula: Formula, **parameters: Any) -> Mapping[str, Any]:
         """Return the counter's answer: ``count``, ``version`` and more."""
         job = {
+            "parameters": parameters,
             "n_variables": formula.n_variables,
             "show": formula.show,
             "n_literals": len(formula.clauses),
@@ -89,14 +92,13 @@ class Solver:
         self._child.stdin.write(head)
         self._child.stdin.write(body)
         self._child.stdin.flush()
-        for line in self._child.stdout:
-            text = line.decode(errors="replace")
-            if text.startswith(ANSWER):
-                answer: dict[str, Any] = json.loads(text.removeprefix(ANSWER))
-                if "absent" in answer:
-                    raise MissingExtraError(f"{answer['absent']}; {_INSTALL[self._name]}")
-                return answer
-        return self._explain_end()
+        line = self._child.stdout.readline()
+        if not line:
+            return self._explain_end()
+        answer: dict[str, Any] = json.loads(line)
+        if "absent" in answer:
+            raise MissingExtraError(f"{answer['absent']}; {_INSTALL[self._name]}")
+        return answer
 
     def _time_out(self) -> None:
         self._timed_out = True
@@ -107,8 +109,8 @@ class Solver:
         status = self._child.wait()
         if self._timed_out:
             raise SolverStopped(StopReason.TIMEOUT)
-        errors = b"" if self._child.stderr is None else self._child.stderr.read()
-        message = errors.decode(errors="replace").strip()
+        self._errors.seek(0)
+        message = self._errors.read().decode(errors="replace").strip()
         if status < 0 or "MemoryError" in message or "bad_alloc" in message:
             # Under a memory limit the counters end by bad_alloc, abort or a null pointer.
             raise SolverStopped(StopReason.MEMORY)

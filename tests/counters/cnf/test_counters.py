@@ -1,0 +1,189 @@
+"""Ganak and ApproxMC on the encoded questions."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_encode import expected_count, problems
+
+from xcount import count
+from xcount.counters import counter
+from xcount.counters.base import Settings
+from xcount.counters.cnf.encode import encode
+from xcount.counters.cnf.formula import Formula
+from xcount.counters.cnf.solver import Solver, SolverStopped
+from xcount.errors import MissingExtraError, XCountError
+from xcount.examples import ensemble_of, figure_1
+from xcount.grid import Grid
+from xcount.query import Query
+from xcount.result import StopReason
+from xcount.subproblems import Problem
+
+MOST_CLAUSES = 250
+"""Ganak takes long on adders of a hundred bits; those are tested by propagation."""
+
+
+def is_usable(name: str) -> bool:
+    """Tell whether the counter and its right version are installed."""
+    formula = Formula()
+    formula.show = [formula.true]
+    try:
+        with Solver(name, Settings(timeout_seconds=60)) as solver:
+            solver.count(formula)
+    except XCountError:
+        return False
+    return True
+
+
+@pytest.fixture(scope="module")
+def ganak() -> str:
+    """Skip where Ganak is not installed."""
+    if not is_usable("ganak"):
+        pytest.skip("pyganak 2.8 is not installed: pip install 'xcount[baselines]'")
+    return "ganak"
+
+
+@pytest.fixture(scope="module")
+def approxmc() -> str:
+    """Skip where ApproxMC is not installed."""
+    if not is_usable("approxmc"):
+        pytest.skip("pyapproxmc 4.1.24 is not installed: pip install 'xcount[baselines]'")
+    return "approxmc"
+
+
+def test_ganak_counts_a_thousand_questions(ganak: str) -> None:
+    """Ganak finds in the formula just the regions that enumeration finds."""
+    n_asked = 0
+    with Solver(ganak, Settings()) as solver:
+        for problem in problems(range(2300)):
+            formula = encode(problem)
+            if formula.n_clauses > MOST_CLAUSES:
+                continue
+            assert solver.count(formula)["count"] == expected_count(problem)
+            n_asked += 1
+    assert n_asked >= 1000
+
+
+def test_approxmc_is_exact_on_small_counts(approxmc: str) -> None:
+    """Counts below ApproxMC's pivot come out exactly."""
+    with Solver(approxmc, Settings()) as solver:
+        for problem in problems(range(150)):
+            formula = encode(problem)
+            if formula.n_clauses > MOST_CLAUSES:
+                continue
+            answer = solver.count(formula, epsilon=0.8, delta=0.2, seed=1)
+            if answer["hashes"] == 0:
+                assert answer["count"] == expected_count(problem)
+
+
+def two_way_problem(n_features: int, n_cells: int) -> Problem:
+    """Return a problem with 2 * (n_cells**n_features - 1) sensitive regions."""
+    others = [(f, t) for f in range(1, n_features + 1) for t in range(n_cells - 1)]
+    stumps = [(f, float(t), -1.0 if t == 0 else 0.0, 0.0) for f, t in others]
+    gate = (0, 0.5, float(n_features), -float(n_features))
+    blocked: Any = 0.0
+    for f in range(1, n_features + 1):
+        blocked = (f, 0.0, blocked if f > 1 else (0, 0.5, -2.0 * n_features, 0.0), 0.0)
+    ensemble = ensemble_of(gate, blocked, *stumps)
+    return Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, 0, 1))
+
+
+@pytest.mark.parametrize(("n_features", "n_cells"), [(1, 2), (2, 4), (3, 7), (5, 5)])
+def test_approxmc_keeps_its_guarantee(approxmc: str, n_features: int, n_cells: int) -> None:
+    """Over 200 fixed seeds at most the promised part misses; small counts never do."""
+    problem = two_way_problem(n_features, n_cells)
+    formula, expected = encode(problem), expected_count(problem)
+    assert expected == 2 * (n_cells**n_features - 1)
+    epsilon, delta, misses = 0.8, 0.3, 0
+    with Solver(approxmc, Settings()) as solver:
+        for seed in range(200):
+            answer = solver.count(formula, epsilon=epsilon, delta=delta, seed=seed)
+            misses += not expected / (1 + epsilon) <= answer["count"] <= expected * (1 + epsilon)
+            assert answer["hashes"] > 0 or answer["count"] == expected
+    deviation = math.sqrt(200 * delta * (1 - delta))
+    assert misses <= 200 * delta + 5 * deviation
+
+
+@pytest.mark.parametrize("method", ["cnf-ganak", "subproblems-cnf"])
+def test_exact_methods(ganak: str, method: str) -> None:
+    """The methods answer exactly, and say with which version."""
+    found = count(figure_1(), sensitive="f0", gap=80, method=method, memory_bytes=2 << 30)
+    assert (found.count, found.exact, found.stop_reason) == (2, True, StopReason.COMPLETE)
+    assert found.details["solver_version"].startswith("2.8")
+
+
+def test_subproblem_formulas_agree(ganak: str) -> None:
+    """One formula per mask gives the count of the whole question."""
+    for problem in problems(range(12)):
+        if encode(problem).n_clauses > MOST_CLAUSES:
+            continue
+        found = counter("subproblems-cnf")(problem, Settings())
+        assert (found.low, found.high) == (expected_count(problem),) * 2
+
+
+def test_approxmc_method_reports_its_interval(approxmc: str) -> None:
+    """A sampled answer comes with its interval and its confidence."""
+    problem = two_way_problem(5, 5)
+    found = counter("cnf-approxmc")(problem, Settings(epsilon=0.5, delta=0.2, seed=3))
+    assert found.confidence == pytest.approx(0.8)
+    assert found.low == math.ceil(found.count / 1.5)
+    assert found.high == min(math.floor(found.count * 1.5), problem.n_regions)
+
+
+def test_a_time_limit_ends_the_child() -> None:
+    """Without time, a method answers with the bounds that hold anyway."""
+    for method in ("cnf-ganak", "cnf-approxmc", "subproblems-cnf"):
+        found = count(figure_1(), sensitive="f0", gap=80, method=method, timeout_seconds=0)
+        assert found.stop_reason is StopReason.TIMEOUT
+        assert (found.low, found.high) == (0, 9)
+
+
+def test_a_memory_limit_ends_the_child() -> None:
+    """A child that cannot even load its counter ends with the reason."""
+    found = count(figure_1(), sensitive="f0", gap=80, method="cnf-ganak", memory_bytes=40 << 20)
+    assert found.stop_reason is StopReason.MEMORY
+    assert (found.low, found.high) == (0, 9)
+
+
+def fake_module(folder: Path, name: str, version: str) -> None:
+    """Put a module of that name and version before the installed one."""
+    (folder / f"{name}.py").write_text(f"__version__ = {version!r}\n")
+
+
+@pytest.mark.parametrize(
+    ("solver", "module", "version"),
+    [("approxmc", "pyapproxmc", "4.4.0"), ("ganak", "pyganak", "2.7.0")],
+)
+def test_wrong_versions_are_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, solver: str, module: str, version: str
+) -> None:
+    """Another version is not used: the message names it, and says what to install."""
+    fake_module(tmp_path, module, version)
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    monkeypatch.setenv("PYTHONPATH", path)
+    with pytest.raises(MissingExtraError, match=rf"{module} {version}.*pip install"):
+        count(figure_1(), sensitive="f0", gap=80, method=f"cnf-{solver}")
+
+
+def test_an_unexpected_end_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A child that fails for another reason than a limit says so."""
+    (tmp_path / "pyganak.py").write_text("raise RuntimeError('no luck')\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
+    with pytest.raises(XCountError, match="no luck"):
+        count(figure_1(), sensitive="f0", gap=80, method="cnf-ganak")
+
+
+def test_a_dead_child_is_noticed() -> None:
+    """Asking a child that is gone raises instead of waiting."""
+    formula = Formula()
+    formula.show = [formula.true]
+    solver = Solver("ganak", Settings())
+    solver._child.kill()
+    solver._child.wait()
+    with solver, pytest.raises(SolverStopped):
+        solver.count(formula)
