@@ -1,7 +1,7 @@
 """The program of the child process that holds a model counter.
 
 It reads jobs from standard input and writes one line of JSON for each to standard output. A job is
-a line of JSON with ``n_variables``, ``show``, ``parameters`` of the counter and ``n_literals``, then
+a line of JSON with ``n_variables``, ``show``, ``parameters`` of the counter and ``n_literals``, and
 that many 32-bit integers: clauses, each ended by a 0.
 
     python -m xcount.counters.cnf.child ganak|approxmc SECONDS BYTES
@@ -23,7 +23,7 @@ from array import array
 from typing import Any
 
 _MODULES = {"ganak": ("pyganak", "2.8.0"), "approxmc": ("pyapproxmc", "4.1.24")}
-"""The module of each counter, and the version whose counts were checked (docs/paper-algorithms.md)."""
+"""The module of each counter, and the version whose counts are known to be right."""
 
 _PR_SET_PDEATHSIG = 1
 
@@ -44,7 +44,7 @@ def main() -> None:
         job = json.loads(line)
         clauses = array("i")
         clauses.frombytes(sys.stdin.buffer.read(4 * job["n_literals"]))
-        answer = {"absent": problem} if problem else _SOLVERS[solver](module, job, clauses)
+        answer: Answer = {"absent": problem} if problem else _SOLVERS[solver](module, job, clauses)
         answer["peak_memory_bytes"] = _peak_memory_bytes()
         print(json.dumps(answer), file=answers, flush=True)
 
