@@ -61,10 +61,10 @@ def test_the_question_is_said_in_words(result: CountResult) -> None:
         "In how many regions does the margin move by more than 80 "
         "when only f0 changes, by at most 1 cell?"
     )
-    several = replace(result, sensitive=("a", "b", "c"), distance=None, precision=3)
+    several = replace(result, sensitive=("a", "b", "c"), distance=None, precision=3, output=2)
     assert question_text(several) == (
-        "In how many regions does the margin move by more than 80 (leaves at 3 decimals) "
-        "when only a, b and c change, in any way?"
+        "In how many regions does the margin of class 2 move by more than 80 "
+        "(leaves at 3 decimals) when only a, b and c change, in any way?"
     )
 
 

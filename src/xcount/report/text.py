@@ -53,8 +53,9 @@ def question_text(result: CountResult) -> str:
     how = "in any way" if result.distance is None else f"by at most {_cells(result.distance)}"
     many = "change" if len(result.sensitive) > 1 else "changes"
     rounded = "" if result.precision is None else f" (leaves at {result.precision} decimals)"
+    which = f" of class {result.output}" if result.output else ""
     return (
-        f"In how many regions does the margin move by more than {result.gap}{rounded} "
+        f"In how many regions does the margin{which} move by more than {result.gap}{rounded} "
         f"when only {names} {many}, {how}?"
     )
 
