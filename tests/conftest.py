@@ -8,9 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from model_files import FIGURE_1, write_model
 
 from xcount.cli import main
+
+# The same examples in every run, and no deadline: time is measured in benchmarks.
+settings.register_profile("xcount", derandomize=True, deadline=None)
+settings.load_profile("xcount")
 
 
 @dataclass(frozen=True)
