@@ -197,7 +197,7 @@ def test_an_interrupt_leaves_the_bounds_so_far() -> None:
     def interrupt(progress: Progress) -> None:
         raise KeyboardInterrupt
 
-    ensemble = comb(5, 20)
+    ensemble = comb(4, 20)
     result = xcount.count(
         ensemble, sensitive=0, gap=1, method="brute", jobs=1, on_progress=interrupt
     )
@@ -211,7 +211,7 @@ def test_progress_grows_towards_the_answer() -> None:
     """Fractions ascend to 1, intervals shrink onto the count."""
     seen: list[Progress] = []
     result = xcount.count(
-        comb(5, 20), sensitive=0, gap=3, method="brute", jobs=1, on_progress=seen.append
+        comb(4, 20), sensitive=0, gap=3, method="brute", jobs=1, on_progress=seen.append
     )
     assert len(seen) > 2
     assert [p.fraction for p in seen] == sorted(p.fraction for p in seen)
