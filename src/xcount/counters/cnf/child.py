@@ -46,7 +46,8 @@ def main() -> None:
         clauses.frombytes(sys.stdin.buffer.read(4 * job["n_literals"]))
         answer: Answer = {"absent": problem} if problem else _SOLVERS[solver](module, job, clauses)
         answer["peak_memory_bytes"] = _peak_memory_bytes()
-        print(json.dumps(answer), file=answers, flush=True)
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
 
 
 def _import(solver: str) -> tuple[Any, str]:

@@ -1,0 +1,164 @@
+"""All methods side by side on one sample of the paper's suite: the paper's table, made again.
+
+Every method answers the same instances in the same run, each instance in its own process under the
+same limits. Afterwards the answers are held against each other: two exact counts that differ, or an
+interval that misses an exact count, are listed by name.
+
+    python -m benchmarks.methods --sample 100 --limit-seconds 60 --memory 4G
+    python -m benchmarks.methods --methods auto cnf-ganak --only adult --sample 60
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.commands import Progress, default_output, suite_parser
+from benchmarks.datasets import DataError
+from benchmarks.instances import Instance, paper_instances, stratified_sample
+from benchmarks.records import RecordFile, ResumeError, Run, RunSettings, Status, read_run
+from benchmarks.running import run_suite
+from benchmarks.summary import conditions, is_solved, markdown, par2
+
+METHODS = (
+    "auto",
+    "xcount",
+    "xcount-exact-union",
+    "xcount-sum-first",
+    "add-baseline",
+    "add-baseline-plain",
+    "cnf-ganak",
+    "cnf-approxmc",
+    "subproblems-cnf",
+)
+REFERENCE = "auto"
+
+Record = Mapping[str, Any]
+
+
+def method_table(runs: Sequence[Run]) -> str:
+    """Return one row for each method: solved, PAR-2, and how its time compares with auto's."""
+    reference = next((run for run in runs if run.settings.method == REFERENCE), None)
+    rows = []
+    for run in runs:
+        statuses = [Status(record["status"]) for record in run.records]
+        rows.append(
+            [
+                run.settings.method,
+                str(len(statuses)),
+                str(sum(status.solved for status in statuses)),
+                str(statuses.count(Status.EXACT)),
+                f"{par2(run.records, run.settings):.3f}",
+                "-" if reference is None else _ratio(run, reference),
+            ]
+        )
+    header = ["method", "instances", "solved", "exact", "PAR-2 s", f"median time / {REFERENCE}"]
+    return markdown(header, rows)
+
+
+def _ratio(run: Run, reference: Run) -> str:
+    """Return the median of the ratios of the times where both solved the instance."""
+    times = {r["name"]: float(r["seconds"]) for r in reference.records if is_solved(r)}
+    ratios = [
+        float(record["seconds"]) / times[record["name"]]
+        for record in run.records
+        if is_solved(record) and times.get(record["name"], 0.0) > 0
+    ]
+    return f"{statistics.median(ratios):.1f}" if ratios else "-"
+
+
+def comparison(runs: Sequence[Run]) -> tuple[dict[str, int], list[str]]:
+    """Hold the answers of different methods against each other.
+
+    Returns:
+        How many exact counts of each method another method's exact count confirms, and a line for
+        each contradiction. An interval with a confidence below 1 may miss now and then.
+    """
+    exact: dict[str, list[tuple[str, int]]] = {}
+    for run in runs:
+        for record in run.records:
+            if record["status"] == Status.EXACT:
+                exact.setdefault(record["name"], []).append((run.settings.method, record["count"]))
+    confirmed = {run.settings.method: 0 for run in runs}
+    lines = []
+    for name, answers in exact.items():
+        if len({count for _, count in answers}) > 1:
+            lines.append(f"{name}: {', '.join(f'{m} {c}' for m, c in answers)}")
+        elif len(answers) > 1:
+            for method, _ in answers:
+                confirmed[method] += 1
+    for run in runs:
+        for record in run.records:
+            known = exact.get(record["name"])
+            if known and "low" in record and not record["low"] <= known[0][1] <= record["high"]:
+                lines.append(
+                    f"{record['name']}: {run.settings.method} says {record['low']} to "
+                    f"{record['high']}, {known[0][0]} {known[0][1]}"
+                )
+    return confirmed, lines
+
+
+def report(runs: Sequence[Run]) -> str:
+    """Return the tables of all methods as Markdown."""
+    confirmed, contradictions = comparison(runs)
+    agreement = markdown(
+        ["method", "exact counts that another method confirms"],
+        [[method, str(n)] for method, n in confirmed.items()],
+    )
+    found = "\n".join(f"- {line}" for line in contradictions) or "No contradictions."
+    return "\n\n".join([conditions(runs[0]), method_table(runs), agreement, found])
+
+
+def run_method(method: str, instances: Sequence[Instance], options: Namespace) -> Path:
+    """Run one method on all instances; return the file of its records."""
+    settings = RunSettings(
+        suite=options.suite,
+        method=method,
+        limit_seconds=options.limit_seconds,
+        memory_bytes=options.memory,
+        epsilon=options.epsilon,
+        delta=options.delta,
+        seed=options.seed,
+        jobs=options.jobs,
+        isolated=options.isolated,
+        workers=options.workers,
+    )
+    options.method = method
+    path = default_output(options)
+    if options.output is not None:
+        path = options.output / path.name
+    records = RecordFile(path, settings, options.restart)
+    print(f"{method}:", file=sys.stderr)
+    waiting = len(instances) - sum(instance.name in records.done for instance in instances)
+    run_suite(instances, settings, records, Progress(waiting))
+    return path
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = suite_parser("methods", __doc__, limit_seconds=60, isolated=True)
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), metavar="METHOD")
+    parser.set_defaults(sample=100)
+    options = parser.parse_args(arguments)
+    try:
+        instances = paper_instances(options.only, options.cache, options.data)
+        instances = stratified_sample(instances, options.sample)
+        if options.list:
+            print("\n".join(instance.name for instance in instances))
+            return 0
+        paths = [run_method(method, instances, options) for method in options.methods]
+    except (DataError, ResumeError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\nstopped; the same command goes on", file=sys.stderr)
+        return 130
+    print(report([read_run(path) for path in paths]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

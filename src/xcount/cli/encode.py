@@ -1,0 +1,57 @@
+"""``xcount encode``: the question as a formula for model counters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from xcount.cli import parameters
+
+
+@click.command(
+    "encode",
+    short_help="Write the question as DIMACS for model counters.",
+    epilog=parameters.examples(
+        "xcount encode model.json --sensitive age --gap 2 --precision 3 --output age.cnf",
+        "xcount encode model.json --sensitive sex,race --gap 1 --distance any --precision 3",
+    ),
+)
+@parameters.model_argument
+@parameters.question_options
+@click.option(
+    "--output",
+    "path",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, writable=True),
+    help="Where to write the formula; standard output if left out.",
+)
+def command(
+    model: str,
+    trust_pickle: bool,
+    sensitive: tuple[str, ...],
+    missing: str,
+    path: str | None,
+    output: str | None,
+    **question: Any,
+) -> int:
+    """Write the question about MODEL as a formula in DIMACS, with its projection set.
+
+    The models of the formula, projected on the variables of `c p show`, are the sensitive
+    regions. Comments say which guard each variable is. Rounded leaves make much smaller formulas.
+    """
+    from xcount.cli.models import load_model, split_names
+    from xcount.cli.output import ANSWERED
+    from xcount.counters.cnf.encode import encode
+    from xcount.grid import Grid
+    from xcount.query import Query
+    from xcount.subproblems import Problem
+
+    ensemble = load_model(model, trust_pickle)
+    names = split_names(ensemble, sensitive)
+    query = Query.of(ensemble, names, question.pop("gap"), output=output, **question)
+    grid = Grid.of(ensemble, missing="cell" if missing == "cell" else "none")
+    formula = encode(Problem(ensemble, grid, query))
+    with click.open_file(path or "-", "w", encoding="ascii", errors="backslashreplace") as stream:
+        formula.write(stream)
+    return ANSWERED
