@@ -42,8 +42,8 @@ lint: $(VENV)/installed-for-tests
 	$(BIN)/clang-format --dry-run --Werror $$(find cpp -name '*.?pp')
 	$(BIN)/mypy
 
-# The core without Python: plain, then with the sanitizers (unoptimised: that compiles in a
-# seventh of the time).
+# The core without Python: plain, then with the sanitizers (unoptimised: optimising what they add
+# takes longer than everything else here).
 native: $(VENV)/installed-for-tests
 	PATH="$$PATH:$(abspath $(BIN))"; set -e; \
 	for sanitize in "" address,undefined; do \
