@@ -235,23 +235,42 @@ def as_list(value: object) -> list[object]:
     return list(value) if isinstance(value, Iterable) else [value]
 
 
+def margin_is_probability(ensemble: Ensemble) -> bool:
+    """Tell whether the margin is a probability already: scikit-learn's trees and forests vote."""
+    return (
+        ensemble.format.startswith("sklearn")
+        and ensemble.task == "binary"
+        and ensemble.base == (0.0,)
+        and all(bool(((t.value >= 0) & (t.value <= 1)).all()) for t in ensemble.trees)
+    )
+
+
 def _gaps_of_probability(
     ensemble: Ensemble, changes: list[object], base_rate: float | None
 ) -> Gaps:
-    if base_rate is None:
-        raise QueryError("a gap in probability needs a base rate, e.g. --base-rate 0.3")
+    if not changes:
+        raise QueryError("no gap given; name at least one")
     if ensemble.task not in ("binary", "unknown"):
         raise QueryError(
             f"a gap in probability is for binary classifiers, and this model is "
             f"{ensemble.task}; give the gap in margin"
         )
+    if margin_is_probability(ensemble):
+        values = sorted({parse_gap(change) for change in changes})
+        return Gaps(
+            tuple(values), "given as probability, which is what this model's trees add up to"
+        )
     if ensemble.divisor != 1:
         raise QueryError(
             "this model averages its trees, so its margin is no log-odds; give the gap in margin"
         )
+    return _gaps_at_base_rate(changes, base_rate)
+
+
+def _gaps_at_base_rate(changes: list[object], base_rate: float | None) -> Gaps:
+    if base_rate is None:
+        raise QueryError("a gap in probability needs a base rate, e.g. --base-rate 0.3")
     pairs = sorted((probability_gap(_number(c), base_rate), _number(c)) for c in changes)
-    if not pairs:
-        raise QueryError("no gap given; name at least one")
     steps = ", ".join(
         f"{change:g} -> {decimal_text(gap)} (from {base_rate:g} to {base_rate + change:g})"
         for gap, change in pairs
