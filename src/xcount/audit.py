@@ -28,6 +28,7 @@ from xcount.plan import (
     choose_groups,
     choose_max_shares,
     fingerprint,
+    margin_is_probability,
 )
 from xcount.query import Query, parse_distance, parse_precision, resolve_output
 from xcount.result import CountResult, ModelInfo, StopReason, Verdict
@@ -69,7 +70,8 @@ class AuditResult:
         gap_origin: where the gaps come from, in words.
         created: when the run began (ISO 8601, UTC).
         unused_features: features that no tree tests: changing them changes nothing.
-        task: what the margins mean to the library, e.g. ``"binary"``.
+        task: what the model is for, e.g. ``"binary"``.
+        margin: ``"probability"`` where the trees' votes add up to one, else ``"score"``.
         output_label: the class asked about, for a model with several.
     """
 
@@ -80,6 +82,7 @@ class AuditResult:
     created: str = ""
     unused_features: tuple[str, ...] = ()
     task: str = "unknown"
+    margin: str = "score"
     output_label: str | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
 
@@ -141,6 +144,7 @@ class AuditResult:
             "exit_status": self.exit_status,
             "model": asdict(self.model),
             "task": self.task,
+            "margin": self.margin,
             "class_label": self.output_label,
             "gap_origin": self.gap_origin,
             "planned": self.n_planned,
@@ -169,6 +173,7 @@ class AuditResult:
             created=data["created"],
             unused_features=tuple(data["unused_features"]),
             task=data["task"],
+            margin=data["margin"],
             output_label=data["class_label"],
             versions=data["versions"],
         )
@@ -338,6 +343,7 @@ def _header(ensemble: Ensemble, grid: Grid, tasks: list[Task], gaps: Gaps) -> di
         "fingerprint": fingerprint(ensemble),
         "model": asdict(model_info(ensemble, grid)),
         "task": ensemble.task,
+        "margin": "probability" if margin_is_probability(ensemble) else "score",
         "class_label": (labels[output] if labels else str(output)) if several else None,
         "gap_origin": gaps.origin,
         "planned": len(tasks),

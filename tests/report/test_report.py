@@ -164,6 +164,9 @@ def test_the_certificate_tells_exact_from_estimated() -> None:
     bounded = audit_of([replace(count_of("a", "1", 5, low=4, high=6), confidence=1.0)])
     assert "certainly lies between" in " ".join(certificate(bounded))
     assert "not a share of people" in said
+    assert "raw score" in said
+    votes = " ".join(certificate(replace(ordinary(), margin="probability")))
+    assert "change the model's predicted probability" in votes
 
 
 def test_ten_thousand_features_stay_small() -> None:

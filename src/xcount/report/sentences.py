@@ -16,16 +16,17 @@ from xcount.report.numbers import (
 from xcount.result import CountResult, StopReason, Verdict
 
 MARGIN_OF_TASK = {
-    "binary": "the model's raw score in log-odds (its margin)",
-    "multiclass": "the raw score of the class asked about (its margin)",
+    "binary": "the model's raw score (its margin, which becomes a probability in a last step)",
+    "multiclass": "the raw score (the margin)",
     "regression": "the model's predicted value (its margin)",
 }
 
 GLOSSARY: tuple[tuple[str, str], ...] = (
     (
         "Margin",
-        "The number the trees add up to, before it becomes a probability or a decision. For a "
-        "binary classifier it is the log-odds: a change of 0.5 multiplies the odds by 1.65.",
+        "The number the trees add up to, before it becomes a decision. For a boosted binary "
+        "classifier it is the log-odds: a change of 0.5 multiplies the odds by 1.65. For a forest "
+        "that votes it is the probability.",
     ),
     ("Guard", "A feature with a threshold that some tree tests, for example age < 28.5."),
     (
@@ -150,6 +151,8 @@ def certificate(audit: AuditResult) -> tuple[str, ...]:
 def _what_was_asked(audit: AuditResult) -> str:
     regions = audit.results[0].n_regions if audit.results else 0
     margin = MARGIN_OF_TASK.get(audit.task, "the sum of the model's trees (its margin)")
+    if audit.margin == "probability":
+        margin = "the model's predicted probability (its margin)"
     of_class = f" of class {audit.output_label}" if audit.output_label is not None else ""
     return (
         f"The thresholds of the model's trees divide the space of all possible inputs into "
