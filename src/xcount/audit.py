@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xcount.batch import BatchOutcome, BatchProgress, result_of, run_batch
 from xcount.counting import model_info, versions
@@ -33,6 +33,9 @@ from xcount.plan import (
 from xcount.query import Query, parse_distance, parse_precision, resolve_output
 from xcount.result import CountResult, ModelInfo, StopReason, Verdict
 from xcount.subproblems import Problem
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 FORMAT = 1
 MAX_PROFILE_BITS = 20_000_000
@@ -241,6 +244,7 @@ def audit(
     profile: bool = True,
     journal: str | os.PathLike[str] | None = None,
     resume: bool = False,
+    cluster: str | Client | None = None,
     on_progress: Callable[[BatchProgress], None] | None = None,
 ) -> AuditResult:
     """Count every group of features at every gap and distance.
@@ -267,6 +271,7 @@ def audit(
         profile: whether to take each count apart by cells.
         journal: file that keeps each finished count.
         resume: go on with a journal that exists.
+        cluster: a Dask scheduler's address, or a Dask client; there, jobs are threads a count.
         on_progress: called from the calling thread, a few times a second.
 
     Example:
@@ -290,7 +295,14 @@ def audit(
     header = _header(ensemble, grid, tasks, chosen)
     opened = nullcontext() if journal is None else _journal_of(journal, resume, header)
     with opened as book:
-        outcome = run_batch(tasks, jobs=jobs, journal=book, header=header, on_progress=on_progress)
+        outcome = run_batch(
+            tasks,
+            jobs=jobs,
+            journal=book,
+            header=header,
+            cluster=cluster,
+            on_progress=on_progress,
+        )
     return _audit_result(header, outcome)
 
 

@@ -14,13 +14,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xcount.counters.base import Progress
 from xcount.errors import JournalError
 from xcount.journal import Journal, Record
 from xcount.plan import Options, Task
 from xcount.result import CountResult, StopReason
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 _REPORT_SECONDS = 0.2
 
@@ -53,6 +56,7 @@ def run_batch(
     jobs: int = 0,
     journal: Journal | None = None,
     header: Record | None = None,
+    cluster: str | Client | None = None,
     on_progress: Callable[[BatchProgress], None] | None = None,
 ) -> BatchOutcome:
     """Count all tasks that the journal has no answer to yet.
@@ -64,6 +68,7 @@ def run_batch(
         jobs: cores to use; 0 for all.
         journal: where finished counts are kept, and found again.
         header: what the journal is about; written before the first new result.
+        cluster: a Dask scheduler's address, or a Dask client, whose workers do the counts.
         on_progress: called from the calling thread.
     """
     results = _resumed(tasks, journal)
@@ -73,8 +78,11 @@ def run_batch(
     with _interrupts_set(stop):
         if journal is not None and header is not None and (todo or not journal.records):
             journal.append({"kind": "run", **header})
-        if todo:
-            _Run(tasks, todo, results, jobs, journal, on_progress, stop).run()
+        run = _Run(tasks, todo, results, jobs, journal, on_progress, stop)
+        if todo and cluster is None:
+            run.run()
+        elif todo:
+            run.run_on(cluster)
     return BatchOutcome(tuple(results.get(index) for index in range(len(tasks))), n_resumed)
 
 
@@ -120,6 +128,7 @@ class _Run:
     ) -> None:
         self._tasks, self._results, self._journal = tasks, results, journal
         self._waiting = list(reversed(todo))
+        self._jobs = jobs
         self._n_cores = jobs if jobs > 0 else os.cpu_count() or 1
         self._on_progress = on_progress
         self._stop = stop
@@ -139,6 +148,17 @@ class _Run:
             except BaseException:
                 self._stop.set()
                 raise
+
+    def run_on(self, cluster: Any) -> None:
+        """Let a cluster's workers count; what they are at when the run is to end is left out."""
+        from xcount.cluster import Cluster
+
+        todo = {index: self._tasks[index] for index in reversed(self._waiting)}
+        with Cluster(cluster) as found:
+            for ended in found.counts(todo, self._stop, self._jobs):
+                if ended is not None:
+                    self._keep(*ended)
+                self._report()
 
     def _loop(self, pool: ThreadPoolExecutor, n_workers: int) -> None:
         while self._has_work():
@@ -180,6 +200,9 @@ class _Run:
             if self._stop.is_set():
                 return
             raise
+        self._keep(index, result)
+
+    def _keep(self, index: int, result: CountResult) -> None:
         self._results[index] = result
         if self._journal is not None:
             self._journal.append(_line(self._tasks[index], result))

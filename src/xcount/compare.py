@@ -19,7 +19,7 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from xcount.plan import Gaps, Group, Options, Task, as_list, choose_gaps, choose
 from xcount.query import Query, parse_distance, parse_precision, resolve_output
 from xcount.result import CountResult, ModelInfo, StopReason, Verdict
 from xcount.subproblems import Problem
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 FORMAT = 1
 
@@ -270,6 +273,7 @@ def compare(
     max_ratio: float | None = None,
     journal: str | os.PathLike[str] | None = None,
     resume: bool = False,
+    cluster: str | Client | None = None,
     on_progress: Callable[[BatchProgress], None] | None = None,
 ) -> CompareResult:
     """Ask several models the same questions on the grid of all their guards.
@@ -303,7 +307,14 @@ def compare(
     header = _header(ensembles, grid, chosen, _names(ensembles, names), max_ratio)
     opened = nullcontext() if journal is None else _journal_of(journal, resume, header)
     with opened as book:
-        outcome = run_batch(tasks, jobs=jobs, journal=book, header=header, on_progress=on_progress)
+        outcome = run_batch(
+            tasks,
+            jobs=jobs,
+            journal=book,
+            header=header,
+            cluster=cluster,
+            on_progress=on_progress,
+        )
     results = enumerate(outcome.results)
     n_models = len(ensembles)
     return _compare_result(header, [(i % n_models, r) for i, r in results if r is not None])

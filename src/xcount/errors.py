@@ -7,6 +7,7 @@
     ├── BudgetError            too large for the method that was asked for
     ├── TableError             a data table does not fit the model (also a ValueError)
     ├── JournalError           a journal of results cannot be read, written or shared
+    ├── ClusterError           a cluster cannot be reached, was lost, or runs other versions
     └── MissingExtraError      an optional library is not installed (also an ImportError)
 
 A limit that is reached while usable bounds exist is a result, not an exception.
@@ -39,6 +40,10 @@ class TableError(XCountError, ValueError):
 
 class JournalError(XCountError):
     """A journal cannot be used: damaged, in use, not writable; the message says what is safe."""
+
+
+class ClusterError(XCountError):
+    """A cluster cannot be used; the message says what is safe and what to do."""
 
 
 class MissingExtraError(XCountError, ImportError):

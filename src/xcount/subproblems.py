@@ -37,6 +37,10 @@ class Problem:
     grid: Grid
     query: Query
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what another process needs; what can be computed again stays here."""
+        return {"ensemble": self.ensemble, "grid": self.grid, "query": self.query}
+
     @cached_property
     def trees(self) -> tuple[Tree, ...]:
         """The trees of the output that the query is about."""

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     metavar="SHARES",
     help="Judge: the largest share allowed, for all (1%) or per feature (age=1%,sex=0).",
 )
+@batch.cluster_option
 @batch.journal_options
 @batch.report_options
 @batch.markdown_option
