@@ -22,6 +22,7 @@ ORDER = (
     "query",
     "arithmetic",
     "subproblems",
+    "diagrams",
     "result",
     "confidence",
     "counters",

@@ -1,6 +1,9 @@
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
+
+#include <cmath>
 
 #include "forest_binding.hpp"
 #include "xcount/exact.hpp"
@@ -9,9 +12,52 @@ namespace xcount::python {
 
 namespace {
 
+template <class Value, class Values>
+using CounterPointer = std::unique_ptr<ExactCounter<Value, Values>>;
+
 using AnyExactCounter =
-    std::variant<std::unique_ptr<ExactCounter<std::int64_t>>, std::unique_ptr<ExactCounter<Int128>>,
-                 std::unique_ptr<ExactCounter<Int2304>>>;
+    std::variant<CounterPointer<std::int64_t, CountValues>, CounterPointer<Int128, CountValues>,
+                 CounterPointer<Int2304, CountValues>, CounterPointer<std::int64_t, WeightValues>,
+                 CounterPointer<Int128, WeightValues>, CounterPointer<Int2304, WeightValues>>;
+
+using Weights = std::optional<std::vector<Array<double>>>;
+
+// Cell weights of every feature -> cumulative weights that end at exactly 1.
+WeightValues weight_values(const Topology& forest, const std::vector<Array<double>>& weights) {
+  if (weights.size() != forest.axes.size()) {
+    throw std::invalid_argument("exact: one array of weights per feature is needed");
+  }
+  std::vector<std::vector<long double>> cumulative;
+  for (std::size_t f = 0; f < weights.size(); ++f) {
+    if (weights[f].size() != static_cast<std::size_t>(forest.axes[f].n_cells)) {
+      throw std::invalid_argument("exact: one weight per cell is needed");
+    }
+    std::vector<long double> sums{0.0L};
+    for (const double weight : span_of(weights[f])) {
+      if (!(weight >= 0.0)) throw std::invalid_argument("exact: weights must not be negative");
+      sums.push_back(sums.back() + weight);
+    }
+    const long double total = sums.back();
+    if (!(total > 0.0L)) throw std::invalid_argument("exact: the weights of a feature are all 0");
+    for (long double& sum : sums) sum /= total;
+    cumulative.push_back(std::move(sums));
+  }
+  return WeightValues(std::move(cumulative));
+}
+
+AnyExactCounter make_counter(const AnyForest& forest, const MaskSpace& masks,
+                             const Array<std::uint64_t>& threshold, const Weights& weights) {
+  return std::visit(
+      [&]<class Value>(const Forest<Value>& f) -> AnyExactCounter {
+        const Value limit = value_of<Value>(threshold);
+        if (!weights) {
+          return std::make_unique<ExactCounter<Value, CountValues>>(f, masks, limit, CountValues{});
+        }
+        return std::make_unique<ExactCounter<Value, WeightValues>>(f, masks, limit,
+                                                                   weight_values(f, *weights));
+      },
+      forest);
+}
 
 // Holds the variant, so that Python sees one class.
 struct ExactCounterHandle {
@@ -22,11 +68,6 @@ struct ExactCounterHandle {
     return std::visit([&](auto& c) -> decltype(auto) { return function(*c); }, counter);
   }
 };
-
-nb::object big_integer(const std::vector<std::uint64_t>& limbs) {
-  const nb::bytes data(limbs.data(), limbs.size() * sizeof(std::uint64_t));
-  return nb::module_::import_("builtins").attr("int").attr("from_bytes")(data, "little");
-}
 
 const char* status_name(TaskStatus status) {
   switch (status) {
@@ -67,16 +108,12 @@ void bind_exact(nb::module_& module) {
       .def(
           "__init__",
           [](ExactCounterHandle* self, const AnyForest& forest, const MaskSpace& masks,
-             const Array<std::uint64_t>& threshold) {
-            new (self) ExactCounterHandle{std::visit(
-                [&]<class Value>(const Forest<Value>& f) -> AnyExactCounter {
-                  return std::make_unique<ExactCounter<Value>>(f, masks,
-                                                               value_of<Value>(threshold));
-                },
-                forest)};
+             const Array<std::uint64_t>& threshold, const Weights& weights) {
+            new (self) ExactCounterHandle{make_counter(forest, masks, threshold, weights)};
           },
-          nb::arg("forest"), nb::arg("masks"), nb::arg("threshold"), nb::keep_alive<1, 2>(),
-          nb::keep_alive<1, 3>())
+          nb::arg("forest"), nb::arg("masks"), nb::arg("threshold"),
+          nb::arg("weights").none() = nb::none(), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(),
+          "weights: a weight per cell of each feature, for shares instead of counts.")
       .def(
           "live",
           [](ExactCounterHandle& self, const std::vector<MaskPair>& pairs, unsigned n_threads) {
@@ -105,6 +142,18 @@ void bind_exact(nb::module_& module) {
             return self.visit([&](auto& c) { return c.wait(seconds); });
           },
           nb::arg("seconds"), "Wait for the tasks, at most that long; True when they are done.")
+      .def(
+          "shares",
+          [](ExactCounterHandle& self) {
+            std::vector<double> shares;
+            self.visit([&](auto& c) {
+              for (const TaskResult& r : c.results()) {
+                shares.push_back(r.status == TaskStatus::kSolved ? r.share : std::nan(""));
+              }
+            });
+            return shares;
+          },
+          "For each task the share of its solutions; NaN where it was given up.")
       .def("cancel",
            [](ExactCounterHandle& self) {
              nb::gil_scoped_release release;

@@ -49,9 +49,16 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> to_numpy(std::vector<T> data) {
   return nb::ndarray<nb::numpy, T, nb::ndim<1>>(begin, {size}, capsule);
 }
 
+// The Python int of little-endian limbs.
+inline nb::object big_integer(const std::vector<std::uint64_t>& limbs) {
+  const nb::bytes data(limbs.data(), limbs.size() * sizeof(std::uint64_t));
+  return nb::module_::import_("builtins").attr("int").attr("from_bytes")(data, "little");
+}
+
 void bind_forest(nb::module_& module);
 void bind_brute(nb::module_& module);
 void bind_exact(nb::module_& module);
+void bind_solution_diagram(nb::module_& module);
 void bind_sampling(nb::module_& module);
 void bind_cover(nb::module_& module);
 void bind_diagrams(nb::module_& module);

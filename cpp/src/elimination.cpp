@@ -141,7 +141,11 @@ SolutionId Eliminator<Value, Values>::expand(std::size_t depth) {
     if (!decided) solution = solve_undecided(depth + 1);
     absorb_bounds(state, child);
     values_.add(state.sum, solution, state.dropped);
-    if (recorder_ != nullptr) state.edges.push_back({next, solution});
+    if (recorder_ != nullptr) {
+      double share = values_.share(solution);
+      for (const Stretch& stretch : state.dropped) share *= values_.weight(stretch);
+      state.edges.push_back({next, solution, share});
+    }
     advance(state, next);
     cell = next;
   }

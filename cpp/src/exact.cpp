@@ -11,6 +11,18 @@ namespace {
 
 constexpr std::size_t kKeptBytes = std::size_t{32} << 20;  // tables larger than this are not reused
 
+void read_counts(const CountValues& values, SolutionId solution, TaskResult& result) {
+  const auto count = values.value(solution);
+  const auto total = values.value(kAllSolve);
+  result.count.assign(count.begin(), count.end());
+  result.total.assign(total.begin(), total.end());
+}
+
+void read_counts(const WeightValues& /*values*/, SolutionId /*solution*/, TaskResult& result) {
+  result.count = {0};
+  result.total = {1};
+}
+
 TaskStatus status_of(GiveUp reason) {
   switch (reason) {
     case GiveUp::kSteps:
@@ -33,6 +45,10 @@ SolutionId SubproblemSolver<Value, Values>::solve(const ExactTask& task,
   eliminator_.clear();
   std::vector<ResidualSum<Value>> constraints(task.pairs.size());
   for (std::size_t i = 0; i < task.pairs.size(); ++i) {
+    if (limits.cancel != nullptr && limits.cancel->load(std::memory_order_relaxed)) {
+      throw GiveUp::kCancelled;
+    }
+    if (store_.bytes() > limits.max_bytes) throw GiveUp::kMemory;
     builder_.build(task.pairs[i].first, task.pairs[i].second, store_, constraints[i].residuals,
                    constraints[i].offset);
   }
@@ -46,14 +62,14 @@ bool SubproblemSolver<Value, Values>::may_exceed(const MaskPair& pair, const Val
   return builder_.may_exceed(pair.first, pair.second, threshold, store_);
 }
 
-template <class Value>
-std::vector<std::uint8_t> ExactCounter<Value>::live(const std::vector<MaskPair>& pairs,
-                                                    unsigned n_threads) const {
+template <class Value, class Values>
+std::vector<std::uint8_t> ExactCounter<Value, Values>::live(const std::vector<MaskPair>& pairs,
+                                                            unsigned n_threads) const {
   constexpr std::size_t kBatch = 16;
   std::vector<std::uint8_t> result(pairs.size());
   std::atomic<std::size_t> next{0};
   const auto check = [&] {
-    Solver solver(forest_, masks_, threshold_, CountValues{});
+    Solver solver(forest_, masks_, threshold_, values_);
     for (std::size_t begin; (begin = next.fetch_add(kBatch)) < pairs.size();) {
       for (std::size_t i = begin; i < std::min(begin + kBatch, pairs.size()); ++i) {
         result[i] = solver.may_exceed(pairs[i], threshold_) ? 1 : 0;
@@ -68,8 +84,8 @@ std::vector<std::uint8_t> ExactCounter<Value>::live(const std::vector<MaskPair>&
   return result;
 }
 
-template <class Value>
-void ExactCounter<Value>::start(std::vector<ExactTask> tasks, const ExactLimits& limits) {
+template <class Value, class Values>
+void ExactCounter<Value, Values>::start(std::vector<ExactTask> tasks, const ExactLimits& limits) {
   cancel();
   tasks_ = std::move(tasks);
   results_.assign(tasks_.size(), {});
@@ -85,8 +101,8 @@ void ExactCounter<Value>::start(std::vector<ExactTask> tasks, const ExactLimits&
   }
 }
 
-template <class Value>
-bool ExactCounter<Value>::wait(double seconds) {
+template <class Value, class Values>
+bool ExactCounter<Value, Values>::wait(double seconds) {
   std::unique_lock lock(mutex_);
   const bool done = finished_.wait_for(lock, std::chrono::duration<double>(seconds),
                                        [this] { return n_working_ == 0; });
@@ -96,21 +112,21 @@ bool ExactCounter<Value>::wait(double seconds) {
   return true;
 }
 
-template <class Value>
-void ExactCounter<Value>::cancel() {
+template <class Value, class Values>
+void ExactCounter<Value, Values>::cancel() {
   cancelled_ = true;
   threads_.clear();  // joins
 }
 
-template <class Value>
-void ExactCounter<Value>::work(std::size_t max_bytes) {
-  auto solver = std::make_unique<Solver>(forest_, masks_, threshold_, CountValues{});
+template <class Value, class Values>
+void ExactCounter<Value, Values>::work(std::size_t max_bytes) {
+  auto solver = std::make_unique<Solver>(forest_, masks_, threshold_, values_);
   for (std::size_t task; (task = next_.fetch_add(1)) < tasks_.size() && !cancelled_;) {
     run(*solver, task, max_bytes);
     n_done_.fetch_add(1, std::memory_order_relaxed);
     if (solver->bytes() > kKeptBytes) {
       solver.reset();
-      solver = std::make_unique<Solver>(forest_, masks_, threshold_, CountValues{});
+      solver = std::make_unique<Solver>(forest_, masks_, threshold_, values_);
     }
   }
   solver.reset();
@@ -119,16 +135,14 @@ void ExactCounter<Value>::work(std::size_t max_bytes) {
   finished_.notify_all();
 }
 
-template <class Value>
-void ExactCounter<Value>::run(Solver& solver, std::size_t task, std::size_t max_bytes) {
+template <class Value, class Values>
+void ExactCounter<Value, Values>::run(Solver& solver, std::size_t task, std::size_t max_bytes) {
   TaskResult& result = results_[task];
   try {
     const SolutionId solution =
         solver.solve(tasks_[task], {limits_.max_steps, max_bytes, &cancelled_});
-    const auto count = solver.values().value(solution);
-    const auto total = solver.values().value(kAllSolve);
-    result.count.assign(count.begin(), count.end());
-    result.total.assign(total.begin(), total.end());
+    read_counts(solver.values(), solution, result);
+    result.share = solver.values().share(solution);
     result.status = TaskStatus::kSolved;
   } catch (const GiveUp& reason) {
     result.status = status_of(reason);
@@ -144,8 +158,11 @@ template class SubproblemSolver<Int2304, CountValues>;
 template class SubproblemSolver<std::int64_t, WeightValues>;
 template class SubproblemSolver<Int128, WeightValues>;
 template class SubproblemSolver<Int2304, WeightValues>;
-template class ExactCounter<std::int64_t>;
-template class ExactCounter<Int128>;
-template class ExactCounter<Int2304>;
+template class ExactCounter<std::int64_t, CountValues>;
+template class ExactCounter<Int128, CountValues>;
+template class ExactCounter<Int2304, CountValues>;
+template class ExactCounter<std::int64_t, WeightValues>;
+template class ExactCounter<Int128, WeightValues>;
+template class ExactCounter<Int2304, WeightValues>;
 
 }  // namespace xcount

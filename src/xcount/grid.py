@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -133,6 +133,8 @@ class Grid:
 
     axes: tuple[Axis, ...]
     input_dtype: Literal["float32", "float64"] = "float64"
+    derived: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+    """What others made of this grid and keep for its other users, e.g. trees laid on it."""
 
     @classmethod
     def of(cls, *ensembles: Ensemble, missing: Missing = "none") -> Grid:

@@ -103,7 +103,7 @@ class Task:
     ) -> CountResult:
         """Count."""
         options = self.options
-        problem = self.base.asking(self.query)
+        problem = Problem(self.base.ensemble, self.base.grid, self.query)
         settings = Settings(
             epsilon=options.epsilon,
             delta=options.delta,

@@ -30,6 +30,55 @@ from xcount.query import Query
 
 
 @dataclass(frozen=True, eq=False)
+class LaidTrees:
+    """The trees of one output laid on a grid, with integer leaves: the same for many queries."""
+
+    ensemble: Ensemble
+    grid: Grid
+    output: int
+    precision: int | None
+
+    @classmethod
+    def of(cls, ensemble: Ensemble, grid: Grid, query: Query) -> LaidTrees:
+        """Return the laid trees that the query is about, made only once for a grid."""
+        key = (id(ensemble), query.output, query.precision)  # the value keeps the ensemble alive
+        if key not in grid.derived:
+            grid.derived[key] = cls(ensemble, grid, query.output, query.precision)
+        laid: LaidTrees = grid.derived[key]
+        return laid
+
+    @cached_property
+    def trees(self) -> tuple[Tree, ...]:
+        return tuple(tree for tree in self.ensemble.trees if tree.output == self.output)
+
+    @cached_property
+    def leaves(self) -> ScaledLeaves:
+        """The node values of all trees of this output as integers, concatenated."""
+        values = [tree.value for tree in self.trees]
+        flat = np.concatenate(values) if values else np.empty(0)
+        return scale_leaves(flat, self.ensemble.divisor, self.precision)
+
+    @cached_property
+    def bound(self) -> int:
+        """A bound of |V| without the base, in the leaves' integers."""
+        total, start = 0, 0
+        for tree in self.trees:
+            values = self.leaves.values[start : start + tree.n_nodes]
+            total += max(map(abs, values))
+            start += tree.n_nodes
+        return total
+
+    @cached_property
+    def n_limbs(self) -> int:
+        return limbs_for(self.bound + 1)
+
+    @cached_property
+    def forest(self) -> _core.Forest:
+        """The trees in native form."""
+        return _ForestBuilder(self).build()
+
+
+@dataclass(frozen=True, eq=False)
 class Problem:
     """One query on one ensemble and grid, in the form that counters work on."""
 
@@ -42,9 +91,25 @@ class Problem:
         return {"ensemble": self.ensemble, "grid": self.grid, "query": self.query}
 
     @cached_property
+    def laid(self) -> LaidTrees:
+        """The trees of the output that the query is about, laid on the grid."""
+        return LaidTrees.of(self.ensemble, self.grid, self.query)
+
+    @property
     def trees(self) -> tuple[Tree, ...]:
-        """The trees of the output that the query is about."""
-        return tuple(tree for tree in self.ensemble.trees if tree.output == self.query.output)
+        return self.laid.trees
+
+    @property
+    def leaves(self) -> ScaledLeaves:
+        return self.laid.leaves
+
+    @property
+    def n_limbs(self) -> int:
+        return self.laid.n_limbs
+
+    @property
+    def forest(self) -> _core.Forest:
+        return self.laid.forest
 
     @cached_property
     def n_regions(self) -> int:
@@ -60,30 +125,9 @@ class Problem:
         return self.n_regions // self.n_masks
 
     @cached_property
-    def leaves(self) -> ScaledLeaves:
-        """The node values of all trees of this output as integers, concatenated."""
-        values = [tree.value for tree in self.trees]
-        flat = np.concatenate(values) if values else np.empty(0)
-        return scale_leaves(flat, self.ensemble.divisor, self.query.precision)
-
-    @cached_property
-    def _bound(self) -> int:
-        """A bound of |V| without the base, in the leaves' integers."""
-        total, start = 0, 0
-        for tree in self.trees:
-            values = self.leaves.values[start : start + tree.n_nodes]
-            total += max(abs(value) for value in values)
-            start += tree.n_nodes
-        return total
-
-    @cached_property
     def threshold(self) -> int:
         """The gap in the leaves' integers; beyond every difference when the gap is."""
-        return min(self.leaves.threshold(self.query.gap), 2 * self._bound + 1)
-
-    @cached_property
-    def n_limbs(self) -> int:
-        return limbs_for(self._bound + 1)
+        return min(self.leaves.threshold(self.query.gap), 2 * self.laid.bound + 1)
 
     @cached_property
     def threshold_limbs(self) -> NDArray[np.uint64]:
@@ -91,22 +135,9 @@ class Problem:
         return limbs
 
     @cached_property
-    def forest(self) -> _core.Forest:
-        """The trees of this output on the grid, in native form."""
-        return _ForestBuilder(self).build()
-
-    @cached_property
     def masks(self) -> _core.MaskSpace:
         """The masks and who is near whom, in native form."""
         return _core.MaskSpace(self.forest, list(self.query.sensitive), self.query.distance)
-
-    def asking(self, query: Query) -> Problem:
-        """Return another question about the same model and grid; both share the native trees."""
-        other = Problem(self.ensemble, self.grid, query)
-        if (query.output, query.precision) == (self.query.output, self.query.precision):
-            for name in ("trees", "leaves", "_bound", "n_limbs", "forest"):
-                other.__dict__[name] = getattr(self, name)
-        return other
 
     def describe(self, mask_cells: Sequence[int]) -> str:
         """Return a mask in words, e.g. ``30.5 <= age < 42, sex in {1}``."""
@@ -128,21 +159,20 @@ class _ForestBuilder:
     or one with a zero range of its own) becomes a row of the membership table.
     """
 
-    def __init__(self, problem: Problem) -> None:
-        self._problem = problem
+    def __init__(self, laid: LaidTrees) -> None:
+        self._laid = laid
         self._membership: list[NDArray[np.uint8]] = []
+        self._set_tests: dict[bytes, int] = {}
         self._membership_size = 0
 
     def build(self) -> _core.Forest:
-        grid, trees = self._problem.grid, self._problem.trees
+        trees, axes = self._laid.trees, self._laid.grid.axes
         sizes = [tree.n_nodes for tree in trees]
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-        cuts = [self._cuts(tree) for tree in trees]
-        lefts = [np.where(t.left >= 0, t.left + s, -1) for t, s in zip(trees, starts, strict=False)]
-        rights = [
-            np.where(t.right >= 0, t.right + s, -1) for t, s in zip(trees, starts, strict=False)
-        ]
-        axes = grid.axes
+        shifts = np.repeat(starts[:-1], sizes)
+        left = _joined([tree.left for tree in trees], np.int32)
+        right = _joined([tree.right for tree in trees], np.int32)
+        cuts = self._cuts(starts)
         return _core.Forest(
             n_cells=np.array([axis.n_cells for axis in axes], dtype=np.int32),
             missing_cell=np.array(
@@ -152,33 +182,39 @@ class _ForestBuilder:
             ordered=np.array([not axis.feature.is_categorical for axis in axes], dtype=np.uint8),
             roots=starts[:-1],
             feature=_joined([tree.feature for tree in trees], np.int32),
-            cut=_joined(cuts, np.int32),
+            cut=cuts,
             missing_left=_joined([tree.missing_left for tree in trees], np.uint8),
-            left=_joined(lefts, np.int32),
-            right=_joined(rights, np.int32),
-            limbs=to_limbs(self._problem.leaves.values, self._problem.n_limbs),
+            left=np.where(left >= 0, left + shifts, -1).astype(np.int32),
+            right=np.where(right >= 0, right + shifts, -1).astype(np.int32),
+            limbs=to_limbs(self._laid.leaves.values, self._laid.n_limbs),
             membership=_joined(self._membership, np.uint8),
         )
 
-    def _cuts(self, tree: Tree) -> NDArray[np.int32]:
-        cuts = np.zeros(tree.n_nodes, dtype=np.int32)
-        for feature in {*tree.feature.tolist()} - {-1}:
-            axis = self._problem.grid.axes[feature]
-            nodes = np.flatnonzero(tree.feature == feature)
+    def _cuts(self, starts: NDArray[np.int32]) -> NDArray[np.int32]:
+        trees, grid = self._laid.trees, self._laid.grid
+        feature = _joined([tree.feature for tree in trees], np.int32)
+        threshold = _joined([tree.threshold for tree in trees], np.float64)
+        threshold = rounded_up(threshold, grid.input_dtype)
+        cuts = np.zeros(len(feature), dtype=np.int32)
+        order = np.argsort(feature, kind="stable")
+        ends = np.searchsorted(feature[order], np.arange(len(grid.axes) + 1))
+        for f, axis in enumerate(grid.axes):
+            nodes = order[ends[f] : ends[f + 1]]
             # x < thresholds[j] holds in the cells 0..j, that is in the first j + 1; an infinite
             # threshold is no guard: x < -inf holds in no cell, x < inf in all of them.
-            thresholds = rounded_up(tree.threshold[nodes], self._problem.grid.input_dtype)
-            cuts[nodes] = np.searchsorted(axis.thresholds, thresholds, side="right")
-            cuts[nodes] += thresholds == np.inf
-        for node in np.flatnonzero(tree.zero_side):
-            if zero_range_matters(float(tree.threshold[node]), int(tree.zero_side[node])):
-                cuts[node] = self._set_test(tree, int(node))
-        for categorical_node in tree.left_categories:
-            cuts[categorical_node] = self._set_test(tree, categorical_node)
+            if nodes.size:
+                cuts[nodes] = np.searchsorted(axis.thresholds, threshold[nodes], side="right")
+        cuts += threshold == np.inf
+        for tree, start in zip(trees, starts, strict=False):
+            for node in np.flatnonzero(tree.zero_side):
+                if zero_range_matters(float(tree.threshold[node]), int(tree.zero_side[node])):
+                    cuts[start + node] = self._set_test(tree, int(node))
+            for categorical_node in tree.left_categories:
+                cuts[start + categorical_node] = self._set_test(tree, categorical_node)
         return cuts
 
     def _set_test(self, tree: Tree, node: int) -> int:
-        axis = self._problem.grid.axes[int(tree.feature[node])]
+        axis = self._laid.grid.axes[int(tree.feature[node])]
         row = np.zeros(axis.n_cells, dtype=np.uint8)
         if node in tree.left_categories:
             left = tree.left_categories[node]
@@ -187,9 +223,10 @@ class _ForestBuilder:
             row[: len(axis.thresholds) + 1] = _left_cells_beside_zero(tree, node, axis)
         if axis.missing_cell is not None:
             row[axis.missing_cell] = tree.missing_left[node]
-        start = self._membership_size
-        self._membership.append(row)
-        self._membership_size += len(row)
+        start = self._set_tests.setdefault(row.tobytes(), self._membership_size)
+        if start == self._membership_size:
+            self._membership.append(row)
+            self._membership_size += len(row)
         return -1 - start
 
 

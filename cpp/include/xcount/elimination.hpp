@@ -39,6 +39,7 @@ struct DiagramRecorder {
   struct Edge {
     Cell end;  // the part ends before this cell and starts where the previous one ends
     SolutionId child;
+    double share;  // of the whole space: what this part contributes to its node
   };
   struct Node {
     LocalFeature feature;

@@ -29,6 +29,7 @@ enum class TaskStatus : std::uint8_t { kPending, kSolved, kSteps, kMemory, kCanc
 struct TaskResult {
   TaskStatus status = TaskStatus::kPending;
   std::vector<std::uint64_t> count, total;
+  double share = 0.0;  // count / total, or the share under a product measure
   std::uint64_t n_steps = 0;
 };
 
@@ -69,11 +70,11 @@ class SubproblemSolver {
 };
 
 // Solves tasks in the background. The owner polls `wait` and may `cancel` at any time.
-template <class Value>
+template <class Value, class Values>
 class ExactCounter {
  public:
-  ExactCounter(const Forest<Value>& forest, const MaskSpace& masks, Value threshold)
-      : forest_(forest), masks_(masks), threshold_(threshold) {}
+  ExactCounter(const Forest<Value>& forest, const MaskSpace& masks, Value threshold, Values values)
+      : forest_(forest), masks_(masks), threshold_(threshold), values_(std::move(values)) {}
   ~ExactCounter() { cancel(); }
   ExactCounter(const ExactCounter&) = delete;
   ExactCounter& operator=(const ExactCounter&) = delete;
@@ -91,13 +92,14 @@ class ExactCounter {
   [[nodiscard]] const std::vector<TaskResult>& results() const { return results_; }
 
  private:
-  using Solver = SubproblemSolver<Value, CountValues>;
+  using Solver = SubproblemSolver<Value, Values>;
   void work(std::size_t max_bytes);
   void run(Solver& solver, std::size_t task, std::size_t max_bytes);
 
   const Forest<Value>& forest_;
   const MaskSpace& masks_;
   Value threshold_;
+  Values values_;  // what each solver starts from
   std::vector<ExactTask> tasks_;
   std::vector<TaskResult> results_;
   ExactLimits limits_;

@@ -52,6 +52,9 @@ class _Auto:
     def run(self) -> Tally:
         """Run to the end, whatever ends it."""
         self._exact.solve(())
+        if not self._exact.pairs_of and self._exact.stop_reason is not StopReason.INTERRUPTED:
+            rest = whole(self._problem, self._settings)
+            return estimate(self._problem, self._settings, rest, method="auto")
         for budget in BUDGETS:
             if self._is_over() or not self._is_worth(budget):
                 break
@@ -96,7 +99,9 @@ class _Auto:
         is_open = set(unresolved)
         n_masks = self._problem.n_masks
         solved = sum(exact.mask_bounds(m)[0] for m in range(n_masks) if m not in is_open)
-        pairs = sorted({pair for mask in unresolved for pair in exact.pairs_of[mask]})
+        pairs = sorted(
+            {pair for mask in unresolved for pair in exact.pairs_of[mask]} if exact.pairs_of else []
+        )
         return Rest(solved, unresolved, pairs, Bounds(*exact.bounds()))
 
     def _tally(self) -> Tally:

@@ -19,6 +19,7 @@ from __future__ import annotations
 import resource
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import compress, islice
 from typing import TypeVar
 
 from xcount import _core
@@ -35,6 +36,7 @@ MAX_PAIRS = 5_000_000
 DEFAULT_MEMORY_BYTES = 4 * 2**30
 STEP_BUDGETS = (200_000, 3_000_000, 40_000_000, 500_000_000, 2**62)
 _POLL_SECONDS = 0.1
+_PAIRS_PER_SLICE = 2_000
 
 
 def count_exactly(problem: Problem, settings: Settings) -> Tally:
@@ -84,7 +86,7 @@ class ExactRun:
             self.stop_reason = StopReason.MEMORY if self.hopeless else StopReason.STEPS
 
     def is_exact(self) -> bool:
-        return all(low == high for low, high in map(self.mask_bounds, range(len(self.pairs_of))))
+        return not self.unsolved_masks()
 
     def unsolved_masks(self) -> list[int]:
         """Return the masks whose count is still open."""
@@ -93,6 +95,8 @@ class ExactRun:
 
     def mask_bounds(self, mask: int) -> tuple[int, int]:
         """Return bounds of ``|A_m|``: equal when it is known."""
+        if not self.pairs_of:
+            return 0, self._whole
         if mask in self.union_counts:
             return self.union_counts[mask], self.union_counts[mask]
         pairs = self.pairs_of[mask]
@@ -126,16 +130,18 @@ class ExactRun:
         return (0, self._whole) if known is None else (known, known)
 
     def _find_live_pairs(self) -> None:
-        pairs: list[Pair] = []
-        for pair in self.problem.pairs():
-            pairs.append(pair)
-            if len(pairs) > MAX_PAIRS:
-                self.stop_reason = StopReason.STEPS
+        """List the pairs, without those that can never exceed the gap; as far as time allows."""
+        n_masks = self.problem.n_masks
+        if n_masks > MAX_PAIRS or n_masks * len(self.problem.masks.neighbours(0)) > 4 * MAX_PAIRS:
+            self.stop_reason = StopReason.STEPS
+            return
+        pairs_of: list[list[Pair]] = [[] for _ in range(n_masks)]
+        pairs = self.problem.pairs()
+        while chunk := list(islice(pairs, _PAIRS_PER_SLICE)):
+            if self._stopped():
                 return
-        live = self._counter.live(pairs, self.settings.n_threads)
-        pairs_of: list[list[Pair]] = [[] for _ in range(self.problem.n_masks)]
-        for pair, is_live in zip(pairs, live, strict=True):
-            if is_live:
+            live = self._counter.live(chunk, self.settings.n_threads)
+            for pair in compress(chunk, live):
                 pairs_of[pair[0]].append(pair)
                 pairs_of[pair[1]].append(pair)
         self.pairs_of = pairs_of
