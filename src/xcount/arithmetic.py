@@ -91,3 +91,8 @@ def to_limbs(values: Sequence[int], limbs: int) -> NDArray[np.uint64]:
         return np.array(values, dtype=np.int64).view(np.uint64).reshape(-1, 1)
     data = b"".join(value.to_bytes(limbs * 8, "little", signed=True) for value in values)
     return np.frombuffer(data, dtype="<u8").astype(np.uint64).reshape(-1, limbs)
+
+
+def from_limbs(limbs: NDArray[np.uint64]) -> int:
+    """Return the unsigned integer of little-endian limbs."""
+    return int.from_bytes(np.ascontiguousarray(limbs, dtype="<u8").tobytes(), "little")
