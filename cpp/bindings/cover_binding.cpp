@@ -71,11 +71,12 @@ void bind_cover(nb::module_& module) {
           nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
       .def(
           "refine",
-          [](AnyCover& self, std::uint64_t n_states, unsigned n_threads) {
+          [](AnyCover& self, std::uint64_t work, double max_seconds, unsigned n_threads) {
             nb::gil_scoped_release release;
-            std::visit([&](auto& c) { c.refine(n_states, n_threads); }, self);
+            std::visit([&](auto& c) { c.refine(work, max_seconds, n_threads); }, self);
           },
-          nb::arg("n_states"), nb::arg("n_threads"), "Expand about that many states more.")
+          nb::arg("work"), nb::arg("max_seconds"), nb::arg("n_threads"),
+          "Expand states until that much work is done or the time is up.")
       .def(
           "freeze", [](AnyCover& self) { std::visit([](auto& c) { c.freeze(); }, self); },
           "Fix the frontier as what is drawn from.")
@@ -98,6 +99,12 @@ void bind_cover(nb::module_& module) {
                    [](const AnyCover& self) {
                      return std::visit([](const auto& c) { return c.n_expanded(); }, self);
                    })
+      .def_prop_ro(
+          "work",
+          [](const AnyCover& self) {
+            return std::visit([](const auto& c) { return c.work(); }, self);
+          },
+          "Residuals looked at so far.")
       .def_prop_ro("n_frozen",
                    [](const AnyCover& self) {
                      return std::visit([](const auto& c) { return c.n_frozen(); }, self);

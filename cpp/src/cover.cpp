@@ -10,6 +10,7 @@ namespace xcount {
 namespace {
 
 constexpr std::size_t kBatch = Sampler<std::int64_t>::kBatch;
+constexpr std::uint64_t kWorkPerNode = 8;  // of a new residual, in residuals looked at
 constexpr std::uint64_t kWeightUnit = std::uint64_t{1} << 62;
 
 // Runs work(0), ..., work(n - 1) on threads.
@@ -70,20 +71,22 @@ typename TaskCover<Value>::Verdict TaskCover<Value>::decide(const Value& least,
 }
 
 template <class Value>
-void TaskCover<Value>::refine(std::uint64_t max_states) {
-  for (std::uint64_t n = 0; n < max_states && !heap_.empty();) {
+void TaskCover<Value>::refine(std::uint64_t max_work, Clock::time_point deadline) {
+  const std::uint64_t end = work_ + max_work;
+  for (std::uint64_t n = 0; work_ < end && !heap_.empty();) {
     std::pop_heap(heap_.begin(), heap_.end());
     const auto [volume, state] = heap_.back();
     heap_.pop_back();
     if (states_[state].volume != volume) continue;  // expanded, or entered again with more volume
     expand(state);
-    ++n;
+    if ((++n & 15) == 0 && Clock::now() >= deadline) return;
   }
 }
 
 template <class Value>
 void TaskCover<Value>::expand(std::uint32_t index) {
   ++n_expanded_;
+  const std::size_t nodes_before = store_.size();
   const State state = states_[index];
   states_[index].volume = 0;
   open_ -= state.volume;
@@ -92,6 +95,7 @@ void TaskCover<Value>::expand(std::uint32_t index) {
   split(state, feature);
   for (Cell cell = 0; cell < n_cells;) {
     const Verdict verdict = decide_child();
+    work_ += moving_.size() + n_terms_;
     const std::vector<Moving> before = moving_;
     const Cell next = advance(n_cells);
     const Volume volume =
@@ -106,6 +110,7 @@ void TaskCover<Value>::expand(std::uint32_t index) {
     }
     cell = next;
   }
+  work_ += state.n_ids + kWorkPerNode * (store_.size() - nodes_before);
   if (heap_.empty()) open_ = 0;
 }
 
@@ -211,6 +216,7 @@ void TaskCover<Value>::add_child(Volume volume) {
     key_ids_.push_back(kSeparator);
     key_offsets_.push_back(offset);
   }
+  work_ += key_ids_.size();
   add_state(volume);
 }
 
@@ -314,6 +320,13 @@ std::uint64_t Cover<Value>::n_expanded() const {
 }
 
 template <class Value>
+std::uint64_t Cover<Value>::work() const {
+  std::uint64_t total = 0;
+  for (const auto& cover : covers_) total += cover->work();
+  return total;
+}
+
+template <class Value>
 std::size_t Cover<Value>::bytes() const {
   std::size_t total = 0;
   for (const auto& cover : covers_) total += cover->bytes();
@@ -321,14 +334,17 @@ std::size_t Cover<Value>::bytes() const {
 }
 
 template <class Value>
-void Cover<Value>::refine(std::uint64_t n_states, unsigned n_threads) {
+void Cover<Value>::refine(std::uint64_t work, double max_seconds, unsigned n_threads) {
+  const auto deadline =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                         std::chrono::duration<double>(std::min(max_seconds, 1e6)));
   Volume total = 0;
   for (std::size_t i = 0; i < covers_.size(); ++i) total += multiplicity_[i] * covers_[i]->open();
   if (!(total > 0)) return;
   parallel(covers_.size(), n_threads, [&](std::size_t i) {
     const Volume part = multiplicity_[i] * covers_[i]->open() / total;
-    const auto quota = static_cast<std::uint64_t>(std::ceil(part * static_cast<Volume>(n_states)));
-    covers_[i]->refine(quota);
+    const auto quota = static_cast<std::uint64_t>(std::ceil(part * static_cast<Volume>(work)));
+    covers_[i]->refine(quota, deadline);
   });
 }
 

@@ -49,7 +49,7 @@ def test_refined_to_the_end_a_cover_is_an_exact_count(seed: int) -> None:
     distance = (1, 2, "any")[seed % 3]
     problem = problem_of(random_ensemble(seed), "0.3", distance, missing=seed % 2 == 0)
     cover = cover_of(problem)
-    cover.refine(10**9, 2)
+    cover.refine(10**12, 60.0, 2)
     assert regions(problem, cover.open) == 0
     assert round(regions(problem, cover.solved)) == true_count(problem)
 
@@ -63,14 +63,14 @@ def wide_problem(gap: str, distance: int | str = 1) -> Problem:
     return problem_of(Ensemble(features, trees), gap, distance)
 
 
-@pytest.mark.parametrize("n_states", [0, 1, 10, 100, 400])
+@pytest.mark.parametrize("work", [0, 100, 1_000, 8_000])
 @pytest.mark.parametrize(("gap", "distance"), [("0.4", 1), ("1.2", 1), ("1.2", 3)])
-def test_solved_and_sampled_parts_add_up(n_states: int, gap: str, distance: int | str) -> None:
+def test_solved_and_sampled_parts_add_up(work: int, gap: str, distance: int | str) -> None:
     """At any stage: solved <= C <= solved + open, and hits are as frequent as they must be."""
     problem = wide_problem(gap, distance)
     exact = true_count(problem)
     cover = cover_of(problem)
-    cover.refine(n_states, 1)
+    cover.refine(work, 60.0, 1)
     cover.freeze()
     solved, undecided = regions(problem, cover.solved), regions(problem, cover.open)
     assert solved <= exact + Fraction(1, 1000)
@@ -87,8 +87,8 @@ def test_covers_do_not_depend_on_threads() -> None:
     seen = set()
     for n_threads in (1, 3):
         cover = cover_of(wide_problem("0.4"))
-        for n_states in (5, 50, 500):
-            cover.refine(n_states, n_threads)
+        for work in (500, 5_000, 50_000):
+            cover.refine(work, 60.0, n_threads)
         cover.freeze()
         _, hits = cover.draw(1, 2, 3, 20, n_threads)
         seen.add((cover.solved, cover.open, cover.n_expanded, hits.tobytes()))
@@ -113,7 +113,7 @@ def test_rare_solutions_are_found_where_plain_sampling_finds_none() -> None:
 def test_an_interrupt_while_refining_leaves_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C before the first sample still gives an interval."""
     monkeypatch.setattr(sampling, "PLAIN_SECONDS", 0.0)
-    monkeypatch.setattr(sampling, "_FIRST_STATES", 5)
+    monkeypatch.setattr(sampling, "_FIRST_WORK", 1_000)
 
     def interrupt(progress: object) -> None:
         raise KeyboardInterrupt

@@ -8,6 +8,7 @@
 // that solves.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -24,6 +25,7 @@ namespace xcount {
 // Volumes are fractions of all combinations of cells; their range is that of a long double, and
 // whoever turns them into counts allows for rounding.
 using Volume = long double;
+using Clock = std::chrono::steady_clock;
 
 // Solutions of "any of these pairs differs by more than the threshold", counted `multiplicity`
 // times: once for each mask that has just these pairs.
@@ -39,11 +41,14 @@ class TaskCover {
   TaskCover(const Forest<Value>& forest, DifferenceBuilder<Value>& builder, const Value& threshold,
             const CoverTask& task);
 
-  void refine(std::uint64_t max_states);  // expands at most that many states
+  // Expands states until that much work is done (see `work`) or the deadline has passed.
+  void refine(std::uint64_t max_work, Clock::time_point deadline);
 
   [[nodiscard]] Volume solved() const { return solved_; }  // volume that surely solves
   [[nodiscard]] Volume open() const { return open_; }      // volume of the frontier
   [[nodiscard]] std::uint64_t n_expanded() const { return n_expanded_; }
+  // Residuals looked at so far, a measure of time that is the same on every machine.
+  [[nodiscard]] std::uint64_t work() const { return work_; }
   [[nodiscard]] std::size_t bytes() const;
 
   // The states of the frontier, ascending, with their volumes.
@@ -96,7 +101,7 @@ class TaskCover {
   HashIndex table_;
   std::vector<std::pair<Volume, std::uint32_t>> heap_;
   Volume solved_ = 0, open_ = 0;
-  std::uint64_t n_expanded_ = 0;
+  std::uint64_t n_expanded_ = 0, work_ = 0;
   // Scratch of expand.
   std::vector<Term> terms_;
   std::size_t n_terms_ = 0;
@@ -116,13 +121,14 @@ class Cover {
         const std::vector<CoverTask>& tasks);
   Cover(Cover&&) = default;  // not copied: tables may be large
 
-  // Expands about that many states where the open volume is largest; the outcome does not depend
-  // on the number of threads.
-  void refine(std::uint64_t n_states, unsigned n_threads);
+  // Does about that much work where the open volume is largest. Unless the time is up first, the
+  // outcome does not depend on the number of threads.
+  void refine(std::uint64_t work, double max_seconds, unsigned n_threads);
 
   [[nodiscard]] Volume solved() const;  // times multiplicity, as is everything here
   [[nodiscard]] Volume open() const;
   [[nodiscard]] std::uint64_t n_expanded() const;
+  [[nodiscard]] std::uint64_t work() const;
   [[nodiscard]] std::size_t bytes() const;
   [[nodiscard]] double mean_residuals() const;  // of a frontier state, by volume
 

@@ -42,6 +42,7 @@ class ResidualStore {
   ResidualId node(const Test& test, ResidualId low, ResidualId high);
 
   [[nodiscard]] const Node& operator[](ResidualId id) const { return nodes_[id]; }
+  [[nodiscard]] std::size_t size() const { return nodes_.size(); }
   [[nodiscard]] bool is_leaf(ResidualId id) const { return nodes_[id].test.feature == kLeaf; }
   [[nodiscard]] bool mentions(ResidualId id, LocalFeature feature) const {
     return (nodes_[id].support >> (feature & 63) & 1) != 0;

@@ -34,18 +34,19 @@ PLAIN_SECONDS = 0.5
 """Below this price nothing but plain sampling is considered."""
 _PILOT_PART = 50
 _COVER_PILOT_BATCHES = 40
-_FIRST_STATES = 10_000
-_STATES_PER_SLICE = 20_000
+_FIRST_WORK = 2_000_000
+_WORK_PER_SLICE = 2_000_000
 _DEFAULT_MEMORY = 4 * 2**30
 _EXACT_COMBINATIONS = 2**40
 """Up to here, volumes (at least 53 significant bits) tell whole numbers of regions apart."""
 
 # Rough, and the same everywhere on purpose: they only weigh one kind of work against another.
-_SECONDS_PER_STATE = 7e-6
+_SECONDS_PER_WORK = 50e-9
 _SECONDS_PER_SAMPLE = 1e-6
 _SECONDS_PER_TREE = 25e-9
 _SECONDS_PER_MASK = 3e-9
 _SECONDS_PER_RESIDUAL = 70e-9
+_SECONDS_PER_TREE_OF_PAIR = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,26 +72,45 @@ def count_by_sampling(problem: Problem, settings: Settings) -> Tally:
     return estimate(problem, settings, whole(problem, settings), method="sample")
 
 
+def everything(problem: Problem) -> Rest:
+    """Return all masks as the rest."""
+    return Rest(0, range(problem.n_masks), None, Bounds(0, problem.n_regions))
+
+
 def whole(problem: Problem, settings: Settings) -> Rest:
     """Return everything as the rest, but for masks that no pair can make sensitive."""
-    everything = Bounds(0, problem.n_regions)
-    if n_pairs_about(problem) > MAX_CHECKED_PAIRS:
-        return Rest(0, range(problem.n_masks), None, everything)
+    if n_pairs_about(problem) > MAX_CHECKED_PAIRS or is_cheap(problem, settings):
+        return everything(problem)
     pairs = list(problem.pairs())
     counter = _core.ExactCounter(problem.forest, problem.masks, problem.threshold_limbs)
     live = counter.live(pairs, settings.n_threads)
     kept = [pair for pair, is_live in zip(pairs, live, strict=True) if is_live]
-    return Rest(0, sorted({mask for pair in kept for mask in pair}), kept, everything)
+    known = Bounds(0, problem.n_regions)
+    return Rest(0, sorted({mask for pair in kept for mask in pair}), kept, known)
+
+
+def is_cheap(problem: Problem, settings: Settings) -> bool:
+    """Tell whether to sample at once, since looking at the pairs of masks would cost more."""
+    looking = n_pairs_about(problem) * len(problem.trees) * _SECONDS_PER_TREE_OF_PAIR
+    if looking < PLAIN_SECONDS:
+        return False
+    estimation = Estimation(problem, settings, everything(problem))
+    return estimation.is_needed and estimation.price(worth=looking) < looking
 
 
 def n_pairs_about(problem: Problem) -> int:
-    """Return about how many pairs of masks there are, without listing them."""
+    """Return about how many pairs of masks there are (at most: axes end), without listing them."""
     n_masks = problem.n_masks
-    if problem.query.distance is None:
+    cells = [problem.grid.axes[f].n_cells for f in problem.query.sensitive]
+    distance = problem.query.distance
+    if distance is None or distance >= sum(cells):
         return n_masks * (n_masks - 1) // 2
-    if n_masks > MAX_CHECKED_PAIRS:
-        return n_masks
-    return n_masks * len(problem.masks.neighbours(n_masks // 2)) // 2
+    # Steps of 1..d along the axes, in either direction: lattice points of a ball, by axis.
+    ball = [1] + [0] * distance
+    for n_cells in cells:
+        steps = [1] + [2 if step < n_cells else 0 for step in range(1, distance + 1)]
+        ball = [sum(ball[i] * steps[r - i] for i in range(r + 1)) for r in range(distance + 1)]
+    return n_masks * min(sum(ball) - 1, n_masks - 1) // 2
 
 
 def make_sampler(problem: Problem, rest: Rest) -> _core.Sampler:
@@ -205,7 +225,7 @@ class Estimation:
         )
         left = settings.seconds_left()
         deadline = math.inf if left is None else time.monotonic() + left / 2
-        target = _FIRST_STATES
+        target = _FIRST_WORK
         while True:
             self._refine(cover, target, deadline)
             ground = _covered_ground(problem, self._rest, cover)
@@ -217,20 +237,20 @@ class Estimation:
             pilot = estimator.pilot(_COVER_PILOT_BATCHES)
             per_sample = _SECONDS_PER_SAMPLE + cover.n_trees * _SECONDS_PER_RESIDUAL
             price = per_sample * self._needed(pilot, ground)
-            spent = cover.n_expanded * _SECONDS_PER_STATE
+            spent = cover.work * _SECONDS_PER_WORK
             limit = settings.memory_bytes or _DEFAULT_MEMORY
             full = cover.n_bytes * 3 > limit or time.monotonic() >= deadline
-            if price <= spent or full or spent > plain_price:
+            if price <= spent or full or 2 * spent > plain_price:
                 return (estimator, pilot) if price < plain_price else None
-            target = 2 * cover.n_expanded
+            target = 2 * cover.work
 
     def _refine(self, cover: _core.Cover, target: int, deadline: float) -> None:
-        """Expand states in slices, until there are so many or nothing is left."""
-        while cover.n_expanded < target and time.monotonic() < deadline:
-            before = cover.n_expanded
-            cover.refine(min(_STATES_PER_SLICE, target - before), self._settings.n_threads)
+        """Refine in slices, until so much work is done, nothing is left, or the time is up."""
+        n_threads = self._settings.n_threads
+        while (before := cover.work) < target and (left := deadline - time.monotonic()) > 0:
+            cover.refine(min(_WORK_PER_SLICE, target - before), left, n_threads)
             self._report(cover.n_expanded)
-            if cover.n_expanded == before:
+            if cover.work == before:
                 break
         cover.freeze()
 
