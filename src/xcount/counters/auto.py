@@ -53,7 +53,7 @@ class _Auto:
         """Run to the end, whatever ends it."""
         self._exact.solve(())
         if not self._exact.pairs_of and self._exact.stop_reason is not StopReason.INTERRUPTED:
-            rest = whole(self._problem, self._settings)
+            rest = everything(self._problem)
             return estimate(self._problem, self._settings, rest, method="auto")
         for budget in BUDGETS:
             if self._is_over() or not self._is_worth(budget):
