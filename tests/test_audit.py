@@ -10,6 +10,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from strategies import random_ensemble
 import xcount
 from xcount.audit import AuditResult, audit
 from xcount.batch import BatchProgress
+from xcount.counters.base import held_memory_bytes
 from xcount.errors import JournalError, QueryError
 from xcount.examples import ensemble_of, figure_1
 from xcount.journal import read_journal
@@ -274,3 +276,13 @@ def test_a_killed_audit_resumes_without_loss(tmp_path: Path) -> None:
     keys = [record["key"] for record in read_journal(path) if record["kind"] == "result"]
     assert len(keys) == len(set(keys)) == whole.n_planned
     assert facts(whole) == facts(audit(random_ensemble(3), gaps=gaps))
+
+
+def test_held_memory_falls_when_memory_is_freed() -> None:
+    """What one count of an audit held is free for the next one."""
+    before = held_memory_bytes()
+    block = np.ones(40_000_000)
+    during = held_memory_bytes()
+    del block
+    assert during - before > 300_000_000
+    assert held_memory_bytes() < during - 300_000_000

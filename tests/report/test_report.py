@@ -23,7 +23,7 @@ from xcount.report.markup import element, escape
 from xcount.report.numbers import integer, percent, scientific, seconds_text, share_text, time_text
 from xcount.report.sentences import certificate, headline
 from xcount.report.spreadsheet import csv_report
-from xcount.result import Verdict
+from xcount.result import StopReason, Verdict
 
 VOID = {"meta", "link", "input", "br", "hr"}
 
@@ -165,6 +165,8 @@ def test_the_certificate_tells_exact_from_estimated() -> None:
     assert "certainly lies between" in " ".join(certificate(bounded))
     assert "not a share of people" in said
     assert "raw score" in said
+    decided = replace(count_of("a", "1", 50, low=40, high=60), stop_reason=StopReason.DECIDED)
+    assert "as soon as the verdict was certain" in " ".join(certificate(audit_of([decided])))
     votes = " ".join(certificate(replace(ordinary(), margin="probability")))
     assert "change the model's predicted probability" in votes
 

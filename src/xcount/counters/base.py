@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import resource
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 from xcount.result import Profile, StopReason
@@ -68,6 +71,17 @@ class Tally:
     confidence: float = 1.0
     details: Mapping[str, Any] = field(default_factory=dict)
     profile: Profile | None = None
+
+
+def held_memory_bytes() -> int:
+    """Return the memory that the process holds now, not its peak: earlier counts are over."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except (OSError, ValueError, IndexError):
+        # Systems without /proc only tell the peak: in kilobytes, on macOS in bytes.
+        unit = 1 if sys.platform == "darwin" else 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    return pages * resource.getpagesize()
 
 
 class Counter(Protocol):

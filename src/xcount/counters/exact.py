@@ -16,14 +16,13 @@ being counted; what a limit leaves open is bounded by what is known of its pairs
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import compress, islice
 from typing import TypeVar
 
 from xcount import _core
-from xcount.counters.base import Progress, Settings, Tally
+from xcount.counters.base import Progress, Settings, Tally, held_memory_bytes
 from xcount.result import MaskCount, PairCount, Profile, StopReason
 from xcount.subproblems import Problem
 
@@ -210,8 +209,7 @@ class ExactRun:
 
     def _free_bytes(self) -> int:
         limit = self.settings.memory_bytes or DEFAULT_MEMORY_BYTES
-        held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        return max(16 * 2**20, limit - held)
+        return max(16 * 2**20, limit - held_memory_bytes())
 
     def _report(self, fraction: float) -> None:
         if self.settings.on_progress is not None:

@@ -224,6 +224,12 @@ def _what_stopped(audit: AuditResult) -> list[str]:
                 f"{_counts(number, len(audit.results))} cut short by {words}, before the asked "
                 f"accuracy was reached. The stated bounds are valid all the same."
             )
+    decided = sum(result.stop_reason is StopReason.DECIDED for result in audit.results)
+    if decided:
+        said.append(
+            f"{_counts(decided, len(audit.results))} stopped as soon as the verdict was certain: "
+            "the interval is wider than asked for, and lies wholly on one side of the limit."
+        )
     unfinished = audit.n_planned - len(audit.results)
     if unfinished > 0:
         said.append(
