@@ -33,7 +33,7 @@ def test_json_has_the_same_numbers(xcount_command: Command, figure_1_file: str) 
     assert [feature["name"] for feature in data["features"]] == ["age", "sex"]
     assert [feature["n_cells"] for feature in data["features"]] == [3, 3]
     assert data["leaves"] == {"low": -45.0, "high": 40.0, "median_size": 37.5, "max_change": 150.0}
-    assert data["gaps"] == [5.0, 20.0, 50.0]
+    assert data["gaps"] == [10.0, 20.0, 50.0, 100.0]
 
 
 def test_missing_cells_are_shown_when_asked_for(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from xcount.grid import Axis, Grid, Missing
 from xcount.loaders import load
 from xcount.result import ModelInfo
 
-_GAP_FRACTIONS = (0.05, 0.2, 0.5)
+_LADDER_STEPS = (-2, -1, 0, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +64,8 @@ class LeafScale:
 class Inspection:
     """A model in numbers.
 
-    ``gaps`` are three round gaps: about 5 %, 20 % and 50 % of the largest ``max_change`` of any
-    feature, so that none of them is trivially 0.
+    ``gaps`` are round gaps around the scale of the leaves (see :func:`leaf_scale`), below the
+    largest ``max_change`` of any feature, so that none of them is trivially 0.
     """
 
     model: ModelInfo
@@ -93,8 +94,9 @@ def inspect(model: Any, *, missing: Missing = "none") -> Inspection:
     """
     ensemble = load(model)
     grid = Grid.of(ensemble, missing=missing)
-    changes = _max_changes(ensemble)
+    changes = max_changes(ensemble)
     n_trees = Counter(feature for tree in ensemble.trees for feature in set(tree.feature.tolist()))
+    scale = max((leaf_scale(ensemble, k) for k in range(ensemble.n_outputs)), default=0.0)
     features = tuple(
         _feature_info(index, axis, n_trees[index], changes.get(index, 0.0))
         for index, axis in enumerate(grid.axes)
@@ -107,7 +109,7 @@ def inspect(model: Any, *, missing: Missing = "none") -> Inspection:
         n_regions=grid.n_regions,
         features=features,
         leaves=_leaf_scale(ensemble),
-        gaps=_round_gaps(max(changes.values(), default=0.0)),
+        gaps=tuple(float(gap) for gap in gap_ladder(scale, max(changes.values(), default=0.0))),
     )
 
 
@@ -133,7 +135,7 @@ def _leaf_scale(ensemble: Ensemble) -> LeafScale:
     )
 
 
-def _max_changes(ensemble: Ensemble) -> dict[int, float]:
+def max_changes(ensemble: Ensemble) -> dict[int, float]:
     """Return for each feature a bound on what it can change alone, in the worst output."""
     worst: dict[int, float] = {}
     for output in range(ensemble.n_outputs):
@@ -160,14 +162,30 @@ def _tree_changes(tree: Tree) -> dict[int, float]:
     return changes
 
 
-def _round_gaps(max_change: float) -> tuple[float, ...]:
-    if not 0 < max_change < math.inf:
+def leaf_scale(ensemble: Ensemble, output: int) -> float:
+    """Return how far the margin would scatter if every tree picked one of its leaves at random.
+
+    The square root of the sum over the trees of the variance of their leaf values.
+    """
+    leaves = [tree.value[tree.feature < 0] for tree in ensemble.trees if tree.output == output]
+    # In units of the largest leaf: squares of 1e300 or 1e-300 leave the range of floats.
+    unit = max((float(np.abs(values).max()) for values in leaves), default=0.0)
+    if not 0 < unit < math.inf:
+        return unit
+    variances = [float(np.var(values / unit)) for values in leaves]
+    return math.sqrt(math.fsum(variances)) * unit / ensemble.divisor
+
+
+def gap_ladder(scale: float, max_change: float) -> tuple[Fraction, ...]:
+    """Return round gaps (1, 2, 5, 10, ...) around the scale of the leaves, below ``max_change``."""
+    if not (0 < scale < math.inf and max_change > 0):
         return ()
-    return tuple(_round_down(max_change * fraction) for fraction in _GAP_FRACTIONS)
+    nearest = round(3 * math.log10(scale))
+    values = (_round_number(nearest + step) for step in _LADDER_STEPS)
+    return tuple(value for value in values if float(value) < max_change)
 
 
-def _round_down(value: float) -> float:
-    """Return the largest of 1, 2, 5 times a power of ten that is not above the value."""
-    exponent = math.floor(math.log10(value))
-    steps = (float(f"{digit}e{exponent}") for digit in (5, 2, 1))
-    return next((step for step in steps if step <= value), float(f"1e{exponent}"))
+def _round_number(position: int) -> Fraction:
+    """Return the round number at that position of ..., 0.5, 1 (position 0), 2, 5, 10, ..."""
+    tens, step = divmod(position, 3)
+    return (1, 2, 5)[step] * Fraction(10) ** tens

@@ -24,6 +24,7 @@ from xcount.counting import solve
 from xcount.ensemble import Ensemble
 from xcount.errors import QueryError
 from xcount.grid import Grid, Missing
+from xcount.inspection import gap_ladder, leaf_scale, max_changes
 from xcount.query import Query, decimal_text, parse_gap, resolve_features
 from xcount.result import CountResult
 from xcount.subproblems import Problem
@@ -33,7 +34,6 @@ Group = str | int | Iterable[str | int]
 
 MaxShare = float | str | Mapping[str, float]
 
-LADDER_STEPS = (-2, -1, 0, 1)
 MAX_PROFILE_MASKS = 2000
 MAX_PROFILE_MASKS_FAR = 12
 _GAP_DECIMALS = 6
@@ -165,17 +165,6 @@ def probability_gap(change: float, base_rate: float) -> Fraction:
     return Fraction(round(margin * 10**_GAP_DECIMALS), 10**_GAP_DECIMALS)
 
 
-def leaf_scale(ensemble: Ensemble, output: int) -> float:
-    """Return how far the margin would scatter if every tree picked one of its leaves at random.
-
-    The square root of the sum over the trees of the variance of their leaf values.
-    """
-    variances = [
-        np.var(tree.value[tree.feature < 0]) for tree in ensemble.trees if tree.output == output
-    ]
-    return math.sqrt(math.fsum(variances)) / ensemble.divisor
-
-
 def choose_groups(
     ensemble: Ensemble, grid: Grid, sensitive: Iterable[Group] | str | int | None
 ) -> tuple[tuple[int, ...], ...]:
@@ -283,23 +272,16 @@ def _gaps_at_base_rate(changes: list[object], base_rate: float | None) -> Gaps:
 
 
 def _ladder(ensemble: Ensemble, output: int) -> Gaps:
-    """Return round gaps (1, 2, 5, 10, ...) around the scale of the leaves."""
+    """Return round gaps around the scale of the leaves."""
     scale = leaf_scale(ensemble, output)
-    if scale == 0 or not math.isfinite(scale):
+    values = gap_ladder(scale, max(max_changes(ensemble).values(), default=0.0))
+    if not values:
         raise QueryError("the leaves suggest no gap (their scale is 0 or infinite); give one")
-    nearest = round(3 * math.log10(scale))
-    values = tuple(_round_number(nearest + step) for step in LADDER_STEPS)
     origin = (
         f"a ladder of round numbers around the leaf scale {scale:.3g} (the square root of the sum "
         "of the variances of each tree's leaf values)"
     )
     return Gaps(values, origin)
-
-
-def _round_number(position: int) -> Fraction:
-    """Return the round number at that position of ..., 0.5, 1 (position 0), 2, 5, 10, ..."""
-    tens, step = divmod(position, 3)
-    return (1, 2, 5)[step] * Fraction(10) ** tens
 
 
 def _split_max_share(max_share: MaxShare) -> tuple[float | None, dict[str, float]]:

@@ -63,7 +63,7 @@ def element(tag: str, *children: Child, **attributes: str | float | bool | None)
 
 def name(text: str) -> Markup:
     """Return a feature's name: isolated, so that its writing direction stays its own."""
-    return element("bdi", text)
+    return element("bdi", text if text.strip() else f"“{text}”")
 
 
 def _rendered(child: Child) -> str:
