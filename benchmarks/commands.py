@@ -49,6 +49,11 @@ def suite_parser(
         help=f"each instance in its own process (default: {'yes' if isolated else 'no'})",
     )
     how.add_argument("--workers", type=int, default=1, help="processes at a time, if isolated")
+    how.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help="on the workers of this Dask scheduler, which have this folder and the models, too",
+    )
     return parser
 
 
@@ -65,6 +70,11 @@ def run_command(options: argparse.Namespace, suite: Suite) -> int:
     if options.workers > 1 and not options.isolated:
         print("--workers needs --isolated", file=sys.stderr)
         return 2
+    if options.cluster and options.isolated:
+        print(
+            "--cluster needs --no-isolated: workers count in their own processes", file=sys.stderr
+        )
+        return 2
     settings = _settings(options)
     try:
         instances = suite(options)
@@ -80,7 +90,7 @@ def run_command(options: argparse.Namespace, suite: Suite) -> int:
         return 2
     progress = Progress(len(instances) - sum(i.name in records.done for i in instances))
     try:
-        run_suite(instances, settings, records, progress)
+        run_suite(instances, settings, records, progress, options.cluster)
     except KeyboardInterrupt:
         print(f"\nstopped; the same command goes on with {path}", file=sys.stderr)
         return 130
@@ -96,6 +106,7 @@ def default_output(options: argparse.Namespace) -> Path:
     parts += [f"gap{options.gap}"] if getattr(options, "gap", None) else []
     parts += [f"sample{options.sample}"] if options.sample is not None else []
     parts += ["isolated"] if options.isolated else []
+    parts += ["cluster"] if options.cluster else []
     return PROJECT / "benchmarks" / "runs" / f"{'-'.join(parts)}.jsonl"
 
 

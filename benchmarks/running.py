@@ -21,6 +21,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from typing import Any, NoReturn
@@ -58,11 +59,16 @@ def run_suite(
     settings: RunSettings,
     records: RecordFile,
     on_record: Callable[[Record], None] = lambda record: None,
+    cluster: str | None = None,
 ) -> None:
     """Run every instance that the file does not hold yet, writing each record at once."""
     waiting = [instance for instance in instances if instance.name not in records.done]
-    runner = run_isolated if settings.isolated else run_in_process
-    for record in runner(waiting, settings):
+    if cluster is not None:
+        found = run_on_cluster(waiting, settings, cluster)
+    else:
+        runner = run_isolated if settings.isolated else run_in_process
+        found = runner(waiting, settings)
+    for record in found:
         records.add(record)
         on_record(record)
 
@@ -73,6 +79,27 @@ def run_in_process(instances: Sequence[Instance], settings: RunSettings) -> Iter
         gc.collect()
         _reset_peak_memory()
         yield {**_about(instance, model), **answer(instance, model, settings)}
+
+
+def run_on_cluster(
+    instances: Sequence[Instance], settings: RunSettings, cluster: Any
+) -> Iterator[Record]:
+    """Count on a Dask cluster whose workers have this folder and the models at the same places."""
+    from xcount.cluster import Cluster
+
+    with Cluster(cluster) as found:
+        for _, record in found.map(partial(_answer_there, settings=settings), instances):
+            yield record
+
+
+def _answer_there(instance: Instance, settings: RunSettings) -> Record:
+    model = _kept_model(instance.model)
+    return {**_about(instance, model), **answer(instance, model, settings)}
+
+
+@lru_cache(maxsize=4)
+def _kept_model(path: Path) -> LoadedModel:
+    return load_model(path)
 
 
 def _with_models(instances: Sequence[Instance]) -> Iterator[tuple[Instance, LoadedModel]]:

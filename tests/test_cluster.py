@@ -20,7 +20,7 @@ import xcount
 from xcount import cluster as cluster_module
 from xcount.audit import AuditResult
 from xcount.batch import BatchProgress
-from xcount.cluster import Cluster, version_differences
+from xcount.cluster import Cluster, bundle_size, version_differences
 from xcount.compare import CompareResult
 from xcount.errors import BudgetError, ClusterError, MissingExtraError
 from xcount.examples import adult_model_path, figure_1
@@ -266,11 +266,9 @@ def test_versions_that_matter(theirs: dict[str, str | None], expected: list[str]
 
 def test_short_counts_travel_together() -> None:
     """Bundles grow with the pace, stay fair to all threads, and end small."""
-    pace = cluster_module._Pace()
-    assert pace.bundle_size(10_000, 2) == 1
-    pace.note(cluster_module.BUNDLE_SECONDS / 10)
-    assert pace.bundle_size(10_000, 2) == 10
-    assert pace.bundle_size(40, 2) == 5
-    assert pace.bundle_size(3, 2) == 1
-    pace.note(1000.0)
-    assert pace.bundle_size(10_000, 2) == 1
+    assert bundle_size(0.05, n_waiting=10_000, n_threads=2) == 10
+    assert bundle_size(0.05, n_waiting=40, n_threads=2) == 5
+    assert bundle_size(0.05, n_waiting=3, n_threads=2) == 1
+    assert bundle_size(100.0, n_waiting=10_000, n_threads=2) == 1
+    assert bundle_size(0.0, n_waiting=10_000, n_threads=2) == cluster_module.MAX_BUNDLE
+    assert bundle_size(0.05, n_waiting=10**6, n_threads=500) == 100

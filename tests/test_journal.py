@@ -24,6 +24,16 @@ def test_records_come_back_in_order(tmp_path: Path) -> None:
     assert [record["key"] for record in read_journal(path)] == ["0", "1", "2"]
 
 
+def test_several_records_are_several_lines(tmp_path: Path) -> None:
+    """Records that are appended together are no different from others; none at all is nothing."""
+    path = tmp_path / "j.jsonl"
+    with Journal(path) as journal:
+        journal.append(RUN, {"kind": "result"})
+        journal.append()
+        journal.append(RUN)
+    assert read_journal(path) == (RUN, {"kind": "result"}, RUN)
+
+
 def test_a_line_is_in_the_file_as_soon_as_append_returns(tmp_path: Path) -> None:
     """Another reader sees every appended line at once."""
     path = tmp_path / "j.jsonl"

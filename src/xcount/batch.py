@@ -155,9 +155,8 @@ class _Run:
 
         todo = {index: self._tasks[index] for index in reversed(self._waiting)}
         with Cluster(cluster) as found:
-            for ended in found.counts(todo, self._stop, self._jobs):
-                if ended is not None:
-                    self._keep(*ended)
+            for results in found.counts(todo, self._stop, self._jobs):
+                self._keep(results)
                 self._report()
 
     def _loop(self, pool: ThreadPoolExecutor, n_workers: int) -> None:
@@ -200,12 +199,13 @@ class _Run:
             if self._stop.is_set():
                 return
             raise
-        self._keep(index, result)
+        self._keep({index: result})
 
-    def _keep(self, index: int, result: CountResult) -> None:
-        self._results[index] = result
+    def _keep(self, results: Mapping[int, CountResult]) -> None:
+        self._results.update(results)
         if self._journal is not None:
-            self._journal.append(_line(self._tasks[index], result))
+            lines = [_line(self._tasks[index], result) for index, result in results.items()]
+            self._journal.append(*lines)
 
     def _report(self) -> None:
         if self._on_progress is None:

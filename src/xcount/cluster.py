@@ -1,10 +1,10 @@
 """The same counts on a Dask cluster: models are sent once, results stream back as they come.
 
 The unit of work is one count; counts that take a fraction of a second travel in bundles of about
-``BUNDLE_SECONDS``, so that scheduling costs little. A worker that dies costs its bundle, which Dask
-runs again elsewhere; one that joins gets its share of what is left. A count depends on the model,
-the question and the seed alone, so the numbers are those of one machine; client and workers must
-have the same versions of what computes them.
+``BUNDLE_SECONDS`` (longer on hundreds of workers), so that scheduling costs little. A worker that
+dies costs its bundle, which Dask runs again elsewhere; one that joins gets its share of what is
+left. A count depends on the model, the question and the seed alone, so the numbers are those of
+one machine; client and workers must have the same versions of what computes them.
 
 Workers should have a thread per core: a count takes one thread unless ``jobs`` says otherwise.
 """
@@ -36,9 +36,12 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 BUNDLE_SECONDS = 0.5
-"""How long a bundle of short counts should take: long beside Dask's cost of about 1 ms a task."""
+"""How long a bundle of short counts should take: long beside Dask's cost of a few ms a task."""
 
-MAX_BUNDLE = 64
+MAX_BUNDLES_PER_SECOND = 100
+"""What the scheduler, the client and the journal are asked to keep up with."""
+
+MAX_BUNDLE = 256
 CONNECT_SECONDS = 10.0
 _TICK_SECONDS = 0.2
 _RECOUNT_SECONDS = 2.0
@@ -62,7 +65,7 @@ class Cluster:
     Example::
 
         with Cluster("tcp://scheduler:8786") as cluster:
-            for index, result in cluster.counts(dict(enumerate(tasks)), threading.Event()):
+            for results in cluster.counts(dict(enumerate(tasks)), threading.Event()):
                 ...
     """
 
@@ -98,8 +101,8 @@ class Cluster:
 
     def counts(
         self, tasks: Mapping[int, Task], stop: threading.Event, jobs: int = 0
-    ) -> Iterator[tuple[int, CountResult] | None]:
-        """Yield each task's number and result as they come, and None a few times a second.
+    ) -> Iterator[dict[int, CountResult]]:
+        """Yield results by their tasks' numbers as they come, and nothing a few times a second.
 
         When ``stop`` is set, what is going on is cancelled and the rest left out.
         """
@@ -124,12 +127,10 @@ class Cluster:
         for ended in self._stream(submit, lambda: bool(waiting) and not stop.is_set()):
             if stop.is_set():
                 return
-            if ended is None:
-                yield None
-                continue
-            for index, result in zip(*ended, strict=True):
+            results = {} if ended is None else dict(zip(*ended, strict=True))
+            for result in results.values():
                 pace.note(result.seconds)
-                yield index, result
+            yield results
 
     def map(
         self, function: Callable[[Item], Answer], items: Iterable[Item]
@@ -223,10 +224,21 @@ class _Pace:
         """Return how many counts go together: one until their time is known."""
         if not self._n_counts:
             return 1
-        mean = max(self._seconds / self._n_counts, BUNDLE_SECONDS / MAX_BUNDLE)
-        # The last bundles stay small, or one worker would be busy while the others are done.
-        fair = n_waiting // (4 * n_threads)
-        return max(1, min(int(BUNDLE_SECONDS / mean), fair))
+        return bundle_size(self._seconds / self._n_counts, n_waiting, n_threads)
+
+
+def bundle_size(mean_seconds: float, n_waiting: int, n_threads: int) -> int:
+    """Return how many counts of that mean time make a bundle.
+
+    Example:
+        >>> bundle_size(0.05, n_waiting=10_000, n_threads=2)
+        10
+    """
+    seconds = max(BUNDLE_SECONDS, n_threads / MAX_BUNDLES_PER_SECOND)
+    # The last bundles stay small, or one worker would be busy while the others are done.
+    fair = n_waiting // (4 * n_threads)
+    paced = round(seconds / max(mean_seconds, seconds / MAX_BUNDLE))
+    return max(1, min(paced, fair))
 
 
 def _next_bundle(waiting: deque[int], tasks: Mapping[int, Task], size: int) -> list[int]:

@@ -63,11 +63,13 @@ class Journal:
             os.close(self._descriptor)
             raise
 
-    def append(self, record: Record) -> None:
-        """Write one record and wait until it is on the disk."""
-        line = to_json(record).encode() + b"\n"
+    def append(self, *records: Record) -> None:
+        """Write records and wait until they are on the disk."""
+        if not records:
+            return
+        lines = b"".join(to_json(record).encode() + b"\n" for record in records)
         try:
-            _write_all(self._descriptor, line)
+            _write_all(self._descriptor, lines)
             os.fsync(self._descriptor)
         except OSError as error:
             with contextlib.suppress(OSError):
@@ -76,7 +78,7 @@ class Journal:
                 f"cannot write to {self.path}: {error.strerror}; all earlier results are safe in "
                 "it: make room or change its permissions, then continue with --resume"
             ) from error
-        self._end += len(line)
+        self._end += len(lines)
 
     def close(self) -> None:
         """Release the file and its lock."""
