@@ -286,3 +286,27 @@ def test_held_memory_falls_when_memory_is_freed() -> None:
     del block
     assert during - before > 300_000_000
     assert held_memory_bytes() < during - 300_000_000
+
+
+@pytest.fixture(scope="module")
+def whole_journal(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """Return the bytes of a finished audit's journal."""
+    path = tmp_path_factory.mktemp("journal") / "j.jsonl"
+    audit(figure_1(), gaps=[1, 40, 80], journal=path, jobs=1)
+    return path.read_bytes()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_a_journal_cut_anywhere_resumes_to_the_same_audit(
+    whole_journal: bytes, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """Whatever moment a crash chose: the rest is counted, nothing twice, the answers are equal."""
+    length = data.draw(st.integers(0, len(whole_journal)))
+    path = tmp_path_factory.mktemp("cut") / "j.jsonl"
+    path.write_bytes(whole_journal[:length])
+    result = audit(figure_1(), gaps=[1, 40, 80], journal=path, resume=True, jobs=1)
+    assert facts(result) == facts(audit(figure_1(), gaps=[1, 40, 80]))
+    assert facts(AuditResult.from_journal(path)) == facts(result)
+    keys = [record["key"] for record in read_journal(path) if record["kind"] == "result"]
+    assert len(keys) == len(set(keys)) == 6

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from strategies import random_ensemble
 
 import xcount
+from xcount.batch import BatchProgress
 from xcount.compare import Compared, CompareResult, compare
 from xcount.ensemble import Ensemble, Feature
 from xcount.errors import JournalError, QueryError
@@ -162,3 +163,20 @@ def test_a_comparison_survives_json_and_its_journal(tmp_path: Path) -> None:
         compare([SMOOTH, ROUGH], journal=path, resume=True)
     with pytest.raises(JournalError, match="not the journal of an audit"):
         xcount.AuditResult.from_journal(path)
+
+
+def test_an_interrupted_comparison_keeps_what_it_has() -> None:
+    """Rows with a missing count have no ratio, and the page shows the others."""
+
+    def interrupt(progress: BatchProgress) -> None:
+        if progress.done == 3:
+            raise KeyboardInterrupt
+
+    result = compare([ROUGH, SMOOTH], gaps=[1, 2, 3], jobs=1, on_progress=interrupt)
+    answers = [answer for row in result.rows for answer in row.results]
+    assert None in answers
+    assert result.exit_status == 3
+    assert replace(result, max_ratio=1.0).verdict in (Verdict.UNDECIDED, Verdict.FAIL)
+    assert all(row.ratio(1) is None for row in result.rows if None in row.results)
+    n_shown = result.to_html().count("data-count=")
+    assert n_shown == sum(answer is not None for answer in answers)
