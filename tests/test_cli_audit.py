@@ -138,6 +138,26 @@ def test_errors_are_one_line(
     assert message in run.err
 
 
+@pytest.mark.parametrize(
+    "arguments", [["--html", "absent/r.html"], ["--plot", "r.xyz"], ["--csv", "."], ["--plot", "-"]]
+)
+def test_what_cannot_be_written_is_said_before_counting(
+    xcount_command: Command,
+    figure_1_file: str,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+) -> None:
+    """Nobody waits an hour for an error that could be known at once."""
+
+    def count_nothing(*arguments: object, **options: object) -> None:
+        raise AssertionError("counted")
+
+    monkeypatch.setattr(sys.modules["xcount.audit"], "audit", count_nothing)
+    run = xcount_command("audit", figure_1_file, *GAP, *arguments)
+    assert (run.status, run.out, run.err.count("\n")) == (2, "", 1)
+    assert "internal error" not in run.err
+
+
 def test_a_journal_is_resumed_only_on_request(
     xcount_command: Command, figure_1_file: str, tmp_path: Path
 ) -> None:

@@ -60,6 +60,8 @@ def command(
     from xcount.cli.progress import stoppable
     from xcount.counters import counter
 
+    paths = {"html": html, "csv": csv, "markdown": markdown, "plot": plot}
+    batch.check_outputs(paths, as_json)
     counter(question["method"])  # a wrong name is said before a large model is read
     ensemble = load_model(model, trust_pickle)
     with stoppable(), batch.BatchLine() as line:
@@ -73,7 +75,6 @@ def command(
             on_progress=line.show_batch,
             **question,
         )
-    paths = {"html": html, "csv": csv, "markdown": markdown, "plot": plot}
     batch.write_outputs(outputs_of(result), paths, as_json)
     return result.exit_status
 

@@ -110,6 +110,22 @@ class Outputs:
     texts: Mapping[str, Callable[[], str]]
 
 
+def check_outputs(paths: Mapping[str, str | None], as_json: bool) -> None:
+    """Refuse what could not be written or printed in the end, before anything is counted."""
+    from xcount.report.files import check_writable
+
+    if list(paths.values()).count("-") + as_json > 1:
+        raise click.UsageError("only one of --json and the outputs to - can be printed")
+    for name, path in paths.items():
+        if path is None or (path == "-" and name != "plot"):
+            continue
+        if name == "plot":
+            from xcount.report.plots import check_plot
+
+            check_plot(path)
+        check_writable(path)
+
+
 def write_outputs(outputs: Outputs, paths: Mapping[str, str | None], as_json: bool) -> None:
     """Write the files that were asked for; print JSON, or a text asked for with -, or tables."""
     from rich.markup import escape
@@ -117,9 +133,7 @@ def write_outputs(outputs: Outputs, paths: Mapping[str, str | None], as_json: bo
     from xcount.cli.output import print_json, print_tables
     from xcount.report.files import write_atomically
 
-    printed = [name for name, path in paths.items() if path == "-" and name in outputs.texts]
-    if len(printed) + as_json > 1:
-        raise click.UsageError("only one of --json and the outputs to - can be printed")
+    printed = [name for name, path in paths.items() if path == "-"]
     for name, path in paths.items():
         if path is None or path == "-":
             continue

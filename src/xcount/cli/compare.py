@@ -63,6 +63,8 @@ def command(
     from xcount.compare import compare
     from xcount.counters import counter
 
+    paths = {"html": html, "csv": csv, "plot": plot}
+    batch.check_outputs(paths, as_json)
     counter(question["method"])
     ensembles = [load_model(model, trust_pickle) for model in models]
     with stoppable(), batch.BatchLine() as line:
@@ -77,7 +79,7 @@ def command(
             on_progress=line.show_batch,
             **question,
         )
-    batch.write_outputs(outputs_of(result), {"html": html, "csv": csv, "plot": plot}, as_json)
+    batch.write_outputs(outputs_of(result), paths, as_json)
     return result.exit_status
 
 

@@ -50,6 +50,7 @@ def command(
     from xcount.examples import adult_model_path
     from xcount.loaders import load
 
+    batch.check_outputs({"html": html}, as_json)
     path = adult_model_path()
     with stoppable(), batch.BatchLine() as line:
         result = audit(

@@ -31,6 +31,7 @@ def command(
 
     commands = {r.get("command") for r in read_journal(journal) if r["kind"] == "run"}
     paths = {"html": html, "csv": csv, "markdown": markdown, "plot": plot}
+    batch.check_outputs(paths, as_json)
     if "compare" in commands:
         if markdown is not None:
             raise click.UsageError("--markdown is for audits; a comparison has --html and --csv")

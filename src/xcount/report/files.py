@@ -33,6 +33,18 @@ def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
         ) from error
 
 
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Refuse a path that cannot be written, before the work whose result it is to hold."""
+    target = Path(path)
+    folder = target.parent
+    if not folder.is_dir():
+        raise XCountError(f"cannot write {target}: there is no folder {folder}")
+    if target.is_dir():
+        raise XCountError(f"cannot write {target}: it is a folder")
+    if not os.access(folder, os.W_OK):
+        raise XCountError(f"cannot write {target}: the folder {folder} is read-only")
+
+
 def _umask() -> int:
     """Return the process's umask; reading it means setting it."""
     mask = os.umask(0o022)

@@ -17,8 +17,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TOP_BARS = 15
+ENDINGS = (".png", ".svg", ".pdf")
 _MAX_COLUMNS = 4
 _COLOUR = "#1f4e8c"
+
+
+def check_plot(path: str | os.PathLike[str]) -> None:
+    """Refuse a plot that cannot be drawn, before the work that it is to show."""
+    _figure_class()
+    ending = os.path.splitext(path)[1].lower()
+    if ending not in ENDINGS:
+        raise QueryError(
+            f"cannot plot to {os.fspath(path)!r}: the ending must be one of {', '.join(ENDINGS)}"
+        )
 
 
 def plot_audit(audit: AuditResult, path: str | os.PathLike[str] | None = None) -> Any:
