@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from xcount.counters import counter
-from xcount.counters.base import Progress, Settings, Tally
+from xcount.counters.base import Counter, Progress, Settings, Tally
 from xcount.ensemble import Ensemble
 from xcount.errors import QueryError
 from xcount.grid import Grid, Missing
@@ -23,7 +23,9 @@ def count(
     model: Any,
     *,
     sensitive: str | int | Iterable[str | int],
-    gap: object,
+    gap: object = None,
+    flip: bool = False,
+    cutoff: object = None,
     distance: int | str | None = 1,
     precision: int | str | None = "exact",
     output: int | str | None = None,
@@ -42,6 +44,10 @@ def count(
 ) -> CountResult:
     """Count the sensitive regions of a model.
 
+    A region is sensitive if a change of the sensitive features within the distance changes the
+    margin by more than ``gap``; or, with ``flip``, if it changes the decision: which side of the
+    ``cutoff`` (a margin, 0 unless given) the margin lies on, or which of several classes wins.
+
     Example:
         >>> import xcount
         >>> from xcount.examples import figure_1
@@ -53,7 +59,14 @@ def count(
 
     ensemble = load(model)
     query = Query.of(
-        ensemble, sensitive, gap, distance=distance, output=output, precision=precision
+        ensemble,
+        sensitive,
+        gap,
+        distance=distance,
+        output=output,
+        precision=precision,
+        flip=flip,
+        cutoff=cutoff,
     )
     settings = Settings(
         epsilon=_fraction(epsilon, "epsilon"),
@@ -73,8 +86,8 @@ def count(
 def solve(problem: Problem, settings: Settings, method: str = "auto") -> CountResult:
     """Count a prepared problem."""
     started = time.perf_counter()
-    tally = counter(method)(problem, settings)
     query, ensemble = problem.query, problem.ensemble
+    tally = (_flip_counter if query.flip else counter)(method)(problem, settings)
     return CountResult(
         count=tally.count,
         low=tally.low,
@@ -88,6 +101,8 @@ def solve(problem: Problem, settings: Settings, method: str = "auto") -> CountRe
         distance=query.distance,
         precision=query.precision,
         output=query.output,
+        flip=query.flip,
+        cutoff=decimal_text(query.cutoff) if query.flip and ensemble.n_outputs == 1 else None,
         model=model_info(ensemble, problem.grid),
         epsilon=settings.epsilon,
         delta=settings.delta,
@@ -99,6 +114,12 @@ def solve(problem: Problem, settings: Settings, method: str = "auto") -> CountRe
         details=tally.details,
         profile=tally.profile,
     )
+
+
+def _flip_counter(method: str) -> Counter:
+    from xcount.counters.flip import flip_counter
+
+    return flip_counter(method)
 
 
 def _stop_reason(tally: Tally, problem: Problem, settings: Settings) -> StopReason:

@@ -3,6 +3,10 @@
 The question, for sensitive features S, a distance d and a gap G: how many regions ``b`` have
 another region ``b'`` with the same cells outside S, ``1 <= distance(b, b') <= d`` and
 ``|V(b) - V(b')| > G``?
+
+Or, for a *flip* instead of a gap: how many have such a ``b'`` with another decision? Of one sum, a
+decision is which side of the cut-off it lies on: ``V > T``, or ``V <= T`` (a tie is not above). Of
+several, it is the class with the largest sum; of equal ones the first wins. The base is part of V.
 """
 
 from __future__ import annotations
@@ -31,6 +35,8 @@ class Query:
         distance: d, the largest distance of two masks; None for any distance.
         output: index of the sum (the class) asked about.
         precision: decimals that leaves are rounded to; None for the leaves as stored.
+        flip: whether a change of the decision counts, instead of one by more than the gap.
+        cutoff: T, where the decision about one sum changes.
     """
 
     sensitive: tuple[int, ...]
@@ -38,34 +44,44 @@ class Query:
     distance: int | None = 1
     output: int = 0
     precision: int | None = None
+    flip: bool = False
+    cutoff: Fraction = Fraction(0)
 
     @classmethod
     def of(
         cls,
         ensemble: Ensemble,
         sensitive: str | int | Iterable[str | int],
-        gap: object,
+        gap: object = None,
         *,
         distance: object = 1,
         output: object = None,
         precision: object = "exact",
+        flip: bool = False,
+        cutoff: object = None,
     ) -> Query:
         """Validate a question in the user's words.
 
         Features are given by name, as ``fN`` or by index; a string may list several with commas.
+        A question has a gap, or is about a flip.
 
         Example:
             >>> from xcount.examples import figure_1
             >>> Query.of(figure_1(), "f0", "80").sensitive
             (0,)
         """
-        return cls(
-            sensitive=resolve_features(ensemble, sensitive),
-            gap=parse_gap(gap),
-            distance=parse_distance(distance),
-            output=resolve_output(ensemble, output),
-            precision=parse_precision(precision),
-        )
+        features = resolve_features(ensemble, sensitive)
+        steps, decimals = parse_distance(distance), parse_precision(precision)
+        if flip:
+            if gap is not None:
+                raise QueryError("a question is about a gap or about a flip, not both")
+            threshold = resolve_cutoff(ensemble, output, cutoff)
+            return cls(features, Fraction(0), steps, 0, decimals, True, threshold)
+        if cutoff is not None:
+            raise QueryError("a cut-off is for flips; give --flip, too")
+        if gap is None:
+            raise QueryError("no gap given; give --gap, or --flip to ask about the decision")
+        return cls(features, parse_gap(gap), steps, resolve_output(ensemble, output), decimals)
 
 
 def resolve_features(
@@ -115,21 +131,38 @@ def _suggest(word: str, names: Sequence[str]) -> str:
 
 def parse_gap(gap: object) -> Fraction:
     """Return the gap as the exact number its decimal text says."""
-    try:
-        decimal = None if isinstance(gap, Fraction) else Decimal(str(gap).strip())
-    except InvalidOperation:
-        raise QueryError(f"the gap must be a decimal number, not {gap!r}") from None
-    if decimal is not None:
-        if not decimal.is_finite():
-            raise QueryError(f"the gap must be a finite number, not {gap!r}")
-        # Checked before the conversion: 1e999999999 as a fraction would fill the memory.
-        if decimal and abs(decimal.adjusted()) > 400:
-            raise QueryError(f"the gap {gap!r} is outside the range of any leaf value")
-    value = gap if isinstance(gap, Fraction) else Fraction(decimal or 0)
-    if abs(value) > MAX_GAP:
-        raise QueryError(f"the gap {gap!r} is outside the range of any leaf value")
+    value = _parse_margin(gap, "gap")
     if value < 0:
         raise QueryError(f"the gap must not be negative, got {gap!r}")
+    return value
+
+
+def resolve_cutoff(ensemble: Ensemble, output: object, cutoff: object) -> Fraction:
+    """Return the cut-off of a flip, 0 unless given; a model with several classes has none."""
+    if ensemble.n_outputs > 1:
+        if cutoff is not None:
+            raise QueryError("the class with the largest sum wins; leave out the cut-off")
+        if output is not None:
+            raise QueryError("a flip is about all classes together; leave out --class")
+    else:
+        resolve_output(ensemble, output)
+    return Fraction(0) if cutoff is None else _parse_margin(cutoff, "cut-off")
+
+
+def _parse_margin(text: object, what: str) -> Fraction:
+    try:
+        decimal = None if isinstance(text, Fraction) else Decimal(str(text).strip())
+    except InvalidOperation:
+        raise QueryError(f"the {what} must be a decimal number, not {text!r}") from None
+    if decimal is not None:
+        if not decimal.is_finite():
+            raise QueryError(f"the {what} must be a finite number, not {text!r}")
+        # Checked before the conversion: 1e999999999 as a fraction would fill the memory.
+        if decimal and abs(decimal.adjusted()) > 400:
+            raise QueryError(f"the {what} {text!r} is outside the range of any leaf value")
+    value = text if isinstance(text, Fraction) else Fraction(decimal or 0)
+    if abs(value) > MAX_GAP:
+        raise QueryError(f"the {what} {text!r} is outside the range of any leaf value")
     return value
 
 
@@ -184,5 +217,5 @@ def decimal_text(value: Fraction) -> str:
         places += 1
         if places > 1100:
             return str(float(value)) if math.isfinite(float(value)) else str(value)
-    digits = str((value * 10**places).numerator).rjust(places + 1, "0")
-    return f"{digits[:-places]}.{digits[-places:]}"
+    digits = str(abs(value * 10**places).numerator).rjust(places + 1, "0")
+    return f"{'-' if value < 0 else ''}{digits[:-places]}.{digits[-places:]}"

@@ -83,7 +83,8 @@ class Profile:
 class CountResult:
     """How many regions are sensitive, and how sure that is.
 
-    ``low <= C <= high`` holds with probability at least ``confidence``.
+    ``low <= C <= high`` holds with probability at least ``confidence``. Of a question about flips,
+    ``flip`` is set, ``cutoff`` is the cut-off (None where a class wins), and ``gap`` means nothing.
     """
 
     count: int
@@ -108,10 +109,19 @@ class CountResult:
     versions: Mapping[str, str] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
     profile: Profile | None = None
+    flip: bool = False
+    cutoff: str | None = None
 
     @property
     def exact(self) -> bool:
         return self.low == self.high and self.confidence == 1.0
+
+    @property
+    def change(self) -> str:
+        """What counts as a change, in words: ``gap 2``, ``flip at 0`` or ``flip``."""
+        if not self.flip:
+            return f"gap {self.gap}"
+        return "flip" if self.cutoff is None else f"flip at {self.cutoff}"
 
     @property
     def share(self) -> float:
@@ -167,6 +177,11 @@ class CountResult:
             "versions": dict(self.versions),
             "details": dict(self.details),
         }
+        if self.flip:
+            del data["gap"], data["gap_text"], data["class"]
+            data["flip"] = True
+            data["cutoff"] = None if self.cutoff is None else float(self.cutoff)
+            data["cutoff_text"] = self.cutoff
         if self.profile is not None:
             data["profile"] = asdict(self.profile)
         return data
@@ -193,7 +208,7 @@ class CountResult:
             method=data["method"],
             stop_reason=StopReason(data["stop_reason"]),
             sensitive=tuple(data["sensitive"]),
-            gap=data.get("gap_text", str(data["gap"])),
+            gap=data["gap_text"] if "gap_text" in data else str(data.get("gap", 0)),
             distance=None if data["distance"] == "any" else data["distance"],
             precision=None if data["precision"] == "exact" else data["precision"],
             output=data.get("class", 0),
@@ -207,6 +222,8 @@ class CountResult:
             versions=data["versions"],
             details=data.get("details", {}),
             profile=_profile_from(data["profile"]) if "profile" in data else None,
+            flip=data.get("flip", False),
+            cutoff=data.get("cutoff_text"),
         )
 
 
