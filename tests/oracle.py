@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 from xcount.ensemble import Ensemble, Tree
 
@@ -74,6 +76,94 @@ def margin(ensemble: Ensemble, point: Sequence[float], precision: int | None) ->
     return total
 
 
+def decision(
+    ensemble: Ensemble, point: Sequence[float], cutoff: Fraction, precision: int | None
+) -> int:
+    """Return which side of the cut-off the sum is on, or the first class with the largest sum."""
+    sums = []
+    for output, base in enumerate(ensemble.base):
+        trees = tuple(tree for tree in ensemble.trees if tree.output == output)
+        start = Fraction(base)
+        if precision is not None:
+            start = Fraction(round(start * 10**precision), 10**precision)
+        sums.append(start + margin(replace(ensemble, trees=trees), point, precision))
+    return int(sums[0] > cutoff) if len(sums) == 1 else sums.index(max(sums))
+
+
+Region = tuple[int, ...]
+
+
+def regions_that_change(
+    ensemble: Ensemble,
+    sensitive: Sequence[int],
+    distance: int | None,
+    missing: bool,
+    value_at: Callable[[list[float]], Any],
+    changes: Callable[[Any, Any], bool],
+) -> dict[Region, bool]:
+    """Return for every region whether a change within the distance changes the value."""
+    axes = [cells(ensemble, f, missing) for f in range(ensemble.n_features)]
+    regions = list(itertools.product(*(range(len(axis)) for axis in axes)))
+    value = {region: value_at([axes[f][c] for f, c in enumerate(region)]) for region in regions}
+
+    def steps(feature: int, a: int, b: int) -> int:
+        has_order = ensemble.features[feature].categories is None
+        if has_order and not math.isnan(axes[feature][a]) and not math.isnan(axes[feature][b]):
+            return abs(a - b)
+        return int(a != b)
+
+    def is_sensitive(region: Region) -> bool:
+        for moved in itertools.product(*(range(len(axes[f])) for f in sensitive)):
+            other = list(region)
+            for f, c in zip(sensitive, moved, strict=True):
+                other[f] = c
+            apart = sum(steps(f, region[f], other[f]) for f in sensitive)
+            near = apart >= 1 and (distance is None or apart <= distance)
+            if near and changes(value[region], value[tuple(other)]):
+                return True
+        return False
+
+    return {region: is_sensitive(region) for region in regions}
+
+
+def sensitive_regions(
+    ensemble: Ensemble,
+    sensitive: Sequence[int],
+    gap: Fraction,
+    distance: int | None,
+    precision: int | None = None,
+    missing: bool = False,
+) -> dict[Region, bool]:
+    """Return for every region whether it is sensitive."""
+    return regions_that_change(
+        ensemble,
+        sensitive,
+        distance,
+        missing,
+        lambda point: margin(ensemble, point, precision),
+        lambda a, b: bool(abs(a - b) > gap),
+    )
+
+
+def flipping_regions(
+    ensemble: Ensemble,
+    sensitive: Sequence[int],
+    cutoff: Fraction,
+    distance: int | None,
+    precision: int | None = None,
+    missing: bool = False,
+) -> dict[Region, bool]:
+    """Return for every region whether its decision flips."""
+    return regions_that_change(
+        ensemble,
+        sensitive,
+        distance,
+        missing,
+        lambda point: decision(ensemble, point, cutoff, precision),
+        lambda a, b: bool(a != b),
+    )
+
+
 def count(
     ensemble: Ensemble,
     sensitive: Sequence[int],
@@ -83,28 +173,5 @@ def count(
     missing: bool = False,
 ) -> tuple[int, int]:
     """Return the number of sensitive regions and the number of regions."""
-    axes = [cells(ensemble, f, missing) for f in range(ensemble.n_features)]
-    regions = list(itertools.product(*(range(len(axis)) for axis in axes)))
-    value = {
-        region: margin(ensemble, [axes[f][c] for f, c in enumerate(region)], precision)
-        for region in regions
-    }
-
-    def steps(feature: int, a: int, b: int) -> int:
-        has_order = ensemble.features[feature].categories is None
-        if has_order and not math.isnan(axes[feature][a]) and not math.isnan(axes[feature][b]):
-            return abs(a - b)
-        return int(a != b)
-
-    def is_sensitive(region: tuple[int, ...]) -> bool:
-        for moved in itertools.product(*(range(len(axes[f])) for f in sensitive)):
-            other = list(region)
-            for f, c in zip(sensitive, moved, strict=True):
-                other[f] = c
-            apart = sum(steps(f, region[f], other[f]) for f in sensitive)
-            near = apart >= 1 and (distance is None or apart <= distance)
-            if near and abs(value[region] - value[tuple(other)]) > gap:
-                return True
-        return False
-
-    return sum(is_sensitive(region) for region in regions), len(regions)
+    found = sensitive_regions(ensemble, sensitive, gap, distance, precision, missing)
+    return sum(found.values()), len(found)

@@ -23,6 +23,8 @@ ORDER = (
     "arithmetic",
     "subproblems",
     "diagrams",
+    "flips",
+    "deciding",
     "result",
     "confidence",
     "counters",

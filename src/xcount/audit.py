@@ -28,9 +28,10 @@ from xcount.plan import (
     choose_groups,
     choose_max_shares,
     fingerprint,
+    flip_gaps,
     margin_is_probability,
 )
-from xcount.query import Query, parse_distance, parse_precision, resolve_output
+from xcount.query import Query, parse_distance, parse_precision, resolve_cutoff, resolve_output
 from xcount.result import CountResult, ModelInfo, StopReason, Verdict
 from xcount.subproblems import Problem
 
@@ -229,6 +230,8 @@ def audit(
     gaps: object = None,
     probability_gaps: object = None,
     base_rate: float | None = None,
+    flip: bool = False,
+    cutoff: object = None,
     distances: object = 1,
     precision: int | str | None = "exact",
     output: int | str | None = None,
@@ -255,6 +258,8 @@ def audit(
         gaps: gaps in margin; None for a ladder that fits the leaves.
         probability_gaps: gaps as changes of a binary classifier's probability, instead.
         base_rate: the probability from which those changes are taken.
+        flip: count changes of the decision instead of changes by more than a gap.
+        cutoff: the margin at which the decision changes; 0 unless given.
         distances: numbers, or ``"any"``; one or several.
         precision: decimals that leaves are rounded to, or ``"exact"``.
         output: the class asked about, where the model has several.
@@ -285,12 +290,16 @@ def audit(
 
     ensemble = load(model)
     options = Options(method, epsilon, delta, seed, missing, timeout_seconds, memory_bytes, profile)
-    output_index = resolve_output(ensemble, output)
-    chosen = choose_gaps(ensemble, output_index, gaps, probability_gaps, base_rate)
-    if max_share is not None and gaps is None and probability_gaps is None:
+    template = _template(ensemble, output, precision, flip, cutoff)
+    if flip:
+        if any(given is not None for given in (gaps, probability_gaps, base_rate)):
+            raise QueryError("an audit is about gaps or about flips, not both")
+        chosen = flip_gaps(ensemble, template.cutoff)
+    else:
+        chosen = choose_gaps(ensemble, template.output, gaps, probability_gaps, base_rate)
+    if max_share is not None and gaps is None and probability_gaps is None and not flip:
         raise QueryError("a verdict needs a gap of your choice: give --gap or --probability-gap")
     grid = Grid.of(ensemble, missing=missing)
-    template = Query((), Fraction(0), output=output_index, precision=parse_precision(precision))
     tasks = _tasks(ensemble, grid, options, template, chosen, sensitive, distances, max_share)
     header = _header(ensemble, grid, tasks, chosen)
     opened = nullcontext() if journal is None else _journal_of(journal, resume, header)
@@ -304,6 +313,19 @@ def audit(
             on_progress=on_progress,
         )
     return _audit_result(header, outcome)
+
+
+def _template(
+    ensemble: Ensemble, output: object, precision: object, flip: bool, cutoff: object
+) -> Query:
+    """Return what all questions of the audit have in common."""
+    decimals = parse_precision(precision)
+    if flip:
+        threshold = resolve_cutoff(ensemble, output, cutoff)
+        return Query((), Fraction(0), precision=decimals, flip=True, cutoff=threshold)
+    if cutoff is not None:
+        raise QueryError("a cut-off is for flips; give --flip, too")
+    return Query((), Fraction(0), output=resolve_output(ensemble, output), precision=decimals)
 
 
 def _tasks(
@@ -344,7 +366,7 @@ def _header(ensemble: Ensemble, grid: Grid, tasks: list[Task], gaps: Gaps) -> di
     """Return what the journal's run line says."""
     output = tasks[0].query.output
     labels = ensemble.class_labels
-    several = ensemble.n_outputs > 1
+    several = ensemble.n_outputs > 1 and not tasks[0].query.flip
     unused = [
         f.name for f, axis in zip(ensemble.features, grid.axes, strict=True) if axis.n_cells < 2
     ]
@@ -389,6 +411,7 @@ def _question(result: CountResult) -> tuple[Any, ...]:
 def _in_order(results: Iterable[CountResult]) -> tuple[CountResult, ...]:
     def place(result: CountResult) -> tuple[float, Fraction, tuple[str, ...]]:
         distance = float("inf") if result.distance is None else result.distance
-        return (distance, Fraction(result.gap), result.sensitive)
+        gap = Fraction(0 if result.flip else result.gap)
+        return (distance, gap, result.sensitive)
 
     return tuple(sorted(results, key=place))

@@ -87,6 +87,8 @@ def solve(problem: Problem, settings: Settings, method: str = "auto") -> CountRe
     """Count a prepared problem."""
     started = time.perf_counter()
     query, ensemble = problem.query, problem.ensemble
+    has_cutoff = query.flip and ensemble.n_outputs == 1
+    cutoff = decimal_text(query.cutoff) if has_cutoff else None
     tally = (_flip_counter if query.flip else counter)(method)(problem, settings)
     return CountResult(
         count=tally.count,
@@ -97,12 +99,12 @@ def solve(problem: Problem, settings: Settings, method: str = "auto") -> CountRe
         method=tally.method,
         stop_reason=_stop_reason(tally, problem, settings),
         sensitive=tuple(ensemble.features[f].name for f in query.sensitive),
-        gap=decimal_text(query.gap),
+        gap=_change_text(query, cutoff),
         distance=query.distance,
         precision=query.precision,
         output=query.output,
         flip=query.flip,
-        cutoff=decimal_text(query.cutoff) if query.flip and ensemble.n_outputs == 1 else None,
+        cutoff=cutoff,
         model=model_info(ensemble, problem.grid),
         epsilon=settings.epsilon,
         delta=settings.delta,
@@ -114,6 +116,13 @@ def solve(problem: Problem, settings: Settings, method: str = "auto") -> CountRe
         details=tally.details,
         profile=tally.profile,
     )
+
+
+def _change_text(query: Query, cutoff: str | None) -> str:
+    """Return the gap; of a flip, where it is."""
+    if not query.flip:
+        return decimal_text(query.gap)
+    return "flip" if cutoff is None else f"flip at {cutoff}"
 
 
 def _flip_counter(method: str) -> Counter:

@@ -73,8 +73,8 @@ class FlipEncoding:
 
     def pairs(self, decision: int, masks: Iterable[int]) -> list[tuple[int, int]]:
         """Return the pairs that all differ where this decision is taken at all these masks."""
-        size = self.n_switch
-        return [(m * size + OFF, m * size + cell) for m in masks for cell in self.decisions[decision]]
+        size, cells = self.n_switch, self.decisions[decision]
+        return [(m * size + OFF, m * size + cell) for m in masks for cell in cells]
 
     @cached_property
     def duels(self) -> tuple[tuple[int, int, int], ...]:

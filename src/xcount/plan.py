@@ -89,7 +89,8 @@ class Task:
         settings = asdict(self.options)
         for name in (*self.options.limits(), "profile"):
             del settings[name]
-        query = asdict(self.query) | {"gap": str(self.query.gap)}
+        exact = {"gap": str(self.query.gap), "cutoff": str(self.query.cutoff)}
+        query = asdict(self.query) | exact
         parts = [self.scope, query, settings, self.max_share]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
@@ -124,6 +125,14 @@ class Gaps:
 
     values: tuple[Fraction, ...]
     origin: str
+
+
+def flip_gaps(ensemble: Ensemble, cutoff: Fraction) -> Gaps:
+    """Return what stands for the gaps of a run about flips: none, and what counts instead."""
+    if ensemble.n_outputs > 1:
+        return Gaps((Fraction(0),), "none; what counts is that another class wins")
+    text = f"none; what counts is that the margin crosses {decimal_text(cutoff)} (a tie is below)"
+    return Gaps((Fraction(0),), text)
 
 
 def choose_gaps(

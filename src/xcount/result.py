@@ -84,7 +84,8 @@ class CountResult:
     """How many regions are sensitive, and how sure that is.
 
     ``low <= C <= high`` holds with probability at least ``confidence``. Of a question about flips,
-    ``flip`` is set, ``cutoff`` is the cut-off (None where a class wins), and ``gap`` means nothing.
+    ``flip`` is set, ``cutoff`` is the cut-off (None where one of several classes wins), and ``gap``
+    says so in words: ``"flip at 0"`` or ``"flip"``.
     """
 
     count: int
@@ -115,13 +116,6 @@ class CountResult:
     @property
     def exact(self) -> bool:
         return self.low == self.high and self.confidence == 1.0
-
-    @property
-    def change(self) -> str:
-        """What counts as a change, in words: ``gap 2``, ``flip at 0`` or ``flip``."""
-        if not self.flip:
-            return f"gap {self.gap}"
-        return "flip" if self.cutoff is None else f"flip at {self.cutoff}"
 
     @property
     def share(self) -> float:
@@ -178,7 +172,7 @@ class CountResult:
             "details": dict(self.details),
         }
         if self.flip:
-            del data["gap"], data["gap_text"], data["class"]
+            del data["gap"], data["class"]
             data["flip"] = True
             data["cutoff"] = None if self.cutoff is None else float(self.cutoff)
             data["cutoff_text"] = self.cutoff
@@ -208,7 +202,7 @@ class CountResult:
             method=data["method"],
             stop_reason=StopReason(data["stop_reason"]),
             sensitive=tuple(data["sensitive"]),
-            gap=data["gap_text"] if "gap_text" in data else str(data.get("gap", 0)),
+            gap=data["gap_text"] if "gap_text" in data else str(data["gap"]),
             distance=None if data["distance"] == "any" else data["distance"],
             precision=None if data["precision"] == "exact" else data["precision"],
             output=data.get("class", 0),

@@ -13,7 +13,7 @@ import xcount
 from xcount import _core
 from xcount.counters import sampling
 from xcount.counters.base import Progress, Settings
-from xcount.counters.estimation import Bounds
+from xcount.counters.estimation import Bounds, Ground
 from xcount.counters.sampling import Rest, estimate
 from xcount.examples import ensemble_of, figure_1
 from xcount.grid import Grid
@@ -145,3 +145,10 @@ def test_solved_masks_are_added_to_the_estimate() -> None:
     tally = estimate(problem, Settings(epsilon=0.05), rest, method="sample")
     assert tally.low <= sum(counts) <= tally.high
     assert tally.low >= solved
+
+
+def test_bounds_stay_in_order_where_no_whole_number_lies_between() -> None:
+    """A wrong statement about a tiny count once gave low > high, and a run without an end."""
+    ground = Ground(0, 48, Bounds(0, 48), 48)
+    assert ground.scaled((0.0247, 0.0371)) == Bounds(1, 2)
+    assert ground.scaled((0.02, 0.05)) == Bounds(1, 2)

@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     epilog=parameters.examples(
         "xcount audit model.json --gap 2 --html report.html",
         "xcount audit model.json --sensitive sex --sensitive age --gap 1 --max-share age=2%",
+        "xcount audit model.json --flip --distance any --max-share 5%",
         "xcount audit model.json --sensitive sex --journal audit.jsonl --resume",
     ),
 )
 @parameters.model_argument
 @batch.question_options
+@parameters.flip_options
 @parameters.accuracy_options
 @parameters.limit_options
 @click.option(

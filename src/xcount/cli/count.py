@@ -15,6 +15,7 @@ from xcount.cli import parameters
     epilog=parameters.examples(
         "xcount count model.json --sensitive age --gap 2",
         "xcount count model.json --sensitive sex,race --gap 1 --distance any --max-share 1%",
+        "xcount count model.json --sensitive sex --distance any --flip",
     ),
 )
 @parameters.model_argument
@@ -30,7 +31,8 @@ def command(
     """Count the regions of MODEL whose output moves by more than the gap.
 
     A region counts when changing only the sensitive features, by at most the distance, changes
-    the margin by more than G. Ctrl-C and limits leave a valid interval.
+    the margin by more than G, or with --flip changes the decision. Ctrl-C and limits leave a valid
+    interval.
     """
     from xcount.cli.models import load_model, split_names
     from xcount.cli.output import exit_status, print_json, print_tables
@@ -38,6 +40,8 @@ def command(
     from xcount.counters import counter
     from xcount.counting import count
 
+    if question["gap"] is None and not question["flip"]:
+        raise click.UsageError("Missing option '--gap' (or --flip).")
     counter(question["method"])  # a wrong name is said before a large model is read
     ensemble = load_model(model, trust_pickle)
     with stoppable(), ProgressLine() as line:

@@ -129,6 +129,22 @@ missing_option = click.option(
     help="Whether a feature that can be missing has a cell for that.",
 )
 
+flip_options = together(
+    click.option(
+        "--flip",
+        is_flag=True,
+        help="Instead of a gap: a change of the decision counts. Of one margin, whether it is "
+        "above the cut-off (a tie is not); of several classes, which one wins (of equal ones the "
+        "first).",
+    ),
+    click.option(
+        "--cutoff",
+        metavar="T",
+        help="The margin at which the decision changes; 0 unless given. A model that averages "
+        "probabilities has it at 0.5.",
+    ),
+)
+
 question_options = together(
     click.option(
         "--sensitive",
@@ -140,9 +156,9 @@ question_options = together(
     click.option(
         "--gap",
         metavar="G",
-        required=True,
         help="A change of the margin counts when it is larger than G (a decimal number).",
     ),
+    flip_options,
     click.option(
         "--distance",
         metavar="N|any",

@@ -100,9 +100,14 @@ class Ground:
         return self.certain + share * self.undecided
 
     def scaled(self, shares: tuple[float, float]) -> Bounds:
-        """Turn bounds of the share into bounds of the count; C is whole, so round inwards."""
+        """Turn bounds of the share into bounds of the count; C is whole, so round inwards.
+
+        Bounds with no whole number between them are wrong; rounding outwards keeps them in order.
+        """
         low = self.count_of(Fraction(shares[0]) * (1 - 4 * FLOAT_MARGIN))
         high = self.count_of(min(Fraction(1), Fraction(shares[1]) * (1 + FLOAT_MARGIN)))
+        if math.ceil(low) > math.floor(high) + self.slack:
+            return Bounds(math.floor(low), math.ceil(high) + self.slack)
         return Bounds(math.ceil(low), math.floor(high) + self.slack)
 
     @property

@@ -143,9 +143,7 @@ class FlipRun:
         self._whole = self.problem.n_combinations
         self._encoding = FlipEncoding.of(self.problem)
         encoded = self._encoding.problem
-        self._counter = _core.ExactCounter(
-            encoded.forest, encoded.masks, encoded.threshold_limbs
-        )
+        self._counter = _core.ExactCounter(encoded.forest, encoded.masks, encoded.threshold_limbs)
         self._decider: RegionDecider | None = None
         self._around: list[Neighbourhood] = []
 
@@ -212,7 +210,8 @@ class FlipRun:
         """Return bounds of the flips of one mask: equal when they are known."""
         around = self._neighbourhoods()[mask]
         n_decisions = len(self._encoding.decisions)
-        known = [self.steady[key] for d in range(n_decisions) if (key := (around, d)) in self.steady]
+        keys = [(around, decision) for decision in range(n_decisions)]
+        known = [self.steady[key] for key in keys if key in self.steady]
         high = self._whole - sum(known)
         return (high if len(known) == n_decisions else 0), high
 

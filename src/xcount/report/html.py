@@ -22,6 +22,7 @@ from xcount.report.numbers import (
 from xcount.report.sentences import (
     GLOSSARY,
     certificate,
+    change_text,
     finding,
     headline,
     judgement,
@@ -186,13 +187,15 @@ def _numbers(audit: AuditResult) -> Markup:
 
 def _ranking(audit: AuditResult) -> Markup:
     panels = audit.panels
+    flips = any(result.flip for result in audit.results)
     return element(
         "section",
         element("h2", "What the model is sensitive to"),
         element(
             "p",
-            "Share of all regions in which changing only this feature can change the margin by "
-            "more than the gap. Whiskers show the interval where a count is not exact.",
+            "Share of all regions in which changing only this feature can change the "
+            f"{'decision' if flips else 'margin by more than the gap'}. "
+            "Whiskers show the interval where a count is not exact.",
         ),
         tabs([panel_label(*panel) for panel in panels], [_panel(audit, panel) for panel in panels]),
         sections.whole_ranking(audit) if len(audit.ranking) > TOP_BARS or len(panels) > 1 else None,
@@ -223,7 +226,7 @@ def _panel(audit: AuditResult, panel: Panel) -> Markup:
     distance, gap = panel
     return element(
         "section",
-        element("h3", f"Margin changes by more than {gap}, {distance_text(distance)}"),
+        element("h3", f"{change_text(gap)}, {distance_text(distance)}"),
         element("ol", rows, class_="bars"),
         element("p", _panel_note(results, axis), class_="note"),
     )

@@ -17,7 +17,7 @@ from xcount.report.numbers import (
     seconds_text,
     share_text,
 )
-from xcount.report.sentences import label_of, panel_label, share_limit
+from xcount.report.sentences import gap_label, label_of, panel_label, share_limit
 from xcount.result import CountResult, MaskCount, PairCount
 
 MAX_LINES = 6
@@ -118,7 +118,7 @@ def _profile(results: Sequence[CountResult], is_open: bool) -> Markup:
         title = f"Profile of {label}, {distance_text(first.distance)}"
         chart = [
             profile_chart(layers, _edges(masks, label), title),
-            _shades([f"gap {r.gap}" for r in shown]),
+            _shades([gap_label(r.gap) for r in shown]),
         ]
     sharpest = shown[-1]
     return element(
@@ -195,7 +195,7 @@ def _top_masks(result: CountResult) -> Markup:
         for mask in top
         if mask.high > 0
     ]
-    caption = f"Most sensitive cells at gap {result.gap}"
+    caption = f"Most sensitive cells at {gap_label(result.gap)}"
     return table(("Cell", "Sensitive"), rows, caption)
 
 
@@ -215,7 +215,7 @@ def _top_pairs(result: CountResult) -> Markup | None:
         rows.append(element("tr", element("td", _step(pair, result)), number_cell(share)))
     if not rows:
         return None
-    caption = f"Steepest steps at gap {result.gap}"
+    caption = f"Steepest steps at {gap_label(result.gap)}"
     return table(("Step", "Jumps"), rows, caption)
 
 
@@ -405,6 +405,8 @@ def _whole(number: int) -> Child:
 
 
 def _sorted_gaps(results: Sequence[CountResult]) -> list[str]:
+    if any(r.flip for r in results):
+        return sorted({r.gap for r in results})
     return sorted({r.gap for r in results}, key=Fraction)
 
 

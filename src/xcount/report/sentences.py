@@ -83,7 +83,19 @@ def label_of(result: CountResult) -> str:
 
 def panel_label(distance: int | None, gap: str) -> str:
     """Return a panel's short name."""
-    return f"gap {gap}, {distance_text(distance)}"
+    return f"{gap_label(gap)}, {distance_text(distance)}"
+
+
+def gap_label(gap: str) -> str:
+    """Return ``gap 2``, or ``flip at 0`` where a change of the decision counts."""
+    return gap if gap.startswith("flip") else f"gap {gap}"
+
+
+def change_text(gap: str) -> str:
+    """Return what counts as a change, as a sentence."""
+    if gap.startswith("flip"):
+        return f"The decision changes{gap.removeprefix('flip').replace(' at', ' at the cut-off')}"
+    return f"Margin changes by more than {gap}"
 
 
 def headline(audit: AuditResult) -> str:
@@ -112,6 +124,13 @@ def share_limit(share: float) -> str:
 
 def finding(result: CountResult) -> str:
     """Return one result as a sentence after the features' names."""
+    if result.flip:
+        how = "proved" if result.count == 0 and result.exact else interval_text(result)
+        how = "exact" if result.exact and result.count else how
+        return (
+            f"{share_text(result)} of all regions ({how}) can change their decision with "
+            f"{distance_text(result.distance)}"
+        )
     if result.count == 0 and result.exact:
         return f"in no region does the margin change by more than {result.gap} (proved)"
     how = "exact" if result.exact else interval_text(result)
@@ -154,12 +173,15 @@ def _what_was_asked(audit: AuditResult) -> str:
     if audit.margin == "probability":
         margin = "the model's predicted probability (its margin)"
     of_class = f" of class {audit.output_label}" if audit.output_label is not None else ""
+    change = f"{margin}{of_class} by more than the stated gap"
+    if any(result.flip for result in audit.results):
+        change = "the model's decision"
     return (
         f"The thresholds of the model's trees divide the space of all possible inputs into "
         f"{integer(regions)} regions; within a region every input gets one and the same answer. "
         f"A region is called sensitive to a feature, or to a group of features, when changing only "
-        f"those features, by no more than the stated distance, can change {margin}{of_class} by "
-        f"more than the stated gap. This report states how many regions are sensitive."
+        f"those features, by no more than the stated distance, can change {change}. "
+        f"This report states how many regions are sensitive."
     )
 
 

@@ -52,6 +52,9 @@ def question_text(result: CountResult) -> str:
     names = _listed(result.sensitive)
     how = "in any way" if result.distance is None else f"by at most {_cells(result.distance)}"
     many = "change" if len(result.sensitive) > 1 else "changes"
+    if result.flip:
+        where = "" if result.cutoff is None else f" at the cut-off {result.cutoff}"
+        return f"In how many regions does the decision{where} flip when only {names} {many}, {how}?"
     rounded = "" if result.precision is None else f" (leaves at {result.precision} decimals)"
     which = f" of class {result.output}" if result.output else ""
     return (
