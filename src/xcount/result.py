@@ -156,7 +156,7 @@ class CountResult:
             "stop_reason": str(self.stop_reason),
             "verdict": None if self.verdict is None else str(self.verdict),
             "sensitive": list(self.sensitive),
-            "gap": float(self.gap),
+            "gap": None if self.flip else float(self.gap),
             "gap_text": self.gap,
             "distance": "any" if self.distance is None else self.distance,
             "precision": "exact" if self.precision is None else self.precision,

@@ -91,7 +91,7 @@ def test_intervals_of_estimates_hold() -> None:
     held = total = 0
     for seed in range(60):
         ensemble = random_classifier(seed, max_features=4)
-        question = {"sensitive": 0, "flip": True, "jobs": 1, "distance": "any"}
+        question: dict[str, Any] = {"sensitive": 0, "flip": True, "jobs": 1, "distance": "any"}
         exact = xcount.count(ensemble, method="brute", **question)
         if exact.share < 0.02:
             continue

@@ -58,7 +58,7 @@ def share_against_gap(audit: AuditResult) -> Markup | None:
 def _gap_chart(audit: AuditResult, distance: int | None) -> Markup | None:
     lines = []
     for ranked in audit.ranking[:MAX_LINES]:
-        found = [r for r in ranked.results if r.distance == distance]
+        found = [r for r in ranked.results if r.distance == distance and not r.flip]
         points = tuple((float(r.gap), r.share_low, r.share, r.share_high) for r in found)
         if len(points) > 1:
             lines.append(Line(ranked.label, points))
