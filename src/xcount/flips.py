@@ -92,7 +92,8 @@ class FlipEncoding:
         for index, (_, winner, loser) in enumerate(self.duels):
             won[..., winner] += holds[..., index]
             won[..., loser] += ~holds[..., index]
-        return won.argmax(axis=-1).astype(np.int16)
+        decisions: NDArray[np.int16] = won.argmax(axis=-1).astype(np.int16)
+        return decisions
 
 
 class _Encoder:
@@ -133,9 +134,10 @@ class _Encoder:
         ]
         trees += [self._constant(i + 1, offset + shift) for i, offset in enumerate(offsets)]
         problem = self._problem(tuple(trees), len(functions) + 1)
-        problem.__dict__["leaves"] = ScaledLeaves(self._values, self._scaled.scale)
+        # Integers from the start: no float could hold the leaves, the bases and the shift.
+        problem.laid.__dict__["leaves"] = ScaledLeaves(self._values, self._scaled.scale)
+        problem.laid.__dict__["bound"] = 2 * shift
         problem.__dict__["threshold"] = shift
-        problem.__dict__["_bound"] = 2 * shift
         return FlipEncoding(self._original, problem, decisions)
 
     def _functions(self) -> tuple[list[Function], tuple[tuple[int, ...], ...]]:
