@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -164,9 +165,38 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         read_journal(tmp_path / "none.jsonl")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write to any folder")
-def test_a_read_only_folder_is_named(tmp_path: Path) -> None:
-    """A folder without write permission is an error that names the path."""
-    tmp_path.chmod(0o555)
-    with pytest.raises(JournalError, match="Permission denied"):
-        Journal(tmp_path / "j.jsonl")
+def test_a_read_only_place_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder or file system that cannot be written is an error that names the path."""
+    for code, words in (
+        (errno.EACCES, "Permission denied"),
+        (errno.EROFS, "Read-only file system"),
+    ):
+
+        def refuse(*arguments: object, code: int = code) -> int:
+            raise OSError(code, os.strerror(code))
+
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "open", refuse)
+            with pytest.raises(JournalError, match=f"j.jsonl for writing: {words}"):
+                Journal(tmp_path / "j.jsonl")
+
+
+def test_a_half_written_line_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that fills up in the middle of a line leaves whole lines, and room means going on."""
+    path = tmp_path / "j.jsonl"
+    write = os.write
+
+    def fill_up(descriptor: int, data: bytes) -> int:
+        if len(data) < 20:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(descriptor, data[: len(data) // 2])
+
+    with Journal(path) as journal:
+        journal.append(RUN)
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "write", fill_up)
+            with pytest.raises(JournalError, match=r"No space left on device; all earlier results"):
+                journal.append({"kind": "result", "key": "b" * 100})
+        assert read_journal(path) == (RUN,)
+        journal.append({"kind": "result", "key": "c"})
+    assert [record.get("key") for record in read_journal(path)] == [None, "c"]
