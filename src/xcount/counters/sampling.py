@@ -221,14 +221,14 @@ class Estimation:
         """Refine a cover while it pays; return what to run, an exact count, or None."""
         problem, settings = self._problem, self._settings
         cover = _core.Cover(
-            problem.forest, problem.masks, problem.threshold_limbs, _cover_tasks(self._rest)
+            problem.forest, problem.masks, problem.threshold_limbs, cover_tasks(self._rest)
         )
         left = settings.seconds_left()
         deadline = math.inf if left is None else time.monotonic() + left / 2
         target = _FIRST_WORK
         while True:
             self._refine(cover, target, deadline)
-            ground = _covered_ground(problem, self._rest, cover)
+            ground = covered_ground(problem, self._rest, cover)
             self._details["cover_states"] = cover.n_expanded
             self._details["cover_share"] = float(Fraction(ground.undecided, problem.n_regions))
             if ground.undecided == 0:
@@ -259,7 +259,7 @@ class Estimation:
         self._settings.report(Progress(0.0, bounds.low, bounds.high, f"{n_states:,} states"))
 
 
-def _cover_tasks(rest: Rest) -> list[tuple[list[tuple[int, int]], int]]:
+def cover_tasks(rest: Rest) -> list[tuple[list[tuple[int, int]], int]]:
     """Group the unresolved masks by their pairs: masks with the same pairs share a task."""
     pairs_of: dict[int, list[tuple[int, int]]] = {mask: [] for mask in rest.unresolved}
     for pair in rest.pairs or ():
@@ -270,7 +270,7 @@ def _cover_tasks(rest: Rest) -> list[tuple[list[tuple[int, int]], int]]:
     return [(list(pairs), multiplicity) for pairs, multiplicity in sorted(groups.items())]
 
 
-def _covered_ground(problem: Problem, rest: Rest, cover: _core.Cover) -> Ground:
+def covered_ground(problem: Problem, rest: Rest, cover: _core.Cover) -> Ground:
     """Return what a cover proves, rounded outwards."""
     n = problem.n_combinations
     solved, undecided = (

@@ -1,0 +1,150 @@
+"""Instances whose exact count is known: by enumeration, or because they were made that way.
+
+A made instance asks n features at once: ``f0`` decides the sign, and each of the others adds 1 to
+the jump when its cell is one of its last ``a`` out of ``k``. With a gap just below n times 2, a
+region is sensitive iff all features agree: ``C = 2 * product of a``, of ``2 * product of k``
+regions. So counts of any size and shares of any rarity are known exactly. (The smallest count but 0
+is 2: a sensitive region's partner is sensitive, too.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from xcount import _core
+from xcount.counters.base import Settings
+from xcount.counters.estimation import Estimator, Ground
+from xcount.counters.sampling import Rest, cover_tasks, covered_ground, everything, make_sampler
+from xcount.ensemble import Ensemble, Feature, Tree
+from xcount.examples import ensemble_of
+from xcount.grid import Grid
+from xcount.query import Query
+from xcount.subproblems import Problem
+
+
+@dataclass(frozen=True, eq=False)
+class KnownCount:
+    """A problem, its count, and how much of it a cover decides before sampling (None: no cover)."""
+
+    name: str
+    problem: Problem
+    count: int
+    n_refinements: int | None = None
+
+    @property
+    def share(self) -> float:
+        return self.count / self.problem.n_regions
+
+    def estimator(self, settings: Settings) -> Estimator:
+        """Return an estimation that has not drawn anything yet."""
+        problem = self.problem
+        rest = everything(problem)
+        if self.n_refinements is None:
+            undecided = problem.n_combinations * problem.n_masks
+            ground = Ground(0, undecided, rest.known, problem.n_regions)
+            return Estimator(make_sampler(problem, rest), ground, settings)
+        rest = Rest(0, rest.unresolved, list(problem.pairs()), rest.known)
+        tasks = cover_tasks(rest)
+        cover = _core.Cover(problem.forest, problem.masks, problem.threshold_limbs, tasks)
+        for _ in range(self.n_refinements):
+            cover.refine(1, 60.0, 1)
+        cover.freeze()
+        return Estimator(cover, covered_ground(problem, rest, cover), settings)
+
+
+def made_instance(cells: Sequence[tuple[int, int]], n_refinements: int | None) -> KnownCount:
+    """Return the instance with features of k cells, a of which count, for each (a, k)."""
+    jumps = [
+        (0, 1.0, (i, float(k - a), 0.0, 1.0), (i, float(k - a), 0.0, -1.0)) if a < k else
+        (0, 1.0, 1.0, -1.0)
+        for i, (a, k) in enumerate(cells, start=1)
+    ]  # fmt: skip
+    guards = [
+        (i, float(c), 0.0, 0.0) for i, (_, k) in enumerate(cells, start=1) for c in range(1, k)
+    ]
+    ensemble = ensemble_of(*jumps, *guards)
+    gap = 2 * len(cells) - 1
+    problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, "f0", gap))
+    count = 2 * math.prod(a for a, _ in cells)
+    name = f"made-{count:.0e}-of-{problem.n_regions:.0e}-{n_refinements}"
+    return KnownCount(name, problem, count, n_refinements)
+
+
+def made_instances() -> list[KnownCount]:
+    """Return made instances with counts from 2 to 10^20 and shares from 10^-9 to 1."""
+    return [
+        made_instance([(1, 1)], None),
+        made_instance([(1, 4)], None),
+        made_instance([(9, 10)], None),
+        made_instance([(1, 2), (1, 2)], None),
+        made_instance([(3, 10), (5, 10)], None),
+        made_instance([(10**3 - 1, 10**3)], None),
+        made_instance([(60, 100)] * 3, None),
+        made_instance([(80, 100)] * 10, None),
+        made_instance([(95, 100)] * 10, None),
+        made_instance([(90, 100)] * 10, 2),
+        made_instance([(1, 3)] * 4, 3),
+        made_instance([(1, 10)] * 9, 8),
+        made_instance([(1, 100)] * 4, 3),
+        made_instance([(10, 100)] * 9, 8),
+        made_instance([(30, 100)] * 17, 15),
+    ]
+
+
+def random_instances(n: int) -> list[KnownCount]:
+    """Return random instances with one to three sensitive features, counted by enumeration."""
+    found: list[KnownCount] = []
+    seed = 0
+    while len(found) < n:
+        seed += 1
+        problem = _random_problem(seed)
+        brute = _core.BruteForce(problem.forest, problem.masks, problem.threshold_limbs)
+        count = int(brute.count(0, brute.n_combinations, 1).sum())
+        # Rarer shares need a cover, see the made instances.
+        if count * 50 >= problem.n_regions:
+            found.append(KnownCount(f"random-{seed}", problem, count))
+    return found
+
+
+def _random_problem(seed: int) -> Problem:
+    rng = np.random.default_rng([seed, 77])
+    features = tuple(Feature(f"f{i}") for i in range(4))
+    leaves = rng.normal(size=32)
+    trees = tuple(_random_tree(rng, 3, leaves) for _ in range(int(rng.integers(2, 9))))
+    ensemble = Ensemble(features, trees)
+    size = 1 + seed % 3
+    sensitive = [int(f) for f in rng.choice(4, size, replace=False)]
+    distance = (1, 2, "any")[int(rng.integers(3))]
+    gap = f"{rng.uniform(0.2, 3):.2f}"
+    query = Query.of(ensemble, sensitive, gap, distance=distance)
+    return Problem(ensemble, Grid.of(ensemble), query)
+
+
+def _random_tree(rng: np.random.Generator, depth: int, leaves: np.ndarray) -> Tree:
+    from xcount.examples import Nested, tree_of
+
+    def grow(level: int) -> Nested:
+        if level == 0:
+            return float(rng.choice(leaves))
+        feature, threshold = int(rng.integers(4)), float(rng.integers(1, 6))
+        return (feature, threshold, grow(level - 1), grow(level - 1))
+
+    return tree_of(grow(depth))
+
+
+def zero_instance() -> KnownCount:
+    """Return an instance without any sensitive region, although the sensitive feature is tested."""
+    ensemble = ensemble_of(
+        (0, 1.0, (1, 1.0, 0.5, 0.0), 0.0), (0, 1.0, (1, 1.0, 0.0, 0.5), 0.0), n_features=3
+    )
+    problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, "f0", "0.75"))
+    return KnownCount("zero", problem, 0)
+
+
+def all_instances() -> list[KnownCount]:
+    """Return all of them."""
+    return [zero_instance(), *made_instances(), *random_instances(26)]
