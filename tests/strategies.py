@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from xcount.ensemble import Ensemble, Feature, Tree
@@ -87,3 +89,13 @@ def random_ensemble(
         for _ in range(int(rng.integers(1, max_trees + 1)))
     )
     return Ensemble(tuple(features), trees)
+
+
+def random_classifier(seed: int, max_features: int = 3) -> Ensemble:
+    """Return a random ensemble of one to three sums with bases, sometimes averaging."""
+    rng = np.random.default_rng([seed, 9])
+    ensemble = random_ensemble(seed, max_features=max_features, max_trees=5)
+    n_outputs = int(rng.integers(1, 4))
+    trees = tuple(replace(t, output=int(rng.integers(n_outputs))) for t in ensemble.trees)
+    base = tuple(float(rng.choice([0.0, 0.5, -0.3, 0.1, 1e-20])) for _ in range(n_outputs))
+    return replace(ensemble, trees=trees, base=base, divisor=int(rng.choice([1, 1, 3])))

@@ -17,6 +17,7 @@ from xcount.ensemble import Ensemble
 from xcount.errors import JournalError, QueryError
 from xcount.grid import Grid, Missing
 from xcount.journal import Journal, Record, read_journal, to_json
+from xcount.measures import Weighing
 from xcount.plan import (
     Gaps,
     Group,
@@ -244,6 +245,9 @@ def audit(
     memory_bytes: int | None = None,
     jobs: int = 0,
     max_share: MaxShare | None = None,
+    measures: str | Iterable[str] = (),
+    data: Any = None,
+    bounds: Mapping[str, tuple[float, float]] | str | None = None,
     profile: bool = True,
     journal: str | os.PathLike[str] | None = None,
     resume: bool = False,
@@ -273,6 +277,9 @@ def audit(
         jobs: cores to use; 0 for all.
         max_share: the largest share allowed: a number for all, or per feature, as a mapping or as
             ``"age=0.01,sex=0"``. Needs gaps that are given.
+        measures: other weights of the same regions (see :mod:`xcount.measures`).
+        data: the table that the measures need.
+        bounds: the bounds of a volume.
         profile: whether to take each count apart by cells.
         journal: file that keeps each finished count.
         resume: go on with a journal that exists.
@@ -301,6 +308,9 @@ def audit(
         raise QueryError("a verdict needs a gap of your choice: give --gap or --probability-gap")
     grid = Grid.of(ensemble, missing=missing)
     tasks = _tasks(ensemble, grid, options, template, chosen, sensitive, distances, max_share)
+    if measures:
+        weighing = Weighing.of(ensemble, measures, data, bounds)
+        tasks = [replace(task, weighing=weighing) for task in tasks]
     header = _header(ensemble, grid, tasks, chosen)
     opened = nullcontext() if journal is None else _journal_of(journal, resume, header)
     with opened as book:

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from xcount.counters.base import Progress
 from xcount.counting import versions
 from xcount.errors import ClusterError, MissingExtraError
+from xcount.measures import Weighing
 from xcount.plan import Options, Task
 from xcount.query import Query
 from xcount.result import CountResult
@@ -57,6 +58,7 @@ class _Question:
     query: Query
     options: Options
     max_share: float | None
+    weighing: Weighing | None
 
 
 class Cluster:
@@ -115,7 +117,7 @@ class Cluster:
         def submit() -> tuple[Future, list[int]]:
             bundle = _next_bundle(waiting, tasks, pace.bundle_size(len(waiting), self._n_threads))
             questions = [
-                _Question(task.query, task.options, task.max_share)
+                _Question(task.query, task.options, task.max_share, task.weighing)
                 for task in (tasks[index] for index in bundle)
             ]
             model = models[id(tasks[bundle[0]].base)]
@@ -324,7 +326,10 @@ def _count_bundle(
     worker = get_worker()
     _refuse(worker.address, version_differences(wanted, versions()))
     note = _stop_when_cancelled(worker)
-    return [Task(base, q.query, q.options, (), q.max_share).run(threads, note) for q in questions]
+    return [
+        Task(base, q.query, q.options, (), q.max_share, q.weighing).run(threads, note)
+        for q in questions
+    ]
 
 
 def _stop_when_cancelled(worker: Any) -> Callable[[Progress], None]:

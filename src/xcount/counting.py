@@ -6,7 +6,7 @@ import platform
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from xcount.counters import counter
@@ -14,6 +14,7 @@ from xcount.counters.base import Counter, Progress, Settings, Tally
 from xcount.ensemble import Ensemble
 from xcount.errors import QueryError
 from xcount.grid import Grid, Missing
+from xcount.measures import Weighing, measure
 from xcount.query import Query, decimal_text
 from xcount.result import CountResult, ModelInfo, StopReason, is_at_most
 from xcount.subproblems import Problem
@@ -40,6 +41,9 @@ def count(
     max_share: float | None = None,
     profile: bool = False,
     grid: Grid | None = None,
+    measures: str | Iterable[str] = (),
+    data: Any = None,
+    bounds: Mapping[str, tuple[float, float]] | str | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> CountResult:
     """Count the sensitive regions of a model.
@@ -47,6 +51,10 @@ def count(
     A region is sensitive if a change of the sensitive features within the distance changes the
     margin by more than ``gap``; or, with ``flip``, if it changes the decision: which side of the
     ``cutoff`` (a margin, 0 unless given) the margin lies on, or which of several classes wins.
+
+    ``measures`` weighs the sensitive regions in other ways, too (see :mod:`xcount.measures`):
+    ``volume``, ``marginals``, ``rows``; the shares are in the result's ``details["measures"]``.
+    ``data`` is the table they need, ``bounds`` the bounds of a volume.
 
     Example:
         >>> import xcount
@@ -80,16 +88,26 @@ def count(
         on_progress=on_progress,
     )
     problem = Problem(ensemble, grid or Grid.of(ensemble, missing=missing), query)
-    return solve(problem, settings, method)
+    weighing = Weighing.of(ensemble, measures, data, bounds) if measures else None
+    return solve(problem, settings, method, weighing)
 
 
-def solve(problem: Problem, settings: Settings, method: str = "auto") -> CountResult:
-    """Count a prepared problem."""
+def solve(
+    problem: Problem,
+    settings: Settings,
+    method: str = "auto",
+    weighing: Weighing | None = None,
+) -> CountResult:
+    """Count a prepared problem, and measure it."""
     started = time.perf_counter()
     query, ensemble = problem.query, problem.ensemble
     has_cutoff = query.flip and ensemble.n_outputs == 1
     cutoff = decimal_text(query.cutoff) if has_cutoff else None
     tally = (_flip_counter if query.flip else counter)(method)(problem, settings)
+    details = dict(tally.details)
+    if weighing is not None and weighing.names:
+        found = measure(problem, weighing, settings)
+        details["measures"] = {name: measured.to_dict() for name, measured in found.items()}
     return CountResult(
         count=tally.count,
         low=tally.low,
@@ -113,7 +131,7 @@ def solve(problem: Problem, settings: Settings, method: str = "auto") -> CountRe
         seconds=time.perf_counter() - started,
         peak_memory_bytes=peak_memory_bytes(),
         versions=versions(),
-        details=tally.details,
+        details=details,
         profile=tally.profile,
     )
 

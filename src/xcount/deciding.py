@@ -35,7 +35,7 @@ class RegionDecider:
         >>> problem = Problem(model, Grid.of(model), Query.of(model, "f0", 80))
         >>> decider = RegionDecider(problem)
         >>> decider.decide(np.array([[0, 0], [0, 1], [0, 2]])).astype(int).tolist()
-        [[0, 0, 0], [0, 0, 0], [0, 1, 1]]
+        [[1, 1, 0], [0, 0, 0], [0, 0, 0]]
     """
 
     def __init__(self, problem: Problem) -> None:

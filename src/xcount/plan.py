@@ -25,6 +25,7 @@ from xcount.ensemble import Ensemble
 from xcount.errors import QueryError
 from xcount.grid import Grid, Missing
 from xcount.inspection import gap_ladder, leaf_scale, max_changes
+from xcount.measures import Weighing
 from xcount.query import Query, decimal_text, parse_gap, resolve_features
 from xcount.result import CountResult
 from xcount.subproblems import Problem
@@ -70,6 +71,7 @@ class Task:
     Attributes:
         base: a problem of the same model and grid, whose native trees all tasks share.
         scope: fingerprints of the model and of all models whose guards the grid holds.
+        weighing: the measures to take along with the count, if any.
     """
 
     base: Problem
@@ -77,6 +79,7 @@ class Task:
     options: Options
     scope: tuple[str, ...]
     max_share: float | None = None
+    weighing: Weighing | None = None
 
     @property
     def label(self) -> str:
@@ -91,7 +94,9 @@ class Task:
             del settings[name]
         exact = {"gap": str(self.query.gap), "cutoff": str(self.query.cutoff)}
         query = asdict(self.query) | exact
-        parts = [self.scope, query, settings, self.max_share]
+        parts: list[object] = [self.scope, query, settings, self.max_share]
+        if self.weighing is not None:
+            parts.append(self.weighing.fingerprint)
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
     @property
@@ -116,7 +121,7 @@ class Task:
             want_profile=options.profile and problem.n_masks <= self._max_profile_masks,
             on_progress=on_progress,
         )
-        return solve(problem, settings, options.method)
+        return solve(problem, settings, options.method, self.weighing)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import oracle
 import pytest
-from strategies import random_ensemble
+from strategies import random_classifier
 
 import xcount
 from xcount.deciding import RegionDecider
@@ -20,16 +20,6 @@ from xcount.grid import Grid
 from xcount.query import Query
 from xcount.result import CountResult, StopReason, Verdict
 from xcount.subproblems import Problem
-
-
-def random_classifier(seed: int, max_features: int = 3) -> Ensemble:
-    """Return a random ensemble of one to three sums with bases, sometimes averaging."""
-    rng = np.random.default_rng([seed, 9])
-    ensemble = random_ensemble(seed, max_features=max_features, max_trees=5)
-    n_outputs = int(rng.integers(1, 4))
-    trees = tuple(replace(t, output=int(rng.integers(n_outputs))) for t in ensemble.trees)
-    base = tuple(float(rng.choice([0.0, 0.5, -0.3, 0.1, 1e-20])) for _ in range(n_outputs))
-    return replace(ensemble, trees=trees, base=base, divisor=int(rng.choice([1, 1, 3])))
 
 
 def random_question(seed: int, ensemble: Ensemble) -> dict[str, Any]:

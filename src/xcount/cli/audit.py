@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     help="Judge: the largest share allowed, for all (1%) or per feature (age=1%,sex=0).",
 )
 @batch.cluster_option
+@parameters.measure_options
 @batch.journal_options
 @batch.report_options
 @batch.markdown_option

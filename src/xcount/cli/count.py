@@ -16,6 +16,7 @@ from xcount.cli import parameters
         "xcount count model.json --sensitive age --gap 2",
         "xcount count model.json --sensitive sex,race --gap 1 --distance any --max-share 1%",
         "xcount count model.json --sensitive sex --distance any --flip",
+        "xcount count model.json --sensitive age --gap 2 --measure volume,rows --data people.csv",
     ),
 )
 @parameters.model_argument
@@ -23,6 +24,7 @@ from xcount.cli import parameters
 @parameters.accuracy_options
 @parameters.limit_options
 @parameters.max_share_option
+@parameters.measure_options
 @click.option("--profile", is_flag=True, help="Also show the count of every mask.")
 @parameters.json_option
 def command(

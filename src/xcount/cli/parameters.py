@@ -182,6 +182,28 @@ question_options = together(
     missing_option,
 )
 
+measure_options = together(
+    click.option(
+        "--measure",
+        "measures",
+        metavar="NAMES",
+        multiple=True,
+        help="Weigh the sensitive regions in other ways, too: volume, marginals, rows; repeated "
+        "or with commas between. The count itself is 'regions'.",
+    ),
+    click.option(
+        "--data",
+        metavar="FILE",
+        help="CSV or Parquet with a column per feature: what marginals and rows are taken from, "
+        "and the bounds of a volume.",
+    ),
+    click.option(
+        "--bounds",
+        metavar="NAME=LOW:HIGH,...",
+        help="Bounds of a volume, instead of the least and largest value in the data.",
+    ),
+)
+
 accuracy_options = together(
     click.option(
         "--method",

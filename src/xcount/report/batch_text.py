@@ -51,7 +51,31 @@ def audit_tables(audit: AuditResult, title: str | None = None) -> list[Renderabl
         )
     if len(rows) > MAX_ROWS:
         table.caption = f"{len(rows) - MAX_ROWS:,} more; --html, --csv or --json has all"
-    return [table, *_conclusion(audit)]
+    return [table, *_measures_table(audit), *_conclusion(audit)]
+
+
+def _measures_table(audit: AuditResult) -> list[RenderableType]:
+    """Return the shares by other measures side by side, where there are any."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    found = [result for result in audit.results if result.details.get("measures")]
+    names = list(dict.fromkeys(name for result in found for name in result.details["measures"]))
+    if not names:
+        return []
+    table = Table(title="Measures side by side", title_justify="left", title_style="bold")
+    for head in ("Sensitive to", "Gap", "Distance", "regions", *names):
+        table.add_column(escape(head), justify="right" if head != "Sensitive to" else "left")
+    for result in sorted(found, key=lambda r: -r.share)[:MAX_ROWS]:
+        entries = [result.details["measures"].get(name) for name in names]
+        table.add_row(
+            escape(" + ".join(result.sensitive)),
+            result.gap,
+            "any" if result.distance is None else str(result.distance),
+            share_text(result),
+            *("" if entry is None else f"{entry['share'] * 100:.3g} %" for entry in entries),
+        )
+    return [table]
 
 
 def _verdict(result: CountResult) -> str:

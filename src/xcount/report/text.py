@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from xcount.report.numbers import percent, seconds_text
 from xcount.result import CountResult, Profile, StopReason, Verdict, scientific_text
@@ -82,11 +82,27 @@ def count_tables(result: CountResult) -> list[RenderableType]:
         colour = _COLOURS[result.verdict]
         limit = f"{float(Fraction(repr(result.max_share)) * 100):g} %"
         card.add_row("Verdict", f"[bold {colour}]{result.verdict}[/] (at most {limit} allowed)")
+    for name, entry in result.details.get("measures", {}).items():
+        card.add_row(f"By {name}", _escaped(measured_text(entry)))
     card.add_row("Run", _run_text(result))
     tables: list[RenderableType] = [card]
     if result.profile is not None:
         tables.append(_profile_table(result.profile))
     return tables
+
+
+def measured_text(entry: Mapping[str, Any]) -> str:
+    """Return one measure of a result, e.g. ``12.5 % (exact)``."""
+    share = f"{entry['share'] * 100:.4g} %"
+    if "sensitive_rows" in entry:
+        apart = len(entry["rows_in_no_cell"])
+        left_out = f"; {apart:,} rows are in no cell and left out" if apart else ""
+        placed = entry["n_rows"] - apart
+        return f"{share}: {entry['n_sensitive']:,} of {placed:,} rows{left_out}"
+    if entry["exact"]:
+        return f"{share} (exact)"
+    low, high = (f"{entry[key] * 100:.4g} %" for key in ("low", "high"))
+    return f"about {share}, between {low} and {high}, with {entry['confidence']:.0%} confidence"
 
 
 def summary_table(title: str, results: Iterable[CountResult]) -> Table:
