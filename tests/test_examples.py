@@ -85,6 +85,9 @@ def beside_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("model.json", "old.json", "new.json"):
         shutil.copy(adult_model_path(), tmp_path / name)
     xcount.audit(figure_1(), gaps=80, journal=tmp_path / "results.jsonl")
+    names = xcount.load(adult_model_path()).feature_names
+    table = [",".join(names), *(",".join([str(i)] * len(names)) for i in range(20, 25))]
+    (tmp_path / "people.csv").write_text("\n".join(table))
     monkeypatch.chdir(tmp_path)
 
 
