@@ -5,7 +5,7 @@ same limits. Afterwards the answers are held against each other: two exact count
 interval that misses an exact count, are listed by name.
 
     python -m benchmarks.methods --sample 100 --limit-seconds 60 --memory 4G
-    python -m benchmarks.methods --methods auto cnf-ganak --only adult --sample 60
+    python -m benchmarks.methods --methods exact cnf-ganak --max-trees 20 --sample 100
 """
 
 from __future__ import annotations
@@ -141,10 +141,13 @@ def run_method(method: str, instances: Sequence[Instance], options: Namespace) -
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = suite_parser("methods", __doc__, limit_seconds=60, isolated=True)
     parser.add_argument("--methods", nargs="+", default=list(METHODS), metavar="METHOD")
+    parser.add_argument("--max-trees", type=int, metavar="N", help="only models of that many trees")
     parser.set_defaults(sample=100)
     options = parser.parse_args(arguments)
     try:
         instances = paper_instances(options.only, options.cache, options.data)
+        if options.max_trees is not None:
+            instances = [i for i in instances if i.n_trees <= options.max_trees]
         instances = stratified_sample(instances, options.sample)
         if options.list:
             print("\n".join(instance.name for instance in instances))
