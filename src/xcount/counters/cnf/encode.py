@@ -6,10 +6,9 @@ copy ``b'``. The formula says: the trees' sums at b and at b' differ by more tha
 is within the distance of b. Projected on b, its models are the regions that have such a b': the
 counters' projection is the "there is".
 
-With v(t) the value of tree t, the number that is built from adders is::
+With D(t) the value of tree t at b less its value at b', the number that is built from adders is::
 
-    z = sum over t of (v(t) at b - least v(t)) + sum over t of (largest v(t) - v(t) at b')
-      = V(b) - V(b') + R,   R = sum over t of (largest v(t) - least v(t))
+    z = sum over t of (D(t) - least D(t)) = V(b) - V(b') + R,   R = - sum over t of least D(t)
 
 so that ``|V(b) - V(b')| > G`` is ``z >= R + G + 1 or z <= R - G - 1``. Trees that test no sensitive
 feature give the same at b and b' and are left out.
@@ -51,12 +50,11 @@ def encode(problem: Problem, checkpoint: Checkpoint = lambda: None) -> Formula:
     primed = {**bits, **_guard_bits(formula, problem, sensitive, mark="'")}
     _require_distance(formula, problem, bits, primed)
     encoder = TreeEncoder(formula, problem)
-    pairs = []
+    numbers = []
     for index in _trees_that_test(problem, sensitive):
         checkpoint()
-        pairs.append((encoder.leaves(index, bits), encoder.leaves(index, primed)))
-    rises, falls = _differences(formula, problem.threshold, pairs)
-    formula.add(rises, falls)
+        numbers.append(encoder.difference(index, bits, primed))
+    formula.add(*_jumps(formula, problem.threshold, numbers))
     return formula
 
 
@@ -76,8 +74,8 @@ def encode_mask(
     for neighbour in neighbours:
         checkpoint()
         there = _fixed(problem, bits, neighbour)
-        pairs = [(encoder.leaves(i, here), encoder.leaves(i, there)) for i in trees]
-        jumps += _differences(formula, problem.threshold, pairs)
+        numbers = [encoder.difference(i, here, there) for i in trees]
+        jumps += _jumps(formula, problem.threshold, numbers)
     formula.add(*jumps)
     return formula
 
@@ -168,28 +166,22 @@ def _steps(formula: Formula, axis: Axis, differ: list[int]) -> list[int]:
     return [appears] + [formula.conjunction((bit, -appears)) for bit in differ[:-1]]
 
 
-def _differences(
-    formula: Formula, gap: int, pairs: Sequence[tuple[list[Leaf], list[Leaf]]]
-) -> tuple[int, int]:
-    """Return two literals; if the first is true the sum rises by more than the gap, else falls."""
-    numbers: list[list[Leaf]] = []
-    spread = 0
-    for here, there in pairs:
-        if here == there:  # the same leaves under the same conditions: nothing changes
-            continue
-        least = min(value for _, value in here)
-        largest = max(value for _, value in there)
-        numbers.append([(literal, value - least) for literal, value in here])
-        numbers.append([(literal, largest - value) for literal, value in there])
-        spread += largest - least
-    unit = math.gcd(*(value for number in numbers for _, value in number)) or 1
-    bits: list[WeightedBit] = []
+def _jumps(formula: Formula, gap: int, numbers: Sequence[list[Leaf]]) -> tuple[int, int]:
+    """Return two literals: the first only if the sum exceeds the gap, the second if it is below."""
+    offset = 0
+    shifted: list[list[Leaf]] = []
     for number in numbers:
+        least = min(value for _, value in number)
+        shifted.append([(literal, value - least) for literal, value in number])
+        offset -= least
+    unit = math.gcd(*(value for number in shifted for _, value in number)) or 1
+    bits: list[WeightedBit] = []
+    for number in shifted:
         bits += _number_bits(formula, [(literal, value // unit) for literal, value in number])
     total = binary_sum(formula, bits)
     rises, falls = formula.new_variable(), formula.new_variable()
-    require_at_least(formula, total, -((-(spread + gap + 1)) // unit), rises)
-    require_at_most(formula, total, (spread - gap - 1) // unit, falls)
+    require_at_least(formula, total, -((-(offset + gap + 1)) // unit), rises)
+    require_at_most(formula, total, (offset - gap - 1) // unit, falls)
     return rises, falls
 
 

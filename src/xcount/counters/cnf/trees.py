@@ -1,8 +1,9 @@
-"""Trees as gates: for every leaf a literal that says "the region ends here"."""
+"""Trees as gates: for every difference that a tree can make, a literal that says it does."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +13,30 @@ from xcount.ensemble import ZERO_RANGE, Tree
 from xcount.subproblems import Problem
 
 Leaf = tuple[int, int]
-"""(literal, value): the literal is true iff the region ends in a leaf of this value."""
+"""(literal, value): the literal is true iff the tree makes this difference."""
 
 Cells = Sequence[int] | int
 """The bits of a feature's cell, ``bits[i]`` iff cell <= i; or the cell itself where it is fixed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """A tree that is walked for b and b' together."""
+
+    tree: Tree
+    values: list[int]
+    here: Mapping[int, Cells]
+    there: Mapping[int, Cells]
+    differs_below: list[bool]
+
+
+def _tests_below(tree: Tree, features: set[int]) -> list[bool]:
+    """Return for each node whether it or a node below it tests one of the features."""
+    tests = [int(feature) in features for feature in tree.feature]
+    for node in reversed(range(tree.n_nodes)):  # children have larger indices
+        if tree.feature[node] >= 0:
+            tests[node] |= tests[tree.left[node]] or tests[tree.right[node]]
+    return tests
 
 
 class TreeEncoder:
@@ -48,27 +69,45 @@ class TreeEncoder:
                 left = np.where(is_zero, tree.zero_side[node] < 0, left)
         return tuple(np.where(missing, tree.missing_left[node], left).tolist())
 
-    def leaves(self, index: int, cells: Mapping[int, Cells]) -> list[Leaf]:
-        """Return the leaves of a tree that a region can reach, with equal values joined."""
+    def difference(
+        self, index: int, here: Mapping[int, Cells], there: Mapping[int, Cells]
+    ) -> list[Leaf]:
+        """Return the values of "tree at b - tree at b'"; of their literals just one is true.
+
+        The tree is walked from both ends together: a test that b and b' answer alike is taken once,
+        and a subtree that both reach, and that tests nothing they differ in, is worth 0.
+        """
+        tree = self._problem.trees[index]
+        differing = {f for f in here if here[f] != there[f]}
+        walk = _Walk(tree, self._values[index], here, there, _tests_below(tree, differing))
         by_value: dict[int, list[int]] = {}
-        for literal, value in self._walk(index, 0, self._formula.true, cells):
-            by_value.setdefault(value, []).append(literal)
+        for path, value in self._pairs_of_leaves(walk, 0, 0, ()):
+            by_value.setdefault(value, []).append(self._formula.conjunction(path))
         return [(self._formula.disjunction(found), value) for value, found in by_value.items()]
 
-    def _walk(
-        self, index: int, node: int, reached: int, cells: Mapping[int, Cells]
-    ) -> Iterator[Leaf]:
-        tree = self._problem.trees[index]
-        if tree.feature[node] < 0:
-            yield reached, self._values[index][node]
+    def _pairs_of_leaves(
+        self, walk: _Walk, a: int, b: int, path: tuple[int, ...]
+    ) -> Iterator[tuple[tuple[int, ...], int]]:
+        """Yield (path, difference) for the pairs of leaves below node a of b and node b of b'."""
+        tree = walk.tree
+        if a == b and not walk.differs_below[a]:
+            yield path, 0
             return
-        left = self.left_cells(tree, node)
-        where = cells[int(tree.feature[node])]
-        test = self._in_cells(where, left)
-        for literal, child in ((test, tree.left[node]), (-test, tree.right[node])):
-            below = self._formula.conjunction((reached, literal))
-            if below != -self._formula.true:
-                yield from self._walk(index, int(child), below, cells)
+        if tree.feature[a] < 0 and tree.feature[b] < 0:
+            yield path, walk.values[a] - walk.values[b]
+            return
+        moves_here = bool(tree.feature[a] >= 0)
+        node, cells = (a, walk.here) if moves_here else (b, walk.there)
+        feature = int(tree.feature[node])
+        together = a == b and walk.here[feature] == walk.there[feature]
+        test = self._in_cells(cells[feature], self.left_cells(tree, node))
+        for literal, next_node in ((test, tree.left[node]), (-test, tree.right[node])):
+            if -literal in path or literal == -self._formula.true:
+                continue
+            child = int(next_node)
+            next_a = child if moves_here else a
+            next_b = child if together or not moves_here else b
+            yield from self._pairs_of_leaves(walk, next_a, next_b, (*path, literal))
 
     def _in_cells(self, where: Cells, chosen: Sequence[bool]) -> int:
         """Return a literal for "the cell is one of the chosen"."""
