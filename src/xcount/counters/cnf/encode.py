@@ -6,7 +6,8 @@ copy ``b'``. The formula says: the trees' sums at b and at b' differ by more tha
 is within the distance of b. Projected on b, its models are the regions that have such a b': the
 counters' projection is the "there is".
 
-With D(t) the value of tree t at b less its value at b', the number that is built from adders is::
+With D(t) the value of tree t at b less its value at b', the comparison of their sum with the gap is
+a decision diagram over the trees (decisions.py) where that is small. Elsewhere adders build::
 
     z = sum over t of (D(t) - least D(t)) = V(b) - V(b') + R,   R = - sum over t of least D(t)
 
@@ -21,6 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Protocol
 
+from xcount.counters.cnf.decisions import JumpDiagram
 from xcount.counters.cnf.formula import Formula
 from xcount.counters.cnf.sums import (
     WeightedBit,
@@ -166,8 +168,14 @@ def _steps(formula: Formula, axis: Axis, differ: list[int]) -> list[int]:
     return [appears] + [formula.conjunction((bit, -appears)) for bit in differ[:-1]]
 
 
-def _jumps(formula: Formula, gap: int, numbers: Sequence[list[Leaf]]) -> tuple[int, int]:
-    """Return two literals: the first only if the sum exceeds the gap, the second if it is below."""
+def _jumps(formula: Formula, gap: int, numbers: Sequence[list[Leaf]]) -> list[int]:
+    """Return literals of which one can be true iff the sum of the numbers is beyond the gap."""
+    decided = JumpDiagram(formula, gap, numbers).literal()
+    return [decided] if decided is not None else _added_jumps(formula, gap, numbers)
+
+
+def _added_jumps(formula: Formula, gap: int, numbers: Sequence[list[Leaf]]) -> list[int]:
+    """The same with adders: the first only if the sum exceeds the gap, the second if below."""
     offset = 0
     shifted: list[list[Leaf]] = []
     for number in numbers:
@@ -182,7 +190,7 @@ def _jumps(formula: Formula, gap: int, numbers: Sequence[list[Leaf]]) -> tuple[i
     rises, falls = formula.new_variable(), formula.new_variable()
     require_at_least(formula, total, -((-(offset + gap + 1)) // unit), rises)
     require_at_most(formula, total, (offset - gap - 1) // unit, falls)
-    return rises, falls
+    return [rises, falls]
 
 
 def _number_bits(formula: Formula, leaves: list[Leaf]) -> list[WeightedBit]:
