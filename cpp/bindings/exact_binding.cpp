@@ -125,15 +125,16 @@ void bind_exact(nb::module_& module) {
       .def(
           "start",
           [](ExactCounterHandle& self, const std::vector<PyTask>& tasks, MaskIndex n_masks,
-             std::uint64_t max_steps, std::size_t max_bytes, unsigned n_threads) {
+             std::uint64_t max_steps, std::size_t max_bytes, unsigned n_threads,
+             std::uint64_t max_paths) {
             std::vector<ExactTask> native = to_tasks(tasks, n_masks);
             nb::gil_scoped_release release;
             self.visit([&](auto& c) {
-              c.start(std::move(native), ExactLimits{max_steps, max_bytes, n_threads});
+              c.start(std::move(native), ExactLimits{max_steps, max_bytes, n_threads, max_paths});
             });
           },
           nb::arg("tasks"), nb::arg("n_masks"), nb::arg("max_steps"), nb::arg("max_bytes"),
-          nb::arg("n_threads"),
+          nb::arg("n_threads"), nb::arg("max_paths") = kMaxPaths,
           "Start on tasks: (pairs of masks, whether all of them must differ rather than any).")
       .def(
           "wait",

@@ -24,6 +24,13 @@ DifferenceBuilder<Value>::DifferenceBuilder(const Forest<Value>& forest, const M
                 below_[static_cast<std::size_t>(forest.left[i])] |
                 below_[static_cast<std::size_t>(forest.right[i])];
   }
+  std::vector<std::uint32_t> depth(forest.n_nodes());
+  for (std::size_t i = 0; i < forest.n_nodes(); ++i) {
+    if (forest.tests[i].feature == kLeaf) continue;
+    depth[static_cast<std::size_t>(forest.left[i])] = depth[i] + 1;
+    depth[static_cast<std::size_t>(forest.right[i])] = depth[i] + 1;
+    is_too_deep_ = is_too_deep_ || depth[i] >= kMaxDepth;
+  }
   for (std::size_t tree = 0; tree < forest.roots.size(); ++tree) {
     std::vector<NodeIndex> open{forest.roots[tree]};
     while (!open.empty()) {

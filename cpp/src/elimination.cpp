@@ -4,6 +4,27 @@
 
 namespace xcount {
 
+namespace {
+
+constexpr std::size_t kMaxItems = std::size_t{1} << 31;       // ids are 32 bits wide
+constexpr std::size_t kMaxStackBytes = std::size_t{3} << 20;  // of the usual 8 MiB
+
+std::uintptr_t stack_position() {
+  return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+}
+
+std::size_t stack_depth(std::uintptr_t base) {
+  const std::uintptr_t here = stack_position();
+  return here < base ? base - here : here - base;
+}
+
+template <class T>
+std::size_t bytes_of(const std::vector<T>& items) {
+  return items.capacity() * sizeof(T);
+}
+
+}  // namespace
+
 template <class Value, class Values>
 void Eliminator<Value, Values>::clear() {
   keys_.clear();
@@ -16,8 +37,8 @@ void Eliminator<Value, Values>::clear() {
 
 template <class Value, class Values>
 std::size_t Eliminator<Value, Values>::bytes() const {
-  return keys_.capacity() * sizeof(ResidualId) + entries_.capacity() * sizeof(Entry) +
-         table_.bytes() + boxes_.capacity() * sizeof(Box) + bounds_.capacity() * sizeof(Value);
+  return bytes_of(keys_) + bytes_of(entries_) + table_.bytes() + bytes_of(boxes_) +
+         bytes_of(bounds_);
 }
 
 template <class Value, class Values>
@@ -33,6 +54,7 @@ SolutionId Eliminator<Value, Values>::solve(const std::vector<ResidualSum<Value>
   combine_ = combine;
   limits_ = limits;
   recorder_ = recorder;
+  stack_base_ = stack_position();
   scores_.assign(store_.features().size(), {});
   Level& root = level(0);
   root.terms.clear();
@@ -345,10 +367,12 @@ void Eliminator<Value, Values>::narrow(Level& state, Level& child, const Stretch
 template <class Value, class Values>
 bool Eliminator<Value, Values>::is_small(const Level& state) const {
   if (recorder_ != nullptr) return false;
+  // A walk may be as deep as there are paths, and wide numbers make deep stacks.
+  const std::uint64_t max_paths = limits_.max_paths * sizeof(std::int64_t) / sizeof(Value);
   std::uint64_t paths = 1;
   for (const ResidualId id : state.ids) {
     paths *= store_[id].n_leaves;
-    if (paths > kMaxPaths) return false;
+    if (paths > max_paths) return false;
   }
   return true;
 }
@@ -377,11 +401,15 @@ bool Eliminator<Value, Values>::open_box(const Level& state) {
   }
   double log2_volume = 0.0;
   for (const LocalFeature feature : walk_.mentioned) {
-    seen[feature] = 0;
     walk_.box[feature] = {feature, 0, store_.forest().axis(store_.features()[feature]).n_cells};
   }
-  for (const Stretch& stretch : state.narrowed) walk_.box[stretch.feature] = stretch;
+  for (const Stretch& stretch : state.narrowed) {
+    // With more than 64 features the support may name a narrowed one that no tree tests.
+    if (seen[stretch.feature] == 0) walk_.mentioned.push_back(stretch.feature);
+    walk_.box[stretch.feature] = stretch;
+  }
   for (const LocalFeature feature : walk_.mentioned) {
+    seen[feature] = 0;
     const Stretch& stretch = walk_.box[feature];
     log2_volume += std::log2(static_cast<double>(stretch.end - stretch.begin));
   }
@@ -558,13 +586,30 @@ void Eliminator<Value, Values>::record(const Stretch& stretch, Level& state) {
 }
 
 template <class Value, class Values>
-void Eliminator<Value, Values>::check_limits() const {
+void Eliminator<Value, Values>::check_limits() {
   if (n_steps_ > limits_.max_steps) throw GiveUp::kSteps;
-  if ((boxes_.size() & 31) != 0) return;
   if (limits_.cancel != nullptr && limits_.cancel->load(std::memory_order_relaxed)) {
     throw GiveUp::kCancelled;
   }
-  if (bytes() + store_.bytes() + values_.bytes() > limits_.max_bytes) throw GiveUp::kMemory;
+  if (stack_depth(stack_base_) > kMaxStackBytes) throw GiveUp::kMemory;
+  if ((++n_checks_ & 31) != 0) return;
+  const std::size_t levels = level_bytes();
+  if (bytes() + levels + store_.bytes() + values_.bytes() > limits_.max_bytes ||
+      values_.size() > kMaxItems || boxes_.size() > kMaxItems) {
+    throw GiveUp::kMemory;
+  }
+}
+
+template <class Value, class Values>
+std::size_t Eliminator<Value, Values>::level_bytes() const {
+  std::size_t total = 0;
+  for (const Level& l : levels_) {
+    total += sizeof(Level) + bytes_of(l.terms) + bytes_of(l.live) + bytes_of(l.ids) +
+             bytes_of(l.narrowed) + bytes_of(l.fixed) + bytes_of(l.fixed_ends) +
+             bytes_of(l.fixed_min) + bytes_of(l.fixed_max) + bytes_of(l.runs) + bytes_of(l.moving) +
+             bytes_of(l.moved) + bytes_of(l.dropped) + bytes_of(l.edges);
+  }
+  return total;
 }
 
 template class Eliminator<std::int64_t, CountValues>;

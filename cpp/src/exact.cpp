@@ -4,6 +4,7 @@
 #include <chrono>
 #include <memory>
 #include <new>
+#include <system_error>
 
 namespace xcount {
 
@@ -41,6 +42,7 @@ template <class Value, class Values>
 SolutionId SubproblemSolver<Value, Values>::solve(const ExactTask& task,
                                                   const EliminationLimits& limits,
                                                   DiagramRecorder* recorder) {
+  if (builder_.is_too_deep()) throw GiveUp::kMemory;
   store_.clear();
   eliminator_.clear();
   std::vector<ResidualSum<Value>> constraints(task.pairs.size());
@@ -58,6 +60,7 @@ SolutionId SubproblemSolver<Value, Values>::solve(const ExactTask& task,
 
 template <class Value, class Values>
 bool SubproblemSolver<Value, Values>::may_exceed(const MaskPair& pair, const Value& threshold) {
+  if (builder_.is_too_deep()) return true;
   store_.clear();
   return builder_.may_exceed(pair.first, pair.second, threshold, store_);
 }
@@ -66,7 +69,7 @@ template <class Value, class Values>
 std::vector<std::uint8_t> ExactCounter<Value, Values>::live(const std::vector<MaskPair>& pairs,
                                                             unsigned n_threads) const {
   constexpr std::size_t kBatch = 16;
-  std::vector<std::uint8_t> result(pairs.size());
+  std::vector<std::uint8_t> result(pairs.size(), 1);  // what is not checked has hope
   std::atomic<std::size_t> next{0};
   const auto check = [&] {
     Solver solver(forest_, masks_, threshold_, values_);
@@ -76,10 +79,17 @@ std::vector<std::uint8_t> ExactCounter<Value, Values>::live(const std::vector<Ma
       }
     }
   };
+  const auto check_safely = [&]() noexcept {
+    try {
+      check();
+    } catch (const std::bad_alloc&) {
+      return;
+    }
+  };
   n_threads = std::min<unsigned>(n_threads, static_cast<unsigned>(pairs.size() / kBatch));
   std::vector<std::jthread> threads;
-  for (unsigned i = 1; i < n_threads; ++i) threads.emplace_back(check);
-  check();
+  for (unsigned i = 1; i < n_threads; ++i) threads.emplace_back(check_safely);
+  check_safely();
   threads.clear();
   return result;
 }
@@ -96,8 +106,14 @@ void ExactCounter<Value, Values>::start(std::vector<ExactTask> tasks, const Exac
   const unsigned n_threads =
       std::max(1U, std::min(limits.n_threads, static_cast<unsigned>(tasks_.size())));
   n_working_ = n_threads;
-  for (unsigned i = 0; i < n_threads; ++i) {
-    threads_.emplace_back([this, n_threads] { work(limits_.max_bytes / n_threads); });
+  try {
+    while (threads_.size() < n_threads) {
+      threads_.emplace_back([this, n_threads] { work(limits_.max_bytes / n_threads); });
+    }
+  } catch (const std::system_error&) {  // no more threads to be had: fewer do
+    if (threads_.empty()) throw;
+    const std::scoped_lock lock(mutex_);
+    n_working_ -= n_threads - static_cast<unsigned>(threads_.size());
   }
 }
 
@@ -120,19 +136,28 @@ void ExactCounter<Value, Values>::cancel() {
 
 template <class Value, class Values>
 void ExactCounter<Value, Values>::work(std::size_t max_bytes) {
+  try {
+    work_on_tasks(max_bytes);
+  } catch (const std::bad_alloc&) {  // no room for a solver; what is left stays undone
+    cancelled_ = true;
+  }
+  const std::scoped_lock lock(mutex_);
+  --n_working_;
+  finished_.notify_all();
+}
+
+template <class Value, class Values>
+void ExactCounter<Value, Values>::work_on_tasks(std::size_t max_bytes) {
   auto solver = std::make_unique<Solver>(forest_, masks_, threshold_, values_);
   for (std::size_t task; (task = next_.fetch_add(1)) < tasks_.size() && !cancelled_;) {
     run(*solver, task, max_bytes);
     n_done_.fetch_add(1, std::memory_order_relaxed);
-    if (solver->bytes() > kKeptBytes) {
+    // Where memory ran out, in the middle of anything, nothing is worth keeping.
+    if (results_[task].status == TaskStatus::kMemory || solver->bytes() > kKeptBytes) {
       solver.reset();
       solver = std::make_unique<Solver>(forest_, masks_, threshold_, values_);
     }
   }
-  solver.reset();
-  const std::scoped_lock lock(mutex_);
-  --n_working_;
-  finished_.notify_all();
 }
 
 template <class Value, class Values>
@@ -140,7 +165,7 @@ void ExactCounter<Value, Values>::run(Solver& solver, std::size_t task, std::siz
   TaskResult& result = results_[task];
   try {
     const SolutionId solution =
-        solver.solve(tasks_[task], {limits_.max_steps, max_bytes, &cancelled_});
+        solver.solve(tasks_[task], {limits_.max_steps, max_bytes, &cancelled_, limits_.max_paths});
     read_counts(solver.values(), solution, result);
     result.share = solver.values().share(solution);
     result.status = TaskStatus::kSolved;

@@ -13,7 +13,7 @@ void ResidualStore<Value>::clear() {
   keys_.clear();
   cofactor_table_.clear();
   runs_.clear();
-  restrictions_.clear();
+  ++generation_;
 }
 
 template <class Value>
@@ -83,13 +83,13 @@ ResidualId ResidualStore<Value>::restrict(ResidualId id, LocalFeature feature, C
   const std::size_t slot = hash & (kRestrictions - 1);
   const RestrictKey& known = restrictions_[slot];
   if (known.id == id && known.feature == feature && known.cut == cut &&
-      known.keep_before == keep_before && known.valid) {
+      known.keep_before == keep_before && known.generation == generation_) {
     return known.result;
   }
   const ResidualId new_low = restrict(low, feature, cut, keep_before);
   const ResidualId new_high = restrict(high, feature, cut, keep_before);
   const ResidualId result = new_low == low && new_high == high ? id : node(test, new_low, new_high);
-  restrictions_[slot] = {id, feature, cut, result, keep_before, true};
+  restrictions_[slot] = {generation_, id, feature, cut, result, keep_before};
   return result;
 }
 

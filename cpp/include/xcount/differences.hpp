@@ -26,7 +26,11 @@ class DifferenceBuilder {
   [[nodiscard]] bool may_exceed(MaskIndex a, MaskIndex b, const Value& threshold,
                                 ResidualStore<Value>& store);
 
+  // Trees of a depth that the recursions below would need too much stack for.
+  [[nodiscard]] bool is_too_deep() const { return is_too_deep_; }
+
  private:
+  static constexpr std::uint32_t kMaxDepth = 10000;
   // The cells that the path to the current node allows: a bit set for short axes, an interval and
   // the missing cell for long ones.
   struct Domain {
@@ -58,6 +62,7 @@ class DifferenceBuilder {
   std::vector<std::uint8_t> sensitive_;                  // feature -> is it sensitive
   std::vector<std::vector<NodeIndex>> sensitive_nodes_;  // tree -> its sensitive tests
   std::vector<Domain> domains_;
+  bool is_too_deep_ = false;
   std::vector<Cell> cells_a_, cells_b_;  // feature -> cell, for the sensitive features
 };
 

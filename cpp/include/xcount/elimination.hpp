@@ -32,6 +32,7 @@ struct EliminationLimits {
   std::uint64_t max_steps = 0;  // nodes visited; a split counts as kStepsPerSplit of them
   std::size_t max_bytes = 0;
   const std::atomic<bool>* cancel = nullptr;
+  std::uint64_t max_paths = kMaxPaths;  // of a state that is enumerated; the answer is the same
 };
 
 // Where solved states are kept as a decision diagram, when somebody wants one.
@@ -144,7 +145,8 @@ class Eliminator {
   SolutionId recall(Level& state, std::uint32_t entry) const;
   void remember(const Level& state, std::uint32_t entry, SolutionId solution);
   void record(const Stretch& stretch, Level& state);
-  void check_limits() const;
+  void check_limits();
+  [[nodiscard]] std::size_t level_bytes() const;
 
   ResidualStore<Value>& store_;
   Values& values_;
@@ -187,6 +189,8 @@ class Eliminator {
   std::vector<Box> boxes_;
   std::vector<Value> bounds_;
   std::uint64_t n_steps_ = 0;
+  std::uint64_t n_checks_ = 0;
+  std::uintptr_t stack_base_ = 0;
 };
 
 }  // namespace xcount

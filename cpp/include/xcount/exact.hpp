@@ -37,6 +37,7 @@ struct ExactLimits {
   std::uint64_t max_steps = 0;  // of one task
   std::size_t max_bytes = 0;    // of all threads together
   unsigned n_threads = 1;
+  std::uint64_t max_paths = kMaxPaths;  // of states that are enumerated
 };
 
 // One thread's tables, used for one task after another.
@@ -95,6 +96,7 @@ class ExactCounter {
   using Solver = SubproblemSolver<Value, Values>;
   void work(std::size_t max_bytes);
   void run(Solver& solver, std::size_t task, std::size_t max_bytes);
+  void work_on_tasks(std::size_t max_bytes);
 
   const Forest<Value>& forest_;
   const MaskSpace& masks_;

@@ -79,12 +79,12 @@ class ResidualStore {
   [[nodiscard]] Cell next_change(const Test& test, Cell cell) const;
 
   struct RestrictKey {
+    std::uint64_t generation = 0;  // entries of earlier subproblems do not count
     ResidualId id;
     LocalFeature feature;
     Cell cut;
     ResidualId result;
     bool keep_before;
-    bool valid;
   };
   static constexpr std::size_t kRestrictions = 65536;
 
@@ -98,6 +98,7 @@ class ResidualStore {
   std::vector<Run> runs_;
   std::vector<Run> scratch_;
   std::vector<RestrictKey> restrictions_;  // a lossy cache, by hash
+  std::uint64_t generation_ = 1;
 };
 
 }  // namespace xcount
