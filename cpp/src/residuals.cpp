@@ -1,6 +1,7 @@
 #include "xcount/residuals.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace xcount {
 
@@ -77,11 +78,13 @@ ResidualId ResidualStore<Value>::restrict(ResidualId id, LocalFeature feature, C
     if (keep_before && test.cut >= cut) return restrict(low, feature, cut, keep_before);
     if (!keep_before && test.cut <= cut) return restrict(high, feature, cut, keep_before);
   }
-  if (restrictions_.empty()) restrictions_.resize(kRestrictions);
+  // Grows with the nodes, so that small subproblems stay cheap; what it held is forgotten.
+  if (restrictions_.size() < std::min(kRestrictions, nodes_.size())) {
+    restrictions_.assign(std::min(kRestrictions, 4 * std::bit_ceil(nodes_.size())), {});
+  }
   const std::uint64_t hash = mix(mix(id, feature), static_cast<std::uint64_t>(cut) * 2 +
                                                        static_cast<std::uint64_t>(keep_before));
-  const std::size_t slot = hash & (kRestrictions - 1);
-  const RestrictKey& known = restrictions_[slot];
+  const RestrictKey& known = restrictions_[hash & (restrictions_.size() - 1)];
   if (known.id == id && known.feature == feature && known.cut == cut &&
       known.keep_before == keep_before && known.generation == generation_) {
     return known.result;
@@ -89,7 +92,8 @@ ResidualId ResidualStore<Value>::restrict(ResidualId id, LocalFeature feature, C
   const ResidualId new_low = restrict(low, feature, cut, keep_before);
   const ResidualId new_high = restrict(high, feature, cut, keep_before);
   const ResidualId result = new_low == low && new_high == high ? id : node(test, new_low, new_high);
-  restrictions_[slot] = {generation_, id, feature, cut, result, keep_before};
+  restrictions_[hash & (restrictions_.size() - 1)] = {generation_, id,     feature,
+                                                      cut,         result, keep_before};
   return result;
 }
 

@@ -247,14 +247,18 @@ def test_axes_of_more_than_64_cells(max_paths: int, missing: bool, zero_ranges: 
     """Long axes keep intervals instead of bit sets; zero ranges make tests that are no prefix."""
     for seed in range(3):
         rng = np.random.default_rng([seed, 4])
-        features = (Feature("s"), Feature("long", can_be_missing=True), Feature("t"))
+        features = (
+            Feature("s", categories=(0, 1, 2)),
+            Feature("long", can_be_missing=True),
+            Feature("t", categories=(0, 1, 2)),
+        )
         guards = np.arange(-60.0, 60.0)
-        trees = [random_tree(rng, features, 4, SCALES["ties"], guards) for _ in range(12)]
+        trees = [random_tree(rng, features, 4, SCALES["ties"], guards) for _ in range(40)]
         if zero_ranges:
             trees = [odd_tree(rng, tree) for tree in trees]
         ensemble = Ensemble(features, tuple(trees))
-        problem = problem_of(ensemble, missing, sensitive=2, gap=1, distance=3)
-        assert problem.grid.axes[1].n_cells > 40
+        problem = problem_of(ensemble, missing, sensitive=2, gap=2)
+        assert problem.grid.axes[1].n_cells > 65
         agree(problem, max_paths)
 
 
@@ -293,7 +297,7 @@ def test_trees_of_any_depth(depth: int, is_solved: bool) -> None:
 @pytest.fixture
 def wide_problem() -> Problem:
     """Return a question with several neighbours a mask, too hard for small budgets."""
-    return problem_of(wide_ensemble(), sensitive="f0", gap="1.5", distance=2)
+    return problem_of(wide_ensemble(), sensitive="f0", gap="0.8", distance=2)
 
 
 def test_small_budgets_leave_valid_bounds(
@@ -319,7 +323,7 @@ def test_little_memory_leaves_valid_bounds(
     wide_problem: Problem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tasks that need more than their share are given up, the others go on."""
-    monkeypatch.setattr(ExactRun, "_free_bytes", lambda self: 400_000)
+    monkeypatch.setattr(ExactRun, "_free_bytes", lambda self: 100_000)
     expected = count_by_enumeration(wide_problem, Settings()).count
     run = ExactRun(wide_problem, Settings(jobs=2))
     run._counter = _WithPaths(run._counter, 0)  # type: ignore[assignment]
@@ -350,21 +354,24 @@ def test_a_time_limit_leaves_valid_bounds() -> None:
     assert 0 <= tally.low < tally.high <= problem.n_regions
 
 
-def test_an_interrupt_keeps_what_was_counted() -> None:
-    """Ctrl-C in the middle: the tasks that were done count."""
-    problem = problem_of(wide_ensemble(**HARD), sensitive="f0", gap="1.5")
-    stumps = [(0, 0.5, 9.0, 0.0), (0, 6.5, 9.0, 0.0)]
-    seen: list[Progress] = []
+def test_an_interrupt_keeps_what_was_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C in the middle of a batch: the tasks that were done count."""
+    monkeypatch.setattr(exact, "STEP_BUDGETS", (2**62,))
+    hard = wide_ensemble(**HARD)
+    trees = [
+        replace(tree, threshold=np.where(tree.feature == 0, 4.0, tree.threshold))
+        for tree in hard.trees
+    ]
+    easy = ensemble_of((0, 0.5, 99.0, 0.0), n_features=hard.n_features)
+    problem = problem_of(replace(hard, trees=(*easy.trees, *trees)), sensitive="f0", gap="3.5")
 
     def interrupt(progress: Progress) -> None:
-        seen.append(progress)
         raise KeyboardInterrupt
 
     tally = count_exactly(problem, Settings(on_progress=interrupt))
     assert tally.stop_reason is StopReason.INTERRUPTED
-    assert len(seen) == 1
-    assert 0 <= tally.low < tally.high <= problem.n_regions
-    assert stumps
+    assert problem.n_masks == 3
+    assert 2 * problem.n_combinations <= tally.low < tally.high <= problem.n_regions
 
 
 SCRIPT = """

@@ -81,6 +81,8 @@ class ExactRun:
         except KeyboardInterrupt:
             self._counter.cancel()
             self.stop_reason = StopReason.INTERRUPTED
+        if self.stop_reason is StopReason.TIMEOUT and self.is_exact():
+            self.stop_reason = StopReason.COMPLETE  # the time was up, but just enough
         if self.stop_reason is StopReason.COMPLETE and not self.is_exact():
             self.stop_reason = StopReason.MEMORY if self.hopeless else StopReason.STEPS
 
@@ -155,12 +157,12 @@ class ExactRun:
         self._run(
             [(self.pairs_of[m], True) for m in overlaps], budget, overlaps, self.overlap_counts
         )
-        unions = [
-            mask
-            for mask, pairs in enumerate(self.pairs_of)
-            if len(pairs) > 2 and mask not in self.union_counts
-        ]
+        unions = [m for m, pairs in enumerate(self.pairs_of) if len(pairs) > 2 and self._is_open(m)]
         self._run([(self.pairs_of[m], False) for m in unions], budget, unions, self.union_counts)
+
+    def _is_open(self, mask: int) -> bool:
+        low, high = self.mask_bounds(mask)
+        return low != high
 
     def _needs_overlap(self, mask: int) -> bool:
         pairs = self.pairs_of[mask]
@@ -183,17 +185,25 @@ class ExactRun:
             self._free_bytes(),
             self.settings.n_threads,
         )
+        try:
+            self._wait(len(kept))
+        finally:  # also when interrupted: what was solved is solved
+            self._counter.cancel()
+            for i, (status, count, total, n_steps) in zip(
+                kept, self._counter.results(), strict=True
+            ):
+                self.n_steps += n_steps
+                if status == "solved":
+                    out[keys[i]] = count * (self._whole // total)
+                elif status == "memory":
+                    self.hopeless.add(tuple(tasks[i][0]))
+
+    def _wait(self, n_tasks: int) -> None:
+        """Wait for the tasks, or until the time is up."""
         while not self._counter.wait(self._poll_seconds()):
             if self.settings.expired():
-                self._counter.cancel()
-                break
-            self._report(self._counter.n_done / len(kept))
-        for i, (status, count, total, n_steps) in zip(kept, self._counter.results(), strict=True):
-            self.n_steps += n_steps
-            if status == "solved":
-                out[keys[i]] = count * (self._whole // total)
-            elif status == "memory":
-                self.hopeless.add(tuple(tasks[i][0]))
+                return
+            self._report(self._counter.n_done / n_tasks)
 
     def _stopped(self) -> bool:
         if self.stop_reason is not StopReason.COMPLETE:
