@@ -95,7 +95,7 @@ class _WithPaths:
         self._counter, self._max_paths = counter, max_paths
 
     def start(self, *arguments: Any) -> None:
-        self._counter.start(*arguments, max_paths=self._max_paths)
+        self._counter.start(*arguments, self._max_paths)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._counter, name)
