@@ -91,7 +91,7 @@ def run_exactly(problem: Problem, *, max_paths: int, want_profile: bool = True) 
 class _WithPaths:
     """A native counter that starts its tasks with a given limit of paths."""
 
-    def __init__(self, counter: _core.ExactCounter, max_paths: int) -> None:
+    def __init__(self, counter: Any, max_paths: int) -> None:
         self._counter, self._max_paths = counter, max_paths
 
     def start(self, *arguments: Any) -> None:
