@@ -6,12 +6,12 @@ import argparse
 import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks.datasets import BY_KEY, PROJECT, DataError
 from benchmarks.instances import Instance, stratified_sample
-from benchmarks.records import RecordFile, ResumeError, RunSettings, read_run
+from benchmarks.records import RecordFile, ResumeError, Run, RunSettings, read_run
 from benchmarks.running import Record, run_suite
 from benchmarks.summary import is_solved, report
 
@@ -65,7 +65,9 @@ def memory_size(text: str) -> int:
     return int(float(match[1]) * UNITS[match[2]])
 
 
-def run_command(options: argparse.Namespace, suite: Suite) -> int:
+def run_command(
+    options: argparse.Namespace, suite: Suite, describe: Callable[[Run], str] = report
+) -> int:
     """Run a suite as its command line asks, and print the summary."""
     if options.workers > 1 and not options.isolated:
         print("--workers needs --isolated", file=sys.stderr)
@@ -75,7 +77,7 @@ def run_command(options: argparse.Namespace, suite: Suite) -> int:
             "--cluster needs --no-isolated: workers count in their own processes", file=sys.stderr
         )
         return 2
-    settings = _settings(options)
+    settings = settings_of(options)
     try:
         instances = suite(options)
         if options.sample is not None:
@@ -88,14 +90,25 @@ def run_command(options: argparse.Namespace, suite: Suite) -> int:
     except (DataError, ResumeError) as error:
         print(error, file=sys.stderr)
         return 2
-    progress = Progress(len(instances) - sum(i.name in records.done for i in instances))
     try:
-        run_suite(instances, settings, records, progress, options.cluster)
+        run_into(records, instances, settings, cluster=options.cluster)
     except KeyboardInterrupt:
         print(f"\nstopped; the same command goes on with {path}", file=sys.stderr)
         return 130
-    print(report(read_run(path)))
+    print(describe(read_run(path)))
     return 0
+
+
+def run_into(
+    records: RecordFile,
+    instances: Sequence[Instance],
+    settings: RunSettings,
+    seconds: float | None = None,
+    cluster: str | None = None,
+) -> None:
+    """Run what a file does not hold yet, telling on standard error how far it is."""
+    waiting = len(instances) - sum(instance.name in records.done for instance in instances)
+    run_suite(instances, settings, records, Progress(waiting), cluster, seconds)
 
 
 def default_output(options: argparse.Namespace) -> Path:
@@ -110,7 +123,8 @@ def default_output(options: argparse.Namespace) -> Path:
     return PROJECT / "benchmarks" / "runs" / f"{'-'.join(parts)}.jsonl"
 
 
-def _settings(options: argparse.Namespace) -> RunSettings:
+def settings_of(options: argparse.Namespace) -> RunSettings:
+    """Return the settings that a command line asks for."""
     return RunSettings(
         suite=options.suite,
         method=options.method,

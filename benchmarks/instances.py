@@ -36,7 +36,11 @@ FRONTIER_SIZES = (1, 2, 3)
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """One question of a suite; ``distance`` None means any."""
+    """One question of a suite.
+
+    ``distance`` None means any, ``precision`` None the leaves as stored. ``grid_with`` lists models
+    whose guards the grid has too, so that counts of different models are about the same regions.
+    """
 
     name: str
     model: Path
@@ -47,7 +51,8 @@ class Instance:
     sensitive: tuple[int, ...]
     gap: str
     distance: int | None = 1
-    precision: int = PRECISION
+    precision: int | None = PRECISION
+    grid_with: tuple[Path, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return what a record of a run says of its instance: all but where the model is."""
@@ -55,6 +60,9 @@ class Instance:
         data["model"] = self.model.name
         data["sensitive"] = list(self.sensitive)
         data["distance"] = "any" if self.distance is None else self.distance
+        data["grid_with"] = [path.name for path in self.grid_with]
+        if not self.grid_with:
+            del data["grid_with"]
         return data
 
 
@@ -174,6 +182,7 @@ def _traits(instance: Instance) -> list[tuple[str, object]]:
         ("trees", instance.n_trees),
         ("distance", instance.distance),
         ("features", len(instance.sensitive)),
+        ("gap", instance.gap),
     ]
 
 

@@ -13,19 +13,20 @@ from __future__ import annotations
 import statistics
 import sys
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.commands import Progress, default_output, suite_parser
+from benchmarks.commands import Suite, default_output, run_into, settings_of, suite_parser
 from benchmarks.datasets import DataError
 from benchmarks.instances import Instance, paper_instances, stratified_sample
-from benchmarks.records import RecordFile, ResumeError, Run, RunSettings, Status, read_run
-from benchmarks.running import run_suite
+from benchmarks.records import RecordFile, ResumeError, Run, Status, read_run
 from benchmarks.summary import conditions, is_solved, markdown, par2
 
 METHODS = (
     "auto",
+    "exact",
+    "sample",
     "xcount",
     "xcount-exact-union",
     "xcount-sum-first",
@@ -115,27 +116,21 @@ def report(runs: Sequence[Run]) -> str:
 
 def run_method(method: str, instances: Sequence[Instance], options: Namespace) -> Path:
     """Run one method on all instances; return the file of its records."""
-    settings = RunSettings(
-        suite=options.suite,
-        method=method,
-        limit_seconds=options.limit_seconds,
-        memory_bytes=options.memory,
-        epsilon=options.epsilon,
-        delta=options.delta,
-        seed=options.seed,
-        jobs=options.jobs,
-        isolated=options.isolated,
-        workers=options.workers,
-    )
     options.method = method
+    settings = settings_of(options)
     path = default_output(options)
     if options.output is not None:
         path = options.output / path.name
     records = RecordFile(path, settings, options.restart)
     print(f"{method}:", file=sys.stderr)
-    waiting = len(instances) - sum(instance.name in records.done for instance in instances)
-    run_suite(instances, settings, records, Progress(waiting))
+    run_into(records, instances, settings)
     return path
+
+
+def suite(options: Namespace) -> list[Instance]:
+    instances = paper_instances(options.only, options.cache, options.data)
+    most = getattr(options, "max_trees", None)
+    return instances if most is None else [i for i in instances if i.n_trees <= most]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -143,12 +138,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--methods", nargs="+", default=list(METHODS), metavar="METHOD")
     parser.add_argument("--max-trees", type=int, metavar="N", help="only models of that many trees")
     parser.set_defaults(sample=100)
-    options = parser.parse_args(arguments)
+    return run_methods(parser.parse_args(arguments), suite, report)
+
+
+def run_methods(options: Namespace, suite: Suite, describe: Callable[[Sequence[Run]], str]) -> int:
+    """Run every asked method on the same sample, and print what comes out."""
     try:
-        instances = paper_instances(options.only, options.cache, options.data)
-        if options.max_trees is not None:
-            instances = [i for i in instances if i.n_trees <= options.max_trees]
-        instances = stratified_sample(instances, options.sample)
+        instances = stratified_sample(suite(options), options.sample)
         if options.list:
             print("\n".join(instance.name for instance in instances))
             return 0
@@ -159,7 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("\nstopped; the same command goes on", file=sys.stderr)
         return 130
-    print(report([read_run(path) for path in paths]))
+    print(describe([read_run(path) for path in paths]))
     return 0
 
 

@@ -37,10 +37,11 @@ class Training:
     depth: int
     sizes: tuple[int, ...]
     suite: str = "paper"
+    alpha: float = 0.0
 
     @property
     def name(self) -> str:
-        return f"{self.dataset}-d{self.depth}"
+        return f"{self.dataset}-d{self.depth}" + (f"-a{self.alpha:g}" if self.alpha else "")
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -52,7 +53,16 @@ class Training:
             "eta": ETA,
             "seed": 0,
             "nthread": N_THREADS,
+            **({"alpha": self.alpha} if self.alpha else {}),
         }
+
+    def describe(self) -> dict[str, Any]:
+        """Return what tells this training from others, as it is noted beside its models."""
+        data = asdict(self) | {"parameters": self.parameters}
+        if not self.alpha:
+            del data["alpha"]
+        described: dict[str, Any] = json.loads(json.dumps(data))
+        return described
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +141,7 @@ def _cached_notes(training: Training, path: Path) -> dict[str, Any] | None:
     if not path.exists():
         return None
     notes: dict[str, Any] = json.loads(path.read_text())
-    asked = json.loads(json.dumps(asdict(training) | {"parameters": training.parameters}))
-    return notes if notes["training"] == asked else None
+    return notes if notes["training"] == training.describe() else None
 
 
 def _train(training: Training, folder: Path, data: str | Path | None) -> dict[str, Any]:
@@ -151,7 +160,7 @@ def _train(training: Training, folder: Path, data: str | Path | None) -> dict[st
         _write(path, bytes(part.save_raw("json")).decode())
         models.append({"file": path.name, "n_trees": size, **_splits(part, names)})
     return {
-        "training": asdict(training) | {"parameters": training.parameters},
+        "training": training.describe(),
         "xgboost": xgb.__version__,
         "n_rows": len(dataset.train_rows),
         "n_features": len(names),

@@ -85,7 +85,7 @@ def cactus(runs: Sequence[Run], path: Path, reference: bool = True) -> None:
     """Draw how many instances each run solved within how much time each."""
     with figure(path) as axes:
         for i, run in enumerate(runs):
-            _draw_cactus(axes, run.records, _label(run), i)
+            draw_cactus(axes, run.records, _label(run), i)
         axes.set_title(f"Instances solved within a time ({_suite_name(runs)})")
         axes.set_xlabel("instances solved")
         axes.set_ylabel("seconds an instance")
@@ -94,7 +94,8 @@ def cactus(runs: Sequence[Run], path: Path, reference: bool = True) -> None:
         axes.legend(loc="upper left")
 
 
-def _draw_cactus(axes: Any, records: Sequence[Record], label: str, colour: int) -> None:
+def draw_cactus(axes: Any, records: Sequence[Record], label: str, colour: int) -> None:
+    """Draw one line of a cactus plot, labelled with what was solved."""
     seconds = solved_seconds(records)
     text = f"{label}: {len(seconds)} of {len(records)}"
     axes.plot(range(1, len(seconds) + 1), seconds, color=COLOURS[colour % 7], label=text)
@@ -139,7 +140,7 @@ def cactus_by_dataset(runs: Sequence[Run], path: Path) -> None:
         for axes, key in zip(cells, present, strict=False):
             for i, run in enumerate(runs):
                 records = [r for r in run.records if r["dataset"] == key]
-                _draw_cactus(axes, records, _label(run), i)
+                draw_cactus(axes, records, _label(run), i)
             axes.set_title(BY_KEY[key].title)
         for axes in cells[len(present) :]:
             axes.set_visible(False)

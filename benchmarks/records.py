@@ -5,6 +5,7 @@ A run that was stopped goes on where it ended; a line that was cut off is droppe
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import platform
@@ -14,7 +15,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from benchmarks.datasets import PROJECT
 
@@ -108,7 +109,7 @@ class RecordFile:
 
 
 def read_run(path: Path) -> Run:
-    """Read what a run wrote."""
+    """Read what a run wrote; a file whose name ends in .gz is unpacked."""
     lines = list(_lines(path))
     if not lines or lines[0].get("record") != "header":
         raise ValueError(f"{path} does not begin with the header of a run")
@@ -117,16 +118,18 @@ def read_run(path: Path) -> Run:
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open() as stream:
+    stream: IO[str]
+    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as stream:
         for line in stream:
             if line.endswith("\n"):
                 yield json.loads(line)
 
 
 def surroundings() -> dict[str, Any]:
-    """Return the date, the machine and the versions that a measurement depends on."""
+    """Return the date, the machine, its load and the versions that a measurement depends on."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "load": round(os.getloadavg()[0], 1),
         "machine": {
             "processor": _processor(),
             "cores": os.cpu_count(),

@@ -13,13 +13,14 @@ import ctypes
 import gc
 import itertools
 import json
+import math
 import os
 import resource
 import signal
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from multiprocessing.connection import Connection, Pipe, wait
@@ -41,17 +42,18 @@ class LoadedModel:
     """A model in memory, ready for many questions."""
 
     path: Path
+    grid_with: tuple[Path, ...]
     ensemble: Ensemble
     grid: Grid
     load_seconds: float
 
 
-def load_model(path: Path) -> LoadedModel:
-    """Read a model and cut its axes into cells."""
+def load_model(path: Path, grid_with: tuple[Path, ...] = ()) -> LoadedModel:
+    """Read a model and cut its axes into cells, at the guards of other models too."""
     started = time.perf_counter()
     ensemble = load(path)
-    grid = Grid.of(ensemble)
-    return LoadedModel(path, ensemble, grid, time.perf_counter() - started)
+    grid = Grid.of(ensemble, *(load(other) for other in grid_with))
+    return LoadedModel(path, grid_with, ensemble, grid, time.perf_counter() - started)
 
 
 def run_suite(
@@ -60,21 +62,28 @@ def run_suite(
     records: RecordFile,
     on_record: Callable[[Record], None] = lambda record: None,
     cluster: str | None = None,
+    seconds: float | None = None,
 ) -> None:
-    """Run every instance that the file does not hold yet, writing each record at once."""
+    """Run every instance that the file does not hold yet, writing each record at once.
+
+    ``seconds`` is how long instances may be begun; those left over have no record then.
+    """
+    ends = math.inf if seconds is None else time.monotonic() + seconds
     waiting = [instance for instance in instances if instance.name not in records.done]
+    begun = itertools.takewhile(lambda _: time.monotonic() < ends, waiting)
     if cluster is not None:
         found = run_on_cluster(waiting, settings, cluster)
     else:
         runner = run_isolated if settings.isolated else run_in_process
-        found = runner(waiting, settings)
+        found = runner(begun, settings)
     for record in found:
         records.add(record)
         on_record(record)
 
 
-def run_in_process(instances: Sequence[Instance], settings: RunSettings) -> Iterator[Record]:
+def run_in_process(instances: Iterable[Instance], settings: RunSettings) -> Iterator[Record]:
     """Count one instance after the other, in this process."""
+    gc.freeze()  # what was imported before need not be looked at again and again
     for instance, model in _with_models(instances):
         gc.collect()
         _reset_peak_memory()
@@ -93,20 +102,21 @@ def run_on_cluster(
 
 
 def _answer_there(instance: Instance, settings: RunSettings) -> Record:
-    model = _kept_model(instance.model)
+    model = _kept_model(instance.model, instance.grid_with)
     return {**_about(instance, model), **answer(instance, model, settings)}
 
 
 @lru_cache(maxsize=4)
-def _kept_model(path: Path) -> LoadedModel:
-    return load_model(path)
+def _kept_model(path: Path, grid_with: tuple[Path, ...]) -> LoadedModel:
+    return load_model(path, grid_with)
 
 
-def _with_models(instances: Sequence[Instance]) -> Iterator[tuple[Instance, LoadedModel]]:
+def _with_models(instances: Iterable[Instance]) -> Iterator[tuple[Instance, LoadedModel]]:
     model: LoadedModel | None = None
     for instance in instances:
-        if model is None or model.path != instance.model:
-            model = load_model(instance.model)
+        wanted = (instance.model, instance.grid_with)
+        if model is None or (model.path, model.grid_with) != wanted:
+            model = load_model(*wanted)
         yield instance, model
 
 
@@ -189,7 +199,7 @@ class _Child:
         return time.monotonic() - self.started > settings.limit_seconds + GRACE_SECONDS
 
 
-def run_isolated(instances: Sequence[Instance], settings: RunSettings) -> Iterator[Record]:
+def run_isolated(instances: Iterable[Instance], settings: RunSettings) -> Iterator[Record]:
     """Count every instance in a child of its own, up to ``settings.workers`` at a time."""
     _warm_up(settings)
     queue = _with_models(instances)

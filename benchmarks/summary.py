@@ -140,8 +140,13 @@ def conditions(run: Run) -> str:
         f"{mode if settings.isolated else 'in one process'}, {settings.n_threads} thread(s) a "
         f"count. {machine['processor']}, {machine['cores']} cores, "
         f"{machine['memory_bytes'] / (1 << 30):.0f} GiB, {machine['system']}. {versions}; "
-        f"revision {run.header['revision']}; {run.header['date']}."
+        f"revision {run.header['revision']}; {run.header['date']}"
+        f"{_load(run.header.get('load'))}."
     )
+
+
+def _load(load: float | None) -> str:
+    return "" if load is None else f", load {load:g} at the start"
 
 
 def unsolved_table(run: Run, limit: int = 20) -> str:
