@@ -1,5 +1,6 @@
 # make demo   installs XCount into .venv and audits the model that ships with it: xcount-demo.html
 # make test   installs what the tests need, then runs every check
+# make bench  the experiments in ten minutes, after training the models: benchmarks/runs/short
 # Needs Python 3.11+, make and g++; cmake and ninja come from PyPI where they are absent.
 
 PYTHON ?= python3
@@ -11,7 +12,7 @@ JOBS   ?= 2
 SOURCES := pyproject.toml CMakeLists.txt \
            $(shell find src cpp -type f -not -name '*.pyc' -not -name '_core.pyi')
 
-.PHONY: demo test lint native pytest clean help
+.PHONY: demo test bench lint native pytest clean help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -56,6 +57,9 @@ native: $(VENV)/installed-for-tests
 
 pytest: $(VENV)/installed-for-tests
 	$(BIN)/pytest -n $(JOBS) -q
+
+bench: $(VENV)/installed-for-tests
+	$(BIN)/python -m benchmarks.all --budget 10m
 
 clean:
 	rm -rf build $(VENV)

@@ -1,8 +1,8 @@
 """Other libraries: the same data sets learnt by XGBoost, LightGBM, CatBoost and random forests.
 
 The four models of a data set share one grid and are asked about the same features one at a time,
-each with a gap of a tenth of the standard deviation of its own output (see ``libraries.py``), leaves
-as stored, distance 1. So the shares can be compared, and the models ranked by them.
+each with a gap of a tenth of the standard deviation of its own output (see ``libraries.py``), with
+leaves as stored and distance 1. So the shares can be compared, and the models ranked by them.
 
     python -m benchmarks.beyond --method auto
 """

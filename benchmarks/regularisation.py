@@ -148,7 +148,7 @@ def sign_test(n_below: int, n_above: int) -> float:
     """Return how likely so uneven a split is if both sides are as likely: two-sided, exact."""
     n, k = n_below + n_above, min(n_below, n_above)
     tail = sum(math.comb(n, i) for i in range(k + 1)) / 2**n
-    return min(1.0, 2 * tail)
+    return min(1.0, float(2 * tail))
 
 
 def ratio_table(study: Study) -> str:

@@ -84,10 +84,13 @@ def run_suite(
 def run_in_process(instances: Iterable[Instance], settings: RunSettings) -> Iterator[Record]:
     """Count one instance after the other, in this process."""
     gc.freeze()  # what was imported before need not be looked at again and again
-    for instance, model in _with_models(instances):
-        gc.collect()
-        _reset_peak_memory()
-        yield {**_about(instance, model), **answer(instance, model, settings)}
+    try:
+        for instance, model in _with_models(instances):
+            gc.collect()
+            _reset_peak_memory()
+            yield {**_about(instance, model), **answer(instance, model, settings)}
+    finally:
+        gc.unfreeze()
 
 
 def run_on_cluster(

@@ -1,0 +1,283 @@
+"""Turns the runs in a folder into tables and pictures, and puts them into docs/experiments.md.
+
+A folder of results holds runs (``SUITE-METHOD.jsonl``, or the same packed as ``.jsonl.gz``). For
+each section one Markdown file and its pictures are written beside them; the page has a place for
+each section, between ``<!-- begin NAME -->`` and ``<!-- end NAME -->``, and is filled from them.
+
+    python -m benchmarks.page                     # benchmarks/results -> docs/experiments.md
+    python -m benchmarks.page --pack              # pack the runs first
+    python -m benchmarks.page benchmarks/runs/short --no-page
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from benchmarks import ablations, accuracy, beyond, gaps, methods, plots, regularisation
+from benchmarks.datasets import BY_KEY, PROJECT
+from benchmarks.records import Run, read_run
+from benchmarks.summary import (
+    conditions,
+    dataset_table,
+    growth_tables,
+    is_solved,
+    markdown,
+    method_table,
+    par2,
+    unsolved_table,
+)
+
+RESULTS = PROJECT / "benchmarks" / "results"
+PAGE = PROJECT / "docs" / "experiments.md"
+PAPER_PAR2 = {
+    "XCount": "1937.474",
+    "Ganak": "2901.421",
+    "ApproxMC": "3005.374",
+    "ADD baseline": "3428.461",
+}
+APPROXIMATE = ("auto", "sample", "xcount", "xcount-sum-first", "cnf-approxmc")
+
+Runs = Mapping[str, Sequence[Run]]
+"""The runs of each suite, by its name."""
+
+
+def run_files(folder: Path) -> list[Path]:
+    """Return the files of runs in a folder."""
+    return sorted([*folder.glob("*-*.jsonl"), *folder.glob("*-*.jsonl.gz")])
+
+
+def read_runs(folder: Path) -> list[Run]:
+    """Return the runs in a folder that have any records."""
+    return [run for run in map(read_run, run_files(folder)) if run.records]
+
+
+def pack(folder: Path) -> None:
+    """Replace each run by its packed form; the same run gives the same bytes."""
+    for path in folder.glob("*-*.jsonl"):
+        path.with_suffix(".jsonl.gz").write_bytes(gzip.compress(path.read_bytes(), 9, mtime=0))
+        path.unlink()
+
+
+def picture(path: Path, title: str) -> str:
+    """Return the Markdown of a picture beside the text."""
+    return f"![{title}]({path.name})"
+
+
+def guards_section(runs: Runs, folder: Path) -> str:
+    """Table 1: instances and guards of each data set, beside the paper's."""
+    rows = []
+    for key, spec in BY_KEY.items():
+        found = {r["name"]: r for run in runs["paper"] for r in run.records if r["dataset"] == key}
+        if found:
+            guards = [record["n_guards"] for record in found.values()]
+            numbers = [len(found), min(guards), max(guards)]
+            theirs = [spec.paper_instances, *spec.paper_guards]
+            rows.append([spec.title, *map(str, numbers), *map(str, theirs), spec.note])
+    header = ["data set", "instances", "guards, fewest", "most"]
+    header += ["paper: instances", "fewest", "most", "our copy of the data"]
+    return markdown(header, rows)
+
+
+def paper_section(runs: Runs, folder: Path) -> str:
+    """Table 2 and the cactus plots: the whole suite."""
+    rows = [
+        [
+            f"`{run.settings.method}`",
+            "here",
+            *_solved(run),
+            f"{par2(run.records, run.settings):.3f}",
+        ]
+        for run in runs["paper"]
+    ]
+    for name, solved in plots.PAPER_SOLVED.items():
+        percent = f"{100 * solved / plots.PAPER_INSTANCES:.1f}"
+        rows.append(
+            [name, "paper", str(plots.PAPER_INSTANCES), str(solved), percent, PAPER_PAR2[name]]
+        )
+    table = markdown(["method", "where", "instances", "solved", "%", "PAR-2 s"], rows)
+    parts = [table, method_table(runs["paper"])]
+    for run in runs["paper"]:
+        parts += [conditions(run), dataset_table(run), unsolved_table(run, 10)]
+    cactus, by_set = folder / "paper-cactus.svg", folder / "paper-cactus-by-set.svg"
+    plots.cactus(runs["paper"], cactus)
+    plots.cactus_by_dataset(runs["paper"], by_set)
+    parts += [picture(cactus, "instances solved within a time")]
+    parts += [picture(by_set, "the same by data set")]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _solved(run: Run) -> list[str]:
+    n_solved = sum(map(is_solved, run.records))
+    return [str(len(run.records)), str(n_solved), f"{100 * n_solved / len(run.records):.1f}"]
+
+
+def methods_section(runs: Runs, folder: Path) -> str:
+    """All methods side by side on one sample."""
+    ordered = _in_order(runs["methods"], methods.METHODS)
+    path = folder / "methods-cactus.svg"
+    plots.cactus(ordered, path)
+    return "\n\n".join([methods.report(ordered), picture(path, "all methods on one sample")])
+
+
+def accuracy_section(runs: Runs, folder: Path) -> str:
+    """Relative errors of the approximate methods against exact counts."""
+    asked = [*runs.get("paper", ()), *runs.get("methods", ())]
+    exact = accuracy.exact_counts(asked)
+    judged = [run for run in asked if run.settings.method in APPROXIMATE]
+    errors = [(run, accuracy.errors_of(run, exact)) for run in judged]
+    rows = [
+        [f"{e.method} ({run.settings.suite})", str(e.n_compared), *_error_numbers(e)]
+        for run, e in errors
+    ]
+    header = ["method (suite)", "compared", "not exact", "within 1%", "within epsilon"]
+    table = markdown([*header, "largest error", "interval missed"], rows)
+    shown = [e for _, e in errors if e.relative]
+    path = folder / "accuracy.svg"
+    if not shown:
+        return table
+    accuracy.histogram(shown, path)
+    return "\n\n".join([table, picture(path, "relative errors")])
+
+
+def _error_numbers(errors: accuracy.Errors) -> list[str]:
+    n = len(errors.relative)
+    near = [sum(value <= bound for value in errors.relative) for bound in (0.01, errors.epsilon)]
+    shares = [f"{100 * count / n:.1f}%" if n else "-" for count in near]
+    inexact = str(sum(value > 0 for value in errors.relative))
+    largest = f"{max(errors.relative, default=0.0):.4f}"
+    return [inexact, *shares, largest, str(errors.n_missed)]
+
+
+def scalability_section(runs: Runs, folder: Path) -> str:
+    """The heat map of trees and depth, and completion by number of guards."""
+    path = folder / "paper-guards.svg"
+    plots.completion_by_guards(runs["paper"], path)
+    parts = [picture(path, "completion by number of guards")]
+    for run in runs["paper"]:
+        path = folder / f"paper-heat-{run.settings.method}.svg"
+        plots.heat_map(run, path)
+        parts.append(picture(path, f"mean seconds by trees and depth, {run.settings.method}"))
+    return "\n\n".join(parts)
+
+
+def ablations_section(runs: Runs, folder: Path) -> str:
+    """The paper's ablations, and ours."""
+    ordered = _in_order(runs["ablations"], tuple(ablations.LABELS))
+    path = folder / "ablations-cactus.svg"
+    plots.cactus(ordered, path)
+    return "\n\n".join([ablations.report(ordered), picture(path, "ablations on Adult")])
+
+
+def gaps_section(runs: Runs, folder: Path) -> str:
+    """The gap sweep."""
+    parts = []
+    for run in runs["gaps"]:
+        path = folder / f"gaps-{run.settings.method}.svg"
+        gaps.draw(run, path)
+        parts += [gaps.report(run), picture(path, f"gap sweep, {run.settings.method}")]
+    return "\n\n".join(parts)
+
+
+def regularisation_section(runs: Runs, folder: Path) -> str:
+    """The regularisation study."""
+    run, notes = runs["regularisation"][0], regularisation.read_notes(folder)
+    study = regularisation.study_of(run, {note["model"]: note["used"] for note in notes})
+    path = folder / "regularisation.svg"
+    if not study.configurations:
+        return regularisation.report(run, notes)
+    regularisation.draw(study, path)
+    text = regularisation.report(run, notes)
+    return "\n\n".join([text, picture(path, "relative sensitivity by alpha")])
+
+
+def frontier_section(runs: Runs, folder: Path) -> str:
+    """Models of 200 to 1000 trees."""
+    path = folder / "frontier-growth.svg"
+    plots.growth(runs["frontier"], path)
+    parts = [method_table(runs["frontier"])]
+    for run in runs["frontier"]:
+        parts += [conditions(run), growth_tables(run)]
+    return "\n\n".join([*parts, picture(path, "how time grows")])
+
+
+def beyond_section(runs: Runs, folder: Path) -> str:
+    """Other libraries."""
+    path = folder / "beyond.svg"
+    beyond.draw(runs["beyond"][0], path)
+    text = beyond.report(runs["beyond"][0])
+    return "\n\n".join([text, picture(path, "sensitivity of four libraries' models")])
+
+
+def _in_order(runs: Sequence[Run], order: Sequence[str]) -> list[Run]:
+    return sorted(runs, key=lambda run: order.index(run.settings.method))
+
+
+SECTIONS: dict[str, tuple[str, Callable[[Runs, Path], str]]] = {
+    "guards": ("paper", guards_section),
+    "paper": ("paper", paper_section),
+    "methods": ("methods", methods_section),
+    "accuracy": ("methods", accuracy_section),
+    "scalability": ("paper", scalability_section),
+    "ablations": ("ablations", ablations_section),
+    "gaps": ("gaps", gaps_section),
+    "regularisation": ("regularisation", regularisation_section),
+    "frontier": ("frontier", frontier_section),
+    "beyond": ("beyond", beyond_section),
+}
+"""Each section: the suite it cannot do without, and what writes it."""
+
+
+def write_results(folder: Path) -> list[Path]:
+    """Write the sections that the runs in a folder allow; return their files."""
+    by_suite: dict[str, list[Run]] = defaultdict(list)
+    for run in read_runs(folder):
+        by_suite[run.settings.suite].append(run)
+    written = []
+    for name, (suite, write) in SECTIONS.items():
+        if suite in by_suite:
+            path = folder / f"{name}.md"
+            path.write_text(write(by_suite, folder) + "\n")
+            written.append(path)
+    return written
+
+
+def fill(page: str, folder: Path, link: str) -> str:
+    """Return a page with each marked place filled from a folder of results.
+
+    ``link`` leads from the page to the folder; it is put before the names of pictures.
+    """
+
+    def place(match: re.Match[str]) -> str:
+        path = folder / f"{match[1]}.md"
+        text = path.read_text() if path.exists() else "*Not run.*\n"
+        text = re.sub(r"(!\[[^]]*\]\()", rf"\1{link}/", text)
+        return f"<!-- begin {match[1]} -->\n\n{text}\n<!-- end {match[1]} -->"
+
+    return re.sub(r"<!-- begin (\w+) -->.*?<!-- end \1 -->", place, page, flags=re.DOTALL)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.page", description=__doc__)
+    parser.add_argument("folder", nargs="?", type=Path, default=RESULTS)
+    parser.add_argument("--pack", action="store_true", help="pack the runs in the folder")
+    parser.add_argument("--no-page", action="store_true", help="leave docs/experiments.md alone")
+    options = parser.parse_args(arguments)
+    if options.pack:
+        pack(options.folder)
+    for path in write_results(options.folder):
+        print(path)
+    if not options.no_page:
+        link = "../benchmarks/results"
+        PAGE.write_text(fill(PAGE.read_text(), options.folder, link))
+        print(PAGE)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
