@@ -413,3 +413,11 @@ def test_masks_out_of_range_are_refused() -> None:
     counter = _core.ExactCounter(problem.forest, problem.masks, problem.threshold_limbs)
     with pytest.raises(ValueError, match="out of range"):
         counter.start([([(0, 3)], False)], 3, 1000, 2**20, 1)
+
+
+def test_the_profile_says_where_the_model_jumps() -> None:
+    """Figure 1: between the first two cells of f0, in one of the three cells of f1."""
+    result = xcount.count(figure_1(), sensitive="f0", gap=80, method="exact", profile=True)
+    assert result.profile is not None
+    jumps = [(row.description, row.low, row.n_combinations) for row in result.profile.pairs]
+    assert jumps == [("f0 < 3 | 3 <= f0 < 4", 1, 3)]

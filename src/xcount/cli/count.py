@@ -25,7 +25,11 @@ from xcount.cli import parameters
 @parameters.limit_options
 @parameters.max_share_option
 @parameters.measure_options
-@click.option("--profile", is_flag=True, help="Also show the count of every mask.")
+@click.option(
+    "--profile",
+    is_flag=True,
+    help="Also show where: each mask, each jump.",
+)
 @parameters.json_option
 def command(
     model: str, trust_pickle: bool, sensitive: tuple[str, ...], as_json: bool, **question: Any

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from xcount.report.numbers import percent, seconds_text
-from xcount.result import CountResult, Profile, StopReason, Verdict, scientific_text
+from xcount.result import (
+    CountResult,
+    MaskCount,
+    PairCount,
+    Profile,
+    StopReason,
+    Verdict,
+    scientific_text,
+)
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -72,7 +80,7 @@ def answer_text(result: CountResult) -> str:
 
 
 def count_tables(result: CountResult) -> list[RenderableType]:
-    """Return the result as a card, and its profile as a second table if there is one."""
+    """Return the result as a card, and its profile as more tables if there is one."""
     card = _card(question_text(result))
     card.add_row("Model", _model_text(result))
     card.add_row("Regions", count_text(result.n_regions))
@@ -87,7 +95,7 @@ def count_tables(result: CountResult) -> list[RenderableType]:
     card.add_row("Run", _run_text(result))
     tables: list[RenderableType] = [card]
     if result.profile is not None:
-        tables.append(_profile_table(result.profile))
+        tables.extend(_profile_tables(result.profile))
     return tables
 
 
@@ -196,24 +204,35 @@ def _chosen(features: tuple[FeatureInfo, ...], show_all: bool) -> tuple[list[Fea
     return used[:MAX_ROWS], len(features) - len(used[:MAX_ROWS])
 
 
-def _profile_table(profile: Profile) -> RenderableType:
+def _profile_tables(profile: Profile) -> list[RenderableType]:
+    """Return the count by mask, and where the model jumps: by pair of neighbouring masks."""
+    tables = [_rows_table("By mask", ("Mask", "Sensitive regions", "Share"), profile.masks)]
+    jumps = [pair for pair in profile.pairs if pair.high > 0]
+    if jumps:
+        columns = ("Between", "Combinations of the rest", "Share of the rest")
+        tables.append(_rows_table("Where it jumps by more than the gap", columns, jumps))
+    return tables
+
+
+def _rows_table(
+    title: str, columns: tuple[str, str, str], rows: Sequence[MaskCount | PairCount]
+) -> RenderableType:
     from rich.table import Table
 
-    table = Table(title="By mask", title_justify="left", caption_justify="left")
-    table.add_column("Mask")
-    table.add_column("Sensitive regions", justify="right")
-    table.add_column("Share", justify="right")
-    for mask in profile.masks[:MAX_ROWS]:
-        exact = mask.low == mask.high
-        interval = f"{count_text(mask.low)} to {count_text(mask.high)}"
-        low, high = (percent(n, mask.n_combinations) for n in (mask.low, mask.high))
+    table = Table(title=title, title_justify="left", caption_justify="left")
+    for name in columns:
+        table.add_column(name, justify="left" if name == columns[0] else "right")
+    for row in rows[:MAX_ROWS]:
+        exact = row.low == row.high
+        interval = f"{count_text(row.low)} to {count_text(row.high)}"
+        low, high = (percent(n, row.n_combinations) for n in (row.low, row.high))
         table.add_row(
-            _escaped(mask.description),
-            count_text(mask.low) if exact else interval,
+            _escaped(row.description),
+            count_text(row.low) if exact else interval,
             low if exact else f"{low} to {high}",
         )
-    if len(profile.masks) > MAX_ROWS:
-        table.caption = f"{len(profile.masks) - MAX_ROWS:,} more; --json lists them"
+    if len(rows) > MAX_ROWS:
+        table.caption = f"{len(rows) - MAX_ROWS:,} more; --json lists them"
     return table
 
 
