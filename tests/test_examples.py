@@ -85,9 +85,12 @@ def beside_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("model.json", "old.json", "new.json"):
         shutil.copy(adult_model_path(), tmp_path / name)
     xcount.audit(figure_1(), gaps=80, journal=tmp_path / "results.jsonl")
-    names = xcount.load(adult_model_path()).feature_names
-    table = [",".join(names), *(",".join([str(i)] * len(names)) for i in range(20, 25))]
-    (tmp_path / "people.csv").write_text("\n".join(table))
+    model = xcount.load(adult_model_path())
+    rows = [model.feature_names]
+    for share in (0, 0.5, 1):
+        cells = [int(share * (axis.n_cells - 1)) for axis in xcount.Grid.of(model).axes]
+        rows.append(tuple(map(str, xcount.Grid.of(model).point(cells))))
+    (tmp_path / "people.csv").write_text("\n".join(map(",".join, rows)))
     monkeypatch.chdir(tmp_path)
 
 
