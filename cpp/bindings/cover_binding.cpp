@@ -47,12 +47,12 @@ using NumpyArray = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
 
 std::pair<NumpyArray<std::uint64_t>, NumpyArray<std::uint8_t>> draw(
     const AnyCover& self, std::uint64_t seed, std::uint64_t stream, std::uint64_t first,
-    std::uint64_t n, unsigned n_threads) {
+    std::uint64_t n, unsigned n_threads, double seconds) {
   Outcomes outcomes;
   {
     nb::gil_scoped_release release;
-    outcomes =
-        std::visit([&](const auto& c) { return c.draw(seed, stream, first, n, n_threads); }, self);
+    outcomes = std::visit(
+        [&](const auto& c) { return c.draw(seed, stream, first, n, n_threads, seconds); }, self);
   }
   return {to_numpy(std::move(outcomes.histogram)), to_numpy(std::move(outcomes.hits))};
 }
@@ -81,7 +81,7 @@ void bind_cover(nb::module_& module) {
           "freeze", [](AnyCover& self) { std::visit([](auto& c) { c.freeze(); }, self); },
           "Fix the frontier as what is drawn from.")
       .def("draw", &draw, nb::arg("seed"), nb::arg("stream"), nb::arg("first"), nb::arg("n"),
-           nb::arg("n_threads"),
+           nb::arg("n_threads"), nb::arg("seconds") = std::numeric_limits<double>::infinity(),
            "Histogram of the outcomes of n batches, and the hits of their samples in order.")
       .def_prop_ro(
           "solved",

@@ -43,12 +43,12 @@ using NumpyArray = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
 
 std::pair<NumpyArray<std::uint64_t>, NumpyArray<std::uint8_t>> draw(
     const AnySampler& self, std::uint64_t seed, std::uint64_t stream, std::uint64_t first,
-    std::uint64_t n, unsigned n_threads) {
+    std::uint64_t n, unsigned n_threads, double seconds) {
   Outcomes outcomes;
   {
     nb::gil_scoped_release release;
-    outcomes =
-        std::visit([&](const auto& s) { return s.draw(seed, stream, first, n, n_threads); }, self);
+    outcomes = std::visit(
+        [&](const auto& s) { return s.draw(seed, stream, first, n, n_threads, seconds); }, self);
   }
   return {to_numpy(std::move(outcomes.histogram)), to_numpy(std::move(outcomes.hits))};
 }
@@ -89,7 +89,7 @@ void bind_sampling(nb::module_& module) {
           "batch", [](const nb::object&) { return Sampler<std::int64_t>::kBatch; },
           "Samples per batch.")
       .def("draw", &draw, nb::arg("seed"), nb::arg("stream"), nb::arg("first"), nb::arg("n"),
-           nb::arg("n_threads"),
+           nb::arg("n_threads"), nb::arg("seconds") = std::numeric_limits<double>::infinity(),
            "Histogram of the outcomes of n batches, and the hits of their samples in order.")
       .def(
           "decide",

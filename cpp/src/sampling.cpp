@@ -43,9 +43,12 @@ Sampler<Value>::Sampler(const Forest<Value>& forest, const MaskSpace& masks, Val
   const std::size_t fitting = kRowBytes / (sizeof(Value) * profiles_.n_masks());
   block_ = std::clamp<std::size_t>(fitting, 1, kBatch / 2);
   std::vector<std::uint32_t> unresolved;
+  unresolved.reserve(question.unresolved.size());
   for (const MaskIndex mask : question.unresolved) {
     if (mask < 0 || mask >= masks.size()) throw std::invalid_argument("sampling: no such mask");
-    unresolved.push_back(scope_.index(masks, mask));
+    // With all pairs the scope holds all masks: each is its own index.
+    unresolved.push_back(question.all_pairs ? static_cast<std::uint32_t>(mask)
+                                            : scope_.index(masks, mask));
   }
   set_universe(everything(forest, profiles_.columns(), std::move(unresolved)));
 }
@@ -91,19 +94,23 @@ typename Sampler<Value>::Thread Sampler<Value>::make_thread() const {
 
 template <class Value>
 Outcomes Sampler<Value>::draw(std::uint64_t seed, std::uint64_t stream, std::uint64_t first,
-                              std::uint64_t n, unsigned n_threads) const {
+                              std::uint64_t n, unsigned n_threads, double seconds) const {
   if (universe_.boxes.empty()) throw std::invalid_argument("sampling: nothing to draw from");
   n_threads = std::max(1U, static_cast<unsigned>(std::min<std::uint64_t>(n_threads, n)));
   Outcomes outcomes{std::vector<std::uint64_t>(levels_ + 1), std::vector<std::uint8_t>(n * kBatch)};
   std::vector<std::vector<std::uint64_t>> histograms(n_threads,
                                                      std::vector<std::uint64_t>(levels_ + 1));
+  const auto deadline = deadline_after(seconds);
+  std::atomic<bool> is_over{false};
   std::atomic<std::uint64_t> next{0};
   const auto work = [&](unsigned index) {
     Thread thread = make_thread();
-    for (std::uint64_t batch = next++; batch < n; batch = next++) {
+    for (std::uint64_t batch = next++; batch < n && !is_over; batch = next++) {
       Random random(seed, stream, first + batch);
-      draw_batch(random, thread, histograms[index],
-                 std::span(outcomes.hits).subspan(batch * kBatch, kBatch));
+      if (!draw_batch(random, thread, deadline, histograms[index],
+                      std::span(outcomes.hits).subspan(batch * kBatch, kBatch))) {
+        is_over = true;
+      }
     }
   };
   {
@@ -111,6 +118,7 @@ Outcomes Sampler<Value>::draw(std::uint64_t seed, std::uint64_t stream, std::uin
     for (unsigned i = 1; i < n_threads; ++i) threads.emplace_back(work, i);
     work(0);
   }
+  if (is_over) return {};
   for (const auto& histogram : histograms) {
     for (std::size_t i = 0; i <= levels_; ++i) outcomes.histogram[i] += histogram[i];
   }
@@ -118,10 +126,12 @@ Outcomes Sampler<Value>::draw(std::uint64_t seed, std::uint64_t stream, std::uin
 }
 
 template <class Value>
-void Sampler<Value>::draw_batch(Random& random, Thread& thread, std::span<std::uint64_t> histogram,
+bool Sampler<Value>::draw_batch(Random& random, Thread& thread, Clock::time_point deadline,
+                                std::span<std::uint64_t> histogram,
                                 std::span<std::uint8_t> hits) const {
   const std::size_t n_masks = profiles_.n_masks();
   for (std::size_t done = 0; done < kBatch; done += block_) {
+    if (Clock::now() >= deadline) return false;
     const std::size_t count = std::min(block_, kBatch - done);
     draw_codes(random, count, thread);
     std::fill(thread.rows.begin(), thread.rows.end(), Value{});
@@ -140,6 +150,7 @@ void Sampler<Value>::draw_batch(Random& random, Thread& thread, std::span<std::u
       hits[done + i] = found == n || (found != 0 && random.below(n) < found) ? 1 : 0;
     }
   }
+  return true;
 }
 
 template <class Value>

@@ -6,6 +6,7 @@ outcome is the weight of the masks that are sensitive there, a number in [0, 1].
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -53,9 +54,12 @@ class RegionDraws:
         return float(self._decider.n_trees)
 
     def draw(
-        self, seed: int, stream: int, first: int, n: int, n_threads: int
+        self, seed: int, stream: int, first: int, n: int, n_threads: int, seconds: float = math.inf
     ) -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
-        """Return the histogram of the outcomes of n batches, and the hits of their samples."""
+        """Return the histogram of the outcomes of n batches, and the hits of their samples.
+
+        Batches of the few masks that are decided here are short: ``seconds`` ends none of them.
+        """
         histogram = np.zeros(self.levels + 1, dtype=np.uint64)
         hits = []
         step = max(1, self._decider.block // BATCH)

@@ -150,6 +150,10 @@ class Pilot:
         return max(self.mean, 1 / self.n)
 
 
+class OutOfTimeError(Exception):
+    """The time was over before the samples were drawn."""
+
+
 class Draws(Protocol):
     """What draws the outcomes: a native sampler or a native cover."""
 
@@ -158,7 +162,7 @@ class Draws(Protocol):
     @property
     def n_trees(self) -> float: ...
     def draw(
-        self, seed: int, stream: int, first: int, n: int, n_threads: int
+        self, seed: int, stream: int, first: int, n: int, n_threads: int, seconds: float
     ) -> tuple[NDArray[np.uint64], NDArray[np.uint8]]: ...
 
 
@@ -178,7 +182,11 @@ class Estimator:
         self._reported = 0.0
 
     def pilot(self, max_batches: int = _MAX_PILOT_BATCHES) -> Pilot:
-        """Draw a few samples to plan by: until some are hits, or as many batches as given."""
+        """Draw a few samples to plan by: until some are hits, or as many batches as given.
+
+        Raises:
+            OutOfTimeError: before that, the time was over.
+        """
         values = self._values()
         histogram, batches, n_hits = np.zeros(len(values)), 0, 0
         while batches == 0 or (n_hits < _PILOT_HITS and batches < max_batches):
@@ -233,7 +241,10 @@ class Estimator:
             while self._batches < end:
                 if self._settings.expired():
                     return StopReason.TIMEOUT
-                self._slice(end - self._batches)
+                try:
+                    self._slice(end - self._batches)
+                except OutOfTimeError:
+                    return StopReason.TIMEOUT
             self._take_in()
             if (reason := self._finished()) is not None:
                 return reason
@@ -255,7 +266,11 @@ class Estimator:
         started = time.perf_counter()
         # Threads are worth starting for more than a few milliseconds of work.
         n_threads = self._settings.n_threads if n * self._seconds_per_batch > 0.003 else 1
-        outcomes = self._sampler.draw(self._seed, stream, first, n, n_threads)
+        left = self._settings.seconds_left()
+        seconds = math.inf if left is None else left
+        outcomes = self._sampler.draw(self._seed, stream, first, n, n_threads, seconds)
+        if not len(outcomes[0]):
+            raise OutOfTimeError
         self._seconds_per_batch = (time.perf_counter() - started) * n_threads / n
         return outcomes
 

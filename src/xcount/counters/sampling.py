@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from xcount import _core
-from xcount.counters.base import Progress, Settings, Tally
+from xcount.counters.base import Progress, Settings, Tally, held_memory_bytes
 from xcount.counters.estimation import (
     BATCH,
     FLOAT_MARGIN,
     Bounds,
     Estimator,
     Ground,
+    OutOfTimeError,
     Pilot,
 )
 from xcount.errors import BudgetError
@@ -47,6 +48,12 @@ _SECONDS_PER_TREE = 25e-9
 _SECONDS_PER_MASK = 3e-9
 _SECONDS_PER_RESIDUAL = 70e-9
 _SECONDS_PER_TREE_OF_PAIR = 1e-6
+
+# What listing all masks and pairs takes before the first sample; sizes of the native structures.
+_BYTES_PER_MASK = 28
+_BYTES_PER_PAIR = 16
+_SECONDS_PER_LISTED_MASK = 5e-8
+_SECONDS_PER_LISTED_PAIR = 1e-7
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +122,11 @@ def n_pairs_about(problem: Problem) -> int:
 
 def make_sampler(problem: Problem, rest: Rest) -> _core.Sampler:
     """Compile the trees that matter to the rest."""
-    masks = np.array(rest.unresolved, dtype=np.int64)
+    masks = (
+        np.arange(len(rest.unresolved), dtype=np.int64)
+        if rest.unresolved == range(len(rest.unresolved))
+        else np.array(rest.unresolved, dtype=np.int64)
+    )
     pairs = None
     # Where pairs abound, windows and extremes decide all masks faster than pair by pair.
     if rest.pairs is not None and len(rest.pairs) <= 4 * len(masks):
@@ -124,6 +135,23 @@ def make_sampler(problem: Problem, rest: Rest) -> _core.Sampler:
         return _core.Sampler(problem.forest, problem.masks, problem.threshold_limbs, masks, pairs)
     except IndexError as error:  # std::length_error
         raise BudgetError(f"{error}; ask about fewer sensitive features") from None
+
+
+def _obstacle(problem: Problem, settings: Settings, rest: Rest) -> StopReason | None:
+    """Return the limit that not even the first sample would keep, if there is one."""
+    if rest.pairs is not None:
+        return None
+    n_masks, listed = problem.n_masks, 0
+    if len(problem.query.sensitive) > 1 and problem.query.distance is not None:
+        listed = n_pairs_about(problem)
+    if settings.memory_bytes is not None:
+        row = 8 * problem.n_limbs + 1
+        needed = n_masks * (_BYTES_PER_MASK + settings.n_threads * row) + _BYTES_PER_PAIR * listed
+        if held_memory_bytes() + needed > settings.memory_bytes:
+            return StopReason.MEMORY
+    left = settings.seconds_left()
+    listing = n_masks * _SECONDS_PER_LISTED_MASK + listed * _SECONDS_PER_LISTED_PAIR
+    return StopReason.TIMEOUT if left is not None and listing > left else None
 
 
 class Estimation:
@@ -138,19 +166,28 @@ class Estimation:
         self._problem = problem
         self._settings = settings
         self._rest = rest
-        self._sampler = make_sampler(problem, rest) if len(rest.unresolved) else None
+        self._obstacle = _obstacle(problem, settings, rest)
+        usable = len(rest.unresolved) and self._obstacle is None
+        self._sampler = make_sampler(problem, rest) if usable else None
         self._details: dict[str, Any] = {}
 
     @property
     def is_needed(self) -> bool:
         """Whether there is anything to estimate at all."""
+        if self._obstacle is not None:
+            return True
         return self._sampler is not None and self._sampler.n_trees > 0
 
     def price(self, worth: float) -> float:
         """Guess the cost of the estimate; looking costs a small part of ``worth``."""
+        if self._obstacle is not None:
+            return 0.0
         cost = self._cost_of_sample()
         plain = self._plain()
-        pilot = plain.pilot(math.ceil(worth / cost / _PILOT_PART / BATCH))
+        try:
+            pilot = plain.pilot(math.ceil(worth / cost / _PILOT_PART / BATCH))
+        except OutOfTimeError:
+            return 0.0
         if self._is_clear(pilot, plain.ground):
             return 0.0
         price = cost * self._needed(pilot, plain.ground)
@@ -162,16 +199,23 @@ class Estimation:
         self._details = dict(details)
         if not self.is_needed:
             return self._exact(self._rest.solved, method)
+        if self._obstacle is not None:
+            return self._stopped(method, self._obstacle)
+        try:
+            return self._drawn(method)
+        except OutOfTimeError:
+            return self._stopped(method, StopReason.TIMEOUT)
+        except KeyboardInterrupt:
+            return self._stopped(method, StopReason.INTERRUPTED)
+
+    def _drawn(self, method: str) -> Tally:
         plain = self._plain()
         pilot = plain.pilot()
         price = self._cost_of_sample() * self._needed(pilot, plain.ground)
         if self._is_clear(pilot, plain.ground):
             price = 0.0
         if price > PLAIN_SECONDS and self._can_cover():
-            try:
-                covered = self._cover(price)
-            except KeyboardInterrupt:
-                return self._interrupted(method)
+            covered = self._cover(price)
             if isinstance(covered, int):
                 return self._exact(covered, method)
             if covered is not None:
@@ -181,10 +225,9 @@ class Estimation:
     def _exact(self, count: int, method: str) -> Tally:
         return Tally(count, count, count, method, details={**self._details, "samples": 0})
 
-    def _interrupted(self, method: str) -> Tally:
+    def _stopped(self, method: str, reason: StopReason) -> Tally:
         bounds = self._plain_ground().bounds()
         middle = (bounds.low + bounds.high) // 2
-        reason = StopReason.INTERRUPTED
         return Tally(middle, bounds.low, bounds.high, method, reason, details=self._details)
 
     def _plain_ground(self) -> Ground:
