@@ -82,23 +82,9 @@ def random_question(seed: int, ensemble: Ensemble) -> dict[str, Any]:
 
 def run_exactly(problem: Problem, *, max_paths: int, want_profile: bool = True) -> Tally:
     """Count with another limit of what is enumerated within the exact counter."""
-    run = ExactRun(problem, Settings(jobs=1, want_profile=want_profile))
-    run._counter = _WithPaths(run._counter, max_paths)  # type: ignore[assignment]
+    run = ExactRun(problem, Settings(jobs=1, want_profile=want_profile), max_paths)
     run.solve(exact.STEP_BUDGETS)
     return run.tally("exact")
-
-
-class _WithPaths:
-    """A native counter that starts its tasks with a given limit of paths."""
-
-    def __init__(self, counter: Any, max_paths: int) -> None:
-        self._counter, self._max_paths = counter, max_paths
-
-    def start(self, *arguments: Any) -> None:
-        self._counter.start(*arguments, self._max_paths)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._counter, name)
 
 
 def masks_of(profile: Profile | None) -> list[tuple[tuple[int, ...], int, int]]:
@@ -325,8 +311,7 @@ def test_little_memory_leaves_valid_bounds(
     """Tasks that need more than their share are given up, the others go on."""
     monkeypatch.setattr(ExactRun, "_free_bytes", lambda self: 100_000)
     expected = count_by_enumeration(wide_problem, Settings()).count
-    run = ExactRun(wide_problem, Settings(jobs=2))
-    run._counter = _WithPaths(run._counter, 0)  # type: ignore[assignment]
+    run = ExactRun(wide_problem, Settings(jobs=2), max_paths=0)
     run.solve(exact.STEP_BUDGETS)
     tally = run.tally("exact")
     assert tally.low <= expected <= tally.high

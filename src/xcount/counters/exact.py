@@ -34,6 +34,8 @@ Task = tuple[list[Pair], bool]
 MAX_PAIRS = 5_000_000
 DEFAULT_MEMORY_BYTES = 4 * 2**30
 STEP_BUDGETS = (200_000, 3_000_000, 40_000_000, 500_000_000, 2**62)
+MAX_PATHS = 16_384
+"""Combinations of leaves up to which a state is enumerated; the answer does not depend on it."""
 _POLL_SECONDS = 0.1
 _PAIRS_PER_SLICE = 2_000
 
@@ -51,6 +53,7 @@ class ExactRun:
 
     problem: Problem
     settings: Settings
+    max_paths: int = MAX_PATHS
     stop_reason: StopReason = StopReason.COMPLETE
     pairs_of: list[list[Pair]] = field(default_factory=list)
     pair_counts: dict[Pair, int] = field(default_factory=dict)
@@ -184,6 +187,7 @@ class ExactRun:
             budget,
             self._free_bytes(),
             self.settings.n_threads,
+            self.max_paths,
         )
         try:
             self._wait(len(kept))
