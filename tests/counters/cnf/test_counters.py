@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from published import PUBLISHED, published_model
 from test_encode import expected_count, problems
 
 from xcount import count
@@ -114,6 +115,24 @@ def test_approxmc_keeps_its_guarantee(approxmc: str, n_features: int, n_cells: i
             assert answer["hashes"] > 0 or answer["count"] == expected
     deviation = math.sqrt(200 * delta * (1 - delta))
     assert misses <= 200 * delta + 5 * deviation
+
+
+@pytest.mark.parametrize(
+    ("method", "n_trees"),
+    [("cnf-ganak", n) for n in (1, 2, 3)] + [("subproblems-cnf", n) for n in PUBLISHED],
+)
+def test_published_counts(ganak: str, method: str, n_trees: int) -> None:
+    """The counts that the authors publish for load_diabetes come out."""
+    found = count(published_model(n_trees), sensitive=2, gap=2, precision=3, method=method)
+    assert (found.n_regions, found.count) == PUBLISHED[n_trees]
+    assert found.exact
+
+
+@pytest.mark.parametrize("n_trees", [1, 2, 3])
+def test_published_counts_within_approxmc(approxmc: str, n_trees: int) -> None:
+    """ApproxMC's interval holds the published count."""
+    found = count(published_model(n_trees), sensitive=2, gap=2, precision=3, method="cnf-approxmc")
+    assert found.low <= PUBLISHED[n_trees][1] <= found.high
 
 
 @pytest.mark.parametrize("method", ["cnf-ganak", "subproblems-cnf"])

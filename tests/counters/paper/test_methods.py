@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from published import PUBLISHED, published_model
 from strategies import random_ensemble
 
 from xcount import count
@@ -23,7 +24,6 @@ from xcount.result import StopReason
 from xcount.subproblems import Problem
 
 METHODS = ["xcount", "xcount-sum-first", "xcount-exact-union", "add-baseline", "add-baseline-plain"]
-PUBLISHED = {1: (48, 37), 2: (640, 564), 3: (5670, 4768), 4: (13608, 11175), 5: (27216, 23241)}
 
 
 def questions(n: int) -> Iterator[tuple[Ensemble, dict[str, Any]]]:
@@ -45,26 +45,6 @@ def questions(n: int) -> Iterator[tuple[Ensemble, dict[str, Any]]]:
         )
 
 
-@pytest.fixture(scope="session")
-def published_models() -> dict[int, Any]:
-    """Train the models whose counts the authors publish."""
-    xgboost = pytest.importorskip("xgboost", reason="xgboost is not installed")
-    datasets = pytest.importorskip("sklearn.datasets", reason="scikit-learn is not installed")
-    from sklearn.model_selection import train_test_split
-
-    rows, target = datasets.load_diabetes(return_X_y=True)
-    train, _, train_target, _ = train_test_split(rows, target, test_size=0.2, random_state=42)
-    parameters = {
-        "tree_method": "hist",
-        "objective": "reg:squarederror",
-        "max_depth": 3,
-        "eta": 0.1,
-        "nthread": 1,
-    }
-    matrix = xgboost.DMatrix(train, train_target)
-    return {n: xgboost.train(parameters, matrix, n) for n in PUBLISHED}
-
-
 def test_a_thousand_ensembles_agree_with_enumeration() -> None:
     """Every method counts just what enumeration counts, whatever the features and distances."""
     n_sensitive = 0
@@ -84,10 +64,10 @@ def test_a_thousand_ensembles_agree_with_enumeration() -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("n_trees", PUBLISHED)
-def test_published_counts(method: str, n_trees: int, published_models: dict[int, Any]) -> None:
+def test_published_counts(method: str, n_trees: int) -> None:
     """The counts that the authors publish for load_diabetes come out."""
     found = count(
-        published_models[n_trees], sensitive=2, gap=2, precision=3, method=method, epsilon=0.04
+        published_model(n_trees), sensitive=2, gap=2, precision=3, method=method, epsilon=0.04
     )
     n_regions, expected = PUBLISHED[n_trees]
     assert found.n_regions == n_regions
@@ -121,11 +101,11 @@ def binomial_limit(n: int, p: float) -> int:
 
 
 @pytest.mark.parametrize("n_trees", [1, 2, 3])
-def test_guarantee_holds_over_fixed_seeds(n_trees: int, published_models: dict[int, Any]) -> None:
+def test_guarantee_holds_over_fixed_seeds(n_trees: int) -> None:
     """Of 200 seeds at most the promised part misses the interval; small counts are exact."""
     _, expected = PUBLISHED[n_trees]
     epsilon, delta, misses = 0.4, 0.2, 0
-    ensemble = load(published_models[n_trees])
+    ensemble = load(published_model(n_trees))
     problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, 2, 2, precision=3))
     for seed in range(200):
         found = counter("xcount")(problem, Settings(epsilon=epsilon, delta=delta, seed=seed))
@@ -155,7 +135,7 @@ def test_guarantee_holds_where_single_subproblems_are_sampled(n_features: int) -
     assert misses <= binomial_limit(100, delta)
 
 
-def test_a_seed_gives_the_same_answer_again(published_models: dict[int, Any]) -> None:
+def test_a_seed_gives_the_same_answer_again() -> None:
     """The same seed draws the same sample, another seed another one."""
     question: dict[str, Any] = {
         "sensitive": 2,
@@ -165,7 +145,7 @@ def test_a_seed_gives_the_same_answer_again(published_models: dict[int, Any]) ->
         "epsilon": 0.5,
     }
     first, again, other = (
-        count(published_models[4], **question, seed=seed).details["sample_size"]
+        count(published_model(4), **question, seed=seed).details["sample_size"]
         for seed in (1, 1, 2)
     )
     assert first == again
