@@ -16,6 +16,7 @@ from xcount.counters import counter
 from xcount.counters.base import Settings
 from xcount.counters.paper.xcount import implied_interval
 from xcount.ensemble import Ensemble
+from xcount.errors import BudgetError
 from xcount.examples import ensemble_of, figure_1
 from xcount.grid import Grid
 from xcount.loaders import load
@@ -197,8 +198,16 @@ def test_progress_is_reported() -> None:
     """A listener sees the bounds close in on the count."""
     seen: list[Any] = []
     count(figure_1(), sensitive="f0", gap=80, method="xcount", on_progress=seen.append)
-    assert [round(progress.fraction, 2) for progress in seen] == [0.5, 1.0]
+    assert [progress.fraction for progress in seen] == sorted({p.fraction for p in seen})
+    assert seen[-1].fraction == 1.0
     assert seen[-1].low == seen[-1].high == 2
+
+
+def test_too_many_masks_are_refused() -> None:
+    """A product of sensitive features with millions of masks is refused before anything is made."""
+    stumps = [(f, float(t), 1.0, 0.0) for f in range(3) for t in range(120)]
+    with pytest.raises(BudgetError, match="masks"):
+        count(ensemble_of(*stumps), sensitive=[0, 1, 2], gap=1, method="xcount")
 
 
 def test_problem_can_be_counted_twice() -> None:

@@ -8,6 +8,7 @@ xcount-exact-union  count the union of each mask's subproblems exactly ("Opt 1+2
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -24,8 +25,14 @@ from xcount.counters.paper.subproblem import (
     sum_of_differences,
 )
 from xcount.counters.paper.union import SampledUnion
+from xcount.errors import BudgetError
 from xcount.result import StopReason
 from xcount.subproblems import Problem
+
+MAX_MASKS = 10**6
+"""Beyond that, even listing the subproblems takes too long."""
+
+_REPORT_SECONDS = 0.1
 
 
 def count_by_xcount(problem: Problem, settings: Settings) -> Tally:
@@ -56,10 +63,11 @@ class _Run:
         sensitive = problem.query.sensitive
         others = [f for f in range(len(problem.grid.axes)) if f not in sensitive]
         self._space = GuardSpace(problem, others, max_bytes=diagram_bytes(settings))
-        neighbours = [len(problem.masks.neighbours(mask)) for mask in range(problem.n_masks)]
+        neighbours = _numbers_of_neighbours(problem)
         self._n_pairs = sum(neighbours) // 2
         self._bounds = PairBounds(problem, neighbours)
         self._n_done = 0
+        self._reported = -math.inf
 
     def sample(self) -> Tally:
         """Merge the subproblems by sampling."""
@@ -122,7 +130,10 @@ class _Run:
         return StopReason.COMPLETE
 
     def _report(self) -> None:
-        if self._settings.on_progress is not None:
+        now = time.monotonic()
+        is_due = now - self._reported > _REPORT_SECONDS or self._n_done == self._n_pairs
+        if self._settings.on_progress is not None and is_due:
+            self._reported = now
             fraction = self._n_done / self._n_pairs
             bounds = self._bounds
             self._settings.report(Progress(fraction, bounds.low, bounds.high, "subproblems"))
@@ -146,6 +157,18 @@ class _Run:
     ) -> Tally:
         profile = self._bounds.profile() if self._settings.want_profile else None
         return Tally(count, low, high, self._method, reason, confidence, details, profile)
+
+
+def _numbers_of_neighbours(problem: Problem) -> list[int]:
+    """Return how many masks are within the distance of each mask."""
+    if problem.n_masks > MAX_MASKS:
+        raise BudgetError(
+            f"the sensitive features have {problem.n_masks:.3g} masks together, and this method "
+            f"takes at most {MAX_MASKS:.0e}; use --method auto, or fewer sensitive features"
+        )
+    if problem.query.distance is None:
+        return [problem.n_masks - 1] * problem.n_masks
+    return [len(problem.masks.neighbours(mask)) for mask in range(problem.n_masks)]
 
 
 def implied_interval(estimate: int, epsilon: float) -> tuple[int, int]:
