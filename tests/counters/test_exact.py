@@ -328,6 +328,16 @@ def test_an_expired_time_limit_leaves_the_trivial_bounds() -> None:
     assert result.stop_reason is StopReason.TIMEOUT
 
 
+def test_time_that_is_just_enough_is_no_time_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything was counted when the time was up: complete, and said so."""
+    run = ExactRun(problem_of(figure_1(), sensitive="f0", gap=80), Settings(timeout_seconds=3600))
+    run.solve((2**62,))
+    monkeypatch.setattr(Settings, "expired", lambda self: True)
+    run.solve((2**62,))
+    assert run.bounds() == (2, 2)
+    assert run.stop_reason is StopReason.COMPLETE
+
+
 HARD = {"n_trees": 150, "n_features": 14, "depth": 7}
 
 
