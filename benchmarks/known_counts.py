@@ -70,7 +70,8 @@ def made_instance(cells: Sequence[tuple[int, int]], n_refinements: int | None) -
     gap = 2 * len(cells) - 1
     problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, "f0", gap))
     count = 2 * math.prod(a for a, _ in cells)
-    name = f"made-{count:.0e}-of-{problem.n_regions:.0e}-{n_refinements}"
+    sizes = [f"1e{math.log10(n):.0f}" for n in (count, problem.n_regions)]
+    name = f"made-{sizes[0]}-of-{sizes[1]}-{len(cells)}x{cells[0]}-{n_refinements}"
     return KnownCount(name, problem, count, n_refinements)
 
 

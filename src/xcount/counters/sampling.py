@@ -38,8 +38,8 @@ _COVER_PILOT_BATCHES = 40
 _FIRST_WORK = 2_000_000
 _WORK_PER_SLICE = 2_000_000
 _DEFAULT_MEMORY = 4 * 2**30
-_EXACT_COMBINATIONS = 2**40
-"""Up to here, volumes (at least 53 significant bits) tell whole numbers of regions apart."""
+_EXACT_REGIONS = 2**30
+"""Up to here, volumes (53 significant bits or more) tell whole numbers of regions apart."""
 
 # Rough, and the same everywhere on purpose: they only weigh one kind of work against another.
 _SECONDS_PER_WORK = 50e-9
@@ -198,7 +198,7 @@ class Estimation:
         """Estimate, and say what was found."""
         self._details = dict(details)
         if not self.is_needed:
-            return self._exact(self._rest.solved, method)
+            return self._decided(Bounds(self._rest.solved, self._rest.solved), method)
         if self._obstacle is not None:
             return self._stopped(method, self._obstacle)
         try:
@@ -216,14 +216,17 @@ class Estimation:
             price = 0.0
         if price > PLAIN_SECONDS and self._can_cover():
             covered = self._cover(price)
-            if isinstance(covered, int):
-                return self._exact(covered, method)
+            if isinstance(covered, Bounds):
+                return self._decided(covered, method)
             if covered is not None:
                 return covered[0].run(covered[1], method, self._details)
         return plain.run(pilot, method, self._details)
 
-    def _exact(self, count: int, method: str) -> Tally:
-        return Tally(count, count, count, method, details={**self._details, "samples": 0})
+    def _decided(self, bounds: Bounds, method: str) -> Tally:
+        """Return what is known without a sample: exact but for the rounding of volumes."""
+        middle = (bounds.low + bounds.high) // 2
+        details = {**self._details, "samples": 0}
+        return Tally(middle, bounds.low, bounds.high, method, details=details)
 
     def _stopped(self, method: str, reason: StopReason) -> Tally:
         bounds = self._plain_ground().bounds()
@@ -260,8 +263,8 @@ class Estimation:
         pairs = self._rest.pairs
         return pairs is not None and len(pairs) <= _MAX_COVERED_PAIRS
 
-    def _cover(self, plain_price: float) -> tuple[Estimator, Pilot] | int | None:
-        """Refine a cover while it pays; return what to run, an exact count, or None."""
+    def _cover(self, plain_price: float) -> tuple[Estimator, Pilot] | Bounds | None:
+        """Refine a cover while it pays; return what to run, bounds if all is decided, or None."""
         problem, settings = self._problem, self._settings
         cover = _core.Cover(
             problem.forest, problem.masks, problem.threshold_limbs, cover_tasks(self._rest)
@@ -275,7 +278,7 @@ class Estimation:
             self._details["cover_states"] = cover.n_expanded
             self._details["cover_share"] = float(Fraction(ground.undecided, problem.n_regions))
             if ground.undecided == 0:
-                return ground.certain if ground.slack == 0 else None
+                return ground.bounds()
             estimator = Estimator(cover, ground, settings)
             pilot = estimator.pilot(_COVER_PILOT_BATCHES)
             per_sample = _SECONDS_PER_SAMPLE + cover.n_trees * _SECONDS_PER_RESIDUAL
@@ -320,13 +323,18 @@ def covered_ground(problem: Problem, rest: Rest, cover: _core.Cover) -> Ground:
         Fraction(mantissa) * Fraction(2) ** exponent * n
         for mantissa, exponent in (cover.solved, cover.open)
     )
-    if n < _EXACT_COMBINATIONS:
-        certain, slack, whole = round(solved), 0, round(undecided)
-    else:
-        certain = math.floor(solved * (1 - FLOAT_MARGIN))
-        slack = math.ceil(solved * (1 + FLOAT_MARGIN)) - certain
-        whole = math.ceil(undecided * (1 + FLOAT_MARGIN))
+    certain, slack = _rounded(solved)
+    rest_low, rest_slack = _rounded(undecided)
+    whole = rest_low + rest_slack
     return Ground(rest.solved + certain, whole, rest.known, problem.n_regions, slack)
+
+
+def _rounded(regions: Fraction) -> tuple[int, int]:
+    """Return a number of regions from below, and how much larger it may be."""
+    if regions < _EXACT_REGIONS:
+        return round(regions), 0
+    low = math.floor(regions * (1 - FLOAT_MARGIN))
+    return low, math.ceil(regions * (1 + FLOAT_MARGIN)) - low
 
 
 def estimate(
