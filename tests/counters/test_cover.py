@@ -124,3 +124,14 @@ def test_an_interrupt_while_refining_leaves_what_is_known(monkeypatch: pytest.Mo
     )
     assert result.stop_reason is StopReason.INTERRUPTED
     assert result.low <= true_count(problem) <= result.high
+
+
+@pytest.mark.parametrize("method", ["sample", "auto"])
+@pytest.mark.parametrize("n_features", [20, 70, 350])
+def test_shares_far_below_any_float_are_counted(method: str, n_features: int) -> None:
+    """Two sensitive regions of 2 * 10^n, on more features than a machine word has bits."""
+    ensemble = rare_ensemble(n_features)
+    gap = f"{2 * n_features - 0.5}"
+    result = xcount.count(ensemble, sensitive="f0", gap=gap, method=method, timeout_seconds=60)
+    assert result.n_regions == 2 * 10**n_features
+    assert (result.low, result.count, result.high, result.exact) == (2, 2, 2, True)
