@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from xcount.loaders import load
     from xcount.query import Query
     from xcount.result import CountResult
+    from xcount.witnesses import Witness, witnesses
 
 __all__ = [
     "AuditResult",
@@ -29,6 +30,7 @@ __all__ = [
     "Grid",
     "Inspection",
     "Query",
+    "Witness",
     "XCountError",
     "__version__",
     "audit",
@@ -36,6 +38,7 @@ __all__ = [
     "count",
     "inspect",
     "load",
+    "witnesses",
 ]
 
 _HOMES = {
@@ -46,12 +49,14 @@ _HOMES = {
     "Grid": "xcount.grid",
     "Inspection": "xcount.inspection",
     "Query": "xcount.query",
+    "Witness": "xcount.witnesses",
     "XCountError": "xcount.errors",
     "audit": "xcount.audit",
     "compare": "xcount.compare",
     "count": "xcount.counting",
     "inspect": "xcount.inspection",
     "load": "xcount.loaders",
+    "witnesses": "xcount.witnesses",
 }
 
 

@@ -22,7 +22,7 @@ from xcount._version import __version__
 from xcount.cli.parameters import examples
 from xcount.errors import XCountError
 
-COMMANDS = ("count", "audit", "compare", "report", "inspect", "encode", "demo")
+COMMANDS = ("count", "audit", "compare", "witness", "report", "inspect", "encode", "demo")
 """Command names in the order of ``--help``; command ``x`` is ``xcount.cli.x:command``."""
 
 ERROR, INTERRUPTED, BROKEN_PIPE = 2, 130, 141

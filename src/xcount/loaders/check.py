@@ -72,6 +72,13 @@ def rounding_bound(ensemble: Ensemble, rows: ArrayLike) -> NDArray[np.float64]:
     return positive.predict(rows) * unit * (ensemble.n_trees + 4) + unit
 
 
+def library_margins(
+    ensemble: Ensemble, model: Any, rows: ArrayLike, *, trust_pickle: bool = False
+) -> NDArray[np.float64]:
+    """Return the margins that the library itself predicts, shape ``(n_rows, n_outputs)``."""
+    return _library_margins(ensemble, model, _as_rows(rows, ensemble), trust_pickle)
+
+
 def raw_predictions(ensemble: Ensemble, model: Any, rows: ArrayLike) -> NDArray[np.float64]:
     """Return the margins of XGBoost or LightGBM themselves, shape ``(n_rows, n_outputs)``."""
     matrix = np.atleast_2d(np.asarray(rows, dtype=np.float64))

@@ -1,0 +1,81 @@
+"""``xcount witness``: inputs to show, not only a number."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from xcount.cli import parameters
+
+
+@click.command(
+    "witness",
+    short_help="Show pairs of inputs that change.",
+    epilog=parameters.examples(
+        "xcount witness model.json --sensitive age --gap 1",
+        "xcount witness model.json --sensitive sex --flip -n 3 --verify --csv",
+        "xcount witness model.json --sensitive age --gap 1 --near people.csv",
+    ),
+)
+@parameters.model_argument
+@parameters.question_options
+@click.option(
+    "-n",
+    "n",
+    metavar="N",
+    type=click.IntRange(1),
+    default=10,
+    show_default=True,
+    help="How many; with --near, one for each of the first N rows.",
+)
+@click.option("--near", metavar="FILE", help="CSV or Parquet: find the nearest of each row.")
+@click.option(
+    "--seed",
+    metavar="N",
+    type=click.IntRange(0, 2**63 - 1),
+    default=0,
+    show_default=True,
+    help="Seed of all random choices.",
+)
+@click.option(
+    "--verify",
+    is_flag=True,
+    help="Predict them with the library itself, and refuse one that does not hold.",
+)
+@click.option("--csv", "as_csv", is_flag=True, help="Print the inputs as CSV, two lines each.")
+@parameters.json_option
+def command(
+    model: str,
+    trust_pickle: bool,
+    sensitive: tuple[str, ...],
+    as_csv: bool,
+    as_json: bool,
+    **question: Any,
+) -> int:
+    """Show pairs of inputs of MODEL that differ in the sensitive features alone, and change.
+
+    They are drawn uniformly from all sensitive regions; with --near they are nearest to the given
+    rows: the fewest features in another cell, then the fewest cells in between. Both predictions,
+    the guards crossed and the trees responsible are shown.
+    """
+    from xcount.cli.models import load_model, split_names
+    from xcount.cli.output import print_json, print_tables
+    from xcount.report.witness_text import witness_csv, witness_tables
+    from xcount.witnesses import witnesses
+
+    if question["gap"] is None and not question["flip"]:
+        raise click.UsageError("Missing option '--gap' (or --flip).")
+    if as_csv and as_json:
+        raise click.UsageError("only one of --json and --csv can be printed")
+    ensemble = load_model(model, trust_pickle)
+    names = split_names(ensemble, sensitive)
+    found = witnesses(model, sensitive=names, trust_pickle=trust_pickle, **question)
+    if as_json:
+        print_json({"kind": "witnesses", "witnesses": [witness.to_dict() for witness in found]})
+    elif as_csv:
+        sys.stdout.write(witness_csv(found))
+    else:
+        print_tables(*witness_tables(found, f"Witnesses of {model}"))
+    return 0
