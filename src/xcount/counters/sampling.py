@@ -191,8 +191,9 @@ class Estimation:
         if self._is_clear(pilot, plain.ground):
             return 0.0
         price = cost * self._needed(pilot, plain.ground)
-        # What a cover saves is known only when it is there; in the paper's models it was so much.
-        return min(price, math.sqrt(price)) if self._can_cover() else price
+        # What a cover saves is known only when it is there; on the paper's rare instances this is
+        # about right, or still too high.
+        return min(price, 0.5 * math.sqrt(price)) if self._can_cover() else price
 
     def run(self, method: str, details: Mapping[str, Any]) -> Tally:
         """Estimate, and say what was found."""
