@@ -136,7 +136,9 @@ SolutionId Eliminator<Value, Values>::solve_undecided(std::size_t depth) {
     keys_.insert(keys_.end(), key_.begin(), key_.end());
     table_.insert(hash, entry);
   }
-  const SolutionId solution = is_small(state) && open_box(state) ? enumerate(state) : expand(depth);
+  const SolutionId solution = is_small(state) && path_walk_.open(state.ids, state.narrowed)
+                                  ? enumerate(state)
+                                  : expand(depth);
   remember(level(depth), entry, solution);
   return solution;
 }
@@ -175,12 +177,6 @@ SolutionId Eliminator<Value, Values>::expand(std::size_t depth) {
   return values_.finish(state.sum);
 }
 
-template <class Value, class Values>
-bool Eliminator<Value, Values>::has_order(LocalFeature feature) const {
-  const Axis& axis = store_.forest().axis(store_.features()[feature]);
-  return axis.ordered && axis.missing_cell < 0 && axis.all_prefixes;
-}
-
 // The feature at the roots that carries the most range, cut where the widest of its residuals asks:
 // what is decided there matters most.
 template <class Value, class Values>
@@ -214,7 +210,7 @@ typename Eliminator<Value, Values>::Split Eliminator<Value, Values>::choose_spli
                                  [best](const Stretch& s) { return s.feature == best; });
   if (left != state.narrowed.end()) return {*left, cut};
   const Cell n_cells = store_.forest().axis(store_.features()[best]).n_cells;
-  return {{best, 0, n_cells}, has_order(best) ? cut : kEveryCell};
+  return {{best, 0, n_cells}, store_.has_order(best) ? cut : kEveryCell};
 }
 
 template <class Value, class Values>
@@ -377,143 +373,19 @@ bool Eliminator<Value, Values>::is_small(const Level& state) const {
   return true;
 }
 
-// Notes what is left of the axes that the state mentions; false if the box is not enumerable.
-template <class Value, class Values>
-bool Eliminator<Value, Values>::open_box(const Level& state) {
-  walk_.box.resize(store_.features().size());
-  walk_.mentioned.clear();
-  std::vector<std::uint8_t>& seen = seen_;
-  seen.resize(store_.features().size(), 0);
-  std::vector<ResidualId>& open = open_;
-  open.assign(state.ids.begin(), state.ids.end());
-  bool ordered = true;
-  while (!open.empty()) {
-    const auto& node = store_[open.back()];
-    open.pop_back();
-    if (node.test.feature == kLeaf) continue;
-    if (seen[node.feature] == 0) {
-      seen[node.feature] = 1;
-      walk_.mentioned.push_back(node.feature);
-      ordered = ordered && has_order(node.feature);
-    }
-    open.push_back(node.low);
-    open.push_back(node.high);
-  }
-  double log2_volume = 0.0;
-  for (const LocalFeature feature : walk_.mentioned) {
-    walk_.box[feature] = {feature, 0, store_.forest().axis(store_.features()[feature]).n_cells};
-  }
-  for (const Stretch& stretch : state.narrowed) {
-    // With more than 64 features the support may name a narrowed one that no tree tests.
-    if (seen[stretch.feature] == 0) walk_.mentioned.push_back(stretch.feature);
-    walk_.box[stretch.feature] = stretch;
-  }
-  for (const LocalFeature feature : walk_.mentioned) {
-    seen[feature] = 0;
-    const Stretch& stretch = walk_.box[feature];
-    log2_volume += std::log2(static_cast<double>(stretch.end - stretch.begin));
-  }
-  return ordered && Values::enumerable(log2_volume);
-}
-
 template <class Value, class Values>
 SolutionId Eliminator<Value, Values>::enumerate(Level& state) {
-  walk_.items.clear();
-  walk_.terms.clear();
-  walk_.starts.clear();
-  for (std::uint32_t t = 0; t < state.live.size(); ++t) {
-    const Term& term = state.terms[state.live[t]];
-    walk_.terms.push_back(term);
-    walk_.starts.push_back(term.offset);
-    for (std::uint32_t k = term.begin; k < term.end; ++k) {
-      walk_.items.push_back({state.ids[k], t, {}, {}});
-    }
+  for (const std::uint32_t i : state.live) {
+    const Term& term = state.terms[i];
+    path_walk_.add_term(term.offset, {state.ids.data() + term.begin, term.end - term.begin});
   }
-  // The widest first: what it decides spares the walks through the others.
-  std::stable_sort(walk_.items.begin(), walk_.items.end(), [&](const Item& a, const Item& b) {
-    return store_[a.root].max - store_[a.root].min > store_[b.root].max - store_[b.root].min;
-  });
-  std::vector<Value>& min = rest_min_;
-  std::vector<Value>& max = rest_max_;
-  min.assign(walk_.terms.size(), Value{});
-  max.assign(walk_.terms.size(), Value{});
-  for (std::size_t i = walk_.items.size(); i-- > 0;) {
-    Item& item = walk_.items[i];
-    item.rest_min = min[item.term];
-    item.rest_max = max[item.term];
-    min[item.term] += store_[item.root].min;
-    max[item.term] += store_[item.root].max;
+  const SolutionId solution = path_walk_.run(combine_);
+  n_steps_ += path_walk_.n_steps();
+  for (std::size_t t = 0; t < state.live.size(); ++t) {
+    state.terms[state.live[t]].low = path_walk_.terms()[t].low;
+    state.terms[state.live[t]].high = path_walk_.terms()[t].high;
   }
-  walk_.settled.assign(walk_.terms.size(), 0);
-  walk_.total = {};
-  typename Values::Volume volume = 1;
-  for (const LocalFeature feature : walk_.mentioned) volume *= values_.volume(walk_.box[feature]);
-  walk(0, walk_.items[0].root, volume);
-  for (std::uint32_t t = 0; t < state.live.size(); ++t) {
-    state.terms[state.live[t]].low = walk_.terms[t].low;
-    state.terms[state.live[t]].high = walk_.terms[t].high;
-  }
-  return values_.finish(walk_.total, walk_.mentioned);
-}
-
-template <class Value, class Values>
-void Eliminator<Value, Values>::walk_next(std::size_t item, typename Values::Volume volume) {
-  if (item + 1 < walk_.items.size()) {
-    walk(item + 1, walk_.items[item + 1].root, volume);
-  } else if (combine_ == Combine::kAll) {  // every constraint was settled, none failed
-    walk_.total += volume;
-  }
-}
-
-template <class Value, class Values>
-void Eliminator<Value, Values>::walk(std::size_t i, ResidualId id, typename Values::Volume volume) {
-  ++n_steps_;
-  const Item& item = walk_.items[i];
-  if (walk_.settled[item.term] != 0) return walk_next(i, volume);
-  Term& term = walk_.terms[item.term];
-  const auto& node = store_[id];
-  const Value min = item.rest_min + node.min;
-  const Value max = item.rest_max + node.max;
-  const Value least = term.offset + min;
-  const Value most = term.offset + max;
-  const bool above = least > threshold_;
-  const bool below = -most > threshold_;
-  const bool inside = -least <= threshold_ && most <= threshold_;
-  if (above || below || inside) {
-    const Value shift = term.offset - walk_.starts[item.term];
-    if (above) term.low = std::max(term.low, threshold_ - min + Value(1) - shift);
-    if (below) term.high = std::min(term.high, -threshold_ - max - Value(1) - shift);
-    if (inside) {
-      term.low = std::max(term.low, -threshold_ - min - shift);
-      term.high = std::min(term.high, threshold_ - max - shift);
-    }
-    if (inside == (combine_ == Combine::kAny)) {
-      walk_.settled[item.term] = 1;
-      walk_next(i, volume);
-      walk_.settled[item.term] = 0;
-    } else if (!inside) {
-      walk_.total += volume;
-    }
-    return;
-  }
-  if (node.test.feature == kLeaf) {
-    const Value value = node.min;
-    term.offset += value;
-    walk_next(i, volume);
-    term.offset -= value;
-    return;
-  }
-  Stretch& stretch = walk_.box[node.feature];
-  const Cell cut = node.test.cut;
-  if (cut >= stretch.end) return walk(i, node.low, volume);
-  if (cut <= stretch.begin) return walk(i, node.high, volume);
-  const Stretch saved = stretch;
-  const typename Values::Volume before = values_.before(volume, stretch, cut);
-  stretch.end = cut;
-  walk(i, node.low, before);
-  stretch = {saved.feature, cut, saved.end};
-  walk(i, node.high, volume - before);
-  stretch = saved;
+  return solution;
 }
 
 template <class Value, class Values>

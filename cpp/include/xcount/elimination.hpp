@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "xcount/hash_index.hpp"
+#include "xcount/path_walk.hpp"
 #include "xcount/residuals.hpp"
 #include "xcount/solution_values.hpp"
 
@@ -25,7 +26,6 @@ inline constexpr std::uint64_t kMaxPaths = 16384;
 // How much dearer a split, with its look-ups in a large memo, is than a step of an enumeration.
 inline constexpr std::uint64_t kStepsPerSplit = 40;
 
-enum class Combine { kAny, kAll };
 enum class GiveUp { kSteps, kMemory, kCancelled };
 
 struct EliminationLimits {
@@ -61,7 +61,10 @@ template <class Value, class Values>
 class Eliminator {
  public:
   Eliminator(ResidualStore<Value>& store, Values& values, Value threshold)
-      : store_(store), values_(values), threshold_(threshold) {}
+      : store_(store),
+        values_(values),
+        threshold_(threshold),
+        path_walk_(store, values, threshold) {}
 
   // Throws GiveUp when a limit is reached. `values` must have been reset for store.features().
   SolutionId solve(const std::vector<ResidualSum<Value>>& constraints, Combine combine,
@@ -125,7 +128,6 @@ class Eliminator {
   static constexpr Cell kEveryCell = -1;
 
   [[nodiscard]] Split choose_split(const Level& state);
-  [[nodiscard]] bool has_order(LocalFeature feature) const;
   void split_residuals(Level& state, const Split& split);
   void prepare_child(const Level& state, Level& child) const;
   void fill_ids(Level& state, Level& child) const;
@@ -134,12 +136,8 @@ class Eliminator {
   [[nodiscard]] static Cell next_part(const Level& state, Cell end);
   static void advance(Level& state, Cell cell);
 
-  // A state with few paths is cheaper to walk than to split and to remember.
   [[nodiscard]] bool is_small(const Level& state) const;
-  bool open_box(const Level& state);
   SolutionId enumerate(Level& state);
-  void walk(std::size_t item, ResidualId id, typename Values::Volume volume);
-  void walk_next(std::size_t item, typename Values::Volume volume);
 
   std::uint64_t make_key(const Level& state);
   SolutionId recall(Level& state, std::uint32_t entry) const;
@@ -155,26 +153,7 @@ class Eliminator {
   EliminationLimits limits_;
   DiagramRecorder* recorder_ = nullptr;
 
-  // One residual of the state that is being enumerated.
-  struct Item {
-    ResidualId root;
-    std::uint32_t term;
-    Value rest_min, rest_max;  // of the term's residuals after this one
-  };
-  struct Walk {
-    std::vector<Item> items;
-    std::vector<Term> terms;
-    std::vector<Value> starts;  // the terms' offsets at the beginning
-    std::vector<std::uint8_t> settled;
-    std::vector<Stretch> box;  // by feature; valid for the mentioned features
-    std::vector<std::uint32_t> mentioned;
-    typename Values::Volume total{};
-  };
-  Walk walk_;
-  std::vector<std::uint8_t> seen_;
-  std::vector<ResidualId> open_;
-  std::vector<Value> rest_min_, rest_max_;
-
+  PathWalk<Value, Values> path_walk_;
   std::deque<Level> levels_;
   struct Score {
     double total = 0.0, widest = 0.0;

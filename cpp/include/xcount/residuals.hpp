@@ -47,6 +47,11 @@ class ResidualStore {
   [[nodiscard]] bool mentions(ResidualId id, LocalFeature feature) const {
     return (nodes_[id].support >> (feature & 63) & 1) != 0;
   }
+  // Whether all tests on the feature's axis are prefixes of it.
+  [[nodiscard]] bool has_order(LocalFeature feature) const {
+    const Axis& axis = forest_.axis(features_[feature]);
+    return axis.ordered && axis.missing_cell < 0 && axis.all_prefixes;
+  }
   // What the residual becomes in each cell of the feature; the first run starts at cell 0.
   // The span is valid until the next call.
   std::span<const Run> cofactors(ResidualId id, LocalFeature feature);
