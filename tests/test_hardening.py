@@ -1,0 +1,131 @@
+"""Short runs of the tools that look for trouble; memory, threads and clocks."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xcount
+from tools import fuzz, soak
+from xcount.examples import adult_model_path, ensemble_of
+from xcount.journal import to_json
+
+SOURCES = Path(xcount.__file__).parent
+
+
+@pytest.fixture(scope="module")
+def seed_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The files that are damaged."""
+    return fuzz.seeds(tmp_path_factory.mktemp("seeds"))
+
+
+def test_damaged_files_give_an_answer_or_an_error(
+    seed_files: dict[str, bytes], tmp_path: Path
+) -> None:
+    """A short fuzz of every loader; the tool runs as long as you like."""
+    assert seed_files
+    for name, data in seed_files.items():
+        assert fuzz.run_cases(name, data, range(25), 1, tmp_path) == 25, name
+
+
+def test_damaged_arrays_do_not_crash_the_core(tmp_path: Path) -> None:
+    """Indices, sizes and masks that are wrong are refused at the native boundary."""
+    assert fuzz.run_cases("native", None, range(150), 1, tmp_path) == 150
+
+
+def test_a_finding_is_reported_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fuzzer sees exceptions that are not XCount's."""
+
+    def broken(data: bytes, path: Path) -> None:
+        path.write_bytes(data)
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(fuzz, "try_file", broken)
+    assert fuzz.run_cases("kind", b"seed", range(3), 1, tmp_path) == 0
+    assert (tmp_path / "kind-1-0").exists()
+
+
+def test_all_methods_agree_on_random_questions() -> None:
+    """A short soak; the tool runs as long as you like."""
+    run = soak.Soak()
+    findings = [finding for seed in range(12) for finding in run.ask(seed)]
+    assert findings == []
+    assert run.n_answers["exact"] == 24
+
+
+def test_a_disagreement_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The soak compares with enumeration."""
+
+    def wrong(*arguments: Any, method: str, **options: Any) -> Any:
+        gap = options.pop("gap") if method == "brute" else 10**9
+        options.pop("gap", None)
+        return xcount.count(*arguments, method="brute", gap=gap, **options)
+
+    monkeypatch.setattr("tools.soak.count", wrong)
+    assert any("enumeration" in finding for seed in range(5) for finding in soak.Soak().ask(seed))
+
+
+def test_a_thousand_counts_leak_nothing() -> None:
+    """The second half of a thousand counts, by all native counters, takes no more memory."""
+    code = (
+        "import xcount\n"
+        "from xcount.counters.base import held_memory_bytes\n"
+        "from xcount.examples import adult_model_path\n"
+        "model = xcount.load(adult_model_path())\n"
+        "def ask(n):\n"
+        "    for i in range(n):\n"
+        "        xcount.count(model, sensitive='sex', gap=3, distance='any', seed=i, jobs=1,\n"
+        "                     method=('exact', 'sample', 'auto')[i % 3], timeout_seconds=0.02)\n"
+        "    return held_memory_bytes()\n"
+        "before = ask(500)\n"
+        "print(ask(500) - before)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert int(done.stdout) < 8 * 2**20
+
+
+def result_text(**options: Any) -> str:
+    """Return the result file of an audit without its times and memory."""
+    model = adult_model_path()
+    audit = xcount.audit(model, sensitive=["sex", "hours_per_week"], gaps=[1, 2], **options)
+    data = audit.to_dict()
+    del data["created"]
+    for result in data["results"]:
+        del result["seconds"], result["peak_memory_bytes"]
+    return to_json(data)
+
+
+@pytest.mark.parametrize("method", ["auto", "sample"])
+def test_results_are_the_same_byte_for_byte(method: str) -> None:
+    """Twice, and on one and on two threads; only times and memory differ."""
+    one = result_text(method=method, jobs=1)
+    assert result_text(method=method, jobs=1) == one
+    assert result_text(method=method, jobs=2) == one
+    assert json.loads(one)["results"]
+
+
+def test_no_limit_depends_on_the_wall_clock() -> None:
+    """Clocks that are set back change no limit: only monotonic ones are read."""
+    wrong = [
+        f"{path.name}:{node.lineno}"
+        for path in SOURCES.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and (node.value.id, node.attr) == ("time", "time")
+    ]
+    assert wrong == []
+
+
+def test_a_huge_number_of_cells_is_no_problem() -> None:
+    """Thousands of thresholds on one axis are laid on the grid and counted."""
+    random = np.random.default_rng(0)
+    stumps = [(0, float(t), 0.0, 1.0) for t in random.normal(size=3000)]
+    assert xcount.count(ensemble_of(*stumps), sensitive="f0", gap="0.5").count == 3001

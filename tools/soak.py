@@ -1,0 +1,131 @@
+"""Random questions about random models, each answered by all methods, for as long as you like.
+
+    python -m tools.soak --minutes 30
+
+A disagreement is a finding: exact answers must be equal, on one thread and on several; estimates
+must hold what they promise as often as they promise it. Findings are printed with the seed that
+shows them again (``--first SEED --questions 1``), and the exit status is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from xcount import CountResult, Ensemble, XCountError, count
+from xcount.examples import Nested, ensemble_of
+
+EXACT_METHODS = ("brute", "exact", "xcount", "add-baseline")
+DELTA = 0.1
+ALLOWED_SIGMAS = 4.0
+
+
+def random_tree(random: np.random.Generator, n_features: int, depth: int) -> Nested:
+    """Return a tree whose thresholds are few enough to meet again in other trees."""
+    if depth == 0 or random.random() < 0.15:
+        return round(float(random.normal()), 2)
+    feature, threshold = int(random.integers(n_features)), float(random.integers(6))
+    low, high = (random_tree(random, n_features, depth - 1) for _ in range(2))
+    return (feature, threshold, low, high)
+
+
+def random_question(seed: int) -> tuple[Ensemble, dict[str, Any]]:
+    """Return a model of a few trees, and what is asked about it."""
+    random = np.random.default_rng([seed, 99])
+    n_features = int(random.integers(2, 6))
+    trees = [
+        random_tree(random, n_features, int(random.integers(1, 5)))
+        for _ in range(int(random.integers(1, 9)))
+    ]
+    size = int(random.integers(1, min(3, n_features) + 1))
+    return ensemble_of(*trees, n_features=n_features), {
+        "sensitive": [int(f) for f in random.choice(n_features, size, replace=False)],
+        "gap": str(random.choice(["0", "0.25", "0.5", "1", "2"])),
+        "distance": (1, 2, 3, "any")[int(random.integers(4))],
+        "precision": ("exact", 1, 3)[int(random.integers(3))],
+    }
+
+
+class Soak:
+    """One run: what was asked, what was found."""
+
+    def __init__(self) -> None:
+        self.n_questions = 0
+        self.n_answers: Counter[str] = Counter()
+        self.n_missed: Counter[str] = Counter()
+
+    def ask(self, seed: int) -> Iterator[str]:
+        """Ask one question of all methods; yield what is wrong."""
+        ensemble, question = random_question(seed)
+        self.n_questions += 1
+        truth = count(ensemble, **question, method="brute", jobs=1).count
+        for method in EXACT_METHODS[1:]:
+            for jobs in (1, 2):
+                answer = self._answer(ensemble, question, method, seed, jobs)
+                if answer is not None and answer.exact and answer.count != truth:
+                    yield f"seed {seed}: {method} says {answer.count}, enumeration {truth}"
+        for method in ("auto", "sample"):
+            first, second = (
+                self._answer(ensemble, question, method, seed, jobs) for jobs in (1, 2)
+            )
+            if first is None or second is None:
+                continue
+            if (first.count, first.low, first.high) != (second.count, second.low, second.high):
+                yield f"seed {seed}: {method} differs on one thread and on two"
+            self.n_missed[method] += not first.low <= truth <= first.high
+            if first.exact and first.count != truth:
+                yield f"seed {seed}: {method} calls {first.count} exact, it is {truth}"
+
+    def _answer(
+        self, ensemble: Ensemble, question: dict[str, Any], method: str, seed: int, jobs: int
+    ) -> CountResult | None:
+        try:
+            found = count(ensemble, **question, method=method, seed=seed, jobs=jobs, delta=DELTA)
+        except XCountError:  # too large for the paper's methods
+            return None
+        self.n_answers[method] += 1
+        return found
+
+    def missed_too_often(self) -> Iterator[str]:
+        """Yield the methods whose intervals failed more often than they may."""
+        for method, n_missed in self.n_missed.items():
+            n = self.n_answers[method] / 2
+            if n_missed > n * DELTA + ALLOWED_SIGMAS * (n * DELTA * (1 - DELTA)) ** 0.5:
+                yield f"{method}: {n_missed} of {n:.0f} intervals miss the count"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.soak", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=1.0)
+    parser.add_argument("--questions", type=int, help="stop after so many")
+    parser.add_argument("--first", type=int, default=0, help="the first question's seed")
+    options = parser.parse_args(arguments)
+    deadline = time.monotonic() + 60 * options.minutes
+    soak, findings = Soak(), 0
+    seed, started = options.first, time.monotonic()
+    while time.monotonic() < deadline and soak.n_questions != options.questions:
+        for finding in soak.ask(seed):
+            print(f"FINDING: {finding}", flush=True)
+            findings += 1
+        seed += 1
+    for finding in soak.missed_too_often():
+        print(f"FINDING: {finding}")
+        findings += 1
+    answers = ", ".join(f"{method} {n}" for method, n in sorted(soak.n_answers.items()))
+    missed = ", ".join(f"{method} {n}" for method, n in sorted(soak.n_missed.items()))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    print(f"{soak.n_questions} questions from seed {options.first} on in ", end="")
+    print(f"{(time.monotonic() - started) / 60:.1f} minutes; answers: {answers}; intervals that ")
+    print(f"miss, of at most 10 %: {missed}; peak memory {peak} MiB; {findings} findings")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
