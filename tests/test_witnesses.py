@@ -255,3 +255,13 @@ def test_the_command_line_verifies_a_file(xcount_command: Command, tmp_path: Pat
     )
     assert (run.status, run.err) == (0, "")
     assert "Library" in run.out
+
+
+def test_an_audit_shows_witnesses() -> None:
+    """With n_witnesses every count that has sensitive regions has examples in the report."""
+    result = xcount.audit(figure_1(), gaps=80, n_witnesses=2)
+    rows = {r.sensitive: r.details.get("witnesses", []) for r in result.results}
+    assert [len(rows["f0",]), len(rows["f1",])] == [2, 0]
+    assert rows["f0",][0]["Guards crossed"] == "f0: 3"
+    assert "Guards crossed" in result.to_html()
+    assert xcount.AuditResult.from_dict(result.to_dict()).to_html() == result.to_html()

@@ -248,6 +248,7 @@ def audit(
     measures: str | Iterable[str] = (),
     data: Any = None,
     bounds: Mapping[str, tuple[float, float]] | str | None = None,
+    n_witnesses: int = 0,
     profile: bool = True,
     journal: str | os.PathLike[str] | None = None,
     resume: bool = False,
@@ -280,6 +281,7 @@ def audit(
         measures: other weights of the same regions (see :mod:`xcount.measures`).
         data: the table that the measures need.
         bounds: the bounds of a volume.
+        n_witnesses: how many examples of each count to add, where they can be drawn.
         profile: whether to take each count apart by cells.
         journal: file that keeps each finished count.
         resume: go on with a journal that exists.
@@ -311,6 +313,8 @@ def audit(
     if measures:
         weighing = Weighing.of(ensemble, measures, data, bounds)
         tasks = [replace(task, weighing=weighing) for task in tasks]
+    if n_witnesses:
+        tasks = [replace(task, n_witnesses=n_witnesses) for task in tasks]
     header = _header(ensemble, grid, tasks, chosen)
     opened = nullcontext() if journal is None else _journal_of(journal, resume, header)
     with opened as book:

@@ -59,6 +59,7 @@ class _Question:
     options: Options
     max_share: float | None
     weighing: Weighing | None
+    n_witnesses: int
 
 
 class Cluster:
@@ -117,7 +118,7 @@ class Cluster:
         def submit() -> tuple[Future, list[int]]:
             bundle = _next_bundle(waiting, tasks, pace.bundle_size(len(waiting), self._n_threads))
             questions = [
-                _Question(task.query, task.options, task.max_share, task.weighing)
+                _Question(task.query, task.options, task.max_share, task.weighing, task.n_witnesses)
                 for task in (tasks[index] for index in bundle)
             ]
             model = models[id(tasks[bundle[0]].base)]
@@ -326,10 +327,11 @@ def _count_bundle(
     worker = get_worker()
     _refuse(worker.address, version_differences(wanted, versions()))
     note = _stop_when_cancelled(worker)
-    return [
-        Task(base, q.query, q.options, (), q.max_share, q.weighing).run(threads, note)
+    tasks = [
+        Task(base, q.query, q.options, (), q.max_share, q.weighing, q.n_witnesses)
         for q in questions
     ]
+    return [task.run(threads, note) for task in tasks]
 
 
 def _stop_when_cancelled(worker: Any) -> Callable[[Progress], None]:

@@ -13,7 +13,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -22,13 +22,14 @@ import numpy as np
 from xcount.counters.base import Progress, Settings
 from xcount.counting import solve
 from xcount.ensemble import Ensemble
-from xcount.errors import QueryError
+from xcount.errors import BudgetError, QueryError
 from xcount.grid import Grid, Missing
 from xcount.inspection import gap_ladder, leaf_scale, max_changes
 from xcount.measures import Weighing
 from xcount.query import Query, decimal_text, parse_gap, resolve_features
 from xcount.result import CountResult
 from xcount.subproblems import Problem
+from xcount.witnesses import drawn_witnesses
 
 Group = str | int | Iterable[str | int]
 """Features that change together: a name, an index, names with commas, or a list of those."""
@@ -72,6 +73,7 @@ class Task:
         base: a problem of the same model and grid, whose native trees all tasks share.
         scope: fingerprints of the model and of all models whose guards the grid holds.
         weighing: the measures to take along with the count, if any.
+        n_witnesses: how many examples to add, where they can be drawn.
     """
 
     base: Problem
@@ -80,6 +82,7 @@ class Task:
     scope: tuple[str, ...]
     max_share: float | None = None
     weighing: Weighing | None = None
+    n_witnesses: int = 0
 
     @property
     def label(self) -> str:
@@ -97,6 +100,8 @@ class Task:
         parts: list[object] = [self.scope, query, settings, self.max_share]
         if self.weighing is not None:
             parts.append(self.weighing.fingerprint)
+        if self.n_witnesses:
+            parts.append(self.n_witnesses)
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
     @property
@@ -121,7 +126,15 @@ class Task:
             want_profile=options.profile and problem.n_masks <= self._max_profile_masks,
             on_progress=on_progress,
         )
-        return solve(problem, settings, options.method, self.weighing)
+        result = solve(problem, settings, options.method, self.weighing)
+        if not self.n_witnesses or result.high == 0:
+            return result
+        try:
+            found = drawn_witnesses(problem, self.n_witnesses, options.seed)
+        except BudgetError:
+            return result
+        rows = [{**witness.summary(), "Other features": witness.inputs()} for witness in found]
+        return replace(result, details={**result.details, "witnesses": rows})
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,8 @@ from xcount.query import Query
 from xcount.subproblems import Problem
 from xcount.tables import read_table
 
+_SHOWN_TREES = 3
+
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
@@ -111,6 +113,53 @@ class Witness:
         if self.library_margins is not None:
             data["library_margins"] = list(self.library_margins)
         return data
+
+    def summary(self) -> dict[str, str]:
+        """Return one row of a table: what changes, and what the model makes of it."""
+        changed = [
+            (name, number_text(a), number_text(b))
+            for name, a, b in zip(self.features, self.point, self.other, strict=True)
+            if number_text(a) != number_text(b)
+        ]
+        row = {
+            "Change": "; ".join(f"{name} {a} -> {b}" for name, a, b in changed),
+            "Margin": f"{self.margin:.6g} -> {self.other_margin:.6g}",
+        }
+        if self.decision is not None:
+            row["Decision"] = f"{self.decision} -> {self.other_decision}"
+        row["Guards crossed"] = "; ".join(
+            f"{c.feature}: {', '.join(f'{guard:g}' for guard in c.guards) or 'category'}"
+            for c in self.crossed
+        )
+        top = [f"#{tree.tree} {tree.change:+.3g}" for tree in self.trees[:_SHOWN_TREES]]
+        more = len(self.trees) - len(top)
+        row["Trees"] = ", ".join(top) + (f" and {more} more" if more else "")
+        if self.row is not None:
+            row["Near row"] = f"{self.row}{' (nearest)' if self.proved else ''}"
+            row["Moved"] = ", ".join(self.moved) or "nothing"
+        if self.library_margins is not None:
+            row["Library"] = " -> ".join(f"{margin:.6g}" for margin in self.library_margins)
+        return row
+
+    def inputs(self) -> str:
+        """Return the features that stay the same, in one line."""
+        same = (
+            f"{name} {number_text(a)}"
+            for name, a, b in zip(self.features, self.point, self.other, strict=True)
+            if number_text(a) == number_text(b)
+        )
+        return ", ".join(same)
+
+
+def number_text(value: float) -> str:
+    """Return an input's value for people."""
+    return "missing" if math.isnan(value) else f"{value:.9g}"
+
+
+def drawn_witnesses(problem: Problem, n: int, seed: int = 0) -> tuple[Witness, ...]:
+    """Return n witnesses of a prepared problem, drawn uniformly from its sensitive regions."""
+    maker = _Maker(RegionFinder(problem, seed))
+    return tuple(maker.witness(region) for region in maker.finder.draw(n))
 
 
 def witnesses(

@@ -34,6 +34,15 @@ if TYPE_CHECKING:
 )
 @batch.cluster_option
 @parameters.measure_options
+@click.option(
+    "--witnesses",
+    "n_witnesses",
+    metavar="N",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Add so many pairs of inputs to each count, as examples.",
+)
 @batch.journal_options
 @batch.report_options
 @batch.markdown_option
