@@ -47,7 +47,8 @@ Weights = list[NDArray[np.float64]]
 
 Interval = tuple[float, float]
 
-MAX_STEPS = 3_000_000
+MAX_STEPS, MAX_TASK_STEPS = 60_000_000, 3_000_000
+"""Steps of exact weighing, of all subproblems together and of one."""
 MAX_TERMS = 200_000
 """Pairs of masks of all subproblems beyond which only sampling is tried."""
 DEFAULT_SECONDS = 60.0
@@ -366,7 +367,7 @@ def _solve(
         tasks,
         weights,
         n_threads=settings.n_threads,
-        max_steps=MAX_STEPS,
+        max_steps=max(1, min(MAX_TASK_STEPS, MAX_STEPS // len(tasks))),
         timeout_seconds=(settings.seconds_left() or 0.0) / 2,
     )
 
