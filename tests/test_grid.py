@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 from typing import Any, Literal
 
 import numpy as np
@@ -13,10 +14,14 @@ from hypothesis import strategies as st
 from strategies import random_ensemble
 
 import xcount
+from xcount.counters.base import Settings
+from xcount.counting import solve
 from xcount.ensemble import ZERO_RANGE, Ensemble, Feature
 from xcount.errors import QueryError
 from xcount.examples import ensemble_of, figure_1, tree_of
 from xcount.grid import Axis, Grid
+from xcount.query import Query
+from xcount.subproblems import Problem
 
 Dtype = Literal["float32", "float64"]
 
@@ -179,3 +184,14 @@ def test_the_zero_range_of_lightgbm_is_a_cell_of_its_own() -> None:
     rows = np.array([[-1.0], [-ZERO_RANGE], [0.0], [ZERO_RANGE], [1.0], [5.0]])
     assert grid.cells_of(rows).ravel().tolist() == [0, 1, 1, 1, 2, 3]
     assert ensemble.predict(rows).ravel().tolist() == [1.0, 2.0, 2.0, 2.0, 1.0, 2.0]
+
+
+def test_a_grid_travels_without_what_was_made_of_it() -> None:
+    """A problem that was counted can still be sent to another process, and counted there."""
+    model = figure_1()
+    problem = Problem(model, Grid.of(model), Query.of(model, "f0", 80))
+    assert solve(problem, Settings()).count == 2
+    assert problem.grid.derived
+    sent = pickle.loads(pickle.dumps(problem))
+    assert not sent.grid.derived
+    assert solve(sent, Settings()).count == 2

@@ -136,6 +136,10 @@ class Grid:
     derived: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
     """What others made of this grid and keep for its other users, e.g. trees laid on it."""
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what another process needs; native trees cannot travel, and are made again."""
+        return {**self.__dict__, "derived": {}}
+
     @classmethod
     def of(cls, *ensembles: Ensemble, missing: Missing = "none") -> Grid:
         """Build the grid in which every cell gets one answer from every given ensemble."""
