@@ -49,10 +49,11 @@ LIMITS = (
 class Measured:
     """What became of a process.
 
-    ``seconds`` is None where it was killed; ``stop_reason`` is what its result says.
+    ``seconds`` is None where it was killed; the counting and the reason are what its result says.
     """
 
     seconds: float | None
+    counting_seconds: float
     processor_seconds: float
     peak_bytes: int
     stop_reason: str
@@ -90,11 +91,13 @@ def measure(instance: Instance, limit: Limit, method: str) -> Measured:
         output.seek(0)
         text = output.read()
     process.returncode = 0  # it is reaped
+    result = _result(text)
     return Measured(
         seconds=seconds if ended else None,
+        counting_seconds=result.get("seconds", 0.0),
         processor_seconds=usage.ru_utime + usage.ru_stime,
         peak_bytes=usage.ru_maxrss * 1024,
-        stop_reason=_stop_reason(text) if ended else "killed",
+        stop_reason=str(result.get("stop_reason", "no result")) if ended else "killed",
     )
 
 
@@ -109,12 +112,13 @@ def _wait(pid: int, deadline: float) -> tuple[bool, Any]:
     return False, os.wait4(pid, 0)[2]
 
 
-def _stop_reason(output: bytes) -> str:
+def _result(output: bytes) -> dict[str, Any]:
     sys.set_int_max_str_digits(0)
     try:
-        return str(json.loads(output)["stop_reason"])
-    except (ValueError, KeyError):
-        return "no result"
+        found: dict[str, Any] = json.loads(output)
+    except ValueError:
+        return {}
+    return found
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -129,8 +133,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = hardest(frontier_instances(None, options.cache, options.data), options.questions)
     n_wrong = 0
     print(f"load {os.getloadavg()[0]:.1f}; method {options.method}\n")
-    print("| question | limit | seconds | processor seconds | peak MB | stopped by | holds |")
-    print("|---|---|---|---|---|---|---|")
+    print("| question | limit | seconds | counting | processor | peak MB | stopped by | holds |")
+    print("|---|---|---|---|---|---|---|---|")
     for limit in LIMITS:
         for instance in chosen if options.only in (None, limit.name) else ():
             found = measure(instance, limit, options.method)
@@ -138,7 +142,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             n_wrong += not holds
             seconds = f"> {KILL_SECONDS:.0f}" if found.seconds is None else f"{found.seconds:.1f}"
             print(
-                f"| {instance.name} | {limit.name} | {seconds} | {found.processor_seconds:.1f} "
+                f"| {instance.name} | {limit.name} | {seconds} "
+                f"| {found.counting_seconds:.1f} | {found.processor_seconds:.1f} "
                 f"| {found.peak_bytes / 1e6:.0f} | {found.stop_reason} "
                 f"| {'yes' if holds else 'NO'} |",
                 flush=True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import click
@@ -40,6 +41,7 @@ def command(
     the margin by more than G, or with --flip changes the decision. Ctrl-C and limits leave a valid
     interval.
     """
+    started = time.monotonic()
     from xcount.cli.models import load_model, split_names
     from xcount.cli.output import exit_status, print_json, print_tables
     from xcount.cli.progress import ProgressLine, stoppable
@@ -50,6 +52,10 @@ def command(
         raise click.UsageError("Missing option '--gap' (or --flip).")
     counter(question["method"])  # a wrong name is said before a large model is read
     ensemble = load_model(model, trust_pickle)
+    if question["timeout_seconds"] is not None:
+        # The limit is the command's: reading the model is part of it.
+        left = question["timeout_seconds"] - (time.monotonic() - started)
+        question["timeout_seconds"] = max(1e-3, left)
     with stoppable(), ProgressLine() as line:
         names = split_names(ensemble, sensitive)
         result = count(ensemble, sensitive=names, on_progress=line.show, **question)
