@@ -14,6 +14,7 @@ import pytest
 
 import xcount
 from tools import fuzz, soak
+from xcount import _core
 from xcount.examples import adult_model_path, ensemble_of
 from xcount.journal import to_json
 
@@ -38,6 +39,14 @@ def test_damaged_files_give_an_answer_or_an_error(
 def test_damaged_arrays_do_not_crash_the_core(tmp_path: Path) -> None:
     """Indices, sizes and masks that are wrong are refused at the native boundary."""
     assert fuzz.run_cases("native", None, range(150), 1, tmp_path) == 150
+
+
+def test_axes_of_absurd_size_are_refused() -> None:
+    """An axis that claims two billion cells is an error, not an allocation."""
+    arrays = fuzz._forest_arrays()
+    arrays["n_cells"] = np.array([3, 2**31 - 1], dtype=np.int32)
+    with pytest.raises(ValueError, match="more than"):
+        _core.Forest(**arrays)
 
 
 def test_a_finding_is_reported_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,10 @@ namespace xcount {
 
 namespace {
 
+// Tables with an entry per cell are made in good faith: more cells than any model file has guards
+// or categories (a file has at most 2^30 bytes) are refused before that.
+constexpr Cell kMaxCells = Cell{1} << 26;
+
 [[noreturn]] void fail(const std::string& what) { throw std::invalid_argument("forest: " + what); }
 
 }  // namespace
@@ -22,6 +26,7 @@ void Topology::read_axes(const ForestArrays& arrays) {
   for (std::size_t i = 0; i < n; ++i) {
     const Axis axis{arrays.n_cells[i], arrays.missing_cell[i], arrays.ordered[i] != 0};
     if (axis.n_cells < 1) fail("a feature needs at least one cell");
+    if (axis.n_cells > kMaxCells) fail("a feature has more than 2^26 cells");
     if (axis.missing_cell != -1 && axis.missing_cell != axis.n_cells - 1) {
       fail("the missing cell must be the last one");
     }
