@@ -8,6 +8,7 @@ import itertools
 import json
 import math
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,24 @@ def test_witnesses_of_flips_hold_by_definition(seed: int) -> None:
 
 
 @pytest.mark.parametrize("by_solutions", [False, True])
+def test_flips_are_drawn_uniformly(by_solutions: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same for flips, by chance and from the solutions."""
+    ensemble = replace(random_ensemble(32), base=(0.05,))
+    problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, [0], flip=True, distance=2))
+    regions = oracle.flipping_regions(ensemble, [0], Fraction(0), 2)
+    expected = {region for region, flips in regions.items() if flips}
+    assert len(expected) > 3
+    if by_solutions:
+        monkeypatch.setattr(RegionFinder, "_draw_by_chance", lambda self, n: [])
+    n = 40 * len(expected)
+    drawn = Counter(tuple(r.tolist()) for r in RegionFinder(problem, seed=1).draw(n))
+    assert set(drawn) <= expected
+    statistic = sum((drawn[region] - 40) ** 2 / 40 for region in expected)
+    freedom = len(expected) - 1
+    assert statistic < freedom + 5 * math.sqrt(2 * freedom) + 10
+
+
+@pytest.mark.parametrize("by_solutions", [False, True])
 def test_regions_are_drawn_uniformly(by_solutions: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every sensitive region about as often as every other (chi-square at 1e-4)."""
     ensemble = random_ensemble(32)
@@ -153,8 +172,14 @@ def test_rare_regions_are_drawn_from_the_solutions() -> None:
     assert len(found) == 2
     for witness in found:
         assert abs(sums_at(ensemble, witness.other) - sums_at(ensemble, witness.point)) > 5
+    for cutoff in (5, "-0.5"):
+        shifted = replace(ensemble, base=(0.0 if cutoff == 5 else -9.0,))
+        (flipped,) = witnesses(shifted, sensitive=0, flip=True, cutoff=cutoff, n=1)
+        assert {flipped.decision, flipped.other_decision} == {"above", "not above"}
+    assert witnesses(ensemble, sensitive=0, flip=True, cutoff=50) == ()
+    two = replace(ensemble, base=(0.0, 5.0))
     with pytest.raises(BudgetError, match="--near"):
-        witnesses(ensemble, sensitive=0, flip=True, cutoff=5, n=1)
+        witnesses(two, sensitive=0, flip=True, n=1)
 
 
 def _needle(feature: int) -> Any:

@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 from xcount.counters.base import Settings
 from xcount.counters.drawing import RegionDraws
 from xcount.counters.exact import ExactRun
+from xcount.counters.flip import MAX_TERMS, FlipRun
 from xcount.deciding import RegionDecider
 from xcount.diagrams import Solutions
 from xcount.errors import BudgetError
+from xcount.flips import FlipEncoding
 from xcount.subproblems import Problem
 
 MAX_DRAWS = 1_000_000
@@ -47,12 +49,7 @@ class RegionFinder:
         if len(found) == n:
             return found
         if self.problem.query.flip:
-            if found:
-                return found
-            raise BudgetError(
-                f"no flip among {MAX_DRAWS:,} random regions: too rare to be drawn; count them "
-                "with --method exact, or look near rows with --near"
-            )
+            return self._draw_flips(n)
         return self._draw_solutions(n)
 
     def _draw_by_chance(self, n: int) -> list[NDArray[np.int64]]:
@@ -81,11 +78,8 @@ class RegionFinder:
                 "the sensitive regions are too rare to be drawn and too hard to be counted; "
                 "look near rows with --near, or ask for a smaller gap"
             )
-        ends = [*itertools.accumulate(run.mask_bounds(m)[1] for m in range(problem.n_masks))]
-        if not ends[-1]:
-            return []
         chance = random.Random(self.seed)
-        masks = [bisect.bisect_right(ends, chance.randrange(ends[-1])) for _ in range(n)]
+        masks = _by_weight([run.mask_bounds(m)[1] for m in range(problem.n_masks)], n, chance)
         found: list[NDArray[np.int64]] = []
         for mask in sorted(set(masks)):
             solutions = Solutions.of(problem, run.pairs_of[mask])
@@ -93,11 +87,53 @@ class RegionFinder:
             found += [self.with_mask(row, mask) for row in rows]
         return found
 
+    def _draw_flips(self, n: int) -> list[NDArray[np.int64]]:
+        """Choose masks by their exact counts, and solutions of "one decision is taken nearby"."""
+        problem = self.problem
+        run = FlipRun(problem, Settings())
+        # Of several classes a decision is a conjunction, which no list of pairs has any of.
+        is_exact = problem.ensemble.n_outputs == 1 and run.n_terms <= MAX_TERMS
+        if not (is_exact and any(run.solve(budget) for budget in _STEPS)):
+            raise BudgetError(
+                "the flips are too rare to be drawn and too hard to be counted; look near rows "
+                "with --near"
+            )
+        chance = random.Random(self.seed)
+        masks = _by_weight([run.mask_bounds(m)[1] for m in range(problem.n_masks)], n, chance)
+        found: list[NDArray[np.int64]] = []
+        for mask in sorted(set(masks)):
+            found += self._draw_flips_of(mask, masks.count(mask), chance)
+        return found
+
+    def _draw_flips_of(self, mask: int, n: int, chance: random.Random) -> list[NDArray[np.int64]]:
+        """Draw from where the rarer decision is taken nearby, and keep what flips."""
+        encoding = FlipEncoding.of(self.problem)
+        around = [mask, *self.problem.masks.neighbours(mask)]
+        wider = [Solutions.of(encoding.problem, encoding.pairs(d, around)) for d in (0, 1)]
+        solutions = min(wider, key=lambda s: s.count)
+        found: list[NDArray[np.int64]] = []
+        for _ in range(MAX_DRAWS // _BATCH):
+            rows = solutions.sample(_BATCH, chance.randrange(2**62))[:, :-1]  # without the switch
+            rows[:, list(self.problem.query.sensitive)] = 0
+            flags = self.decider.decide(rows)[:, mask]
+            found += [self.with_mask(row, mask) for row in rows[flags]]
+            if len(found) >= n:
+                return found[:n]
+        raise BudgetError("the flips are too rare to be drawn; look near rows with --near")
+
     def with_mask(self, cells: NDArray[np.integer], mask: int) -> NDArray[np.int64]:
         """Return the region with these cells and that mask."""
         region = np.array(cells, dtype=np.int64)
         region[list(self.problem.query.sensitive)] = self.problem.masks.cells(mask)
         return region
+
+
+def _by_weight(weights: list[int], n: int, chance: random.Random) -> list[int]:
+    """Return n indices, each drawn by its weight, a whole number of any size; none of nothing."""
+    ends = [*itertools.accumulate(weights)]
+    if not ends[-1]:
+        return []
+    return [bisect.bisect_right(ends, chance.randrange(ends[-1])) for _ in range(n)]
 
 
 class NearestSearch:
