@@ -154,7 +154,7 @@ def test_an_interrupt_frees_the_workers(dask: DaskProcesses) -> None:
     with distributed.Client(dask.address, set_as_default=False) as client:
         part = xcount.audit(
             adult_model_path(),
-            gaps=1,
+            flip=True,
             sensitive="sex",
             cluster=client,
             on_progress=interrupt,
