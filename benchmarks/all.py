@@ -20,10 +20,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import ablations, beyond, frontier, gaps, methods, page, paper, regularisation
+from benchmarks import (
+    ablations,
+    beyond,
+    frontier,
+    gaps,
+    methods,
+    page,
+    paper,
+    regularisation,
+    weights,
+)
 from benchmarks.commands import run_into
 from benchmarks.datasets import BY_KEY, PROJECT, DataError
-from benchmarks.instances import Instance, stratified_sample
+from benchmarks.instances import Instance, stratified_order
 from benchmarks.records import RecordFile, ResumeError, RunSettings
 from benchmarks.running import GRACE_SECONDS
 from benchmarks.summary import markdown
@@ -63,12 +73,15 @@ STUDIES = (
         prepare=regularisation.write_notes,
     ),
     Study("gaps", ("auto",), gaps.instances, Plan(120, 2), Plan(None, 1800), 2),
-    Study("beyond", ("auto",), beyond.instances, Plan(80, 2), Plan(None, 1800), 2),
+    Study(
+        "beyond", ("auto",), beyond.instances, Plan(None, 2), Plan(None, 1800), 3,
+        prepare=weights.write_shares,
+    ),
     Study("paper", ("exact", "auto"), paper.instances, Plan(200, 2), Plan(None, 1800), 3),
     Study("frontier", ("exact", "auto"), frontier.instances, Plan(9, 3), Plan(None, 10), 1, True),
     Study(
-        "ablations", tuple(ablations.LABELS), ablations.suite, Plan(12, 2), Plan(100, 60), 1,
-        isolated=True,
+        "ablations", tuple(reversed(ablations.LABELS)), ablations.suite,
+        Plan(12, 2), Plan(100, 60), 1, isolated=True,
     ),
     Study("methods", methods.METHODS, methods.suite, Plan(20, 2), Plan(100, 60), 1.2, True),
 )  # fmt: skip
@@ -100,9 +113,10 @@ def jobs_of(studies: Sequence[Study], options: Namespace) -> list[Job]:
         plan = study.full if options.full else study.short
         instances = _obtainable(study, options)
         if plan.sample is not None:
-            instances = stratified_sample(instances, plan.sample)
-        for method in study.methods:
-            limit = plan.limit_seconds
+            # In this order what a budget cuts off is spread evenly, and the same for all methods.
+            instances = stratified_order(instances)[: options.sample or plan.sample]
+        for method in study.methods if instances else ():
+            limit = options.limit_seconds or plan.limit_seconds
             settings = RunSettings(study.suite, method, limit, isolated=study.isolated)
             jobs.append(Job(study, settings, tuple(instances)))
     return jobs
@@ -114,12 +128,14 @@ def _obtainable(study: Study, options: Namespace) -> list[Instance]:
     try:
         return study.instances(Namespace(**given, only=None))
     except DataError:
-        found = []
+        found: list[Instance] = []
+        lacking: dict[str, None] = {}
         for key in BY_KEY:
             try:
                 found += study.instances(Namespace(**given, only=[key]))
             except DataError as error:
-                print(f"{study.suite} without {error}", file=sys.stderr)
+                lacking[f"{study.suite} without {error}"] = None
+        print("\n".join(lacking), file=sys.stderr)
         return found
 
 
@@ -183,6 +199,15 @@ def run_jobs(jobs: Sequence[Job], folder: Path, options: Namespace) -> None:
             print(f"  {left} of {len(job.instances)} not begun: time is up", file=sys.stderr)
 
 
+def _prepare(study: Study, options: Namespace, folder: Path) -> None:
+    """Do what a study needs besides its runs, where its data can be had."""
+    try:
+        if study.prepare is not None:
+            study.prepare(options, folder)
+    except DataError as error:
+        print(f"{study.suite}, in part: {error}", file=sys.stderr)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.all", description=__doc__)
     parser.add_argument("--budget", type=budget_seconds, default="10m", help="e.g. 10m or 90s")
@@ -190,6 +215,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--plan", action="store_true", help="say how long it takes, and stop")
     names = [study.suite for study in STUDIES]
     parser.add_argument("--only", nargs="+", choices=names, metavar="STUDY", help="some of them")
+    parser.add_argument("--sample", type=int, metavar="N", help="another size of the samples")
+    parser.add_argument("--limit-seconds", type=float, metavar="S", help="another limit")
     parser.add_argument("--output", type=Path, help="folder (default: in benchmarks/runs)")
     parser.add_argument("--restart", action="store_true", help="forget what the folder holds")
     parser.add_argument("--data", help="folder of the data sets (default: XCOUNT_DATA)")
@@ -208,10 +235,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     try:
         for study in studies:
-            if study.prepare is not None:
-                study.prepare(options, folder)
+            _prepare(study, options, folder)
         run_jobs(jobs, folder, options)
-    except (DataError, ResumeError) as error:
+    except ResumeError as error:
         print(error, file=sys.stderr)
         return 2
     except KeyboardInterrupt:

@@ -22,7 +22,7 @@ from benchmarks.commands import run_command, suite_parser
 from benchmarks.datasets import BY_KEY
 from benchmarks.instances import FEATURES_PER_MODEL, SEED, Instance
 from benchmarks.libraries import DEPTH, N_TREES, TRAINERS, LibraryModel, library_model
-from benchmarks.plots import COLOURS, MARKERS, figure
+from benchmarks.plots import COLOURS, figure
 from benchmarks.records import Run
 from benchmarks.summary import conditions, grouped_table, is_solved, markdown
 
@@ -123,18 +123,17 @@ def report(run: Run) -> str:
 
 
 def draw(run: Run, path: Path) -> None:
-    """Draw the mean shares of the models, one column of dots for each data set."""
+    """Draw the mean shares of the models, a group of bars for each data set."""
     means = mean_shares(run)
     with figure(path, size=(6.5, 3.8)) as axes:
         for i, library in enumerate(TRAINERS):
             values = [100 * by_library[library] for by_library in means.values()]
-            style = {"color": COLOURS[i], "marker": MARKERS[i], "linestyle": "none"}
-            axes.plot(range(len(values)), values, label=library, markersize=8, **style)
+            places = [place + 0.2 * (i - (len(TRAINERS) - 1) / 2) for place in range(len(values))]
+            axes.bar(places, values, width=0.18, color=COLOURS[i], label=library)
         axes.set_xticks(range(len(means)), [BY_KEY[key].title for key in means])
-        axes.set_yscale("symlog", linthresh=0.01)
         axes.set_ylabel("% of regions, mean over features")
         axes.set_title("Sensitivity of four libraries' models on shared grids")
-        axes.legend(loc="best")
+        axes.legend(loc="upper right")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

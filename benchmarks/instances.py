@@ -151,6 +151,12 @@ def stratified_sample(instances: Sequence[Instance], size: int, seed: int = 0) -
     Strata are filled in turn, data set by data set, so any size keeps the balance; the order of
     the suite is kept.
     """
+    chosen = {instance.name for instance in stratified_order(instances, seed)[:size]}
+    return [instance for instance in instances if instance.name in chosen]
+
+
+def stratified_order(instances: Sequence[Instance], seed: int = 0) -> list[Instance]:
+    """Return the instances in an order whose every beginning is such a sample."""
     generator = np.random.default_rng([SEED, seed])
     strata: dict[str, list[Instance]] = defaultdict(list)
     for instance in instances:
@@ -159,8 +165,7 @@ def stratified_sample(instances: Sequence[Instance], size: int, seed: int = 0) -
     taken: list[Instance] = []
     for turn in range(max(map(len, queues), default=0)):
         taken += [queue[turn] for queue in queues if turn < len(queue)]
-    chosen = {instance.name for instance in taken[:size]}
-    return [instance for instance in instances if instance.name in chosen]
+    return taken
 
 
 def _spread(group: Sequence[Instance], generator: np.random.Generator) -> list[Instance]:

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import json
 import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks import ablations, accuracy, beyond, gaps, methods, plots, regularisation
+from benchmarks import ablations, accuracy, beyond, gaps, methods, plots, regularisation, weights
 from benchmarks.datasets import BY_KEY, PROJECT
 from benchmarks.records import Run, read_run
 from benchmarks.summary import (
@@ -48,8 +49,10 @@ Runs = Mapping[str, Sequence[Run]]
 
 
 def run_files(folder: Path) -> list[Path]:
-    """Return the files of runs in a folder."""
-    return sorted([*folder.glob("*-*.jsonl"), *folder.glob("*-*.jsonl.gz")])
+    """Return the files of runs in a folder; a packed run yields to one that is not packed."""
+    plain = list(folder.glob("*-*.jsonl"))
+    packed = [path for path in folder.glob("*-*.jsonl.gz") if path.with_suffix("") not in plain]
+    return sorted([*plain, *packed])
 
 
 def read_runs(folder: Path) -> list[Run]:
@@ -132,10 +135,22 @@ def accuracy_section(runs: Runs, folder: Path) -> str:
     judged = [run for run in asked if run.settings.method in APPROXIMATE]
     errors = [(run, accuracy.errors_of(run, exact)) for run in judged]
     rows = [
-        [f"{e.method} ({run.settings.suite})", str(e.n_compared), *_error_numbers(e)]
+        [
+            f"{e.method} ({run.settings.suite})",
+            str(e.n_compared),
+            str(len(e.relative)),
+            *_error_numbers(e),
+        ]
         for run, e in errors
     ]
-    header = ["method (suite)", "compared", "not exact", "within 1%", "within epsilon"]
+    header = [
+        "method (suite)",
+        "compared",
+        "with C > 0",
+        "not exact",
+        "within 1%",
+        "within epsilon",
+    ]
     table = markdown([*header, "largest error", "interval missed"], rows)
     shown = [e for _, e in errors if e.relative]
     path = folder / "accuracy.svg"
@@ -214,6 +229,14 @@ def beyond_section(runs: Runs, folder: Path) -> str:
     return "\n\n".join([text, picture(path, "sensitivity of four libraries' models")])
 
 
+def weights_section(runs: Runs, folder: Path) -> str:
+    """Regions beside volume, marginals and rows."""
+    found = json.loads((folder / weights.FILE).read_text())
+    path = folder / "weights.svg"
+    weights.draw(found, path)
+    return "\n\n".join([weights.report(found), picture(path, "four measures of sensitivity")])
+
+
 def _in_order(runs: Sequence[Run], order: Sequence[str]) -> list[Run]:
     return sorted(runs, key=lambda run: order.index(run.settings.method))
 
@@ -229,8 +252,9 @@ SECTIONS: dict[str, tuple[str, Callable[[Runs, Path], str]]] = {
     "regularisation": ("regularisation", regularisation_section),
     "frontier": ("frontier", frontier_section),
     "beyond": ("beyond", beyond_section),
+    "weights": (weights.FILE, weights_section),
 }
-"""Each section: the suite it cannot do without, and what writes it."""
+"""Each section: the suite or the file that it cannot do without, and what writes it."""
 
 
 def write_results(folder: Path) -> list[Path]:
@@ -239,8 +263,8 @@ def write_results(folder: Path) -> list[Path]:
     for run in read_runs(folder):
         by_suite[run.settings.suite].append(run)
     written = []
-    for name, (suite, write) in SECTIONS.items():
-        if suite in by_suite:
+    for name, (needed, write) in SECTIONS.items():
+        if needed in by_suite or (folder / needed).is_file():
             path = folder / f"{name}.md"
             path.write_text(write(by_suite, folder) + "\n")
             written.append(path)

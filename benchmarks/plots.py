@@ -24,6 +24,9 @@ Record = Mapping[str, Any]
 INK, MUTED, RULE = "#1f2430", "#6b7280", "#e3e6eb"
 COLOURS = ("#0b6e99", "#d1495b", "#edae49", "#3a7d44", "#7a5195", "#8c6d46", "#4d4d4d")
 MARKERS = "osD^vPX"
+LINES = ("-", "--", ":")
+MOST_INSIDE = 4
+"""A legend of more lines stands beside the picture."""
 FASTEST_SHOWN = 1e-4
 GUARD_BINS = (0, 50, 100, 200, 400, 800, 1600, 3200, 6400)
 PAPER_SOLVED = {"XCount": 1552, "Ganak": 721, "ApproxMC": 579, "ADD baseline": 153}
@@ -91,14 +94,20 @@ def cactus(runs: Sequence[Run], path: Path, reference: bool = True) -> None:
         axes.set_ylabel("seconds an instance")
         if reference and max(len(run.records) for run in runs) > 0.9 * PAPER_INSTANCES:
             _draw_paper(axes)
-        axes.legend(loc="upper left")
+        if len(runs) > MOST_INSIDE:
+            axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
+        else:
+            axes.legend(loc="upper left")
 
 
 def draw_cactus(axes: Any, records: Sequence[Record], label: str, colour: int) -> None:
     """Draw one line of a cactus plot, labelled with what was solved."""
     seconds = solved_seconds(records)
     text = f"{label}: {len(seconds)} of {len(records)}"
-    axes.plot(range(1, len(seconds) + 1), seconds, color=COLOURS[colour % 7], label=text)
+    style = {"color": COLOURS[colour % 7], "linestyle": LINES[colour // 7 % len(LINES)]}
+    if len(seconds) == 1:
+        style["marker"] = "o"
+    axes.plot(range(1, len(seconds) + 1), seconds, label=text, **style)
     axes.set_yscale("log")
     axes.set_xlim(0, max(axes.get_xlim()[1], 1.02 * len(records)))
 

@@ -67,7 +67,8 @@ def instances(options: Namespace) -> list[Instance]:
     names = feature_names(next(iter(models.values())))
     asked = [names.index(feature) for feature in FEATURES]
     found = []
-    for (depth, n_trees, alpha), model in models.items():
+    # The four models of a size one after the other: whatever stops a run, whole sizes are done.
+    for (depth, n_trees, alpha), model in sorted(models.items()):
         others = tuple(models[depth, n_trees, a].path for a in ALPHAS if a != alpha)
         found += [_instance(model, alpha, feature, others) for feature in asked]
     return found
@@ -130,14 +131,14 @@ def study_of(run: Run, used: Mapping[str, Sequence[int]]) -> Study:
     kept: list[Configuration] = []
     left_out = {"unsolved": 0, "zero": 0, "missing": 0}
     for (depth, n_trees, feature), records in groups.items():
-        if any(feature not in used[record["model"]] for record in records.values()):
-            left_out["missing"] += 1
-        elif len(records) < len(ALPHAS) or any(
+        if len(records) < len(ALPHAS) or any(
             record["status"] != Status.EXACT for record in records.values()
         ):
             left_out["unsolved"] += 1
         elif records[0]["count"] == 0:
             left_out["zero"] += 1
+        elif any(feature not in used[record["model"]] for record in records.values()):
+            left_out["missing"] += 1
         else:
             counts = {alpha: int(records[alpha]["count"]) for alpha in ALPHAS}
             kept.append(Configuration(depth, n_trees, feature, counts))
@@ -208,9 +209,9 @@ def conclusion(study: Study) -> str:
         f"**{verdict}**: the medians of C_alpha/C_0 at alpha {_listed(ALPHAS[1:])} are "
         f"{_listed([f'{median:.3f}' for median in medians[1:]])}; the number of regions never "
         f"rises from one alpha to the next in {steps} of {n_kept} configurations. "
-        f"Of {study.n_all} configurations {study.n_feature_missing} are left out because a model "
-        f"lacks the feature, {study.n_baseline_zero} because C_0 is 0, {study.n_unsolved} because "
-        "a count is not exact."
+        f"Of {study.n_all} configurations {study.n_baseline_zero} are left out because C_0 is 0, "
+        f"another {study.n_feature_missing} because a model lacks the feature, "
+        f"{study.n_unsolved} because a count is not exact."
     )
 
 

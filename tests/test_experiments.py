@@ -7,9 +7,10 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from benchmarks import ablations, beyond, gaps, page, regularisation, running
+from benchmarks import ablations, beyond, gaps, page, regularisation, running, weights
 from benchmarks import all as everything
 from benchmarks.instances import Instance
 from benchmarks.models import Training, models_of
@@ -177,6 +178,7 @@ def test_a_packed_run_reads_like_the_run(tmp_path: Path) -> None:
     assert page.run_files(tmp_path) == [packed]
     assert read_run(packed) == before
     file.path.write_bytes(text)
+    assert page.run_files(tmp_path) == [file.path]
     page.pack(tmp_path)
     assert packed.read_bytes() == first
 
@@ -222,3 +224,25 @@ def test_the_plan_goes_by_earlier_results(tmp_path: Path) -> None:
     rows = everything.plan_table(jobs, tmp_path).splitlines()
     assert rows[2] == "| gaps | auto | 60 | 1800 | 6 min | 30 h 0 min |"
     assert "unknown" in rows[3]
+
+
+def test_ranks_of_equal_values_are_shared() -> None:
+    """Spearman's rho of a reversed order is -1; ties count half."""
+    assert weights.ranks([3.0, 1.0, 3.0]) == [1.5, 0.0, 1.5]
+    assert weights.rank_correlation([1, 2, 3], [3, 2, 1]) == -1
+    assert weights.rank_correlation([1, 2, 3], [10, 20, 30]) == 1
+    assert np.isnan(weights.rank_correlation([1, 2], [5, 5]))
+
+
+def test_shares_are_told_by_feature(tmp_path: Path) -> None:
+    """An estimate is marked, and features with more sensitive regions come first."""
+    pytest.importorskip("matplotlib")
+    shares = [{n: {"share": s, "exact": s < 0.2} for n in weights.MEASURES} for s in (0.1, 0.25)]
+    features = [{"name": f"x{i}", "seconds": 1.0, "shares": s} for i, s in enumerate(shares)]
+    about = {"model": "m", "gap": "1", "n_rows": 3, "limit_seconds": 2.0}
+    found = HEADER | about | {"features": features}
+    rows = weights.report(found).splitlines()[-3:]
+    assert rows[0] == "| x1 | ~25 | ~25 | ~25 | ~25 | 1.00 |"
+    assert rows[1] == "| x0 | 10 | 10 | 10 | 10 | 1.00 |"
+    weights.draw(found, tmp_path / "w.svg")
+    assert (tmp_path / "w.svg").stat().st_size > 1000

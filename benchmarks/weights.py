@@ -1,0 +1,139 @@
+"""What a region weighs: one model of Adult measured in four ways, feature by feature.
+
+Every used feature of the model of 50 trees of depth 5, gap 0.5, distance 1: the share of sensitive
+regions, of the volume between the least and the largest value, of inputs drawn from the features'
+marginals, and of the test rows. How alike the features' ranks are is told by Spearman's rho.
+
+    python -m benchmarks.weights
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.datasets import PROJECT, load_dataset
+from benchmarks.models import PAPER_TREES, Training, models_of
+from benchmarks.plots import COLOURS, MARKERS, figure
+from benchmarks.records import surroundings
+from benchmarks.summary import markdown
+from xcount import Grid, count, load
+
+DATASET, DEPTH, N_TREES, GAP = "adult", 5, 50, "0.5"
+MEASURES = ("regions", "volume", "marginals", "rows")
+FILE = "weights.json"
+LIMIT_SECONDS, SHORT_LIMIT_SECONDS = 60.0, 2.0
+
+
+def write_shares(options: Namespace, folder: Path) -> None:
+    """Measure, and write what comes out where the page of results looks for it."""
+    limit = LIMIT_SECONDS if options.full else SHORT_LIMIT_SECONDS
+    found = measured(options.cache, options.data, options.limit_seconds or limit)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / FILE).write_text(json.dumps(found) + "\n")
+
+
+def measured(
+    cache: str | Path | None, data: str | Path | None, limit_seconds: float
+) -> dict[str, Any]:
+    """Return the shares of every used feature by measure, and under which circumstances."""
+    models = models_of(Training(DATASET, DEPTH, PAPER_TREES), cache, data)
+    model = next(model for model in models if model.n_trees == N_TREES)
+    ensemble, dataset = load(model.path), load_dataset(DATASET, data)
+    about = {"limit_seconds": limit_seconds, "gap": GAP, "model": model.path.name}
+    grid, rows = Grid.of(ensemble), dataset.test_rows.astype(np.float64)
+    features = []
+    for feature in model.used:
+        result = count(
+            ensemble,
+            sensitive=feature,
+            gap=GAP,
+            grid=grid,
+            measures=MEASURES[1:],
+            data=rows,
+            timeout_seconds=limit_seconds,
+        )
+        shares: dict[str, Any] = {"regions": {"share": result.share, "exact": result.exact}}
+        for name, entry in result.details["measures"].items():
+            shares[name] = {"share": entry["share"], "exact": entry["exact"]}
+        name = dataset.feature_names[feature]
+        features.append({"name": name, "seconds": round(result.seconds, 3), "shares": shares})
+    return {**surroundings(), **about, "n_rows": len(rows), "features": features}
+
+
+def ranks(values: Sequence[float]) -> list[float]:
+    """Return the ranks of values, the mean rank for equal ones."""
+    ordered = sorted(values)
+    return [ordered.index(v) + (ordered.count(v) - 1) / 2 for v in values]
+
+
+def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:
+    """Return Spearman's rho; NaN where one of them is constant."""
+    a, b = np.array(ranks(first)), np.array(ranks(second))
+    a, b = a - a.mean(), b - b.mean()
+    scale = float(np.sqrt((a @ a) * (b @ b)))
+    return float(a @ b) / scale if scale else float("nan")
+
+
+def report(found: Mapping[str, Any]) -> str:
+    """Return the shares as Markdown."""
+    features = sorted(found["features"], key=lambda f: -f["shares"]["regions"]["share"])
+    rows = [
+        [f["name"], *(_cell(f["shares"][name]) for name in MEASURES), f"{f['seconds']:.2f}"]
+        for f in features
+    ]
+    columns = {name: [f["shares"][name]["share"] for f in features] for name in MEASURES}
+    rhos = [f"{rank_correlation(columns['regions'], columns[name]):.2f}" for name in MEASURES]
+    rows.append(["rank correlation with regions", *rhos, ""])
+    machine = found["machine"]
+    about = (
+        f"Model {found['model']}, gap {found['gap']}, distance 1, leaves as stored, "
+        f"{found['n_rows']} test rows; at most {found['limit_seconds']:g} s a measure. "
+        f"{machine['processor']}, {machine['cores']} cores, {machine['system']}; revision "
+        f"{found['revision']}; {found['date']}, load {found['load']:g} at the start. "
+        "Shares in %; ~ marks an estimate."
+    )
+    return "\n\n".join([about, markdown(["feature", *MEASURES, "seconds"], rows)])
+
+
+def _cell(entry: Mapping[str, Any]) -> str:
+    return f"{'' if entry['exact'] else '~'}{100 * entry['share']:.3g}"
+
+
+def draw(found: Mapping[str, Any], path: Path) -> None:
+    """Draw the four shares of every feature."""
+    features = sorted(found["features"], key=lambda f: f["shares"]["regions"]["share"])
+    with figure(path, size=(6.5, 0.3 * len(features) + 1.4)) as axes:
+        for i, name in enumerate(MEASURES):
+            values = [100 * f["shares"][name]["share"] for f in features]
+            style = {"color": COLOURS[i], "marker": MARKERS[i], "linestyle": "none"}
+            axes.plot(values, range(len(values)), label=name, markersize=6, alpha=0.85, **style)
+        axes.set_yticks(range(len(features)), [f["name"] for f in features])
+        axes.set_xscale("symlog", linthresh=0.01)
+        axes.set_xlim(left=-0.001)
+        axes.set_xlabel("% sensitive")
+        axes.set_title("Regions, volume, marginals and rows (Adult)")
+        axes.legend(loc="lower right")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.weights", description=__doc__)
+    parser.add_argument("--data", help="folder of the data sets (default: XCOUNT_DATA)")
+    parser.add_argument("--cache", help="folder of the models (default: XCOUNT_CACHE)")
+    parser.add_argument("--limit-seconds", type=float, default=LIMIT_SECONDS, metavar="S")
+    parser.add_argument("--output", type=Path, default=PROJECT / "benchmarks" / "runs")
+    options = parser.parse_args(arguments)
+    write_shares(Namespace(**vars(options), full=True), options.output)
+    print(report(json.loads((options.output / FILE).read_text())))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
