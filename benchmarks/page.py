@@ -18,6 +18,7 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks import ablations, accuracy, beyond, gaps, methods, plots, regularisation, weights
@@ -89,22 +90,15 @@ def guards_section(runs: Runs, folder: Path) -> str:
 
 def paper_section(runs: Runs, folder: Path) -> str:
     """Table 2 and the cactus plots: the whole suite."""
-    rows = [
-        [
-            f"`{run.settings.method}`",
-            "here",
-            *_solved(run),
-            f"{par2(run.records, run.settings):.3f}",
-        ]
-        for run in runs["paper"]
-    ]
+    rows = [[f"`{run.settings.method}`", "here", *_solved(run)] for run in runs["paper"]]
+    limit = f"{plots.PAPER_LIMIT_SECONDS:g}"
     for name, solved in plots.PAPER_SOLVED.items():
         percent = f"{100 * solved / plots.PAPER_INSTANCES:.1f}"
-        rows.append(
-            [name, "paper", str(plots.PAPER_INSTANCES), str(solved), percent, PAPER_PAR2[name]]
-        )
-    table = markdown(["method", "where", "instances", "solved", "%", "PAR-2 s"], rows)
-    parts = [table, method_table(runs["paper"])]
+        numbers = [str(plots.PAPER_INSTANCES), limit, str(solved), percent, PAPER_PAR2[name]]
+        rows.append([name, "paper", *numbers])
+    header = ["method", "where", "instances", "limit s", "solved", "%", "PAR-2 s at 1800 s"]
+    table = markdown(header, rows)
+    parts = [table, *map(_zeros, runs["paper"]), method_table(runs["paper"])]
     for run in runs["paper"]:
         parts += [conditions(run), dataset_table(run), unsolved_table(run, 10)]
     cactus, by_set = folder / "paper-cactus.svg", folder / "paper-cactus-by-set.svg"
@@ -116,8 +110,25 @@ def paper_section(runs: Runs, folder: Path) -> str:
 
 
 def _solved(run: Run) -> list[str]:
-    n_solved = sum(map(is_solved, run.records))
-    return [str(len(run.records)), str(n_solved), f"{100 * n_solved / len(run.records):.1f}"]
+    """Return what a run solved, and its PAR-2 with the paper's penalty for the rest.
+
+    A run with a shorter limit than the paper's would score no worse with the paper's: whatever it
+    solved in more time would cost less than the penalty.
+    """
+    n_solved, limit = sum(map(is_solved, run.records)), run.settings.limit_seconds
+    score = par2(run.records, replace(run.settings, limit_seconds=plots.PAPER_LIMIT_SECONDS))
+    percent = f"{100 * n_solved / len(run.records):.1f}"
+    return [str(len(run.records)), f"{limit:g}", str(n_solved), percent, f"{score:.3f}"]
+
+
+def _zeros(run: Run) -> str:
+    """Say how much of a run is about counts of zero, which bounds alone often prove."""
+    rest = [record for record in run.records if record.get("high") != 0]
+    n_zero, n_solved = len(run.records) - len(rest), sum(map(is_solved, rest))
+    return (
+        f"`{run.settings.method}`: {n_zero} of {len(run.records)} counts are 0; of the other "
+        f"{len(rest)} instances {n_solved} are solved."
+    )
 
 
 def methods_section(runs: Runs, folder: Path) -> str:

@@ -197,6 +197,16 @@ def test_results_are_written_for_the_suites_that_were_run(tmp_path: Path) -> Non
     assert page.fill(filled, tmp_path, "there") == filled
 
 
+def test_the_score_beside_the_papers_has_the_papers_penalty(tmp_path: Path) -> None:
+    """What a run with a short limit gives up costs 3600 s."""
+    pytest.importorskip("matplotlib")
+    runs = [run_of("paper", [record("a"), record("b", status=Status.STOPPED)])]
+    text = page.paper_section({"paper": runs}, tmp_path)
+    assert "| `exact` | here | 2 | 10 | 1 | 50.0 | 1800.250 |" in text
+    assert "`exact`: 0 of 2 counts are 0; of the other 2 instances 1 are solved." in text
+    assert "| XCount | paper | 3194 | 1800 | 1552 | 48.6 | 1937.474 |" in text
+
+
 def test_the_page_shows_the_results_that_are_kept() -> None:
     """docs/experiments.md is what `python -m benchmarks.page` makes of benchmarks/results."""
     text = page.PAGE.read_text()
