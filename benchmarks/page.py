@@ -93,7 +93,7 @@ def paper_section(runs: Runs, folder: Path) -> str:
     rows = [[f"`{run.settings.method}`", "here", *_solved(run)] for run in runs["paper"]]
     limit = f"{plots.PAPER_LIMIT_SECONDS:g}"
     for name, solved in plots.PAPER_SOLVED.items():
-        percent = f"{100 * solved / plots.PAPER_INSTANCES:.1f}"
+        percent = f"{100 * solved / plots.PAPER_INSTANCES:.2f}"
         numbers = [str(plots.PAPER_INSTANCES), limit, str(solved), percent, PAPER_PAR2[name]]
         rows.append([name, "paper", *numbers])
     header = ["method", "where", "instances", "limit s", "solved", "%", "PAR-2 s at 1800 s"]
@@ -117,7 +117,7 @@ def _solved(run: Run) -> list[str]:
     """
     n_solved, limit = sum(map(is_solved, run.records)), run.settings.limit_seconds
     score = par2(run.records, replace(run.settings, limit_seconds=plots.PAPER_LIMIT_SECONDS))
-    percent = f"{100 * n_solved / len(run.records):.1f}"
+    percent = f"{100 * n_solved / len(run.records):.2f}"
     return [str(len(run.records)), f"{limit:g}", str(n_solved), percent, f"{score:.3f}"]
 
 

@@ -92,12 +92,13 @@ def cactus(runs: Sequence[Run], path: Path, reference: bool = True) -> None:
         axes.set_title(f"Instances solved within a time ({_suite_name(runs)})")
         axes.set_xlabel("instances solved")
         axes.set_ylabel("seconds an instance")
-        if reference and max(len(run.records) for run in runs) > 0.9 * PAPER_INSTANCES:
+        whole = reference and max(len(run.records) for run in runs) > 0.9 * PAPER_INSTANCES
+        if whole:
             _draw_paper(axes)
         if len(runs) > MOST_INSIDE:
             axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
         else:
-            axes.legend(loc="upper left")
+            axes.legend(loc="lower right" if whole else "upper left")
 
 
 def draw_cactus(axes: Any, records: Sequence[Record], label: str, colour: int) -> None:

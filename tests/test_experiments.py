@@ -202,9 +202,9 @@ def test_the_score_beside_the_papers_has_the_papers_penalty(tmp_path: Path) -> N
     pytest.importorskip("matplotlib")
     runs = [run_of("paper", [record("a"), record("b", status=Status.STOPPED)])]
     text = page.paper_section({"paper": runs}, tmp_path)
-    assert "| `exact` | here | 2 | 10 | 1 | 50.0 | 1800.250 |" in text
+    assert "| `exact` | here | 2 | 10 | 1 | 50.00 | 1800.250 |" in text
     assert "`exact`: 0 of 2 counts are 0; of the other 2 instances 1 are solved." in text
-    assert "| XCount | paper | 3194 | 1800 | 1552 | 48.6 | 1937.474 |" in text
+    assert "| XCount | paper | 3194 | 1800 | 1552 | 48.59 | 1937.474 |" in text
 
 
 def test_the_page_shows_the_results_that_are_kept() -> None:
