@@ -16,7 +16,7 @@ from benchmarks.commands import suite_parser
 from benchmarks.instances import Instance, paper_instances
 from benchmarks.methods import comparison, run_methods
 from benchmarks.records import Run
-from benchmarks.summary import conditions, is_solved, markdown, par2
+from benchmarks.summary import conditions, is_solved, loads, markdown, par2
 
 LABELS = {
     "add-baseline-plain": "Opt 1 as printed: the whole ensemble as one ADD",
@@ -67,7 +67,7 @@ def report(runs: Sequence[Run]) -> str:
     _, contradictions = comparison(runs)
     found = "\n".join(f"- {line}" for line in contradictions)
     agreement = found or "No two exact counts differ, and no interval misses an exact count."
-    return "\n\n".join([conditions(runs[0]), ablation_table(runs), agreement])
+    return "\n\n".join([conditions(runs[0]), loads(runs), ablation_table(runs), agreement])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

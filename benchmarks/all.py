@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import statistics
 import sys
 import time
 from argparse import Namespace
@@ -36,7 +37,7 @@ from benchmarks.datasets import BY_KEY, PROJECT, DataError
 from benchmarks.instances import Instance, stratified_order
 from benchmarks.records import RecordFile, ResumeError, RunSettings
 from benchmarks.running import GRACE_SECONDS
-from benchmarks.summary import markdown
+from benchmarks.summary import is_solved, markdown
 
 RUNS = PROJECT / "benchmarks" / "runs"
 UNITS = {"s": 1, "m": 60, "h": 3600}
@@ -149,8 +150,9 @@ def plan_table(jobs: Sequence[Job], results: Path) -> str:
         most = job.most_seconds
         about = most
         if run is not None and run.records:
-            spent = sum(float(r["elapsed_seconds"]) for r in run.records) / len(run.records)
-            about = min(most, spent * len(job.instances))
+            limit = job.settings.limit_seconds
+            spent = [float(r["elapsed_seconds"]) if is_solved(r) else limit for r in run.records]
+            about = min(most, statistics.fmean(spent) * len(job.instances))
         total_about, total_most = total_about + about, total_most + most
         rows.append(
             [

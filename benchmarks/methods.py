@@ -21,7 +21,7 @@ from benchmarks.commands import Suite, default_output, run_into, settings_of, su
 from benchmarks.datasets import DataError
 from benchmarks.instances import Instance, paper_instances, stratified_sample
 from benchmarks.records import RecordFile, ResumeError, Run, Status, read_run
-from benchmarks.summary import conditions, is_solved, markdown, par2
+from benchmarks.summary import conditions, is_solved, loads, markdown, par2
 
 METHODS = (
     "auto",
@@ -111,7 +111,8 @@ def report(runs: Sequence[Run]) -> str:
         [[method, str(n)] for method, n in confirmed.items()],
     )
     found = "\n".join(f"- {line}" for line in contradictions) or "No contradictions."
-    return "\n\n".join([conditions(runs[0]), method_table(runs), agreement, found])
+    about = [conditions(runs[0]), loads(runs)]
+    return "\n\n".join([*about, method_table(runs), agreement, found])
 
 
 def run_method(method: str, instances: Sequence[Instance], options: Namespace) -> Path:

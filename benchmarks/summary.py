@@ -145,6 +145,12 @@ def conditions(run: Run) -> str:
     )
 
 
+def loads(runs: Sequence[Run]) -> str:
+    """Return the load of the machine at the start of each of several runs."""
+    known = [f"{r.settings.method} {r.header['load']:g}" for r in runs if "load" in r.header]
+    return f"Load of the machine at the start of each: {', '.join(known)}." if known else ""
+
+
 def _load(load: float | None) -> str:
     return "" if load is None else f", load {load:g} at the start"
 
