@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from xcount.ensemble import Feature
 from xcount.errors import ModelFormatError, QueryError
 from xcount.exactsums import ExactSums, changes, decision
 from xcount.finding import NearestSearch, RegionFinder
@@ -73,6 +74,7 @@ class Witness:
         moved: names of the features in another cell than the row's.
         proved: whether nothing nearer to the row exists.
         library_margins: what the library itself predicts at both, if it was asked.
+        columns: the inputs' columns with their categories' names, for people.
     """
 
     features: tuple[str, ...]
@@ -90,6 +92,7 @@ class Witness:
     moved: tuple[str, ...] = ()
     proved: bool | None = None
     library_margins: tuple[float, float] | None = None
+    columns: tuple[Feature, ...] = field(default=(), repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the witness as a JSON object; a missing value is null."""
@@ -116,11 +119,7 @@ class Witness:
 
     def summary(self) -> dict[str, str]:
         """Return one row of a table: what changes, and what the model makes of it."""
-        changed = [
-            (name, number_text(a), number_text(b))
-            for name, a, b in zip(self.features, self.point, self.other, strict=True)
-            if number_text(a) != number_text(b)
-        ]
+        changed = [(name, a, b) for name, a, b in self.values() if a != b]
         row = {
             "Change": "; ".join(f"{name} {a} -> {b}" for name, a, b in changed),
             "Margin": f"{self.margin:.6g} -> {self.other_margin:.6g}",
@@ -143,17 +142,23 @@ class Witness:
 
     def inputs(self) -> str:
         """Return the features that stay the same, in one line."""
-        same = (
-            f"{name} {number_text(a)}"
-            for name, a, b in zip(self.features, self.point, self.other, strict=True)
-            if number_text(a) == number_text(b)
-        )
-        return ", ".join(same)
+        return ", ".join(f"{name} {a}" for name, a, b in self.values() if a == b)
+
+    def values(self) -> list[tuple[str, str, str]]:
+        """Return name, value and other value of each feature, for people: categories by name."""
+        columns = self.columns or tuple(Feature(name) for name in self.features)
+        return [
+            (column.name, _value_text(column, a), _value_text(column, b))
+            for column, a, b in zip(columns, self.point, self.other, strict=True)
+        ]
 
 
-def number_text(value: float) -> str:
-    """Return an input's value for people."""
-    return "missing" if math.isnan(value) else f"{value:.9g}"
+def _value_text(column: Feature, value: float) -> str:
+    if math.isnan(value):
+        return "missing"
+    if column.labels is not None and column.categories and int(value) in column.categories:
+        return column.labels[column.categories.index(int(value))]
+    return f"{value:.9g}"
 
 
 def drawn_witnesses(problem: Problem, n: int, seed: int = 0) -> tuple[Witness, ...]:
@@ -295,6 +300,7 @@ class _Maker:
         crossed = [_crossing(grid, f, int(region[f]), int(regions[index][f])) for f in sensitive]
         return Witness(
             features=problem.ensemble.feature_names,
+            columns=problem.ensemble.features,
             point=tuple(point.tolist()),
             other=tuple(points[index].tolist()),
             margin=float(here[shown]),

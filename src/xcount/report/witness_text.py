@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from xcount.witnesses import Witness, number_text
+from xcount.witnesses import Witness
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -31,9 +31,9 @@ def witness_tables(found: Sequence[Witness], title: str) -> list[RenderableType]
     inputs.add_column("Feature")
     for number in range(1, len(found) + 1):
         inputs.add_column(f"#{number}", justify="right")
-    for index, name in enumerate(found[0].features):
-        cells = [_pair(witness.point[index], witness.other[index]) for witness in found]
-        inputs.add_row(escape(name), *cells)
+    for rows_of_feature in zip(*(witness.values() for witness in found), strict=True):
+        cells = [a if a == b else f"{a} -> {b}" for _, a, b in rows_of_feature]
+        inputs.add_row(escape(rows_of_feature[0][0]), *map(escape, cells))
     return [changes, inputs]
 
 
@@ -52,8 +52,3 @@ def witness_csv(found: Sequence[Witness]) -> str:
             cells = ["" if math.isnan(value) else repr(value) for value in values]
             writer.writerow([number, side, repr(margin), decision or "", *cells])
     return text.getvalue()
-
-
-def _pair(a: float, b: float) -> str:
-    first, second = number_text(a), number_text(b)
-    return first if first == second else f"{first} -> {second}"
