@@ -416,3 +416,20 @@ def test_the_profile_says_where_the_model_jumps() -> None:
     assert result.profile is not None
     jumps = [(row.description, row.low, row.n_combinations) for row in result.profile.pairs]
     assert jumps == [("f0 < 3 | 3 <= f0 < 4", 1, 3)]
+
+
+def test_time_that_runs_out_in_the_last_round_is_a_timeout(
+    wide_problem: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the clock stopped is not called a lack of steps."""
+    run = ExactRun(wide_problem, Settings(timeout_seconds=60))
+    real = run._solve_round
+
+    def solve_until_time_is_up(budget: int) -> None:
+        real(1)
+        monkeypatch.setattr(Settings, "seconds_left", lambda _self: 0.0)
+
+    monkeypatch.setattr(run, "_solve_round", solve_until_time_is_up)
+    run.solve([10**9])
+    assert not run.is_exact()
+    assert run.stop_reason is StopReason.TIMEOUT

@@ -84,10 +84,16 @@ class ExactRun:
         except KeyboardInterrupt:
             self._counter.cancel()
             self.stop_reason = StopReason.INTERRUPTED
-        if self.stop_reason is StopReason.TIMEOUT and self.is_exact():
-            self.stop_reason = StopReason.COMPLETE  # the time was up, but just enough
-        if self.stop_reason is StopReason.COMPLETE and not self.is_exact():
-            self.stop_reason = StopReason.MEMORY if self.hopeless else StopReason.STEPS
+        if self.stop_reason in (StopReason.COMPLETE, StopReason.TIMEOUT):
+            self.stop_reason = self._why_it_ended()
+
+    def _why_it_ended(self) -> StopReason:
+        """Return what kept the run from an exact count, if anything did."""
+        if self.is_exact():
+            return StopReason.COMPLETE
+        if self.settings.expired():
+            return StopReason.TIMEOUT
+        return StopReason.MEMORY if self.hopeless else StopReason.STEPS
 
     def is_exact(self) -> bool:
         return not self.unsolved_masks()
