@@ -47,7 +47,7 @@ void slices_and_threads_add_up() {
 
 void too_many_regions_are_refused() {
   ExampleArrays arrays;
-  arrays.n_cells.assign(4, 1 << 30);
+  arrays.n_cells.assign(4, 1 << 26);
   arrays.missing_cell.assign(4, -1);
   arrays.ordered.assign(4, 1);
   arrays.n_cells[0] = 3;
