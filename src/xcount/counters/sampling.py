@@ -52,8 +52,9 @@ _SECONDS_PER_TREE_OF_PAIR = 1e-6
 # What listing all masks and pairs takes before the first sample; sizes of the native structures.
 _BYTES_PER_MASK = 28
 _BYTES_PER_PAIR = 16
-_SECONDS_PER_LISTED_MASK = 5e-8
-_SECONDS_PER_LISTED_PAIR = 1e-7
+_SECONDS_PER_MASK_MADE = 5e-8
+_SECONDS_PER_LISTED_MASK = 4e-6
+_SECONDS_PER_LISTED_PAIR = 3e-7
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,9 @@ def _obstacle(problem: Problem, settings: Settings, rest: Rest) -> StopReason | 
         if held_memory_bytes() + needed > settings.memory_bytes:
             return StopReason.MEMORY
     left = settings.seconds_left()
-    listing = n_masks * _SECONDS_PER_LISTED_MASK + listed * _SECONDS_PER_LISTED_PAIR
+    listing = n_masks * _SECONDS_PER_MASK_MADE
+    if listed:  # the neighbours of every mask
+        listing += n_masks * _SECONDS_PER_LISTED_MASK + listed * _SECONDS_PER_LISTED_PAIR
     return StopReason.TIMEOUT if left is not None and listing > left else None
 
 
