@@ -5,7 +5,7 @@
 
 Seeds are small models that the libraries train on the spot (those that are installed). A case is a
 finding when it ends in anything but an ensemble or an error of XCount: another exception, a crash,
-more than ``CASE_SECONDS``, more memory than ``MEMORY_BYTES``. Findings are kept as files, and the
+more than ``CASE_SECONDS``, ``MEMORY_BYTES`` more memory. Findings are kept as files, and the
 exit status is 1. Cases run in forked children, so a crash costs one child.
 """
 
@@ -221,7 +221,8 @@ def run_cases(name: str, seed_data: bytes | None, numbers: range, seed: int, kep
 
 
 def _child(name: str, seed_data: bytes | None, numbers: range, seed: int, case: Path) -> int:
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (held + MEMORY_BYTES, held + MEMORY_BYTES))
     warnings.simplefilter("ignore")
     for number in numbers:
         case.with_suffix(".number").write_text(str(number))

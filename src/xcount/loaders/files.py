@@ -8,11 +8,12 @@ import re
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
 
 from xcount.errors import ModelFormatError
 
 MAX_FILE_BYTES = 2**30
+_PIECE_BYTES = 2**24
 """Larger files (packed or unpacked) are refused before they are read."""
 
 FileFormat = Literal[
@@ -53,7 +54,7 @@ def read(path: str | os.PathLike[str], *, max_bytes: int = MAX_FILE_BYTES) -> Mo
         if size > max_bytes:
             raise ModelFormatError(f"{name}: {size} bytes; at most {max_bytes} are read")
         with target.open("rb") as stream:
-            packed = stream.read(max_bytes + 1)
+            packed = _read_at_most(stream, max_bytes + 1)
     except FileNotFoundError:
         raise ModelFormatError(f"{name}: no such file") from None
     except (OSError, ValueError) as error:
@@ -65,6 +66,15 @@ def read(path: str | os.PathLike[str], *, max_bytes: int = MAX_FILE_BYTES) -> Mo
     if not data.strip():
         raise ModelFormatError(f"{name}: the file is empty")
     return ModelFile(name, data, hashlib.sha256(packed).hexdigest())
+
+
+def _read_at_most(stream: BinaryIO, n_bytes: int) -> bytes:
+    """Read piece by piece: one large read would ask for all the memory at once."""
+    pieces: list[bytes] = []
+    while n_bytes > 0 and (piece := stream.read(min(n_bytes, _PIECE_BYTES))):
+        pieces.append(piece)
+        n_bytes -= len(piece)
+    return b"".join(pieces)
 
 
 def _unpacked(packed: bytes, name: str, max_bytes: int) -> bytes:
