@@ -13,8 +13,9 @@ from typing import BinaryIO, Literal
 from xcount.errors import ModelFormatError
 
 MAX_FILE_BYTES = 2**30
-_PIECE_BYTES = 2**24
 """Larger files (packed or unpacked) are refused before they are read."""
+
+_PIECE_BYTES = 2**24
 
 FileFormat = Literal[
     "json",
