@@ -2,6 +2,8 @@
 #include "forest_binding.hpp"
 
 NB_MODULE(_core, module) {
+  // Objects that are still alive when an interpreter is stopped early concern nobody.
+  nb::set_leak_warnings(false);
   module.doc() = "XCount's native core.";
   xcount::python::bind_forest(module);
   xcount::python::bind_brute(module);
