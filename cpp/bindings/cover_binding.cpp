@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "forest_binding.hpp"
+#include "stopping_binding.hpp"
 #include "xcount/cover.hpp"
 
 namespace xcount::python {
@@ -47,13 +48,11 @@ using NumpyArray = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
 
 std::pair<NumpyArray<std::uint64_t>, NumpyArray<std::uint8_t>> draw(
     const AnyCover& self, std::uint64_t seed, std::uint64_t stream, std::uint64_t first,
-    std::uint64_t n, unsigned n_threads, double seconds) {
-  Outcomes outcomes;
-  {
-    nb::gil_scoped_release release;
-    outcomes = std::visit(
-        [&](const auto& c) { return c.draw(seed, stream, first, n, n_threads, seconds); }, self);
-  }
+    std::uint64_t n, unsigned n_threads, double seconds, const nb::object& on_pause) {
+  Outcomes outcomes = stoppable(seconds, on_pause, [&](Stop& stop) {
+    return std::visit(
+        [&](const auto& c) { return c.draw(seed, stream, first, n, n_threads, stop); }, self);
+  });
   return {to_numpy(std::move(outcomes.histogram)), to_numpy(std::move(outcomes.hits))};
 }
 
@@ -82,7 +81,10 @@ void bind_cover(nb::module_& module) {
           "Fix the frontier as what is drawn from.")
       .def("draw", &draw, nb::arg("seed"), nb::arg("stream"), nb::arg("first"), nb::arg("n"),
            nb::arg("n_threads"), nb::arg("seconds") = std::numeric_limits<double>::infinity(),
-           "Histogram of the outcomes of n batches, and the hits of their samples in order.")
+           nb::arg("on_pause").none() = nb::none(),
+           "Histogram of the outcomes of n batches, and the hits of their samples in order; empty\n"
+           "ones if that takes too long. on_pause is called a few times a second; what it raises,\n"
+           "and Ctrl-C, end the drawing.")
       .def_prop_ro(
           "solved",
           [](const AnyCover& self) {

@@ -2,6 +2,7 @@
 #include <nanobind/stl/pair.h>
 
 #include "forest_binding.hpp"
+#include "stopping_binding.hpp"
 #include "xcount/sampling.hpp"
 
 namespace xcount::python {
@@ -43,13 +44,11 @@ using NumpyArray = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
 
 std::pair<NumpyArray<std::uint64_t>, NumpyArray<std::uint8_t>> draw(
     const AnySampler& self, std::uint64_t seed, std::uint64_t stream, std::uint64_t first,
-    std::uint64_t n, unsigned n_threads, double seconds) {
-  Outcomes outcomes;
-  {
-    nb::gil_scoped_release release;
-    outcomes = std::visit(
-        [&](const auto& s) { return s.draw(seed, stream, first, n, n_threads, seconds); }, self);
-  }
+    std::uint64_t n, unsigned n_threads, double seconds, const nb::object& on_pause) {
+  Outcomes outcomes = stoppable(seconds, on_pause, [&](Stop& stop) {
+    return std::visit(
+        [&](const auto& s) { return s.draw(seed, stream, first, n, n_threads, stop); }, self);
+  });
   return {to_numpy(std::move(outcomes.histogram)), to_numpy(std::move(outcomes.hits))};
 }
 
@@ -90,7 +89,10 @@ void bind_sampling(nb::module_& module) {
           "Samples per batch.")
       .def("draw", &draw, nb::arg("seed"), nb::arg("stream"), nb::arg("first"), nb::arg("n"),
            nb::arg("n_threads"), nb::arg("seconds") = std::numeric_limits<double>::infinity(),
-           "Histogram of the outcomes of n batches, and the hits of their samples in order.")
+           nb::arg("on_pause").none() = nb::none(),
+           "Histogram of the outcomes of n batches, and the hits of their samples in order; empty\n"
+           "ones if that takes too long. on_pause is called a few times a second; what it raises,\n"
+           "and Ctrl-C, end the drawing.")
       .def(
           "decide",
           [](const AnySampler& self, const Array<std::int32_t>& regions) {

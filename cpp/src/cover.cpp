@@ -380,24 +380,18 @@ void Cover<Value>::freeze() {
 
 template <class Value>
 Outcomes Cover<Value>::draw(std::uint64_t seed, std::uint64_t stream, std::uint64_t first,
-                            std::uint64_t n, unsigned n_threads, double seconds) const {
+                            std::uint64_t n, unsigned n_threads, Stop& stop) const {
   if (frozen_.empty()) throw std::invalid_argument("cover: nothing to draw from");
   Outcomes outcomes{std::vector<std::uint64_t>(2), std::vector<std::uint8_t>(n * kBatch)};
-  const auto deadline = deadline_after(seconds);
-  std::atomic<bool> is_over{false};
   std::atomic<std::uint64_t> next{0};
   parallel(n_threads, n_threads, [&](std::size_t) {
     std::vector<typename TaskCover<Value>::Draw> draws(covers_.size());
-    for (std::uint64_t batch = next++; batch < n; batch = next++) {
-      if (std::chrono::steady_clock::now() >= deadline) {
-        is_over = true;
-        return;
-      }
+    for (std::uint64_t batch = next++; batch < n && !stop.is_over(); batch = next++) {
       Random random(seed, stream, first + batch);
       draw_batch(random, draws, std::span(outcomes.hits).subspan(batch * kBatch, kBatch));
     }
   });
-  if (is_over) return {};
+  if (stop.was_over()) return {};
   for (const std::uint8_t hit : outcomes.hits) ++outcomes.histogram[hit];
   return outcomes;
 }

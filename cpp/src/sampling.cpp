@@ -94,23 +94,19 @@ typename Sampler<Value>::Thread Sampler<Value>::make_thread() const {
 
 template <class Value>
 Outcomes Sampler<Value>::draw(std::uint64_t seed, std::uint64_t stream, std::uint64_t first,
-                              std::uint64_t n, unsigned n_threads, double seconds) const {
+                              std::uint64_t n, unsigned n_threads, Stop& stop) const {
   if (universe_.boxes.empty()) throw std::invalid_argument("sampling: nothing to draw from");
   n_threads = std::max(1U, static_cast<unsigned>(std::min<std::uint64_t>(n_threads, n)));
   Outcomes outcomes{std::vector<std::uint64_t>(levels_ + 1), std::vector<std::uint8_t>(n * kBatch)};
   std::vector<std::vector<std::uint64_t>> histograms(n_threads,
                                                      std::vector<std::uint64_t>(levels_ + 1));
-  const auto deadline = deadline_after(seconds);
-  std::atomic<bool> is_over{false};
   std::atomic<std::uint64_t> next{0};
   const auto work = [&](unsigned index) {
     Thread thread = make_thread();
-    for (std::uint64_t batch = next++; batch < n && !is_over; batch = next++) {
+    for (std::uint64_t batch = next++; batch < n && !stop.is_over(); batch = next++) {
       Random random(seed, stream, first + batch);
-      if (!draw_batch(random, thread, deadline, histograms[index],
-                      std::span(outcomes.hits).subspan(batch * kBatch, kBatch))) {
-        is_over = true;
-      }
+      draw_batch(random, thread, stop, histograms[index],
+                 std::span(outcomes.hits).subspan(batch * kBatch, kBatch));
     }
   };
   {
@@ -118,7 +114,7 @@ Outcomes Sampler<Value>::draw(std::uint64_t seed, std::uint64_t stream, std::uin
     for (unsigned i = 1; i < n_threads; ++i) threads.emplace_back(work, i);
     work(0);
   }
-  if (is_over) return {};
+  if (stop.was_over()) return {};
   for (const auto& histogram : histograms) {
     for (std::size_t i = 0; i <= levels_; ++i) outcomes.histogram[i] += histogram[i];
   }
@@ -126,12 +122,12 @@ Outcomes Sampler<Value>::draw(std::uint64_t seed, std::uint64_t stream, std::uin
 }
 
 template <class Value>
-bool Sampler<Value>::draw_batch(Random& random, Thread& thread, Clock::time_point deadline,
+void Sampler<Value>::draw_batch(Random& random, Thread& thread, Stop& stop,
                                 std::span<std::uint64_t> histogram,
                                 std::span<std::uint8_t> hits) const {
   const std::size_t n_masks = profiles_.n_masks();
   for (std::size_t done = 0; done < kBatch; done += block_) {
-    if (Clock::now() >= deadline) return false;
+    if (stop.is_over()) return;
     const std::size_t count = std::min(block_, kBatch - done);
     draw_codes(random, count, thread);
     std::fill(thread.rows.begin(), thread.rows.end(), Value{});
@@ -150,7 +146,6 @@ bool Sampler<Value>::draw_batch(Random& random, Thread& thread, Clock::time_poin
       hits[done + i] = found == n || (found != 0 && random.below(n) < found) ? 1 : 0;
     }
   }
-  return true;
 }
 
 template <class Value>

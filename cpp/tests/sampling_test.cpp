@@ -37,14 +37,28 @@ void draws_do_not_depend_on_threads() {
   const auto forest = ExampleArrays().build<std::int64_t>();
   const MaskSpace masks(forest, {0}, 1);
   const Sampler<std::int64_t> sampler(forest, masks, 80, all_masks(3));
-  const Outcomes one = sampler.draw(7, 1, 0, 20, 1);
-  const Outcomes three = sampler.draw(7, 1, 0, 20, 3);
+  Stop never;
+  const Outcomes one = sampler.draw(7, 1, 0, 20, 1, never);
+  const Outcomes three = sampler.draw(7, 1, 0, 20, 3, never);
   CHECK(one.histogram == three.histogram);
   CHECK(one.hits == three.hits);
-  const Outcomes later = sampler.draw(7, 1, 10, 10, 2);
+  const Outcomes later = sampler.draw(7, 1, 10, 10, 2, never);
   CHECK(std::equal(later.hits.begin(), later.hits.end(), one.hits.begin() + 10 * 256));
   const auto n = std::accumulate(one.histogram.begin(), one.histogram.end(), std::uint64_t{0});
   CHECK(n == 20 * Sampler<std::int64_t>::kBatch);
+}
+
+// Minutes of batches: only being stopped ends them.
+void a_long_draw_ends_when_it_is_asked_to() {
+  const auto forest = ExampleArrays().build<std::int64_t>();
+  const MaskSpace masks(forest, {0}, 1);
+  const Sampler<std::int64_t> sampler(forest, masks, 80, all_masks(3));
+  int n_asked = 0;
+  Stop second_time(1e9, [&] { return ++n_asked == 2; });
+  CHECK(sampler.draw(7, 1, 0, 3'000'000, 3, second_time).hits.empty());
+  CHECK(n_asked == 2);
+  Stop at_once(0.0);
+  CHECK(sampler.draw(7, 1, 0, 3'000'000, 3, at_once).hits.empty());
 }
 
 void numbers_below_n_are_uniform() {
@@ -74,7 +88,9 @@ void a_cover_refined_to_the_end_counts_figure_1() {
   CHECK(cover.open() == 0);
   CHECK(cover.solved() * 3 > 1.999L && cover.solved() * 3 < 2.001L);
   cover.freeze();
-  CHECK(throws<std::invalid_argument>([&] { static_cast<void>(cover.draw(0, 0, 0, 1, 1)); }));
+  Stop never;
+  CHECK(
+      throws<std::invalid_argument>([&] { static_cast<void>(cover.draw(0, 0, 0, 1, 1, never)); }));
 }
 
 }  // namespace
@@ -84,6 +100,7 @@ int main() {
   figure_1_is_decided_cell_by_cell<Int128>();
   figure_1_is_decided_cell_by_cell<Int2304>();
   draws_do_not_depend_on_threads();
+  a_long_draw_ends_when_it_is_asked_to();
   numbers_below_n_are_uniform();
   masks_that_do_not_exist_are_refused();
   a_cover_refined_to_the_end_counts_figure_1<std::int64_t>();

@@ -103,7 +103,12 @@ def solve(
     query, ensemble = problem.query, problem.ensemble
     has_cutoff = query.flip and ensemble.n_outputs == 1
     cutoff = decimal_text(query.cutoff) if has_cutoff else None
-    tally = (_flip_counter if query.flip else counter)(method)(problem, settings)
+    count_problem = (_flip_counter if query.flip else counter)(method)
+    try:
+        tally = count_problem(problem, settings)
+    except KeyboardInterrupt:  # before the counter knew anything: nothing is certain
+        n = problem.n_regions
+        tally = Tally(n // 2, 0, n, method, StopReason.INTERRUPTED)
     details = dict(tally.details)
     if weighing is not None and weighing.names:
         found = measure(problem, weighing, settings)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
+import signal
 from fractions import Fraction
 
 import numpy as np
@@ -182,6 +184,28 @@ def test_samples_that_take_longer_than_the_time_limit_are_given_up(method: str) 
     result = solve(problem, Settings(timeout_seconds=1.0, jobs=1), method)
     assert result.stop_reason is StopReason.TIMEOUT
     assert 0 <= result.low <= result.count <= result.high <= problem.n_regions
+
+
+class StopError(Exception):
+    """What a listener raises."""
+
+
+def test_a_long_draw_can_be_ended() -> None:
+    """What a listener raises, and Ctrl-C, end a draw that would take minutes, at once."""
+    problem = Problem(figure_1(), Grid.of(figure_1()), Query.of(figure_1(), "f0", 80))
+    sampler = sampling.make_sampler(problem, sampling.everything(problem))
+    calls = []
+
+    def listen() -> None:
+        calls.append(1)
+        if len(calls) == 2:
+            raise StopError
+
+    with pytest.raises(StopError):
+        sampler.draw(0, 0, 0, 3_000_000, 2, on_pause=listen)
+    assert len(calls) == 2
+    with pytest.raises(KeyboardInterrupt):
+        sampler.draw(0, 0, 0, 3_000_000, 2, on_pause=lambda: os.kill(os.getpid(), signal.SIGINT))
 
 
 def test_a_sampler_without_time_draws_nothing() -> None:

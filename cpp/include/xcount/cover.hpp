@@ -136,8 +136,7 @@ class Cover {
   void freeze();
   [[nodiscard]] std::size_t n_frozen() const { return frozen_.size(); }
   [[nodiscard]] Outcomes draw(std::uint64_t seed, std::uint64_t stream, std::uint64_t first,
-                              std::uint64_t n, unsigned n_threads,
-                              double seconds = std::numeric_limits<double>::infinity()) const;
+                              std::uint64_t n, unsigned n_threads, Stop& stop) const;
 
  private:
   struct Frozen {

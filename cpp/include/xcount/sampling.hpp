@@ -1,10 +1,7 @@
 // Draws regions uniformly from a union of boxes and decides all masks of each at once.
 #pragma once
 
-#include <algorithm>
-#include <chrono>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <vector>
 
@@ -13,6 +10,7 @@
 #include "xcount/sampling_forest.hpp"
 #include "xcount/sampling_masks.hpp"
 #include "xcount/sampling_random.hpp"
+#include "xcount/stopping.hpp"
 
 namespace xcount {
 
@@ -37,14 +35,6 @@ struct Outcomes {
   std::vector<std::uint8_t> hits;  // per sample: whether one mask drawn at random is sensitive
 };
 
-// The moment so many seconds from now, infinity included.
-inline std::chrono::steady_clock::time_point deadline_after(double seconds) {
-  using Clock = std::chrono::steady_clock;
-  constexpr double kLongest = 1e8;  // what a time point can hold
-  const std::chrono::duration<double> wait(std::min(seconds, kLongest));
-  return Clock::now() + std::chrono::duration_cast<Clock::duration>(wait);
-}
-
 template <class Value>
 class Sampler {
  public:
@@ -59,10 +49,9 @@ class Sampler {
   [[nodiscard]] const Universe& universe() const { return universe_; }
 
   // Outcomes of the batches [first, first + n), in order, whatever the number of threads; empty
-  // ones if that takes longer than `seconds`.
+  // ones if they are stopped.
   [[nodiscard]] Outcomes draw(std::uint64_t seed, std::uint64_t stream, std::uint64_t first,
-                              std::uint64_t n, unsigned n_threads,
-                              double seconds = std::numeric_limits<double>::infinity()) const;
+                              std::uint64_t n, unsigned n_threads, Stop& stop) const;
 
   // Which masks are sensitive at each given combination of cells (regions: n x n_features,
   // sensitive cells ignored); n x (masks in the scope) flags.
@@ -82,10 +71,9 @@ class Sampler {
     std::vector<std::uint32_t> box_of;
   };
   [[nodiscard]] Thread make_thread() const;
-  using Clock = std::chrono::steady_clock;
-  // Returns false if the time was over before the batch was drawn.
-  bool draw_batch(Random& random, Thread& thread, Clock::time_point deadline,
-                  std::span<std::uint64_t> histogram, std::span<std::uint8_t> hits) const;
+  // Returns early if it is stopped.
+  void draw_batch(Random& random, Thread& thread, Stop& stop, std::span<std::uint64_t> histogram,
+                  std::span<std::uint8_t> hits) const;
   void draw_codes(Random& random, std::size_t count, Thread& thread) const;
   void draw_codes_of_one_box(Random& random, std::size_t count, Thread& thread) const;
   void draw_codes_of_boxes(Random& random, std::size_t count, Thread& thread) const;

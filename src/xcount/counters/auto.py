@@ -51,6 +51,13 @@ class _Auto:
 
     def run(self) -> Tally:
         """Run to the end, whatever ends it."""
+        try:
+            return self._run()
+        except KeyboardInterrupt:  # between the exact rounds, which answer it themselves
+            self._exact.stop_reason = StopReason.INTERRUPTED
+            return self._tally()
+
+    def _run(self) -> Tally:
         self._exact.solve(())
         if not self._exact.pairs_of and self._exact.stop_reason is not StopReason.INTERRUPTED:
             rest = everything(self._problem)

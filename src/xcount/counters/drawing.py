@@ -7,7 +7,7 @@ outcome is the weight of the masks that are sensitive there, a number in [0, 1].
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,11 +54,19 @@ class RegionDraws:
         return float(self._decider.n_trees)
 
     def draw(
-        self, seed: int, stream: int, first: int, n: int, n_threads: int, seconds: float = math.inf
+        self,
+        seed: int,
+        stream: int,
+        first: int,
+        n: int,
+        n_threads: int,
+        seconds: float = math.inf,
+        on_pause: Callable[[], None] | None = None,
     ) -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
         """Return the histogram of the outcomes of n batches, and the hits of their samples.
 
-        Batches of the few masks that are decided here are short: ``seconds`` ends none of them.
+        Batches of the few masks that are decided here are short: ``seconds`` ends none of them, and
+        ``on_pause`` is not called.
         """
         histogram = np.zeros(self.levels + 1, dtype=np.uint64)
         hits = []

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
@@ -162,7 +162,14 @@ class Draws(Protocol):
     @property
     def n_trees(self) -> float: ...
     def draw(
-        self, seed: int, stream: int, first: int, n: int, n_threads: int, seconds: float
+        self,
+        seed: int,
+        stream: int,
+        first: int,
+        n: int,
+        n_threads: int,
+        seconds: float,
+        on_pause: Callable[[], None],
     ) -> tuple[NDArray[np.uint64], NDArray[np.uint8]]: ...
 
 
@@ -268,7 +275,7 @@ class Estimator:
         n_threads = self._settings.n_threads if n * self._seconds_per_batch > 0.003 else 1
         left = self._settings.seconds_left()
         seconds = math.inf if left is None else left
-        outcomes = self._sampler.draw(self._seed, stream, first, n, n_threads, seconds)
+        outcomes = self._sampler.draw(self._seed, stream, first, n, n_threads, seconds, self._pause)
         if not len(outcomes[0]):
             raise OutOfTimeError
         self._seconds_per_batch = (time.perf_counter() - started) * n_threads / n
@@ -315,9 +322,18 @@ class Estimator:
         assert self._sequence is not None
         self._reported = now
         bounds = self.bounds.meet(self.ground.scaled(self._sequence.interval(keep=False)))
-        done = self._gamma.fraction_done if self._gamma is not None else 0.0
         message = f"{self._batches * BATCH:,} samples"
-        self._settings.report(Progress(done, bounds.low, bounds.high, message))
+        self._settings.report(Progress(self._fraction_done, bounds.low, bounds.high, message))
+
+    @property
+    def _fraction_done(self) -> float:
+        return self._gamma.fraction_done if self._gamma is not None else 0.0
+
+    def _pause(self) -> None:
+        """Tell that the run goes on, in a long draw; whoever listens may end it by raising."""
+        message = f"{self._batches * BATCH:,} samples"
+        low, high = self.bounds.low, self.bounds.high
+        self._settings.report(Progress(self._fraction_done, low, high, message))
 
     def _details(self, details: Mapping[str, Any]) -> dict[str, Any]:
         known = dict(details)

@@ -1,0 +1,38 @@
+// Long native work that Python's signals and callbacks can end.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include "xcount/stopping.hpp"
+
+namespace nb = nanobind;
+
+namespace xcount::python {
+
+// Runs work(stop) without Python's lock. A few times a second the calling thread takes the lock
+// back, lets Python handle signals and calls on_pause (unless it is None): an exception of either
+// ends the work and is raised here.
+template <class Work>
+auto stoppable(double seconds, const nb::object& on_pause, Work work) {
+  const auto raises = [&on_pause] {
+    const nb::gil_scoped_acquire lock;
+    if (PyErr_CheckSignals() != 0) return true;
+    if (on_pause.is_none()) return false;
+    try {
+      on_pause();
+      return false;
+    } catch (nb::python_error& error) {
+      error.restore();
+      return true;
+    }
+  };
+  Stop stop(seconds, raises);
+  auto outcome = [&] {
+    const nb::gil_scoped_release release;
+    return work(stop);
+  }();
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();
+  return outcome;
+}
+
+}  // namespace xcount::python
