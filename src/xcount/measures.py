@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 
 from xcount import _core
 from xcount.counters.base import Settings
-from xcount.counters.drawing import RegionDraws
+from xcount.counters.drawing import region_draws
 from xcount.counters.estimation import Bounds, Estimator, Ground
 from xcount.deciding import RegionDecider
 from xcount.diagrams import weighted_shares
@@ -288,14 +289,14 @@ def _estimate(
     masses: NDArray[np.float64],
 ) -> Measured:
     undecided = math.fsum(masses[rest])
-    draws = RegionDraws(RegionDecider(problem), rest, masses[rest] / undecided, weights)
+    recipe = partial(region_draws, problem, rest, masses[rest] / undecided, weights)
     ground = Ground(
         certain=int(certain * _UNITS),
         undecided=math.ceil(undecided * _UNITS),
         known=Bounds(0, _UNITS),
         n_regions=_UNITS,
     )
-    estimator = Estimator(draws, ground, settings)
+    estimator = Estimator(recipe(), ground, settings, recipe)
     tally = estimator.run(estimator.pilot(), "sample", {})
     share, low, high = (float(Fraction(n, _UNITS)) for n in (tally.count, tally.low, tally.high))
     found = {**details, "samples": tally.details["samples"]}

@@ -309,7 +309,7 @@ def test_little_memory_leaves_valid_bounds(
     wide_problem: Problem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tasks that need more than their share are given up, the others go on."""
-    monkeypatch.setattr(ExactRun, "_free_bytes", lambda self: 100_000)
+    monkeypatch.setattr(Settings, "free_bytes", lambda self: 100_000)
     expected = count_by_enumeration(wide_problem, Settings()).count
     run = ExactRun(wide_problem, Settings(jobs=2), max_paths=0)
     run.solve(exact.STEP_BUDGETS)

@@ -14,6 +14,9 @@ from typing import Any, Protocol
 from xcount.result import Profile, StopReason
 from xcount.subproblems import Problem
 
+DEFAULT_MEMORY_BYTES = 4 * 2**30
+_LEAST_BYTES = 16 * 2**20
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:
@@ -23,6 +26,35 @@ class Progress:
     low: int
     high: int
     message: str = ""
+
+
+Unit = Callable[[Any, Callable[[], None]], Any]
+"""A piece of a count's work, ready to be sent: called with the tool it needs (a problem, a sampler)
+and with what raises KeyboardInterrupt as soon as nobody wants the answer any more."""
+
+
+class Crew(Protocol):
+    """Workers elsewhere who have the tool for the units of one kind of work."""
+
+    @property
+    def n_workers(self) -> int: ...
+    def submit(self, label: Any, unit: Unit) -> None: ...
+    def collect(self, seconds: float) -> list[tuple[Any, Any]]:
+        """Return the labels and answers of what has ended; wait at most that long for one."""
+        ...
+
+    def cancel(self) -> None:
+        """Give up what is under way."""
+        ...
+
+
+class Helpers(Protocol):
+    """Who may take over work of a count that goes on for long; the answer is the same."""
+
+    def are_free(self) -> bool: ...
+    def crew(self, tool: Any, recipe: Callable[[], Any]) -> Crew:
+        """Return workers who make the tool again by the recipe, which can be sent."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +70,7 @@ class Settings:
     max_share: float | None = None
     want_profile: bool = False
     on_progress: Callable[[Progress], None] | None = None
+    helpers: Helpers | None = None
     started: float = field(default_factory=time.monotonic)
 
     @property
@@ -57,6 +90,10 @@ class Settings:
         """Tell whoever listens how far the run is."""
         if self.on_progress is not None:
             self.on_progress(progress)
+
+    def free_bytes(self) -> int:
+        """Return the memory that a counter's tables may take on top of what the process holds."""
+        return free_bytes(self.memory_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +119,11 @@ def held_memory_bytes() -> int:
         unit = 1 if sys.platform == "darwin" else 1024
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
     return pages * resource.getpagesize()
+
+
+def free_bytes(limit: int | None) -> int:
+    """Return what is left of a limit of memory, or of the default one; never next to nothing."""
+    return max(_LEAST_BYTES, (limit or DEFAULT_MEMORY_BYTES) - held_memory_bytes())
 
 
 class Counter(Protocol):

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from xcount.counters.estimation import BATCH
 from xcount.deciding import RegionDecider
+from xcount.subproblems import Problem
 
 LEVELS = 1024
 """Outcomes are rounded at random to multiples of 1 / LEVELS, which keeps their mean."""
@@ -107,6 +108,16 @@ class RegionDraws:
             counts: NDArray[np.float64] = flags.sum(axis=1) / len(self._masks)
             return counts
         return np.clip(flags @ self._mask_weights, 0.0, 1.0)
+
+
+def region_draws(
+    problem: Problem,
+    masks: Sequence[int],
+    mask_weights: NDArray[np.float64] | None = None,
+    cell_weights: Sequence[NDArray[np.float64]] | None = None,
+) -> RegionDraws:
+    """Make draws from what can be sent to another process."""
+    return RegionDraws(RegionDecider(problem), masks, mask_weights, cell_weights)
 
 
 def _ends(weights: NDArray[np.float64]) -> NDArray[np.float64]:

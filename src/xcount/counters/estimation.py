@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from xcount import _core
 from xcount.confidence import BettingSequence, GammaBernoulli
 from xcount.counters.base import Progress, Settings, Tally
+from xcount.counters.spreading import UNIT_SECONDS, SpreadDraws, spans_between
 from xcount.result import StopReason, is_at_most
 
 BATCH: int = _core.Sampler.batch
@@ -173,17 +174,37 @@ class Draws(Protocol):
     ) -> tuple[NDArray[np.uint64], NDArray[np.uint8]]: ...
 
 
-class Estimator:
-    """One estimation: draws, looks, stops."""
+def next_look(n_batches: int) -> int:
+    """Return after how many batches the interval is looked at again."""
+    return n_batches + max(1, int(n_batches * _GROWTH))
 
-    def __init__(self, sampler: Draws, ground: Ground, settings: Settings) -> None:
+
+class Estimator:
+    """One estimation: draws, looks, stops.
+
+    Args:
+        sampler: draws the outcomes.
+        ground: what is known before.
+        settings: accuracy and limits.
+        recipe: makes the sampler again elsewhere; None if helpers are of no use.
+    """
+
+    def __init__(
+        self,
+        sampler: Draws,
+        ground: Ground,
+        settings: Settings,
+        recipe: Callable[[], Draws] | None = None,
+    ) -> None:
         self.ground = ground
+        self.recipe = recipe
         self.bounds = ground.bounds()
         self._sampler = sampler
         self._settings = settings
         self._sequence: BettingSequence | None = None
         self._gamma: GammaBernoulli | None = None
         self._pending: NDArray[np.uint64] | None = None
+        self._spread: SpreadDraws | None = None
         self._batches = 0
         self._seconds_per_batch = 0.0
         self._reported = 0.0
@@ -213,6 +234,9 @@ class Estimator:
             reason = self._sample()
         except KeyboardInterrupt:
             reason = StopReason.INTERRUPTED
+        finally:
+            if self._spread is not None:
+                self._spread.close()
         self._take_in()
         self._look()
         count = self.bounds.settled(self._settings.epsilon, self._point())
@@ -244,12 +268,12 @@ class Estimator:
 
     def _sample(self) -> StopReason:
         while True:
-            end = self._batches + max(1, int(self._batches * _GROWTH))
+            end = next_look(self._batches)
             while self._batches < end:
                 if self._settings.expired():
                     return StopReason.TIMEOUT
                 try:
-                    self._slice(end - self._batches)
+                    self._slice(end)
                 except OutOfTimeError:
                     return StopReason.TIMEOUT
             self._take_in()
@@ -257,15 +281,41 @@ class Estimator:
                 return reason
             self._report()
 
-    def _slice(self, n_batches: int) -> None:
-        """Draw as many batches as fit into a slice of time, at most those given."""
-        affordable = _SLICE_SECONDS * self._settings.n_threads / max(1e-9, self._seconds_per_batch)
-        n = min(n_batches, max(1, int(affordable)))
-        histogram, hits = self._draw(MAIN, self._batches, n)
+    def _slice(self, end: int) -> None:
+        """Draw as many batches as fit into a slice of time, none beyond the end."""
+        if self._spread is None:
+            self._call_helpers(end)
+        if self._spread is None:
+            n = min(end - self._batches, self._affordable(_SLICE_SECONDS))
+            histogram, hits = self._draw(MAIN, self._batches, n)
+        else:
+            taken = self._spread.take(_SLICE_SECONDS, self._seconds_left())
+            if taken is None:
+                return self._report()
+            n, (histogram, hits) = taken
+            if not len(histogram):
+                raise OutOfTimeError
         self._batches += n
         self._pending = histogram if self._pending is None else self._pending + histogram
         if self._gamma is not None:
             self._gamma.update(hits)
+
+    def _affordable(self, seconds: float) -> int:
+        """Return how many batches all threads draw in that time."""
+        return max(1, int(seconds * self._settings.n_threads / max(1e-9, self._seconds_per_batch)))
+
+    def _call_helpers(self, end: int) -> None:
+        """Let helpers draw from here on, if they are free."""
+        helpers = self._settings.helpers
+        if self.recipe is None or helpers is None or not helpers.are_free():
+            return
+        spans = spans_between(self._batches, end, next_look, self._affordable(UNIT_SECONDS))
+        crew = helpers.crew(self._sampler, self.recipe)
+        self._spread = SpreadDraws(crew, (self._seed, MAIN), spans, self._settings.n_threads)
+
+    def _seconds_left(self) -> float:
+        left = self._settings.seconds_left()
+        return math.inf if left is None else left
 
     def _draw(
         self, stream: int, first: int, n: int
@@ -273,8 +323,7 @@ class Estimator:
         started = time.perf_counter()
         # Threads are worth starting for more than a few milliseconds of work.
         n_threads = self._settings.n_threads if n * self._seconds_per_batch > 0.003 else 1
-        left = self._settings.seconds_left()
-        seconds = math.inf if left is None else left
+        seconds = self._seconds_left()
         outcomes = self._sampler.draw(self._seed, stream, first, n, n_threads, seconds, self._pause)
         if not len(outcomes[0]):
             raise OutOfTimeError

@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 from itertools import compress, islice
 from typing import TypeVar
 
-from xcount import _core
-from xcount.counters.base import Progress, Settings, Tally, held_memory_bytes
+from xcount.counters.base import Progress, Settings, Tally
+from xcount.counters.spreading import make_solver
 from xcount.result import MaskCount, PairCount, Profile, StopReason
 from xcount.subproblems import Problem
 
@@ -32,7 +32,6 @@ Task = tuple[list[Pair], bool]
 """Pairs of masks, and whether all of them must differ (rather than any)."""
 
 MAX_PAIRS = 5_000_000
-DEFAULT_MEMORY_BYTES = 4 * 2**30
 STEP_BUDGETS = (200_000, 3_000_000, 40_000_000, 500_000_000, 2**62)
 MAX_PATHS = 16_384
 """Combinations of leaves up to which a state is enumerated; the answer does not depend on it."""
@@ -63,9 +62,7 @@ class ExactRun:
     n_steps: int = 0
 
     def __post_init__(self) -> None:
-        self._counter = _core.ExactCounter(
-            self.problem.forest, self.problem.masks, self.problem.threshold_limbs
-        )
+        self._counter = make_solver(self.problem, self.settings)
         self._whole = self.problem.n_combinations
 
     def solve(self, budgets: Iterable[int]) -> None:
@@ -191,7 +188,7 @@ class ExactRun:
             [tasks[i] for i in kept],
             self.problem.n_masks,
             budget,
-            self._free_bytes(),
+            self.settings.free_bytes(),
             self.settings.n_threads,
             self.max_paths,
         )
@@ -226,10 +223,6 @@ class ExactRun:
     def _poll_seconds(self) -> float:
         left = self.settings.seconds_left()
         return _POLL_SECONDS if left is None else min(_POLL_SECONDS, left)
-
-    def _free_bytes(self) -> int:
-        limit = self.settings.memory_bytes or DEFAULT_MEMORY_BYTES
-        return max(16 * 2**20, limit - held_memory_bytes())
 
     def _report(self, fraction: float) -> None:
         if self.settings.on_progress is not None:

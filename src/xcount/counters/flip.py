@@ -7,17 +7,18 @@ less far. What its budget leaves open is estimated, with the same certificate as
 from __future__ import annotations
 
 import itertools
-import resource
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xcount import _core
 from xcount.counters.base import Counter, Progress, Settings, Tally
-from xcount.counters.drawing import RegionDraws
+from xcount.counters.drawing import RegionDraws, region_draws
 from xcount.counters.estimation import Bounds, Estimator, Ground
+from xcount.counters.exact import MAX_PATHS
+from xcount.counters.spreading import make_solver
 from xcount.deciding import RegionDecider
 from xcount.errors import BudgetError, QueryError
 from xcount.flips import FlipEncoding
@@ -33,7 +34,6 @@ BUDGETS = (100_000, 2_000_000, 30_000_000, 500_000_000, 2**62)
 AUTO_BUDGETS = BUDGETS[:3]
 MAX_REGIONS = 50_000_000
 """Regions that enumeration accepts."""
-_DEFAULT_MEMORY = 4 * 2**30
 _POLL_SECONDS = 0.1
 
 
@@ -142,8 +142,8 @@ class FlipRun:
     def __post_init__(self) -> None:
         self._whole = self.problem.n_combinations
         self._encoding = FlipEncoding.of(self.problem)
-        encoded = self._encoding.problem
-        self._counter = _core.ExactCounter(encoded.forest, encoded.masks, encoded.threshold_limbs)
+        again = partial(_encoded, self.problem)
+        self._counter = make_solver(self._encoding.problem, self.settings, again)
         self._decider: RegionDecider | None = None
         self._around: list[Neighbourhood] = []
 
@@ -179,8 +179,8 @@ class FlipRun:
         if not keys:
             return
         tasks = [(self._encoding.pairs(decision, around), True) for around, decision in keys]
-        n_masks = self._encoding.problem.n_masks
-        self._counter.start(tasks, n_masks, budget, self._free_bytes(), self.settings.n_threads)
+        n_masks, free = self._encoding.problem.n_masks, self.settings.free_bytes()
+        self._counter.start(tasks, n_masks, budget, free, self.settings.n_threads, MAX_PATHS)
         while not self._counter.wait(_POLL_SECONDS):
             if self.settings.expired():
                 self._counter.cancel()
@@ -237,7 +237,8 @@ class FlipRun:
             masks = [mask for mask, (low, high) in enumerate(each) if low != high]
             certain = sum(low for low, high in each if low == high)
         ground = Ground(certain, self._whole * len(masks), bounds, problem.n_regions)
-        return Estimator(RegionDraws(self._decider, masks), ground, self.settings)
+        draws = RegionDraws(self._decider, masks)
+        return Estimator(draws, ground, self.settings, partial(region_draws, problem, masks))
 
     def tally(self, method: str) -> Tally:
         """Return what is known now."""
@@ -255,10 +256,9 @@ class FlipRun:
             middle, bounds.low, bounds.high, method, reason, details=details, profile=profile
         )
 
-    def _free_bytes(self) -> int:
-        limit = self.settings.memory_bytes or _DEFAULT_MEMORY
-        held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        return max(16 * 2**20, limit - held)
+
+def _encoded(problem: Problem) -> Problem:
+    return FlipEncoding.of(problem).problem
 
 
 def _profile(problem: Problem, bounds: list[tuple[int, int]]) -> Profile:

@@ -8,12 +8,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from xcount import _core
-from xcount.counters.base import Progress, Settings, Tally, held_memory_bytes
+from xcount.counters.base import (
+    DEFAULT_MEMORY_BYTES,
+    Progress,
+    Settings,
+    Tally,
+    held_memory_bytes,
+)
 from xcount.counters.estimation import (
     BATCH,
     FLOAT_MARGIN,
@@ -23,7 +30,7 @@ from xcount.counters.estimation import (
     OutOfTimeError,
     Pilot,
 )
-from xcount.errors import BudgetError
+from xcount.errors import BudgetError, ClusterError
 from xcount.result import StopReason
 from xcount.subproblems import Problem
 
@@ -37,7 +44,6 @@ _PILOT_PART = 50
 _COVER_PILOT_BATCHES = 40
 _FIRST_WORK = 2_000_000
 _WORK_PER_SLICE = 2_000_000
-_DEFAULT_MEMORY = 4 * 2**30
 _EXACT_REGIONS = 2**30
 """Up to here, volumes (53 significant bits or more) tell whole numbers of regions apart."""
 
@@ -173,6 +179,7 @@ class Estimation:
         usable = len(rest.unresolved) and self._obstacle is None
         self._sampler = make_sampler(problem, rest) if usable else None
         self._details: dict[str, Any] = {}
+        self._refinements: list[int] = []
 
     @property
     def is_needed(self) -> bool:
@@ -243,7 +250,8 @@ class Estimation:
 
     def _plain(self) -> Estimator:
         assert self._sampler is not None
-        return Estimator(self._sampler, self._plain_ground(), self._settings)
+        recipe = partial(make_sampler, self._problem, self._rest)
+        return Estimator(self._sampler, self._plain_ground(), self._settings, recipe)
 
     def _cost_of_sample(self) -> float:
         assert self._sampler is not None
@@ -270,9 +278,7 @@ class Estimation:
     def _cover(self, plain_price: float) -> tuple[Estimator, Pilot] | Bounds | None:
         """Refine a cover while it pays; return what to run, bounds if all is decided, or None."""
         problem, settings = self._problem, self._settings
-        cover = _core.Cover(
-            problem.forest, problem.masks, problem.threshold_limbs, cover_tasks(self._rest)
-        )
+        cover = make_cover(problem, self._rest)
         left = settings.seconds_left()
         deadline = math.inf if left is None else time.monotonic() + left / 2
         target = _FIRST_WORK
@@ -288,9 +294,12 @@ class Estimation:
             per_sample = _SECONDS_PER_SAMPLE + cover.n_trees * _SECONDS_PER_RESIDUAL
             price = per_sample * self._needed(pilot, ground)
             spent = cover.work * _SECONDS_PER_WORK
-            limit = settings.memory_bytes or _DEFAULT_MEMORY
+            limit = settings.memory_bytes or DEFAULT_MEMORY_BYTES
             full = cover.n_bytes * 3 > limit or time.monotonic() >= deadline
             if price <= spent or full or 2 * spent > plain_price:
+                if price > spent and time.monotonic() < deadline:  # else drawing is the small part
+                    steps = tuple(self._refinements)
+                    estimator.recipe = partial(make_cover, problem, self._rest, steps, cover.work)
                 return (estimator, pilot) if price < plain_price else None
             target = 2 * cover.work
 
@@ -298,7 +307,8 @@ class Estimation:
         """Refine in slices, until so much work is done, nothing is left, or the time is up."""
         n_threads = self._settings.n_threads
         while (before := cover.work) < target and (left := deadline - time.monotonic()) > 0:
-            cover.refine(min(_WORK_PER_SLICE, target - before), left, n_threads)
+            self._refinements.append(min(_WORK_PER_SLICE, target - before))
+            cover.refine(self._refinements[-1], left, n_threads)
             self._report(cover.n_expanded)
             if cover.work == before:
                 break
@@ -307,6 +317,22 @@ class Estimation:
     def _report(self, n_states: int) -> None:
         bounds = self._plain_ground().bounds()
         self._settings.report(Progress(0.0, bounds.low, bounds.high, f"{n_states:,} states"))
+
+
+def make_cover(
+    problem: Problem, rest: Rest, refinements: Sequence[int] = (), work: int | None = None
+) -> _core.Cover:
+    """Return a cover of the rest; elsewhere, the same one again by the same steps."""
+    cover = _core.Cover(problem.forest, problem.masks, problem.threshold_limbs, cover_tasks(rest))
+    for step in refinements:
+        cover.refine(step, math.inf, 1)
+    cover.freeze()
+    if work is not None and cover.work != work:
+        raise ClusterError(
+            f"a worker's cover took {cover.work} steps instead of {work}: its build of xcount "
+            "differs; install the same one everywhere"
+        )
+    return cover
 
 
 def cover_tasks(rest: Rest) -> list[tuple[list[tuple[int, int]], int]]:
