@@ -291,7 +291,7 @@ class Estimator:
         else:
             taken = self._spread.take(_SLICE_SECONDS, self._seconds_left())
             if taken is None:
-                return self._report()
+                return self._pause()
             n, (histogram, hits) = taken
             if not len(histogram):
                 raise OutOfTimeError
