@@ -54,6 +54,7 @@ native: $(VENV)/installed-for-tests
 	  cmake --build $$build --parallel $(JOBS); \
 	  ctest --test-dir $$build --output-on-failure --no-tests=error; \
 	done
+	PATH="$$PATH:$(abspath $(BIN))" JOBS=$(JOBS) tools/thread_sanitizer.sh
 
 pytest: $(VENV)/installed-for-tests
 	$(BIN)/pytest -n $(JOBS) -q

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "forest_binding.hpp"
+#include "stopping_binding.hpp"
 #include "xcount/exact.hpp"
 
 namespace xcount::python {
@@ -116,12 +117,18 @@ void bind_exact(nb::module_& module) {
           "weights: a weight per cell of each feature, for shares instead of counts.")
       .def(
           "live",
-          [](ExactCounterHandle& self, const std::vector<MaskPair>& pairs, unsigned n_threads) {
-            nb::gil_scoped_release release;
-            return self.visit([&](auto& c) { return c.live(pairs, n_threads); });
+          [](ExactCounterHandle& self, const std::vector<MaskPair>& pairs, unsigned n_threads,
+             double seconds, const nb::object& on_pause) {
+            return stoppable(seconds, on_pause, [&](Stop& stop) {
+              return self.visit([&](auto& c) { return c.live(pairs, n_threads, stop); });
+            });
           },
           nb::arg("pairs"), nb::arg("n_threads"),
-          "For each pair of masks, whether its difference may exceed the threshold at all.")
+          nb::arg("seconds") = std::numeric_limits<double>::infinity(),
+          nb::arg("on_pause").none() = nb::none(),
+          "For each pair of masks, whether its difference may exceed the threshold at all; yes "
+          "where\n"
+          "the time was over. on_pause is called now and then; what it raises, and Ctrl-C, end it.")
       .def(
           "start",
           [](ExactCounterHandle& self, const std::vector<PyTask>& tasks, MaskIndex n_masks,

@@ -1,7 +1,8 @@
 #include "xcount/brute.hpp"
 
 #include <algorithm>
-#include <thread>
+
+#include "xcount/parallel.hpp"
 
 namespace xcount {
 
@@ -31,15 +32,11 @@ std::vector<std::uint64_t> BruteForce<Value>::count(std::uint64_t begin, std::ui
   n_threads = std::max(1U, n_threads);
   std::vector<std::vector<std::uint64_t>> partial(
       n_threads, std::vector<std::uint64_t>(static_cast<std::size_t>(masks_.size())));
-  {
-    std::vector<std::jthread> threads;
-    const std::uint64_t step = (end - begin + n_threads - 1) / n_threads;
-    for (unsigned i = 0; i < n_threads; ++i) {
-      const std::uint64_t from = std::min(end, begin + i * step);
-      const std::uint64_t to = std::min(end, from + step);
-      threads.emplace_back([this, from, to, &out = partial[i]] { count_slice(from, to, out); });
-    }
-  }
+  const std::uint64_t step = (end - begin + n_threads - 1) / n_threads;
+  parallel(n_threads, n_threads, [&](std::size_t i) {
+    const std::uint64_t from = std::min(end, begin + i * step);
+    count_slice(from, std::min(end, from + step), partial[i]);
+  });
   for (std::size_t i = 1; i < partial.size(); ++i) {
     for (std::size_t m = 0; m < partial[0].size(); ++m) partial[0][m] += partial[i][m];
   }

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <thread>
+
+#include "xcount/parallel.hpp"
 
 namespace xcount {
 
@@ -12,18 +13,6 @@ namespace {
 constexpr std::size_t kBatch = Sampler<std::int64_t>::kBatch;
 constexpr std::uint64_t kWorkPerNode = 8;  // of a new residual, in residuals looked at
 constexpr std::uint64_t kWeightUnit = std::uint64_t{1} << 62;
-
-// Runs work(0), ..., work(n - 1) on threads.
-template <class Work>
-void parallel(std::size_t n, unsigned n_threads, Work work) {
-  std::atomic<std::size_t> next{0};
-  const auto loop = [&] {
-    for (std::size_t i = next++; i < n; i = next++) work(i);
-  };
-  std::vector<std::jthread> threads;
-  for (unsigned i = 1; i < n_threads && i < n; ++i) threads.emplace_back(loop);
-  loop();
-}
 
 }  // namespace
 
@@ -384,13 +373,14 @@ Outcomes Cover<Value>::draw(std::uint64_t seed, std::uint64_t stream, std::uint6
   if (frozen_.empty()) throw std::invalid_argument("cover: nothing to draw from");
   Outcomes outcomes{std::vector<std::uint64_t>(2), std::vector<std::uint8_t>(n * kBatch)};
   std::atomic<std::uint64_t> next{0};
-  parallel(n_threads, n_threads, [&](std::size_t) {
+  const auto work = [&](std::size_t) {
     std::vector<typename TaskCover<Value>::Draw> draws(covers_.size());
     for (std::uint64_t batch = next++; batch < n && !stop.is_over(); batch = next++) {
       Random random(seed, stream, first + batch);
       draw_batch(random, draws, std::span(outcomes.hits).subspan(batch * kBatch, kBatch));
     }
-  });
+  };
+  parallel(n_threads, n_threads, work, &stop);
   if (stop.was_over()) return {};
   for (const std::uint8_t hit : outcomes.hits) ++outcomes.histogram[hit];
   return outcomes;

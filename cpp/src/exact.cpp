@@ -6,6 +6,8 @@
 #include <new>
 #include <system_error>
 
+#include "xcount/parallel.hpp"
+
 namespace xcount {
 
 namespace {
@@ -67,7 +69,7 @@ bool SubproblemSolver<Value, Values>::may_exceed(const MaskPair& pair, const Val
 
 template <class Value, class Values>
 std::vector<std::uint8_t> ExactCounter<Value, Values>::live(const std::vector<MaskPair>& pairs,
-                                                            unsigned n_threads) const {
+                                                            unsigned n_threads, Stop& stop) const {
   constexpr std::size_t kBatch = 16;
   std::vector<std::uint8_t> result(pairs.size(), 1);  // what is not checked has hope
   std::atomic<std::size_t> next{0};
@@ -75,22 +77,20 @@ std::vector<std::uint8_t> ExactCounter<Value, Values>::live(const std::vector<Ma
     Solver solver(forest_, masks_, threshold_, values_);
     for (std::size_t begin; (begin = next.fetch_add(kBatch)) < pairs.size();) {
       for (std::size_t i = begin; i < std::min(begin + kBatch, pairs.size()); ++i) {
+        if (stop.is_over()) return;
         result[i] = solver.may_exceed(pairs[i], threshold_) ? 1 : 0;
       }
     }
   };
-  const auto check_safely = [&]() noexcept {
+  const auto check_safely = [&](std::size_t) noexcept {
     try {
       check();
     } catch (const std::bad_alloc&) {
       return;
     }
   };
-  n_threads = std::min<unsigned>(n_threads, static_cast<unsigned>(pairs.size() / kBatch));
-  std::vector<std::jthread> threads;
-  for (unsigned i = 1; i < n_threads; ++i) threads.emplace_back(check_safely);
-  check_safely();
-  threads.clear();
+  n_threads = std::max(1U, std::min(n_threads, static_cast<unsigned>(pairs.size() / kBatch)));
+  parallel(n_threads, n_threads, check_safely, &stop);
   return result;
 }
 

@@ -4,7 +4,8 @@
 #include <atomic>
 #include <cmath>
 #include <numeric>
-#include <thread>
+
+#include "xcount/parallel.hpp"
 
 namespace xcount {
 
@@ -101,7 +102,7 @@ Outcomes Sampler<Value>::draw(std::uint64_t seed, std::uint64_t stream, std::uin
   std::vector<std::vector<std::uint64_t>> histograms(n_threads,
                                                      std::vector<std::uint64_t>(levels_ + 1));
   std::atomic<std::uint64_t> next{0};
-  const auto work = [&](unsigned index) {
+  const auto work = [&](std::size_t index) {
     Thread thread = make_thread();
     for (std::uint64_t batch = next++; batch < n && !stop.is_over(); batch = next++) {
       Random random(seed, stream, first + batch);
@@ -109,11 +110,7 @@ Outcomes Sampler<Value>::draw(std::uint64_t seed, std::uint64_t stream, std::uin
                  std::span(outcomes.hits).subspan(batch * kBatch, kBatch));
     }
   };
-  {
-    std::vector<std::jthread> threads;
-    for (unsigned i = 1; i < n_threads; ++i) threads.emplace_back(work, i);
-    work(0);
-  }
+  parallel(n_threads, n_threads, work, &stop);
   if (stop.was_over()) return {};
   for (const auto& histogram : histograms) {
     for (std::size_t i = 0; i <= levels_; ++i) outcomes.histogram[i] += histogram[i];

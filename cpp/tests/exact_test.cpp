@@ -1,4 +1,4 @@
-// The exact counter against enumeration: all tiny worlds, random larger ones, and its threads.
+// The exact counter against enumeration: all tiny worlds, and random larger ones.
 #include "xcount/exact.hpp"
 
 #include <algorithm>
@@ -7,45 +7,18 @@
 #include <random>
 
 #include "check.hpp"
-#include "example_forest.hpp"
+#include "random_world.hpp"
 #include "xcount/brute.hpp"
 
 using namespace xcount;
-using xcount::test::ExampleArrays;
 using xcount::test::failures;
+using xcount::test::random_world;
+using xcount::test::World;
 
 namespace {
 
 constexpr std::uint64_t kAnySteps = ~std::uint64_t{0};
 constexpr std::size_t kAnyBytes = ~std::size_t{0};
-
-// A forest that grows node by node.
-struct World : ExampleArrays {
-  World(std::vector<std::int32_t> cells, std::vector<std::int32_t> missing) {
-    n_cells = std::move(cells);
-    missing_cell = std::move(missing);
-    ordered.assign(n_cells.size(), 1);
-    for (auto* column : {&roots, &feature, &cut, &left, &right}) column->clear();
-    missing_left.clear();
-    values.clear();
-  }
-  explicit World(std::vector<std::int32_t> cells)
-      : World(cells, std::vector<std::int32_t>(cells.size(), -1)) {}
-
-  std::int32_t add(std::int32_t f, std::int32_t c, std::int64_t value, bool missing_goes_left) {
-    feature.push_back(f);
-    cut.push_back(c);
-    values.push_back(value);
-    missing_left.push_back(missing_goes_left ? 1 : 0);
-    left.push_back(-1);
-    right.push_back(-1);
-    return static_cast<std::int32_t>(feature.size() - 1);
-  }
-  void set_children(std::int32_t node, std::int32_t low, std::int32_t high) {
-    left[static_cast<std::size_t>(node)] = low;
-    right[static_cast<std::size_t>(node)] = high;
-  }
-};
 
 // A tree as data: a leaf, or a test with two subtrees.
 struct Shape {
@@ -146,36 +119,6 @@ void tiny_worlds_are_counted_exhaustively() {
   }
 }
 
-// Random trees on axes with missing cells, set tests, and more than 64 cells.
-World random_world(std::mt19937& random, int n_trees, int depth) {
-  World world({3, 90, 4, 5}, {-1, random() % 2 == 0 ? 89 : -1, 3, -1});
-  world.ordered[3] = 0;
-  const auto grow = [&](auto&& self, int levels) -> std::int32_t {
-    if (levels == 0) return world.add(-1, 0, static_cast<std::int64_t>(random() % 7) - 3, false);
-    const auto feature = static_cast<std::int32_t>(random() % 4);
-    const std::int32_t n_cells = world.n_cells[static_cast<std::size_t>(feature)];
-    std::int32_t cut = 1 + static_cast<std::int32_t>(random() % static_cast<unsigned>(n_cells - 1));
-    if (feature == 3 || (feature == 1 && random() % 4 == 0)) {
-      cut = -1 - static_cast<std::int32_t>(world.membership.size());
-      for (std::int32_t cell = 0; cell < n_cells; ++cell) {
-        world.membership.push_back(random() % 2 == 0 ? 1 : 0);
-      }
-    } else if (world.missing_cell[static_cast<std::size_t>(feature)] >= 0) {
-      cut = std::min(cut, n_cells - 1);
-    }
-    const std::int32_t node = world.add(feature, cut, 0, random() % 2 == 0);
-    const std::int32_t low = self(self, levels - 1);
-    const std::int32_t high = self(self, levels - 1);
-    world.set_children(node, low, high);
-    return node;
-  };
-  for (int i = 0; i < n_trees; ++i) {
-    const std::int32_t root = grow(grow, depth);
-    world.roots.push_back(root);
-  }
-  return world;
-}
-
 template <class Value>
 void random_worlds_are_counted_as_by_enumeration() {
   std::mt19937 random(7);
@@ -230,48 +173,6 @@ void sums_at_the_edge_of_64_bits_do_not_wrap() {
   }
 }
 
-std::vector<ExactTask> all_pairs(const MaskSpace& masks) {
-  std::vector<ExactTask> tasks;
-  for (MaskIndex mask = 0; mask < masks.size(); ++mask) {
-    for (const MaskIndex other : masks.neighbours(mask)) tasks.push_back({{{mask, other}}});
-  }
-  return tasks;
-}
-
-void threads_start_stop_and_start_again() {
-  std::mt19937 random(13);
-  const World world = random_world(random, 30, 5);
-  const Forest<std::int64_t> forest = world.build<std::int64_t>();
-  const MaskSpace masks(forest, {0, 3}, std::nullopt);
-  using Counter = ExactCounter<std::int64_t, CountValues>;
-  Counter counter(forest, masks, 4, CountValues{});
-  CHECK(counter.wait(0.0));  // nothing to wait for yet
-  const std::vector<ExactTask> tasks = all_pairs(masks);
-  const ExactLimits limits{kAnySteps, kAnyBytes, 3};
-  for (int i = 0; i < 5; ++i) {  // cancelled at once, or in the middle
-    counter.start(tasks, limits);
-    if (i % 2 == 1) (void)counter.wait(0.001 * i);
-    counter.cancel();
-    CHECK(counter.wait(0.0));
-    for (const TaskResult& result : counter.results()) {
-      CHECK(result.status != TaskStatus::kSteps && result.status != TaskStatus::kMemory);
-    }
-  }
-  std::vector<std::vector<std::uint64_t>> counts[2];
-  for (const unsigned n_threads : {1U, 4U}) {
-    counter.start(tasks, {kAnySteps, kAnyBytes, n_threads});
-    while (!counter.wait(0.01)) continue;
-    CHECK(counter.n_done() == tasks.size());
-    for (const TaskResult& result : counter.results()) {
-      CHECK(result.status == TaskStatus::kSolved);
-      counts[n_threads / 4].push_back(result.count);
-    }
-  }
-  CHECK(counts[0] == counts[1]);
-  counter.start(tasks, limits);
-  // Destroyed while its threads work: they stop first.
-}
-
 void limits_are_kept_and_said() {
   std::mt19937 random(17);
   const World world = random_world(random, 30, 5);
@@ -297,7 +198,6 @@ int main() {
   random_worlds_are_counted_as_by_enumeration<Int2304>();
   overlaps_and_unions_add_up();
   sums_at_the_edge_of_64_bits_do_not_wrap();
-  threads_start_stop_and_start_again();
   limits_are_kept_and_said();
   return failures;
 }

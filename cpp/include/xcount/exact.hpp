@@ -11,6 +11,7 @@
 
 #include "xcount/differences.hpp"
 #include "xcount/elimination.hpp"
+#include "xcount/stopping.hpp"
 
 namespace xcount {
 
@@ -80,9 +81,10 @@ class ExactCounter {
   ExactCounter(const ExactCounter&) = delete;
   ExactCounter& operator=(const ExactCounter&) = delete;
 
-  // For each pair, whether the sum of the trees' ranges leaves any hope of exceeding the threshold.
+  // For each pair, whether the sum of the trees' ranges leaves any hope of exceeding the threshold;
+  // there is hope for what was not looked at before the stop.
   [[nodiscard]] std::vector<std::uint8_t> live(const std::vector<MaskPair>& pairs,
-                                               unsigned n_threads) const;
+                                               unsigned n_threads, Stop& stop) const;
 
   void start(std::vector<ExactTask> tasks, const ExactLimits& limits);
   // Waits until all tasks are done or the time has passed; true when done.

@@ -16,6 +16,7 @@ being counted; what a limit leaves open is bounded by what is known of its pairs
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import compress, islice
@@ -147,7 +148,9 @@ class ExactRun:
         while chunk := list(islice(pairs, _PAIRS_PER_SLICE)):
             if self._stopped():
                 return
-            live = self._counter.live(chunk, self.settings.n_threads)
+            left = self.settings.seconds_left()
+            seconds = math.inf if left is None else left
+            live = self._counter.live(chunk, self.settings.n_threads, seconds, self._pause)
             for pair in compress(chunk, live):
                 pairs_of[pair[0]].append(pair)
                 pairs_of[pair[1]].append(pair)
@@ -223,6 +226,10 @@ class ExactRun:
     def _poll_seconds(self) -> float:
         left = self.settings.seconds_left()
         return _POLL_SECONDS if left is None else min(_POLL_SECONDS, left)
+
+    def _pause(self) -> None:
+        """Tell that the run goes on, before there are pairs to count."""
+        self.settings.report(Progress(0.0, 0, self.problem.n_regions, "looking at pairs"))
 
     def _report(self, fraction: float) -> None:
         if self.settings.on_progress is not None:

@@ -97,9 +97,12 @@ def whole(problem: Problem, settings: Settings) -> Rest:
         return everything(problem)
     pairs = list(problem.pairs())
     counter = _core.ExactCounter(problem.forest, problem.masks, problem.threshold_limbs)
-    live = counter.live(pairs, settings.n_threads)
-    kept = [pair for pair, is_live in zip(pairs, live, strict=True) if is_live]
     known = Bounds(0, problem.n_regions)
+    left = settings.seconds_left()
+    seconds = math.inf if left is None else left
+    progress = Progress(0.0, known.low, known.high, "looking at pairs")
+    live = counter.live(pairs, settings.n_threads, seconds, lambda: settings.report(progress))
+    kept = [pair for pair, is_live in zip(pairs, live, strict=True) if is_live]
     return Rest(0, sorted({mask for pair in kept for mask in pair}), kept, known)
 
 

@@ -40,7 +40,13 @@ class Solver(Protocol):
 
     @property
     def n_done(self) -> int: ...
-    def live(self, pairs: Sequence[tuple[int, int]], n_threads: int) -> list[int]: ...
+    def live(
+        self,
+        pairs: Sequence[tuple[int, int]],
+        n_threads: int,
+        seconds: float,
+        on_pause: Callable[[], None],
+    ) -> list[int]: ...
     def start(
         self,
         tasks: Sequence[Task],
@@ -122,8 +128,14 @@ class SpreadSolver:
     def n_done(self) -> int:
         return self._n_done + (0 if self._here is None else self._native.n_done)
 
-    def live(self, pairs: Sequence[tuple[int, int]], n_threads: int) -> list[int]:
-        return self._native.live(pairs, n_threads)
+    def live(
+        self,
+        pairs: Sequence[tuple[int, int]],
+        n_threads: int,
+        seconds: float,
+        on_pause: Callable[[], None],
+    ) -> list[int]:
+        return self._native.live(pairs, n_threads, seconds, on_pause)
 
     def start(
         self,
