@@ -1,5 +1,6 @@
 # make demo   installs XCount into .venv and audits the model that ships with it: xcount-demo.html
 # make test   installs what the tests need, then runs every check
+# make docs   the documentation site: build/site/index.html (make test builds it, too)
 # make bench  the experiments in ten minutes, after training the models: benchmarks/runs/short
 # Needs Python 3.11+, make and g++; cmake and ninja come from PyPI where they are absent.
 
@@ -12,7 +13,7 @@ JOBS   ?= 2
 SOURCES := pyproject.toml CMakeLists.txt \
            $(shell find src cpp -type f -not -name '*.pyc' -not -name '_core.pyi')
 
-.PHONY: demo test bench lint native pytest clean help
+.PHONY: demo test docs bench lint native pytest clean help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -37,6 +38,10 @@ $(VENV)/installed-for-tests: $(BIN)/python $(SOURCES)
 	  $$(command -v ninja >/dev/null || echo ninja)
 	@touch $@ $(VENV)/installed
 
+$(VENV)/installed-for-docs: $(BIN)/python $(SOURCES)
+	$(BIN)/python -m pip install --quiet '.[docs]'
+	@touch $@ $(VENV)/installed
+
 lint: $(VENV)/installed-for-tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -58,6 +63,10 @@ native: $(VENV)/installed-for-tests
 
 pytest: $(VENV)/installed-for-tests
 	$(BIN)/pytest -n $(JOBS) -q
+
+docs: $(VENV)/installed-for-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "built build/site/index.html"
 
 bench: $(VENV)/installed-for-tests
 	$(BIN)/python -m benchmarks.all --budget 10m

@@ -1,4 +1,4 @@
-"""Every example in a docstring, in a help text and in the README runs."""
+"""Every example in a docstring and in a help text runs; those of documents: test_documents.py."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import importlib
 import inspect
 import json
 import pkgutil
-import re
 import shlex
 import shutil
 from collections.abc import Iterator
@@ -20,8 +19,6 @@ from conftest import Command
 import xcount
 from xcount.cli.app import COMMANDS, application
 from xcount.examples import adult_model_path, figure_1
-
-README = Path(__file__).parent.parent / "README.md"
 
 
 def module_names() -> list[str]:
@@ -73,12 +70,6 @@ def help_examples() -> Iterator[str]:
         yield from (line.strip() for line in epilog.splitlines() if "  xcount " in line)
 
 
-def readme_commands() -> Iterator[str]:
-    """Yield the xcount commands in the README's console blocks."""
-    for block in re.findall(r"```console\n(.*?)```", README.read_text(), flags=re.DOTALL):
-        yield from (line[2:] for line in block.splitlines() if line.startswith("$ xcount"))
-
-
 @pytest.fixture
 def beside_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Work in a directory with models and a journal, as the examples assume."""
@@ -105,22 +96,13 @@ def test_every_command_has_help_with_an_example(xcount_command: Command, name: s
 
 
 @pytest.mark.usefixtures("beside_a_model")
-@pytest.mark.parametrize("line", [*help_examples(), *readme_commands()])
+@pytest.mark.parametrize("line", list(help_examples()))
 def test_documented_commands_work(xcount_command: Command, line: str) -> None:
     """With an answer, a verdict, or bounds; never with an error."""
     words = shlex.split(line)[1:]
     run = xcount_command(*words)
     assert run.status in (0, 1, 3), run.err
     assert run.err == ""
-
-
-@pytest.mark.usefixtures("beside_a_model")
-def test_the_readmes_python_runs() -> None:
-    """Its assertions hold."""
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
-    assert blocks
-    for block in blocks:
-        exec(compile(block, str(README), "exec"), {})
 
 
 def test_the_demo_ends_with_a_report(
@@ -137,6 +119,19 @@ def test_the_demo_ends_with_a_report(
     assert "6.72 %" in run.out
     assert "6.72 %" in page
     assert "Wrote xcount-demo.html" in run.out
+
+
+def test_the_demo_gives_its_model_away(
+    xcount_command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``--save-model`` writes the model, and what to try next names the copy."""
+    monkeypatch.chdir(tmp_path)
+    run = xcount_command("demo", "--save-model", "adult.json")
+    assert (tmp_path / "adult.json").read_bytes() == adult_model_path().read_bytes()
+    assert "xcount inspect adult.json" in run.out
+    refused = xcount_command("demo", "--save-model", "nowhere/adult.json")
+    assert refused.status == 2
+    assert "nowhere" in refused.err
 
 
 def test_the_demo_speaks_json(xcount_command: Command, tmp_path: Path) -> None:

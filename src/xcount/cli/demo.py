@@ -31,10 +31,12 @@ TITLE = "How sensitive is an income model (XGBoost, Adult census data) to sex, r
 @click.option(
     "--html", metavar="FILE", default=REPORT, show_default=True, help="Where the report goes."
 )
+@click.option("--save-model", metavar="FILE", help="Copy the model there, to ask it more.")
 @parameters.limit_options
 @parameters.json_option
 def command(
     html: str,
+    save_model: str | None,
     timeout_seconds: float | None,
     memory_bytes: int | None,
     jobs: int,
@@ -52,6 +54,8 @@ def command(
 
     batch.check_outputs({"html": html}, as_json)
     path = adult_model_path()
+    if save_model is not None:
+        path = _copied(path, save_model)
     with stoppable(), batch.BatchLine() as line:
         result = audit(
             load(path),
@@ -71,6 +75,13 @@ def command(
     )
     batch.write_outputs(outputs, {"html": html}, as_json)
     return result.exit_status
+
+
+def _copied(path: Path, target: str) -> Path:
+    from xcount.report.files import write_atomically
+
+    write_atomically(target, path.read_bytes())
+    return path.__class__(target)
 
 
 def _tables(result: AuditResult, path: Path) -> list[RenderableType]:

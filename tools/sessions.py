@@ -1,0 +1,157 @@
+"""A shell and a Python interpreter in which the examples of a page run one after the other."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import xcount
+from xcount.examples import adult_model_path, figure_1
+
+ROOT = Path(__file__).parent.parent
+
+_INTERPRETER = """
+import json, os, sys, traceback
+names = {"__name__": "__main__"}
+for line in sys.stdin:
+    code, folder, mark = json.loads(line)
+    os.chdir(folder)
+    status = 0
+    try:
+        known = set(names)
+        exec(compile(code, "<example>", "exec"), names)
+        for name in [name for name in names if name.startswith("test_") and name not in known]:
+            names[name]()
+    except BaseException:
+        traceback.print_exc(file=sys.stdout)
+        status = 1
+    print(f"\\n{mark} {status}", flush=True)
+"""
+
+
+class _Session:
+    """A child process that answers to each input with its output and a status."""
+
+    def __init__(self, folder: Path, command: list[str]) -> None:
+        environment = os.environ | {
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "MPLBACKEND": "agg",
+            "NO_COLOR": "1",
+        }
+        environment.pop("COLUMNS", None)
+        self._mark = secrets.token_hex(16)
+        self._process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._process.communicate()
+
+    def _ask(self, text: str) -> tuple[int, str]:
+        """Write to the child, and read until it says that it is done."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(text)
+        self._process.stdin.flush()
+        printed: list[str] = []
+        for line in self._process.stdout:
+            if line.startswith(self._mark):
+                return int(line.split()[1]), "".join(printed).removesuffix("\n")
+            printed.append(line)
+        raise RuntimeError(f"the session ended: {''.join(printed)}")
+
+
+class Shell(_Session):
+    """A shell; its folder and variables last."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, ["bash", "--noprofile", "--norc"])
+
+    def run(self, command: str) -> tuple[int, str]:
+        """Return the exit status of a command and what it printed, errors included."""
+        after = f"__status=$?; printf '\\n%s %d\\n' {self._mark} $__status; (exit $__status)"
+        return self._ask(f"{{ {command}\n}} </dev/null\n{after}\n")
+
+    def folder(self) -> Path:
+        """Return the folder that the shell is in."""
+        return Path(self.run("pwd")[1].strip())
+
+
+class Python(_Session):
+    """An interpreter; its names last."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, [sys.executable, "-c", _INTERPRETER])
+
+    def run(self, code: str, folder: Path) -> tuple[int, str]:
+        """Return 0 or, after an exception, 1; and what was printed, a traceback included."""
+        return self._ask(json.dumps([code, str(folder), self._mark]) + "\n")
+
+
+def furnish(folder: Path, names: Iterable[str]) -> None:
+    """Put the files into a folder that a page's examples begin with."""
+    for name in names:
+        _FILES[name](folder / name)
+
+
+def _model(path: Path) -> None:
+    shutil.copy(adult_model_path(), path)
+
+
+def _people(path: Path) -> None:
+    """Write four inputs of the model, as CSV or Parquet."""
+    import pandas as pd
+
+    model = xcount.load(adult_model_path())
+    grid = xcount.Grid.of(model)
+    rows = [
+        grid.point([int(share * (axis.n_cells - 1)) for axis in grid.axes])
+        for share in (0, 0.3, 0.5, 1)
+    ]
+    frame = pd.DataFrame(rows, columns=list(model.feature_names))
+    if path.suffix == ".csv":
+        frame.to_csv(path, index=False)
+    else:
+        frame.to_parquet(path)
+
+
+def _journal(path: Path) -> None:
+    xcount.audit(figure_1(), gaps=80, journal=path)
+
+
+def _repository_folder(path: Path) -> None:
+    path.symlink_to(ROOT / path.name)
+
+
+_FILES: dict[str, Callable[[Path], None]] = {
+    "model.json": _model,
+    "old.json": _model,
+    "new.json": _model,
+    "people.csv": _people,
+    "people.parquet": _people,
+    "results.jsonl": _journal,
+    "examples": _repository_folder,
+}
+"""What a page may begin with: models of the Adult data, tables for it, a journal, our examples."""

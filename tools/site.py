@@ -1,0 +1,103 @@
+"""Hooks of MkDocs: what the site has beyond the Markdown files in ``docs/``.
+
+- Files from outside ``docs/`` (the changelog, the pictures of the experiments) become part of the
+  site, and links to them, written as they work in a view of the repository, lead there.
+- ``<!-- commands -->`` becomes the reference of the command line, ``<!-- schema NAME -->`` the
+  table of a JSON object: both are made at build time from what they are about.
+- Drawings in ``docs/pictures`` are put into the page, so that they take its colours.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "src")] if str(ROOT) not in sys.path else []
+
+from tools import commands_page, schema_page  # noqa: E402  # needs the path above
+
+PAGES = {
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "benchmarks/README.md": "benchmarks.md",
+}
+"""Pages from outside ``docs/``: their place in the repository, and on the site."""
+
+PICTURES = "benchmarks/results"
+"""Pictures from outside ``docs/``, with the same place on the site."""
+
+_LINK = re.compile(r"(\]\()(?![a-z]+:|#|/)([^)\s#]+)")
+_CODE = re.compile(r"(^(?P<fence>`{3,}).*?^(?P=fence)$|`[^`\n]*`)", re.DOTALL | re.MULTILINE)
+_DRAWING = re.compile(r'<img alt="([^"]*)" src="([^"]*pictures/[^"]*\.svg)"\s*/?>')
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add what lies outside ``docs/``."""
+    sources = {ROOT / source: place for source, place in PAGES.items()}
+    sources |= {path: f"{PICTURES}/{path.name}" for path in sorted((ROOT / PICTURES).glob("*.svg"))}
+    for path, place in sources.items():
+        files.append(File.generated(config, place, abs_src_path=str(path)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Lead links to their place on the site, and write what is made at build time."""
+    markdown = linked(markdown, page.file.src_uri)
+    markdown = markdown.replace("<!-- commands -->", commands_page.reference())
+    return re.sub(r"<!-- schema (\w+) -->", lambda m: schema_page.table(m[1]), markdown)
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Put drawings into the page."""
+
+    def drawing(match: re.Match[str]) -> str:
+        place = posixpath.join(posixpath.dirname(page.file.src_uri), match[2])
+        svg = (ROOT / "docs" / posixpath.normpath(place)).read_text()
+        return svg.replace("<svg ", f'<svg role="img" aria-label="{match[1]}" ', 1)
+
+    # In a table's code, a view of the repository needs \\| where Python-Markdown wants |.
+    html = re.sub(r"<code>[^<]*</code>", lambda code: code[0].replace("\\|", "|"), html)
+    return _DRAWING.sub(drawing, html)
+
+
+def on_post_build(config: MkDocsConfig, **_: Any) -> None:
+    """Leave out the site map: the site has no address."""
+    for name in ("sitemap.xml", "sitemap.xml.gz"):
+        (Path(config.site_dir) / name).unlink(missing_ok=True)
+
+
+def linked(markdown: str, uri: str) -> str:
+    """Return a page with its links as they are on the site.
+
+    Args:
+        markdown: the page, with links that work in a view of the repository.
+        uri: its place on the site.
+    """
+    homes = {place: source for source, place in PAGES.items()}
+    here = posixpath.dirname(homes.get(uri, f"docs/{uri}"))
+
+    def link(match: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(here, match[2]))
+        place = PAGES.get(target)
+        if target.startswith("docs/"):
+            place = target.removeprefix("docs/")
+        elif target.startswith(f"{PICTURES}/"):
+            place = target
+        if place is None:
+            return match[0]  # not part of the site: MkDocs says so
+        return match[1] + posixpath.relpath(place, posixpath.dirname(uri) or ".")
+
+    parts = _CODE.split(markdown)
+    # split() yields text, the code, its fence (or None), text, ...
+    return "".join(
+        _LINK.sub(link, part) if index % 3 == 0 else part if index % 3 == 1 else ""
+        for index, part in enumerate(parts)
+    )
