@@ -46,6 +46,7 @@ def _meaning(text: str) -> str:
     meaning, _, extra = text.partition("  [")
     words = _marked(" ".join(meaning.split())).replace("|", "&#124;")
     notes = [part.strip() for part in extra.rstrip("]").split(";")] if extra else []
+    notes = [note for note in notes if "x" not in re.split(r"[<>=]+", note)]  # a range of numbers
     notes = [re.sub(r"^default: \(?(.*?)\)?$", r"default: \1", note) for note in notes]
     return words + (f" ({'; '.join(notes)})" if notes else "")
 
