@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from benchmarks.known_counts import KnownCount, all_instances
+from benchmarks.known_counts import HASTY_BUDGET, KnownCount, all_instances
 from xcount.counters.base import Settings, Tally
 from xcount.result import StopReason
 
@@ -56,9 +56,12 @@ def most_failures(runs: int, probability: float, level: float = 1e-4) -> int:
 
 
 def run_to_end(instance: KnownCount, seed: int, epsilon: float, delta: float) -> Tally:
-    """Return the tally of a run that stops by itself (a zero never does: 20 looks)."""
+    """Return the tally of a run that stops by itself, or after 20 looks if it might never.
+
+    That is the case of a zero, and where samples are left open.
+    """
     settings: Settings = Settings(epsilon=epsilon, delta=delta, seed=seed, jobs=1)
-    if instance.count == 0:
+    if instance.count == 0 or instance.budget == HASTY_BUDGET:
         settings = StopEarly(epsilon=epsilon, delta=delta, seed=seed, jobs=1, looks=20)
     estimator = instance.estimator(settings)
     return estimator.run(estimator.pilot(), "sample", {})

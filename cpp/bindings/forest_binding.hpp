@@ -60,6 +60,7 @@ void bind_brute(nb::module_& module);
 void bind_exact(nb::module_& module);
 void bind_solution_diagram(nb::module_& module);
 void bind_sampling(nb::module_& module);
+void bind_regions(nb::module_& module);
 void bind_cover(nb::module_& module);
 void bind_diagrams(nb::module_& module);
 

@@ -10,6 +10,7 @@ NB_MODULE(_core, module) {
   xcount::python::bind_exact(module);
   xcount::python::bind_solution_diagram(module);
   xcount::python::bind_sampling(module);
+  xcount::python::bind_regions(module);
   xcount::python::bind_cover(module);
   xcount::python::bind_diagrams(module);
 }

@@ -17,7 +17,6 @@ from xcount.counters import sampling
 from xcount.counters.base import Progress, Settings
 from xcount.counters.estimation import Bounds, Ground
 from xcount.counters.sampling import Rest, estimate
-from xcount.counting import solve
 from xcount.examples import ensemble_of, figure_1
 from xcount.grid import Grid
 from xcount.query import Query
@@ -155,35 +154,6 @@ def test_bounds_stay_in_order_where_no_whole_number_lies_between() -> None:
     ground = Ground(0, 48, Bounds(0, 48), 48)
     assert ground.scaled((0.0247, 0.0371)) == Bounds(1, 2)
     assert ground.scaled((0.02, 0.05)) == Bounds(1, 2)
-
-
-def question_of_many_masks(distance: int | None = None) -> Problem:
-    """Return a question with 8 million masks: three features with 200 thresholds each."""
-    stumps = [(f, float(t), 0.0, (3, 0.5, 1.0, -1.0)) for f in range(3) for t in range(200)]
-    ensemble = ensemble_of(*stumps)
-    query = Query.of(ensemble, [0, 1, 2], 1, distance="any" if distance is None else distance)
-    return Problem(ensemble, Grid.of(ensemble), query)
-
-
-@pytest.mark.parametrize("distance", [None, 3])
-@pytest.mark.parametrize("method", ["auto", "sample"])
-def test_masks_beyond_the_memory_limit_are_not_listed(distance: int | None, method: str) -> None:
-    """The result says that memory was the limit; its bounds hold."""
-    problem = question_of_many_masks(distance)
-    settings = Settings(memory_bytes=300_000_000)
-    result = solve(problem, settings, method)
-    assert result.stop_reason is StopReason.MEMORY
-    assert (result.low, result.high) == (0, problem.n_regions)
-    assert result.confidence == 1
-
-
-@pytest.mark.parametrize("method", ["auto", "sample"])
-def test_samples_that_take_longer_than_the_time_limit_are_given_up(method: str) -> None:
-    """A batch of samples of all masks would take minutes: the limit does not wait for it."""
-    problem = question_of_many_masks()
-    result = solve(problem, Settings(timeout_seconds=1.0, jobs=1), method)
-    assert result.stop_reason is StopReason.TIMEOUT
-    assert 0 <= result.low <= result.count <= result.high <= problem.n_regions
 
 
 class StopError(Exception):

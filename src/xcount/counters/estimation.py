@@ -12,6 +12,7 @@ that do not depend on time, and how the work was sliced leaves no trace.
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -36,6 +37,7 @@ PILOT, MAIN = 0, 1
 
 _PILOT_HITS = 20
 _MAX_PILOT_BATCHES = 64
+_PILOT_PART = 0.1
 _GROWTH = 0.1
 """The interval is looked at whenever the number of samples has grown by this fraction."""
 _SLICE_SECONDS = 0.1
@@ -171,7 +173,38 @@ class Draws(Protocol):
         n_threads: int,
         seconds: float,
         on_pause: Callable[[], None],
-    ) -> tuple[NDArray[np.uint64], NDArray[np.uint8]]: ...
+    ) -> tuple[NDArray[Any], ...]:
+        """Return a histogram of outcomes and the hits of the samples.
+
+        Where samples are left open, both follow once more with what is open counted as a hit.
+        """
+        ...
+
+
+@dataclass
+class Evidence:
+    """What outcomes say about their mean: a confidence sequence, and maybe Huber's estimate."""
+
+    sequence: BettingSequence
+    gamma: GammaBernoulli | None
+    _pending: NDArray[Any] | None = None
+
+    def add(self, histogram: NDArray[Any], hits: NDArray[Any]) -> None:
+        """Take outcomes that nobody has looked at yet."""
+        self._pending = histogram if self._pending is None else self._pending + histogram
+        if self.gamma is not None:
+            self.gamma.update(hits)
+
+    def take_in(self, certain_share: float) -> None:
+        """Hand what came since the last look to the sequence, all at once."""
+        if self._pending is not None:
+            self.sequence.update(self._pending, certain_share)
+            self._pending = None
+
+    @property
+    def estimated(self) -> tuple[float, float] | None:
+        """The interval of Huber's estimate, once it is there."""
+        return None if self.gamma is None else self.gamma.interval
 
 
 def next_look(n_batches: int) -> int:
@@ -181,6 +214,10 @@ def next_look(n_batches: int) -> int:
 
 class Estimator:
     """One estimation: draws, looks, stops.
+
+    Where samples are left open, the mean p lies between that of the outcomes with nothing open
+    sensitive and that with everything open sensitive: the low end of the interval comes from the
+    former, the high end from the latter. Each end fails with its half of delta, as for one mean.
 
     Args:
         sampler: draws the outcomes.
@@ -201,9 +238,8 @@ class Estimator:
         self.bounds = ground.bounds()
         self._sampler = sampler
         self._settings = settings
-        self._sequence: BettingSequence | None = None
-        self._gamma: GammaBernoulli | None = None
-        self._pending: NDArray[np.uint64] | None = None
+        self._lower: Evidence | None = None
+        self._upper: Evidence | None = None  # the same while nothing was left open
         self._spread: SpreadDraws | None = None
         self._batches = 0
         self._seconds_per_batch = 0.0
@@ -212,14 +248,20 @@ class Estimator:
     def pilot(self, max_batches: int = _MAX_PILOT_BATCHES) -> Pilot:
         """Draw a few samples to plan by: until some are hits, or as many batches as given.
 
+        Under a time limit they take no more than a small part of what is left of it.
+
         Raises:
             OutOfTimeError: before that, the time was over.
         """
         values = self._values()
         histogram, batches, n_hits = np.zeros(len(values)), 0, 0
+        left = self._settings.seconds_left()
+        end = math.inf if left is None else time.monotonic() + _PILOT_PART * left
         while batches == 0 or (n_hits < _PILOT_HITS and batches < max_batches):
+            if batches and time.monotonic() > end:
+                break
             chunk = max(1, min(batches, max_batches - batches))
-            drawn, hits = self._draw(PILOT, batches, chunk)
+            drawn, hits, *_ = self._draw(PILOT, batches, chunk)
             histogram += drawn
             batches += chunk
             n_hits += int(hits.sum())
@@ -255,12 +297,14 @@ class Estimator:
         delta, epsilon = self._settings.delta, self._settings.epsilon
         share = self.ground.certain_share
         betting = pilot.betting_samples(epsilon, delta, share)
+        gamma = None
         if pilot.gamma_samples(epsilon, delta, share) < betting:
             random = np.random.default_rng([self._seed, 1])
             inside = pilot.relative_target(epsilon, share) * (1 - _GAMMA_MARGIN)
-            self._gamma = GammaBernoulli(inside, delta * GAMMA_DELTA, random)
+            gamma = GammaBernoulli(inside, delta * GAMMA_DELTA, random)
             delta *= 1 - GAMMA_DELTA
-        self._sequence = BettingSequence(self._values(), delta, epsilon)
+        self._lower = Evidence(BettingSequence(self._values(), delta, epsilon), gamma)
+        self._upper = self._lower
 
     @property
     def _seed(self) -> int:
@@ -287,18 +331,25 @@ class Estimator:
             self._call_helpers(end)
         if self._spread is None:
             n = min(end - self._batches, self._affordable(_SLICE_SECONDS))
-            histogram, hits = self._draw(MAIN, self._batches, n)
+            outcomes = self._draw(MAIN, self._batches, n)
         else:
             taken = self._spread.take(_SLICE_SECONDS, self._seconds_left())
             if taken is None:
                 return self._pause()
-            n, (histogram, hits) = taken
-            if not len(histogram):
+            n, outcomes = taken
+            if not len(outcomes[0]):
                 raise OutOfTimeError
+        self._add(*outcomes)
         self._batches += n
-        self._pending = histogram if self._pending is None else self._pending + histogram
-        if self._gamma is not None:
-            self._gamma.update(hits)
+
+    def _add(self, histogram: NDArray[Any], hits: NDArray[Any], *upper: NDArray[Any]) -> None:
+        assert self._lower is not None
+        assert self._upper is not None
+        if upper and self._upper is self._lower:  # what was drawn before is the same for both
+            self._upper = copy.deepcopy(self._lower)
+        if self._upper is not self._lower:
+            self._upper.add(*(upper or (histogram, hits)))
+        self._lower.add(histogram, hits)
 
     def _affordable(self, seconds: float) -> int:
         """Return how many batches all threads draw in that time."""
@@ -317,9 +368,7 @@ class Estimator:
         left = self._settings.seconds_left()
         return math.inf if left is None else left
 
-    def _draw(
-        self, stream: int, first: int, n: int
-    ) -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
+    def _draw(self, stream: int, first: int, n: int) -> tuple[NDArray[Any], ...]:
         started = time.perf_counter()
         # Threads are worth starting for more than a few milliseconds of work.
         n_threads = self._settings.n_threads if n * self._seconds_per_batch > 0.003 else 1
@@ -331,16 +380,17 @@ class Estimator:
         return outcomes
 
     def _take_in(self) -> None:
-        """Hand what was drawn since the last look to the sequence, all at once."""
-        if self._sequence is not None and self._pending is not None:
-            self._sequence.update(self._pending, self.ground.certain_share)
-            self._pending = None
+        """Hand what was drawn since the last look to the sequences."""
+        for evidence in (self._lower, self._upper):
+            if evidence is not None:
+                evidence.take_in(self.ground.certain_share)
 
     def _finished(self) -> StopReason | None:
-        assert self._sequence is not None
-        gamma_done = self._gamma is not None and self._gamma.is_done
+        assert self._lower is not None
+        assert self._upper is not None
+        gamma_done = self._lower.estimated is not None and self._upper.estimated is not None
         max_share = self._settings.max_share
-        near = self._sequence.is_worth_computing(self.ground.certain_share)
+        near = self._lower.sequence.is_worth_computing(self.ground.certain_share)
         if not (gamma_done or near or max_share is not None):
             return None
         self._look()
@@ -352,31 +402,46 @@ class Estimator:
 
     def _look(self) -> None:
         """Bring the bounds up to date."""
-        if self._sequence is None:
+        if self._lower is None or self._upper is None:
             return
-        self.bounds = self.bounds.meet(self.ground.scaled(self._sequence.interval()))
-        if self._gamma is not None and self._gamma.interval is not None:
-            self.bounds = self.ground.scaled(self._gamma.interval).meet(self.bounds)
+        self.bounds = self.bounds.meet(self._sequence_bounds())
+        lower, upper = self._lower.estimated, self._upper.estimated
+        if lower is not None and upper is not None:
+            self.bounds = self.ground.scaled((lower[0], upper[1])).meet(self.bounds)
+
+    def _sequence_bounds(self, *, keep: bool = True) -> Bounds:
+        assert self._lower is not None
+        assert self._upper is not None
+        low, high = self._lower.sequence.interval(keep=keep)
+        if self._upper is not self._lower:
+            high = self._upper.sequence.interval(keep=keep)[1]
+        return self.ground.scaled((low, high))
+
+    def _mean(self) -> float:
+        """Return the mean outcome; halfway where some are open."""
+        if self._lower is None or self._upper is None:
+            return 0.0
+        return (self._lower.sequence.mean + self._upper.sequence.mean) / 2
 
     def _point(self) -> int:
-        if self._sequence is None or self._sequence.n == 0:
+        if self._lower is None or self._lower.sequence.n == 0:
             return (self.bounds.low + self.bounds.high) // 2
-        return round(self.ground.count_of(Fraction(self._sequence.mean)))
+        return round(self.ground.count_of(Fraction(self._mean())))
 
     def _report(self) -> None:
         """Tell how far the run is, now and then; listening does not change the answer."""
         now = time.monotonic()
         if self._settings.on_progress is None or now - self._reported < _SLICE_SECONDS:
             return
-        assert self._sequence is not None
         self._reported = now
-        bounds = self.bounds.meet(self.ground.scaled(self._sequence.interval(keep=False)))
+        bounds = self.bounds.meet(self._sequence_bounds(keep=False))
         message = f"{self._batches * BATCH:,} samples"
         self._settings.report(Progress(self._fraction_done, bounds.low, bounds.high, message))
 
     @property
     def _fraction_done(self) -> float:
-        return self._gamma.fraction_done if self._gamma is not None else 0.0
+        gamma = None if self._lower is None else self._lower.gamma
+        return 0.0 if gamma is None else gamma.fraction_done
 
     def _pause(self) -> None:
         """Tell that the run goes on, in a long draw; whoever listens may end it by raising."""
@@ -388,7 +453,9 @@ class Estimator:
         known = dict(details)
         known["trees_per_sample"] = round(self._sampler.n_trees, 1)
         known["samples"] = self._batches * BATCH
-        known["sampled_share"] = self._sequence.mean if self._sequence is not None else 0.0
+        known["sampled_share"] = self._mean()
+        if self._lower is not None and self._upper is not None and self._upper is not self._lower:
+            known["open_share"] = self._upper.sequence.mean - self._lower.sequence.mean
         known["certain"] = str(self.ground.certain)
         known["undecided"] = str(self.ground.undecided)
         if self.bounds.low == 0 < self.bounds.high:

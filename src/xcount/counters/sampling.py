@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -25,6 +25,7 @@ from xcount.counters.estimation import (
     BATCH,
     FLOAT_MARGIN,
     Bounds,
+    Draws,
     Estimator,
     Ground,
     OutOfTimeError,
@@ -52,15 +53,17 @@ _SECONDS_PER_WORK = 50e-9
 _SECONDS_PER_SAMPLE = 1e-6
 _SECONDS_PER_TREE = 25e-9
 _SECONDS_PER_MASK = 3e-9
+_SECONDS_PER_REGION_TREE = 100e-9
 _SECONDS_PER_RESIDUAL = 70e-9
 _SECONDS_PER_TREE_OF_PAIR = 1e-6
 
-# What listing all masks and pairs takes before the first sample; sizes of the native structures.
+MAX_ROW = 2**17
+"""Masks and pairs of them beyond which a sample is one region, not a row of all masks."""
+
+# Sizes of the native structures.
 _BYTES_PER_MASK = 28
 _BYTES_PER_PAIR = 16
-_SECONDS_PER_MASK_MADE = 5e-8
-_SECONDS_PER_LISTED_MASK = 4e-6
-_SECONDS_PER_LISTED_PAIR = 3e-7
+_BYTES_PER_NODE = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,12 @@ class Rest:
     unresolved: Sequence[int]
     pairs: Sequence[tuple[int, int]] | None
     known: Bounds
+
+    @property
+    def n_unresolved(self) -> int:
+        """The number of unresolved masks; a range may be longer than ``len`` can say."""
+        masks = self.unresolved
+        return masks.stop - masks.start if isinstance(masks, range) else len(masks)
 
 
 def count_by_sampling(problem: Problem, settings: Settings) -> Tally:
@@ -131,7 +140,7 @@ def n_pairs_about(problem: Problem) -> int:
 
 
 def make_sampler(problem: Problem, rest: Rest) -> _core.Sampler:
-    """Compile the trees that matter to the rest."""
+    """Compile the trees that matter to the rest; a sample decides all masks at once."""
     masks = (
         np.arange(len(rest.unresolved), dtype=np.int64)
         if rest.unresolved == range(len(rest.unresolved))
@@ -147,23 +156,40 @@ def make_sampler(problem: Problem, rest: Rest) -> _core.Sampler:
         raise BudgetError(f"{error}; ask about fewer sensitive features") from None
 
 
-def _obstacle(problem: Problem, settings: Settings, rest: Rest) -> StopReason | None:
-    """Return the limit that not even the first sample would keep, if there is one."""
+def make_region_sampler(problem: Problem, budget: int | None = None) -> _core.RegionSampler:
+    """Compile the trees for samples that are single regions: no list of masks is made.
+
+    ``budget`` is how many nodes the search for one sample may look at before it is left open.
+    """
+    query = problem.query
+    sensitive, distance = list(query.sensitive), query.distance
+    if distance is not None and distance > sum(problem.grid.cell_counts):
+        distance = None
+    return _core.RegionSampler(problem.forest, sensitive, distance, problem.threshold_limbs, budget)
+
+
+def _draws_regions(problem: Problem, settings: Settings, rest: Rest) -> bool:
+    """Tell whether a row of all masks, and the pairs among them, would be too much for a sample."""
     if rest.pairs is not None:
-        return None
+        return False
     n_masks, listed = problem.n_masks, 0
     if len(problem.query.sensitive) > 1 and problem.query.distance is not None:
         listed = n_pairs_about(problem)
-    if settings.memory_bytes is not None:
-        row = 8 * problem.n_limbs + 1
-        needed = n_masks * (_BYTES_PER_MASK + settings.n_threads * row) + _BYTES_PER_PAIR * listed
-        if held_memory_bytes() + needed > settings.memory_bytes:
-            return StopReason.MEMORY
-    left = settings.seconds_left()
-    listing = n_masks * _SECONDS_PER_MASK_MADE
-    if listed:  # the neighbours of every mask
-        listing += n_masks * _SECONDS_PER_LISTED_MASK + listed * _SECONDS_PER_LISTED_PAIR
-    return StopReason.TIMEOUT if left is not None and listing > left else None
+    if n_masks + listed > MAX_ROW:
+        return True
+    row = 8 * problem.n_limbs + 1
+    needed = n_masks * (_BYTES_PER_MASK + settings.n_threads * row) + _BYTES_PER_PAIR * listed
+    return (
+        settings.memory_bytes is not None and held_memory_bytes() + needed > settings.memory_bytes
+    )
+
+
+def _obstacle(problem: Problem, settings: Settings, rest: Rest) -> StopReason | None:
+    """Return the limit that not even the first sample would keep, if there is one."""
+    if rest.pairs is not None or settings.memory_bytes is None:
+        return None
+    needed = _BYTES_PER_NODE * sum(tree.n_nodes for tree in problem.trees)
+    return StopReason.MEMORY if held_memory_bytes() + needed > settings.memory_bytes else None
 
 
 class Estimation:
@@ -179,8 +205,12 @@ class Estimation:
         self._settings = settings
         self._rest = rest
         self._obstacle = _obstacle(problem, settings, rest)
-        usable = len(rest.unresolved) and self._obstacle is None
-        self._sampler = make_sampler(problem, rest) if usable else None
+        self._sampler: _core.Sampler | _core.RegionSampler | None = None
+        if rest.n_unresolved and self._obstacle is None:
+            by_region = _draws_regions(problem, settings, rest)
+            self._sampler = (
+                make_region_sampler(problem) if by_region else make_sampler(problem, rest)
+            )
         self._details: dict[str, Any] = {}
         self._refinements: list[int] = []
 
@@ -248,17 +278,22 @@ class Estimation:
         return Tally(middle, bounds.low, bounds.high, method, reason, details=self._details)
 
     def _plain_ground(self) -> Ground:
-        undecided = self._problem.n_combinations * len(self._rest.unresolved)
+        undecided = self._problem.n_combinations * self._rest.n_unresolved
         return Ground(self._rest.solved, undecided, self._rest.known, self._problem.n_regions)
 
     def _plain(self) -> Estimator:
         assert self._sampler is not None
-        recipe = partial(make_sampler, self._problem, self._rest)
+        recipe: Callable[[], Draws] = partial(make_sampler, self._problem, self._rest)
+        if isinstance(self._sampler, _core.RegionSampler):
+            recipe = partial(make_region_sampler, self._problem)
         return Estimator(self._sampler, self._plain_ground(), self._settings, recipe)
 
     def _cost_of_sample(self) -> float:
         assert self._sampler is not None
-        trees = self._sampler.n_trees * _SECONDS_PER_TREE
+        n_trees = self._sampler.n_trees
+        if isinstance(self._sampler, _core.RegionSampler):
+            return _SECONDS_PER_SAMPLE + n_trees * _SECONDS_PER_REGION_TREE
+        trees = n_trees * _SECONDS_PER_TREE
         return _SECONDS_PER_SAMPLE + trees + self._sampler.n_masks * _SECONDS_PER_MASK
 
     def _needed(self, pilot: Pilot, ground: Ground) -> float:

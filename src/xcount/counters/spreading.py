@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
 from xcount import _core
@@ -28,7 +27,8 @@ Task = tuple[Sequence[tuple[int, int]], bool]
 """Pairs of masks, and whether all of them must differ (rather than any)."""
 Result = tuple[str, int, int, int]
 """Status, count, total, number of steps."""
-Outcomes = tuple[NDArray[np.uint64], NDArray[np.uint8]]
+Outcomes = tuple[NDArray[Any], ...]
+"""What :meth:`xcount.counters.estimation.Draws.draw` returns."""
 
 _POLL_SECONDS = 0.1
 _SECONDS_PER_STEP = 3e-8
