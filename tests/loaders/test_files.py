@@ -92,6 +92,16 @@ def test_a_file_is_read_whatever_it_is_called(name: str, packed: bool, tmp_path:
     assert ensemble.predict([[0, 0.5], [0, 0.25], [0, float("nan")]])[:, 0].tolist() == [2, -1, 2]
 
 
+def test_all_members_of_a_gzip_file_are_read(tmp_path: Path) -> None:
+    """Files that were packed piece by piece are one file, as for gunzip; zeros may follow."""
+    path = tmp_path / "dump.json.gz"
+    data = json.dumps([STUMP, STUMP]).encode()
+    middle = len(data) // 2
+    pieces = [gzip.compress(piece) for piece in (data[:middle], b"", data[middle:])]
+    path.write_bytes(b"".join(pieces) + b"\0" * 100)
+    assert xcount.load(path).n_trees == 2
+
+
 def test_lightgbm_text_with_windows_line_ends(tmp_path: Path) -> None:
     """Line ends do not matter."""
     path = tmp_path / "model.txt"
@@ -128,9 +138,12 @@ def bad_file(tmp_path: Path, kind: str) -> Path:
         "table": b"age,sex\n1,2\n",
         "truncated gzip": gzip.compress(b"[" + b" " * 10_000 + b"]")[:-12],
         "broken gzip": b"\x1f\x8b\x08\x00" + b"\xff" * 50,
+        "more after gzip": gzip.compress(b"[]") + b"rubbish",
+        "truncated member": gzip.compress(b"[") + gzip.compress(b"]" * 100)[:-5],
         "other JSON": b'{"a": 1}',
         "large": b"[" + b" " * 2000 + b"]",
         "large unpacked": gzip.compress(b"[" + b" " * 2000 + b"]"),
+        "large together": gzip.compress(b"[" + b" " * 600) + gzip.compress(b" " * 600 + b"]"),
     }
     if kind == "directory":
         path.mkdir()
@@ -149,9 +162,12 @@ def bad_file(tmp_path: Path, kind: str) -> Path:
         ("table", "not a model file"),
         ("truncated gzip", "the gzip'd file is truncated"),
         ("broken gzip", "broken gzip data"),
+        ("more after gzip", "7 bytes after the gzip'd data"),
+        ("truncated member", "the gzip'd file is truncated"),
         ("other JSON", "JSON, but not a model"),
         ("large", "at most 1000 are read"),
         ("large unpacked", "unpacks to more than 1000 bytes"),
+        ("large together", "unpacks to more than 1000 bytes"),
     ],
 )
 def test_what_is_no_model_file_is_refused_in_one_line(

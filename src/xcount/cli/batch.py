@@ -131,16 +131,18 @@ def write_outputs(outputs: Outputs, paths: Mapping[str, str | None], as_json: bo
     from rich.markup import escape
 
     from xcount.cli.output import print_json, print_tables
+    from xcount.cli.progress import stoppable
     from xcount.report.files import write_atomically
 
     printed = [name for name, path in paths.items() if path == "-"]
-    for name, path in paths.items():
-        if path is None or path == "-":
-            continue
-        if name == "plot":
-            outputs.plot(path)
-        else:
-            write_atomically(path, outputs.texts[name]())
+    with stoppable():
+        for name, path in paths.items():
+            if path is None or path == "-":
+                continue
+            if name == "plot":
+                outputs.plot(path)
+            else:
+                write_atomically(path, outputs.texts[name]())
     if as_json:
         print_json(outputs.to_dict())
     elif printed:

@@ -25,15 +25,19 @@ _BAR_WIDTH = 20
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Let SIGTERM stop a count as Ctrl-C does, with the bounds found so far.
+    """Let Ctrl-C and SIGTERM raise KeyboardInterrupt: counts answer it with the bounds so far.
 
-    Batch systems and timeout(1) end a run that way.
+    Batch systems and timeout(1) end a run with SIGTERM. Who ignores Ctrl-C (nohup) goes on to.
     """
-    previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number, handler in previous.items():
+        if handler is signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 class ProgressLine:

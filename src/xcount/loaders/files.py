@@ -16,6 +16,8 @@ MAX_FILE_BYTES = 2**30
 """Larger files (packed or unpacked) are refused before they are read."""
 
 _PIECE_BYTES = 2**24
+_GZIP = b"\x1f\x8b"
+_PACKED_BYTES = 2**14
 
 FileFormat = Literal[
     "json",
@@ -79,19 +81,35 @@ def _read_at_most(stream: BinaryIO, n_bytes: int) -> bytes:
 
 
 def _unpacked(packed: bytes, name: str, max_bytes: int) -> bytes:
-    """Return gzip'd data unpacked, other data as it is."""
-    if not packed.startswith(b"\x1f\x8b"):
+    """Return gzip'd data unpacked, all members of it; other data as it is."""
+    if not packed.startswith(_GZIP):
         return packed
+    view, at = memoryview(packed), 0
+    unpacked = bytearray()
+    while view[at : at + 2] == _GZIP:
+        at = _unpack_member(view, at, name, unpacked, max_bytes)
+    if bytes(view[at:]).strip(b"\0"):  # tapes pad with zeros
+        raise ModelFormatError(f"{name}: {len(view) - at} bytes after the gzip'd data")
+    return bytes(unpacked)
+
+
+def _unpack_member(
+    view: memoryview, at: int, name: str, unpacked: bytearray, max_bytes: int
+) -> int:
+    """Unpack the gzip member that begins at a place; return where it ends."""
     unpacker = zlib.decompressobj(wbits=31)
-    try:
-        data = unpacker.decompress(packed, max_bytes + 1)
-        if len(data) <= max_bytes and not unpacker.eof:
+    while not unpacker.eof:
+        packed = view[at : at + _PACKED_BYTES]
+        if not packed:
             raise ModelFormatError(f"{name}: the gzip'd file is truncated")
-    except zlib.error as error:
-        raise ModelFormatError(f"{name}: broken gzip data: {error}") from None
-    if len(data) > max_bytes:
-        raise ModelFormatError(f"{name}: unpacks to more than {max_bytes} bytes")
-    return data
+        try:
+            unpacked += unpacker.decompress(packed, max_bytes + 1 - len(unpacked))
+        except zlib.error as error:
+            raise ModelFormatError(f"{name}: broken gzip data: {error}") from None
+        at += len(packed)
+        if len(unpacked) > max_bytes:
+            raise ModelFormatError(f"{name}: unpacks to more than {max_bytes} bytes")
+    return at - len(unpacker.unused_data)
 
 
 _BEGINNINGS: tuple[tuple[bytes, FileFormat], ...] = (

@@ -23,10 +23,12 @@ def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
             os.fsync(file.fileno())
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, target)
-    except OSError as error:
+    except BaseException as error:  # Ctrl-C, too, leaves nothing behind
         if temporary:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
+        if not isinstance(error, OSError):
+            raise
         raise XCountError(
             f"cannot write {target}: {error.strerror}; "
             "name a file in a folder that exists, has room, and that you may write to"

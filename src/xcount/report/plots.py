@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import os
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from xcount.audit import AuditResult
 from xcount.compare import CompareResult
 from xcount.errors import MissingExtraError, QueryError
+from xcount.report.files import write_atomically
 from xcount.report.sentences import label_of, panel_label
 from xcount.result import CountResult
 
@@ -43,8 +45,7 @@ def plot_audit(audit: AuditResult, path: str | os.PathLike[str] | None = None) -
     figure: Figure = figure_class(figsize=size, layout="constrained")
     for index, panel in enumerate(panels):
         _draw_panel(figure.add_subplot(n_rows, n_columns, index + 1), audit, panel)
-    if path is not None:
-        figure.savefig(path)
+    _save(figure, path)
     return figure
 
 
@@ -65,8 +66,7 @@ def plot_count(result: CountResult, path: str | os.PathLike[str] | None = None) 
     axes.set_xlabel("sensitive combinations of the other features (%)")
     axes.set_title(panel_label(result.distance, result.gap))
     axes.spines[["top", "right"]].set_visible(False)
-    if path is not None:
-        figure.savefig(path)
+    _save(figure, path)
     return figure
 
 
@@ -89,8 +89,7 @@ def plot_comparison(comparison: CompareResult, path: str | os.PathLike[str] | No
     first = comparison.names[0].replace("$", r"\$")
     axes.set_ylabel(f"sensitive regions relative to {first}")
     axes.spines[["top", "right"]].set_visible(False)
-    if path is not None:
-        figure.savefig(path)
+    _save(figure, path)
     return figure
 
 
@@ -112,6 +111,15 @@ def _draw_panel(axes: Axes, audit: AuditResult, panel: tuple[int | None, str]) -
     axes.set_xlabel("share of regions (%)")
     axes.set_title(panel_label(*panel))
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def _save(figure: Figure, path: str | os.PathLike[str] | None) -> None:
+    """Write the picture whole or not at all, in the format of its ending."""
+    if path is None:
+        return
+    content = io.BytesIO()
+    figure.savefig(content, format=os.path.splitext(path)[1].removeprefix(".").lower() or None)
+    write_atomically(path, content.getvalue())
 
 
 def _figure_class() -> Any:
