@@ -20,12 +20,13 @@ import xcount
 from xcount import cluster as cluster_module
 from xcount.audit import AuditResult
 from xcount.batch import BatchProgress
-from xcount.cluster import Cluster, bundle_size, version_differences
+from xcount.cluster import Cluster, bundle_size
 from xcount.compare import CompareResult
 from xcount.errors import BudgetError, ClusterError, MissingExtraError
 from xcount.examples import adult_model_path, figure_1
 from xcount.journal import read_journal
 from xcount.result import CountResult
+from xcount.workers import version_differences
 
 distributed = pytest.importorskip(
     "distributed", reason="a cluster needs the library distributed: pip install 'xcount[cluster]'"

@@ -37,6 +37,7 @@ ORDER = (
     "witnesses",
     "journal",
     "plan",
+    "workers",
     "cluster",
     "batch",
     "audit",
@@ -47,6 +48,7 @@ ORDER = (
 )
 
 UPWARDS = {
+    ("counting", "cluster"): "count is the front door of a cluster's count",
     ("result", "report"): "CountResult.plot is the plots' front door",
     ("audit", "report"): "AuditResult.to_html and its like are the reports' front door",
     ("compare", "report"): "CompareResult.to_html and its like are the reports' front door",

@@ -1,40 +1,51 @@
 """The same counts on a Dask cluster: models are sent once, results stream back as they come.
 
-The unit of work is one count; counts that take a fraction of a second travel in bundles of about
-``BUNDLE_SECONDS`` (longer on hundreds of workers), so that scheduling costs little. A worker that
-dies costs its bundle, which Dask runs again elsewhere; one that joins gets its share of what is
-left. A count depends on the model, the question and the seed alone, so the numbers are those of
-one machine; client and workers must have the same versions of what computes them.
+Counts that take a fraction of a second travel in bundles of about ``BUNDLE_SECONDS`` (longer on
+hundreds of workers), so that scheduling costs little; a long one is spread over all workers when
+nothing else is left for them (see :mod:`xcount.workers`). A worker that dies costs its bundle,
+which Dask runs again elsewhere; one that joins gets its share of what is left. A count depends on
+the model, the question and the seed alone, so the numbers are those of one machine; client and
+workers must have the same versions of what computes them.
 
 Workers should have a thread per core: a count takes one thread unless ``jobs`` says otherwise.
 """
 
 from __future__ import annotations
 
-import pickle
-import queue
 import threading
-import time
+import uuid
 import warnings
-import zlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
-from xcount.counters.base import Progress
+from xcount.counters.base import Progress, Settings
 from xcount.counting import versions
 from xcount.errors import ClusterError, MissingExtraError
 from xcount.measures import Weighing
-from xcount.plan import Options, Task
-from xcount.query import Query
+from xcount.plan import Task
 from xcount.result import CountResult
 from xcount.subproblems import Problem
+from xcount.workers import (
+    Flight,
+    Question,
+    Terms,
+    count_bundle,
+    count_one,
+    from_message,
+    packed,
+    refuse,
+    send,
+    unpacked,
+    version_differences,
+)
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    from distributed import Client
 
 BUNDLE_SECONDS = 0.5
 """How long a bundle of short counts should take: long beside Dask's cost of a few ms a task."""
@@ -45,21 +56,9 @@ MAX_BUNDLES_PER_SECOND = 100
 MAX_BUNDLE = 256
 CONNECT_SECONDS = 10.0
 _TICK_SECONDS = 0.2
-_RECOUNT_SECONDS = 2.0
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
-
-
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """A task without its model, which is on the cluster already."""
-
-    query: Query
-    options: Options
-    max_share: float | None
-    weighing: Weighing | None
-    n_witnesses: int
 
 
 class Cluster:
@@ -82,13 +81,11 @@ class Cluster:
         self.client = _connect(where) if isinstance(where, str) else where
         self.address = str(getattr(self.client.scheduler, "address", where))
         try:
-            self._n_threads = _checked_threads(self.client, self.address)
+            _check_workers(self.client, self.address)
         except BaseException:
             self.close()
             raise
-        self._recount_at = time.monotonic() + _RECOUNT_SECONDS
-        self._running: dict[Future, Any] = {}
-        self._ended: queue.SimpleQueue[Future] = queue.SimpleQueue()
+        self._flight = Flight(self.client)
 
     def __enter__(self) -> Self:
         return self
@@ -109,31 +106,61 @@ class Cluster:
 
         When ``stop`` is set, what is going on is cancelled and the rest left out.
         """
-        bases = {id(task.base): task.base for task in tasks.values()}
-        models = {number: self._send(base) for number, base in bases.items()}
+        models = {id(base): send(self.client, unpacked, packed(base)) for base in _bases(tasks)}
         # Tasks about one model stand together: a bundle has one model.
-        waiting = deque(sorted(tasks, key=lambda index: list(bases).index(id(tasks[index].base))))
+        rank = {model: i for i, model in enumerate(models)}
+        waiting = deque(sorted(tasks, key=lambda index: rank[id(tasks[index].base)]))
         pace = _Pace()
+        with self._event() as all_begun:
+            terms = Terms(versions(), max(1, jobs), all_begun.name)
 
-        def submit() -> tuple[Future, list[int]]:
-            bundle = _next_bundle(waiting, tasks, pace.bundle_size(len(waiting), self._n_threads))
-            questions = [
-                _Question(task.query, task.options, task.max_share, task.weighing, task.n_witnesses)
-                for task in (tasks[index] for index in bundle)
-            ]
-            model = models[id(tasks[bundle[0]].base)]
-            future = self.client.submit(
-                _count_bundle, model, questions, max(1, jobs), versions(), pure=False
-            )
-            return future, bundle
+            def submit() -> None:
+                size = pace.bundle_size(len(waiting), self._flight.n_threads)
+                bundle = _next_bundle(waiting, tasks, size)
+                questions = [Question.of(tasks[index]) for index in bundle]
+                model = models[id(tasks[bundle[0]].base)]
+                self._flight.submit(bundle, count_bundle, model, questions, terms)
+                if not waiting:
+                    all_begun.set()
 
-        for ended in self._stream(submit, lambda: bool(waiting) and not stop.is_set()):
-            if stop.is_set():
-                return
-            results = {} if ended is None else dict(zip(*ended, strict=True))
-            for result in results.values():
-                pace.note(result.seconds)
-            yield results
+            for ended in self._stream(submit, lambda: bool(waiting) and not stop.is_set()):
+                if stop.is_set():
+                    return
+                results = {} if ended is None else dict(zip(*ended, strict=True))
+                for result in results.values():
+                    pace.note(result.seconds)
+                yield results
+
+    def count(
+        self,
+        problem: Problem,
+        settings: Settings,
+        method: str = "auto",
+        weighing: Weighing | None = None,
+    ) -> CountResult:
+        """Count one problem, spread over all workers if it takes long.
+
+        Ctrl-C ends it with the bounds it has; a second one leaves it.
+        """
+        sent = send(self.client, unpacked, packed(problem))
+        plain = replace(settings, on_progress=None)
+        with self._event() as all_begun, self._event() as end, self._progress_of(end.name) as heard:
+            all_begun.set()
+            terms = Terms(versions(), max(1, settings.jobs), all_begun.name, end.name)
+            self._flight.submit(None, count_one, sent, plain, method, weighing, terms)
+            is_ending = False
+            while True:
+                try:
+                    with self._losses():
+                        for _, result in self._flight.collect(_TICK_SECONDS):
+                            return cast(CountResult, result)
+                    if heard:
+                        settings.report(heard.pop())
+                except KeyboardInterrupt:
+                    if is_ending:
+                        raise
+                    is_ending = True
+                    end.set()
 
     def map(
         self, function: Callable[[Item], Answer], items: Iterable[Item]
@@ -141,9 +168,9 @@ class Cluster:
         """Yield ``(index, function(item))`` for every item, in the order in which they end."""
         waiting = deque(enumerate(items))
 
-        def submit() -> tuple[Future, int]:
+        def submit() -> None:
             index, item = waiting.popleft()
-            return self.client.submit(function, item, pure=False), index
+            self._flight.submit(index, function, item)
 
         for ended in self._stream(submit, lambda: bool(waiting)):
             if ended is not None:
@@ -151,55 +178,57 @@ class Cluster:
 
     def cancel(self) -> None:
         """Stop what is still going on."""
-        if self._running and self.client.status == "running":
-            self.client.cancel(list(self._running))
-        self._running.clear()
+        self._flight.cancel()
 
     def close(self) -> None:
         """Leave the cluster; a client that was given stays open."""
         if self._is_own:
             self.client.close(timeout=1)
 
-    def _send(self, base: Problem) -> Future:
-        """Put a model on the cluster, once.
-
-        As a task that unpacks it, not as scattered data: Dask can run a task again when the only
-        worker that had its result dies.
-        """
-        packed = zlib.compress(pickle.dumps(base), 1)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
-            return self.client.submit(_unpack, packed, pure=False)
-
     def _stream(
-        self, submit: Callable[[], tuple[Future, Any]], has_more: Callable[[], bool]
+        self, submit: Callable[[], None], has_more: Callable[[], bool]
     ) -> Iterator[tuple[Any, Any] | None]:
-        """Keep all workers busy; yield what ``submit`` said and the answer, or None for a tick."""
-        while has_more() or self._running:
-            while has_more() and len(self._running) < 2 * self._n_threads + 2:
-                future, label = submit()
-                self._running[future] = label
-                future.add_done_callback(self._ended.put)
-            future = self._next_ended()
-            if future is None:
+        """Keep all workers busy; yield labels and answers, and None for a tick without any."""
+        while has_more() or len(self._flight):
+            with self._losses():
+                while has_more() and len(self._flight) < 2 * self._flight.n_threads + 2:
+                    submit()
+                ended = self._flight.collect(_TICK_SECONDS)
+            if not ended:
                 yield None
-            elif future in self._running:
-                yield self._running.pop(future), self._answer(future)
+            yield from ended
 
-    def _next_ended(self) -> Future | None:
-        if time.monotonic() >= self._recount_at and self.client.status == "running":
-            self._n_threads = max(1, sum(self.client.nthreads().values()))
-            self._recount_at = time.monotonic() + _RECOUNT_SECONDS
+    @contextmanager
+    def _event(self) -> Iterator[Any]:
+        """Make an event that workers can see; a context that takes it away again."""
+        from distributed import Event
+
+        event = Event(f"xcount-{uuid.uuid4().hex}", self.client)
         try:
-            return self._ended.get(timeout=_TICK_SECONDS)
-        except queue.Empty:
-            return None
+            yield event
+        finally:
+            if self.client.status == "running":
+                with suppress(OSError, TimeoutError):
+                    event.clear()
 
-    def _answer(self, future: Future) -> Any:
+    @contextmanager
+    def _progress_of(self, topic: str) -> Iterator[deque[Progress]]:
+        """Yield where the latest progress of a count is found."""
+        heard: deque[Progress] = deque(maxlen=1)
+        self.client.subscribe_topic(topic, lambda event: heard.append(from_message(event[1])))
+        try:
+            yield heard
+        finally:
+            if self.client.status == "running":
+                self.client.unsubscribe_topic(topic)
+
+    @contextmanager
+    def _losses(self) -> Iterator[None]:
+        """Say in our words what was lost."""
         from distributed.scheduler import KilledWorker
 
         try:
-            return future.result()
+            yield
         except KilledWorker as error:
             raise ClusterError(
                 f"several workers died while they counted, the last one {error.last_worker}: their "
@@ -253,23 +282,9 @@ def _next_bundle(waiting: deque[int], tasks: Mapping[int, Task], size: int) -> l
     return bundle
 
 
-def version_differences(ours: Mapping[str, str], theirs: Mapping[str, str | None]) -> list[str]:
-    """Return in words where a worker differs; Python's third number does not matter.
-
-    Example:
-        >>> version_differences({"xcount": "1.0", "python": "3.11.7"},
-        ...                     {"xcount": "0.9", "python": "3.11.2"})
-        ['xcount 0.9 instead of 1.0']
-    """
-    differences = []
-    for name, version in ours.items():
-        other = theirs.get(name)
-        n_parts = 2 if name == "python" else 99
-        if other is None:
-            differences.append(f"no {name}")
-        elif other.split(".")[:n_parts] != version.split(".")[:n_parts]:
-            differences.append(f"{name} {other} instead of {version}")
-    return differences
+def _bases(tasks: Mapping[int, Task]) -> list[Problem]:
+    """Return the models and grids that the tasks are about, each once."""
+    return list({id(task.base): task.base for task in tasks.values()}.values())
 
 
 def _connect(address: str) -> Client:
@@ -292,8 +307,8 @@ def _connect(address: str) -> Client:
         ) from error
 
 
-def _checked_threads(client: Client, address: str) -> int:
-    """Return the number of threads of all workers, having refused what cannot count with us."""
+def _check_workers(client: Client, address: str) -> None:
+    """Refuse what cannot count with us."""
     found = client.get_versions(packages=["xcount", "numpy"])
     workers: Mapping[str, Any] = found["workers"]
     if not workers:
@@ -301,46 +316,4 @@ def _checked_threads(client: Client, address: str) -> int:
             f"the scheduler at {address} has no workers; start some with: dask worker {address}"
         )
     for worker, info in workers.items():
-        _refuse(worker, version_differences(versions(), info["packages"]))
-    n_threads: int = sum(client.nthreads().values())
-    return max(1, n_threads)
-
-
-def _refuse(worker: str, differences: Sequence[str]) -> None:
-    if differences:
-        raise ClusterError(
-            f"the worker at {worker} has {', '.join(differences)}: its counts might differ; "
-            "install the same versions everywhere"
-        )
-
-
-def _unpack(packed: bytes) -> Any:
-    return pickle.loads(zlib.decompress(packed))
-
-
-def _count_bundle(
-    base: Problem, questions: Sequence[_Question], threads: int, wanted: Mapping[str, str]
-) -> list[CountResult]:
-    """Count, on a worker."""
-    from distributed import get_worker
-
-    worker = get_worker()
-    _refuse(worker.address, version_differences(wanted, versions()))
-    note = _stop_when_cancelled(worker)
-    tasks = [
-        Task(base, q.query, q.options, (), q.max_share, q.weighing, q.n_witnesses)
-        for q in questions
-    ]
-    return [task.run(threads, note) for task in tasks]
-
-
-def _stop_when_cancelled(worker: Any) -> Callable[[Progress], None]:
-    """Return what ends a count, as Ctrl-C does, once nobody wants its result any more."""
-    key = worker.get_current_task()
-
-    def note(progress: Progress) -> None:
-        state = worker.state.tasks.get(key)
-        if state is None or state.state == "cancelled":
-            raise KeyboardInterrupt
-
-    return note
+        refuse(worker, version_differences(versions(), info["packages"]))

@@ -7,7 +7,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xcount.counters import counter
 from xcount.counters.base import Counter, Progress, Settings, Tally
@@ -18,6 +18,9 @@ from xcount.measures import Weighing, measure
 from xcount.query import Query, decimal_text
 from xcount.result import CountResult, ModelInfo, StopReason, is_at_most
 from xcount.subproblems import Problem
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 
 def count(
@@ -44,6 +47,7 @@ def count(
     measures: str | Iterable[str] = (),
     data: Any = None,
     bounds: Mapping[str, tuple[float, float]] | str | None = None,
+    cluster: str | Client | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> CountResult:
     """Count the sensitive regions of a model.
@@ -55,6 +59,9 @@ def count(
     ``measures`` weighs the sensitive regions in other ways, too (see :mod:`xcount.measures`):
     ``volume``, ``marginals``, ``rows``; the shares are in the result's ``details["measures"]``.
     ``data`` is the table they need, ``bounds`` the bounds of a volume.
+
+    ``cluster`` is a Dask scheduler's address, or a Dask client, whose workers count; a count that
+    takes long is spread over all of them, and ``jobs`` are the threads of each part.
 
     Example:
         >>> import xcount
@@ -89,6 +96,11 @@ def count(
     )
     problem = Problem(ensemble, grid or Grid.of(ensemble, missing=missing), query)
     weighing = Weighing.of(ensemble, measures, data, bounds) if measures else None
+    if cluster is not None:
+        from xcount.cluster import Cluster
+
+        with Cluster(cluster) as workers:
+            return workers.count(problem, settings, method, weighing)
     return solve(problem, settings, method, weighing)
 
 

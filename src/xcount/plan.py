@@ -19,7 +19,7 @@ from functools import cached_property
 
 import numpy as np
 
-from xcount.counters.base import Progress, Settings
+from xcount.counters.base import Helpers, Progress, Settings
 from xcount.counting import solve
 from xcount.ensemble import Ensemble
 from xcount.errors import BudgetError, QueryError
@@ -110,7 +110,10 @@ class Task:
         return MAX_PROFILE_MASKS if self.query.distance == 1 else MAX_PROFILE_MASKS_FAR
 
     def run(
-        self, jobs: int = 0, on_progress: Callable[[Progress], None] | None = None
+        self,
+        jobs: int = 0,
+        on_progress: Callable[[Progress], None] | None = None,
+        helpers: Helpers | None = None,
     ) -> CountResult:
         """Count."""
         options = self.options
@@ -125,6 +128,7 @@ class Task:
             max_share=self.max_share,
             want_profile=options.profile and problem.n_masks <= self._max_profile_masks,
             on_progress=on_progress,
+            helpers=helpers,
         )
         result = solve(problem, settings, options.method, self.weighing)
         if not self.n_witnesses or result.high == 0:

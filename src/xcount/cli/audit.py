@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     metavar="SHARES",
     help="Judge: the largest share allowed, for all (1%) or per feature (age=1%,sex=0).",
 )
-@batch.cluster_option
+@parameters.cluster_option
 @parameters.measure_options
 @click.option(
     "--witnesses",

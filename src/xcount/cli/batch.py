@@ -72,12 +72,6 @@ question_options = parameters.together(
     parameters.missing_option,
 )
 
-cluster_option = click.option(
-    "--cluster",
-    metavar="ADDRESS",
-    help="Count on a Dask cluster: its scheduler's address, e.g. tcp://scheduler:8786.",
-)
-
 journal_options = parameters.together(
     click.option(
         "--journal",

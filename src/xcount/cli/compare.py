@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     type=float,
     help="Judge: PASS if no count is more than R times the first model's.",
 )
-@batch.cluster_option
+@parameters.cluster_option
 @batch.journal_options
 @batch.report_options
 def command(

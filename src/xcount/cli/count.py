@@ -18,12 +18,14 @@ from xcount.cli import parameters
         "xcount count model.json --sensitive sex,race --gap 1 --distance any --max-share 1%",
         "xcount count model.json --sensitive sex --distance any --flip",
         "xcount count model.json --sensitive age --gap 2 --measure volume,rows --data people.csv",
+        "xcount count model.json --sensitive age --gap 2 --cluster tcp://scheduler:8786",
     ),
 )
 @parameters.model_argument
 @parameters.question_options
 @parameters.accuracy_options
 @parameters.limit_options
+@parameters.cluster_option
 @parameters.max_share_option
 @parameters.measure_options
 @click.option(

@@ -263,6 +263,12 @@ limit_options = together(
     ),
 )
 
+cluster_option = click.option(
+    "--cluster",
+    metavar="ADDRESS",
+    help="Count on a Dask cluster: its scheduler's address, e.g. tcp://scheduler:8786.",
+)
+
 max_share_option = click.option(
     "--max-share",
     metavar="SHARE",
