@@ -1,18 +1,20 @@
 """Damages model files, and arrays at the native boundary, and looks for anything but an answer.
 
     python -m tools.fuzz --minutes 10
-    python -m tools.fuzz --only lightgbm --seed 7 --keep findings
+    python -m tools.fuzz --only seeds/lightgbm.txt --seed 7 --keep findings
 
-Seeds are small models that the libraries train on the spot (those that are installed). A case is a
-finding when it ends in anything but an ensemble or an error of XCount: another exception, a crash,
-more than ``CASE_SECONDS``, ``MEMORY_BYTES`` more memory. Findings are kept as files, and the
-exit status is 1. Cases run in forked children, so a crash costs one child.
+What is damaged are the files of ``tests/corpus``. A case is a finding when it ends in anything but
+an ensemble or an error of XCount: another exception, a crash, more than ``CASE_SECONDS``,
+``MEMORY_BYTES`` more memory. Findings are kept as files, and the exit status is 1; fixed ones go to
+``tests/corpus/findings``. Cases run in forked children, so a crash costs one child.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import gzip
+import io
 import os
 import re
 import resource
@@ -22,12 +24,14 @@ import tempfile
 import time
 import traceback
 import warnings
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tools.corpus import CORPUS
 from xcount import Grid, XCountError, count, load
 from xcount.examples import figure_1
 from xcount.query import Query
@@ -42,63 +46,39 @@ NASTY += [b"9" * 40, b"[" * 2000, b"\x00", b"\xff", b'"', b"true", b"18446744073
 Random = np.random.Generator
 
 
-def seeds(folder: Path) -> dict[str, bytes]:
-    """Train the small models whose files are damaged; a library that is absent has none."""
-    random = np.random.default_rng(3)
-    rows = random.normal(size=(200, 4))
-    labels = (rows[:, 0] + rows[:, 1] * rows[:, 2] > 0).astype(int)
-    found: dict[str, bytes] = {}
-    for train in (_xgboost_seeds, _lightgbm_seeds, _catboost_seeds, _sklearn_seeds):
-        with contextlib.suppress(ImportError):
-            found |= train(rows, labels, folder)
-    return found
-
-
-def _xgboost_seeds(rows: Any, labels: Any, folder: Path) -> dict[str, bytes]:
-    import xgboost
-
-    booster = xgboost.train(
-        {"max_depth": 2, "objective": "binary:logistic"}, xgboost.DMatrix(rows, labels), 3
-    )
-    booster.dump_model(folder / "dump.json", dump_format="json")
+def seeds() -> dict[str, bytes]:
+    """Return the files that are damaged, by name: small models, and what once was a finding."""
     return {
-        "xgboost-json": bytes(booster.save_raw("json")),
-        "xgboost-ubjson": bytes(booster.save_raw("ubj")),
-        "xgboost-dump": (folder / "dump.json").read_bytes(),
+        path.relative_to(CORPUS).as_posix(): path.read_bytes()
+        for folder in ("seeds", "findings")
+        for path in sorted((CORPUS / folder).iterdir())
     }
 
 
-def _lightgbm_seeds(rows: Any, labels: Any, folder: Path) -> dict[str, bytes]:
-    import lightgbm
-
-    data = lightgbm.Dataset(rows, labels, params={"verbose": -1})
-    options = {"objective": "binary", "num_leaves": 4, "verbose": -1, "num_threads": 1}
-    return {"lightgbm": lightgbm.train(options, data, 3).model_to_string().encode()}
-
-
-def _catboost_seeds(rows: Any, labels: Any, folder: Path) -> dict[str, bytes]:
-    import catboost
-
-    model = catboost.CatBoostClassifier(
-        iterations=3, depth=2, verbose=False, allow_writing_files=False, thread_count=1
-    )
-    model.fit(rows, labels).save_model(str(folder / "catboost.json"), format="json")
-    return {"catboost": (folder / "catboost.json").read_bytes()}
-
-
-def _sklearn_seeds(rows: Any, labels: Any, folder: Path) -> dict[str, bytes]:
-    import skops.io
-    from sklearn.ensemble import RandomForestClassifier
-
-    model = RandomForestClassifier(2, max_depth=2, random_state=0).fit(rows, labels)
-    return {"skops": skops.io.dumps(model)}
-
-
 def damaged(data: bytes, random: Random) -> bytes:
-    """Return the bytes with one to four pieces of damage."""
+    """Return the bytes with one to four pieces of damage; packed files mostly inside."""
+    if random.random() < 0.8:
+        if data.startswith(b"PK"):
+            return _damaged_zip(data, random)
+        if data.startswith(b"\x1f\x8b"):
+            with contextlib.suppress(OSError, EOFError):
+                return gzip.compress(damaged(gzip.decompress(data), random), compresslevel=1)
     for _ in range(int(random.integers(1, 5))):
         data = _damages[int(random.integers(len(_damages)))](data, random)
     return data
+
+
+def _damaged_zip(data: bytes, random: Random) -> bytes:
+    """Damage one file of an archive; its sums are right again."""
+    target = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as source, zipfile.ZipFile(target, "w") as changed:
+        names = source.namelist()
+        # The schema is one of many files, and what a reader follows.
+        chosen = "schema.json" if random.random() < 0.5 else str(random.choice(names))
+        for name in names:
+            content = source.read(name)
+            changed.writestr(name, damaged(content, random) if name == chosen else content)
+    return target.getvalue()
 
 
 def _flip(data: bytes, random: Random) -> bytes:
@@ -165,11 +145,27 @@ def try_file(data: bytes, path: Path) -> None:
 
 
 def try_native(random: Random) -> None:
-    """Hand damaged arrays to the native core; refusing them is an answer, so is accepting."""
+    """Hand wrong arrays and numbers to the native core; refusing them is an answer."""
     from xcount import _core
 
-    problem = Problem(figure_1(), Grid.of(figure_1()), Query.of(figure_1(), "f0", 80))
     arrays = _forest_arrays()
+    if random.random() < 0.6:
+        arrays = _damaged_arrays(arrays, random)
+    # Memory is refused, too: sizes that a question states are believed up to a limit.
+    refused = (ValueError, IndexError, TypeError, OverflowError, MemoryError, RuntimeError)
+    with contextlib.suppress(*refused):
+        forest = _core.Forest(**arrays)
+        sensitive = random.integers(-2, 4, int(random.integers(0, 4))).tolist()
+        if random.random() < 0.6:
+            sensitive = [0]
+        distance = int(random.integers(-1, 5))
+        masks = _core.MaskSpace(forest, sensitive, None if distance == 4 else distance)
+        for use in random.permutation(np.array(_NATIVE_USES, dtype=object)):
+            with contextlib.suppress(*refused):
+                use(_core, forest, masks, random)
+
+
+def _damaged_arrays(arrays: dict[str, Any], random: Random) -> dict[str, Any]:
     for name in random.choice(list(arrays), int(random.integers(1, 3))):
         array = arrays[name].copy()
         if array.size and random.random() < 0.7:
@@ -180,14 +176,93 @@ def try_native(random: Random) -> None:
         else:
             array = np.ascontiguousarray(array[: int(random.integers(len(array) + 1))])
         arrays[name] = array
-    # A MemoryError is one too: an axis that says it has 2**31 cells is believed.
-    refused = (ValueError, IndexError, TypeError, OverflowError, MemoryError)
-    with contextlib.suppress(*refused):
-        forest = _core.Forest(**arrays)
-        sensitive = random.integers(-2, 4, int(random.integers(0, 4))).tolist()
-        masks = _core.MaskSpace(forest, sensitive, int(random.integers(-1, 5)))
-        limbs = problem.threshold_limbs
-        _core.Sampler(forest, masks, limbs, random.integers(-1, 5, 3), None).draw(0, 0, 0, 2, 1)
+    return arrays
+
+
+_LIMBS = np.array([80 * 10**6], dtype=np.uint64)
+
+
+def _mask(random: Random) -> int:
+    """Return the number of a mask, which may not exist."""
+    odd = (-(2**63), -1, 3, 10**9, 2**62)
+    return int(random.integers(0, 3)) if random.random() < 0.9 else odd[int(random.integers(5))]
+
+
+def _pairs(random: Random) -> list[tuple[int, int]]:
+    return [(_mask(random), _mask(random)) for _ in range(int(random.integers(0, 40)))]
+
+
+def _use_masks(core: Any, forest: Any, masks: Any, random: Random) -> None:
+    masks.cells(_mask(random))
+    masks.neighbours(_mask(random))
+    masks.distance(_mask(random), _mask(random))
+
+
+def _use_brute(core: Any, forest: Any, masks: Any, random: Random) -> None:
+    brute = core.BruteForce(forest, masks, _LIMBS)
+    brute.count(int(random.integers(0, 12)), int(random.integers(0, 12)), 2)
+
+
+def _use_exact(core: Any, forest: Any, masks: Any, random: Random) -> None:
+    counter = core.ExactCounter(forest, masks, _LIMBS)
+    counter.live(_pairs(random), 2)
+    tasks = [(_pairs(random), bool(random.integers(2))) for _ in range(3)]
+    counter.start(tasks, int(random.choice([0, 3, 10**9])), 10_000, 2**24, 2)
+    counter.wait(1.0)
+    counter.results()
+
+
+def _use_diagram(core: Any, forest: Any, masks: Any, random: Random) -> None:
+    diagram = core.SolutionDiagram(
+        forest, masks, _LIMBS, _pairs(random), bool(random.integers(2)), 10_000, 2**24
+    )
+    diagram.sample(int(random.integers(0, 5)), 1)
+    diagram.boxes(int(random.integers(0, 5)))
+
+
+def _use_cover(core: Any, forest: Any, masks: Any, random: Random) -> None:
+    tasks = [(_pairs(random), int(random.integers(0, 3))) for _ in range(int(random.integers(3)))]
+    cover = core.Cover(forest, masks, _LIMBS, tasks)
+    cover.refine(int(random.integers(0, 1000)), 1.0, 2)
+    if random.random() < 0.8:
+        cover.freeze()
+    cover.draw(0, 0, 0, 2, 2)
+
+
+def _use_sampler(core: Any, forest: Any, masks: Any, random: Random) -> None:
+    pairs = np.array(_pairs(random), dtype=np.int64).reshape(-1, 2)
+    chosen = random.integers(-1, 5, 3) if random.random() < 0.5 else np.arange(3)
+    sampler = core.Sampler(forest, masks, _LIMBS, chosen, pairs if random.random() < 0.5 else None)
+    sampler.draw(0, 0, 0, 2, 2)
+    sampler.decide(_regions(random))
+
+
+def _use_region_sampler(core: Any, forest: Any, masks: Any, random: Random) -> None:
+    sensitive = random.integers(-1, 3, int(random.integers(0, 3))).tolist()
+    budget = (None, 0, 1, 10**6)[int(random.integers(4))]
+    distance = (None, -1, 0, 1, 5)[int(random.integers(5))]
+    sampler = core.RegionSampler(forest, sensitive, distance, _LIMBS, budget)
+    sampler.draw(0, 0, 0, 2, 2)
+    sampler.decide(_regions(random))
+
+
+def _regions(random: Random) -> Any:
+    """Return combinations of cells, some of which may not exist; perhaps one cell too many."""
+    size = 2 * int(random.integers(0, 4)) + int(random.random() < 0.1)
+    wrong = random.random() < 0.2
+    cells = random.integers(-3, 9, size) if wrong else random.integers(0, 3, size)
+    return cells.astype(np.int32)
+
+
+_NATIVE_USES: tuple[Callable[[Any, Any, Any, Random], None], ...] = (
+    _use_masks,
+    _use_brute,
+    _use_exact,
+    _use_diagram,
+    _use_cover,
+    _use_sampler,
+    _use_region_sampler,
+)
 
 
 def _forest_arrays() -> dict[str, Any]:
@@ -216,7 +291,7 @@ def run_cases(name: str, seed_data: bytes | None, numbers: range, seed: int, kep
     number = case.with_suffix(".number").read_text()
     print(f"FINDING: {name}, case {number}, seed {seed}: {kind}", flush=True)
     if case.exists():
-        case.rename(kept / f"{name}-{seed}-{number}")
+        case.rename(kept / f"{Path(name).name}-{seed}-{number}")
     return int(number) - numbers.start
 
 
@@ -262,12 +337,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.fuzz", description=__doc__)
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", help="one kind of file, or native")
+    parser.add_argument("--only", help="one file of the corpus, or native")
     parser.add_argument("--keep", type=Path, help="folder for findings (default: a new one)")
     options = parser.parse_args(arguments)
     kept = options.keep or Path(tempfile.mkdtemp(prefix="xcount-fuzz-"))
     kept.mkdir(parents=True, exist_ok=True)
-    targets: dict[str, bytes | None] = {**seeds(kept), "native": None}
+    targets: dict[str, bytes | None] = {**seeds(), "native": None}
     if options.only is not None:
         targets = {options.only: targets[options.only]}
     lines = list(fuzz(targets, 60 * options.minutes, options.seed, kept))

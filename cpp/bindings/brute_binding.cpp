@@ -25,6 +25,7 @@ void bind_brute(nb::module_& module) {
           "__init__",
           [](AnyBruteForce* self, const AnyForest& forest, const MaskSpace& masks,
              const Array<std::uint64_t>& threshold) {
+            check_fits(forest, masks);
             new (self) AnyBruteForce(make_brute(forest, masks, threshold));
           },
           nb::arg("forest"), nb::arg("masks"), nb::arg("threshold"), nb::keep_alive<1, 2>(),

@@ -17,11 +17,7 @@ using PyCoverTask = std::pair<std::vector<std::pair<MaskIndex, MaskIndex>>, std:
 std::vector<CoverTask> to_tasks(const MaskSpace& masks, const std::vector<PyCoverTask>& tasks) {
   std::vector<CoverTask> result;
   for (const auto& [pairs, multiplicity] : tasks) {
-    for (const auto& [a, b] : pairs) {
-      if (a < 0 || b < 0 || a >= masks.size() || b >= masks.size()) {
-        throw std::invalid_argument("cover: a pair names no mask");
-      }
-    }
+    check_pairs(masks, pairs);
     result.push_back({pairs, multiplicity});
   }
   return result;
@@ -64,6 +60,7 @@ void bind_cover(nb::module_& module) {
           "__init__",
           [](AnyCover* self, const AnyForest& forest, const MaskSpace& masks,
              const Array<std::uint64_t>& threshold, const std::vector<PyCoverTask>& tasks) {
+            check_fits(forest, masks);
             new (self) AnyCover(make_cover(forest, masks, threshold, to_tasks(masks, tasks)));
           },
           nb::arg("forest"), nb::arg("masks"), nb::arg("threshold"), nb::arg("tasks"),

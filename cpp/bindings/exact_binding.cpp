@@ -63,6 +63,7 @@ AnyExactCounter make_counter(const AnyForest& forest, const MaskSpace& masks,
 // Holds the variant, so that Python sees one class.
 struct ExactCounterHandle {
   AnyExactCounter counter;
+  const MaskSpace* masks;  // kept alive by Python
 
   template <class Function>
   decltype(auto) visit(Function function) {
@@ -87,15 +88,11 @@ const char* status_name(TaskStatus status) {
 
 using PyTask = std::pair<std::vector<MaskPair>, bool>;
 
-std::vector<ExactTask> to_tasks(const std::vector<PyTask>& tasks, MaskIndex n_masks) {
+std::vector<ExactTask> to_tasks(const std::vector<PyTask>& tasks, const MaskSpace& masks) {
   std::vector<ExactTask> result;
   result.reserve(tasks.size());
   for (const auto& [pairs, all] : tasks) {
-    for (const auto& [a, b] : pairs) {
-      if (a < 0 || b < 0 || a >= n_masks || b >= n_masks) {
-        throw std::invalid_argument("exact: a mask is out of range");
-      }
-    }
+    check_pairs(masks, pairs);
     result.push_back({pairs, all ? Combine::kAll : Combine::kAny});
   }
   return result;
@@ -110,7 +107,8 @@ void bind_exact(nb::module_& module) {
           "__init__",
           [](ExactCounterHandle* self, const AnyForest& forest, const MaskSpace& masks,
              const Array<std::uint64_t>& threshold, const Weights& weights) {
-            new (self) ExactCounterHandle{make_counter(forest, masks, threshold, weights)};
+            check_fits(forest, masks);
+            new (self) ExactCounterHandle{make_counter(forest, masks, threshold, weights), &masks};
           },
           nb::arg("forest"), nb::arg("masks"), nb::arg("threshold"),
           nb::arg("weights").none() = nb::none(), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(),
@@ -119,6 +117,7 @@ void bind_exact(nb::module_& module) {
           "live",
           [](ExactCounterHandle& self, const std::vector<MaskPair>& pairs, unsigned n_threads,
              double seconds, const nb::object& on_pause) {
+            check_pairs(*self.masks, pairs);
             return stoppable(seconds, on_pause, [&](Stop& stop) {
               return self.visit([&](auto& c) { return c.live(pairs, n_threads, stop); });
             });
@@ -134,7 +133,10 @@ void bind_exact(nb::module_& module) {
           [](ExactCounterHandle& self, const std::vector<PyTask>& tasks, MaskIndex n_masks,
              std::uint64_t max_steps, std::size_t max_bytes, unsigned n_threads,
              std::uint64_t max_paths) {
-            std::vector<ExactTask> native = to_tasks(tasks, n_masks);
+            if (n_masks != self.masks->size()) {
+              throw std::invalid_argument("exact: the number of masks is wrong");
+            }
+            std::vector<ExactTask> native = to_tasks(tasks, *self.masks);
             nb::gil_scoped_release release;
             self.visit([&](auto& c) {
               c.start(std::move(native), ExactLimits{max_steps, max_bytes, n_threads, max_paths});

@@ -1,6 +1,7 @@
 #include "forest_binding.hpp"
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
 namespace xcount::python {
@@ -60,9 +61,27 @@ void bind_forest(nb::module_& module) {
           },
           nb::arg("forest"), nb::arg("sensitive"), nb::arg("distance").none())
       .def("__len__", &MaskSpace::size)
-      .def("cells", &MaskSpace::cells, nb::arg("mask"))
-      .def("distance", &MaskSpace::distance, nb::arg("a"), nb::arg("b"))
-      .def("neighbours", &MaskSpace::neighbours, nb::arg("mask"));
+      .def(
+          "cells",
+          [](const MaskSpace& self, MaskIndex mask) {
+            check_mask(self, mask);
+            return self.cells(mask);
+          },
+          nb::arg("mask"))
+      .def(
+          "distance",
+          [](const MaskSpace& self, MaskIndex a, MaskIndex b) {
+            check_pairs(self, {{a, b}});
+            return self.distance(a, b);
+          },
+          nb::arg("a"), nb::arg("b"))
+      .def(
+          "neighbours",
+          [](const MaskSpace& self, MaskIndex mask) {
+            check_mask(self, mask);
+            return self.neighbours(mask);
+          },
+          nb::arg("mask"));
 }
 
 }  // namespace xcount::python

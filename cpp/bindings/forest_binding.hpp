@@ -5,8 +5,10 @@
 #include <nanobind/ndarray.h>
 
 #include <memory>
+#include <stdexcept>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "xcount/forest.hpp"
 #include "xcount/masks.hpp"
@@ -36,6 +38,29 @@ Value value_of(const Array<std::uint64_t>& limbs) {
 
 inline const Topology& topology_of(const AnyForest& forest) {
   return std::visit([](const auto& f) -> const Topology& { return f; }, forest);
+}
+
+inline void check_mask(const MaskSpace& masks, MaskIndex mask) {
+  if (mask < 0 || mask >= masks.size()) throw std::invalid_argument("a mask is out of range");
+}
+
+inline void check_pairs(const MaskSpace& masks,
+                        const std::vector<std::pair<MaskIndex, MaskIndex>>& pairs) {
+  for (const auto& [a, b] : pairs) {
+    check_mask(masks, a);
+    check_mask(masks, b);
+  }
+}
+
+// Masks must be those of the forest that they are used with.
+inline void check_fits(const AnyForest& forest, const MaskSpace& masks) {
+  const Topology& topology = topology_of(forest);
+  MaskIndex size = 1;
+  for (const Feature feature : masks.sensitive()) {
+    if (static_cast<std::size_t>(feature) >= topology.axes.size()) size = 0;
+    if (size != 0) size *= topology.axis(feature).n_cells;
+  }
+  if (size != masks.size()) throw std::invalid_argument("the masks are another forest's");
 }
 
 // Copies what a native function returns into a NumPy array that owns it.

@@ -61,6 +61,7 @@ void bind_sampling(nb::module_& module) {
           [](AnySampler* self, const AnyForest& forest, const MaskSpace& masks,
              const Array<std::uint64_t>& threshold, const Array<std::int64_t>& unresolved,
              const std::optional<Pairs>& pairs) {
+            check_fits(forest, masks);
             const MaskQuestion question = make_question(masks, unresolved, pairs);
             new (self) AnySampler(make_sampler(forest, masks, threshold, question));
           },

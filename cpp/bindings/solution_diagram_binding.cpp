@@ -43,11 +43,8 @@ void bind_solution_diagram(nb::module_& module) {
           [](DiagramHandle* self, const AnyForest& forest, const MaskSpace& masks,
              const Array<std::uint64_t>& threshold, const std::vector<MaskPair>& pairs,
              bool all_pairs, std::uint64_t max_steps, std::size_t max_bytes) {
-            for (const auto& [a, b] : pairs) {
-              if (a < 0 || b < 0 || a >= masks.size() || b >= masks.size()) {
-                throw std::invalid_argument("diagram: a mask is out of range");
-              }
-            }
+            check_fits(forest, masks);
+            check_pairs(masks, pairs);
             const ExactTask task{pairs, all_pairs ? Combine::kAll : Combine::kAny};
             new (self) DiagramHandle(
                 solve(forest, masks, threshold, task, {max_steps, max_bytes, nullptr}));

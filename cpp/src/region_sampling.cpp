@@ -195,6 +195,14 @@ void RegionSampler<Value>::search(Sample& sample, Thread& thread) const {
 template <class Value>
 std::vector<std::uint8_t> RegionSampler<Value>::decide(std::span<const Cell> regions) const {
   const std::size_t n_features = all_axes_.size();
+  if (n_features == 0 || regions.size() % n_features != 0) {
+    throw std::invalid_argument("regions: a region has one cell per feature");
+  }
+  for (std::size_t i = 0; i < regions.size(); ++i) {
+    if (regions[i] < 0 || regions[i] >= all_axes_[i % n_features].n_cells) {
+      throw std::invalid_argument("regions: a cell is out of range");
+    }
+  }
   std::vector<std::uint8_t> answers;
   Thread thread = make_thread();
   Sample& sample = thread.block[0];

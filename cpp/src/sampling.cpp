@@ -201,6 +201,14 @@ void Sampler<Value>::set_codes(std::size_t feature, std::size_t sample, Cell cel
 }
 
 template <class Value>
+bool Sampler<Value>::exists(std::size_t feature, Cell cell) const {
+  const std::vector<std::uint32_t>& columns = columns_of_[feature];
+  if (columns.empty()) return true;  // nobody looks at it
+  return cell >= 0 &&
+         static_cast<std::size_t>(cell) < profiles_.columns()[columns[0]].code_of_cell.size();
+}
+
+template <class Value>
 std::uint32_t Sampler<Value>::draw_box(Random& random) const {
   const std::uint64_t target = random.next() >> 2;
   const auto found = std::upper_bound(cumulative_.begin(), cumulative_.end(), target);
@@ -210,6 +218,9 @@ std::uint32_t Sampler<Value>::draw_box(Random& random) const {
 template <class Value>
 std::vector<std::uint8_t> Sampler<Value>::decide(std::span<const Cell> regions) const {
   const std::size_t n_masks = profiles_.n_masks();
+  if (n_features_ == 0 || regions.size() % n_features_ != 0) {
+    throw std::invalid_argument("sampling: a region has one cell per feature");
+  }
   const std::size_t n = regions.size() / n_features_;
   std::vector<std::uint8_t> flags(n * n_masks);
   Thread thread = make_thread();
@@ -218,7 +229,9 @@ std::vector<std::uint8_t> Sampler<Value>::decide(std::span<const Cell> regions) 
     for (std::size_t i = 0; i < count; ++i) {
       for (std::size_t f = 0; f < universe_.features.size(); ++f) {
         const auto feature = static_cast<std::size_t>(universe_.features[f]);
-        set_codes(f, i, regions[(done + i) * n_features_ + feature], thread);
+        const Cell cell = regions[(done + i) * n_features_ + feature];
+        if (!exists(f, cell)) throw std::invalid_argument("sampling: a cell is out of range");
+        set_codes(f, i, cell, thread);
       }
     }
     std::fill(thread.rows.begin(), thread.rows.end(), Value{});

@@ -78,6 +78,7 @@ class Sampler {
   void draw_codes_of_one_box(Random& random, std::size_t count, Thread& thread) const;
   void draw_codes_of_boxes(Random& random, std::size_t count, Thread& thread) const;
   void set_codes(std::size_t feature, std::size_t sample, Cell cell, Thread& thread) const;
+  [[nodiscard]] bool exists(std::size_t feature, Cell cell) const;
   [[nodiscard]] std::uint32_t draw_box(Random& random) const;
   [[nodiscard]] std::uint32_t count_sensitive(const Universe::Box& box, const Thread& thread) const;
 

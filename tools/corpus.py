@@ -1,0 +1,130 @@
+"""Writes the small model files of ``tests/corpus/seeds``, one or more per format.
+
+    python -m tools.corpus
+
+Needs all the libraries (extra ``test``). The files are kept in the repository, so that a fuzz needs
+none of them and is the same everywhere; write them again when a library changes its format.
+"""
+
+from __future__ import annotations
+
+import gzip
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+CORPUS = Path(__file__).parent.parent / "tests" / "corpus"
+
+
+def rows_and_labels() -> tuple[Any, Any, Any]:
+    """Return numbers with holes, two classes and three classes."""
+    random = np.random.default_rng(3)
+    rows = random.normal(size=(200, 4)).round(2)
+    rows[:, 3] = random.integers(0, 5, 200)
+    two = (rows[:, 0] + rows[:, 1] * rows[:, 2] > 0).astype(int)
+    three = two + (rows[:, 3] > 2)
+    rows[random.random(rows.shape) < 0.05] = np.nan
+    return rows, two, three
+
+
+def xgboost_files(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield JSON, UBJSON and dumps: two classes, three classes, categories."""
+    import xgboost
+
+    rows, two, three = rows_and_labels()
+    plain = xgboost.DMatrix(rows, two, feature_names=["age", "wage", "c", "d"])
+    booster = xgboost.train({"max_depth": 2, "objective": "binary:logistic"}, plain, 2)
+    yield "xgboost.json", bytes(booster.save_raw("json"))
+    yield "xgboost.ubj", bytes(booster.save_raw("ubj"))
+    yield "xgboost.json.gz", gzip.compress(bytes(booster.save_raw("json")), mtime=0)
+    booster.dump_model(folder / "dump.json", dump_format="json")
+    yield "xgboost-dump.json", (folder / "dump.json").read_bytes()
+    options = {"max_depth": 1, "objective": "multi:softprob", "num_class": 3}
+    softprob = xgboost.train(options, xgboost.DMatrix(rows, three), 1)
+    yield "xgboost-multiclass.json", bytes(softprob.save_raw("json"))
+    kinds = ["q", "q", "q", "c"]
+    categories = xgboost.DMatrix(rows, two, feature_types=kinds, enable_categorical=True)
+    chosen = xgboost.train({"max_depth": 2, "max_cat_to_onehot": 1}, categories, 2)
+    yield "xgboost-categories.ubj", bytes(chosen.save_raw("ubj"))
+
+
+def lightgbm_files(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield text: missing values and categories; three classes."""
+    import lightgbm
+
+    rows, two, three = rows_and_labels()
+    options = {"num_leaves": 4, "verbose": -1, "num_threads": 1, "min_data_in_leaf": 5}
+    data = lightgbm.Dataset(rows, two, categorical_feature=[3], params={"verbose": -1})
+    binary = lightgbm.train(options | {"objective": "binary"}, data, 2)
+    yield "lightgbm.txt", binary.model_to_string().encode()
+    data = lightgbm.Dataset(rows, three, params={"verbose": -1})
+    several = lightgbm.train(options | {"objective": "multiclass", "num_class": 3}, data, 1)
+    yield "lightgbm-multiclass.txt", several.model_to_string().encode()
+
+
+def catboost_files(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield JSON: oblivious trees, and others."""
+    import catboost
+
+    rows, two, _ = rows_and_labels()
+    for policy in ("SymmetricTree", "Depthwise"):
+        model = catboost.CatBoostClassifier(
+            iterations=2,
+            depth=2,
+            grow_policy=policy,
+            verbose=False,
+            allow_writing_files=False,
+            thread_count=1,
+            random_seed=0,
+            border_count=8,
+        )
+        model.fit(rows, two).save_model(str(folder / "catboost.json"), format="json")
+        yield f"catboost-{policy.lower()}.json", (folder / "catboost.json").read_bytes()
+
+
+def sklearn_files(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield skops files of the smallest models of each kind."""
+    import skops.io
+    from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+
+    rows, two, _ = rows_and_labels()
+    rows = np.nan_to_num(rows)
+    forest = RandomForestClassifier(1, max_depth=2, random_state=0).fit(rows, two)
+    yield "sklearn-forest.skops", _packed(skops.io.dumps(forest))
+    boosting = GradientBoostingClassifier(n_estimators=1, max_depth=1, random_state=0)
+    yield "sklearn-boosting.skops", _packed(skops.io.dumps(boosting.fit(rows, two)))
+
+
+def _packed(data: bytes) -> bytes:
+    """Return a zip file packed, and without dates."""
+    import io
+    import zipfile
+
+    target = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(data)) as source,
+        zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as packed,
+    ):
+        for name in source.namelist():
+            packed.writestr(zipfile.ZipInfo(name), source.read(name), zipfile.ZIP_DEFLATED)
+    return target.getvalue()
+
+
+def main() -> int:
+    import tempfile
+
+    folder = CORPUS / "seeds"
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        for files in (xgboost_files, lightgbm_files, catboost_files, sklearn_files):
+            for name, data in files(Path(scratch)):
+                (folder / name).write_bytes(data)
+                print(f"{name}: {len(data)} bytes")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
