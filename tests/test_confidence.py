@@ -72,6 +72,19 @@ def test_no_success_bounds_the_mean_from_above_only() -> None:
     assert math.log(2 / DELTA) / 10_000 < high < 3 * math.log(2 / DELTA) / 10_000
 
 
+def test_a_small_mean_is_bounded_as_sharply_as_a_large_one() -> None:
+    """After 300 hits both ends are near, be it in a thousand samples or in ten million.
+
+    The upper end of a small mean was once no sharper than 1e-4.
+    """
+    for n in (1_000, 10_000_000):
+        sequence = BettingSequence(BERNOULLI, DELTA, 0.1)
+        for _ in range(100):
+            sequence.update(np.array([n // 100 - 3, 3]))
+        low, high = sequence.interval()
+        assert 0.8 * 300 / n < low < 300 / n < high < 1.25 * 300 / n
+
+
 def test_constant_outcomes_pin_the_mean_down() -> None:
     """Outcomes that are always 1 leave only means near 1."""
     sequence = BettingSequence(BERNOULLI, DELTA, 0.1)

@@ -118,6 +118,12 @@ void bind_cover(nb::module_& module) {
             return std::visit([](const auto& c) { return c.mean_residuals(); }, self);
           },
           "Residual trees that a sample evaluates, on average.")
+      .def_prop_ro(
+          "seconds_per_sample",
+          [](const AnyCover& self) {
+            return std::visit([](const auto& c) { return c.seconds_per_sample(); }, self);
+          },
+          "What a sample costs, roughly; the same on every machine.")
       .def_prop_ro("levels", [](const AnyCover&) { return 1; })
       .def_prop_ro_static(
           "batch", [](const nb::object&) { return Sampler<std::int64_t>::kBatch; },

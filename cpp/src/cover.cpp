@@ -12,6 +12,10 @@ namespace {
 
 constexpr std::size_t kBatch = Sampler<std::int64_t>::kBatch;
 constexpr std::uint64_t kWorkPerNode = 8;  // of a new residual, in residuals looked at
+constexpr std::size_t kMaxDeciders = 16;   // beyond, too few samples of a batch share a task
+constexpr double kSecondsPerTree = 15e-9;  // of a decider, of which a sample walks all trees
+constexpr double kSecondsPerResidual = 300e-9;
+constexpr double kSecondsPerDraw = 7e-7;
 constexpr std::uint64_t kWeightUnit = std::uint64_t{1} << 62;
 
 }  // namespace
@@ -80,6 +84,8 @@ void TaskCover<Value>::expand(std::uint32_t index) {
   states_[index].volume = 0;
   open_ -= state.volume;
   const LocalFeature feature = choose_feature(state);
+  parent_ = index;
+  feature_ = feature;
   const Cell n_cells = store_.forest().axis(store_.features()[feature]).n_cells;
   split(state, feature);
   for (Cell cell = 0; cell < n_cells;) {
@@ -94,6 +100,7 @@ void TaskCover<Value>::expand(std::uint32_t index) {
     } else if (verdict == Verdict::kOpen) {
       const std::vector<Moving> after = moving_;
       moving_ = before;
+      cell_ = cell;
       add_child(volume);
       moving_ = after;
     }
@@ -226,7 +233,8 @@ void TaskCover<Value>::add_state(Volume volume) {
   if (index == HashIndex::kNone) {
     index = static_cast<std::uint32_t>(states_.size());
     states_.push_back({ids_.size(), offsets_.size(), static_cast<std::uint32_t>(key_ids_.size()),
-                       static_cast<std::uint32_t>(key_offsets_.size()), 0});
+                       static_cast<std::uint32_t>(key_offsets_.size()), 0, parent_, feature_,
+                       cell_});
     ids_.insert(ids_.end(), key_ids_.begin(), key_ids_.end());
     offsets_.insert(offsets_.end(), key_offsets_.begin(), key_offsets_.end());
     table_.insert(hash, index);
@@ -283,6 +291,8 @@ Cover<Value>::Cover(const Forest<Value>& forest, const MaskSpace& masks, const V
     covers_.push_back(std::make_unique<TaskCover<Value>>(forest, builder, threshold, task));
     multiplicity_.push_back(task.multiplicity);
   }
+  if (tasks.size() > kMaxDeciders) return;
+  for (const CoverTask& task : tasks) deciders_.emplace_back(forest, masks, threshold, task.pairs);
 }
 
 template <class Value>
@@ -351,6 +361,19 @@ double Cover<Value>::mean_residuals() const {
 }
 
 template <class Value>
+double Cover<Value>::seconds_per_sample() const {
+  if (deciders_.empty()) return kSecondsPerDraw + kSecondsPerResidual * mean_residuals();
+  Volume sum = 0;
+  Volume total = 0;
+  for (std::size_t i = 0; i < covers_.size(); ++i) {
+    const Volume weight = multiplicity_[i] * covers_[i]->open();
+    sum += weight * static_cast<Volume>(deciders_[i].n_trees());
+    total += weight;
+  }
+  return kSecondsPerDraw + (total > 0 ? kSecondsPerTree * static_cast<double>(sum / total) : 0.0);
+}
+
+template <class Value>
 void Cover<Value>::freeze() {
   frozen_.clear();
   cumulative_.clear();
@@ -374,10 +397,10 @@ Outcomes Cover<Value>::draw(std::uint64_t seed, std::uint64_t stream, std::uint6
   Outcomes outcomes{std::vector<std::uint64_t>(2), std::vector<std::uint8_t>(n * kBatch)};
   std::atomic<std::uint64_t> next{0};
   const auto work = [&](std::size_t) {
-    std::vector<typename TaskCover<Value>::Draw> draws(covers_.size());
+    Thread thread = make_thread();
     for (std::uint64_t batch = next++; batch < n && !stop.is_over(); batch = next++) {
       Random random(seed, stream, first + batch);
-      draw_batch(random, draws, std::span(outcomes.hits).subspan(batch * kBatch, kBatch));
+      draw_batch(random, thread, std::span(outcomes.hits).subspan(batch * kBatch, kBatch));
     }
   };
   parallel(n_threads, n_threads, work, &stop);
@@ -387,14 +410,49 @@ Outcomes Cover<Value>::draw(std::uint64_t seed, std::uint64_t stream, std::uint6
 }
 
 template <class Value>
-void Cover<Value>::draw_batch(Random& random, std::vector<typename TaskCover<Value>::Draw>& draws,
-                              std::span<std::uint8_t> hits) const {
-  for (std::uint8_t& hit : hits) {
+typename Cover<Value>::Thread Cover<Value>::make_thread() const {
+  Thread thread;
+  thread.drawn.resize(kBatch);
+  if (deciders_.empty()) thread.draws.resize(covers_.size());
+  for (const auto& decider : deciders_) thread.works.push_back(decider.workspace(kBatch));
+  return thread;
+}
+
+template <class Value>
+void Cover<Value>::draw_batch(Random& random, Thread& thread, std::span<std::uint8_t> hits) const {
+  for (std::size_t i = 0; i < hits.size(); ++i) {
     const std::uint64_t target = random.next() >> 2;
     const auto found = std::upper_bound(cumulative_.begin(), cumulative_.end(), target);
-    const Frozen& frozen = frozen_[static_cast<std::size_t>(found - cumulative_.begin())];
-    hit = covers_[frozen.task]->sample(frozen.state, random, draws[frozen.task]) ? 1 : 0;
+    const Frozen& drawn = frozen_[static_cast<std::size_t>(found - cumulative_.begin())];
+    thread.drawn[i] = drawn;
+    if (!deciders_.empty()) continue;
+    hits[i] = covers_[drawn.task]->sample(drawn.state, random, thread.draws[drawn.task]) ? 1 : 0;
   }
+  for (std::uint32_t task = 0; task < deciders_.size(); ++task) {
+    draw_group(task, random, thread, hits);
+  }
+}
+
+// Decides the samples of one task together.
+template <class Value>
+void Cover<Value>::draw_group(std::uint32_t task, Random& random, Thread& thread,
+                              std::span<std::uint8_t> hits) const {
+  thread.group.clear();
+  for (std::size_t i = 0; i < hits.size(); ++i) {
+    if (thread.drawn[i].task == task) thread.group.push_back(i);
+  }
+  if (thread.group.empty()) return;
+  const CoverDecider<Value>& decider = deciders_[task];
+  auto& work = thread.works[task];
+  decider.draw(random, kBatch, thread.group.size(), work);
+  for (std::size_t g = 0; g < thread.group.size(); ++g) {
+    hits[thread.group[g]] = 0;
+    covers_[task]->for_each_fixed(
+        thread.drawn[thread.group[g]].state,
+        [&](Feature feature, Cell cell) { decider.fix(feature, cell, kBatch, g, work); });
+  }
+  decider.decide(kBatch, thread.group.size(), work,
+                 [&](std::size_t g) { hits[thread.group[g]] = 1; });
 }
 
 template class TaskCover<std::int64_t>;

@@ -35,16 +35,17 @@ _ROUNDING_MARGIN = 1e-7
 
 
 class _Bettor:
-    """Log wealth of one side: against all means below (or above) the true one.
+    """Log wealth of one side: against all means below the true one, or against all above it.
 
     Every factor is monotone in m, hence the wealth is too, and the rejected means are a ray: for
-    ``Y > m`` the bet is ``min(b, 0.95 / m)``, and ``1 + bet * (Y - m)`` falls as m grows; for
-    ``Y < m`` everything is mirrored.
+    ``Y > m`` (side 1) the bet is ``min(b, 0.95 / m)``, and ``1 + bet * (Y - m)`` falls as m grows;
+    for ``Y < m`` (side -1) the bet is ``min(b, 0.95 / (1 - m))``, and ``1 + bet * (m - Y)`` grows.
     """
 
-    def __init__(self, values: NDArray[np.float64], n_levels: int) -> None:
+    def __init__(self, values: NDArray[np.float64], side: int) -> None:
         self._values = values
-        self._total = np.zeros(n_levels)
+        self._side = side
+        self._total = np.zeros(len(values))
         self._tuned: dict[float, NDArray[np.float64]] = {}
 
     def update(self, histogram: NDArray[np.float64], bet: float) -> None:
@@ -64,27 +65,32 @@ class _Bettor:
 
     def _log_products(self, bets: NDArray[np.float64], mean: float) -> NDArray[np.float64]:
         """Return log(1 + bet * (y - mean)) for every bet and value, shape (bets, values)."""
-        limit = _CAUTION / mean if mean > 0 else math.inf
+        room = mean if self._side > 0 else 1 - mean
+        limit = _CAUTION / room if room > 0 else math.inf
         capped = np.minimum(bets, limit)[:, np.newaxis]
-        logs: NDArray[np.float64] = np.log1p(capped * (self._values - mean))
+        logs: NDArray[np.float64] = np.log1p(capped * (self._side * (self._values - mean)))
         return logs
 
     def bound(self, log_threshold: float, start: float, estimate: float) -> float:
-        """Return the largest mean known to be rejected, at least ``start``."""
-        if estimate <= start or self.log_wealth(start) < log_threshold:
+        """Return a rejected mean as near to the sample mean as is known; ``start`` if none is.
+
+        Bisection on a logarithmic scale: a small mean is bounded as sharply as a large one.
+        """
+        if self._side * (estimate - start) <= 0 or self.log_wealth(start) < log_threshold:
             return start
-        low, high = start, estimate  # the wealth at the sample mean never reaches the threshold
+        rejected, kept = start, estimate  # the wealth at the sample mean is below the threshold
         for _ in range(60):
-            if high - low <= 1e-4 * high:
+            if abs(rejected - kept) <= 1e-4 * max(rejected, kept):
                 break
+            low, high = min(rejected, kept), max(rejected, kept)
             middle = math.sqrt(low * high) if low > 0 else high * 0.25
             if not low < middle < high:
                 break
             if self.log_wealth(middle) >= log_threshold:
-                low = middle
+                rejected = middle
             else:
-                high = middle
-        return low
+                kept = middle
+        return rejected
 
 
 class BettingSequence:
@@ -107,8 +113,8 @@ class BettingSequence:
         self._epsilon = epsilon
         self._log_threshold = math.log(2 / delta) + _ROUNDING_MARGIN
         self._histogram = np.zeros(len(values))
-        self._above = _Bettor(values, len(values))
-        self._below = _Bettor(1 - values, len(values))
+        self._above = _Bettor(values, 1)
+        self._below = _Bettor(values, -1)
         self._low, self._high = 0.0, 1.0
 
     @property
@@ -168,8 +174,7 @@ class BettingSequence:
             return self._low, self._high
         mean = self.mean
         low = max(self._low, self._above.bound(self._log_threshold, self._low, mean))
-        rest = self._below.bound(self._log_threshold, 1 - self._high, 1 - mean)
-        high = min(self._high, 1 - rest)
+        high = min(self._high, self._below.bound(self._log_threshold, self._high, mean))
         if keep:
             self._low, self._high = low, high
         return low, high

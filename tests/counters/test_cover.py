@@ -54,12 +54,15 @@ def test_refined_to_the_end_a_cover_is_an_exact_count(seed: int) -> None:
     assert round(regions(problem, cover.solved)) == true_count(problem)
 
 
-def wide_problem(gap: str, distance: int | str = 1) -> Problem:
-    """Return a problem of 40 trees on 6 features, half a million regions."""
+def wide_problem(
+    gap: str, distance: int | str = 1, n_features: int = 6, n_guards: int = 8
+) -> Problem:
+    """Return a problem of 40 trees, by default on half a million regions."""
     rng = np.random.default_rng(11)
-    features = tuple(Feature(f"f{i}") for i in range(6))
+    features = tuple(Feature(f"f{i}") for i in range(n_features))
     leaves = rng.normal(size=64) * 0.2
-    trees = tuple(random_tree(rng, features, 4, leaves, np.arange(8.0)) for _ in range(40))
+    guards = np.arange(float(n_guards))
+    trees = tuple(random_tree(rng, features, 4, leaves, guards) for _ in range(40))
     return problem_of(Ensemble(features, trees), gap, distance)
 
 
@@ -67,7 +70,19 @@ def wide_problem(gap: str, distance: int | str = 1) -> Problem:
 @pytest.mark.parametrize(("gap", "distance"), [("0.4", 1), ("1.2", 1), ("1.2", 3)])
 def test_solved_and_sampled_parts_add_up(work: int, gap: str, distance: int | str) -> None:
     """At any stage: solved <= C <= solved + open, and hits are as frequent as they must be."""
-    problem = wide_problem(gap, distance)
+    check_parts(wide_problem(gap, distance), work)
+
+
+@pytest.mark.parametrize("work", [0, 1_000, 8_000])
+def test_parts_of_many_tasks_add_up(work: int) -> None:
+    """More tasks than a batch can group are sampled one by one."""
+    problem = wide_problem("0.6", 1, n_features=3, n_guards=24)
+    assert problem.n_masks > 16
+    check_parts(problem, work)
+
+
+def check_parts(problem: Problem, work: int) -> None:
+    """Check the solved part and the hits of the open one against enumeration."""
     exact = true_count(problem)
     cover = cover_of(problem)
     cover.refine(work, 60.0, 1)

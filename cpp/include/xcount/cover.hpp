@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "xcount/cover_decider.hpp"
 #include "xcount/differences.hpp"
 #include "xcount/hash_index.hpp"
 #include "xcount/residuals.hpp"
@@ -64,14 +65,27 @@ class TaskCover {
   [[nodiscard]] bool sample(std::uint32_t state, Random& random, Draw& draw) const;
   [[nodiscard]] std::size_t n_residuals(std::uint32_t state) const { return states_[state].n_ids; }
 
+  // Calls fix(feature, cell) for cells that lead to the state: those of one way out of many, but
+  // what is left to decide is the same for all of them.
+  template <class Fix>
+  void for_each_fixed(std::uint32_t state, const Fix& fix) const {
+    for (; states_[state].parent != kNone; state = states_[state].parent) {
+      fix(store_.features()[states_[state].feature], states_[state].cell);
+    }
+  }
+
  private:
   struct State {
     std::uint64_t ids;      // start in ids_: residuals of each constraint, separated
     std::uint64_t offsets;  // start in offsets_: one per constraint
     std::uint32_t n_ids;    // with separators
     std::uint32_t n_terms;
-    Volume volume;  // 0: not in the frontier
+    Volume volume;         // 0: not in the frontier
+    std::uint32_t parent;  // where it was first met, at this cell of the feature
+    LocalFeature feature;
+    Cell cell;
   };
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
   struct Term {
     Value offset{}, min{}, max{};
     std::vector<ResidualId> fixed;  // residuals that do not mention the eliminated feature
@@ -111,6 +125,9 @@ class TaskCover {
   std::vector<ResidualId> moved_, key_ids_;
   std::vector<Value> key_offsets_;
   std::vector<double> scores_;
+  std::uint32_t parent_ = kNone;
+  LocalFeature feature_ = 0;
+  Cell cell_ = 0;
 };
 
 // The covers of several tasks, refined and sampled together.
@@ -131,6 +148,8 @@ class Cover {
   [[nodiscard]] std::uint64_t work() const;
   [[nodiscard]] std::size_t bytes() const;
   [[nodiscard]] double mean_residuals() const;  // of a frontier state, by volume
+  // Seconds that a sample takes, roughly, and the same on every machine.
+  [[nodiscard]] double seconds_per_sample() const;
 
   // Fixes the frontier as what `draw` draws from.
   void freeze();
@@ -142,11 +161,21 @@ class Cover {
   struct Frozen {
     std::uint32_t task, state;
   };
-  void draw_batch(Random& random, std::vector<typename TaskCover<Value>::Draw>& draws,
+  // Room for the samples of one batch; one per thread.
+  struct Thread {
+    std::vector<Frozen> drawn;
+    std::vector<typename TaskCover<Value>::Draw> draws;          // per task, without deciders
+    std::vector<typename CoverDecider<Value>::Workspace> works;  // per task, with deciders
+    std::vector<std::size_t> group;
+  };
+  [[nodiscard]] Thread make_thread() const;
+  void draw_batch(Random& random, Thread& thread, std::span<std::uint8_t> hits) const;
+  void draw_group(std::uint32_t task, Random& random, Thread& thread,
                   std::span<std::uint8_t> hits) const;
 
   std::vector<std::unique_ptr<TaskCover<Value>>> covers_;
   std::vector<std::uint32_t> multiplicity_;
+  std::vector<CoverDecider<Value>> deciders_;  // per task; none if the tasks are many
   std::vector<Frozen> frozen_;
   std::vector<std::uint64_t> cumulative_;  // per frozen state, up to 2^62
 };

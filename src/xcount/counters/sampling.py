@@ -43,18 +43,19 @@ PLAIN_SECONDS = 0.5
 """Below this price nothing but plain sampling is considered."""
 _PILOT_PART = 50
 _COVER_PILOT_BATCHES = 40
+_TRIAL_PART = 0.02
+"""Part of the price of plain samples that a cover is refined for without any sign of a gain."""
 _FIRST_WORK = 2_000_000
 _WORK_PER_SLICE = 2_000_000
 _EXACT_REGIONS = 2**30
 """Up to here, volumes (53 significant bits or more) tell whole numbers of regions apart."""
 
 # Rough, and the same everywhere on purpose: they only weigh one kind of work against another.
-_SECONDS_PER_WORK = 50e-9
-_SECONDS_PER_SAMPLE = 1e-6
-_SECONDS_PER_TREE = 25e-9
+_SECONDS_PER_WORK = 40e-9
+_SECONDS_PER_SAMPLE = 5e-7
+_SECONDS_PER_TREE = 13e-9
 _SECONDS_PER_MASK = 3e-9
 _SECONDS_PER_REGION_TREE = 100e-9
-_SECONDS_PER_RESIDUAL = 70e-9
 _SECONDS_PER_TREE_OF_PAIR = 1e-6
 
 MAX_ROW = 2**17
@@ -255,16 +256,23 @@ class Estimation:
     def _drawn(self, method: str) -> Tally:
         plain = self._plain()
         pilot = plain.pilot()
-        price = self._cost_of_sample() * self._needed(pilot, plain.ground)
-        if self._is_clear(pilot, plain.ground):
-            price = 0.0
-        if price > PLAIN_SECONDS and self._can_cover():
-            covered = self._cover(price)
+        if self._plain_price(pilot, plain.ground) > PLAIN_SECONDS and self._can_cover():
+            cover = make_cover(self._problem, self._rest)
+            self._refine(cover, _FIRST_WORK, math.inf)
+            if not is_decided(cover):
+                batches = PLAIN_SECONDS / self._cost_of_sample() / BATCH
+                pilot = plain.pilot(math.ceil(batches))
+            covered = self._cover(cover, pilot, plain.ground)
             if isinstance(covered, Bounds):
                 return self._decided(covered, method)
             if covered is not None:
                 return covered[0].run(covered[1], method, self._details)
         return plain.run(pilot, method, self._details)
+
+    def _plain_price(self, pilot: Pilot, ground: Ground) -> float:
+        if self._is_clear(pilot, ground):
+            return 0.0
+        return self._cost_of_sample() * self._needed(pilot, ground)
 
     def _decided(self, bounds: Bounds, method: str) -> Tally:
         """Return what is known without a sample: exact but for the rounding of volumes."""
@@ -313,33 +321,40 @@ class Estimation:
         pairs = self._rest.pairs
         return pairs is not None and len(pairs) <= _MAX_COVERED_PAIRS
 
-    def _cover(self, plain_price: float) -> tuple[Estimator, Pilot] | Bounds | None:
+    def _cover(
+        self, cover: _core.Cover, plain_pilot: Pilot, plain: Ground
+    ) -> tuple[Estimator, Pilot] | Bounds | None:
         """Refine a cover while it pays; return what to run, bounds if all is decided, or None."""
-        problem, settings = self._problem, self._settings
-        cover = make_cover(problem, self._rest)
+        settings = self._settings
+        plain_price = self._plain_price(plain_pilot, plain)
         left = settings.seconds_left()
         deadline = math.inf if left is None else time.monotonic() + left / 2
-        target = _FIRST_WORK
+        before = plain.undecided
         while True:
-            self._refine(cover, target, deadline)
-            ground = covered_ground(problem, self._rest, cover)
+            ground = covered_ground(self._problem, self._rest, cover)
             self._details["cover_states"] = cover.n_expanded
-            self._details["cover_share"] = float(Fraction(ground.undecided, problem.n_regions))
-            if ground.undecided == 0:
+            self._details["cover_share"] = float(
+                Fraction(ground.undecided, self._problem.n_regions)
+            )
+            if is_decided(cover):
                 return ground.bounds()
             estimator = Estimator(cover, ground, settings)
-            pilot = estimator.pilot(_COVER_PILOT_BATCHES)
-            per_sample = _SECONDS_PER_SAMPLE + cover.n_trees * _SECONDS_PER_RESIDUAL
-            price = per_sample * self._needed(pilot, ground)
+            pilot = pooled(plain_pilot, plain, estimator.pilot(_COVER_PILOT_BATCHES), ground)
+            price = cover.seconds_per_sample * self._needed(pilot, ground)
             spent = cover.work * _SECONDS_PER_WORK
             limit = settings.memory_bytes or DEFAULT_MEMORY_BYTES
             full = cover.n_bytes * 3 > limit or time.monotonic() >= deadline
-            if price <= spent or full or 2 * spent > plain_price:
-                if price > spent and time.monotonic() < deadline:  # else drawing is the small part
-                    steps = tuple(self._refinements)
-                    estimator.recipe = partial(make_cover, problem, self._rest, steps, cover.work)
-                return (estimator, pilot) if price < plain_price else None
-            target = 2 * cover.work
+            # Doubling the work may shrink the cover twice as much as the last doubling did.
+            gain = price * (1 - float(Fraction(ground.undecided, before)) ** 2)
+            is_promising = gain > spent or spent < _TRIAL_PART * plain_price
+            if price <= spent or full or 2 * spent > plain_price or not is_promising:
+                break
+            before = ground.undecided
+            self._refine(cover, 2 * cover.work, deadline)
+        if price > spent and time.monotonic() < deadline:  # else drawing is the small part
+            steps = tuple(self._refinements)
+            estimator.recipe = partial(make_cover, self._problem, self._rest, steps, cover.work)
+        return (estimator, pilot) if price < plain_price else None
 
     def _refine(self, cover: _core.Cover, target: int, deadline: float) -> None:
         """Refine in slices, until so much work is done, nothing is left, or the time is up."""
@@ -371,6 +386,25 @@ def make_cover(
             "differs; install the same one everywhere"
         )
     return cover
+
+
+def is_decided(cover: _core.Cover) -> bool:
+    """Tell whether a cover leaves nothing open."""
+    return cover.open[0] == 0
+
+
+def pooled(plain_pilot: Pilot, plain: Ground, pilot: Pilot, ground: Ground) -> Pilot:
+    """Return what a cover's pilot says together with that of plain samples.
+
+    Plain samples count by the part of their ground that is still open, their hits without those
+    that the cover has proved since.
+    """
+    part = float(Fraction(ground.undecided, plain.undecided))
+    proved = float(Fraction(ground.certain - plain.certain, plain.undecided))
+    n = plain_pilot.n * part + pilot.n
+    hits = max(0.0, plain_pilot.mean - proved) * plain_pilot.n + pilot.mean * pilot.n
+    mean = min(1.0, hits / n)
+    return Pilot(max(1, round(n)), mean, mean * (1 - mean))
 
 
 def cover_tasks(rest: Rest) -> list[tuple[list[tuple[int, int]], int]]:
