@@ -1,113 +1,143 @@
 """Measures a Dask cluster of this machine's cores, and simulates large runs from what it measured.
 
-Measured: a sample of the paper's suite on 1 and on 2 workers, what Dask and the journal cost a
-task, and what a model costs to send. Simulated: one audit of 50 features for each of 10,000 models
-on 1 to 500 workers, with times drawn from the measured ones.
+Measured, on 1 and on 2 workers of one thread, alternately: an audit of many short counts, a sample
+of the paper's suite, one hard count by exact subproblems and one by samples (both spread over the
+workers); and what Dask and the journal cost a task, and what a model costs to send. Simulated: one
+audit of 50 features for each of 10,000 models on 1 to 500 workers, with times drawn from those of
+the sample.
 
     python -m benchmarks.cluster
-    python -m benchmarks.cluster --times benchmarks/runs/paper-auto.jsonl
+    python -m benchmarks.cluster --repeats 1 --output /tmp/here
 """
 
 from __future__ import annotations
 
 import argparse
-import heapq
-import math
+import json
 import os
-import pickle
+import statistics
 import sys
 import tempfile
 import time
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from benchmarks.instances import Instance, paper_instances, stratified_sample
-from benchmarks.records import RunSettings, read_run
+from benchmarks.cluster_simulation import Costs, Times, simulate
+from benchmarks.datasets import PROJECT
+from benchmarks.instances import Instance, frontier_instances, paper_instances, stratified_sample
+from benchmarks.records import RunSettings, surroundings
 from benchmarks.running import run_on_cluster
-from xcount.cluster import bundle_size
-from xcount.examples import adult_model_path
+from benchmarks.summary import markdown
+from xcount import audit, count, load
+from xcount.examples import adult_model_path, figure_1
 from xcount.grid import Grid
 from xcount.journal import Journal
-from xcount.loaders import load
+from xcount.workers import packed, unpacked
 
 N_MODELS, N_FEATURES = 10_000, 50
 WORKERS = (1, 2, 10, 50, 100, 200, 500)
 SEED = 20240
-Times = NDArray[np.float64]
+FILE = "cluster.jsonl"
+JOURNALLED = 100
+"""Lines that are written together."""
+AUDITED = "higgs-d5-t50"
+HARD_EXACTLY = "protein-d6-t100-f6"
+HARD_BY_SAMPLES, EPSILON = "adult-d8-t500-f0_f5-d3", 0.002
+
+Line = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Costs:
-    """What a run costs besides counting, in seconds.
+class Load:
+    """Something to count; returns the seconds of each count, on one thread."""
 
-    Attributes:
-        task: per bundle, where all of them pass one by one: the client and the scheduler.
-        journal: per bundle, in the same place: its lines in the journal.
-        model: per bundle, on its worker: to unpack a model (at most; a worker keeps models).
-    """
-
-    task: float
-    journal: float
-    model: float
+    name: str
+    run: Callable[[Any], list[float]]
 
 
-@dataclass(frozen=True, slots=True)
-class Simulated:
-    """A simulated run: how long, and which part of the workers' time went into counts."""
+def loads_of(options: argparse.Namespace) -> list[Load]:
+    """Return what is measured."""
+    paper = paper_instances(None, options.cache, options.data)
+    frontier = frontier_instances(None, options.cache, options.data)
+    by_name = {instance.name: instance for instance in [*paper, *frontier]}
+    audited = next(i for i in paper if i.name.startswith(f"{AUDITED}-"))
+    sample = stratified_sample(paper, options.sample)
+    return [
+        Load(f"audit of {AUDITED}", lambda client: _audit(audited, client)),
+        Load(
+            f"{len(sample)} instances of the paper's suite", lambda client: _suite(sample, client)
+        ),
+        Load(
+            f"{HARD_EXACTLY}, exact",
+            lambda client: _count(by_name[HARD_EXACTLY], client, "exact", 0.1),
+        ),
+        Load(
+            f"{HARD_BY_SAMPLES}, samples, epsilon {EPSILON:g}",
+            lambda client: _count(by_name[HARD_BY_SAMPLES], client, "sample", EPSILON),
+        ),
+    ]
 
-    seconds: float
-    busy: float
+
+def _audit(instance: Instance, client: Any) -> list[float]:
+    found = audit(instance.model, distances=[1, 2], timeout_seconds=None, cluster=client)
+    return [result.seconds for result in found.results]
 
 
-def simulate(times: Times, n_workers: int, costs: Costs) -> Simulated:
-    """Run ``times[model, count]`` on workers that take the next bundle when they are free.
+def _suite(instances: Sequence[Instance], client: Any) -> list[float]:
+    settings = RunSettings("paper", "auto", limit_seconds=60.0, jobs=1)
+    return [record["seconds"] for record in run_on_cluster(instances, settings, client)]
 
-    Bundles are made as :mod:`xcount.cluster` makes them, of one model each; handing them out and
-    writing their results are done one after the other.
-    """
-    mean, n_waiting = float(times.mean()), times.size
-    free_at = [0.0] * n_workers
-    handed_out = end = 0.0
-    for counts in times:
-        at = 0
-        while at < len(counts):
-            size = min(bundle_size(mean, n_waiting, n_workers), len(counts) - at)
-            handed_out += costs.task + costs.journal
-            start = max(heapq.heappop(free_at), handed_out)
-            done = start + costs.model + float(counts[at : at + size].sum())
-            heapq.heappush(free_at, done)
-            end = max(end, done)
-            at, n_waiting = at + size, n_waiting - size
-    return Simulated(end, float(times.sum()) / (n_workers * end))
+
+def _count(instance: Instance, client: Any, method: str, epsilon: float) -> list[float]:
+    result = count(
+        instance.model,
+        sensitive=instance.sensitive,
+        gap=instance.gap,
+        distance=instance.distance,
+        precision=instance.precision,
+        method=method,
+        epsilon=epsilon,
+        cluster=client,
+    )
+    return [result.seconds]
 
 
 @contextmanager
 def local_cluster(n_workers: int) -> Iterator[Any]:
-    """Yield a client of workers with one thread each, in processes of their own."""
+    """Yield a client of workers with one thread each, in processes of their own, warmed up."""
     from distributed import Client, LocalCluster
 
     options = {"processes": True, "threads_per_worker": 1, "dashboard_address": None}
     with LocalCluster(n_workers=n_workers, **options) as cluster, Client(cluster) as client:
         client.wait_for_workers(n_workers, timeout=60)
+        audit(figure_1(), gaps=range(1, 80), cluster=client)
+        client.run(load, adult_model_path())
         yield client
 
 
-def measure_suite(client: Any, instances: Sequence[Instance]) -> tuple[float, Times]:
-    """Return the seconds of a run, and those of each of its counts."""
-    settings = RunSettings("paper", "auto", limit_seconds=10.0, jobs=1)
-    for instance in instances[:4]:  # imports and first pages are not the suite's
-        list(run_on_cluster([instance], settings, client))
-    started = time.perf_counter()
-    records = list(run_on_cluster(instances, settings, client))
-    elapsed = time.perf_counter() - started
-    return elapsed, np.array([record["seconds"] for record in records])
+def measure_loads(loads: Sequence[Load], repeats: int) -> Iterator[Line]:
+    """Yield a line for each load on 1 and on 2 workers, as often as asked."""
+    for _ in range(repeats):
+        for n_workers in (1, 2):
+            with local_cluster(n_workers) as client:
+                for asked in loads:
+                    before = round(os.getloadavg()[0], 1)
+                    started = time.perf_counter()
+                    seconds = asked.run(client)
+                    elapsed = time.perf_counter() - started
+                    yield {
+                        "record": "measured",
+                        "what": asked.name,
+                        "workers": n_workers,
+                        "load": before,
+                        "seconds": round(elapsed, 3),
+                        "counts": [round(value, 6) for value in seconds],
+                    }
 
 
 def measure_costs(client: Any, n_tasks: int = 500) -> Costs:
@@ -122,69 +152,149 @@ def measure_costs(client: Any, n_tasks: int = 500) -> Costs:
         Journal(Path(folder) / "journal.jsonl") as journal,
     ):
         started = time.perf_counter()
-        for _ in range(50):
-            journal.append(*[line] * 10)
-        written = (time.perf_counter() - started) / 50
+        for _ in range(20):
+            journal.append(*[line] * JOURNALLED)
+        written = (time.perf_counter() - started) / 20 / JOURNALLED
     ensemble = load(adult_model_path())
-    packed = zlib.compress(pickle.dumps((ensemble, Grid.of(ensemble))), 1)
+    sent = packed((ensemble, Grid.of(ensemble)))
     started = time.perf_counter()
     for _ in range(10):
-        pickle.loads(zlib.decompress(packed))
+        unpacked(sent)
     return Costs(task, written, (time.perf_counter() - started) / 10)
+
+
+def simulated(times: Times, costs: Costs) -> Iterator[Line]:
+    """Yield a line for each number of workers."""
+    drawn = np.random.default_rng(SEED).choice(times, (N_MODELS, N_FEATURES))
+    for n_workers in WORKERS:
+        found = simulate(drawn, n_workers, costs)
+        whole = simulate(drawn, n_workers, costs, spread=False)
+        plain = simulate(drawn, n_workers, replace(costs, journal=0.0))
+        yield {
+            "record": "simulated",
+            "workers": n_workers,
+            "seconds": round(found.seconds, 3),
+            "busy": round(found.busy, 4),
+            "seconds_not_spread": round(whole.seconds, 3),
+            "seconds_without_journal": round(plain.seconds, 3),
+        }
+
+
+def times_of(lines: Sequence[Line]) -> Times:
+    """Return the times of the suite's sample on one worker, all repeats together."""
+    found = [
+        line["counts"]
+        for line in lines
+        if line["record"] == "measured" and "suite" in line["what"] and line["workers"] == 1
+    ]
+    return np.concatenate([np.array(counts) for counts in found])
+
+
+def report(lines: Sequence[Line]) -> str:
+    """Return what was measured and simulated as Markdown."""
+    header = next(line for line in lines if line["record"] == "header")
+    costs = next(line for line in lines if line["record"] == "costs")
+    times = times_of(lines)
+    machine = header["machine"]
+    about = (
+        f"Workers of one thread on {machine['processor']}, {machine['cores']} cores, "
+        f"{machine['system']}; revision {header['revision']}; {header['date']}, load "
+        f"{header['load']:g} at the start, niceness {header['niceness']}. Medians of "
+        f"{header['repeats']} runs, 1 and 2 workers alternately. *Counting* is the sum over all "
+        "counts of their own seconds; a count that is spread has them on both workers."
+    )
+    cost = (
+        f"A task of Dask that does nothing costs {costs['task'] * 1e3:.2f} ms, a line of the "
+        f"journal {costs['journal'] * 1e3:.3f} ms (of {JOURNALLED} written together), unpacking a "
+        f"model {costs['model'] * 1e3:.2f} ms."
+    )
+    quantiles = ", ".join(f"{q:.3f}" for q in np.quantile(times, [0.5, 0.9, 0.99, 1.0]))
+    drawn = (
+        f"Simulated: {N_MODELS:,} models x {N_FEATURES} features, {N_MODELS * N_FEATURES:,} counts "
+        f"with times drawn from the {len(times)} of the suite's sample (mean {times.mean():.3f} s; "
+        f"median, 90 %, 99 %, largest: {quantiles} s) and with the costs above."
+    )
+    return "\n\n".join([about, _speed_table(lines), cost, drawn, _simulated_table(lines)])
+
+
+def _speed_table(lines: Sequence[Line]) -> str:
+    measured = [line for line in lines if line["record"] == "measured"]
+    rows = []
+    for what in dict.fromkeys(line["what"] for line in measured):
+        of_it = [line for line in measured if line["what"] == what]
+        one, two = (
+            statistics.median(line["seconds"] for line in of_it if line["workers"] == n)
+            for n in (1, 2)
+        )
+        counting = statistics.median(sum(x["counts"]) for x in of_it if x["workers"] == 1)
+        n_counts = len(of_it[0]["counts"])
+        numbers = [f"{one:.2f}", f"{two:.2f}", f"{counting:.2f}", f"{one / two:.2f}"]
+        rows.append([what, str(n_counts), *numbers])
+    header = ["what", "counts", "1 worker s", "2 workers s", "counting s (1 worker)", "speed-up"]
+    return markdown(header, rows)
+
+
+def _simulated_table(lines: Sequence[Line]) -> str:
+    found = [line for line in lines if line["record"] == "simulated"]
+    first = found[0]["seconds"]
+    rows = [
+        [
+            str(line["workers"]),
+            _duration(line["seconds"]),
+            f"{first / line['seconds']:.1f}",
+            f"{line['busy']:.0%}",
+            _duration(line["seconds_not_spread"]),
+            _duration(line["seconds_without_journal"]),
+        ]
+        for line in found
+    ]
+    header = ["workers", "time", "speed-up", "busy", "no count spread", "without journal"]
+    return markdown(header, rows)
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds / 3600:.2f} h" if seconds >= 3600 else f"{seconds:.1f} s"
+
+
+def read_lines(folder: Path) -> list[Line]:
+    """Return what a measurement wrote."""
+    return [json.loads(line) for line in (folder / FILE).read_text().splitlines()]
+
+
+def _measure(options: argparse.Namespace) -> Iterator[Mapping[str, Any]]:
+    yield {
+        "record": "header",
+        **surroundings(),
+        "niceness": os.nice(0),
+        "repeats": options.repeats,
+    }
+    lines = []
+    for line in measure_loads(loads_of(options), options.repeats):
+        lines.append(line)
+        yield line
+    with local_cluster(2) as client:
+        costs = measure_costs(client)
+    yield {"record": "costs", **asdict(costs)}
+    yield from simulated(times_of(lines), costs)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster", description=__doc__)
-    parser.add_argument("--sample", type=int, default=100, help="instances of the paper's suite")
-    parser.add_argument("--times", type=Path, help="take the simulation's times from this run")
+    parser.add_argument("--sample", type=int, default=400, help="instances of the paper's suite")
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--cache", help="folder of the models (default: XCOUNT_CACHE)")
     parser.add_argument("--data", help="folder of the data sets (default: XCOUNT_DATA)")
+    parser.add_argument("--output", type=Path, default=PROJECT / "benchmarks" / "runs")
     options = parser.parse_args(arguments)
-    instances = stratified_sample(
-        paper_instances(None, options.cache, options.data), options.sample
-    )
-    times, costs = _print_measured(instances)
-    if options.times is not None:
-        records = read_run(options.times).records
-        times = np.array([record["seconds"] for record in records])
-    _print_simulated(times, costs)
+    options.output.mkdir(parents=True, exist_ok=True)
+    with (options.output / FILE).open("w") as stream:
+        for line in _measure(options):
+            stream.write(json.dumps(line) + "\n")
+            stream.flush()
+            shown = {key: value for key, value in line.items() if key != "counts"}
+            print(json.dumps(shown), file=sys.stderr, flush=True)
+    print(report(read_lines(options.output)))
     return 0
-
-
-def _print_measured(instances: Sequence[Instance]) -> tuple[Times, Costs]:
-    print(f"{len(instances)} instances of the paper's suite; {os.cpu_count()} cores, load ", end="")
-    print(f"{os.getloadavg()[0]:.1f} before\n")
-    print("| workers | seconds | counting, seconds | speed-up |\n|---|---|---|---|")
-    first = math.nan
-    for n_workers in (1, 2):
-        with local_cluster(n_workers) as client:
-            elapsed, times = measure_suite(client, instances)
-            costs = measure_costs(client)
-        first = elapsed if n_workers == 1 else first
-        print(f"| {n_workers} | {elapsed:.2f} | {times.sum():.2f} | {first / elapsed:.2f} |")
-    print(f"\nA task of Dask: {costs.task * 1e3:.2f} ms; ten lines of the journal: ", end="")
-    print(f"{costs.journal * 1e3:.2f} ms; unpacking a model: {costs.model * 1e3:.2f} ms.")
-    return times, costs
-
-
-def _print_simulated(times: Times, costs: Costs) -> None:
-    quantiles = np.quantile(times, [0.5, 0.9, 0.99, 1.0])
-    print(
-        f"\nTimes of {len(times)} counts: mean {times.mean():.3f} s, median, 90 %, 99 %, largest "
-    )
-    print(", ".join(f"{q:.3f}" for q in quantiles), "s.\n")
-    drawn = np.random.default_rng(SEED).choice(times, (N_MODELS, N_FEATURES))
-    print(f"Simulated: {N_MODELS:,} models x {N_FEATURES} features, {drawn.size:,} counts\n")
-    print("| workers | hours | speed-up | busy | hours without journal |\n|---|---|---|---|---|")
-    first = math.nan
-    for n_workers in WORKERS:
-        found = simulate(drawn, n_workers, costs)
-        plain = simulate(drawn, n_workers, replace(costs, journal=0.0))
-        first = found.seconds if n_workers == 1 else first
-        print(
-            f"| {n_workers} | {found.seconds / 3600:.3f} | {first / found.seconds:.1f} "
-            f"| {found.busy:.0%} | {plain.seconds / 3600:.3f} |"
-        )
 
 
 if __name__ == "__main__":

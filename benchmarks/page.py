@@ -1,10 +1,11 @@
-"""Turns the runs in a folder into tables and pictures, and puts them into docs/experiments.md.
+"""Turns the runs in a folder into tables and pictures, and puts them into the pages in docs.
 
 A folder of results holds runs (``SUITE-METHOD.jsonl``, or the same packed as ``.jsonl.gz``). For
-each section one Markdown file and its pictures are written beside them; the page has a place for
-each section, between ``<!-- begin NAME -->`` and ``<!-- end NAME -->``, and is filled from them.
+each section one Markdown file and its pictures are written beside them; docs/experiments.md and
+docs/cluster.md have places for sections, between ``<!-- begin NAME -->`` and ``<!-- end NAME -->``,
+and are filled from them.
 
-    python -m benchmarks.page                     # benchmarks/results -> docs/experiments.md
+    python -m benchmarks.page                     # benchmarks/results -> the pages in docs
     python -m benchmarks.page --pack              # pack the runs first
     python -m benchmarks.page benchmarks/runs/short --no-page
 """
@@ -21,7 +22,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import ablations, accuracy, beyond, gaps, methods, plots, regularisation, weights
+from benchmarks import (
+    ablations,
+    accuracy,
+    beyond,
+    cluster,
+    gaps,
+    methods,
+    plots,
+    regularisation,
+    weights,
+)
 from benchmarks.datasets import BY_KEY, PROJECT
 from benchmarks.records import Run, read_run
 from benchmarks.summary import (
@@ -36,7 +47,7 @@ from benchmarks.summary import (
 )
 
 RESULTS = PROJECT / "benchmarks" / "results"
-PAGE = PROJECT / "docs" / "experiments.md"
+PAGES = tuple(PROJECT / "docs" / name for name in ("experiments.md", "cluster.md"))
 PAPER_PAR2 = {
     "XCount": "1937.474",
     "Ganak": "2901.421",
@@ -248,6 +259,11 @@ def weights_section(runs: Runs, folder: Path) -> str:
     return "\n\n".join([weights.report(found), picture(path, "four measures of sensitivity")])
 
 
+def cluster_section(runs: Runs, folder: Path) -> str:
+    """A cluster of this machine, and simulated ones."""
+    return cluster.report(cluster.read_lines(folder))
+
+
 def _in_order(runs: Sequence[Run], order: Sequence[str]) -> list[Run]:
     return sorted(runs, key=lambda run: order.index(run.settings.method))
 
@@ -264,6 +280,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Runs, Path], str]]] = {
     "frontier": ("frontier", frontier_section),
     "beyond": ("beyond", beyond_section),
     "weights": (weights.FILE, weights_section),
+    "cluster": (cluster.FILE, cluster_section),
 }
 """Each section: the suite or the file that it cannot do without, and what writes it."""
 
@@ -301,16 +318,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.page", description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, default=RESULTS)
     parser.add_argument("--pack", action="store_true", help="pack the runs in the folder")
-    parser.add_argument("--no-page", action="store_true", help="leave docs/experiments.md alone")
+    parser.add_argument("--no-page", action="store_true", help="leave the pages in docs alone")
     options = parser.parse_args(arguments)
     if options.pack:
         pack(options.folder)
     for path in write_results(options.folder):
         print(path)
     if not options.no_page:
-        link = "../benchmarks/results"
-        PAGE.write_text(fill(PAGE.read_text(), options.folder, link))
-        print(PAGE)
+        for page in PAGES:
+            page.write_text(fill(page.read_text(), options.folder, "../benchmarks/results"))
+            print(page)
     return 0
 
 

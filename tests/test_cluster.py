@@ -273,3 +273,4 @@ def test_short_counts_travel_together() -> None:
     assert bundle_size(100.0, n_waiting=10_000, n_threads=2) == 1
     assert bundle_size(0.0, n_waiting=10_000, n_threads=2) == cluster_module.MAX_BUNDLE
     assert bundle_size(0.05, n_waiting=10**6, n_threads=500) == 100
+    assert bundle_size(0.05, n_waiting=1000, n_threads=500) == 100 // 8

@@ -54,6 +54,9 @@ MAX_BUNDLES_PER_SECOND = 100
 """What the scheduler, the client and the journal are asked to keep up with."""
 
 MAX_BUNDLE = 256
+SMALLEST_PART = 8
+"""The last bundles are at least this part of what a bundle should be."""
+
 CONNECT_SECONDS = 10.0
 _TICK_SECONDS = 0.2
 
@@ -126,7 +129,9 @@ class Cluster:
             for ended in self._stream(submit, lambda: bool(waiting) and not stop.is_set()):
                 if stop.is_set():
                     return
-                results = {} if ended is None else dict(zip(*ended, strict=True))
+                results: dict[int, CountResult] = {}
+                for bundle, answers in ended:
+                    results.update(zip(bundle, answers, strict=True))
                 for result in results.values():
                     pace.note(result.seconds)
                 yield results
@@ -173,8 +178,7 @@ class Cluster:
             self._flight.submit(index, function, item)
 
         for ended in self._stream(submit, lambda: bool(waiting)):
-            if ended is not None:
-                yield ended
+            yield from ended
 
     def cancel(self) -> None:
         """Stop what is still going on."""
@@ -187,16 +191,14 @@ class Cluster:
 
     def _stream(
         self, submit: Callable[[], None], has_more: Callable[[], bool]
-    ) -> Iterator[tuple[Any, Any] | None]:
-        """Keep all workers busy; yield labels and answers, and None for a tick without any."""
+    ) -> Iterator[list[tuple[Any, Any]]]:
+        """Keep all workers busy; yield the labels and answers of what has ended, or nothing."""
         while has_more() or len(self._flight):
             with self._losses():
                 while has_more() and len(self._flight) < 2 * self._flight.n_threads + 2:
                     submit()
                 ended = self._flight.collect(_TICK_SECONDS)
-            if not ended:
-                yield None
-            yield from ended
+            yield ended
 
     @contextmanager
     def _event(self) -> Iterator[Any]:
@@ -267,10 +269,11 @@ def bundle_size(mean_seconds: float, n_waiting: int, n_threads: int) -> int:
         10
     """
     seconds = max(BUNDLE_SECONDS, n_threads / MAX_BUNDLES_PER_SECOND)
-    # The last bundles stay small, or one worker would be busy while the others are done.
+    # The last bundles are smaller, or one worker would be busy while the others are done; but not
+    # so small that handing them out takes longer than they do.
     fair = n_waiting // (4 * n_threads)
     paced = round(seconds / max(mean_seconds, seconds / MAX_BUNDLE))
-    return max(1, min(paced, fair))
+    return max(1, min(paced, max(fair, paced // SMALLEST_PART)))
 
 
 def _next_bundle(waiting: deque[int], tasks: Mapping[int, Task], size: int) -> list[int]:
