@@ -5,13 +5,36 @@
 
 namespace xcount {
 
+template <class Value, class Values>
+void PathWalk<Value, Values>::open() {
+  items_.clear();
+  terms_.clear();
+  log2_tails_ = 0.0;
+  tails_ = 1;
+}
+
+template <class Value, class Values>
+void PathWalk<Value, Values>::add_term(const Value& offset) {
+  const Value infinity = ValueTraits<Value>::infinity();
+  terms_.push_back({offset, offset, -infinity, infinity, false, {}});
+}
+
+template <class Value, class Values>
+void PathWalk<Value, Values>::add_tail(std::uint32_t term,
+                                       const SumDistribution<Value, Volume>& tail) {
+  terms_[term].tail = tail;
+  log2_tails_ += tail.log2_volume;
+  tails_ *= static_cast<Total>(tail.before.back());
+}
+
 // Lists the features that the residuals test; false if some axis has no order.
 template <class Value, class Values>
-bool PathWalk<Value, Values>::find_mentioned(std::span<const ResidualId> ids) {
+bool PathWalk<Value, Values>::find_mentioned() {
   bool ordered = true;
   mentioned_.clear();
   seen_.resize(store_.features().size(), 0);
-  open_.assign(ids.begin(), ids.end());
+  open_.clear();
+  for (const Item& item : items_) open_.push_back(item.root);
   while (!open_.empty()) {
     const auto& node = store_[open_.back()];
     open_.pop_back();
@@ -28,16 +51,16 @@ bool PathWalk<Value, Values>::find_mentioned(std::span<const ResidualId> ids) {
 }
 
 template <class Value, class Values>
-bool PathWalk<Value, Values>::open(std::span<const ResidualId> ids,
-                                   std::span<const Stretch> narrowed) {
-  items_.clear();
-  terms_.clear();
+bool PathWalk<Value, Values>::narrow(std::span<const Stretch> narrowed) {
   box_.resize(store_.features().size());
-  const bool ordered = find_mentioned(ids);
+  const bool ordered = find_mentioned();
+  std::uint64_t support = 0;
+  for (const Item& item : items_) support |= store_[item.root].support;
   for (const LocalFeature feature : mentioned_) {
     box_[feature] = {feature, 0, store_.forest().axis(store_.features()[feature]).n_cells};
   }
   for (const Stretch& stretch : narrowed) {
+    if ((support >> (stretch.feature & 63) & 1) == 0) continue;  // a tail's
     // With more than 64 features the support may name a narrowed one that no tree tests.
     if (seen_[stretch.feature] == 0) mentioned_.push_back(stretch.feature);
     box_[stretch.feature] = stretch;
@@ -47,15 +70,7 @@ bool PathWalk<Value, Values>::open(std::span<const ResidualId> ids,
     seen_[feature] = 0;
     log2_volume += std::log2(static_cast<double>(box_[feature].end - box_[feature].begin));
   }
-  return ordered && Values::enumerable(log2_volume);
-}
-
-template <class Value, class Values>
-void PathWalk<Value, Values>::add_term(const Value& offset, std::span<const ResidualId> ids) {
-  const auto term = static_cast<std::uint32_t>(terms_.size());
-  const Value infinity = ValueTraits<Value>::infinity();
-  terms_.push_back({offset, offset, -infinity, infinity, false});
-  for (const ResidualId id : ids) items_.push_back({id, term, {}, {}});
+  return ordered && Values::enumerable(log2_volume) && Values::summable(log2_volume + log2_tails_);
 }
 
 // The widest first: what it decides spares the walks through the others.
@@ -66,6 +81,11 @@ void PathWalk<Value, Values>::order_items() {
   });
   rest_min_.assign(terms_.size(), Value{});
   rest_max_.assign(terms_.size(), Value{});
+  for (std::size_t t = 0; t < terms_.size(); ++t) {
+    if (terms_[t].tail.sums.empty()) continue;
+    rest_min_[t] = terms_[t].tail.sums.front();
+    rest_max_[t] = terms_[t].tail.sums.back();
+  }
   for (std::size_t i = items_.size(); i-- > 0;) {
     Item& item = items_[i];
     item.rest_min = rest_min_[item.term];
@@ -84,6 +104,9 @@ SolutionId PathWalk<Value, Values>::run(Combine combine) {
   Volume volume = 1;
   for (const LocalFeature feature : mentioned_) volume *= values_.volume(box_[feature]);
   walk(0, items_[0].root, volume);
+  for (const Term& term : terms_) {
+    mentioned_.insert(mentioned_.end(), term.tail.features.begin(), term.tail.features.end());
+  }
   return values_.finish(total_, mentioned_);
 }
 
@@ -91,9 +114,61 @@ template <class Value, class Values>
 void PathWalk<Value, Values>::walk_next(std::size_t i, Volume volume) {
   if (i + 1 < items_.size()) {
     walk(i + 1, items_[i + 1].root, volume);
-  } else if (combine_ == Combine::kAll) {  // every constraint was settled, none failed
-    total_ += volume;
+  } else {
+    reach_end(volume);
   }
+}
+
+// All trees are walked. Constraints with tails may be open; they are independent of each other.
+template <class Value, class Values>
+void PathWalk<Value, Values>::reach_end(Volume volume) {
+  Total all = tails_;
+  Total open = 1;    // of the tails of open constraints
+  Total failed = 1;  // of those, where no constraint holds
+  Total held = 1;    // of those, where every constraint holds
+  bool any_open = false;
+  for (Term& term : terms_) {
+    if (term.settled || term.tail.sums.empty()) continue;
+    any_open = true;
+    const Volume whole = term.tail.before.back();
+    const Volume part = beyond(term);
+    open *= static_cast<Total>(whole);
+    held *= static_cast<Total>(part);
+    failed *= static_cast<Total>(whole - part);
+  }
+  if (!any_open) {  // every constraint was settled, and none decided for all
+    if (combine_ == Combine::kAll) total_ += static_cast<Total>(volume) * all;
+    return;
+  }
+  if (!(open > Total{})) return;
+  const Total part = combine_ == Combine::kAll ? held : open - failed;
+  total_ += static_cast<Total>(volume) * (all / open) * part;
+}
+
+// The volume of the tail that leads beyond the threshold.
+template <class Value, class Values>
+typename PathWalk<Value, Values>::Volume PathWalk<Value, Values>::beyond(Term& term) const {
+  const auto& sums = term.tail.sums;
+  const Value& base = term.offset;
+  const auto first_above = std::partition_point(
+      sums.begin(), sums.end(), [&](const Value& sum) { return base + sum <= threshold_; });
+  const auto first_inside = std::partition_point(
+      sums.begin(), first_above, [&](const Value& sum) { return -(base + sum) > threshold_; });
+  const Value shift = base - term.start;
+  if (first_above != sums.end()) {
+    term.low = std::max(term.low, threshold_ - *first_above + Value(1) - shift);
+  }
+  if (first_above != sums.begin()) {
+    term.high = std::min(term.high, threshold_ - *(first_above - 1) - shift);
+  }
+  if (first_inside != sums.begin()) {
+    term.high = std::min(term.high, -threshold_ - *(first_inside - 1) - Value(1) - shift);
+  }
+  if (first_inside != sums.end()) {
+    term.low = std::max(term.low, -threshold_ - *first_inside - shift);
+  }
+  return term.tail.before[static_cast<std::size_t>(first_inside - sums.begin())] +
+         term.tail.from[static_cast<std::size_t>(first_above - sums.begin())];
 }
 
 // The current term is decided: it drops out, or it decides for all.
@@ -105,7 +180,7 @@ void PathWalk<Value, Values>::settle(std::size_t i, bool inside, Volume volume) 
     walk_next(i, volume);
     term.settled = false;
   } else if (!inside) {
-    total_ += volume;
+    total_ += static_cast<Total>(volume) * tails_;
   }
 }
 
@@ -133,7 +208,7 @@ void PathWalk<Value, Values>::walk(std::size_t i, ResidualId id, Volume volume) 
     }
     return settle(i, inside, volume);
   }
-  if (node.test.feature == kLeaf) {
+  if (node.test.feature == kLeaf) {  // of a constraint with more to come
     const Value value = node.min;
     term.offset += value;
     walk_next(i, volume);

@@ -1,5 +1,7 @@
 #include "xcount/solution_values.hpp"
 
+#include <algorithm>
+
 namespace xcount {
 
 void CountValues::reset(const Topology& forest, std::span<const Feature> features) {
@@ -24,6 +26,23 @@ void CountValues::multiply(std::uint64_t factor) {
     const UInt128 product = static_cast<UInt128>(limb) * factor + carry;
     limb = static_cast<std::uint64_t>(product);
     carry = static_cast<std::uint64_t>(product >> 64);
+  }
+}
+
+void CountValues::multiply_wide(UInt128 factor) {
+  const auto high = static_cast<std::uint64_t>(factor >> 64);
+  if (high == 0) return multiply(static_cast<std::uint64_t>(factor));
+  Sum upper(limbs_, 0);  // scratch_ times the high word, one limb up
+  std::copy(scratch_.begin(), scratch_.end() - 1, upper.begin() + 1);
+  upper.swap(scratch_);
+  multiply(high);
+  upper.swap(scratch_);
+  multiply(static_cast<std::uint64_t>(factor));
+  std::uint64_t carry = 0;
+  for (std::size_t i = 0; i < limbs_; ++i) {
+    const UInt128 next = static_cast<UInt128>(scratch_[i]) + upper[i] + carry;
+    scratch_[i] = static_cast<std::uint64_t>(next);
+    carry = static_cast<std::uint64_t>(next >> 64);
   }
 }
 
@@ -73,7 +92,7 @@ SolutionId CountValues::finish(const Sum& sum) {
   return static_cast<SolutionId>(size() - 1);
 }
 
-SolutionId CountValues::finish(Volume volume, std::span<const std::uint32_t> features) {
+SolutionId CountValues::finish(Total volume, std::span<const std::uint32_t> features) {
   if (volume == 0) return kNoneSolve;
   const auto all = value(kAllSolve);
   scratch_.assign(all.begin(), all.end());
@@ -86,7 +105,7 @@ SolutionId CountValues::finish(Volume volume, std::span<const std::uint32_t> fea
     divisor *= n_cells_[feature];
   }
   divide(divisor);
-  multiply(volume);
+  multiply_wide(volume);
   return finish(scratch_);
 }
 
@@ -121,7 +140,7 @@ void WeightValues::add(Sum& sum, SolutionId solution, std::span<const Stretch> w
   sum.value = total;
 }
 
-SolutionId WeightValues::finish(Volume volume, std::span<const std::uint32_t> /*features*/) {
+SolutionId WeightValues::finish(Total volume, std::span<const std::uint32_t> /*features*/) {
   values_.push_back(volume);
   return static_cast<SolutionId>(values_.size() - 1);
 }

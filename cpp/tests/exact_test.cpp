@@ -133,6 +133,31 @@ void random_worlds_are_counted_as_by_enumeration() {
   }
 }
 
+// Trees that share only the sensitive feature: their sums are counted by distributions.
+template <class Value>
+void independent_groups_are_counted_as_by_enumeration() {
+  std::mt19937 random(23);
+  const auto leaf = [&] {
+    return Shape{-1, 0, static_cast<std::int64_t>(random() % 2001) - 1000, {}};
+  };
+  const auto test = [&](std::int32_t feature, Shape low, Shape high) {
+    const auto cut = static_cast<std::int32_t>(1 + random() % 2);
+    return Shape{feature, cut, 0, {std::move(low), std::move(high)}};
+  };
+  for (int i = 0; i < 12; ++i) {
+    World world(std::vector<std::int32_t>(9, 3));
+    for (std::int32_t feature = 1; feature < 9; ++feature) {
+      const std::int32_t other = feature % 4 == 0 ? feature - 1 : feature;
+      const Shape low = test(feature, test(other, leaf(), leaf()), leaf());
+      const std::int32_t root = plant(world, test(0, low, test(feature, leaf(), leaf())));
+      world.roots.push_back(root);
+    }
+    const Forest<Value> forest = world.build<Value>();
+    const MaskSpace masks(forest, {0}, i % 2 == 0 ? std::nullopt : std::optional<std::int64_t>(1));
+    compare(forest, masks, 500 * (i % 5), kMaxPaths);
+  }
+}
+
 // What one pair and the overlap of two pairs count, and that their inclusion-exclusion fits.
 void overlaps_and_unions_add_up() {
   std::mt19937 random(11);
@@ -196,6 +221,8 @@ int main() {
   random_worlds_are_counted_as_by_enumeration<std::int64_t>();
   random_worlds_are_counted_as_by_enumeration<Int128>();
   random_worlds_are_counted_as_by_enumeration<Int2304>();
+  independent_groups_are_counted_as_by_enumeration<std::int64_t>();
+  independent_groups_are_counted_as_by_enumeration<Int128>();
   overlaps_and_unions_add_up();
   sums_at_the_edge_of_64_bits_do_not_wrap();
   limits_are_kept_and_said();

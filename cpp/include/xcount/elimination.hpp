@@ -13,6 +13,7 @@
 #include <deque>
 #include <vector>
 
+#include "xcount/group_sums.hpp"
 #include "xcount/hash_index.hpp"
 #include "xcount/path_walk.hpp"
 #include "xcount/residuals.hpp"
@@ -64,7 +65,8 @@ class Eliminator {
       : store_(store),
         values_(values),
         threshold_(threshold),
-        path_walk_(store, values, threshold) {}
+        path_walk_(store, values, threshold),
+        groups_(store, values) {}
 
   // Throws GiveUp when a limit is reached. `values` must have been reset for store.features().
   SolutionId solve(const std::vector<ResidualSum<Value>>& constraints, Combine combine,
@@ -136,7 +138,9 @@ class Eliminator {
   [[nodiscard]] static Cell next_part(const Level& state, Cell end);
   static void advance(Level& state, Cell cell);
 
-  [[nodiscard]] bool is_small(const Level& state) const;
+  // Prepares a walk through the state's leaves, if that is cheap enough.
+  [[nodiscard]] bool open_walk(const Level& state);
+  [[nodiscard]] double choose_tails(std::size_t n_terms, double max_work);
   SolutionId enumerate(Level& state);
 
   std::uint64_t make_key(const Level& state);
@@ -154,6 +158,15 @@ class Eliminator {
   DiagramRecorder* recorder_ = nullptr;
 
   PathWalk<Value, Values> path_walk_;
+  GroupSums<Value, Values> groups_;
+  // The groups of the state to be walked: those in order of size, and each constraint's tail.
+  std::vector<const ResidualGroup*> by_size_;
+  struct Tail {
+    std::vector<const ResidualGroup*> groups;
+    double n_sums = 1.0, range = 0.0;  // at most
+    std::uint32_t number = 0;
+  };
+  std::vector<Tail> tails_;
   std::deque<Level> levels_;
   struct Score {
     double total = 0.0, widest = 0.0;

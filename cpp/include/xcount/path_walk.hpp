@@ -1,13 +1,16 @@
 // Small states, enumerated: all combinations of leaves of a few residual trees, tree by tree.
 //
 // A state with few combinations is cheaper to walk than to split and to remember. The walk narrows
-// a box of cells at each test, and stops where the bounds of what is left decide.
+// a box of cells at each test, and stops where the bounds of what is left decide. Residuals that
+// are independent of those walked come as the distribution of their sum, a constraint's tail: at
+// the end of each path it is looked up how much of the tail leads beyond the threshold.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "xcount/group_sums.hpp"
 #include "xcount/residuals.hpp"
 #include "xcount/solution_values.hpp"
 
@@ -22,14 +25,19 @@ class PathWalk {
   struct Term {
     Value start{}, offset{}, low{}, high{};
     bool settled = false;
+    SumDistribution<Value, typename Values::Volume> tail{};  // without sums: there is none
   };
 
   PathWalk(ResidualStore<Value>& store, Values& values, Value threshold)
       : store_(store), values_(values), threshold_(threshold) {}
 
-  // Starts a state with these residuals, in what is left of the axes; false if it cannot be walked.
-  bool open(std::span<const ResidualId> ids, std::span<const Stretch> narrowed);
-  void add_term(const Value& offset, std::span<const ResidualId> ids);
+  // Starts a state; then its constraints are added, and the residuals to be walked.
+  void open();
+  void add_term(const Value& offset);
+  void add_tail(std::uint32_t term, const SumDistribution<Value, typename Values::Volume>& tail);
+  void add_residual(ResidualId id, std::uint32_t term) { items_.push_back({id, term, {}, {}}); }
+  // Sets what is left of the axes; false if the state cannot be walked.
+  bool narrow(std::span<const Stretch> narrowed);
   SolutionId run(Combine combine);
 
   [[nodiscard]] const std::vector<Term>& terms() const { return terms_; }
@@ -37,17 +45,20 @@ class PathWalk {
 
  private:
   using Volume = typename Values::Volume;
+  using Total = typename Values::Total;
   struct Item {
     ResidualId root;
     std::uint32_t term;
     Value rest_min, rest_max;  // of the term's residuals after this one
   };
 
-  [[nodiscard]] bool find_mentioned(std::span<const ResidualId> ids);
+  [[nodiscard]] bool find_mentioned();
   void order_items();
   void walk(std::size_t i, ResidualId id, Volume volume);
   void walk_next(std::size_t i, Volume volume);
   void settle(std::size_t i, bool inside, Volume volume);
+  void reach_end(Volume volume);
+  [[nodiscard]] Volume beyond(Term& term) const;
 
   ResidualStore<Value>& store_;
   Values& values_;
@@ -60,7 +71,9 @@ class PathWalk {
   std::vector<std::uint8_t> seen_;
   std::vector<ResidualId> open_;
   std::vector<Value> rest_min_, rest_max_;
-  Volume total_{};
+  double log2_tails_ = 0.0;
+  Total tails_{};  // the volume of all tails together
+  Total total_{};
   std::uint64_t n_steps_ = 0;
 };
 

@@ -44,7 +44,9 @@ class CountValues {
            static_cast<Volume>(cut - stretch.begin);
   }
   // The solution of this volume over the box of the given features.
-  SolutionId finish(Volume volume, std::span<const std::uint32_t> features);
+  using Total = UInt128;  // for larger boxes: see `summable`
+  [[nodiscard]] static bool summable(double log2_volume) { return log2_volume < 126.0; }
+  SolutionId finish(Total volume, std::span<const std::uint32_t> features);
 
   void start(Sum& sum) const { sum.assign(limbs_, 0); }
   // Adds the solutions whose cells lie in the stretches, of features that `solution` is free of.
@@ -66,6 +68,7 @@ class CountValues {
  private:
   void divide(std::uint64_t divisor);
   void multiply(std::uint64_t factor);
+  void multiply_wide(UInt128 factor);
 
   std::size_t limbs_ = 1;
   std::vector<std::uint64_t> n_cells_;
@@ -93,7 +96,9 @@ class WeightValues {
     const double all = weight(stretch);
     return all > 0.0 ? volume * (weight({stretch.feature, stretch.begin, cut}) / all) : 0.0;
   }
-  SolutionId finish(Volume volume, std::span<const std::uint32_t> features);
+  using Total = double;
+  [[nodiscard]] static bool summable(double /*log2_volume*/) { return true; }
+  SolutionId finish(Total volume, std::span<const std::uint32_t> features);
 
   void start(Sum& sum) const { sum = {}; }
   void add(Sum& sum, SolutionId solution, std::span<const Stretch> within) const;
