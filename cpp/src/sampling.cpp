@@ -128,7 +128,8 @@ void Sampler<Value>::draw_batch(Random& random, Thread& thread, Stop& stop,
     const std::size_t count = std::min(block_, kBatch - done);
     draw_codes(random, count, thread);
     std::fill(thread.rows.begin(), thread.rows.end(), Value{});
-    profiles_.evaluate(thread.codes, block_, count, thread.walks, thread.rows);
+    profiles_.evaluate(thread.codes, block_, count, thread.walks, thread.rows,
+                       decider_.wants_jumps());
     for (std::size_t i = 0; i < count; ++i) {
       const std::span<const Value> row(thread.rows.data() + i * n_masks, n_masks);
       std::uint32_t found = 0;
@@ -235,7 +236,8 @@ std::vector<std::uint8_t> Sampler<Value>::decide(std::span<const Cell> regions) 
       }
     }
     std::fill(thread.rows.begin(), thread.rows.end(), Value{});
-    profiles_.evaluate(thread.codes, block_, count, thread.walks, thread.rows);
+    profiles_.evaluate(thread.codes, block_, count, thread.walks, thread.rows,
+                       decider_.wants_jumps());
     for (std::size_t i = 0; i < count; ++i) {
       decider_.decide(std::span<const Value>(thread.rows.data() + i * n_masks, n_masks),
                       thread.windows, std::span(flags).subspan((done + i) * n_masks, n_masks));

@@ -306,10 +306,11 @@ typename ProfileForest<Value>::Workspace ProfileForest<Value>::workspace(std::si
 
 template <class Value>
 void ProfileForest<Value>::evaluate(std::span<const Code> codes, std::size_t block,
-                                    std::size_t count, Workspace& work,
-                                    std::span<Value> rows) const {
+                                    std::size_t count, Workspace& work, std::span<Value> rows,
+                                    bool as_jumps) const {
   const std::span<const SampleIndex> everyone(work.everyone.data(), count);
   for (const std::uint32_t root : roots_) run(root, everyone, codes, block, work, rows);
+  if (as_jumps) return;
   for (std::size_t i = 0; i < count; ++i) integrate(rows.subspan(i * n_masks_, n_masks_));
 }
 

@@ -74,6 +74,7 @@ MaskDecider<Value>::MaskDecider(const Topology& forest, const MaskSpace& masks,
     for (const auto& [a, b] : question.pairs) {
       pairs_.emplace_back(scope.index(masks, a), scope.index(masks, b));
     }
+    if (scope.cells().size() == 1) take_jumps(scope.n_masks());
     return;
   }
   const std::vector<Feature>& sensitive = masks.sensitive();
@@ -86,6 +87,11 @@ MaskDecider<Value>::MaskDecider(const Topology& forest, const MaskSpace& masks,
   if (masks.limit() >= diameter) return;
   if (sensitive.size() == 1) {
     const Axis& axis = forest.axis(sensitive[0]);
+    if (axis.ordered && axis.missing_cell < 0 && masks.limit() == 1) {
+      kind_ = Kind::kJumps;
+      matters_.assign(scope.n_masks(), 1);
+      return;
+    }
     kind_ = Kind::kWindow;
     n_ordered_ = static_cast<std::size_t>(axis.n_cells - (axis.missing_cell >= 0 ? 1 : 0));
     reach_ = static_cast<std::size_t>(masks.limit());
@@ -93,6 +99,18 @@ MaskDecider<Value>::MaskDecider(const Topology& forest, const MaskSpace& masks,
   }
   kind_ = Kind::kPairs;
   list_neighbours(masks);
+}
+
+// If all pairs are of next masks of the scope, jumps decide them.
+template <class Value>
+void MaskDecider<Value>::take_jumps(std::size_t n_masks) {
+  matters_.assign(n_masks, 0);
+  for (const auto& [a, b] : pairs_) {
+    const auto [low, high] = std::minmax(a, b);
+    if (high != low + 1) return;
+    matters_[high] = 1;
+  }
+  kind_ = Kind::kJumps;
 }
 
 template <class Value>
@@ -116,6 +134,7 @@ typename MaskDecider<Value>::Workspace MaskDecider<Value>::workspace() const {
 template <class Value>
 bool MaskDecider<Value>::decide(std::span<const Value> row, Workspace& work,
                                 std::span<std::uint8_t> sensitive) const {
+  if (kind_ == Kind::kJumps) return decide_by_jumps(row, sensitive);
   Value low = row[0];
   Value high = row[0];
   for (const Value& value : row) {
@@ -132,6 +151,8 @@ bool MaskDecider<Value>::decide(std::span<const Value> row, Workspace& work,
         sensitive[m] = high - row[m] > threshold_ || row[m] - low > threshold_;
       }
       return true;
+    case Kind::kJumps:  // decided above
+      break;
     case Kind::kWindow:
       decide_by_window(row, work, sensitive);
       break;
@@ -140,6 +161,23 @@ bool MaskDecider<Value>::decide(std::span<const Value> row, Workspace& work,
       break;
   }
   return std::any_of(sensitive.begin(), sensitive.end(), [](std::uint8_t s) { return s != 0; });
+}
+
+template <class Value>
+bool MaskDecider<Value>::decide_by_jumps(std::span<const Value> row,
+                                         std::span<std::uint8_t> sensitive) const {
+  const std::size_t n = row.size();
+  std::uint8_t any = 0;
+  sensitive[0] = 0;
+  for (std::size_t m = 1; m < n; ++m) {
+    const bool jumps = (row[m] > threshold_) | (-row[m] > threshold_);
+    sensitive[m] = static_cast<std::uint8_t>(jumps ? matters_[m] : 0);
+    any |= sensitive[m];
+  }
+  if (any == 0) return false;
+  // A jump makes the masks on both of its sides sensitive.
+  for (std::size_t m = 0; m + 1 < n; ++m) sensitive[m] |= sensitive[m + 1];
+  return true;
 }
 
 template <class Value>

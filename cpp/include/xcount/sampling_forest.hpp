@@ -84,9 +84,10 @@ class ProfileForest {
   [[nodiscard]] Workspace workspace(std::size_t block) const;
 
   // Adds V(x, m) - V(x, first mask) to rows[sample * n_masks + m] for `count` samples;
-  // codes[column * block + sample] are their codes.
+  // codes[column * block + sample] are their codes. The row is left in difference form if only
+  // its jumps are wanted.
   void evaluate(std::span<const Code> codes, std::size_t block, std::size_t count, Workspace& work,
-                std::span<Value> rows) const;
+                std::span<Value> rows, bool as_jumps = false) const;
 
   [[nodiscard]] const std::vector<Column>& columns() const { return columns_; }
   [[nodiscard]] std::size_t n_masks() const { return n_masks_; }

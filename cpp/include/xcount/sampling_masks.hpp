@@ -33,8 +33,9 @@ class MaskScope {
   std::size_t n_masks_ = 1;
 };
 
-// Decides every mask of a row at once: by the row's extremes when all masks are neighbours, by
-// sliding windows on one ordered axis, by the pairs one after the other otherwise.
+// Decides every mask of a row at once: by the row's extremes when all masks are neighbours, by the
+// jumps between next masks when those are the pairs, by sliding windows on one ordered axis, by the
+// pairs one after the other otherwise.
 template <class Value>
 class MaskDecider {
  public:
@@ -46,13 +47,18 @@ class MaskDecider {
   };
   [[nodiscard]] Workspace workspace() const;
 
+  // Whether rows are to be handed over in difference form: then V is not needed, only its jumps.
+  [[nodiscard]] bool wants_jumps() const { return kind_ == Kind::kJumps; }
+
   // Sets sensitive[m] to 1 where some neighbour of m differs by more than the threshold, else to 0;
   // returns whether there is any.
   bool decide(std::span<const Value> row, Workspace& work, std::span<std::uint8_t> sensitive) const;
 
  private:
-  enum class Kind { kEveryone, kWindow, kPairs };
+  enum class Kind { kEveryone, kJumps, kWindow, kPairs };
 
+  void take_jumps(std::size_t n_masks);
+  bool decide_by_jumps(std::span<const Value> row, std::span<std::uint8_t> sensitive) const;
   void decide_by_window(std::span<const Value> row, Workspace& work,
                         std::span<std::uint8_t> sensitive) const;
   void decide_by_pairs(std::span<const Value> row, std::span<std::uint8_t> sensitive) const;
@@ -63,6 +69,7 @@ class MaskDecider {
   std::size_t n_ordered_ = 1;  // kWindow: cells with an order, the missing one left out
   std::size_t reach_ = 1;      // kWindow: neighbours are at most that far
   std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs_;  // kPairs
+  std::vector<std::uint8_t> matters_;  // kJumps: per mask, whether it and the one before are a pair
 };
 
 }  // namespace xcount
