@@ -141,6 +141,23 @@ def test_models_that_do_not_compare_are_refused() -> None:
         compare([ROUGH], names=["a", "b", "c"], gaps=1)
 
 
+def test_decisions_are_compared(tmp_path: Path) -> None:
+    """With flips, a region counts when the decision changes: at one cut-off for every model."""
+    models = [ensemble_of((0, 1.0, -1.0, 1.0)), ensemble_of((0, 1.0, 1.0, 2.0))]
+    result = compare(models, flip=True, journal=tmp_path / "j.jsonl")
+    row = result.rows[0]
+    assert row.gap == "flip at 0"
+    assert [r.count for r in row.results if r is not None] == [2, 0]
+    assert CompareResult.from_journal(tmp_path / "j.jsonl") == result
+    assert "The decision changes at the cut-off 0" in result.to_html()
+    assert compare(models, flip=True, cutoff=1.5).rows[0].results[1].count == 2  # type: ignore[union-attr]  # not interrupted
+    with pytest.raises(QueryError, match="about gaps or about flips"):
+        compare(models, flip=True, gaps=1)
+    several = replace(models[1], base=(0.0, 0.0))
+    with pytest.raises(QueryError, match="same classes; outputs are 1, 2"):
+        compare([models[0], several], flip=True)
+
+
 def test_names_are_the_shortest_that_differ() -> None:
     """Paths are cut from the left as far as they still tell models apart."""
     paths = ["a/x/model.json", "a/y/model.json"]
@@ -163,6 +180,10 @@ def test_a_comparison_survives_json_and_its_journal(tmp_path: Path) -> None:
         compare([SMOOTH, ROUGH], journal=path, resume=True)
     with pytest.raises(JournalError, match="not the journal of an audit"):
         xcount.AuditResult.from_journal(path)
+    other = tmp_path / "audit.jsonl"
+    xcount.audit(ROUGH, gaps=1, journal=other)
+    with pytest.raises(JournalError, match=r"journal of another command \(audit\)"):
+        compare([ROUGH], gaps=1, journal=other, resume=True)
 
 
 def test_an_interrupted_comparison_keeps_what_it_has() -> None:

@@ -5,18 +5,17 @@ from __future__ import annotations
 import datetime
 import os
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from xcount.batch import BatchOutcome, BatchProgress, result_of, run_batch
+from xcount.batch import BatchOutcome, BatchProgress, result_of, run_kept
 from xcount.counting import model_info, versions
 from xcount.ensemble import Ensemble
 from xcount.errors import JournalError, QueryError
 from xcount.grid import Grid, Missing
-from xcount.journal import Journal, Record, read_journal, to_json
+from xcount.journal import Record, read_journal, to_json
 from xcount.measures import Weighing
 from xcount.plan import (
     Gaps,
@@ -24,15 +23,14 @@ from xcount.plan import (
     MaxShare,
     Options,
     Task,
-    as_list,
-    choose_gaps,
+    choose_change,
     choose_groups,
     choose_max_shares,
     fingerprint,
-    flip_gaps,
     margin_is_probability,
+    questions,
 )
-from xcount.query import Query, parse_distance, parse_precision, resolve_cutoff, resolve_output
+from xcount.query import Query
 from xcount.result import CountResult, ModelInfo, StopReason, Verdict
 from xcount.subproblems import Problem
 
@@ -299,13 +297,16 @@ def audit(
 
     ensemble = load(model)
     options = Options(method, epsilon, delta, seed, missing, timeout_seconds, memory_bytes, profile)
-    template = _template(ensemble, output, precision, flip, cutoff)
-    if flip:
-        if any(given is not None for given in (gaps, probability_gaps, base_rate)):
-            raise QueryError("an audit is about gaps or about flips, not both")
-        chosen = flip_gaps(ensemble, template.cutoff)
-    else:
-        chosen = choose_gaps(ensemble, template.output, gaps, probability_gaps, base_rate)
+    template, chosen = choose_change(
+        ensemble,
+        gaps=gaps,
+        probability_gaps=probability_gaps,
+        base_rate=base_rate,
+        flip=flip,
+        cutoff=cutoff,
+        output=output,
+        precision=precision,
+    )
     if max_share is not None and gaps is None and probability_gaps is None and not flip:
         raise QueryError("a verdict needs a gap of your choice: give --gap or --probability-gap")
     grid = Grid.of(ensemble, missing=missing)
@@ -316,30 +317,16 @@ def audit(
     if n_witnesses:
         tasks = [replace(task, n_witnesses=n_witnesses) for task in tasks]
     header = _header(ensemble, grid, tasks, chosen)
-    opened = nullcontext() if journal is None else _journal_of(journal, resume, header)
-    with opened as book:
-        outcome = run_batch(
-            tasks,
-            jobs=jobs,
-            journal=book,
-            header=header,
-            cluster=cluster,
-            on_progress=on_progress,
-        )
+    outcome = run_kept(
+        tasks,
+        header,
+        journal=journal,
+        resume=resume,
+        jobs=jobs,
+        cluster=cluster,
+        on_progress=on_progress,
+    )
     return _audit_result(header, outcome)
-
-
-def _template(
-    ensemble: Ensemble, output: object, precision: object, flip: bool, cutoff: object
-) -> Query:
-    """Return what all questions of the audit have in common."""
-    decimals = parse_precision(precision)
-    if flip:
-        threshold = resolve_cutoff(ensemble, output, cutoff)
-        return Query((), Fraction(0), precision=decimals, flip=True, cutoff=threshold)
-    if cutoff is not None:
-        raise QueryError("a cut-off is for flips; give --flip, too")
-    return Query((), Fraction(0), output=resolve_output(ensemble, output), precision=decimals)
 
 
 def _tasks(
@@ -354,25 +341,15 @@ def _tasks(
 ) -> list[Task]:
     groups = choose_groups(ensemble, grid, sensitive)
     shares = choose_max_shares(ensemble, groups, max_share)
-    reaches = list(dict.fromkeys(parse_distance(d) for d in as_list(distances)))
-    if not reaches:
-        raise QueryError("no distance given; name at least one")
     n_bits = len(groups) * len(gaps.values) * grid.n_regions.bit_length()
     if n_bits > MAX_PROFILE_BITS:
         options = replace(options, profile=False)
     base = Problem(ensemble, grid, template)
     scope = (fingerprint(ensemble),)
+    share_of = dict(zip(groups, shares, strict=True))
     return [
-        Task(
-            base,
-            replace(template, sensitive=group, gap=gap, distance=distance),
-            options,
-            scope,
-            share,
-        )
-        for distance in reaches
-        for gap in gaps.values
-        for group, share in zip(groups, shares, strict=True)
+        Task(base, query, options, scope, share_of[query.sensitive])
+        for query in questions(template, gaps, groups, distances)
     ]
 
 
@@ -398,19 +375,6 @@ def _header(ensemble: Ensemble, grid: Grid, tasks: list[Task], gaps: Gaps) -> di
         "unused_features": unused,
         "versions": versions(),
     }
-
-
-def _journal_of(path: str | os.PathLike[str], resume: bool, header: Record) -> Journal:
-    """Open the journal, and refuse one that is about another model."""
-    journal = Journal(path, resume=resume)
-    for record in journal.records:
-        if record["kind"] == "run" and record.get("fingerprint") != header["fingerprint"]:
-            journal.close()
-            raise JournalError(
-                f"{path} is about another model (sha256 {record.get('fingerprint')}, "
-                f"not {header['fingerprint']}); name another file"
-            )
-    return journal
 
 
 def _audit_result(header: Record, outcome: BatchOutcome) -> AuditResult:

@@ -86,6 +86,59 @@ def run_batch(
     return BatchOutcome(tuple(results.get(index) for index in range(len(tasks))), n_resumed)
 
 
+def run_kept(
+    tasks: Sequence[Task],
+    header: Record,
+    *,
+    journal: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    jobs: int = 0,
+    cluster: str | Client | None = None,
+    on_progress: Callable[[BatchProgress], None] | None = None,
+) -> BatchOutcome:
+    """Count all tasks; keep what is finished in a journal, if one is named.
+
+    A journal that is about other models than the header says is refused.
+    """
+    opened = contextlib.nullcontext() if journal is None else _journal_of(journal, resume, header)
+    with opened as book:
+        return run_batch(
+            tasks,
+            jobs=jobs,
+            journal=book,
+            header=header,
+            cluster=cluster,
+            on_progress=on_progress,
+        )
+
+
+def _journal_of(path: str | os.PathLike[str], resume: bool, header: Record) -> Journal:
+    journal = Journal(path, resume=resume)
+    runs = [record for record in journal.records if record["kind"] == "run"]
+    differences = [text for run in runs if (text := _difference(run, header)) is not None]
+    if differences:
+        journal.close()
+        raise JournalError(f"{path} {differences[0]}; name another file")
+    return journal
+
+
+def _difference(run: Record, header: Record) -> str | None:
+    """Return why a journal's run does not go with the one that is to be done, if it does not."""
+    before, now = _models_of(run), _models_of(header)
+    if before != now:
+        other = "another model" if len(now) == 1 else "other models"
+        return f"is about {other} (sha256 {', '.join(before)}, not {', '.join(now)})"
+    if run.get("command") != header["command"]:
+        return f"is the journal of another command ({run.get('command')})"
+    return None
+
+
+def _models_of(run: Record) -> list[str]:
+    """Return the fingerprints in a journal's run line."""
+    several: list[str] | None = run.get("fingerprints")
+    return [str(run.get("fingerprint"))] if several is None else several
+
+
 @contextlib.contextmanager
 def _interrupts_set(stop: threading.Event) -> Iterator[None]:
     """Let Ctrl-C set a flag instead of raising: no interrupt splits a write; a second one raises.

@@ -15,7 +15,6 @@ import math
 import os
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -23,14 +22,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xcount.batch import BatchProgress, result_of, run_batch
+from xcount.batch import BatchProgress, result_of, run_kept
 from xcount.counting import model_info, versions
 from xcount.ensemble import Ensemble, Feature
 from xcount.errors import JournalError, QueryError
 from xcount.grid import Grid, Missing
-from xcount.journal import Journal, Record, read_journal, to_json
-from xcount.plan import Gaps, Group, Options, Task, as_list, choose_gaps, choose_groups, fingerprint
-from xcount.query import Query, parse_distance, parse_precision, resolve_output
+from xcount.journal import Record, read_journal, to_json
+from xcount.plan import (
+    Gaps,
+    Group,
+    Options,
+    Task,
+    choose_change,
+    choose_groups,
+    fingerprint,
+    questions,
+)
+from xcount.query import Query
 from xcount.result import CountResult, ModelInfo, StopReason, Verdict
 from xcount.subproblems import Problem
 
@@ -259,6 +267,8 @@ def compare(
     gaps: object = None,
     probability_gaps: object = None,
     base_rate: float | None = None,
+    flip: bool = False,
+    cutoff: object = None,
     distances: object = 1,
     precision: int | str | None = "exact",
     output: int | str | None = None,
@@ -295,26 +305,37 @@ def compare(
     ensembles = _aligned([load(model) for model in models])
     if max_ratio is not None and not 0 <= max_ratio < math.inf:
         raise QueryError(f"the maximum ratio must be a number >= 0, not {max_ratio!r}")
+    if flip and len({ensemble.n_outputs for ensemble in ensembles}) > 1:
+        counts = ", ".join(str(ensemble.n_outputs) for ensemble in ensembles)
+        raise QueryError(f"decisions compare only between the same classes; outputs are {counts}")
     options = Options(
         method, epsilon, delta, seed, missing, timeout_seconds, memory_bytes, profile=False
     )
-    output_index = resolve_output(ensembles[0], output)
-    chosen = choose_gaps(ensembles[0], output_index, gaps, probability_gaps, base_rate)
+    template, chosen = choose_change(
+        ensembles[0],
+        gaps=gaps,
+        probability_gaps=probability_gaps,
+        base_rate=base_rate,
+        flip=flip,
+        cutoff=cutoff,
+        output=output,
+        precision=precision,
+    )
     grid = Grid.of(*ensembles, missing=missing)
-    template = Query((), Fraction(0), output=output_index, precision=parse_precision(precision))
     groups = choose_groups(ensembles[0], grid, sensitive)
-    tasks = _tasks(ensembles, grid, options, template, chosen, groups, distances)
+    tasks = _tasks(
+        ensembles, grid, options, template, questions(template, chosen, groups, distances)
+    )
     header = _header(ensembles, grid, chosen, _names(ensembles, names), max_ratio)
-    opened = nullcontext() if journal is None else _journal_of(journal, resume, header)
-    with opened as book:
-        outcome = run_batch(
-            tasks,
-            jobs=jobs,
-            journal=book,
-            header=header,
-            cluster=cluster,
-            on_progress=on_progress,
-        )
+    outcome = run_kept(
+        tasks,
+        header,
+        journal=journal,
+        resume=resume,
+        jobs=jobs,
+        cluster=cluster,
+        on_progress=on_progress,
+    )
     results = enumerate(outcome.results)
     n_models = len(ensembles)
     return _compare_result(header, [(i % n_models, r) for i, r in results if r is not None])
@@ -325,23 +346,14 @@ def _tasks(
     grid: Grid,
     options: Options,
     template: Query,
-    gaps: Gaps,
-    groups: Sequence[tuple[int, ...]],
-    distances: object,
+    asked: Sequence[Query],
 ) -> list[Task]:
     """Return every question to every model, the models of a question next to each other."""
     marks = tuple(fingerprint(ensemble) for ensemble in ensembles)
     bases = [Problem(ensemble, grid, template) for ensemble in ensembles]
     return [
-        Task(
-            base,
-            replace(template, sensitive=group, gap=gap, distance=distance),
-            options,
-            (mark, *marks),
-        )
-        for distance in dict.fromkeys(parse_distance(d) for d in as_list(distances))
-        for gap in gaps.values
-        for group in groups
+        Task(base, query, options, (mark, *marks))
+        for query in asked
         for base, mark in zip(bases, marks, strict=True)
     ]
 
@@ -367,16 +379,6 @@ def _header(
         "max_ratio": max_ratio,
         "versions": versions(),
     }
-
-
-def _journal_of(path: str | os.PathLike[str], resume: bool, header: Record) -> Journal:
-    """Open the journal, and refuse one that is about other models."""
-    journal = Journal(path, resume=resume)
-    for record in journal.records:
-        if record["kind"] == "run" and record.get("fingerprints") != header["fingerprints"]:
-            journal.close()
-            raise JournalError(f"{path} is about other models; name another file")
-    return journal
 
 
 def _aligned(ensembles: list[Ensemble]) -> list[Ensemble]:
@@ -460,7 +462,7 @@ def _compare_result(header: Record, found: Iterable[tuple[int, CountResult]]) ->
     compared.sort(
         key=lambda row: (
             math.inf if row.distance is None else row.distance,
-            Fraction(row.gap),
+            Fraction(0 if row.gap.startswith("flip") else row.gap),
             row.sensitive,
         )
     )

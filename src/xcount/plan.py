@@ -26,7 +26,16 @@ from xcount.errors import BudgetError, QueryError
 from xcount.grid import Grid, Missing
 from xcount.inspection import gap_ladder, leaf_scale, max_changes
 from xcount.measures import Weighing
-from xcount.query import Query, decimal_text, parse_gap, resolve_features
+from xcount.query import (
+    Query,
+    decimal_text,
+    parse_distance,
+    parse_gap,
+    parse_precision,
+    resolve_cutoff,
+    resolve_features,
+    resolve_output,
+)
 from xcount.result import CountResult
 from xcount.subproblems import Problem
 from xcount.witnesses import drawn_witnesses
@@ -147,6 +156,47 @@ class Gaps:
 
     values: tuple[Fraction, ...]
     origin: str
+
+
+def choose_change(
+    ensemble: Ensemble,
+    *,
+    gaps: object = None,
+    probability_gaps: object = None,
+    base_rate: float | None = None,
+    flip: bool = False,
+    cutoff: object = None,
+    output: object = None,
+    precision: object = "exact",
+) -> tuple[Query, Gaps]:
+    """Return what all questions of a run have in common, and the gaps in which they differ."""
+    decimals = parse_precision(precision)
+    if not flip:
+        if cutoff is not None:
+            raise QueryError("a cut-off is for flips; give --flip, too")
+        index = resolve_output(ensemble, output)
+        chosen = choose_gaps(ensemble, index, gaps, probability_gaps, base_rate)
+        return Query((), Fraction(0), output=index, precision=decimals), chosen
+    threshold = resolve_cutoff(ensemble, output, cutoff)
+    if any(given is not None for given in (gaps, probability_gaps, base_rate)):
+        raise QueryError("questions are about gaps or about flips, not both")
+    template = Query((), Fraction(0), precision=decimals, flip=True, cutoff=threshold)
+    return template, flip_gaps(ensemble, threshold)
+
+
+def questions(
+    template: Query, gaps: Gaps, groups: Sequence[tuple[int, ...]], distances: object
+) -> list[Query]:
+    """Return every group at every gap and distance, the distances outermost."""
+    reaches = list(dict.fromkeys(parse_distance(d) for d in as_list(distances)))
+    if not reaches:
+        raise QueryError("no distance given; name at least one")
+    return [
+        replace(template, sensitive=group, gap=gap, distance=distance)
+        for distance in reaches
+        for gap in gaps.values
+        for group in groups
+    ]
 
 
 def flip_gaps(ensemble: Ensemble, cutoff: Fraction) -> Gaps:

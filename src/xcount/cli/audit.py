@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 )
 @parameters.model_argument
 @batch.question_options
-@parameters.flip_options
 @parameters.accuracy_options
 @parameters.limit_options
 @click.option(
@@ -49,11 +48,6 @@ if TYPE_CHECKING:
 def command(
     model: str,
     trust_pickle: bool,
-    sensitive: tuple[str, ...],
-    gaps: tuple[str, ...],
-    probability_gaps: tuple[str, ...],
-    distances: tuple[str, ...],
-    timeout_seconds: float | None,
     as_json: bool,
     html: str | None,
     csv: str | None,
@@ -77,16 +71,7 @@ def command(
     counter(question["method"])  # a wrong name is said before a large model is read
     ensemble = load_model(model, trust_pickle)
     with stoppable(), batch.BatchLine() as line:
-        result = audit(
-            ensemble,
-            sensitive=list(sensitive) or None,
-            gaps=batch.listed(gaps),
-            probability_gaps=batch.listed(probability_gaps),
-            distances=batch.listed(distances) or [1],
-            timeout_seconds=timeout_seconds or batch.DEFAULT_TIMEOUT_SECONDS,
-            on_progress=line.show_batch,
-            **question,
-        )
+        result = audit(ensemble, on_progress=line.show_batch, **batch.asked(question))
     batch.write_outputs(outputs_of(result), paths, as_json)
     return result.exit_status
 

@@ -47,6 +47,7 @@ question_options = parameters.together(
         "logit(p0 + DP) - logit(p0) with p0 from --base-rate.",
     ),
     click.option("--base-rate", metavar="P0", type=float, help="See --probability-gap."),
+    parameters.flip_options,
     click.option(
         "--distance",
         "distances",
@@ -56,20 +57,7 @@ question_options = parameters.together(
         show_default=True,
         help="How far features may move, in cells; repeated or with commas between.",
     ),
-    click.option(
-        "--precision",
-        metavar="exact|N",
-        default="exact",
-        show_default=True,
-        help="Leaves as stored, or rounded to N decimals.",
-    ),
-    click.option(
-        "--class",
-        "output",
-        metavar="K",
-        help="The class asked about, where the model has several.",
-    ),
-    parameters.missing_option,
+    parameters.model_options,
 )
 
 journal_options = parameters.together(
@@ -170,6 +158,18 @@ def batch_text(progress: BatchProgress) -> str:
         f"[{bar:<{_BAR_WIDTH}}] {progress.fraction:4.0%}  {progress.done} of {progress.total} "
         f"counts: {running}"
     )
+
+
+def asked(question: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the options of a run of many counts ask for, as its function takes it."""
+    return {
+        **question,
+        "sensitive": list(question["sensitive"]) or None,
+        "gaps": listed(question["gaps"]),
+        "probability_gaps": listed(question["probability_gaps"]),
+        "distances": listed(question["distances"]) or [1],
+        "timeout_seconds": question["timeout_seconds"] or DEFAULT_TIMEOUT_SECONDS,
+    }
 
 
 def listed(values: tuple[str, ...]) -> list[str] | None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     epilog=parameters.examples(
         "xcount compare old.json new.json --sensitive age --html comparison.html",
         "xcount compare old.json new.json --sensitive sex --gap 0.5 --max-ratio 1",
+        "xcount compare old.json new.json --flip --distance any",
     ),
 )
 @click.argument("models", metavar="MODEL...", nargs=-1, required=True)
@@ -43,11 +44,6 @@ def command(
     models: tuple[str, ...],
     trust_pickle: bool,
     names: tuple[str, ...],
-    sensitive: tuple[str, ...],
-    gaps: tuple[str, ...],
-    probability_gaps: tuple[str, ...],
-    distances: tuple[str, ...],
-    timeout_seconds: float | None,
     as_json: bool,
     html: str | None,
     csv: str | None,
@@ -68,17 +64,8 @@ def command(
     counter(question["method"])
     ensembles = [load_model(model, trust_pickle) for model in models]
     with stoppable(), batch.BatchLine() as line:
-        result = compare(
-            ensembles,
-            names=names or None,
-            sensitive=list(sensitive) or None,
-            gaps=batch.listed(gaps),
-            probability_gaps=batch.listed(probability_gaps),
-            distances=batch.listed(distances) or [1],
-            timeout_seconds=timeout_seconds or batch.DEFAULT_TIMEOUT_SECONDS,
-            on_progress=line.show_batch,
-            **question,
-        )
+        asked = batch.asked(question)
+        result = compare(ensembles, names=names or None, on_progress=line.show_batch, **asked)
     batch.write_outputs(outputs_of(result), paths, as_json)
     return result.exit_status
 

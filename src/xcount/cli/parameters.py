@@ -129,6 +129,23 @@ missing_option = click.option(
     help="Whether a feature that can be missing has a cell for that.",
 )
 
+model_options = together(
+    click.option(
+        "--precision",
+        metavar="exact|N",
+        default="exact",
+        show_default=True,
+        help="Leaves as stored, or rounded to N decimals.",
+    ),
+    click.option(
+        "--class",
+        "output",
+        metavar="K",
+        help="The class asked about, where the model has several.",
+    ),
+    missing_option,
+)
+
 flip_options = together(
     click.option(
         "--flip",
@@ -166,20 +183,7 @@ question_options = together(
         show_default=True,
         help="How far the sensitive features may move together, in cells.",
     ),
-    click.option(
-        "--precision",
-        metavar="exact|N",
-        default="exact",
-        show_default=True,
-        help="Leaves as stored, or rounded to N decimals.",
-    ),
-    click.option(
-        "--class",
-        "output",
-        metavar="K",
-        help="The class asked about, where the model has several.",
-    ),
-    missing_option,
+    model_options,
 )
 
 measure_options = together(

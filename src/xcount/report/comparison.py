@@ -17,7 +17,7 @@ from xcount.report.numbers import (
     time_text,
 )
 from xcount.report.sections import NONE, fact_list, number_cell, table
-from xcount.report.sentences import panel_label
+from xcount.report.sentences import change_text, panel_label
 from xcount.result import CountResult, Verdict
 
 TOP_ROWS = 15
@@ -160,7 +160,7 @@ def _panel(comparison: CompareResult, distance: int | None, gap: str) -> Markup:
         note += f" These are the {TOP_ROWS} largest of {len(rows)}."
     return element(
         "section",
-        element("h3", f"Margin changes by more than {gap}, {distance_text(distance)}"),
+        element("h3", f"{change_text(gap)}, {distance_text(distance)}"),
         (_group(comparison, row, axis) for row in shown),
         element("p", note, class_="note"),
     )
