@@ -15,7 +15,8 @@ import time
 import uuid
 import warnings
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -187,11 +188,12 @@ def count_bundle(base: Problem, questions: Sequence[Question], terms: Terms) -> 
         check()
 
     results: list[CountResult] = []
-    for question in questions:
-        with WorkerHelpers(terms) as helpers:
-            results.append(question.asked_of(base).run(terms.n_threads, note, helpers))
-        if helpers.were_called and len(results) < len(questions):
-            rejoin()
+    with _unwanted_calls_ending():
+        for question in questions:
+            with WorkerHelpers(terms) as helpers:
+                results.append(question.asked_of(base).run(terms.n_threads, note, helpers))
+            if helpers.were_called and len(results) < len(questions):
+                rejoin()
     return results
 
 
@@ -200,7 +202,7 @@ def count_one(
 ) -> CountResult:
     """Count on a worker, and tell how far that is; the client may end it early."""
     note = _Line(_checked_in(terms), terms).note
-    with WorkerHelpers(terms) as helpers:
+    with _unwanted_calls_ending(), WorkerHelpers(terms) as helpers:
         settings = replace(
             settings,
             jobs=terms.n_threads,
@@ -217,6 +219,7 @@ class _Line:
     def __init__(self, check: Callable[[], None], terms: Terms) -> None:
         self._check, self._line = check, terms.line
         self._next = time.monotonic() + LINE_SECONDS
+        self._has_ended = False
 
     def note(self, progress: Progress) -> None:
         self._check()
@@ -226,7 +229,8 @@ class _Line:
 
         self._next = time.monotonic() + LINE_SECONDS
         get_worker().log_event(self._line, to_message(progress))
-        if Event(self._line, get_client()).is_set():
+        if not self._has_ended and Event(self._line, get_client()).is_set():
+            self._has_ended = True
             raise KeyboardInterrupt
 
 
@@ -259,6 +263,15 @@ def _checked_in(terms: Terms) -> Callable[[], None]:
     return check
 
 
+@contextmanager
+def _unwanted_calls_ending() -> Iterator[None]:
+    """End a call that nobody wants any more: an interrupt would end the worker."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise ClusterError("the call was cancelled") from None
+
+
 # ---- units of one count ----
 
 _TOOLS_HERE: dict[str, Any] = {}
@@ -289,12 +302,10 @@ class SharedTool:
 
 
 def do_unit(tool: SharedTool, unit: Unit, terms: Terms) -> Any:
-    """Do a piece of a count, on a worker; None if it is no longer wanted."""
+    """Do a piece of a count, on a worker."""
     check = _checked_in(terms)
-    try:
+    with _unwanted_calls_ending():
         return unit(tool.get(), check)
-    except KeyboardInterrupt:
-        return None
 
 
 class WorkerHelpers:
