@@ -208,6 +208,15 @@ measure_options = together(
     ),
 )
 
+seed_option = click.option(
+    "--seed",
+    metavar="N",
+    type=click.IntRange(0, 2**63 - 1),
+    default=0,
+    show_default=True,
+    help="Seed of all random choices.",
+)
+
 accuracy_options = together(
     click.option(
         "--method",
@@ -232,14 +241,7 @@ accuracy_options = together(
         show_default=True,
         help="Probability with which an interval may be wrong.",
     ),
-    click.option(
-        "--seed",
-        metavar="N",
-        type=click.IntRange(0, 2**63 - 1),
-        default=0,
-        show_default=True,
-        help="Seed of all random choices.",
-    ),
+    seed_option,
 )
 
 limit_options = together(

@@ -31,14 +31,7 @@ from xcount.cli import parameters
     help="How many; with --near, one for each of the first N rows.",
 )
 @click.option("--near", metavar="FILE", help="CSV or Parquet: find the nearest of each row.")
-@click.option(
-    "--seed",
-    metavar="N",
-    type=click.IntRange(0, 2**63 - 1),
-    default=0,
-    show_default=True,
-    help="Seed of all random choices.",
-)
+@parameters.seed_option
 @click.option(
     "--verify",
     is_flag=True,
