@@ -19,10 +19,22 @@ from dask_processes import DaskProcesses
 import xcount
 from xcount import CountResult
 from xcount.counters.base import Progress
+from xcount.counting import versions
 from xcount.errors import ClusterError
 from xcount.examples import adult_model_path
+from xcount.plan import Options, Task
+from xcount.query import Query
 from xcount.result import StopReason
-from xcount.workers import SharedTool, from_message, packed, to_message
+from xcount.subproblems import Problem
+from xcount.workers import (
+    Question,
+    SharedTool,
+    Terms,
+    count_bundle,
+    from_message,
+    packed,
+    to_message,
+)
 
 distributed = pytest.importorskip(
     "distributed", reason="a cluster needs the library distributed: pip install 'xcount[cluster]'"
@@ -305,3 +317,19 @@ def test_an_unwanted_call_does_not_end_its_worker(client: Any) -> None:
     with pytest.raises(ClusterError, match="cancelled"):
         client.submit(interrupted, pure=False).result(timeout=60)
     assert client.run(os.getpid) == pids
+
+
+def test_a_bundle_goes_on_after_a_spread_count(client: Any) -> None:
+    """Its next count waits for a thread of the worker, and is spread as well."""
+    ensemble = xcount.load(adult_model_path())
+    query = Query.of(ensemble, "sex", flip=True)
+    base = Problem(ensemble, xcount.Grid.of(ensemble), query)
+    options = Options("sample", epsilon=0.05, profile=False)
+    tasks = [Task(base, replace(query, sensitive=(f,)), options, ()) for f in query.sensitive * 3]
+    event = distributed.Event("all-begun", client)
+    event.set()
+    terms = Terms(versions(), 1, event.name)
+    questions = [Question.of(task) for task in tasks]
+    there = client.submit(count_bundle, base, questions, terms, pure=False).result(timeout=120)
+    event.clear()
+    assert list(map(facts, there)) == [facts(task.run(1)) for task in tasks]
