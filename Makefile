@@ -20,6 +20,7 @@ help:
 
 demo: $(VENV)/installed
 	$(BIN)/xcount demo
+	@echo "To use xcount in this shell: . $(BIN)/activate"
 
 test: $(VENV)/installed-for-tests lint native pytest
 

@@ -119,6 +119,7 @@ def test_the_demo_ends_with_a_report(
     assert "6.72 %" in run.out
     assert "6.72 %" in page
     assert "Wrote xcount-demo.html" in run.out
+    assert "xcount demo --save-model adult.json" in run.out
 
 
 def test_the_demo_gives_its_model_away(
@@ -129,6 +130,7 @@ def test_the_demo_gives_its_model_away(
     run = xcount_command("demo", "--save-model", "adult.json")
     assert (tmp_path / "adult.json").read_bytes() == adult_model_path().read_bytes()
     assert "xcount inspect adult.json" in run.out
+    assert "--save-model" not in run.out
     refused = xcount_command("demo", "--save-model", "nowhere/adult.json")
     assert refused.status == 2
     assert "nowhere" in refused.err

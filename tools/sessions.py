@@ -40,13 +40,12 @@ for line in sys.stdin:
 class _Session:
     """A child process that answers to each input with its output and a status."""
 
-    def __init__(self, folder: Path, command: list[str]) -> None:
-        environment = os.environ | {
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            "MPLBACKEND": "agg",
-            "NO_COLOR": "1",
-        }
-        environment.pop("COLUMNS", None)
+    def __init__(self, folder: Path, command: list[str], clean: bool = False) -> None:
+        here, paths = str(Path(sys.executable).parent), os.environ["PATH"].split(os.pathsep)
+        paths = [path for path in paths if path != here] if clean else [here, *paths]
+        environment = os.environ | {"PATH": os.pathsep.join(paths), "MPLBACKEND": "agg"}
+        for name in ("COLUMNS", "VIRTUAL_ENV", "PYTHONPATH"):
+            environment.pop(name, None)
         self._mark = secrets.token_hex(16)
         self._process = subprocess.Popen(
             command,
@@ -84,10 +83,13 @@ class _Session:
 
 
 class Shell(_Session):
-    """A shell; its folder and variables last."""
+    """A shell; its folder and variables last.
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder, ["bash", "--noprofile", "--norc"])
+    A clean one does not find the commands of this interpreter's environment.
+    """
+
+    def __init__(self, folder: Path, clean: bool = False) -> None:
+        super().__init__(folder, ["bash", "--noprofile", "--norc"], clean)
 
     def run(self, command: str) -> tuple[int, str]:
         """Return the exit status of a command and what it printed, errors included."""

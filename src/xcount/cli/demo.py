@@ -87,12 +87,15 @@ def _copied(path: Path, target: str) -> Path:
 def _tables(result: AuditResult, path: Path) -> list[RenderableType]:
     from rich.markup import escape
 
+    from xcount.examples import adult_model_path
     from xcount.report.batch_text import audit_tables
 
-    model = escape(str(path))
+    shipped = path == adult_model_path()
+    model = "adult.json" if shipped else escape(str(path))
     return [
         *audit_tables(result, TITLE),
         "\nTry next:",
+        *(["  xcount demo --save-model adult.json"] if shipped else []),
         f"  xcount inspect {model}",
         f"  xcount count {model} --sensitive sex,race --gap 0.5 --distance any --max-share 1%",
         f"  xcount audit {model} --html report.html",
