@@ -6,10 +6,12 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
+from report.browser import CHROMIUM, NARROW, WIDE, Browser
 
 from tools import pictures
 from xcount.cli.app import COMMANDS, application
@@ -19,6 +21,22 @@ LINK = re.compile(r"\]\((?![a-z]+:|#)([^)\s#]+)")
 LOADED = re.compile(
     r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"([^\"]+)\"|<link\b[^>]*href=\"([^\"]+)\""
 )
+
+
+FOUND = """
+new Promise(resolve => {
+    const query = document.querySelector('[data-md-component=search-query]')
+    let looks = 0
+    const look = () => {
+        const first = document.querySelector('.md-search-result__item a')
+        if (first || ++looks == 500) return resolve(first ? first.href : 'nothing found')
+        query.dispatchEvent(new Event('keyup'))  // what was typed before the page listened
+        setTimeout(look, 50)
+    }
+    look()
+})
+"""
+"""The first result of the search, as soon as there is one."""
 
 
 @pytest.fixture(scope="module")
@@ -98,3 +116,39 @@ def test_the_drawings_are_what_their_script_draws() -> None:
     """``python -m tools.pictures`` makes them again."""
     for name, svg in pictures.drawings().items():
         assert (ROOT / "docs" / "pictures" / f"{name}.svg").read_text() == svg
+
+
+@pytest.fixture
+def browser(site: Path, tmp_path: Path) -> Iterator[Browser]:
+    """Return a browser, which must have no complaint in the end: no error, no network."""
+    if CHROMIUM is None:
+        pytest.skip("Chromium is not installed (Debian: apt install chromium)")
+    with Browser(tmp_path) as opened:
+        yield opened
+        opened.evaluate("0")
+        assert opened.complaints == []
+
+
+def test_the_search_works_from_a_folder(site: Path, browser: Browser) -> None:
+    """Without a server and without a network, as a person would do it."""
+    browser.open(site / "howto" / "xgboost.html", WIDE)
+    browser.evaluate("document.querySelector('[data-md-component=search-query]').focus()")
+    browser.call("Input.insertText", text="betting")
+    found = browser.call("Runtime.evaluate", expression=FOUND, awaitPromise=True)
+    assert "approximate.html" in found["result"]["value"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_drawings_take_the_colours_of_the_page(site: Path, browser: Browser, scheme: str) -> None:
+    """Ink on paper: light on dark, or dark on light."""
+    browser.open(site / "algorithm.html", WIDE, scheme)
+    ink = browser.evaluate("getComputedStyle(document.querySelector('svg.xc text.bold')).fill")
+    brightness = sum(map(int, re.findall(r"\d+", ink)[:3])) / 3
+    assert (brightness > 128) == (scheme == "dark")
+
+
+@pytest.mark.parametrize("page", ["index", "tutorial", "algorithm", "json", "command-line"])
+def test_pages_fit_on_a_phone(site: Path, browser: Browser, page: str) -> None:
+    """Tables, code and drawings slide within themselves; the page does not."""
+    browser.open(site / f"{page}.html", NARROW)
+    assert browser.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0

@@ -26,7 +26,7 @@ from tools.sessions import Shell
 
 ROOT = Path(__file__).parent.parent
 PAGES = ("docs/index.md", "docs/tutorial.md")
-_PLACE = re.compile(r"(<!-- begin newcomer -->\n).*?(\n<!-- end newcomer -->)", re.DOTALL)
+_PLACE = re.compile(r"(<!-- begin newcomer -->).*?(<!-- end newcomer -->)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def main() -> int:
             steps.append(step)
     if options.update:
         page = ROOT / "docs" / "tutorial.md"
-        page.write_text(_PLACE.sub(lambda m: f"{m[1]}\n{table(steps)}\n{m[2]}", page.read_text()))
+        page.write_text(_PLACE.sub(lambda m: f"{m[1]}\n\n{table(steps)}\n\n{m[2]}", page.read_text()))
     return 0
 
 

@@ -56,9 +56,32 @@ def count(
     margin by more than ``gap``; or, with ``flip``, if it changes the decision: which side of the
     ``cutoff`` (a margin, 0 unless given) the margin lies on, or which of several classes wins.
 
-    ``measures`` weighs the sensitive regions in other ways, too (see :mod:`xcount.measures`):
-    ``volume``, ``marginals``, ``rows``; the shares are in the result's ``details["measures"]``.
-    ``data`` is the table they need, ``bounds`` the bounds of a volume.
+    Args:
+        model: a model file, a live model, or an ensemble.
+        sensitive: the features that change, by name or index; text may list several with commas.
+        gap: how much the margin must change; text is taken as it is written.
+        flip: count changes of the decision instead of changes by more than a gap.
+        cutoff: the margin at which the decision changes.
+        distance: how far the sensitive features may move together, in cells, or ``"any"``.
+        precision: decimals that leaves are rounded to, or ``"exact"``.
+        output: the class asked about, where the model has several.
+        missing: ``"cell"`` if missing values are a cell of their own.
+        method: how to count, as in ``--method``.
+        epsilon: relative error allowed.
+        delta: probability with which an interval may be wrong.
+        seed: seed of all random choices.
+        timeout_seconds: when to stop, with the bounds found so far.
+        memory_bytes: at how much memory to stop.
+        jobs: threads; 0 for all cores.
+        max_share: the largest share allowed, for a verdict; may stop the run early.
+        profile: whether to take the count apart by cells.
+        grid: the cells to count in, if not those of the model alone.
+        measures: other weights of the same regions: ``volume``, ``marginals``, ``rows`` (see
+            :mod:`xcount.measures`); the shares are in the result's ``details["measures"]``.
+        data: the table that the measures need.
+        bounds: the bounds of a volume.
+        on_progress: called a few times a second; a KeyboardInterrupt raised in it ends the count
+            with the bounds found so far.
 
     ``cluster`` is a Dask scheduler's address, or a Dask client, whose workers count; a count that
     takes long is spread over all of them, and ``jobs`` are the threads of each part.
