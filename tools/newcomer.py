@@ -94,7 +94,9 @@ def main() -> int:
             steps.append(step)
     if options.update:
         page = ROOT / "docs" / "tutorial.md"
-        page.write_text(_PLACE.sub(lambda m: f"{m[1]}\n\n{table(steps)}\n\n{m[2]}", page.read_text()))
+        page.write_text(
+            _PLACE.sub(lambda m: f"{m[1]}\n\n{table(steps)}\n\n{m[2]}", page.read_text())
+        )
     return 0
 
 

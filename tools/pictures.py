@@ -8,6 +8,7 @@ its page, elsewhere they follow the reader's system.
 
 from __future__ import annotations
 
+import random
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from xcount import Grid, count
+from xcount.confidence import BettingSequence
 from xcount.ensemble import Ensemble, Feature
 from xcount.examples import ensemble_of
 from xcount.result import CountResult
@@ -42,6 +46,7 @@ svg.xc:root { --xc-ink: #24292f; --xc-faint: #8a949e; --xc-paper: #ffffff; --xc-
     --xc-hot: #ffb74d; --xc-cool: #4db6ac; background: #22252d } }
 .xc text { font: 15px system-ui, sans-serif; fill: var(--xc-ink); text-anchor: middle }
 .xc .left { text-anchor: start }
+.xc .right { text-anchor: end }
 .xc .small { font-size: 13px }
 .xc .bold { font-weight: 600 }
 .xc .faint { fill: var(--xc-faint) }
@@ -51,6 +56,8 @@ svg.xc:root { --xc-ink: #24292f; --xc-faint: #8a949e; --xc-paper: #ffffff; --xc-
 .xc rect.a { fill: var(--xc-a) }
 .xc rect.b { fill: var(--xc-b); stroke: var(--xc-hot); stroke-width: 2 }
 .xc path { fill: none; stroke: var(--xc-faint); stroke-width: 1.5 }
+.xc path.band { fill: var(--xc-a); stroke: var(--xc-cool) }
+.xc path.dashed { stroke-dasharray: 6 5 }
 .xc path.hot { stroke: var(--xc-hot); stroke-width: 2.5; fill: none }
 """
 
@@ -297,8 +304,8 @@ class State:
     def verdict(self) -> str:
         low, high = self.range
         if low > float(GAP):
-            return f"all {self.cells} count"
-        return "none counts" if high <= float(GAP) else "undecided: cut"
+            return "all count"
+        return "none counts" if high <= float(GAP) else "cut again"
 
 
 def elimination_picture() -> Canvas:
@@ -308,14 +315,19 @@ def elimination_picture() -> Canvas:
 
     def draw(state: State, x: float, y: float, label: str) -> None:
         low, high = state.range
-        done = not state.verdict.startswith("undecided")
+        done = state.verdict != "cut again"
         kind = "b" if "all" in state.verdict else "" if done else "a"
         canvas.rect(x - 110, y, 220, 66, kind)
         if label:
             canvas.text(x, y - 10, label, "small")
         words = number(low) if low == high else f"{number(low)} to {number(high)}"
         canvas.text(x, y + 26, f"difference {words}", "bold")
-        canvas.text(x, y + 50, f"{state.cells} combinations: {state.verdict}", "small")
+        canvas.text(
+            x,
+            y + 50,
+            f"{state.cells} combination{'s' * (state.cells > 1)}: {state.verdict}",
+            "small",
+        )
 
     draw(start, 450, 16, "")
     feature, threshold = start.trees[0][:2]
@@ -339,6 +351,46 @@ def elimination_picture() -> Canvas:
     return canvas
 
 
+def intervals(n_steps: int, seed: int = 0) -> list[tuple[int, float, float]]:
+    """Return what 2, 4, 8, ... regions drawn at random tell about the share: n, low, high."""
+    cells = sorted(product(range(3), range(3), range(2)))
+    generator, hits = random.Random(seed), sensitive_regions()
+    sequence = BettingSequence(np.array([0.0, 1.0]), delta=0.1, epsilon=0.1)
+    found = []
+    for step in range(1, n_steps + 1):
+        n_new = 2**step - sequence.n
+        n_hits = sum(generator.choice(cells) in hits for _ in range(n_new))
+        sequence.update(np.array([n_new - n_hits, n_hits]))
+        found.append((2**step, *sequence.interval()))
+    return found
+
+
+def estimate_picture() -> Canvas:
+    """How an interval closes in on the share."""
+    canvas = Canvas(900, 330)
+    steps = intervals(14)
+
+    def x(n: int) -> float:
+        return 40 + 60 * (n.bit_length() - 1)
+
+    def y(share: float) -> float:
+        return round(270 - 240 * share, 1)
+
+    upper = "L".join(f"{x(n)} {y(high)}" for n, _, high in steps)
+    lower = "L".join(f"{x(n)} {y(low)}" for n, low, _ in reversed(steps))
+    canvas.path(f"M{upper}L{lower}Z", "band")
+    share = answer().count / answer().n_regions
+    canvas.path(f"M100 {y(share)}L880 {y(share)}", "hot dashed")
+    canvas.text(880, y(share) - 10, "4 of 18", "hot right")
+    for n, _, _ in steps[::2]:
+        canvas.text(x(n), 294, f"{n:,}", "small")
+    canvas.text(490, 320, "regions drawn at random", "small")
+    for percent in (0, 50, 100):
+        canvas.path(f"M92 {y(percent / 100)}L100 {y(percent / 100)}")
+        canvas.text(62, y(percent / 100) + 5, f"{percent} %", "small")
+    return canvas
+
+
 def _cut(state: State, feature: int, threshold: float) -> tuple[State, State]:
     """Cut the axis of a feature, and keep what is left of the trees on each side."""
     cuts = guards(feature)
@@ -358,6 +410,7 @@ def drawings() -> dict[str, str]:
         "masks": masks_picture,
         "difference": difference_picture,
         "elimination": elimination_picture,
+        "estimate": estimate_picture,
     }
     return {name: draw().svg() for name, draw in pictures.items()}
 
