@@ -201,3 +201,5 @@ def test_outputs_are_compared_line_by_line() -> None:
     assert matches(["a", "...", "d"], ["a", "b", "c", "d"])
     assert not matches(["a", "...", "d"], ["a", "b", "c"])
     assert not matches(["12 regions"], ["13 regions"])
+    assert matches(["│ 2.0 % │ 1.8 to 2.2 % │"], ["│ 1.9 % │ 1.7 to 2.1 % │"])
+    assert not matches(["│ 2.0 % │ 1.8 to 2.2 % │"], ["│ 1.9 % │ exact │"])

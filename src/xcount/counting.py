@@ -80,6 +80,7 @@ def count(
             :mod:`xcount.measures`); the shares are in the result's ``details["measures"]``.
         data: the table that the measures need.
         bounds: the bounds of a volume.
+        cluster: a Dask scheduler's address, or a Dask client, to spread a long count over.
         on_progress: called a few times a second; a KeyboardInterrupt raised in it ends the count
             with the bounds found so far.
 
