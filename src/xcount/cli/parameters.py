@@ -9,15 +9,16 @@ from typing import Any, TypeVar
 
 import click
 
-METHODS = (
-    "auto",
-    "exact",
-    "sample",
-    "brute",
+METHODS = ("auto", "exact", "sample", "brute")
+PAPER_METHODS = (
     "xcount",
+    "xcount-sum-first",
+    "xcount-exact-union",
     "add-baseline",
+    "add-baseline-plain",
     "cnf-ganak",
     "cnf-approxmc",
+    "subproblems-cnf",
 )
 
 _SECONDS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -223,7 +224,7 @@ accuracy_options = together(
         metavar="NAME",
         default="auto",
         show_default=True,
-        help=f"How to count: {', '.join(METHODS)}.",
+        help=f"How to count: {', '.join(METHODS)}; or as in the paper: {', '.join(PAPER_METHODS)}.",
     ),
     click.option(
         "--epsilon",
