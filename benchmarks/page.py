@@ -31,6 +31,7 @@ from benchmarks import (
     methods,
     plots,
     regularisation,
+    sampling,
     weights,
 )
 from benchmarks.datasets import BY_KEY, PROJECT
@@ -259,6 +260,22 @@ def weights_section(runs: Runs, folder: Path) -> str:
     return "\n\n".join([weights.report(found), picture(path, "four measures of sensitivity")])
 
 
+def sampling_section(runs: Runs, folder: Path) -> str:
+    """How fast samples are, intervals against time, share against trees."""
+    found = json.loads((folder / sampling.FILE).read_text())
+    tables = sampling.report(found)
+    parts = [tables["speed"]] if "speed" in tables else []
+    if "intervals" in tables:
+        path = folder / "sampling-intervals.svg"
+        sampling.draw_intervals(found["intervals"], path)
+        parts += [tables["intervals"], picture(path, "intervals against time")]
+    if "rarity" in tables:
+        path = folder / "sampling-rarity.svg"
+        sampling.draw_rarity(found["rarity"], path)
+        parts += [tables["rarity"], picture(path, "share against trees")]
+    return "\n\n".join(parts)
+
+
 def cluster_section(runs: Runs, folder: Path) -> str:
     """A cluster of this machine, and simulated ones."""
     return cluster.report(cluster.read_lines(folder))
@@ -280,6 +297,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Runs, Path], str]]] = {
     "frontier": ("frontier", frontier_section),
     "beyond": ("beyond", beyond_section),
     "weights": (weights.FILE, weights_section),
+    "sampling": (sampling.FILE, sampling_section),
     "cluster": (cluster.FILE, cluster_section),
 }
 """Each section: the suite or the file that it cannot do without, and what writes it."""

@@ -1,46 +1,70 @@
-"""How fast sampling is, and how intervals shrink: ``python -m benchmarks.sampling``.
+"""How fast sampling is, how intervals shrink, and how rare is too rare.
 
-Three tables (and, with ``--plot FILE``, the picture of the second):
+Three studies, each written into one file beside the runs of the suites:
 
-* speed: samples and tree evaluations a second on one core, for models of the paper's data sets;
-* interval against time, for ten instances that exact counting leaves open;
-* share against trees: how rare solutions may be, and how large the ensemble, for ``sample`` to
-  answer within the limit.
+* speed: samples and tree evaluations a second of one core, by number of masks and distance;
+* intervals: low and high against time, ``sample`` on ten instances that exact counting leaves open;
+* rarity: share against trees that a sample evaluates, ``auto`` on models of 200 to 1000 trees.
+
+    python -m benchmarks.sampling
+    python -m benchmarks.sampling --parts speed
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from benchmarks.datasets import PROJECT
 from benchmarks.instances import Instance, frontier_instances, paper_instances
+from benchmarks.plots import COLOURS, MARKERS, figure
+from benchmarks.records import surroundings
 from benchmarks.running import load_model
-from xcount import count
+from benchmarks.summary import markdown
+from xcount import CountResult, count
 from xcount.counters.base import Progress
-from xcount.counters.sampling import everything, make_sampler
+from xcount.counters.estimation import BATCH
+from xcount.counters.sampling import (
+    MAX_ROW,
+    everything,
+    make_region_sampler,
+    make_sampler,
+    n_pairs_about,
+)
 from xcount.query import Query
-from xcount.result import CountResult
 from xcount.subproblems import Problem
 
-SPEED = ("adult-d6-t100-f0", "adult-d6-t100-f9", "higgs-d6-t100-f26", "susy-d6-t100-f2")
-HARD_PAPER = (
-    "covtype-d6-t70-f12",
-    "covtype-d5-t100-f43",
-    "adult-d6-t100-f9",
-    "adult-d6-t90-f5",
-    "protein-d6-t100-f6",
-)
-HARD_FRONTIER = (
-    "covtype-d7-t200-f12_f27",
-    "covtype-d7-t500-f12_f27-dany",
-    "covtype-d8-t200-f30_f37_f44",
+FILE = "sampling.json"
+PARTS = ("speed", "intervals", "rarity")
+INTERVAL_SECONDS, RARITY_SECONDS, SPEED_SECONDS = 60.0, 60.0, 1.0
+MAX_POINTS = 60
+"""Of an interval's way through time, at most so many moments are kept."""
+
+SPEED_PAPER = ("adult-d6-t100-f0", "adult-d6-t100-f9", "higgs-d6-t100-f26", "susy-d6-t100-f2")
+SPEED_FRONTIER = (
     "covtype-d8-t1000-f37-dany",
-    "adult-d8-t200-f0_f2_f5",
+    "higgs-d7-t1000-f4",
+    "higgs-d6-t1000-f10_f11_f13",
+    "higgs-d8-t1000-f6_f17_f18-d3",
+    "higgs-d7-t1000-f3_f4_f18-dany",
 )
-Trace = list[tuple[float, float, float]]
-"""Seconds, and the bounds of the share then."""
+HARD_PAPER = ("covtype-d6-t70-f12", "adult-d6-t100-f9", "protein-d6-t100-f6")
+HARD_FRONTIER = (
+    "adult-d8-t200-f0_f2_f5",
+    "covtype-d7-t200-f12_f27",
+    "covtype-d7-t500-f12_f27_f40",
+    "covtype-d7-t500-f27-d3",
+    "covtype-d7-t1000-f27",
+    "covtype-d8-t1000-f37-dany",
+    "higgs-d7-t1000-f3_f4_f18-dany",
+)
+
+Found = dict[str, Any]
 
 
 def named(instances: Sequence[Instance], names: Sequence[str]) -> list[Instance]:
@@ -49,6 +73,7 @@ def named(instances: Sequence[Instance], names: Sequence[str]) -> list[Instance]
 
 
 def problem_of(instance: Instance, distance: int | None) -> Problem:
+    """Return an instance's question with another distance."""
     model = load_model(instance.model)
     query = Query.of(
         model.ensemble,
@@ -60,31 +85,34 @@ def problem_of(instance: Instance, distance: int | None) -> Problem:
     return Problem(model.ensemble, model.grid, query)
 
 
-def speed_table(instances: Sequence[Instance], seconds: float) -> None:
-    """Print samples and tree evaluations per second of processor time, on one thread."""
-    print(f"{'instance':28} {'d':>4} {'masks':>6} {'trees':>6} {'samples/s':>11} {'trees/s':>9}")
-    for instance in instances:
-        for distance in (1, None):
-            problem = problem_of(instance, distance)
-            sampler = make_sampler(problem, everything(problem))
-            n, started = 0, time.process_time()
-            while (elapsed := time.process_time() - started) < seconds:
-                sampler.draw(0, 1, n, 40, 1)
-                n += 40
-            rate = n * sampler.batch / elapsed
-            name = "any" if distance is None else str(distance)
-            print(
-                f"{instance.name:28} {name:>4} {problem.n_masks:6} {sampler.n_trees:6} "
-                f"{rate:11,.0f} {rate * sampler.n_trees / 1e6:7.1f} M",
-                flush=True,
-            )
+def speed_of(instance: Instance, distance: int | None, seconds: float) -> Found:
+    """Measure samples a second of processor time on one thread."""
+    problem = problem_of(instance, distance)
+    n_features = len(problem.query.sensitive)
+    listed = n_pairs_about(problem) if n_features > 1 and distance is not None else 0
+    by_region = problem.n_masks + listed > MAX_ROW
+    sampler = (
+        make_region_sampler(problem) if by_region else make_sampler(problem, everything(problem))
+    )
+    n, chunk, started = 0, 2, time.process_time()
+    while (elapsed := time.process_time() - started) < seconds:
+        sampler.draw(0, 1, n, chunk, 1)
+        n += chunk
+    return {
+        "name": instance.name,
+        "distance": "any" if distance is None else distance,
+        "n_masks": problem.n_masks,
+        "sample": "region" if by_region else "row",
+        "n_trees": sampler.n_trees,
+        "samples_per_second": n * BATCH / elapsed,
+    }
 
 
-def trace(instance: Instance, limit: float, method: str) -> tuple[CountResult, Trace]:
+def traced(instance: Instance, limit_seconds: float, method: str) -> tuple[CountResult, Found]:
     """Run one instance and keep the interval at every report."""
     model = load_model(instance.model)
     started = time.perf_counter()
-    seen: Trace = []
+    seen: list[tuple[float, float, float]] = []
     n_regions = model.grid.n_regions
 
     def listen(progress: Progress) -> None:
@@ -99,76 +127,187 @@ def trace(instance: Instance, limit: float, method: str) -> tuple[CountResult, T
         distance=instance.distance,
         precision=instance.precision,
         method=method,
-        timeout_seconds=limit,
+        timeout_seconds=limit_seconds,
         on_progress=listen,
     )
     seen.append((result.seconds, result.share_low, result.share_high))
-    return result, seen
+    found = {
+        "name": instance.name,
+        "seconds": round(result.seconds, 3),
+        "stop_reason": str(result.stop_reason),
+        "exact": result.exact,
+        "share": result.share,
+        "share_low": result.share_low,
+        "share_high": result.share_high,
+        "trace": thinned(seen),
+    }
+    return result, found
 
 
-def interval_table(instances: Sequence[Instance], limit: float, plot: Path | None) -> None:
-    """Print when the interval was how narrow, and draw it."""
-    traces: dict[str, Trace] = {}
-    print(f"{'instance':32} {'seconds':>8} {'stop':>9} {'share':>9} {'low':>9} {'high':>9}")
-    for instance in instances:
-        result, seen = trace(instance, limit, "sample")
-        traces[instance.name] = seen
-        print(
-            f"{instance.name:32} {result.seconds:8.2f} {result.stop_reason:>9} "
-            f"{result.share:9.2e} {result.share_low:9.2e} {result.share_high:9.2e}",
-            flush=True,
+def thinned(seen: Sequence[tuple[float, float, float]]) -> list[tuple[float, float, float]]:
+    """Return a few of many moments, evenly on a logarithmic scale of time; the last one is kept."""
+    kept: list[tuple[float, float, float]] = []
+    ratio = (max(seen[-1][0], 0.02) / 0.01) ** (1 / MAX_POINTS)
+    for point in seen[:-1]:
+        if not kept or point[0] >= kept[-1][0] * ratio:
+            kept.append(point)
+    return [*kept, seen[-1]]
+
+
+def rarity_of(instance: Instance, limit_seconds: float) -> Found:
+    """Run one instance, and tell how many trees a sample of it evaluates."""
+    problem = problem_of(instance, instance.distance)
+    n_trees = make_sampler(problem, everything(problem)).n_trees
+    _, found = traced(instance, limit_seconds, "auto")
+    return {"model_trees": instance.n_trees, "n_trees": n_trees} | found | {"trace": []}
+
+
+def measured(
+    parts: Sequence[str],
+    limit_seconds: float | None,
+    cache: str | Path | None = None,
+    data: str | Path | None = None,
+) -> Found:
+    """Return what the asked parts find, and under which circumstances."""
+    found: Found = {"about": surroundings()}
+    paper = paper_instances(["adult", "covtype", "higgs", "susy", "protein"], cache, data)
+    frontier = frontier_instances(None, cache, data)
+    if "speed" in parts:
+        found["speed"] = [
+            *(speed_of(i, d, SPEED_SECONDS) for i in named(paper, SPEED_PAPER) for d in (1, None)),
+            *(speed_of(i, i.distance, SPEED_SECONDS) for i in named(frontier, SPEED_FRONTIER)),
+        ]
+    if "intervals" in parts:
+        hard, limit = named(paper, HARD_PAPER), limit_seconds or INTERVAL_SECONDS
+        hard += named(frontier, HARD_FRONTIER)
+        found["intervals"] = [traced(i, limit, "sample")[1] for i in hard]
+    if "rarity" in parts:
+        rare, limit = (
+            [i for i in frontier if i.dataset == "covtype"],
+            limit_seconds or RARITY_SECONDS,
         )
-    if plot is not None:
-        draw(traces, plot)
+        found["rarity"] = [rarity_of(i, limit) for i in rare]
+    return found
 
 
-def draw(traces: dict[str, Trace], path: Path) -> None:
-    """Draw both bounds against time, one panel for all instances."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(9, 6))
-    for name, seen in traces.items():
-        seconds = [s for s, _, _ in seen]
-        (line,) = axes.plot(seconds, [high for _, _, high in seen], label=name)
-        axes.plot(seconds, [max(low, 1e-9) for _, low, _ in seen], color=line.get_color())
-    axes.set(xscale="log", yscale="log", xlabel="seconds", ylabel="share: low and high")
-    axes.legend(fontsize=7)
-    figure.savefig(path, dpi=150)
+def write(found: Mapping[str, Any], folder: Path) -> None:
+    """Write what was found where the page of results looks for it; other parts stay."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / FILE
+    before = json.loads(path.read_text()) if path.exists() else {}
+    about = {part: found["about"] for part in PARTS if part in found}
+    merged = {**before, **found, "about": {**before.get("about", {}), **about}}
+    path.write_text(json.dumps(merged) + "\n")
 
 
-def rarity_table(instances: Sequence[Instance], limit: float) -> None:
-    """Print, by number of trees a sample evaluates, the share and how the run ended."""
-    print(f"{'instance':40} {'trees':>6} {'share':>9} {'seconds':>8} {'stop':>9} {'high/low':>8}")
-    for instance in instances:
-        result, _ = trace(instance, limit, "auto")
-        width = f"{result.high / result.low:8.2f}" if result.low else "     inf"
-        print(
-            f"{instance.name:40} {instance.n_trees:6} {result.share:9.2e} {result.seconds:8.2f} "
-            f"{result.stop_reason:>9} {width}",
-            flush=True,
-        )
+def report(found: Mapping[str, Any]) -> dict[str, str]:
+    """Return the table of each part as Markdown."""
+    tables = {"speed": _speed_table, "intervals": _interval_table, "rarity": _rarity_table}
+    return {
+        part: "\n\n".join([table(found[part]), _conditions(found["about"][part])])
+        for part, table in tables.items()
+        if part in found
+    }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--limit-seconds", type=float, default=60.0)
-    parser.add_argument("--plot", type=Path, help="write the picture of the intervals here")
-    parser.add_argument("--parts", nargs="+", default=["speed", "intervals", "rarity"])
-    options = parser.parse_args()
-    paper = paper_instances(["adult", "covtype", "higgs", "susy", "protein"])
-    frontier = frontier_instances(["adult", "covtype"])
-    if "speed" in options.parts:
-        speed_table(named(paper, SPEED), seconds=1.0)
-    if "intervals" in options.parts:
-        hard = named(paper, HARD_PAPER) + named(frontier, HARD_FRONTIER)
-        interval_table(hard, options.limit_seconds, options.plot)
-    if "rarity" in options.parts:
-        rare = [i for i in frontier if i.dataset == "covtype"]
-        rarity_table(rare, options.limit_seconds)
+def _conditions(about: Mapping[str, Any]) -> str:
+    machine = about["machine"]
+    return (
+        f"{machine['processor']}, {machine['cores']} cores, {machine['system']}; revision "
+        f"{about['revision']}; {about['date']}, load {about['load']:g} at the start."
+    )
+
+
+def _speed_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    cells = [
+        [
+            row["name"],
+            str(row["distance"]),
+            f"{row['n_masks']:,}",
+            row["sample"],
+            str(row["n_trees"]),
+            f"{row['samples_per_second']:,.0f}",
+            f"{row['samples_per_second'] * row['n_trees'] / 1e6:.1f}",
+        ]
+        for row in rows
+    ]
+    header = ["instance", "distance", "masks", "a sample is a", "trees", "samples/s"]
+    return markdown([*header, "million trees/s"], cells)
+
+
+def _interval_cells(row: Mapping[str, Any]) -> list[str]:
+    width = row["share_high"] / row["share_low"] if row["share_low"] else float("inf")
+    shares = [f"{row[key]:.3g}" for key in ("share", "share_low", "share_high")]
+    return [f"{row['seconds']:.2f}", row["stop_reason"], *shares, f"{width:.3g}"]
+
+
+_INTERVAL_HEADER = ("seconds", "ended by", "share", "low", "high", "high / low")
+
+
+def _interval_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    cells = [[row["name"], *_interval_cells(row)] for row in rows]
+    return markdown(["instance", *_INTERVAL_HEADER], cells)
+
+
+def _rarity_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    ordered = sorted(rows, key=lambda row: (row["n_trees"], row["name"]))
+    cells = [[str(row["n_trees"]), row["name"], *_interval_cells(row)] for row in ordered]
+    return markdown(["trees of a sample", "instance", *_INTERVAL_HEADER], cells)
+
+
+def draw_intervals(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Draw both bounds against time, a colour and a line style for each instance."""
+    with figure(path, size=(8, 5)) as axes:
+        for i, row in enumerate(rows):
+            seconds = [max(0.01, point[0]) for point in row["trace"]]
+            style = {"color": COLOURS[i % 7], "linestyle": ("-", "--")[i // 7]}
+            axes.plot(seconds, [p[2] for p in row["trace"]], label=row["name"], **style)
+            axes.plot(seconds, [max(p[1], 1e-10) for p in row["trace"]], **style)
+        axes.set(xscale="log", yscale="log", xlabel="seconds", ylabel="share: low and high")
+        axes.set_title("Intervals against time")
+        axes.legend(fontsize=6.5, loc="lower left")
+
+
+def draw_rarity(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Draw share against trees: answered exactly, within the guarantee, or not."""
+    kinds = {
+        "exact": [row for row in rows if row["exact"]],
+        "within the guarantee": [
+            row for row in rows if row["stop_reason"] == "complete" and not row["exact"]
+        ],
+        "stopped": [row for row in rows if row["stop_reason"] != "complete"],
+    }
+    with figure(path) as axes:
+        for i, (label, found) in enumerate(kinds.items()):
+            trees = [row["n_trees"] for row in found]
+            shares = [max(row["share"], 1e-12) for row in found]
+            below = [
+                share - max(row["share_low"], 1e-12)
+                for share, row in zip(shares, found, strict=True)
+            ]
+            above = [row["share_high"] - share for share, row in zip(shares, found, strict=True)]
+            errors = [[max(0.0, e) for e in below], [max(0.0, e) for e in above]]
+            style = {"color": COLOURS[i], "marker": MARKERS[i], "linestyle": "none"}
+            axes.errorbar(trees, shares, yerr=errors, label=label, capsize=2, **style)
+        axes.set(xscale="log", yscale="log", xlabel="trees of a sample", ylabel="share")
+        axes.set_title("How rare, and how large (covtype, 200 to 1000 trees)")
+        axes.legend()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.sampling", description=__doc__)
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--limit-seconds", type=float, metavar="S", help="of an instance")
+    parser.add_argument("--output", type=Path, default=PROJECT / "benchmarks" / "runs")
+    parser.add_argument("--data", help="folder of the data sets (default: XCOUNT_DATA)")
+    parser.add_argument("--cache", help="folder of the models (default: XCOUNT_CACHE)")
+    options = parser.parse_args(arguments)
+    found = measured(options.parts, options.limit_seconds, options.cache, options.data)
+    write(found, options.output)
+    known = json.loads((options.output / FILE).read_text())
+    print("\n\n".join(report(known)[part] for part in options.parts))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

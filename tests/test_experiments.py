@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import ablations, beyond, gaps, page, regularisation, running, weights
+from benchmarks import ablations, beyond, gaps, page, regularisation, running, sampling, weights
 from benchmarks import all as everything
 from benchmarks.instances import Instance
 from benchmarks.models import Training, models_of
@@ -257,3 +257,37 @@ def test_shares_are_told_by_feature(tmp_path: Path) -> None:
     assert rows[1] == "| x0 | 10 | 10 | 10 | 10 | 1.00 |"
     weights.draw(found, tmp_path / "w.svg")
     assert (tmp_path / "w.svg").stat().st_size > 1000
+
+
+def sampled(name: str, share: float, **others: object) -> dict[str, object]:
+    """Return what a study of sampling keeps of a run within 10% of its share."""
+    row = {"name": name, "seconds": 2.0, "stop_reason": "complete", "exact": False}
+    shares = {"share": share, "share_low": 0.9 * share, "share_high": 1.1 * share}
+    trace = [(0.1, 0.0, 1.0), (2.0, 0.9 * share, 1.1 * share)]
+    return row | shares | {"trace": trace, "n_trees": 7} | others
+
+
+def test_studies_of_sampling_become_tables_and_pictures(tmp_path: Path) -> None:
+    """Parts are written one by one; what is rare comes by the trees of a sample."""
+    pytest.importorskip("matplotlib")
+    speed = {"name": "m", "distance": 1, "n_masks": 2, "sample": "row", "n_trees": 50}
+    sampling.write({"about": HEADER, "speed": [speed | {"samples_per_second": 2e6}]}, tmp_path)
+    open_end = sampled("b", 1e-6, share_low=0.0, stop_reason="timeout", n_trees=9)
+    rows = [open_end, sampled("a", 0.1)]
+    sampling.write({"about": HEADER, "intervals": rows, "rarity": rows}, tmp_path)
+    assert page.write_results(tmp_path) == [tmp_path / "sampling.md"]
+    text = (tmp_path / "sampling.md").read_text()
+    assert "| m | 1 | 2 | row | 50 | 2,000,000 | 100.0 |" in text
+    assert "| a | 2.00 | complete | 0.1 | 0.09 | 0.11 | 1.22 |" in text
+    assert "| 9 | b | 2.00 | timeout | 1e-06 | 0 | 1.1e-06 | inf |" in text
+    assert text.index("| 7 | a |") < text.index("| 9 | b |")
+    for name in ("intervals", "rarity"):
+        assert (tmp_path / f"sampling-{name}.svg").stat().st_size > 1000
+
+
+def test_a_long_trace_is_thinned_by_the_logarithm_of_time() -> None:
+    """Early moments are as many as late ones, and the last one stays."""
+    trace = sampling.thinned([(0.01 * i, 0.0, 1.0) for i in range(1, 6001)])
+    assert len(trace) <= sampling.MAX_POINTS + 2
+    assert trace[-1][0] == 60.0
+    assert 15 <= sum(point[0] < 1 for point in trace) <= 45

@@ -114,6 +114,24 @@ def test_an_interrupt_leaves_the_interval_so_far() -> None:
 
 
 @pytest.mark.usefixtures("plain_sampling")
+def test_the_interval_that_is_shown_only_shrinks() -> None:
+    """It was once forgotten in long draws, and everything was possible again."""
+    seen: list[Progress] = []
+
+    def listen(progress: Progress) -> None:
+        seen.append(progress)
+        if len(seen) == 6:
+            raise KeyboardInterrupt
+
+    xcount.count(
+        random_ensemble(7), sensitive="f0", gap=0, method="sample", epsilon=1e-9, on_progress=listen
+    )
+    assert [p.low for p in seen] == sorted(p.low for p in seen)
+    assert [p.high for p in seen] == sorted((p.high for p in seen), reverse=True)
+    assert seen[0].high < 90  # of all regions: something is known when the first is shown
+
+
+@pytest.mark.usefixtures("plain_sampling")
 @pytest.mark.parametrize(("max_share", "verdict"), [(0.01, "FAIL"), (0.9, "PASS")])
 def test_a_decided_share_stops_the_run(max_share: float, verdict: str) -> None:
     """The run stops as soon as the interval lies on one side of the asked share."""

@@ -236,6 +236,7 @@ class Estimator:
         self.ground = ground
         self.recipe = recipe
         self.bounds = ground.bounds()
+        self._shown = self.bounds  # to whoever listens: looked at more often, of no consequence
         self._sampler = sampler
         self._settings = settings
         self._lower: Evidence | None = None
@@ -434,9 +435,8 @@ class Estimator:
         if self._settings.on_progress is None or now - self._reported < _SLICE_SECONDS:
             return
         self._reported = now
-        bounds = self.bounds.meet(self._sequence_bounds(keep=False))
-        message = f"{self._batches * BATCH:,} samples"
-        self._settings.report(Progress(self._fraction_done, bounds.low, bounds.high, message))
+        self._shown = self._shown.meet(self.bounds).meet(self._sequence_bounds(keep=False))
+        self._pause()
 
     @property
     def _fraction_done(self) -> float:
@@ -446,7 +446,7 @@ class Estimator:
     def _pause(self) -> None:
         """Tell that the run goes on, in a long draw; whoever listens may end it by raising."""
         message = f"{self._batches * BATCH:,} samples"
-        low, high = self.bounds.low, self.bounds.high
+        low, high = self._shown.low, self._shown.high
         self._settings.report(Progress(self._fraction_done, low, high, message))
 
     def _details(self, details: Mapping[str, Any]) -> dict[str, Any]:
