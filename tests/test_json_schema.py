@@ -35,6 +35,7 @@ COMMANDS = [
     ("audit", ["report", "results.jsonl"]),
     ("compare", ["compare", MODEL, MODEL, *ASKED, "--max-ratio", "1"]),
     ("compare", ["compare", MODEL, MODEL, "--sensitive", "race", "--gap", "3"]),
+    ("compare", ["compare", MODEL, MODEL, "--sensitive", "sex", "--flip", "--max-ratio", "1"]),
     ("witnesses", ["witness", MODEL, *ASKED, "-n", "2", "--verify"]),
     ("witnesses", ["witness", MODEL, "--sensitive", "sex", "--flip", "--near", "people.csv"]),
     ("inspect", ["inspect", MODEL]),

@@ -23,7 +23,7 @@ import xcount
 from xcount import finding
 from xcount.ensemble import Ensemble
 from xcount.errors import BudgetError, ModelFormatError, QueryError
-from xcount.examples import ensemble_of, figure_1
+from xcount.examples import adult_model_path, ensemble_of, figure_1
 from xcount.finding import NearestSearch, RegionFinder
 from xcount.grid import Grid
 from xcount.points import friendly_value
@@ -245,6 +245,14 @@ def test_a_contradiction_by_the_library_is_refused(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(check, "library_margins", lambda e, m, rows, **k: np.zeros((len(rows), 1)))
     with pytest.raises(ModelFormatError, match="does not hold"):
         witnesses(model, sensitive=0, gap="0.3", n=1, verify=True)
+
+
+def test_many_inputs_can_be_read_in_a_terminal(xcount_command: Command) -> None:
+    """Ten inputs are some beside each other, and nothing of them is cut off."""
+    run = xcount_command("witness", adult_model_path(), "--sensitive", "sex", "--gap", "0.5")
+    assert run.out.count("native_country") == 3
+    assert "#10 " in run.out
+    assert "…" not in run.out
 
 
 def test_the_command_line_prints_tables_csv_and_json(

@@ -14,8 +14,12 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
+INPUTS_BESIDE_EACH_OTHER = 4
+"""So many columns of a table can be read; more would be cut off."""
+
+
 def witness_tables(found: Sequence[Witness], title: str) -> list[RenderableType]:
-    """Return the witnesses as a table of changes and one of the inputs."""
+    """Return the witnesses as a table of changes, and tables of the inputs."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -27,14 +31,24 @@ def witness_tables(found: Sequence[Witness], title: str) -> list[RenderableType]
         changes.add_column(escape(head))
     for number, row in enumerate(rows, start=1):
         changes.add_row(str(number), *(escape(value) for value in row.values()))
-    inputs = Table(title="Inputs", title_justify="left", title_style="bold")
+    parts = range(0, len(found), INPUTS_BESIDE_EACH_OTHER)
+    return [changes, *(_inputs(found, first) for first in parts)]
+
+
+def _inputs(found: Sequence[Witness], first: int) -> RenderableType:
+    """Return a table of the inputs of some witnesses, one column each."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    shown = found[first : first + INPUTS_BESIDE_EACH_OTHER]
+    inputs = Table(title="" if first else "Inputs", title_justify="left", title_style="bold")
     inputs.add_column("Feature")
-    for number in range(1, len(found) + 1):
-        inputs.add_column(f"#{number}", justify="right")
-    for rows_of_feature in zip(*(witness.values() for witness in found), strict=True):
+    for number in range(first + 1, first + len(shown) + 1):
+        inputs.add_column(f"#{number}", justify="right", overflow="fold")
+    for rows_of_feature in zip(*(witness.values() for witness in shown), strict=True):
         cells = [a if a == b else f"{a} -> {b}" for _, a, b in rows_of_feature]
         inputs.add_row(escape(rows_of_feature[0][0]), *map(escape, cells))
-    return [changes, inputs]
+    return inputs
 
 
 def witness_csv(found: Sequence[Witness]) -> str:
