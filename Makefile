@@ -1,6 +1,7 @@
 # make demo   installs XCount into .venv and audits the model that ships with it: xcount-demo.html
 # make test   installs what the tests need, then runs every check
 # make docs   the documentation site: build/site/index.html (make test builds it, too)
+# make vulnerabilities  looks the locked dependencies up in the lists of known vulnerabilities
 # make bench  the experiments in ten minutes, after training the models: benchmarks/runs/short
 # Needs Python 3.11+, make and g++; cmake and ninja come from PyPI where they are absent.
 
@@ -13,7 +14,7 @@ JOBS   ?= 2
 SOURCES := pyproject.toml CMakeLists.txt \
            $(shell find src cpp -type f -not -name '*.pyc' -not -name '_core.pyi')
 
-.PHONY: demo test docs bench lint native pytest clean help
+.PHONY: demo test docs bench vulnerabilities lint native pytest clean help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -68,6 +69,10 @@ pytest: $(VENV)/installed-for-tests
 docs: $(VENV)/installed-for-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 	@echo "built build/site/index.html"
+
+vulnerabilities: $(VENV)/installed-for-tests
+	$(BIN)/python -m pip install --quiet pip-audit || true
+	$(BIN)/python -m tools.vulnerabilities
 
 bench: $(VENV)/installed-for-tests
 	$(BIN)/python -m benchmarks.all --budget 10m

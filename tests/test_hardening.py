@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import xcount
-from tools import fuzz, soak
+from tools import fuzz, reproduce, soak
 from xcount import _core
 from xcount.examples import adult_model_path, ensemble_of
 from xcount.journal import to_json
@@ -23,7 +23,9 @@ SOURCES = Path(xcount.__file__).parent
 
 def test_damaged_files_give_an_answer_or_an_error(tmp_path: Path) -> None:
     """A short fuzz of every loader; the tool runs as long as you like."""
-    for name, data in fuzz.seeds().items():
+    targets: dict[str, bytes | None] = {**fuzz.seeds()}
+    fuzz.warm_up(targets, tmp_path)
+    for name, data in targets.items():
         assert fuzz.run_cases(name, data, range(15), 1, tmp_path) == 15, name
 
 
@@ -133,6 +135,30 @@ def test_results_are_the_same_byte_for_byte(method: str) -> None:
     assert result_text(method=method, jobs=1) == one
     assert result_text(method=method, jobs=2) == one
     assert json.loads(one)["results"]
+
+
+def test_result_files_are_the_same_with_every_python() -> None:
+    """Byte for byte, on one thread and on two, with all Pythons here that have XCount."""
+    usable, _ = reproduce.interpreters(list(reproduce.candidates()))
+    if len(usable) < 2:
+        pytest.skip("XCOUNT_PYTHONS names no other Python that can import xcount")
+    expected = reproduce.result_files(usable[0], 1)
+    for interpreter in usable:
+        found = reproduce.result_files(interpreter, 2)
+        assert reproduce.differences(expected, found) == [], interpreter
+
+
+def test_a_difference_between_result_files_is_seen() -> None:
+    """Files that are missing, longer or different, with the place."""
+    said = reproduce.differences({"a": b"12", "b": b"1", "c": b""}, {"a": b"13", "b": b"12"})
+    assert [text.split(":")[0] for text in said] == ["a, byte 1", "b, byte 1", "c is not there"]
+
+
+def test_pythons_without_xcount_are_left_out(tmp_path: Path) -> None:
+    """With the reason."""
+    usable, refused = reproduce.interpreters([sys.executable, str(tmp_path / "python3.99")])
+    assert [interpreter.path for interpreter in usable] == [sys.executable]
+    assert "No such file" in refused[0]
 
 
 def test_no_limit_depends_on_the_wall_clock() -> None:

@@ -7,6 +7,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from xcount.counters import counter
@@ -140,13 +141,17 @@ def solve(
     has_cutoff = query.flip and ensemble.n_outputs == 1
     cutoff = decimal_text(query.cutoff) if has_cutoff else None
     count_problem = (_flip_counter if query.flip else counter)(method)
+    limited = settings
+    if weighing is not None and weighing.n_weighed and settings.timeout_seconds is not None:
+        # The limit is that of the whole answer: half of it is left to the measures.
+        limited = replace(settings, timeout_seconds=settings.timeout_seconds / 2)
     try:
-        tally = count_problem(problem, settings)
+        tally = count_problem(problem, limited)
     except KeyboardInterrupt:  # before the counter knew anything: nothing is certain
         n = problem.n_regions
         tally = Tally(n // 2, 0, n, method, StopReason.INTERRUPTED)
     details = dict(tally.details)
-    if weighing is not None and weighing.names:
+    if weighing and weighing.names and tally.stop_reason is not StopReason.INTERRUPTED:
         found = measure(problem, weighing, settings)
         details["measures"] = {name: measured.to_dict() for name, measured in found.items()}
     return CountResult(

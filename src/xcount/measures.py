@@ -52,8 +52,12 @@ MAX_STEPS, MAX_TASK_STEPS = 60_000_000, 3_000_000
 """Steps of exact weighing, of all subproblems together and of one."""
 MAX_TERMS = 200_000
 """Pairs of masks of all subproblems beyond which only sampling is tried."""
+WEIGHED = ("volume", "marginals")
+"""Measures that take time; rows are decided one by one."""
 DEFAULT_SECONDS = 60.0
 """How long a measure may be sampled where no limit is given."""
+LEAST_SECONDS = 0.1
+"""How long a measure is tried although the time is over."""
 _UNITS = 2**60
 """Whole numbers that stand for the weight 1, where an estimate counts in whole numbers."""
 
@@ -137,6 +141,11 @@ class Weighing:
         )
 
     @property
+    def n_weighed(self) -> int:
+        """How many of the measures take time."""
+        return sum(name in WEIGHED for name in self.names)
+
+    @property
     def fingerprint(self) -> str:
         """A hash of all that the shares depend on."""
         digest = hashlib.sha256(repr((self.names, self.bounds)).encode())
@@ -149,6 +158,8 @@ def measure(
     problem: Problem, weighing: Weighing, settings: Settings | None = None
 ) -> dict[str, Measured]:
     """Return the share of the sensitive regions under each measure.
+
+    A time limit is that of all measures together, from when the settings were made.
 
     Example:
         >>> from xcount.examples import figure_1
@@ -165,7 +176,16 @@ def measure(
         "marginals": _marginals,
         "rows": _rows,
     }
-    return {name: makers[name](problem, weighing, chosen) for name in weighing.names}
+    found, n_open = {}, weighing.n_weighed
+    for name in weighing.names:
+        limited = replace(chosen, max_share=None, started=time.monotonic())
+        if name in WEIGHED:
+            left = chosen.seconds_left()
+            seconds = DEFAULT_SECONDS if left is None else max(LEAST_SECONDS, left / n_open)
+            limited = replace(limited, timeout_seconds=seconds)
+            n_open -= 1
+        found[name] = makers[name](problem, weighing, limited)
+    return found
 
 
 def _rows(problem: Problem, weighing: Weighing, settings: Settings) -> Measured:
@@ -259,9 +279,6 @@ def _weigh(
     name: str, problem: Problem, weights: Weights, settings: Settings, details: dict[str, Any]
 ) -> Measured:
     """Weigh exactly what the budget allows, estimate the rest."""
-    limit = settings.timeout_seconds or DEFAULT_SECONDS
-    # Each measure has the time that the count had.
-    settings = replace(settings, timeout_seconds=limit, max_share=None, started=time.monotonic())
     masses = mask_masses(problem, weights)
     masks = np.flatnonzero(masses).tolist()
     try:
