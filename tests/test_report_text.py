@@ -12,7 +12,7 @@ import xcount
 from xcount.cli.output import exit_status
 from xcount.cli.progress import QUIET_SECONDS, ProgressLine, progress_text
 from xcount.counters.base import Progress
-from xcount.examples import figure_1
+from xcount.examples import ensemble_of, figure_1
 from xcount.report.text import (
     MAX_ROWS,
     answer_text,
@@ -66,6 +66,18 @@ def test_the_question_is_said_in_words(result: CountResult) -> None:
         "In how many regions does the margin of class 2 move by more than 80 "
         "(leaves at 3 decimals) when only a, b and c change, in any way?"
     )
+
+
+def test_a_question_about_one_of_several_classes_names_it() -> None:
+    """By its label, the first class like the others; where there are no labels, by its number."""
+    ensemble = ensemble_of((0, 1.0, -1.0, 1.0))
+    two = replace(ensemble, base=(0.0, 0.0))
+    named = replace(two, class_labels=("low", "high"))
+    for model, name in ((two, "0"), (named, "low")):
+        found = xcount.count(model, sensitive="f0", gap=1, output=0)
+        assert f"the margin of class {name} move" in question_text(found)
+        assert CountResult.from_dict(found.to_dict()).class_label == name
+    assert xcount.count(ensemble, sensitive="f0", gap=1).class_label is None
 
 
 def test_an_answer_says_how_sure_it_is(result: CountResult) -> None:

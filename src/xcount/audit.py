@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from xcount.batch import BatchOutcome, BatchProgress, result_of, run_kept
-from xcount.counting import model_info, versions
+from xcount.counting import class_label, model_info, versions
 from xcount.ensemble import Ensemble
 from xcount.errors import JournalError, QueryError
 from xcount.grid import Grid, Missing
@@ -355,9 +355,6 @@ def _tasks(
 
 def _header(ensemble: Ensemble, grid: Grid, tasks: list[Task], gaps: Gaps) -> dict[str, Any]:
     """Return what the journal's run line says."""
-    output = tasks[0].query.output
-    labels = ensemble.class_labels
-    several = ensemble.n_outputs > 1 and not tasks[0].query.flip
     unused = [
         f.name for f, axis in zip(ensemble.features, grid.axes, strict=True) if axis.n_cells < 2
     ]
@@ -369,7 +366,7 @@ def _header(ensemble: Ensemble, grid: Grid, tasks: list[Task], gaps: Gaps) -> di
         "model": asdict(model_info(ensemble, grid)),
         "task": ensemble.task,
         "margin": "probability" if margin_is_probability(ensemble) else "score",
-        "class_label": (labels[output] if labels else str(output)) if several else None,
+        "class_label": class_label(ensemble, tasks[0].query),
         "gap_origin": gaps.origin,
         "planned": len(tasks),
         "unused_features": unused,

@@ -169,6 +169,7 @@ def solve(
         output=query.output,
         flip=query.flip,
         cutoff=cutoff,
+        class_label=class_label(ensemble, query),
         model=model_info(ensemble, problem.grid),
         epsilon=settings.epsilon,
         delta=settings.delta,
@@ -180,6 +181,14 @@ def solve(
         details=details,
         profile=tally.profile,
     )
+
+
+def class_label(ensemble: Ensemble, query: Query) -> str | None:
+    """Return the name of the class asked about, where the model has several."""
+    if query.flip or ensemble.n_outputs < 2:
+        return None
+    labels = ensemble.class_labels
+    return labels[query.output] if labels else str(query.output)
 
 
 def _change_text(query: Query, cutoff: str | None) -> str:

@@ -85,7 +85,8 @@ class CountResult:
 
     ``low <= C <= high`` holds with probability at least ``confidence``. Of a question about flips,
     ``flip`` is set, ``cutoff`` is the cut-off (None where one of several classes wins), and ``gap``
-    says so in words: ``"flip at 0"`` or ``"flip"``.
+    says so in words: ``"flip at 0"`` or ``"flip"``. ``class_label`` names the class asked about,
+    where the model has several.
     """
 
     count: int
@@ -112,6 +113,7 @@ class CountResult:
     profile: Profile | None = None
     flip: bool = False
     cutoff: str | None = None
+    class_label: str | None = None
 
     @property
     def exact(self) -> bool:
@@ -176,6 +178,8 @@ class CountResult:
             data["flip"] = True
             data["cutoff"] = None if self.cutoff is None else float(self.cutoff)
             data["cutoff_text"] = self.cutoff
+        if self.class_label is not None:
+            data["class_label"] = self.class_label
         if self.profile is not None:
             data["profile"] = asdict(self.profile)
         return data
@@ -218,6 +222,7 @@ class CountResult:
             profile=_profile_from(data["profile"]) if "profile" in data else None,
             flip=data.get("flip", False),
             cutoff=data.get("cutoff_text"),
+            class_label=data.get("class_label"),
         )
 
 

@@ -64,7 +64,8 @@ def question_text(result: CountResult) -> str:
         where = "" if result.cutoff is None else f" at the cut-off {result.cutoff}"
         return f"In how many regions does the decision{where} flip when only {names} {many}, {how}?"
     rounded = "" if result.precision is None else f" (leaves at {result.precision} decimals)"
-    which = f" of class {result.output}" if result.output else ""
+    label = result.class_label or (str(result.output) if result.output else "")
+    which = f" of class {label}" if label else ""
     return (
         f"In how many regions does the margin{which} move by more than {result.gap}{rounded} "
         f"when only {names} {many}, {how}?"
