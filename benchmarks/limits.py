@@ -27,6 +27,7 @@ from benchmarks.instances import Instance, frontier_instances
 
 TIMEOUT_SECONDS, TIME_ALLOWED = 5.0, 6.0
 MEMORY_BYTES = 500 * 10**6
+NO_RESULT = "no result"
 KILL_SECONDS = 60.0
 """When a process that ignores its limit is killed."""
 
@@ -59,7 +60,7 @@ class Measured:
     stop_reason: str
 
     def keeps(self, limit: Limit, by_processor: bool) -> bool:
-        if self.seconds is None:
+        if self.seconds is None or self.stop_reason == NO_RESULT:
             return False
         if limit.name == "memory":
             return self.peak_bytes <= MEMORY_BYTES
@@ -97,7 +98,7 @@ def measure(instance: Instance, limit: Limit, method: str) -> Measured:
         counting_seconds=result.get("seconds", 0.0),
         processor_seconds=usage.ru_utime + usage.ru_stime,
         peak_bytes=usage.ru_maxrss * 1024,
-        stop_reason=str(result.get("stop_reason", "no result")) if ended else "killed",
+        stop_reason=str(result.get("stop_reason", NO_RESULT)) if ended else "killed",
     )
 
 
