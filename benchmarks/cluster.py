@@ -261,19 +261,11 @@ def read_lines(folder: Path) -> list[Line]:
     return [json.loads(line) for line in (folder / FILE).read_text().splitlines()]
 
 
-def _niceness() -> int:
-    """Return the niceness of this process, or of its session where Linux groups by sessions."""
-    try:
-        return int(Path("/proc/self/autogroup").read_text().split()[-1])
-    except (OSError, ValueError, IndexError):
-        return os.nice(0)
-
-
 def _measure(options: argparse.Namespace) -> Iterator[Mapping[str, Any]]:
     yield {
         "record": "header",
         **surroundings(),
-        "niceness": _niceness(),
+        "niceness": os.nice(0),
         "repeats": options.repeats,
     }
     lines = []
