@@ -205,8 +205,8 @@ def report(lines: Sequence[Line]) -> str:
         f"{machine['system']}; revision {header['revision']}; {header['date']}, load "
         f"{header['load']:g} at the start, niceness {header['niceness']}. The shortest of "
         f"{header['repeats']} runs, 1 and 2 workers alternately: other work on the machine only "
-        "makes them longer, those of 2 workers, which need both cores, more than those of 1. What "
-        "the two workers' processor time together exceeds that of the one is what spreading costs."
+        "makes them longer, those of 2 workers, which need both cores, more than those of 1. "
+        "Processor time grows, too, where the two cores are threads of one."
     )
     cost = (
         f"A task of Dask that does nothing costs {costs['task'] * 1e3:.2f} ms, a line of the "
