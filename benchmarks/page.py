@@ -41,6 +41,7 @@ from benchmarks.summary import (
     dataset_table,
     growth_tables,
     is_solved,
+    limits_table,
     markdown,
     method_table,
     par2,
@@ -111,6 +112,10 @@ def paper_section(runs: Runs, folder: Path) -> str:
     header = ["method", "where", "instances", "limit s", "solved", "%", "PAR-2 s at 1800 s"]
     table = markdown(header, rows)
     parts = [table, *map(_zeros, runs["paper"]), method_table(runs["paper"])]
+    parts += [
+        "What shorter limits would have solved, going by the seconds of these runs:",
+        limits_table(runs["paper"]),
+    ]
     for run in runs["paper"]:
         parts += [conditions(run), dataset_table(run), unsolved_table(run, 10)]
     cactus, by_set = folder / "paper-cactus.svg", folder / "paper-cactus-by-set.svg"

@@ -116,6 +116,24 @@ def method_table(runs: Sequence[Run]) -> str:
     return markdown(["method", *COLUMNS], rows)
 
 
+def limits_table(runs: Sequence[Run], limits: Sequence[float] = (1, 5, 10, 60, 300, 1800)) -> str:
+    """Return what shorter limits would have solved and cost, going by the recorded seconds."""
+    rows = []
+    for run in runs:
+        for limit in limits:
+            if limit > run.settings.limit_seconds:
+                continue
+            times = [float(record["seconds"]) for record in run.records]
+            solved = sum(
+                is_solved(record) and time <= limit
+                for record, time in zip(run.records, times, strict=True)
+            )
+            percent = f"{100 * solved / len(times):.2f}"
+            total = sum(min(time, limit) for time in times)
+            rows.append([run.settings.method, f"{limit:g}", str(solved), percent, f"{total:.1f}"])
+    return markdown(["method", "limit s", "solved within it", "%", "seconds of all together"], rows)
+
+
 def growth_tables(run: Run) -> str:
     """Return how solving and time depend on trees, depth, distance and number of features."""
     keys: dict[str, Callable[[Record], Any]] = {

@@ -214,6 +214,19 @@ def test_a_query_error_does_not_end_an_in_process_run(
     assert [r["status"] for r in read_run(records.path).records] == ["error", "exact"]
 
 
+def test_shorter_limits_solve_what_was_fast_enough() -> None:
+    """Solved within a limit, and what all would have cost with it."""
+    records = [
+        {"status": "exact", "seconds": 0.5},
+        {"status": "exact", "seconds": 7.0},
+        {"status": "stopped", "seconds": 30.0},
+    ]
+    run = Run(SETTINGS, {}, tuple(records))
+    rows = summary.limits_table([run], (1, 10, 60)).splitlines()[2:]
+    assert [row.split(" | ")[1:4:2] for row in rows] == [["1", "33.33"], ["10", "66.67"]]
+    assert [row.split(" | ")[-1] for row in rows] == ["2.5 |", "17.5 |"]
+
+
 def test_par2_charges_twice_the_limit() -> None:
     """The score is the mean of the seconds, where an unsolved instance costs twice the limit."""
     records = [

@@ -6,8 +6,7 @@ namespace xcount {
 
 namespace {
 
-constexpr std::size_t kMaxItems = std::size_t{1} << 31;  // ids are 32 bits wide
-constexpr std::size_t kMaxWalkedResiduals = 256;  // a state with more is not looked at for groups
+constexpr std::size_t kMaxItems = std::size_t{1} << 31;       // ids are 32 bits wide
 constexpr std::size_t kMaxStackBytes = std::size_t{3} << 20;  // of the usual 8 MiB
 
 std::uintptr_t stack_position() {
@@ -33,14 +32,14 @@ void Eliminator<Value, Values>::clear() {
   table_.clear();
   boxes_.clear();
   bounds_.clear();
-  groups_.clear();
+  small_.clear();
   n_steps_ = 0;
 }
 
 template <class Value, class Values>
 std::size_t Eliminator<Value, Values>::bytes() const {
   return bytes_of(keys_) + bytes_of(entries_) + table_.bytes() + bytes_of(boxes_) +
-         bytes_of(bounds_) + groups_.bytes();
+         bytes_of(bounds_) + small_.bytes();
 }
 
 template <class Value, class Values>
@@ -138,7 +137,7 @@ SolutionId Eliminator<Value, Values>::solve_undecided(std::size_t depth) {
     keys_.insert(keys_.end(), key_.begin(), key_.end());
     table_.insert(hash, entry);
   }
-  const SolutionId solution = open_walk(state) ? enumerate(state) : expand(depth);
+  const SolutionId solution = open_small(state) ? enumerate(state) : expand(depth);
   remember(level(depth), entry, solution);
   return solution;
 }
@@ -360,86 +359,24 @@ void Eliminator<Value, Values>::narrow(Level& state, Level& child, const Stretch
   if (!placed) place(part);
 }
 
-// Groups that share no feature with the rest become tails, the smallest first, as long as that is
-// cheaper than walking them. Returns how many combinations of leaves are left.
 template <class Value, class Values>
-double Eliminator<Value, Values>::choose_tails(std::size_t n_terms, double max_work) {
-  by_size_.clear();
-  double paths = 1.0;
-  for (const ResidualGroup& group : groups_.groups()) {
-    by_size_.push_back(&group);
-    paths *= group.paths;
+bool Eliminator<Value, Values>::open_small(const Level& state) {
+  if (recorder_ != nullptr) return false;
+  small_.open();
+  for (const std::uint32_t i : state.live) {
+    const Term& term = state.terms[i];
+    small_.add_term(term.offset, {state.ids.data() + term.begin, term.end - term.begin});
   }
-  std::sort(by_size_.begin(), by_size_.end(), [](const ResidualGroup* a, const ResidualGroup* b) {
-    return a->paths < b->paths || (a->paths == b->paths && a->ids < b->ids);
-  });
-  if (tails_.size() < n_terms) tails_.resize(n_terms);
-  for (std::size_t t = 0; t < n_terms; ++t) {
-    tails_[t].groups.clear();
-    tails_[t].n_sums = 1.0;
-    tails_[t].range = 0.0;
-  }
-  double work = 0.0;
-  std::size_t n_left = by_size_.size();
-  for (const ResidualGroup*& group : by_size_) {
-    if (n_left == 1) break;
-    if (group->term == ResidualGroup::kMixed) continue;
-    Tail& tail = tails_[group->term];
-    const double n_sums = std::min(group->paths, group->range + 1.0);
-    work += group->paths + tail.n_sums * n_sums;
-    if (work > max_work || work > paths / group->paths) break;
-    paths /= group->paths;
-    tail.range += group->range;
-    tail.n_sums = std::min(tail.n_sums * n_sums, tail.range + 1.0);
-    tail.groups.push_back(group);
-    group = nullptr;
-    --n_left;
-  }
-  return paths;
-}
-
-template <class Value, class Values>
-bool Eliminator<Value, Values>::open_walk(const Level& state) {
-  if (recorder_ != nullptr || state.ids.size() > kMaxWalkedResiduals) return false;
-  // A walk may be as deep as there are paths, and wide numbers make deep stacks.
-  const auto max_paths =
-      static_cast<double>(limits_.max_paths * sizeof(std::int64_t) / sizeof(Value));
-  groups_.open();
-  for (std::uint32_t t = 0; t < state.live.size(); ++t) {
-    const Term& term = state.terms[state.live[t]];
-    for (std::uint32_t k = term.begin; k < term.end; ++k) groups_.add(state.ids[k], t);
-  }
-  if (choose_tails(state.live.size(), max_paths) > max_paths) return false;
-  const std::uint64_t steps_before = groups_.n_steps();
-  path_walk_.open();
-  for (std::size_t t = 0; t < state.live.size(); ++t) {
-    path_walk_.add_term(state.terms[state.live[t]].offset);
-    if (tails_[t].groups.empty()) continue;
-    tails_[t].number = groups_.find(tails_[t].groups, state.narrowed);
-    if (tails_[t].number == groups_.kNone) return false;
-  }
-  n_steps_ += groups_.n_steps() - steps_before;
-  for (std::uint32_t t = 0; t < state.live.size(); ++t) {
-    if (!tails_[t].groups.empty()) path_walk_.add_tail(t, groups_[tails_[t].number]);
-    const Term& term = state.terms[state.live[t]];
-    for (std::uint32_t k = term.begin; k < term.end; ++k) {
-      const std::uint64_t support = store_[state.ids[k]].support;
-      const bool walked = std::any_of(by_size_.begin(), by_size_.end(), [&](const auto* group) {
-        return group != nullptr && (group->support & support) != 0;
-      });
-      if (walked) path_walk_.add_residual(state.ids[k], t);
-    }
-  }
-  return path_walk_.narrow(state.narrowed);
+  return small_.prepare(state.narrowed, limits_.max_paths);
 }
 
 template <class Value, class Values>
 SolutionId Eliminator<Value, Values>::enumerate(Level& state) {
-  const SolutionId solution = path_walk_.run(combine_);
-  n_steps_ += path_walk_.n_steps();
+  const SolutionId solution = small_.run(combine_);
+  n_steps_ += small_.n_steps();
   for (std::size_t t = 0; t < state.live.size(); ++t) {
-    state.terms[state.live[t]].low = path_walk_.terms()[t].low;
-    state.terms[state.live[t]].high = path_walk_.terms()[t].high;
+    state.terms[state.live[t]].low = small_.terms()[t].low;
+    state.terms[state.live[t]].high = small_.terms()[t].high;
   }
   return solution;
 }

@@ -13,10 +13,9 @@
 #include <deque>
 #include <vector>
 
-#include "xcount/group_sums.hpp"
 #include "xcount/hash_index.hpp"
-#include "xcount/path_walk.hpp"
 #include "xcount/residuals.hpp"
+#include "xcount/small_states.hpp"
 #include "xcount/solution_values.hpp"
 
 namespace xcount {
@@ -62,11 +61,7 @@ template <class Value, class Values>
 class Eliminator {
  public:
   Eliminator(ResidualStore<Value>& store, Values& values, Value threshold)
-      : store_(store),
-        values_(values),
-        threshold_(threshold),
-        path_walk_(store, values, threshold),
-        groups_(store, values) {}
+      : store_(store), values_(values), threshold_(threshold), small_(store, values, threshold) {}
 
   // Throws GiveUp when a limit is reached. `values` must have been reset for store.features().
   SolutionId solve(const std::vector<ResidualSum<Value>>& constraints, Combine combine,
@@ -138,9 +133,7 @@ class Eliminator {
   [[nodiscard]] static Cell next_part(const Level& state, Cell end);
   static void advance(Level& state, Cell cell);
 
-  // Prepares a walk through the state's leaves, if that is cheap enough.
-  [[nodiscard]] bool open_walk(const Level& state);
-  [[nodiscard]] double choose_tails(std::size_t n_terms, double max_work);
+  [[nodiscard]] bool open_small(const Level& state);  // whether it is cheap enough to enumerate
   SolutionId enumerate(Level& state);
 
   std::uint64_t make_key(const Level& state);
@@ -157,16 +150,7 @@ class Eliminator {
   EliminationLimits limits_;
   DiagramRecorder* recorder_ = nullptr;
 
-  PathWalk<Value, Values> path_walk_;
-  GroupSums<Value, Values> groups_;
-  // The groups of the state to be walked: those in order of size, and each constraint's tail.
-  std::vector<const ResidualGroup*> by_size_;
-  struct Tail {
-    std::vector<const ResidualGroup*> groups;
-    double n_sums = 1.0, range = 0.0;  // at most
-    std::uint32_t number = 0;
-  };
-  std::vector<Tail> tails_;
+  SmallStates<Value, Values> small_;
   std::deque<Level> levels_;
   struct Score {
     double total = 0.0, widest = 0.0;
