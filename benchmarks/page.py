@@ -245,8 +245,9 @@ def frontier_section(runs: Runs, folder: Path) -> str:
     plots.growth(runs["frontier"], path)
     parts = [method_table(runs["frontier"])]
     for run in runs["frontier"]:
-        parts += [conditions(run), growth_tables(run)]
-    return "\n\n".join([*parts, picture(path, "how time grows")])
+        parts += [conditions(run), growth_tables(run), unsolved_table(run, 10)]
+    parts += [picture(path, "how time grows")]
+    return "\n\n".join(part for part in parts if part)
 
 
 def beyond_section(runs: Runs, folder: Path) -> str:

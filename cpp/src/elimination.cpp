@@ -38,8 +38,8 @@ void Eliminator<Value, Values>::clear() {
 
 template <class Value, class Values>
 std::size_t Eliminator<Value, Values>::bytes() const {
-  return bytes_of(keys_) + bytes_of(entries_) + table_.bytes() + bytes_of(boxes_) +
-         bytes_of(bounds_) + small_.bytes();
+  return held_bytes(keys_) + held_bytes(entries_) + table_.bytes() + held_bytes(boxes_) +
+         held_bytes(bounds_) + small_.bytes();
 }
 
 template <class Value, class Values>

@@ -27,10 +27,8 @@ void GroupSums<Value, Values>::clear() {
 
 template <class Value, class Values>
 std::size_t GroupSums<Value, Values>::bytes() const {
-  return keys_.capacity() * sizeof(std::uint32_t) + features_.capacity() * sizeof(LocalFeature) +
-         sums_.capacity() * sizeof(Value) +
-         (before_.capacity() + from_.capacity()) * sizeof(Volume) +
-         known_.capacity() * sizeof(Known) + table_.bytes();
+  return held_bytes(keys_) + held_bytes(features_) + held_bytes(sums_) + held_bytes(before_) +
+         held_bytes(from_) + held_bytes(known_) + table_.bytes();
 }
 
 template <class Value, class Values>

@@ -195,9 +195,8 @@ void ResidualStore<Value>::merge_runs(ResidualId id, std::size_t low_key, std::s
 
 template <class Value>
 std::size_t ResidualStore<Value>::bytes() const {
-  return nodes_.capacity() * sizeof(Node) + unique_.bytes() +
-         keys_.capacity() * sizeof(CofactorKey) + cofactor_table_.bytes() +
-         runs_.capacity() * sizeof(Run) + restrictions_.capacity() * sizeof(RestrictKey);
+  return held_bytes(nodes_) + unique_.bytes() + held_bytes(keys_) + cofactor_table_.bytes() +
+         held_bytes(runs_) + restrictions_.capacity() * sizeof(RestrictKey);
 }
 
 template class ResidualStore<std::int64_t>;

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "xcount/held_bytes.hpp"
+
 namespace xcount {
 
 // Mixes two words into one hash (the finaliser of SplitMix64).
@@ -48,7 +50,9 @@ class HashIndex {
     size_ = 0;
   }
 
-  [[nodiscard]] std::size_t bytes() const { return slots_.capacity() * sizeof(Slot); }
+  [[nodiscard]] std::size_t bytes() const {
+    return held_bytes(2 * size_, slots_.size(), sizeof(Slot));
+  }
 
  private:
   struct Slot {

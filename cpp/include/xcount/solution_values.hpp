@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "xcount/forest.hpp"
+#include "xcount/held_bytes.hpp"
 #include "xcount/value.hpp"
 
 namespace xcount {
@@ -63,7 +64,7 @@ class CountValues {
            static_cast<double>(n_cells_[stretch.feature]);
   }
   [[nodiscard]] std::size_t size() const { return values_.size() / limbs_; }
-  [[nodiscard]] std::size_t bytes() const { return values_.capacity() * sizeof(std::uint64_t); }
+  [[nodiscard]] std::size_t bytes() const { return held_bytes(values_); }
 
  private:
   void divide(std::uint64_t divisor);
@@ -107,7 +108,7 @@ class WeightValues {
   [[nodiscard]] double share(SolutionId id) const { return values_[id]; }
   [[nodiscard]] double weight(const Stretch& stretch) const;
   [[nodiscard]] std::size_t size() const { return values_.size(); }
-  [[nodiscard]] std::size_t bytes() const { return values_.capacity() * sizeof(double); }
+  [[nodiscard]] std::size_t bytes() const { return held_bytes(values_); }
 
  private:
   std::vector<std::vector<long double>> cumulative_;

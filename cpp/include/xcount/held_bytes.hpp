@@ -1,0 +1,21 @@
+// What growing tables hold. A table that is nearly full will soon be moved into one of twice its
+// size, and for that moment both exist: it counts with both, so that limits hold then, too.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace xcount {
+
+[[nodiscard]] inline std::size_t held_bytes(std::size_t size, std::size_t capacity,
+                                            std::size_t item_bytes) {
+  const bool nearly_full = size >= capacity - capacity / 8;
+  return capacity * item_bytes * (nearly_full ? 3 : 1);
+}
+
+template <class T>
+[[nodiscard]] std::size_t held_bytes(const std::vector<T>& items) {
+  return held_bytes(items.size(), items.capacity(), sizeof(T));
+}
+
+}  // namespace xcount
