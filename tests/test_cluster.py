@@ -32,6 +32,8 @@ distributed = pytest.importorskip(
     "distributed", reason="a cluster needs the library distributed: pip install 'xcount[cluster]'"
 )
 
+pytestmark = pytest.mark.xdist_group("cluster")  # two clusters at a time starve each other
+
 QUESTIONS: dict[str, Any] = {
     "gaps": [0.5, 1],
     "distances": [1, 2],

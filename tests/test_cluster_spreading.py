@@ -40,6 +40,8 @@ distributed = pytest.importorskip(
     "distributed", reason="a cluster needs the library distributed: pip install 'xcount[cluster]'"
 )
 
+pytestmark = pytest.mark.xdist_group("cluster")  # two clusters at a time starve each other
+
 IMPATIENT = """
 import functools
 
