@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import shutil
 import signal
 import sys
 import time
@@ -126,6 +128,19 @@ def test_the_command_line(
     assert [r["count"] for r in json.loads(run.out)["results"]] == [2, 0]
     run = xcount_command("compare", figure_1_file, figure_1_file, *options)
     assert [r["count"] for r in json.loads(run.out)["rows"][0]["results"]] == [2, 2]
+
+
+def test_the_example_of_the_help(
+    dask: DaskProcesses, xcount_command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What ``xcount count --help`` shows works, at the address of this scheduler."""
+    shutil.copy(adult_model_path(), tmp_path / "model.json")
+    monkeypatch.chdir(tmp_path)
+    help_text = xcount_command("count", "--help").out
+    line = next(line for line in help_text.splitlines() if "--cluster tcp://" in line)
+    *words, _ = shlex.split(line)[1:]
+    run = xcount_command(*words, dask.address)
+    assert (run.status, run.err) == (0, "")
 
 
 def test_an_error_in_a_count_is_that_of_one_machine(dask: DaskProcesses) -> None:
