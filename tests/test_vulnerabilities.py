@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -12,11 +13,9 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 
-ANSWERS = {
-    "none": ("", "No known vulnerabilities found", 0),
-    "some": ("numpy 2.0 PYSEC-1", "Found 1 known vulnerability in 1 package", 1),
-    "no network": ("", "ERROR:pip_audit._cli:Could not connect", 1),
-}
+SOUND = {"name": "a", "version": "1", "vulns": []}
+WRONG = {"name": "b", "version": "2", "vulns": [{"id": "PYSEC-1", "fix_versions": ["3"]}]}
+SKIPPED = {"name": "c", "skip_reason": "Dependency not found"}
 
 
 def check(folder: Path) -> subprocess.CompletedProcess[str]:
@@ -29,24 +28,29 @@ def check(folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    ("answer", "status", "said"),
+    ("packages", "status", "said"),
     [
-        ("none", 0, "packages has a known vulnerability"),
-        ("some", 1, "PYSEC-1"),
-        ("no network", 3, "not asked: ERROR:pip_audit._cli:Could not connect"),
+        ([SOUND], 0, "none of 1 packages has a known vulnerability"),
+        ([SOUND, WRONG], 1, "b 2: PYSEC-1, fixed in 3"),
+        ([SOUND, SKIPPED], 3, "not asked about 1 of 2 packages, the first: Dependency not found"),
+        ([WRONG, SKIPPED], 1, "b 2: PYSEC-1"),
+        ([], 3, ""),
+        (None, 3, "not asked: ERROR: no connection (is there a network?)"),
     ],
 )
-def test_findings_and_failures_are_told_apart(
-    tmp_path: Path, answer: str, status: int, said: str
+def test_findings_failures_and_skips_are_told_apart(
+    tmp_path: Path, packages: list[object] | None, status: int, said: str
 ) -> None:
-    """pip-audit ends with status 1 for both."""
-    out, err, code = ANSWERS[answer]
+    """pip-audit's status is 1 for findings and failures alike, and 0 for packages it skips."""
+    out = "" if packages is None else json.dumps({"dependencies": packages, "fixes": []})
+    code = int(packages is None or WRONG in packages)
     (tmp_path / "pip_audit.py").write_text(
-        f"import sys\nprint({out!r})\nprint({err!r}, file=sys.stderr)\n"
+        f"import sys\nprint({out!r})\nprint('ERROR: no connection', file=sys.stderr)\n"
         f"assert '--no-deps' in sys.argv\nsys.exit({code})\n"
     )
     done = check(tmp_path)
     assert (done.returncode, said in done.stdout) == (status, True), done
+    assert ("none of" in done.stdout) == (status == 0)
 
 
 @pytest.mark.skipif(

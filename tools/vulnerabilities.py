@@ -3,16 +3,19 @@
     python -m tools.vulnerabilities        (or: make vulnerabilities)
 
 Uses pip-audit (``pip install pip-audit``), which asks the package index. Exit status 0: none is
-known; 1: some are, and they are printed; 3: nobody could be asked (no network, no pip-audit), and
-the last line says why. Not part of the tests: what is known changes without a change here.
+known; 1: some are, and they are printed; 3: nobody could be asked, about all or about some of them
+(no network, no pip-audit, an index without them), and it says why. Not part of the tests: what is
+known changes without a change here.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 LOCK = Path(__file__).parent.parent / "requirements" / "test.lock"
 NONE_KNOWN, SOME_KNOWN, NOT_ASKED = 0, 1, 3
@@ -26,20 +29,37 @@ def main(lock: Path = LOCK) -> int:
     # The lock names every package, so nothing has to be resolved or installed.
     options = ["--requirement", str(lock), "--no-deps", "--disable-pip", "--progress-spinner=off"]
     done = subprocess.run(
-        [sys.executable, "-m", "pip_audit", *options], check=False, capture_output=True, text=True
+        [sys.executable, "-m", "pip_audit", *options, "--format=json"],
+        check=False,
+        capture_output=True,
+        text=True,
     )
-    n_packages = sum(1 for line in lock.read_text().splitlines() if "==" in line)
-    if done.returncode == 0:
-        print(f"none of {n_packages} packages has a known vulnerability")
-        return NONE_KNOWN
-    # pip-audit's status is 1 for findings and for failures alike; it says this of findings only.
-    if "known vulnerabilit" in done.stderr:
-        print(done.stdout + done.stderr, end="")
+    try:
+        packages: list[dict[str, Any]] = json.loads(done.stdout)["dependencies"]
+    except (ValueError, KeyError, TypeError):
+        reasons = [line for line in done.stderr.splitlines() if line.strip()]
+        reason = reasons[-1] if reasons else f"pip-audit ended with status {done.returncode}"
+        print(f"not asked: {reason} (is there a network?)")
+        return NOT_ASKED
+    return _told(packages)
+
+
+def _told(packages: list[dict[str, Any]]) -> int:
+    """Say what is known of the packages; one that was skipped is not a sound one."""
+    known = [(p, v) for p in packages for v in p.get("vulns", ())]
+    skipped = [p for p in packages if "skip_reason" in p]
+    for package, found in known:
+        fixed = ", ".join(found.get("fix_versions", ())) or "no version"
+        print(f"{package['name']} {package['version']}: {found['id']}, fixed in {fixed}")
+    if skipped:
+        reason = skipped[0]["skip_reason"]
+        print(f"not asked about {len(skipped)} of {len(packages)} packages, the first: {reason}")
+    if known:
         return SOME_KNOWN
-    reasons = [line for line in done.stderr.splitlines() if line.strip()]
-    reason = reasons[-1] if reasons else f"pip-audit ended with status {done.returncode}"
-    print(f"not asked: {reason} (is there a network?)")
-    return NOT_ASKED
+    if skipped or not packages:
+        return NOT_ASKED
+    print(f"none of {len(packages)} packages has a known vulnerability")
+    return NONE_KNOWN
 
 
 if __name__ == "__main__":

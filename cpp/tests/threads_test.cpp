@@ -8,6 +8,7 @@
 #include "xcount/cover.hpp"
 #include "xcount/exact.hpp"
 #include "xcount/parallel.hpp"
+#include "xcount/region_sampling.hpp"
 #include "xcount/sampling.hpp"
 
 using namespace xcount;
@@ -117,6 +118,16 @@ void samples_are_drawn_on_threads() {
   for (const Outcomes& other : outcomes) CHECK(one.hits == other.hits);
 }
 
+void single_regions_are_drawn_on_threads() {
+  const Question question(5);
+  const RegionSampler<std::int64_t> sampler(question.forest, {0, 3}, 2, question.gap);
+  Stop never;
+  const RegionOutcomes one = sampler.draw(1, 2, 3, 40, 1, never);
+  const RegionOutcomes many = sampler.draw(1, 2, 3, 40, kThreads, never);
+  CHECK(one.outcomes.hits == many.outcomes.hits && one.upper.hits == many.upper.hits);
+  CHECK(one.n_open == many.n_open);
+}
+
 void a_stop_is_asked_for_by_its_maker_and_obeyed_by_all() {
   const Question question(5);
   const Sampler<std::int64_t> sampler(question.forest, question.masks, question.gap,
@@ -173,6 +184,7 @@ int main() {
   threads_start_stop_and_start_again();
   pairs_are_looked_at_on_threads();
   samples_are_drawn_on_threads();
+  single_regions_are_drawn_on_threads();
   a_stop_is_asked_for_by_its_maker_and_obeyed_by_all();
   covers_are_refined_and_sampled_on_threads();
   enumeration_runs_on_threads();

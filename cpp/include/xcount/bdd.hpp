@@ -149,16 +149,20 @@ class Diagrams {
   static constexpr std::uint32_t kArithmeticCode = 16;
   static constexpr std::uint32_t kFirstFreshCode = 64;
 
-  // Runs an operation; where memory is short, once more after a collection.
+  // Runs an operation; where memory is short, once more after a collection, unless there was too
+  // little garbage before it to make a difference.
   template <class Operation>
   Ref run(Operation operation) {
     if (n_nodes() >= collect_at_) collect_garbage();
+    const std::size_t n_before = n_nodes();
     try {
       return Ref(this, operation());
     } catch (const DiagramLimit& limit) {
       if (limit.kind == DiagramLimit::Kind::kTime) throw;
+      const std::size_t n_made = n_nodes() - n_before;
+      collect_garbage();
+      if (n_before - n_nodes() < n_made / 4) throw;
     }
-    collect_garbage();
     return Ref(this, operation());
   }
   void check_bdd(const Ref& f) const;

@@ -32,10 +32,13 @@ def _run_alone(words: list[str]) -> int:
     something to save, :func:`xcount.cli.progress.stoppable` makes it an exception. Afterwards it is
     ignored: all is written, and the interpreter is about to end.
     """
-    import signal
+    try:
+        import signal
 
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+    except KeyboardInterrupt:
+        return 130
     from xcount.cli.app import run
 
     status = run(words)

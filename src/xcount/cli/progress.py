@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
 if TYPE_CHECKING:
@@ -28,16 +28,24 @@ def stoppable() -> Iterator[None]:
     """Let Ctrl-C and SIGTERM raise KeyboardInterrupt: counts answer it with the bounds so far.
 
     Batch systems and timeout(1) end a run with SIGTERM. Who ignores Ctrl-C (nohup) goes on to.
+    Afterwards there is something to print and little left to stop: a process of our own prints it,
+    unless it is told once more.
     """
     previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number, handler in previous.items():
-        if handler is signal.SIG_DFL:
-            signal.signal(number, signal.default_int_handler)
+    is_guest = previous[signal.SIGINT] is signal.default_int_handler
+    ours = [n for n, handler in previous.items() if handler in (signal.SIG_DFL, _finish_first)]
+    for number in ours:
+        signal.signal(number, signal.default_int_handler)
     try:
         yield
     finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
+        for number in ours:
+            signal.signal(number, previous[number] if is_guest else _finish_first)
+
+
+def _finish_first(number: int, frame: FrameType | None) -> None:
+    """Leave the process to print what it has; the next signal ends it."""
+    signal.signal(number, signal.SIG_DFL)
 
 
 class ProgressLine:
