@@ -132,18 +132,20 @@ void bind_exact(nb::module_& module) {
           "start",
           [](ExactCounterHandle& self, const std::vector<PyTask>& tasks, MaskIndex n_masks,
              std::uint64_t max_steps, std::size_t max_bytes, unsigned n_threads,
-             std::uint64_t max_paths) {
+             std::uint64_t max_paths, std::size_t memo_bytes) {
             if (n_masks != self.masks->size()) {
               throw std::invalid_argument("exact: the number of masks is wrong");
             }
             std::vector<ExactTask> native = to_tasks(tasks, *self.masks);
             nb::gil_scoped_release release;
             self.visit([&](auto& c) {
-              c.start(std::move(native), ExactLimits{max_steps, max_bytes, n_threads, max_paths});
+              c.start(std::move(native),
+                      ExactLimits{max_steps, max_bytes, n_threads, max_paths, memo_bytes});
             });
           },
           nb::arg("tasks"), nb::arg("n_masks"), nb::arg("max_steps"), nb::arg("max_bytes"),
           nb::arg("n_threads"), nb::arg("max_paths") = kMaxPaths,
+          nb::arg("memo_bytes") = kFirstMemoBytes,
           "Start on tasks: (pairs of masks, whether all of them must differ rather than any).")
       .def(
           "wait",

@@ -27,19 +27,15 @@ std::size_t bytes_of(const std::vector<T>& items) {
 
 template <class Value, class Values>
 void Eliminator<Value, Values>::clear() {
-  keys_.clear();
-  entries_.clear();
-  table_.clear();
-  boxes_.clear();
-  bounds_.clear();
+  memo_.clear();
   small_.clear();
   n_steps_ = 0;
+  n_forgotten_ = 0;
 }
 
 template <class Value, class Values>
 std::size_t Eliminator<Value, Values>::bytes() const {
-  return held_bytes(keys_) + held_bytes(entries_) + table_.bytes() + held_bytes(boxes_) +
-         held_bytes(bounds_) + small_.bytes();
+  return memo_.bytes() + small_.bytes();
 }
 
 template <class Value, class Values>
@@ -55,6 +51,7 @@ SolutionId Eliminator<Value, Values>::solve(const std::vector<ResidualSum<Value>
   combine_ = combine;
   limits_ = limits;
   recorder_ = recorder;
+  memo_bytes_ = std::min(limits.memo_bytes, limits.max_bytes / 2);
   stack_base_ = stack_position();
   scores_.assign(store_.features().size(), {});
   Level& root = level(0);
@@ -122,23 +119,21 @@ template <class Value, class Values>
 SolutionId Eliminator<Value, Values>::solve_undecided(std::size_t depth) {
   Level& state = level(depth);
   const std::uint64_t hash = make_key(state);
-  std::uint32_t entry = table_.find(hash, [&](std::uint32_t i) {
-    const Entry& e = entries_[i];
-    return e.key_size == key_.size() &&
-           std::equal(key_.begin(), key_.end(),
-                      keys_.begin() + static_cast<std::ptrdiff_t>(e.key_begin));
-  });
-  if (entry != HashIndex::kNone) {
+  std::uint32_t entry = memo_.find(hash, key_);
+  if (entry != memo_.kNone) {
     const SolutionId known = recall(state, entry);
     if (known != kUndecided) return known;
   } else {
-    entry = static_cast<std::uint32_t>(entries_.size());
-    entries_.push_back({keys_.size(), static_cast<std::uint32_t>(key_.size()), kNoBox});
-    keys_.insert(keys_.end(), key_.begin(), key_.end());
-    table_.insert(hash, entry);
+    entry = memo_.add(hash, key_);
   }
+  const std::uint64_t n_forgotten = n_forgotten_;
   const SolutionId solution = open_small(state) ? enumerate(state) : expand(depth);
-  remember(level(depth), entry, solution);
+  if (n_forgotten != n_forgotten_) {  // the entry is no more, or there is another
+    make_key(state);
+    entry = memo_.find(hash, key_);
+    if (entry == memo_.kNone) entry = memo_.add(hash, key_);
+  }
+  remember(state, entry, solution);
   return solution;
 }
 
@@ -407,38 +402,24 @@ std::uint64_t Eliminator<Value, Values>::make_key(const Level& state) {
 }
 
 template <class Value, class Values>
-SolutionId Eliminator<Value, Values>::recall(Level& state, std::uint32_t entry) const {
-  for (std::uint32_t b = entries_[entry].first_box; b != kNoBox; b = boxes_[b].next) {
-    const Value* bound = bounds_.data() + boxes_[b].bounds;
-    bool holds = true;
-    for (const std::uint32_t i : state.live) {
-      const Value& offset = state.terms[i].offset;
-      if (offset < bound[0] || offset > bound[1]) {
-        holds = false;
-        break;
-      }
-      bound += 2;
-    }
-    if (!holds) continue;
-    bound = bounds_.data() + boxes_[b].bounds;
-    for (const std::uint32_t i : state.live) {
-      state.terms[i].low = bound[0];
-      state.terms[i].high = bound[1];
-      bound += 2;
-    }
-    return boxes_[b].solution;
+SolutionId Eliminator<Value, Values>::recall(Level& state, std::uint32_t entry) {
+  const auto term = [&state](std::size_t i) -> Term& { return state.terms[state.live[i]]; };
+  const auto answer =
+      memo_.recall(entry, state.live.size(), [&](std::size_t i) { return term(i).offset; });
+  if (!answer) return kUndecided;
+  for (std::size_t i = 0; i < state.live.size(); ++i) {
+    term(i).low = answer->bounds[2 * i];
+    term(i).high = answer->bounds[2 * i + 1];
   }
-  return kUndecided;
+  return answer->solution;
 }
 
 template <class Value, class Values>
 void Eliminator<Value, Values>::remember(const Level& state, std::uint32_t entry,
                                          SolutionId solution) {
-  boxes_.push_back({entries_[entry].first_box, solution, bounds_.size()});
-  entries_[entry].first_box = static_cast<std::uint32_t>(boxes_.size() - 1);
+  memo_.remember(entry, solution);
   for (const std::uint32_t i : state.live) {
-    bounds_.push_back(state.terms[i].low);
-    bounds_.push_back(state.terms[i].high);
+    memo_.add_bounds(state.terms[i].low, state.terms[i].high);
   }
 }
 
@@ -457,17 +438,43 @@ void Eliminator<Value, Values>::check_limits() {
     throw GiveUp::kCancelled;
   }
   if (stack_depth(stack_base_) > kMaxStackBytes) throw GiveUp::kMemory;
-  if ((++n_checks_ & 31) != 0) return;
-  const std::size_t levels = level_bytes();
-  if (bytes() + levels + store_.bytes() + values_.bytes() > limits_.max_bytes ||
-      values_.size() > kMaxItems || boxes_.size() > kMaxItems) {
-    throw GiveUp::kMemory;
-  }
+  if ((++n_checks_ & 31) != 0 || has_room()) return;
+  make_room();
+  if (!has_room()) throw GiveUp::kMemory;
+}
+
+// The memo has at most one half of the memory, so what a solution needs may have the other.
+template <class Value, class Values>
+bool Eliminator<Value, Values>::has_room() const {
+  return bytes() + values_.bytes() <= memo_bytes_ && needed_bytes() <= limits_.max_bytes / 2 &&
+         values_.size() <= kMaxItems && memo_.size() <= kMaxItems;
 }
 
 template <class Value, class Values>
-std::size_t Eliminator<Value, Values>::level_bytes() const {
-  std::size_t total = 0;
+void Eliminator<Value, Values>::make_room() {
+  const std::size_t most = limits_.max_bytes / 2;
+  const std::size_t held = bytes() + values_.bytes();
+  if (held < most && (memo_.is_used() || recorder_ != nullptr)) {
+    memo_bytes_ = std::clamp(2 * memo_bytes_, held, most);
+  } else if (recorder_ == nullptr) {  // which needs every solution
+    forget();
+    memo_bytes_ = std::clamp(bytes() + values_.bytes(), memo_bytes_, most);
+  }
+}
+
+// What was solved on the way may have to be solved again. The states that are being solved keep
+// sums of their own, not solutions.
+template <class Value, class Values>
+void Eliminator<Value, Values>::forget() {
+  memo_.clear();
+  small_.clear();
+  values_.forget();
+  ++n_forgotten_;
+}
+
+template <class Value, class Values>
+std::size_t Eliminator<Value, Values>::needed_bytes() const {
+  std::size_t total = store_.bytes();
   for (const Level& l : levels_) {
     total += sizeof(Level) + bytes_of(l.terms) + bytes_of(l.live) + bytes_of(l.ids) +
              bytes_of(l.narrowed) + bytes_of(l.fixed) + bytes_of(l.fixed_ends) +

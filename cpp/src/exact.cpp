@@ -164,8 +164,9 @@ template <class Value, class Values>
 void ExactCounter<Value, Values>::run(Solver& solver, std::size_t task, std::size_t max_bytes) {
   TaskResult& result = results_[task];
   try {
-    const SolutionId solution =
-        solver.solve(tasks_[task], {limits_.max_steps, max_bytes, &cancelled_, limits_.max_paths});
+    const SolutionId solution = solver.solve(
+        tasks_[task],
+        {limits_.max_steps, max_bytes, &cancelled_, limits_.max_paths, limits_.memo_bytes});
     read_counts(solver.values(), solution, result);
     result.share = solver.values().share(solution);
     result.status = TaskStatus::kSolved;

@@ -198,6 +198,26 @@ void sums_at_the_edge_of_64_bits_do_not_wrap() {
   }
 }
 
+// A memo of next to nothing, and one that only grows.
+void a_memo_that_is_emptied_changes_no_answer() {
+  std::uint64_t n_forgotten = 0;
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    std::mt19937 random(seed);
+    const World world = random_world(random, 30, 5);
+    const Forest<std::int64_t> forest = world.build<std::int64_t>();
+    const MaskSpace masks(forest, {0}, 1);
+    const ExactTask task{{{0, 1}}};
+    SubproblemSolver<std::int64_t, CountValues> small(forest, masks, 4, CountValues{});
+    SubproblemSolver<std::int64_t, CountValues> large(forest, masks, 4, CountValues{});
+    const SolutionId found = small.solve(task, {kAnySteps, kAnyBytes, nullptr, 0, 1});
+    const SolutionId expected = large.solve(task, {kAnySteps, kAnyBytes, nullptr, 0, kAnyBytes});
+    CHECK(std::ranges::equal(small.values().value(found), large.values().value(expected)));
+    CHECK(large.n_forgotten() == 0);
+    n_forgotten += small.n_forgotten();
+  }
+  CHECK(n_forgotten > 0);
+}
+
 void limits_are_kept_and_said() {
   std::mt19937 random(17);
   const World world = random_world(random, 30, 5);
@@ -225,6 +245,7 @@ int main() {
   independent_groups_are_counted_as_by_enumeration<Int128>();
   overlaps_and_unions_add_up();
   sums_at_the_edge_of_64_bits_do_not_wrap();
+  a_memo_that_is_emptied_changes_no_answer();
   limits_are_kept_and_said();
   return failures;
 }

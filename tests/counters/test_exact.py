@@ -21,6 +21,7 @@ from xcount.counters import exact
 from xcount.counters.base import Progress, Settings, Tally
 from xcount.counters.brute import count_by_enumeration
 from xcount.counters.exact import ExactRun, count_exactly
+from xcount.counters.spreading import Tuning
 from xcount.ensemble import Ensemble, Feature, Tree
 from xcount.examples import ensemble_of, figure_1
 from xcount.grid import Grid
@@ -80,9 +81,12 @@ def random_question(seed: int, ensemble: Ensemble) -> dict[str, Any]:
     }
 
 
-def run_exactly(problem: Problem, *, max_paths: int, want_profile: bool = True) -> Tally:
-    """Count with another limit of what is enumerated within the exact counter."""
-    run = ExactRun(problem, Settings(jobs=1, want_profile=want_profile), max_paths)
+def run_exactly(
+    problem: Problem, *, max_paths: int, memo_bytes: int = 2**23, want_profile: bool = True
+) -> Tally:
+    """Count with other limits of what is enumerated and remembered within the exact counter."""
+    tuning = Tuning(max_paths, memo_bytes)
+    run = ExactRun(problem, Settings(jobs=1, want_profile=want_profile), tuning)
     run.solve(exact.STEP_BUDGETS)
     return run.tally("exact")
 
@@ -93,10 +97,10 @@ def masks_of(profile: Profile | None) -> list[tuple[tuple[int, ...], int, int]]:
     return [(row.cells, row.low, row.high) for row in profile.masks]
 
 
-def agree(problem: Problem, max_paths: int) -> Tally:
+def agree(problem: Problem, max_paths: int, memo_bytes: int = 2**23) -> Tally:
     """Assert that the exact counter finds what enumeration finds, mask by mask."""
     expected = count_by_enumeration(problem, Settings(jobs=1, want_profile=True))
-    found = run_exactly(problem, max_paths=max_paths)
+    found = run_exactly(problem, max_paths=max_paths, memo_bytes=memo_bytes)
     assert (found.count, found.low, found.high) == (expected.count,) * 3
     assert found.stop_reason is StopReason.COMPLETE
     assert masks_of(found.profile) == masks_of(expected.profile)
@@ -107,13 +111,15 @@ def agree(problem: Problem, max_paths: int) -> Tally:
 def test_random_ensembles_are_counted_as_by_enumeration(block: int) -> None:
     """Several sensitive features, d from 1 to any, ties, odd leaves, categories, missing cells.
 
-    Both ways through the counter: small states enumerated, and everything split to the end.
+    All ways through the counter: small states enumerated, everything split to the end, and that
+    with a memo that is emptied all the time.
     """
     size = N_ENSEMBLES // N_BLOCKS
     for seed in range(block * size, (block + 1) * size):
         ensemble = odd_ensemble(seed)
         question = random_question(seed, ensemble)
-        agree(problem_of(ensemble, **question), max_paths=(0, 8, 16384)[seed % 3])
+        memo_bytes = 1 if seed % 6 == 0 else 2**23
+        agree(problem_of(ensemble, **question), (0, 8, 16384)[seed % 3], memo_bytes)
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -311,7 +317,7 @@ def test_little_memory_leaves_valid_bounds(
     """Tasks that need more than their share are given up, the others go on."""
     monkeypatch.setattr(Settings, "free_bytes", lambda self: 100_000)
     expected = count_by_enumeration(wide_problem, Settings()).count
-    run = ExactRun(wide_problem, Settings(jobs=2), max_paths=0)
+    run = ExactRun(wide_problem, Settings(jobs=2), Tuning(max_paths=0))
     run.solve(exact.STEP_BUDGETS)
     tally = run.tally("exact")
     assert tally.low <= expected <= tally.high

@@ -5,7 +5,7 @@
 // Bounds decide what they can; otherwise the axis of one feature is cut in two at a guard that
 // stands at the root of a residual (an axis without order: into all its cells), and the counts of
 // the parts are added up. The answer of a state holds for a whole box of offsets (an interval for
-// each constraint), and the memo of a tuple of residuals is a list of such boxes.
+// each constraint) and is kept in a memo.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@
 #include <deque>
 #include <vector>
 
-#include "xcount/hash_index.hpp"
+#include "xcount/offset_memo.hpp"
 #include "xcount/residuals.hpp"
 #include "xcount/small_states.hpp"
 #include "xcount/solution_values.hpp"
@@ -26,13 +26,18 @@ inline constexpr std::uint64_t kMaxPaths = 16384;
 // How much dearer a split, with its look-ups in a large memo, is than a step of an enumeration.
 inline constexpr std::uint64_t kStepsPerSplit = 40;
 
+// Where a memo starts, with the values of its solutions. A larger one is slower unless it is used.
+inline constexpr std::size_t kFirstMemoBytes = std::size_t{8} << 20;
+
 enum class GiveUp { kSteps, kMemory, kCancelled };
 
 struct EliminationLimits {
   std::uint64_t max_steps = 0;  // nodes visited; a split counts as kStepsPerSplit of them
   std::size_t max_bytes = 0;
   const std::atomic<bool>* cancel = nullptr;
-  std::uint64_t max_paths = kMaxPaths;  // of a state that is enumerated; the answer is the same
+  // The answer is the same whatever these are:
+  std::uint64_t max_paths = kMaxPaths;       // of a state that is enumerated
+  std::size_t memo_bytes = kFirstMemoBytes;  // of a memo before it is emptied
 };
 
 // Where solved states are kept as a decision diagram, when somebody wants one.
@@ -68,6 +73,7 @@ class Eliminator {
                    const EliminationLimits& limits, DiagramRecorder* recorder = nullptr);
 
   [[nodiscard]] std::uint64_t n_steps() const { return n_steps_; }
+  [[nodiscard]] std::uint64_t n_forgotten() const { return n_forgotten_; }
   [[nodiscard]] std::size_t bytes() const;
   void clear();
 
@@ -98,17 +104,6 @@ class Eliminator {
     std::vector<DiagramRecorder::Edge> edges;
     typename Values::Sum sum;
   };
-  struct Entry {
-    std::uint64_t key_begin;
-    std::uint32_t key_size;
-    std::uint32_t first_box;
-  };
-  struct Box {
-    std::uint32_t next;
-    SolutionId solution;
-    std::uint64_t bounds;  // in bounds_: low and high of each live term
-  };
-  static constexpr std::uint32_t kNoBox = ~std::uint32_t{0};
   static constexpr SolutionId kUndecided = ~SolutionId{0};
   static constexpr ResidualId kSeparator = ~ResidualId{0};
 
@@ -137,11 +132,15 @@ class Eliminator {
   SolutionId enumerate(Level& state);
 
   std::uint64_t make_key(const Level& state);
-  SolutionId recall(Level& state, std::uint32_t entry) const;
+  SolutionId recall(Level& state, std::uint32_t entry);
   void remember(const Level& state, std::uint32_t entry, SolutionId solution);
   void record(const Stretch& stretch, Level& state);
   void check_limits();
-  [[nodiscard]] std::size_t level_bytes() const;
+  [[nodiscard]] bool has_room() const;
+  // Lets the memo grow, or empties it in the middle of a solution.
+  void make_room();
+  void forget();
+  [[nodiscard]] std::size_t needed_bytes() const;  // what no forgetting makes less
 
   ResidualStore<Value>& store_;
   Values& values_;
@@ -159,11 +158,9 @@ class Eliminator {
   std::vector<Score> scores_;
   std::vector<LocalFeature> scored_;
   std::vector<ResidualId> key_;  // the key being looked up
-  std::vector<ResidualId> keys_;
-  std::vector<Entry> entries_;
-  HashIndex table_;
-  std::vector<Box> boxes_;
-  std::vector<Value> bounds_;
+  OffsetMemo<Value> memo_;
+  std::size_t memo_bytes_ = 0;  // what the memo may hold at present, with the values of solutions
+  std::uint64_t n_forgotten_ = 0;  // how often it was emptied
   std::uint64_t n_steps_ = 0;
   std::uint64_t n_checks_ = 0;
   std::uintptr_t stack_base_ = 0;

@@ -39,6 +39,7 @@ struct ExactLimits {
   std::size_t max_bytes = 0;    // of all threads together
   unsigned n_threads = 1;
   std::uint64_t max_paths = kMaxPaths;  // of states that are enumerated
+  std::size_t memo_bytes = kFirstMemoBytes;
 };
 
 // One thread's tables, used for one task after another.
@@ -60,6 +61,7 @@ class SubproblemSolver {
   [[nodiscard]] const Values& values() const { return values_; }
   [[nodiscard]] const ResidualStore<Value>& store() const { return store_; }
   [[nodiscard]] std::uint64_t n_steps() const { return eliminator_.n_steps(); }
+  [[nodiscard]] std::uint64_t n_forgotten() const { return eliminator_.n_forgotten(); }
   [[nodiscard]] std::size_t bytes() const {
     return store_.bytes() + values_.bytes() + eliminator_.bytes();
   }

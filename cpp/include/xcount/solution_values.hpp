@@ -53,6 +53,7 @@ class CountValues {
   // Adds the solutions whose cells lie in the stretches, of features that `solution` is free of.
   void add(Sum& sum, SolutionId solution, std::span<const Stretch> within);
   SolutionId finish(const Sum& sum);
+  void forget() { values_.resize(2 * limbs_); }  // all solutions but kNoneSolve and kAllSolve
 
   [[nodiscard]] std::span<const std::uint64_t> value(SolutionId id) const {
     return {values_.data() + id * limbs_, limbs_};
@@ -104,6 +105,7 @@ class WeightValues {
   void start(Sum& sum) const { sum = {}; }
   void add(Sum& sum, SolutionId solution, std::span<const Stretch> within) const;
   SolutionId finish(const Sum& sum);
+  void forget() { values_.resize(2); }
 
   [[nodiscard]] double share(SolutionId id) const { return values_[id]; }
   [[nodiscard]] double weight(const Stretch& stretch) const;

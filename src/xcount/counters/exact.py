@@ -23,7 +23,7 @@ from itertools import compress, islice
 from typing import TypeVar
 
 from xcount.counters.base import Progress, Settings, Tally
-from xcount.counters.spreading import make_solver
+from xcount.counters.spreading import Tuning, make_solver
 from xcount.result import MaskCount, PairCount, Profile, StopReason
 from xcount.subproblems import Problem
 
@@ -34,8 +34,6 @@ Task = tuple[list[Pair], bool]
 
 MAX_PAIRS = 5_000_000
 STEP_BUDGETS = (200_000, 3_000_000, 40_000_000, 500_000_000, 2**62)
-MAX_PATHS = 16_384
-"""Combinations of leaves up to which a state is enumerated; the answer does not depend on it."""
 _POLL_SECONDS = 0.1
 _PAIRS_PER_SLICE = 2_000
 
@@ -53,7 +51,7 @@ class ExactRun:
 
     problem: Problem
     settings: Settings
-    max_paths: int = MAX_PATHS
+    tuning: Tuning = field(default_factory=Tuning)
     stop_reason: StopReason = StopReason.COMPLETE
     pairs_of: list[list[Pair]] = field(default_factory=list)
     pair_counts: dict[Pair, int] = field(default_factory=dict)
@@ -193,7 +191,7 @@ class ExactRun:
             budget,
             self.settings.free_bytes(),
             self.settings.n_threads,
-            self.max_paths,
+            *self.tuning,
         )
         try:
             self._wait(len(kept))

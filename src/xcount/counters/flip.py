@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from xcount.counters.base import Counter, Progress, Settings, Tally
 from xcount.counters.drawing import RegionDraws, region_draws
 from xcount.counters.estimation import Bounds, Estimator, Ground
-from xcount.counters.exact import MAX_PATHS
 from xcount.counters.spreading import make_solver
 from xcount.deciding import RegionDecider
 from xcount.errors import BudgetError, QueryError
@@ -180,7 +179,7 @@ class FlipRun:
             return
         tasks = [(self._encoding.pairs(decision, around), True) for around, decision in keys]
         n_masks, free = self._encoding.problem.n_masks, self.settings.free_bytes()
-        self._counter.start(tasks, n_masks, budget, free, self.settings.n_threads, MAX_PATHS)
+        self._counter.start(tasks, n_masks, budget, free, self.settings.n_threads)
         while not self._counter.wait(_POLL_SECONDS):
             if self.settings.expired():
                 self._counter.cancel()

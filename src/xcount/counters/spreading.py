@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from numpy.typing import NDArray
 
@@ -35,6 +35,15 @@ _SECONDS_PER_STEP = 3e-8
 _UNKNOWN: Result = ("cancelled", 0, 1, 0)
 
 
+class Tuning(NamedTuple):
+    """How the exact counter works; its answers do not depend on it (benchmarks/variants.py)."""
+
+    max_paths: int = 16_384
+    """Combinations of leaves up to which a state is enumerated."""
+    memo_bytes: int = 2**23
+    """What a memo holds before it is emptied, unless it is used much."""
+
+
 class Solver(Protocol):
     """What solves exact tasks in the background: the native counter, or helpers along with it."""
 
@@ -54,7 +63,8 @@ class Solver(Protocol):
         max_steps: int,
         max_bytes: int,
         n_threads: int,
-        max_paths: int,
+        max_paths: int = ...,
+        memo_bytes: int = ...,
     ) -> None: ...
     def wait(self, seconds: float) -> bool: ...
     def cancel(self) -> None: ...
@@ -90,15 +100,15 @@ class SolvingUnit:
 
     tasks: Sequence[Task]
     max_steps: int
-    max_paths: int
     n_threads: int
     memory_bytes: int | None
+    tuning: Tuning
 
     def __call__(self, problem: Problem, check: Callable[[], None]) -> list[Result]:
         counter = _native(problem)
         free = free_bytes(self.memory_bytes)
         counter.start(
-            self.tasks, problem.n_masks, self.max_steps, free, self.n_threads, self.max_paths
+            self.tasks, problem.n_masks, self.max_steps, free, self.n_threads, *self.tuning
         )
         try:
             while not counter.wait(_POLL_SECONDS):
@@ -118,7 +128,8 @@ class SpreadSolver:
         self._native = _native(problem)
         self._crew: Crew | None = None
         self._tasks: Sequence[Task] = ()
-        self._limits = (0, 0, 1, 0)
+        self._limits = (0, 0, 1)
+        self._tuning = Tuning()
         self._results: list[Result] = []
         self._waiting: deque[range] = deque()
         self._here: range | None = None
@@ -144,11 +155,13 @@ class SpreadSolver:
         max_steps: int,
         max_bytes: int,
         n_threads: int,
-        max_paths: int,
+        max_paths: int = Tuning().max_paths,
+        memo_bytes: int = Tuning().memo_bytes,
     ) -> None:
         if n_masks != self._problem.n_masks:
             raise ValueError(f"{n_masks} masks are not the problem's {self._problem.n_masks}")
-        self._tasks, self._limits = tasks, (max_steps, max_bytes, n_threads, max_paths)
+        self._tasks, self._limits = tasks, (max_steps, max_bytes, n_threads)
+        self._tuning = Tuning(max_paths, memo_bytes)
         self._results, self._n_done = [_UNKNOWN] * len(tasks), 0
         size = tasks_per_unit(len(tasks), max_steps, n_threads)
         self._waiting.extend(
@@ -182,18 +195,18 @@ class SpreadSolver:
         """Send units to the helpers if there are any, else begin the next one here."""
         if self._crew is None and self._waiting and self._helpers.are_free():
             self._crew = self._helpers.crew(self._problem, self._recipe)
-        max_steps, max_bytes, n_threads, max_paths = self._limits
+        max_steps, max_bytes, n_threads = self._limits
         while self._crew is not None and self._waiting and self._n_away < max_under_way(self._crew):
             span = self._waiting.popleft()
             tasks = [self._tasks[i] for i in span]
-            unit = SolvingUnit(tasks, max_steps, max_paths, n_threads, self._memory_bytes)
+            unit = SolvingUnit(tasks, max_steps, n_threads, self._memory_bytes, self._tuning)
             self._crew.submit(span, unit)
             self._n_away += 1
         if self._crew is None and self._here is None and self._waiting:
             self._here = self._waiting.popleft()
             tasks = [self._tasks[i] for i in self._here]
             n_masks = self._problem.n_masks
-            self._native.start(tasks, n_masks, max_steps, max_bytes, n_threads, max_paths)
+            self._native.start(tasks, n_masks, max_steps, max_bytes, n_threads, *self._tuning)
 
     def _take_ended(self, seconds: float) -> None:
         if self._here is not None:
