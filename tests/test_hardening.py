@@ -55,7 +55,7 @@ def test_what_the_core_is_asked_about_must_exist() -> None:
             _core.ExactCounter(forest, masks, limbs).live([(0, mask)], 1)
     counter = _core.ExactCounter(forest, masks, limbs)
     with pytest.raises(ValueError, match="number of masks"):
-        counter.start([([(0, 5)], False)], 10, 100, 2**20, 1)
+        counter.start([([(0, 5)], False, 0, 0)], 10, 100, 2**20, 1)
     sampler = _core.Sampler(forest, masks, limbs, np.arange(3), None)
     for cells in ([0, 3], [0, -1], [0]):
         with pytest.raises(ValueError, match=r"out of range|one cell per feature"):

@@ -208,7 +208,10 @@ def _use_brute(core: Any, forest: Any, masks: Any, random: Random) -> None:
 def _use_exact(core: Any, forest: Any, masks: Any, random: Random) -> None:
     counter = core.ExactCounter(forest, masks, _LIMBS)
     counter.live(_pairs(random), 2)
-    tasks = [(_pairs(random), bool(random.integers(2))) for _ in range(3)]
+    tasks = [
+        (_pairs(random), bool(random.integers(2)), int(random.integers(4)), int(random.integers(3)))
+        for _ in range(3)
+    ]
     counter.start(tasks, int(random.choice([0, 3, 10**9])), 10_000, 2**24, 2)
     counter.wait(1.0)
     counter.results()

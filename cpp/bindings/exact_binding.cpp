@@ -86,14 +86,18 @@ const char* status_name(TaskStatus status) {
   return "cancelled";
 }
 
-using PyTask = std::pair<std::vector<MaskPair>, bool>;
+// Pairs, whether all of them must differ, which part, and how many bits number the parts.
+using PyTask = std::tuple<std::vector<MaskPair>, bool, std::uint32_t, std::uint32_t>;
 
 std::vector<ExactTask> to_tasks(const std::vector<PyTask>& tasks, const MaskSpace& masks) {
   std::vector<ExactTask> result;
   result.reserve(tasks.size());
-  for (const auto& [pairs, all] : tasks) {
+  for (const auto& [pairs, all, part, n_bits] : tasks) {
     check_pairs(masks, pairs);
-    result.push_back({pairs, all ? Combine::kAll : Combine::kAny});
+    if (n_bits > kMaxPartBits || part >> n_bits != 0) {
+      throw std::invalid_argument("exact: no such part");
+    }
+    result.push_back({pairs, all ? Combine::kAll : Combine::kAny, {part, n_bits}});
   }
   return result;
 }
@@ -146,7 +150,9 @@ void bind_exact(nb::module_& module) {
           nb::arg("tasks"), nb::arg("n_masks"), nb::arg("max_steps"), nb::arg("max_bytes"),
           nb::arg("n_threads"), nb::arg("max_paths") = kMaxPaths,
           nb::arg("memo_bytes") = kFirstMemoBytes,
-          "Start on tasks: (pairs of masks, whether all of them must differ rather than any).")
+          "Start on tasks: (pairs of masks, whether all of them must differ rather than any, "
+          "part,\n"
+          "how many bits number the parts).")
       .def(
           "wait",
           [](ExactCounterHandle& self, double seconds) {

@@ -47,9 +47,10 @@ typename Eliminator<Value, Values>::Level& Eliminator<Value, Values>::level(std:
 template <class Value, class Values>
 SolutionId Eliminator<Value, Values>::solve(const std::vector<ResidualSum<Value>>& constraints,
                                             Combine combine, const EliminationLimits& limits,
-                                            DiagramRecorder* recorder) {
+                                            const Part& part, DiagramRecorder* recorder) {
   combine_ = combine;
   limits_ = limits;
+  part_ = part;
   recorder_ = recorder;
   memo_bytes_ = std::min(limits.memo_bytes, limits.max_bytes / 2);
   stack_base_ = stack_position();
@@ -72,7 +73,8 @@ SolutionId Eliminator<Value, Values>::solve(const std::vector<ResidualSum<Value>
     root.terms.push_back(term);
   }
   const SolutionId decided = decide(root);
-  return decided != kUndecided ? decided : solve_undecided(0);
+  if (decided == kUndecided) return solve_undecided(0);
+  return part_.has_end(0) ? decided : kNoneSolve;
 }
 
 template <class Value, class Values>
@@ -117,6 +119,7 @@ SolutionId Eliminator<Value, Values>::decide(Level& state) const {
 
 template <class Value, class Values>
 SolutionId Eliminator<Value, Values>::solve_undecided(std::size_t depth) {
+  if (depth < part_.n_bits) return solve_part(depth);
   Level& state = level(depth);
   const std::uint64_t hash = make_key(state);
   std::uint32_t entry = memo_.find(hash, key_);
@@ -137,6 +140,14 @@ SolutionId Eliminator<Value, Values>::solve_undecided(std::size_t depth) {
   return solution;
 }
 
+// A state of which only a part is asked for: nothing to remember.
+template <class Value, class Values>
+SolutionId Eliminator<Value, Values>::solve_part(std::size_t depth) {
+  Level& state = level(depth);
+  if (!open_small(state)) return expand(depth);
+  return part_.has_end(depth) ? enumerate(state) : kNoneSolve;
+}
+
 template <class Value, class Values>
 SolutionId Eliminator<Value, Values>::expand(std::size_t depth) {
   n_steps_ += kStepsPerSplit;
@@ -149,14 +160,24 @@ SolutionId Eliminator<Value, Values>::expand(std::size_t depth) {
   split_residuals(state, split);
   values_.start(state.sum);
   state.edges.clear();
+  std::size_t half = 0;
   for (Cell cell = split.stretch.begin; cell < split.stretch.end;) {
     const Cell next = next_part(state, split.stretch.end);
+    if (!part_.has_half(depth, half++)) {
+      advance(state, next);
+      cell = next;
+      continue;
+    }
     prepare_child(state, child);
     SolutionId solution = decide(child);
     const bool decided = solution != kUndecided;
     if (!decided) fill_ids(state, child);
     narrow(state, child, {feature, cell, next}, decided);
-    if (!decided) solution = solve_undecided(depth + 1);
+    if (!decided) {
+      solution = solve_undecided(depth + 1);
+    } else if (!part_.has_end(depth + 1)) {
+      solution = kNoneSolve;
+    }
     absorb_bounds(state, child);
     values_.add(state.sum, solution, state.dropped);
     if (recorder_ != nullptr) {

@@ -57,7 +57,7 @@ SolutionId SubproblemSolver<Value, Values>::solve(const ExactTask& task,
                    constraints[i].offset);
   }
   values_.reset(store_.forest(), store_.features());
-  return eliminator_.solve(constraints, task.combine, limits, recorder);
+  return eliminator_.solve(constraints, task.combine, limits, task.part, recorder);
 }
 
 template <class Value, class Values>

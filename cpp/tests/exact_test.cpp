@@ -218,6 +218,29 @@ void a_memo_that_is_emptied_changes_no_answer() {
   CHECK(n_forgotten > 0);
 }
 
+void parts_add_up() {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    std::mt19937 random(seed);
+    const World world = random_world(random, 3 + seed % 20, 2 + seed % 4);
+    const Forest<std::int64_t> forest = world.build<std::int64_t>();
+    const MaskSpace masks(forest, {0}, 1);
+    if (masks.size() < 2) continue;
+    const EliminationLimits limits{kAnySteps, kAnyBytes, nullptr, seed % 3 == 0 ? kMaxPaths : 4};
+    SubproblemSolver<std::int64_t, CountValues> solver(forest, masks, 1, CountValues{});
+    const auto count = [&](const Part& part) {
+      const SolutionId id = solver.solve({{{0, 1}}, Combine::kAny, part}, limits);
+      CHECK(solver.values().value(id).size() == 1);
+      return solver.values().value(id)[0];
+    };
+    const std::uint64_t whole = count({});
+    for (const std::uint32_t n_bits : {1U, 3U, 6U}) {
+      std::uint64_t sum = 0;
+      for (std::uint32_t part = 0; part < 1U << n_bits; ++part) sum += count({part, n_bits});
+      CHECK(sum == whole);
+    }
+  }
+}
+
 void limits_are_kept_and_said() {
   std::mt19937 random(17);
   const World world = random_world(random, 30, 5);
@@ -246,6 +269,7 @@ int main() {
   overlaps_and_unions_add_up();
   sums_at_the_edge_of_64_bits_do_not_wrap();
   a_memo_that_is_emptied_changes_no_answer();
+  parts_add_up();
   limits_are_kept_and_said();
   return failures;
 }

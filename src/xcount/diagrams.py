@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from xcount import _core
 from xcount.errors import BudgetError
-from xcount.subproblems import Problem
+from xcount.subproblems import Pair, Problem, Subproblem
 
-Pair = tuple[int, int]
 MAX_STEPS = 200_000_000
 MAX_BYTES = 2 * 2**30
 
@@ -122,7 +121,9 @@ def weighted_shares(
         problem.threshold_limbs,
         [np.ascontiguousarray(w, dtype=np.float64) for w in weights],
     )
-    counter.start(list(tasks), problem.n_masks, max_steps, max_bytes, n_threads)
+    counter.start(
+        [Subproblem(*task) for task in tasks], problem.n_masks, max_steps, max_bytes, n_threads
+    )
     try:
         if not counter.wait(timeout_seconds):
             counter.cancel()

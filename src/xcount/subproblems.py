@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,27 @@ from xcount.arithmetic import ScaledLeaves, limbs_for, scale_leaves, to_limbs
 from xcount.ensemble import ZERO_RANGE, Ensemble, Tree
 from xcount.grid import Axis, Grid, rounded_up, zero_range_matters
 from xcount.query import Query
+
+Pair = tuple[int, int]
+"""Two masks, by number."""
+
+
+class Subproblem(NamedTuple):
+    """Count the x for which these pairs differ by more than the gap, or those in a part of them.
+
+    The count is the sum of the counts of its ``2 ** part_bits`` parts, which several threads or
+    machines can find.
+    """
+
+    pairs: Sequence[Pair]
+    all_pairs: bool = False
+    """Whether all of the pairs must differ, rather than any."""
+    part: int = 0
+    part_bits: int = 0
+
+    def parts(self, part_bits: int) -> list[Subproblem]:
+        """Return the parts whose counts add up to this one's."""
+        return [Subproblem(*self[:2], part, part_bits) for part in range(2**part_bits)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -122,6 +122,15 @@ def test_random_ensembles_are_counted_as_by_enumeration(block: int) -> None:
         agree(problem_of(ensemble, **question), (0, 8, 16384)[seed % 3], memo_bytes)
 
 
+def test_parts_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hard subproblem is the sum of its parts: here every one is hard, and any number is cut."""
+    monkeypatch.setattr(exact, "HARD_STEPS", 0)
+    for seed in range(300):
+        monkeypatch.setattr(exact, "PART_BITS", 1 + seed % 6)
+        ensemble = odd_ensemble(seed)
+        agree(problem_of(ensemble, **random_question(seed, ensemble)), (0, 8)[seed % 2])
+
+
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("max_paths", [0, 16384])
 def test_leaves_of_any_size(scale: str, max_paths: int) -> None:
@@ -413,7 +422,7 @@ def test_masks_out_of_range_are_refused() -> None:
     problem = problem_of(figure_1(), sensitive="f0", gap=80)
     counter = _core.ExactCounter(problem.forest, problem.masks, problem.threshold_limbs)
     with pytest.raises(ValueError, match="out of range"):
-        counter.start([([(0, 3)], False)], 3, 1000, 2**20, 1)
+        counter.start([([(0, 3)], False, 0, 0)], 3, 1000, 2**20, 1)
 
 
 def test_the_profile_says_where_the_model_jumps() -> None:

@@ -40,6 +40,21 @@ struct EliminationLimits {
   std::size_t memo_bytes = kFirstMemoBytes;  // of a memo before it is emptied
 };
 
+// One of 2^n_bits disjoint parts of a state: bit d of the index says which halves of the split at
+// depth d belong to it. What needs no more splits belongs to the part whose other bits are 0.
+struct Part {
+  std::uint32_t index = 0;
+  std::uint32_t n_bits = 0;
+
+  [[nodiscard]] bool has_half(std::size_t depth, std::size_t half) const {
+    return depth >= n_bits || (index >> depth & 1) == (half & 1);
+  }
+  [[nodiscard]] bool has_end(std::size_t depth) const {
+    return depth >= n_bits || index >> depth == 0;
+  }
+};
+inline constexpr std::uint32_t kMaxPartBits = 16;
+
 // Where solved states are kept as a decision diagram, when somebody wants one.
 struct DiagramRecorder {
   struct Edge {
@@ -69,8 +84,10 @@ class Eliminator {
       : store_(store), values_(values), threshold_(threshold), small_(store, values, threshold) {}
 
   // Throws GiveUp when a limit is reached. `values` must have been reset for store.features().
+  // With a part: what is solved there.
   SolutionId solve(const std::vector<ResidualSum<Value>>& constraints, Combine combine,
-                   const EliminationLimits& limits, DiagramRecorder* recorder = nullptr);
+                   const EliminationLimits& limits, const Part& part = {},
+                   DiagramRecorder* recorder = nullptr);
 
   [[nodiscard]] std::uint64_t n_steps() const { return n_steps_; }
   [[nodiscard]] std::uint64_t n_forgotten() const { return n_forgotten_; }
@@ -111,6 +128,7 @@ class Eliminator {
   // Sets `live` and the bounds of decided terms; kUndecided when terms are left.
   SolutionId decide(Level& state) const;
   SolutionId solve_undecided(std::size_t depth);
+  SolutionId solve_part(std::size_t depth);
   SolutionId expand(std::size_t depth);
   // The part of the feature's axis to split, and where to cut it (kEveryCell: everywhere).
   struct Split {
@@ -147,6 +165,7 @@ class Eliminator {
   Value threshold_;
   Combine combine_ = Combine::kAny;
   EliminationLimits limits_;
+  Part part_;
   DiagramRecorder* recorder_ = nullptr;
 
   SmallStates<Value, Values> small_;

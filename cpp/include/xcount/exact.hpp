@@ -17,10 +17,12 @@ namespace xcount {
 
 using MaskPair = std::pair<MaskIndex, MaskIndex>;
 
-// Count the x for which any (or all) of the pairs differ by more than the threshold.
+// Count the x for which any (or all) of the pairs differ by more than the threshold; or those of
+// them in one part of the space.
 struct ExactTask {
   std::vector<MaskPair> pairs;
   Combine combine = Combine::kAny;
+  Part part = {};
 };
 
 enum class TaskStatus : std::uint8_t { kPending, kSolved, kSteps, kMemory, kCancelled };

@@ -10,8 +10,9 @@ the rest, m may have
   term is needed only if neither is empty nor everything;
 - more: one count of "any of these pairs differs".
 
-Tasks run in rounds with growing budgets of steps, so that a hard one never keeps easy ones from
-being counted; what a limit leaves open is bounded by what is known of its pairs.
+Subproblems are tried in rounds with growing budgets of steps, so that a hard one never keeps easy
+ones from being counted. The hard ones are cut into parts: a single one keeps all threads busy, too.
+What a limit leaves open is bounded by what is known of its pairs.
 """
 
 from __future__ import annotations
@@ -25,15 +26,16 @@ from typing import TypeVar
 from xcount.counters.base import Progress, Settings, Tally
 from xcount.counters.spreading import Tuning, make_solver
 from xcount.result import MaskCount, PairCount, Profile, StopReason
-from xcount.subproblems import Problem
+from xcount.subproblems import Pair, Problem, Subproblem
 
 Key = TypeVar("Key")
-Pair = tuple[int, int]
-Task = tuple[list[Pair], bool]
-"""Pairs of masks, and whether all of them must differ (rather than any)."""
 
 MAX_PAIRS = 5_000_000
 STEP_BUDGETS = (200_000, 3_000_000, 40_000_000, 500_000_000, 2**62)
+PART_BITS = 5
+"""Hard subproblems are cut into two to the power of this many parts."""
+HARD_STEPS = 10_000_000
+"""Hard is what such a budget of steps does not suffice for; parts share the larger ones."""
 _POLL_SECONDS = 0.1
 _PAIRS_PER_SLICE = 2_000
 
@@ -55,9 +57,10 @@ class ExactRun:
     stop_reason: StopReason = StopReason.COMPLETE
     pairs_of: list[list[Pair]] = field(default_factory=list)
     pair_counts: dict[Pair, int] = field(default_factory=dict)
+    part_counts: dict[Subproblem, int] = field(default_factory=dict)
     overlap_counts: dict[int, int] = field(default_factory=dict)
     union_counts: dict[int, int] = field(default_factory=dict)
-    hopeless: set[tuple[Pair, ...]] = field(default_factory=set)
+    hopeless: set[Subproblem] = field(default_factory=set)
     n_steps: int = 0
 
     def __post_init__(self) -> None:
@@ -159,13 +162,13 @@ class ExactRun:
         if self.settings.want_profile:
             wanted = {pair for pairs in self.pairs_of for pair in pairs}
         open_pairs = sorted(pair for pair in wanted if pair not in self.pair_counts)
-        self._run([([pair], False) for pair in open_pairs], budget, open_pairs, self.pair_counts)
+        self._run([Subproblem((p,)) for p in open_pairs], budget, open_pairs, self.pair_counts)
         overlaps = [m for m in range(self.problem.n_masks) if self._needs_overlap(m)]
-        self._run(
-            [(self.pairs_of[m], True) for m in overlaps], budget, overlaps, self.overlap_counts
-        )
+        tasks = [Subproblem(tuple(self.pairs_of[m]), all_pairs=True) for m in overlaps]
+        self._run(tasks, budget, overlaps, self.overlap_counts)
         unions = [m for m, pairs in enumerate(self.pairs_of) if len(pairs) > 2 and self._is_open(m)]
-        self._run([(self.pairs_of[m], False) for m in unions], budget, unions, self.union_counts)
+        tasks = [Subproblem(tuple(self.pairs_of[m])) for m in unions]
+        self._run(tasks, budget, unions, self.union_counts)
 
     def _is_open(self, mask: int) -> bool:
         low, high = self.mask_bounds(mask)
@@ -180,13 +183,30 @@ class ExactRun:
             return False
         return all(count not in (0, self._whole) for count in counts)
 
-    def _run(self, tasks: list[Task], budget: int, keys: list[Key], out: dict[Key, int]) -> None:
+    def _run(
+        self, tasks: list[Subproblem], budget: int, keys: list[Key], out: dict[Key, int]
+    ) -> None:
         """Solve tasks within the budget; write the counts of those solved under their keys."""
-        kept = [i for i, task in enumerate(tasks) if tuple(task[0]) not in self.hopeless]
-        if not kept or self._stopped():
+        if not tasks or self._stopped():
+            return
+        bits = PART_BITS if budget > HARD_STEPS else 0
+        parts_of = [task.parts(bits) for task in tasks if task not in self.hopeless]
+        found = self.part_counts if bits else {}
+        parts = [part for parts in parts_of for part in parts if part not in found]
+        try:
+            self._count(parts, budget >> bits, found)
+        finally:  # also when interrupted: what was solved is solved
+            for task, key in zip(tasks, keys, strict=True):
+                counts = [found.get(part) for part in task.parts(bits)]
+                if None not in counts:
+                    out[key] = sum(count for count in counts if count is not None)
+
+    def _count(self, parts: list[Subproblem], budget: int, out: dict[Subproblem, int]) -> None:
+        """Count each of these within the budget, if it suffices."""
+        if not parts:
             return
         self._counter.start(
-            [tasks[i] for i in kept],
+            parts,
             self.problem.n_masks,
             budget,
             self.settings.free_bytes(),
@@ -194,17 +214,17 @@ class ExactRun:
             *self.tuning,
         )
         try:
-            self._wait(len(kept))
-        finally:  # also when interrupted: what was solved is solved
+            self._wait(len(parts))
+        finally:
             self._counter.cancel()
-            for i, (status, count, total, n_steps) in zip(
-                kept, self._counter.results(), strict=True
+            for part, (status, count, total, n_steps) in zip(
+                parts, self._counter.results(), strict=True
             ):
                 self.n_steps += n_steps
                 if status == "solved":
-                    out[keys[i]] = count * (self._whole // total)
+                    out[part] = count * (self._whole // total)
                 elif status == "memory":
-                    self.hopeless.add(tuple(tasks[i][0]))
+                    self.hopeless.add(Subproblem(*part[:2]))
 
     def _wait(self, n_tasks: int) -> None:
         """Wait for the tasks, or until the time is up."""

@@ -22,7 +22,7 @@ from xcount.deciding import RegionDecider
 from xcount.errors import BudgetError, QueryError
 from xcount.flips import FlipEncoding
 from xcount.result import MaskCount, Profile, StopReason, scientific_text
-from xcount.subproblems import Problem
+from xcount.subproblems import Problem, Subproblem
 
 Neighbourhood = tuple[int, ...]
 """A mask and its neighbours, ascending."""
@@ -177,7 +177,10 @@ class FlipRun:
         ]
         if not keys:
             return
-        tasks = [(self._encoding.pairs(decision, around), True) for around, decision in keys]
+        tasks = [
+            Subproblem(self._encoding.pairs(decision, around), all_pairs=True)
+            for around, decision in keys
+        ]
         n_masks, free = self._encoding.problem.n_masks, self.settings.free_bytes()
         self._counter.start(tasks, n_masks, budget, free, self.settings.n_threads)
         while not self._counter.wait(_POLL_SECONDS):

@@ -18,12 +18,11 @@ from numpy.typing import NDArray
 
 from xcount import _core
 from xcount.counters.base import Crew, Settings, free_bytes
-from xcount.subproblems import Problem
+from xcount.subproblems import Problem, Subproblem
 
 UNIT_SECONDS = 0.5
 """How long a unit should take: long beside the cost of sending it, short beside the whole count."""
 
-Task = tuple[Sequence[tuple[int, int]], bool]
 """Pairs of masks, and whether all of them must differ (rather than any)."""
 Result = tuple[str, int, int, int]
 """Status, count, total, number of steps."""
@@ -58,7 +57,7 @@ class Solver(Protocol):
     ) -> list[int]: ...
     def start(
         self,
-        tasks: Sequence[Task],
+        tasks: Sequence[Subproblem],
         n_masks: int,
         max_steps: int,
         max_bytes: int,
@@ -98,7 +97,7 @@ def _sent(problem: Problem) -> Problem:
 class SolvingUnit:
     """A few exact tasks, and the limits of each."""
 
-    tasks: Sequence[Task]
+    tasks: Sequence[Subproblem]
     max_steps: int
     n_threads: int
     memory_bytes: int | None
@@ -127,7 +126,7 @@ class SpreadSolver:
         self._helpers, self._memory_bytes = settings.helpers, settings.memory_bytes
         self._native = _native(problem)
         self._crew: Crew | None = None
-        self._tasks: Sequence[Task] = ()
+        self._tasks: Sequence[Subproblem] = ()
         self._limits = (0, 0, 1)
         self._tuning = Tuning()
         self._results: list[Result] = []
@@ -150,7 +149,7 @@ class SpreadSolver:
 
     def start(
         self,
-        tasks: Sequence[Task],
+        tasks: Sequence[Subproblem],
         n_masks: int,
         max_steps: int,
         max_bytes: int,
