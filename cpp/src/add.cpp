@@ -86,16 +86,18 @@ NodeId Adds<Value>::arithmetic_nodes(AddOp op, NodeId f, NodeId g, bool monotone
   }
   const std::uint32_t code =
       kArithmeticCode + 2 * static_cast<std::uint32_t>(op) + (monotone ? 1 : 0);
-  if (lookup(code, f, g, 0, result)) return result;
+  if (lookup(code, f, g, result)) return result;
   step();
   const Level at = std::min(level(f), level(g));
   const Cofactors fs = monotone ? monotone_cofactors(f, at) : cofactors(f, at);
   const Cofactors gs = monotone ? monotone_cofactors(g, at) : cofactors(g, at);
+  const bool in_order = op == AddOp::kMinus || fs.high <= gs.high;
+  expect_lookup(code, in_order ? fs.high : gs.high, in_order ? gs.high : fs.high);
   const NodeId low_result = arithmetic_nodes(op, fs.low, gs.low, monotone);
   const NodeId high_result = arithmetic_nodes(op, fs.high, gs.high, monotone);
   result =
       monotone ? make_monotone(at, low_result, high_result) : make(at, low_result, high_result);
-  remember(code, f, g, 0, result);
+  remember(code, f, g, result);
   return result;
 }
 
@@ -109,12 +111,12 @@ template <class Value>
 NodeId Adds<Value>::exceeds_nodes(std::uint32_t code, NodeId f, const Value& bound) {
   if (is_terminal(f)) return value(f) > bound || value(f) < -bound ? kTrue : kFalse;
   NodeId result = 0;
-  if (lookup(code, f, 0, 0, result)) return result;
+  if (lookup(code, f, 0, result)) return result;
   step();
   const NodeId low_result = exceeds_nodes(code, low(f), bound);
   const NodeId high_result = exceeds_nodes(code, high(f), bound);
   result = make(level(f), low_result, high_result);
-  remember(code, f, 0, 0, result);
+  remember(code, f, 0, result);
   return result;
 }
 

@@ -24,14 +24,14 @@ NodeId Diagrams::apply_nodes(BoolOp op, NodeId f, NodeId g) {
   if (f == kTrue && op != BoolOp::kXor) return op == BoolOp::kAnd ? g : kTrue;
   const std::uint32_t code = 1 + static_cast<std::uint32_t>(op);
   NodeId result = 0;
-  if (lookup(code, f, g, 0, result)) return result;
+  if (lookup(code, f, g, result)) return result;
   step();
   const Level at = std::min(level(f), level(g));
   const Cofactors fs = cofactors(f, at), gs = cofactors(g, at);
   const NodeId low = apply_nodes(op, fs.low, gs.low);
   const NodeId high = apply_nodes(op, fs.high, gs.high);
   result = make(at, low, high);
-  remember(code, f, g, 0, result);
+  remember(code, f, g, result);
   return result;
 }
 
@@ -46,14 +46,14 @@ NodeId Diagrams::ite_nodes(NodeId f, NodeId g, NodeId h) {
   if (f == kTrue || g == h) return g;
   if (f == kFalse) return h;
   NodeId result = 0;
-  if (lookup(kIteCode, f, g, h, result)) return result;
+  if (lookup(kIteCode | f, g, h, result)) return result;
   step();
   const Level at = std::min({level(f), level(g), level(h)});
   const Cofactors fs = cofactors(f, at), gs = cofactors(g, at), hs = cofactors(h, at);
   const NodeId low = ite_nodes(fs.low, gs.low, hs.low);
   const NodeId high = ite_nodes(fs.high, gs.high, hs.high);
   result = make(at, low, high);
-  remember(kIteCode, f, g, h, result);
+  remember(kIteCode | f, g, h, result);
   return result;
 }
 
@@ -68,12 +68,12 @@ NodeId Diagrams::restrict_nodes(std::uint32_t code, NodeId f, std::span<const st
   const Level at = level(f);
   if (values[at] >= 0) return restrict_nodes(code, values[at] != 0 ? high(f) : low(f), values);
   NodeId result = 0;
-  if (lookup(code, f, 0, 0, result)) return result;
+  if (lookup(code, f, 0, result)) return result;
   step();
   const NodeId low_result = restrict_nodes(code, low(f), values);
   const NodeId high_result = restrict_nodes(code, high(f), values);
   result = make(at, low_result, high_result);
-  remember(code, f, 0, 0, result);
+  remember(code, f, 0, result);
   return result;
 }
 
@@ -86,7 +86,7 @@ Ref Diagrams::exists(const Ref& f, std::span<const std::uint8_t> marked) {
 NodeId Diagrams::exists_nodes(std::uint32_t code, NodeId f, std::span<const std::uint8_t> marked) {
   if (is_terminal(f)) return f;
   NodeId result = 0;
-  if (lookup(code, f, 0, 0, result)) return result;
+  if (lookup(code, f, 0, result)) return result;
   step();
   const Level at = level(f);
   const NodeId low_result = exists_nodes(code, low(f), marked);
@@ -97,7 +97,7 @@ NodeId Diagrams::exists_nodes(std::uint32_t code, NodeId f, std::span<const std:
     result = marked[at] != 0 ? apply_nodes(BoolOp::kOr, low_result, high_result)
                              : make(at, low_result, high_result);
   }
-  remember(code, f, 0, 0, result);
+  remember(code, f, 0, result);
   return result;
 }
 
@@ -113,7 +113,7 @@ Ref Diagrams::permute(const Ref& f, std::span<const Level> target) {
 NodeId Diagrams::permute_nodes(std::uint32_t code, NodeId f, std::span<const Level> target) {
   if (is_terminal(f)) return f;
   NodeId result = 0;
-  if (lookup(code, f, 0, 0, result)) return result;
+  if (lookup(code, f, 0, result)) return result;
   step();
   const Level to = target[level(f)];
   const NodeId low_result = permute_nodes(code, low(f), target);
@@ -123,7 +123,7 @@ NodeId Diagrams::permute_nodes(std::uint32_t code, NodeId f, std::span<const Lev
   } else {  // the order changes: let ite put the variable where it belongs
     result = ite_nodes(make(to, kFalse, kTrue), high_result, low_result);
   }
-  remember(code, f, 0, 0, result);
+  remember(code, f, 0, result);
   return result;
 }
 
@@ -135,13 +135,13 @@ Ref Diagrams::simplify(const Ref& f) {
 NodeId Diagrams::simplify_nodes(NodeId f) {
   if (is_terminal(f)) return f;
   NodeId result = 0;
-  if (lookup(kSimplifyCode, f, 0, 0, result)) return result;
+  if (lookup(kSimplifyCode, f, 0, result)) return result;
   step();
   const Level at = level(f);
   const NodeId low_result = simplify_nodes(low(f));
   const NodeId high_result = simplify_nodes(implied(high(f), group_of_[at]));
   result = make_monotone(at, low_result, high_result);
-  remember(kSimplifyCode, f, 0, 0, result);
+  remember(kSimplifyCode, f, 0, result);
   return result;
 }
 

@@ -25,6 +25,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -136,15 +137,15 @@ class Diagrams {
 
   struct Node {
     Level level;
-    NodeId low, high;
-    NodeId next;  // chain of the unique table; of the free list
+    NodeId low, high;  // of a free node, low is the next free one
   };
   struct Cofactors {
     NodeId low, high;
   };
 
   // Codes of operations in the computed table; operations with further arguments get a fresh code.
-  static constexpr std::uint32_t kIteCode = 8;
+  // The code of if-then-else holds its first argument.
+  static constexpr std::uint32_t kIteCode = 0x80000000;
   static constexpr std::uint32_t kSimplifyCode = 9;
   static constexpr std::uint32_t kArithmeticCode = 16;
   static constexpr std::uint32_t kFirstFreshCode = 64;
@@ -186,8 +187,18 @@ class Diagrams {
     return {plain.low, implied(plain.high, group_of_[at])};
   }
 
-  [[nodiscard]] bool lookup(std::uint32_t code, NodeId f, NodeId g, NodeId h, NodeId& result) const;
-  void remember(std::uint32_t code, NodeId f, NodeId g, NodeId h, NodeId result);
+  [[nodiscard]] bool lookup(std::uint32_t code, NodeId f, NodeId g, NodeId& result) const {
+    const Computed& entry = computed_[slot(code, f, g)];
+    result = entry.result;
+    return entry.code == code && entry.f == f && entry.g == g;
+  }
+  void remember(std::uint32_t code, NodeId f, NodeId g, NodeId result) {
+    computed_[slot(code, f, g)] = {code, f, g, result};
+  }
+  // Says that a look-up will follow: memory is far slower than what is done in between.
+  void expect_lookup(std::uint32_t code, NodeId f, NodeId g) const {
+    __builtin_prefetch(&computed_[slot(code, f, g)]);
+  }
   std::uint32_t fresh_code();
   NodeId ite_nodes(NodeId f, NodeId g, NodeId h);
   NodeId apply_nodes(BoolOp op, NodeId f, NodeId g);
@@ -204,18 +215,38 @@ class Diagrams {
  private:
   struct Computed {
     std::uint32_t code = 0;  // 0: empty
-    NodeId f = 0, g = 0, h = 0;
+    NodeId f = 0, g = 0;
     NodeId result = 0;
   };
+  // Of the unique table, an open-addressing one. The tag is part of the hash: a node is looked at
+  // only where it agrees.
+  struct Slot {
+    NodeId node = 0;  // 0: empty
+    std::uint32_t tag = 0;
+  };
+
+  static std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
+    std::uint64_t x = (a + 0x9E3779B97F4A7C15ULL) ^ (b * 0xC2B2AE3D27D4EB4FULL);
+    x = (x ^ (x >> 29)) * 0xBF58476D1CE4E5B9ULL;
+    return x ^ (x >> 32);
+  }
+  static std::uint64_t pack(std::uint32_t a, std::uint32_t b) {
+    return (static_cast<std::uint64_t>(a) << 32) | b;
+  }
+  [[nodiscard]] std::size_t slot(std::uint32_t code, NodeId f, NodeId g) const {
+    return mix(code, pack(f, g)) & (computed_.size() - 1);
+  }
+  static std::uint64_t hash(const Node& n) { return mix(n.level, pack(n.low, n.high)); }
 
   NodeId allocate();
   void grow_nodes();
-  void grow_buckets();
+  void grow_unique();
   void grow_computed();
-  [[nodiscard]] std::size_t bucket(Level level, NodeId low, NodeId high) const;
-  [[nodiscard]] std::size_t slot(std::uint32_t code, NodeId f, NodeId g, NodeId h) const;
+  void place(NodeId node);  // in the unique table
   void retain(NodeId node) { ++references_[node]; }
-  void release(NodeId node) { --references_[node]; }
+  void release(NodeId node) {
+    if (const auto found = references_.find(node); --found->second == 0) references_.erase(found);
+  }
   [[nodiscard]] std::vector<bool> marked_nodes() const;
 
   NodeId restrict_nodes(std::uint32_t code, NodeId f, std::span<const std::int8_t> values);
@@ -224,8 +255,9 @@ class Diagrams {
   NodeId simplify_nodes(NodeId f);
 
   DiagramLimits limits_;
-  std::vector<std::uint32_t> references_;  // by node: how many Refs hold it
-  std::vector<NodeId> buckets_;            // heads of the unique table's chains
+  std::unordered_map<NodeId, std::uint32_t> references_;  // how many Refs hold a node
+  std::vector<Slot> unique_;
+  std::size_t n_unique_ = 0;
   std::vector<Computed> computed_;
   std::vector<std::uint32_t> first_level_;  // by group; one more at the end
   NodeId free_head_ = 0;
