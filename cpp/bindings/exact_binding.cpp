@@ -189,13 +189,15 @@ void bind_exact(nb::module_& module) {
                 const bool solved = r.status == TaskStatus::kSolved;
                 list.append(nb::make_tuple(
                     status_name(r.status), solved ? big_integer(r.count) : nb::object(nb::int_(0)),
-                    solved ? big_integer(r.total) : nb::object(nb::int_(1)), r.n_steps));
+                    solved ? big_integer(r.total) : nb::object(nb::int_(1)),
+                    solved ? big_integer(r.size) : nb::object(nb::int_(0)), r.n_steps));
               }
             });
             return list;
           },
-          nb::sig("def results(self) -> list[tuple[str, int, int, int]]"),
-          "For each task: status, count, total, number of steps.");
+          nb::sig("def results(self) -> list[tuple[str, int, int, int, int]]"),
+          "For each task: status, count, total, how much of the total its part is, number of "
+          "steps.");
 }
 
 }  // namespace xcount::python

@@ -73,8 +73,29 @@ SolutionId Eliminator<Value, Values>::solve(const std::vector<ResidualSum<Value>
     root.terms.push_back(term);
   }
   const SolutionId decided = decide(root);
-  if (decided == kUndecided) return solve_undecided(0);
-  return part_.has_end(0) ? decided : kNoneSolve;
+  return decided == kUndecided ? solve_undecided(0) : end(0, decided);
+}
+
+template <class Value, class Values>
+SolutionId Eliminator<Value, Values>::whole_part() {
+  is_measuring_ = true;
+  limits_.max_steps = ~std::uint64_t{0};  // a few splits, of something that is solved
+  const bool is_end = decide(level(0)) != kUndecided || measuring_ends(0);
+  const SolutionId whole = is_end ? end(0, kAllSolve) : expand(0);
+  is_measuring_ = false;
+  return whole;
+}
+
+template <class Value, class Values>
+bool Eliminator<Value, Values>::measuring_ends(std::size_t depth) {
+  return is_measuring_ && (depth >= part_.n_bits || open_small(level(depth)));
+}
+
+// What a state that needs no more splits contributes to the part.
+template <class Value, class Values>
+SolutionId Eliminator<Value, Values>::end(std::size_t depth, SolutionId solution) const {
+  if (!part_.has_end(depth)) return kNoneSolve;
+  return is_measuring_ ? kAllSolve : solution;
 }
 
 template <class Value, class Values>
@@ -170,14 +191,14 @@ SolutionId Eliminator<Value, Values>::expand(std::size_t depth) {
     }
     prepare_child(state, child);
     SolutionId solution = decide(child);
-    const bool decided = solution != kUndecided;
-    if (!decided) fill_ids(state, child);
-    narrow(state, child, {feature, cell, next}, decided);
-    if (!decided) {
-      solution = solve_undecided(depth + 1);
-    } else if (!part_.has_end(depth + 1)) {
-      solution = kNoneSolve;
+    bool ended = solution != kUndecided;
+    if (!ended) fill_ids(state, child);
+    narrow(state, child, {feature, cell, next}, ended);
+    if (!ended && measuring_ends(depth + 1)) {
+      ended = true;
+      narrow(state, child, {feature, cell, next}, ended);
     }
+    solution = ended ? end(depth + 1, solution) : solve_undecided(depth + 1);
     absorb_bounds(state, child);
     values_.add(state.sum, solution, state.dropped);
     if (recorder_ != nullptr) {
@@ -353,11 +374,11 @@ void Eliminator<Value, Values>::advance(Level& state, Cell cell) {
 // Splits what is left of axes into what the child still mentions and what it is free of.
 template <class Value, class Values>
 void Eliminator<Value, Values>::narrow(Level& state, Level& child, const Stretch& part,
-                                       bool decided) const {
+                                       bool ended) const {
   child.narrowed.clear();
   state.dropped.clear();
   std::uint64_t support = 0;
-  if (!decided) {
+  if (!ended) {
     for (const ResidualId id : child.ids) support |= store_[id].support;
   }
   const auto place = [&](const Stretch& stretch) {

@@ -14,16 +14,13 @@ namespace {
 
 constexpr std::size_t kKeptBytes = std::size_t{32} << 20;  // tables larger than this are not reused
 
-void read_counts(const CountValues& values, SolutionId solution, TaskResult& result) {
+std::vector<std::uint64_t> read_count(const CountValues& values, SolutionId solution) {
   const auto count = values.value(solution);
-  const auto total = values.value(kAllSolve);
-  result.count.assign(count.begin(), count.end());
-  result.total.assign(total.begin(), total.end());
+  return {count.begin(), count.end()};
 }
 
-void read_counts(const WeightValues& /*values*/, SolutionId /*solution*/, TaskResult& result) {
-  result.count = {0};
-  result.total = {1};
+std::vector<std::uint64_t> read_count(const WeightValues& /*values*/, SolutionId solution) {
+  return {solution == kAllSolve ? 1U : 0U};  // weights have shares only
 }
 
 TaskStatus status_of(GiveUp reason) {
@@ -167,8 +164,10 @@ void ExactCounter<Value, Values>::run(Solver& solver, std::size_t task, std::siz
     const SolutionId solution = solver.solve(
         tasks_[task],
         {limits_.max_steps, max_bytes, &cancelled_, limits_.max_paths, limits_.memo_bytes});
-    read_counts(solver.values(), solution, result);
+    result.count = read_count(solver.values(), solution);
+    result.total = read_count(solver.values(), kAllSolve);
     result.share = solver.values().share(solution);
+    result.size = read_count(solver.values(), solver.whole_part());
     result.status = TaskStatus::kSolved;
   } catch (const GiveUp& reason) {
     result.status = status_of(reason);

@@ -227,16 +227,27 @@ void parts_add_up() {
     if (masks.size() < 2) continue;
     const EliminationLimits limits{kAnySteps, kAnyBytes, nullptr, seed % 3 == 0 ? kMaxPaths : 4};
     SubproblemSolver<std::int64_t, CountValues> solver(forest, masks, 1, CountValues{});
-    const auto count = [&](const Part& part) {
-      const SolutionId id = solver.solve({{{0, 1}}, Combine::kAny, part}, limits);
+    const auto value = [&](SolutionId id) {
       CHECK(solver.values().value(id).size() == 1);
       return solver.values().value(id)[0];
     };
+    const auto count = [&](const Part& part) {
+      return value(solver.solve({{{0, 1}}, Combine::kAny, part}, limits));
+    };
     const std::uint64_t whole = count({});
+    const std::uint64_t everything = value(kAllSolve);
     for (const std::uint32_t n_bits : {1U, 3U, 6U}) {
-      std::uint64_t sum = 0;
-      for (std::uint32_t part = 0; part < 1U << n_bits; ++part) sum += count({part, n_bits});
-      CHECK(sum == whole);
+      std::uint64_t n_solved = 0;
+      std::uint64_t n_all = 0;
+      for (std::uint32_t part = 0; part < 1U << n_bits; ++part) {
+        const std::uint64_t solved = count({part, n_bits});
+        const std::uint64_t size = value(solver.whole_part());
+        CHECK(solved <= size);
+        n_solved += solved;
+        n_all += size;
+      }
+      CHECK(n_solved == whole);
+      CHECK(n_all == everything);
     }
   }
 }

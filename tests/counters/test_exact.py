@@ -131,6 +131,24 @@ def test_parts_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
         agree(problem_of(ensemble, **random_question(seed, ensemble)), (0, 8)[seed % 2])
 
 
+def test_some_parts_give_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts that fit into the budget narrow the interval, from both sides."""
+    monkeypatch.setattr(exact, "HARD_STEPS", 0)
+    monkeypatch.setattr(exact, "PART_BITS", 4)
+    narrowed = 0
+    for seed in range(300):
+        ensemble = odd_ensemble(seed)
+        problem = problem_of(ensemble, **random_question(seed, ensemble))
+        expected = count_by_enumeration(problem, Settings(jobs=1)).count
+        run = ExactRun(problem, Settings(jobs=1), Tuning(max_paths=0))
+        for budget in (640, 1280, 2560, 5120):
+            run.solve((budget,))
+            low, high = run.bounds()
+            assert low <= expected <= high
+            narrowed += bool(run.task_bounds) and low < high
+    assert narrowed > 20
+
+
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("max_paths", [0, 16384])
 def test_leaves_of_any_size(scale: str, max_paths: int) -> None:

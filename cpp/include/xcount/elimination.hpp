@@ -88,6 +88,8 @@ class Eliminator {
   SolutionId solve(const std::vector<ResidualSum<Value>>& constraints, Combine combine,
                    const EliminationLimits& limits, const Part& part = {},
                    DiagramRecorder* recorder = nullptr);
+  // The whole part, solved or not, of what was last asked for.
+  SolutionId whole_part();
 
   [[nodiscard]] std::uint64_t n_steps() const { return n_steps_; }
   [[nodiscard]] std::uint64_t n_forgotten() const { return n_forgotten_; }
@@ -129,6 +131,8 @@ class Eliminator {
   SolutionId decide(Level& state) const;
   SolutionId solve_undecided(std::size_t depth);
   SolutionId solve_part(std::size_t depth);
+  [[nodiscard]] SolutionId end(std::size_t depth, SolutionId solution) const;
+  [[nodiscard]] bool measuring_ends(std::size_t depth);
   SolutionId expand(std::size_t depth);
   // The part of the feature's axis to split, and where to cut it (kEveryCell: everywhere).
   struct Split {
@@ -141,7 +145,7 @@ class Eliminator {
   void split_residuals(Level& state, const Split& split);
   void prepare_child(const Level& state, Level& child) const;
   void fill_ids(Level& state, Level& child) const;
-  void narrow(Level& state, Level& child, const Stretch& part, bool decided) const;
+  void narrow(Level& state, Level& child, const Stretch& part, bool ended) const;
   void absorb_bounds(Level& state, const Level& child) const;
   [[nodiscard]] static Cell next_part(const Level& state, Cell end);
   static void advance(Level& state, Cell cell);
@@ -166,6 +170,7 @@ class Eliminator {
   Combine combine_ = Combine::kAny;
   EliminationLimits limits_;
   Part part_;
+  bool is_measuring_ = false;  // whole_part: everything counts
   DiagramRecorder* recorder_ = nullptr;
 
   SmallStates<Value, Values> small_;

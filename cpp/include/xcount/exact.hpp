@@ -32,7 +32,8 @@ enum class TaskStatus : std::uint8_t { kPending, kSolved, kSteps, kMemory, kCanc
 struct TaskResult {
   TaskStatus status = TaskStatus::kPending;
   std::vector<std::uint64_t> count, total;
-  double share = 0.0;  // count / total, or the share under a product measure
+  std::vector<std::uint64_t> size;  // of the part: what of `total` lies in it, solved or not
+  double share = 0.0;               // count / total, or the share under a product measure
   std::uint64_t n_steps = 0;
 };
 
@@ -58,6 +59,7 @@ class SubproblemSolver {
   // Throws GiveUp. What was solved stays readable until the next call.
   SolutionId solve(const ExactTask& task, const EliminationLimits& limits,
                    DiagramRecorder* recorder = nullptr);
+  SolutionId whole_part() { return eliminator_.whole_part(); }  // of the task last solved
   [[nodiscard]] bool may_exceed(const MaskPair& pair, const Value& threshold);
 
   [[nodiscard]] const Values& values() const { return values_; }

@@ -21,7 +21,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import compress, islice
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from xcount.counters.base import Progress, Settings, Tally
 from xcount.counters.spreading import Tuning, make_solver
@@ -29,6 +29,7 @@ from xcount.result import MaskCount, PairCount, Profile, StopReason
 from xcount.subproblems import Pair, Problem, Subproblem
 
 Key = TypeVar("Key")
+Bounds = tuple[int, int]
 
 MAX_PAIRS = 5_000_000
 STEP_BUDGETS = (200_000, 3_000_000, 40_000_000, 500_000_000, 2**62)
@@ -38,6 +39,13 @@ HARD_STEPS = 10_000_000
 """Hard is what such a budget of steps does not suffice for; parts share the larger ones."""
 _POLL_SECONDS = 0.1
 _PAIRS_PER_SLICE = 2_000
+
+
+class Counted(NamedTuple):
+    """A part of a subproblem: how many x solve it there, and how many there are."""
+
+    n_solved: int
+    n_all: int
 
 
 def count_exactly(problem: Problem, settings: Settings) -> Tally:
@@ -57,7 +65,8 @@ class ExactRun:
     stop_reason: StopReason = StopReason.COMPLETE
     pairs_of: list[list[Pair]] = field(default_factory=list)
     pair_counts: dict[Pair, int] = field(default_factory=dict)
-    part_counts: dict[Subproblem, int] = field(default_factory=dict)
+    part_counts: dict[Subproblem, Counted] = field(default_factory=dict)
+    task_bounds: dict[Subproblem, Bounds] = field(default_factory=dict)
     overlap_counts: dict[int, int] = field(default_factory=dict)
     union_counts: dict[int, int] = field(default_factory=dict)
     hopeless: set[Subproblem] = field(default_factory=set)
@@ -108,13 +117,20 @@ class ExactRun:
             return 0, self._whole
         if mask in self.union_counts:
             return self.union_counts[mask], self.union_counts[mask]
-        pairs = self.pairs_of[mask]
+        pairs = tuple(self.pairs_of[mask])
         bounds = [self._pair_bounds(pair) for pair in pairs]
         total = sum(high for _, high in bounds)
         if mask in self.overlap_counts:
             union = total - self.overlap_counts[mask]
             return union, union
-        return max((low for low, _ in bounds), default=0), min(self._whole, total)
+        low, high = max((low for low, _ in bounds), default=0), min(self._whole, total)
+        if self.task_bounds and len(pairs) == 2 and all(low == high for low, high in bounds):
+            less, more = self._task_bounds(Subproblem(pairs, all_pairs=True))
+            return max(low, total - more), min(high, total - less)
+        if self.task_bounds and len(pairs) > 2:
+            less, more = self._task_bounds(Subproblem(pairs))
+            return max(low, less), min(high, more)
+        return low, high
 
     def bounds(self) -> tuple[int, int]:
         """Return bounds of the whole count."""
@@ -136,7 +152,11 @@ class ExactRun:
 
     def _pair_bounds(self, pair: Pair) -> tuple[int, int]:
         known = self.pair_counts.get(pair)
-        return (0, self._whole) if known is None else (known, known)
+        return self._task_bounds(Subproblem((pair,))) if known is None else (known, known)
+
+    def _task_bounds(self, task: Subproblem) -> Bounds:
+        """Return what the solved parts of an open task tell of its count."""
+        return self.task_bounds.get(task, (0, self._whole))
 
     def _find_live_pairs(self) -> None:
         """List the pairs, without those that can never exceed the gap; as far as time allows."""
@@ -191,17 +211,21 @@ class ExactRun:
             return
         bits = PART_BITS if budget > HARD_STEPS else 0
         parts_of = [task.parts(bits) for task in tasks if task not in self.hopeless]
-        found = self.part_counts if bits else {}
+        found: dict[Subproblem, Counted] = self.part_counts if bits else {}
         parts = [part for parts in parts_of for part in parts if part not in found]
         try:
             self._count(parts, budget >> bits, found)
         finally:  # also when interrupted: what was solved is solved
             for task, key in zip(tasks, keys, strict=True):
-                counts = [found.get(part) for part in task.parts(bits)]
-                if None not in counts:
-                    out[key] = sum(count for count in counts if count is not None)
+                known = [found[part] for part in task.parts(bits) if part in found]
+                count = sum(counted.n_solved for counted in known)
+                if len(known) == 2**bits:
+                    out[key] = count
+                elif known:
+                    others = sum(counted.n_all for counted in known) - count
+                    self.task_bounds[task] = (count, self._whole - others)
 
-    def _count(self, parts: list[Subproblem], budget: int, out: dict[Subproblem, int]) -> None:
+    def _count(self, parts: list[Subproblem], budget: int, out: dict[Subproblem, Counted]) -> None:
         """Count each of these within the budget, if it suffices."""
         if not parts:
             return
@@ -217,12 +241,13 @@ class ExactRun:
             self._wait(len(parts))
         finally:
             self._counter.cancel()
-            for part, (status, count, total, n_steps) in zip(
+            for part, (status, count, total, size, n_steps) in zip(
                 parts, self._counter.results(), strict=True
             ):
                 self.n_steps += n_steps
                 if status == "solved":
-                    out[part] = count * (self._whole // total)
+                    scale = self._whole // total
+                    out[part] = Counted(count * scale, size * scale)
                 elif status == "memory":
                     self.hopeless.add(Subproblem(*part[:2]))
 

@@ -192,7 +192,9 @@ class FlipRun:
             bounds = self.bounds()
             message = f"{self.n_steps:,} steps"
             self.settings.report(Progress(fraction, bounds.low, bounds.high, message))
-        for key, (status, count, total, steps) in zip(keys, self._counter.results(), strict=True):
+        for key, (status, count, total, _, steps) in zip(
+            keys, self._counter.results(), strict=True
+        ):
             self.n_steps += steps
             if status == "solved":
                 self.steady[key] = count * (self._whole // total)

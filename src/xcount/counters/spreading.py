@@ -24,14 +24,14 @@ UNIT_SECONDS = 0.5
 """How long a unit should take: long beside the cost of sending it, short beside the whole count."""
 
 """Pairs of masks, and whether all of them must differ (rather than any)."""
-Result = tuple[str, int, int, int]
+Result = tuple[str, int, int, int, int]
 """Status, count, total, number of steps."""
 Outcomes = tuple[NDArray[Any], ...]
 """What :meth:`xcount.counters.estimation.Draws.draw` returns."""
 
 _POLL_SECONDS = 0.1
 _SECONDS_PER_STEP = 3e-8
-_UNKNOWN: Result = ("cancelled", 0, 1, 0)
+_UNKNOWN: Result = ("cancelled", 0, 1, 0, 0)
 
 
 class Tuning(NamedTuple):
