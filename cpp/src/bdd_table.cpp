@@ -34,8 +34,12 @@ std::size_t Diagrams::n_bytes() const {
          computed_.size() * sizeof(Computed) + terminal_bytes();
 }
 
+bool Diagrams::has_room_for(std::size_t bytes) const {
+  return n_bytes() + bytes <= limits_.max_bytes;
+}
+
 void Diagrams::check_room_for(std::size_t bytes) const {
-  if (n_bytes() + bytes > limits_.max_bytes) {
+  if (!has_room_for(bytes)) {
     throw DiagramLimit(DiagramLimit::Kind::kMemory, "the memory limit of diagrams was reached");
   }
 }
@@ -124,14 +128,13 @@ void Diagrams::grow_nodes() {
   // While a vector grows, the old and the new array exist side by side.
   check_room_for(capacity * sizeof(Node));
   nodes_.reserve(capacity);
-  if (capacity > computed_.size() && computed_.size() < kMaxComputed) grow_computed();
+  const bool is_small = capacity > computed_.size() && computed_.size() < kMaxComputed;
+  if (is_small && has_room_for(2 * computed_.size() * sizeof(Computed))) grow_computed();
 }
 
 void Diagrams::grow_unique() {
-  check_room_for(unique_.size() * sizeof(Slot));
-  const std::size_t size = 2 * unique_.size();
-  unique_ = {};  // before the new table is there
-  unique_.resize(size);
+  check_room_for(2 * unique_.size() * sizeof(Slot));
+  std::vector<Slot>(2 * unique_.size()).swap(unique_);
   n_unique_ = 0;
   for (NodeId node = 0; node < nodes_.size(); ++node) {
     if (nodes_[node].level < kTerminalLevel) place(node);
@@ -139,7 +142,6 @@ void Diagrams::grow_unique() {
 }
 
 void Diagrams::grow_computed() {
-  check_room_for(2 * computed_.size() * sizeof(Computed));
   std::vector<Computed> old(computed_.size() * 2);
   old.swap(computed_);
   for (const Computed& entry : old) {

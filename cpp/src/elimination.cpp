@@ -30,12 +30,19 @@ void Eliminator<Value, Values>::clear() {
   memo_.clear();
   small_.clear();
   n_steps_ = 0;
+  n_checks_ = 0;
   n_forgotten_ = 0;
 }
 
 template <class Value, class Values>
 std::size_t Eliminator<Value, Values>::bytes() const {
   return memo_.bytes() + small_.bytes();
+}
+
+// What the memo and what belongs to it hold: the same whatever was solved before.
+template <class Value, class Values>
+std::size_t Eliminator<Value, Values>::used() const {
+  return memo_.used() + small_.used() + values_.used();
 }
 
 template <class Value, class Values>
@@ -51,8 +58,9 @@ SolutionId Eliminator<Value, Values>::solve(const std::vector<ResidualSum<Value>
   combine_ = combine;
   limits_ = limits;
   part_ = part;
+  is_measuring_ = false;
   recorder_ = recorder;
-  memo_bytes_ = std::min(limits.memo_bytes, limits.max_bytes / 2);
+  memo_bytes_ = limits.memo_bytes;
   stack_base_ = stack_position();
   scores_.assign(store_.features().size(), {});
   Level& root = level(0);
@@ -79,16 +87,9 @@ SolutionId Eliminator<Value, Values>::solve(const std::vector<ResidualSum<Value>
 template <class Value, class Values>
 SolutionId Eliminator<Value, Values>::whole_part() {
   is_measuring_ = true;
-  limits_.max_steps = ~std::uint64_t{0};  // a few splits, of something that is solved
-  const bool is_end = decide(level(0)) != kUndecided || measuring_ends(0);
-  const SolutionId whole = is_end ? end(0, kAllSolve) : expand(0);
-  is_measuring_ = false;
-  return whole;
-}
-
-template <class Value, class Values>
-bool Eliminator<Value, Values>::measuring_ends(std::size_t depth) {
-  return is_measuring_ && (depth >= part_.n_bits || open_small(level(depth)));
+  limits_ = {};  // a few splits, of something that is solved
+  const bool is_end = decide(level(0)) != kUndecided || part_.n_bits == 0;
+  return is_end ? end(0, kAllSolve) : expand(0);
 }
 
 // What a state that needs no more splits contributes to the part.
@@ -140,7 +141,7 @@ SolutionId Eliminator<Value, Values>::decide(Level& state) const {
 
 template <class Value, class Values>
 SolutionId Eliminator<Value, Values>::solve_undecided(std::size_t depth) {
-  if (depth < part_.n_bits) return solve_part(depth);
+  if (depth < part_.n_bits) return expand(depth);  // only a part of it: nothing to remember
   Level& state = level(depth);
   const std::uint64_t hash = make_key(state);
   std::uint32_t entry = memo_.find(hash, key_);
@@ -161,14 +162,6 @@ SolutionId Eliminator<Value, Values>::solve_undecided(std::size_t depth) {
   return solution;
 }
 
-// A state of which only a part is asked for: nothing to remember.
-template <class Value, class Values>
-SolutionId Eliminator<Value, Values>::solve_part(std::size_t depth) {
-  Level& state = level(depth);
-  if (!open_small(state)) return expand(depth);
-  return part_.has_end(depth) ? enumerate(state) : kNoneSolve;
-}
-
 template <class Value, class Values>
 SolutionId Eliminator<Value, Values>::expand(std::size_t depth) {
   n_steps_ += kStepsPerSplit;
@@ -176,7 +169,7 @@ SolutionId Eliminator<Value, Values>::expand(std::size_t depth) {
   level(depth + 1);  // deque: references to other levels stay valid
   Level& state = level(depth);
   Level& child = level(depth + 1);
-  const Split split = choose_split(state);
+  const Split split = choose_split(state, depth < part_.n_bits);
   const LocalFeature feature = split.stretch.feature;
   split_residuals(state, split);
   values_.start(state.sum);
@@ -194,7 +187,7 @@ SolutionId Eliminator<Value, Values>::expand(std::size_t depth) {
     bool ended = solution != kUndecided;
     if (!ended) fill_ids(state, child);
     narrow(state, child, {feature, cell, next}, ended);
-    if (!ended && measuring_ends(depth + 1)) {
+    if (!ended && is_measuring_ && depth + 1 >= part_.n_bits) {
       ended = true;
       narrow(state, child, {feature, cell, next}, ended);
     }
@@ -214,24 +207,36 @@ SolutionId Eliminator<Value, Values>::expand(std::size_t depth) {
 }
 
 // The feature at the roots that carries the most range, cut where the widest of its residuals asks:
-// what is decided there matters most.
+// what is decided there matters most. The parts of a state must split it alike, but they number
+// their residuals each in its own way, and a sum of doubles depends on the order.
 template <class Value, class Values>
 typename Eliminator<Value, Values>::Split Eliminator<Value, Values>::choose_split(
-    const Level& state) {
+    const Level& state, bool alike) {
+  const auto add = [this](ResidualId id) {
+    const auto& node = store_[id];
+    Score& score = scores_[node.feature];
+    const double range = ValueTraits<Value>::to_double(node.max - node.min) + 1e-300;
+    if (score.total == 0.0) scored_.push_back(node.feature);
+    score.total += range;
+    if (range > score.widest || (range == score.widest && node.test.cut < score.cut)) {
+      score.widest = range;
+      score.cut = node.test.cut;
+    }
+  };
+  scored_ids_.clear();
   for (const std::uint32_t i : state.live) {
     const Term& term = state.terms[i];
-    for (std::uint32_t k = term.begin; k < term.end; ++k) {
-      const auto& node = store_[state.ids[k]];
-      Score& score = scores_[node.feature];
-      const double range = ValueTraits<Value>::to_double(node.max - node.min) + 1e-300;
-      if (score.total == 0.0) scored_.push_back(node.feature);
-      score.total += range;
-      if (range > score.widest || (range == score.widest && node.test.cut < score.cut)) {
-        score.widest = range;
-        score.cut = node.test.cut;
-      }
+    const std::span<const ResidualId> ids{state.ids.data() + term.begin, term.end - term.begin};
+    if (alike) {
+      scored_ids_.insert(scored_ids_.end(), ids.begin(), ids.end());
+    } else {
+      std::ranges::for_each(ids, add);
     }
   }
+  std::ranges::sort(scored_ids_, {}, [this](ResidualId id) {
+    return ValueTraits<Value>::to_double(store_[id].max - store_[id].min);
+  });
+  std::ranges::for_each(scored_ids_, add);
   LocalFeature best = scored_.front();
   for (const LocalFeature feature : scored_) {
     const double total = scores_[feature].total;
@@ -480,28 +485,32 @@ void Eliminator<Value, Values>::check_limits() {
     throw GiveUp::kCancelled;
   }
   if (stack_depth(stack_base_) > kMaxStackBytes) throw GiveUp::kMemory;
-  if ((++n_checks_ & 31) != 0 || has_room()) return;
-  make_room();
-  if (!has_room()) throw GiveUp::kMemory;
+  if ((++n_checks_ & 31) == 0 && !has_room() && !make_room()) throw GiveUp::kMemory;
 }
 
-// The memo has at most one half of the memory, so what a solution needs may have the other.
 template <class Value, class Values>
 bool Eliminator<Value, Values>::has_room() const {
-  return bytes() + values_.bytes() <= memo_bytes_ && needed_bytes() <= limits_.max_bytes / 2 &&
-         values_.size() <= kMaxItems && memo_.size() <= kMaxItems;
+  return used() <= memo_bytes_ && fits();
+}
+
+// The tables within the memory, and at least half of it left to the memo.
+template <class Value, class Values>
+bool Eliminator<Value, Values>::fits() const {
+  const std::size_t needed = needed_bytes();
+  return bytes() + values_.bytes() + needed <= limits_.max_bytes &&
+         needed <= limits_.max_bytes / 2 && values_.size() <= kMaxItems &&
+         memo_.size() <= kMaxItems;
 }
 
 template <class Value, class Values>
-void Eliminator<Value, Values>::make_room() {
-  const std::size_t most = limits_.max_bytes / 2;
-  const std::size_t held = bytes() + values_.bytes();
-  if (held < most && (memo_.is_used() || recorder_ != nullptr)) {
-    memo_bytes_ = std::clamp(2 * memo_bytes_, held, most);
-  } else if (recorder_ == nullptr) {  // which needs every solution
-    forget();
-    memo_bytes_ = std::clamp(bytes() + values_.bytes(), memo_bytes_, most);
+bool Eliminator<Value, Values>::make_room() {
+  if (fits() && (memo_.is_used() || recorder_ != nullptr)) {
+    memo_bytes_ = 2 * used();
+    return true;
   }
+  if (recorder_ != nullptr) return false;  // it needs every solution
+  forget();
+  return fits();
 }
 
 // What was solved on the way may have to be solved again. The states that are being solved keep
@@ -512,6 +521,10 @@ void Eliminator<Value, Values>::forget() {
   small_.clear();
   values_.forget();
   ++n_forgotten_;
+  if (fits()) return;
+  memo_ = OffsetMemo<Value>();
+  small_.release();
+  values_.shrink();
 }
 
 template <class Value, class Values>

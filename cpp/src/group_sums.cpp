@@ -26,6 +26,23 @@ void GroupSums<Value, Values>::clear() {
 }
 
 template <class Value, class Values>
+void GroupSums<Value, Values>::release() {
+  xcount::release(keys_);
+  xcount::release(features_);
+  xcount::release(sums_);
+  xcount::release(before_);
+  xcount::release(from_);
+  xcount::release(known_);
+  table_.release();
+}
+
+template <class Value, class Values>
+std::size_t GroupSums<Value, Values>::used() const {
+  return used_bytes(keys_) + used_bytes(features_) + used_bytes(sums_) + used_bytes(before_) +
+         used_bytes(from_) + used_bytes(known_) + table_.used();
+}
+
+template <class Value, class Values>
 std::size_t GroupSums<Value, Values>::bytes() const {
   return held_bytes(keys_) + held_bytes(features_) + held_bytes(sums_) + held_bytes(before_) +
          held_bytes(from_) + held_bytes(known_) + table_.bytes();

@@ -95,6 +95,7 @@ class Diagrams {
   [[nodiscard]] std::size_t n_nodes() const { return nodes_.size() - n_free_; }
   [[nodiscard]] std::size_t peak_nodes() const { return peak_nodes_; }
   [[nodiscard]] std::size_t n_bytes() const;
+  [[nodiscard]] bool has_room_for(std::size_t bytes) const;
   // Throws when this many bytes beside the table would break its limit.
   void check_room_for(std::size_t bytes) const;
   // Called every few thousand steps of work; what it throws ends the operation.

@@ -32,8 +32,9 @@ inline constexpr std::size_t kFirstMemoBytes = std::size_t{8} << 20;
 enum class GiveUp { kSteps, kMemory, kCancelled };
 
 struct EliminationLimits {
-  std::uint64_t max_steps = 0;  // nodes visited; a split counts as kStepsPerSplit of them
-  std::size_t max_bytes = 0;
+  // Nodes visited; a split counts as kStepsPerSplit of them.
+  std::uint64_t max_steps = ~std::uint64_t{0};
+  std::size_t max_bytes = ~std::size_t{0};
   const std::atomic<bool>* cancel = nullptr;
   // The answer is the same whatever these are:
   std::uint64_t max_paths = kMaxPaths;       // of a state that is enumerated
@@ -41,7 +42,7 @@ struct EliminationLimits {
 };
 
 // One of 2^n_bits disjoint parts of a state: bit d of the index says which halves of the split at
-// depth d belong to it. What needs no more splits belongs to the part whose other bits are 0.
+// depth d belong to it. What is decided before belongs to the part whose other bits are 0.
 struct Part {
   std::uint32_t index = 0;
   std::uint32_t n_bits = 0;
@@ -130,9 +131,7 @@ class Eliminator {
   // Sets `live` and the bounds of decided terms; kUndecided when terms are left.
   SolutionId decide(Level& state) const;
   SolutionId solve_undecided(std::size_t depth);
-  SolutionId solve_part(std::size_t depth);
   [[nodiscard]] SolutionId end(std::size_t depth, SolutionId solution) const;
-  [[nodiscard]] bool measuring_ends(std::size_t depth);
   SolutionId expand(std::size_t depth);
   // The part of the feature's axis to split, and where to cut it (kEveryCell: everywhere).
   struct Split {
@@ -141,7 +140,7 @@ class Eliminator {
   };
   static constexpr Cell kEveryCell = -1;
 
-  [[nodiscard]] Split choose_split(const Level& state);
+  [[nodiscard]] Split choose_split(const Level& state, bool alike);
   void split_residuals(Level& state, const Split& split);
   void prepare_child(const Level& state, Level& child) const;
   void fill_ids(Level& state, Level& child) const;
@@ -159,8 +158,10 @@ class Eliminator {
   void record(const Stretch& stretch, Level& state);
   void check_limits();
   [[nodiscard]] bool has_room() const;
-  // Lets the memo grow, or empties it in the middle of a solution.
-  void make_room();
+  [[nodiscard]] bool fits() const;
+  // Lets the memo grow, or empties it in the middle of a solution; false where that does not help.
+  [[nodiscard]] bool make_room();
+  [[nodiscard]] std::size_t used() const;
   void forget();
   [[nodiscard]] std::size_t needed_bytes() const;  // what no forgetting makes less
 
@@ -181,6 +182,7 @@ class Eliminator {
   };
   std::vector<Score> scores_;
   std::vector<LocalFeature> scored_;
+  std::vector<ResidualId> scored_ids_;
   std::vector<ResidualId> key_;  // the key being looked up
   OffsetMemo<Value> memo_;
   std::size_t memo_bytes_ = 0;  // what the memo may hold at present, with the values of solutions

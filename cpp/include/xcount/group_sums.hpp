@@ -64,7 +64,9 @@ class GroupSums {
 
   [[nodiscard]] std::uint64_t n_steps() const { return n_steps_; }  // so far
   [[nodiscard]] std::size_t bytes() const;
-  void clear();
+  [[nodiscard]] std::size_t used() const;
+  void clear();    // keeps the memory
+  void release();  // gives it back
 
  private:
   struct Mass {

@@ -42,17 +42,23 @@ class HashIndex {
   // Forgets all items; keeps the memory unless it is far more than was used.
   void clear() {
     if (slots_.size() > kSmall && slots_.size() > 8 * size_) {
-      slots_ = {};
-      mask_ = 0;
+      release();
     } else {
       slots_.assign(slots_.size(), Slot{});
     }
+    size_ = 0;
+  }
+  // Forgets all items and gives the memory back.
+  void release() {
+    xcount::release(slots_);
+    mask_ = 0;
     size_ = 0;
   }
 
   [[nodiscard]] std::size_t bytes() const {
     return held_bytes(2 * size_, slots_.size(), sizeof(Slot));
   }
+  [[nodiscard]] std::size_t used() const { return 2 * size_ * sizeof(Slot); }
 
  private:
   struct Slot {

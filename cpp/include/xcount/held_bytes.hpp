@@ -18,4 +18,16 @@ template <class T>
   return held_bytes(items.size(), items.capacity(), sizeof(T));
 }
 
+// What is in a table, whatever it held before.
+template <class T>
+[[nodiscard]] std::size_t used_bytes(const std::vector<T>& items) {
+  return items.size() * sizeof(T);
+}
+
+// Empties a table and gives its memory back; `items = {}` would keep it.
+template <class T>
+void release(std::vector<T>& items) {
+  std::vector<T>().swap(items);
+}
+
 }  // namespace xcount

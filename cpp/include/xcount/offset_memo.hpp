@@ -80,6 +80,10 @@ class OffsetMemo {
     return held_bytes(keys_) + held_bytes(entries_) + table_.bytes() + held_bytes(boxes_) +
            held_bytes(bounds_);
   }
+  [[nodiscard]] std::size_t used() const {
+    return used_bytes(keys_) + used_bytes(entries_) + table_.used() + used_bytes(boxes_) +
+           used_bytes(bounds_);
+  }
   // Keeps the memory for what comes next.
   void clear() {
     keys_.clear();

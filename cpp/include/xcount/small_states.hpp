@@ -32,7 +32,9 @@ class SmallStates {
   [[nodiscard]] const auto& terms() const { return walk_.terms(); }
   [[nodiscard]] std::uint64_t n_steps() const { return walk_.n_steps() + n_group_steps_; }
   [[nodiscard]] std::size_t bytes() const { return groups_.bytes(); }
+  [[nodiscard]] std::size_t used() const { return groups_.used(); }
   void clear() { groups_.clear(); }
+  void release() { groups_.release(); }
 
  private:
   struct Term {

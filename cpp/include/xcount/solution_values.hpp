@@ -54,6 +54,7 @@ class CountValues {
   void add(Sum& sum, SolutionId solution, std::span<const Stretch> within);
   SolutionId finish(const Sum& sum);
   void forget() { values_.resize(2 * limbs_); }  // all solutions but kNoneSolve and kAllSolve
+  void shrink() { values_.shrink_to_fit(); }
 
   [[nodiscard]] std::span<const std::uint64_t> value(SolutionId id) const {
     return {values_.data() + id * limbs_, limbs_};
@@ -66,6 +67,7 @@ class CountValues {
   }
   [[nodiscard]] std::size_t size() const { return values_.size() / limbs_; }
   [[nodiscard]] std::size_t bytes() const { return held_bytes(values_); }
+  [[nodiscard]] std::size_t used() const { return used_bytes(values_); }
 
  private:
   void divide(std::uint64_t divisor);
@@ -106,11 +108,13 @@ class WeightValues {
   void add(Sum& sum, SolutionId solution, std::span<const Stretch> within) const;
   SolutionId finish(const Sum& sum);
   void forget() { values_.resize(2); }
+  void shrink() { values_.shrink_to_fit(); }
 
   [[nodiscard]] double share(SolutionId id) const { return values_[id]; }
   [[nodiscard]] double weight(const Stretch& stretch) const;
   [[nodiscard]] std::size_t size() const { return values_.size(); }
   [[nodiscard]] std::size_t bytes() const { return held_bytes(values_); }
+  [[nodiscard]] std::size_t used() const { return used_bytes(values_); }
 
  private:
   std::vector<std::vector<long double>> cumulative_;

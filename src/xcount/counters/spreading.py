@@ -23,9 +23,8 @@ from xcount.subproblems import Problem, Subproblem
 UNIT_SECONDS = 0.5
 """How long a unit should take: long beside the cost of sending it, short beside the whole count."""
 
-"""Pairs of masks, and whether all of them must differ (rather than any)."""
 Result = tuple[str, int, int, int, int]
-"""Status, count, total, number of steps."""
+"""Status, count, total, size of the part, number of steps."""
 Outcomes = tuple[NDArray[Any], ...]
 """What :meth:`xcount.counters.estimation.Draws.draw` returns."""
 
