@@ -27,7 +27,7 @@ from xcount.subproblems import Problem
 IN_USE = Tuning()
 VARIANTS = {
     "paths": {f"{n:,}": Tuning(max_paths=n) for n in (1, 64, 1024, 16_384, 65_536)},
-    "memo": {f"{n:,} MiB": Tuning(memo_bytes=n * 2**20) for n in (1, 8, 64, 512)},
+    "memo": {f"{n:,} MiB": Tuning(memo_bytes=n * 2**20) for n in (1, 2, 16, 128)},
 }
 """By what is varied: combinations of leaves of a state that is enumerated; the memo's size."""
 BUDGETS = (200_000, 3_000_000)

@@ -82,7 +82,7 @@ def random_question(seed: int, ensemble: Ensemble) -> dict[str, Any]:
 
 
 def run_exactly(
-    problem: Problem, *, max_paths: int, memo_bytes: int = 2**23, want_profile: bool = True
+    problem: Problem, *, max_paths: int, memo_bytes: int = 2**21, want_profile: bool = True
 ) -> Tally:
     """Count with other limits of what is enumerated and remembered within the exact counter."""
     tuning = Tuning(max_paths, memo_bytes)
@@ -97,7 +97,7 @@ def masks_of(profile: Profile | None) -> list[tuple[tuple[int, ...], int, int]]:
     return [(row.cells, row.low, row.high) for row in profile.masks]
 
 
-def agree(problem: Problem, max_paths: int, memo_bytes: int = 2**23) -> Tally:
+def agree(problem: Problem, max_paths: int, memo_bytes: int = 2**21) -> Tally:
     """Assert that the exact counter finds what enumeration finds, mask by mask."""
     expected = count_by_enumeration(problem, Settings(jobs=1, want_profile=True))
     found = run_exactly(problem, max_paths=max_paths, memo_bytes=memo_bytes)
@@ -118,7 +118,7 @@ def test_random_ensembles_are_counted_as_by_enumeration(block: int) -> None:
     for seed in range(block * size, (block + 1) * size):
         ensemble = odd_ensemble(seed)
         question = random_question(seed, ensemble)
-        memo_bytes = 1 if seed % 6 == 0 else 2**23
+        memo_bytes = 1 if seed % 6 == 0 else 2**21
         agree(problem_of(ensemble, **question), (0, 8, 16384)[seed % 3], memo_bytes)
 
 

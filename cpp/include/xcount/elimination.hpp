@@ -27,7 +27,7 @@ inline constexpr std::uint64_t kMaxPaths = 16384;
 inline constexpr std::uint64_t kStepsPerSplit = 40;
 
 // Where a memo starts, with the values of its solutions. A larger one is slower unless it is used.
-inline constexpr std::size_t kFirstMemoBytes = std::size_t{8} << 20;
+inline constexpr std::size_t kFirstMemoBytes = std::size_t{2} << 20;
 
 enum class GiveUp { kSteps, kMemory, kCancelled };
 

@@ -38,7 +38,7 @@ class Tuning(NamedTuple):
 
     max_paths: int = 16_384
     """Combinations of leaves up to which a state is enumerated."""
-    memo_bytes: int = 2**23
+    memo_bytes: int = 2**21
     """What a memo holds before it is emptied, unless it is used much."""
 
 
