@@ -29,7 +29,6 @@ from xcount.result import MaskCount, PairCount, Profile, StopReason
 from xcount.subproblems import Pair, Problem, Subproblem
 
 Key = TypeVar("Key")
-Bounds = tuple[int, int]
 
 MAX_PAIRS = 5_000_000
 STEP_BUDGETS = (200_000, 3_000_000, 40_000_000, 500_000_000, 2**62)
@@ -63,10 +62,10 @@ class ExactRun:
     settings: Settings
     tuning: Tuning = field(default_factory=Tuning)
     stop_reason: StopReason = StopReason.COMPLETE
-    pairs_of: list[list[Pair]] = field(default_factory=list)
+    pairs_of: list[tuple[Pair, ...]] = field(default_factory=list)
     pair_counts: dict[Pair, int] = field(default_factory=dict)
     part_counts: dict[Subproblem, Counted] = field(default_factory=dict)
-    task_bounds: dict[Subproblem, Bounds] = field(default_factory=dict)
+    task_bounds: dict[Subproblem, tuple[int, int]] = field(default_factory=dict)
     overlap_counts: dict[int, int] = field(default_factory=dict)
     union_counts: dict[int, int] = field(default_factory=dict)
     hopeless: set[Subproblem] = field(default_factory=set)
@@ -117,7 +116,7 @@ class ExactRun:
             return 0, self._whole
         if mask in self.union_counts:
             return self.union_counts[mask], self.union_counts[mask]
-        pairs = tuple(self.pairs_of[mask])
+        pairs = self.pairs_of[mask]
         bounds = [self._pair_bounds(pair) for pair in pairs]
         total = sum(high for _, high in bounds)
         if mask in self.overlap_counts:
@@ -154,7 +153,7 @@ class ExactRun:
         known = self.pair_counts.get(pair)
         return self._task_bounds(Subproblem((pair,))) if known is None else (known, known)
 
-    def _task_bounds(self, task: Subproblem) -> Bounds:
+    def _task_bounds(self, task: Subproblem) -> tuple[int, int]:
         """Return what the solved parts of an open task tell of its count."""
         return self.task_bounds.get(task, (0, self._whole))
 
@@ -175,7 +174,7 @@ class ExactRun:
             for pair in compress(chunk, live):
                 pairs_of[pair[0]].append(pair)
                 pairs_of[pair[1]].append(pair)
-        self.pairs_of = pairs_of
+        self.pairs_of = [tuple(pairs) for pairs in pairs_of]
 
     def _solve_round(self, budget: int) -> None:
         wanted = {pair for pairs in self.pairs_of if len(pairs) <= 2 for pair in pairs}
@@ -184,10 +183,10 @@ class ExactRun:
         open_pairs = sorted(pair for pair in wanted if pair not in self.pair_counts)
         self._run([Subproblem((p,)) for p in open_pairs], budget, open_pairs, self.pair_counts)
         overlaps = [m for m in range(self.problem.n_masks) if self._needs_overlap(m)]
-        tasks = [Subproblem(tuple(self.pairs_of[m]), all_pairs=True) for m in overlaps]
+        tasks = [Subproblem(self.pairs_of[m], all_pairs=True) for m in overlaps]
         self._run(tasks, budget, overlaps, self.overlap_counts)
         unions = [m for m, pairs in enumerate(self.pairs_of) if len(pairs) > 2 and self._is_open(m)]
-        tasks = [Subproblem(tuple(self.pairs_of[m])) for m in unions]
+        tasks = [Subproblem(self.pairs_of[m]) for m in unions]
         self._run(tasks, budget, unions, self.union_counts)
 
     def _is_open(self, mask: int) -> bool:
@@ -210,14 +209,20 @@ class ExactRun:
         if not tasks or self._stopped():
             return
         bits = PART_BITS if budget > HARD_STEPS else 0
-        parts_of = [task.parts(bits) for task in tasks if task not in self.hopeless]
+        parts_of = {task: task.parts(bits) for task in tasks}
         found: dict[Subproblem, Counted] = self.part_counts if bits else {}
-        parts = [part for parts in parts_of for part in parts if part not in found]
+        open_parts = [
+            part
+            for task in tasks
+            if task not in self.hopeless
+            for part in parts_of[task]
+            if part not in found
+        ]
         try:
-            self._count(parts, budget >> bits, found)
+            self._count(open_parts, budget >> bits, found)
         finally:  # also when interrupted: what was solved is solved
             for task, key in zip(tasks, keys, strict=True):
-                known = [found[part] for part in task.parts(bits) if part in found]
+                known = [found[part] for part in parts_of[task] if part in found]
                 count = sum(counted.n_solved for counted in known)
                 if len(known) == 2**bits:
                     out[key] = count
