@@ -27,7 +27,7 @@ from xcount.examples import ensemble_of, figure_1
 from xcount.grid import Grid
 from xcount.query import Query
 from xcount.result import Profile, StopReason
-from xcount.subproblems import Problem, Subproblem
+from xcount.subproblems import Problem
 
 N_ENSEMBLES = 5000
 N_BLOCKS = 20
@@ -120,86 +120,6 @@ def test_random_ensembles_are_counted_as_by_enumeration(block: int) -> None:
         question = random_question(seed, ensemble)
         memo_bytes = 1 if seed % 6 == 0 else 2**21
         agree(problem_of(ensemble, **question), (0, 8, 16384)[seed % 3], memo_bytes)
-
-
-def test_parts_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hard subproblem is the sum of its parts: here every one is hard, and any number is cut."""
-    monkeypatch.setattr(exact, "HARD_STEPS", 0)
-    for seed in range(300):
-        monkeypatch.setattr(exact, "PART_BITS", 1 + seed % 6)
-        ensemble = odd_ensemble(seed)
-        agree(problem_of(ensemble, **random_question(seed, ensemble)), (0, 8)[seed % 2])
-
-
-def near_tie() -> Problem:
-    """Return a question where two features have the same range but for the rounding of doubles.
-
-    f1 is a category, so a part looks at several of its values, and parts that differ later number
-    their nodes differently.
-    """
-    high = (3, 0.0, (4, 0.0, (5, 0.0, 2.0**56, 0.0), 2.0**57), 2.0**57)
-    trees = [
-        (1, 0.0, high, (1, 2.0, (5, 0.0, 0.0, 2.0**56), 0.0)),
-        (1, 0.0, 0.0, (2, 0.0, (5, 0.0, 2.0**53, 5.0), 0.0)),
-        (6, 0.0, 2.0**53 + 2, 0.0),
-        *[(2, 0.0, (5, 0.0, 1.0, 3.0), 0.0)] * 8,
-    ]
-    built = ensemble_of(*[(0, 0.0, tree, 0.0) for tree in trees])
-    categorical = [
-        replace(
-            tree,
-            threshold=np.where(tree.feature == 1, np.nan, tree.threshold),
-            left_categories={
-                int(i): frozenset({int(tree.threshold[i])})
-                for i in np.flatnonzero(tree.feature == 1)
-            },
-        )
-        for tree in built.trees
-    ]
-    features = (built.features[0], Feature("f1", (0, 1, 2)), *built.features[2:])
-    return problem_of(Ensemble(features, tuple(categorical)), sensitive=0, gap=2**53 + 4)
-
-
-@pytest.mark.parametrize("part_bits", range(7))
-def test_parts_split_alike(monkeypatch: pytest.MonkeyPatch, part_bits: int) -> None:
-    """Parts add up only if they are parts of the same splits."""
-    monkeypatch.setattr(exact, "HARD_STEPS", 0)
-    monkeypatch.setattr(exact, "PART_BITS", part_bits)
-    agree(near_tie(), max_paths=0)
-
-
-def test_steps_do_not_depend_on_what_was_solved_before(wide_problem: Problem) -> None:
-    """Budgets are steps, so that the answer is the same on any number of threads."""
-    pairs = list(wide_problem.pairs())
-
-    def steps(tasks: list[Subproblem]) -> list[int]:
-        counter = _core.ExactCounter(
-            wide_problem.forest, wide_problem.masks, wide_problem.threshold_limbs
-        )
-        counter.start(tasks, wide_problem.n_masks, 2**62, 2**30, 1, max_paths=0, memo_bytes=2**14)
-        assert counter.wait(60)
-        return [result[-1] for result in counter.results()]
-
-    tasks = [Subproblem((pair,)) for pair in pairs]
-    assert steps(tasks) == [steps([task])[0] for task in tasks]
-
-
-def test_some_parts_give_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parts that fit into the budget narrow the interval, from both sides."""
-    monkeypatch.setattr(exact, "HARD_STEPS", 0)
-    monkeypatch.setattr(exact, "PART_BITS", 4)
-    narrowed = 0
-    for seed in range(300):
-        ensemble = odd_ensemble(seed)
-        problem = problem_of(ensemble, **random_question(seed, ensemble))
-        expected = count_by_enumeration(problem, Settings(jobs=1)).count
-        run = ExactRun(problem, Settings(jobs=1), Tuning(max_paths=0))
-        for budget in (640, 1280, 2560, 5120):
-            run.solve((budget,))
-            low, high = run.bounds()
-            assert low <= expected <= high
-            narrowed += bool(run.task_bounds) and low < high
-    assert narrowed > 20
 
 
 @pytest.mark.parametrize("scale", SCALES)
