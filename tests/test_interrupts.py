@@ -16,9 +16,11 @@ from typing import Any
 import pytest
 from conftest import Command
 
+import xcount
 from xcount.examples import adult_model_path
 from xcount.journal import read_journal
 
+PACKAGE = f"{Path(xcount.__file__).parent}/"
 MODEL = str(adult_model_path())
 QUICK = ("--method", "sample", "--epsilon", "0.1", "--seed", "3")
 AUDIT = ("audit", MODEL, "--gap", "0.5,1", *QUICK, "--json")
@@ -80,7 +82,7 @@ def check_stopped(run: Stopped) -> None:
         return  # Python itself was starting, and ends with a status of its own
     assert run.status in STATUSES[run.stop], run
     if run.err and "from xcount.cli import main" not in run.err:  # nor had we begun
-        assert "xcount/" not in run.err.replace("bin/xcount", ""), run
+        assert PACKAGE not in run.err, run
     if run.out:
         json.loads(run.out)
 
