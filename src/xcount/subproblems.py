@@ -45,10 +45,6 @@ class Subproblem(NamedTuple):
     part: int = 0
     part_bits: int = 0
 
-    def parts(self, part_bits: int) -> list[Subproblem]:
-        """Return the parts whose counts add up to this one's."""
-        return [Subproblem(*self[:2], part, part_bits) for part in range(2**part_bits)]
-
 
 @dataclass(frozen=True, eq=False)
 class LaidTrees:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
-from test_exact import agree, odd_ensemble, problem_of, random_question, wide_ensemble
+from test_exact import agree, masks_of, odd_ensemble, problem_of, random_question, wide_ensemble
 
 from xcount import _core
-from xcount.counters import exact
+from xcount.counters import solving
 from xcount.counters.base import Settings
 from xcount.counters.brute import count_by_enumeration
 from xcount.counters.exact import ExactRun
+from xcount.counters.flip import FlipRun, enumerate_flips
 from xcount.counters.spreading import Tuning
 from xcount.ensemble import Ensemble, Feature
 from xcount.examples import ensemble_of
@@ -21,9 +23,9 @@ from xcount.subproblems import Problem, Subproblem
 
 def test_parts_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """A hard subproblem is the sum of its parts: here every one is hard, and any number is cut."""
-    monkeypatch.setattr(exact, "HARD_STEPS", 0)
+    monkeypatch.setattr(solving, "HARD_STEPS", 0)
     for seed in range(300):
-        monkeypatch.setattr(exact, "PART_BITS", 1 + seed % 6)
+        monkeypatch.setattr(solving, "PART_BITS", 1 + seed % 6)
         ensemble = odd_ensemble(seed)
         agree(problem_of(ensemble, **random_question(seed, ensemble)), (0, 8)[seed % 2])
 
@@ -60,8 +62,8 @@ def near_tie() -> Problem:
 @pytest.mark.parametrize("part_bits", range(7))
 def test_parts_split_alike(monkeypatch: pytest.MonkeyPatch, part_bits: int) -> None:
     """Parts add up only if they are parts of the same splits."""
-    monkeypatch.setattr(exact, "HARD_STEPS", 0)
-    monkeypatch.setattr(exact, "PART_BITS", part_bits)
+    monkeypatch.setattr(solving, "HARD_STEPS", 0)
+    monkeypatch.setattr(solving, "PART_BITS", part_bits)
     agree(near_tie(), max_paths=0)
 
 
@@ -79,19 +81,32 @@ def test_steps_do_not_depend_on_what_was_solved_before() -> None:
     assert steps(tasks) == [steps([task])[0] for task in tasks]
 
 
-def test_some_parts_give_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parts that fit into the budget narrow the interval, from both sides."""
-    monkeypatch.setattr(exact, "HARD_STEPS", 0)
-    monkeypatch.setattr(exact, "PART_BITS", 4)
-    narrowed = 0
-    for seed in range(300):
-        ensemble = odd_ensemble(seed)
-        problem = problem_of(ensemble, **random_question(seed, ensemble))
-        expected = count_by_enumeration(problem, Settings(jobs=1)).count
-        run = ExactRun(problem, Settings(jobs=1), Tuning(max_paths=0))
-        for budget in (640, 1280, 2560, 5120):
-            run.solve((budget,))
-            low, high = run.bounds()
-            assert low <= expected <= high
-            narrowed += bool(run.task_bounds) and low < high
-    assert narrowed > 20
+@pytest.mark.parametrize("question", [{"gap": "0.8"}, {"flip": True}])
+@pytest.mark.parametrize("sensitive", ["f0", "f1", "f2"])
+def test_some_parts_give_bounds(
+    monkeypatch: pytest.MonkeyPatch, question: dict[str, Any], sensitive: str
+) -> None:
+    """Parts that fit into the budget narrow the interval of every mask, from both sides."""
+    monkeypatch.setattr(solving, "HARD_STEPS", 0)
+    monkeypatch.setattr(solving, "PART_BITS", 4)
+    problem = problem_of(wide_ensemble(), sensitive=sensitive, **question)
+    is_flip = problem.query.flip
+    enumerate_all = enumerate_flips if is_flip else count_by_enumeration
+    expected = masks_of(enumerate_all(problem, Settings(want_profile=True)).profile)
+    without_enumeration = Tuning(max_paths=0)
+    run = (
+        FlipRun(problem, Settings())
+        if is_flip
+        else ExactRun(problem, Settings(), without_enumeration)
+    )
+    widths = []
+    for budget in (2**k for k in range(10, 21)):
+        run.solve(budget) if isinstance(run, FlipRun) else run.solve((budget,))
+        found = [run.mask_bounds(mask) for mask in range(problem.n_masks)]
+        assert all(
+            low <= count <= high for (low, high), (_, count, _) in zip(found, expected, strict=True)
+        )
+        widths.append(sum(high - low for low, high in found))
+    assert widths == sorted(widths, reverse=True)
+    assert len(set(widths)) > 4
+    assert widths[-1] == 0

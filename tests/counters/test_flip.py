@@ -12,6 +12,7 @@ import pytest
 from strategies import random_classifier
 
 import xcount
+from xcount.counters import solving
 from xcount.deciding import RegionDecider
 from xcount.ensemble import Ensemble
 from xcount.errors import BudgetError, QueryError
@@ -61,6 +62,18 @@ def test_exact_counting_and_enumeration_agree_with_the_definition(block: int) ->
                 **question,
             )
             assert (seed, method, result.count, result.exact) == (seed, method, count, True)
+
+
+def test_hard_flips_are_the_sum_of_their_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every subproblem counts as hard here, and is cut into any number of parts."""
+    monkeypatch.setattr(solving, "HARD_STEPS", 0)
+    for seed in range(120):
+        monkeypatch.setattr(solving, "PART_BITS", 1 + seed % 5)
+        ensemble = random_classifier(seed)
+        question = random_question(seed, ensemble)
+        result = xcount.count(ensemble, flip=True, method="exact", **question)
+        assert result.exact
+        assert result.count == sum(expected(ensemble, question, missing=False))
 
 
 @pytest.mark.parametrize("seed", range(100))

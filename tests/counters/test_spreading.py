@@ -12,7 +12,7 @@ import pytest
 from strategies import random_ensemble, random_tree
 
 from xcount import measures
-from xcount.counters import auto, counter, exact, sampling, spreading
+from xcount.counters import auto, counter, exact, sampling, solving, spreading
 from xcount.counters.base import Crew, Settings, Tally, Unit
 from xcount.counters.estimation import next_look
 from xcount.counters.flip import flip_counter
@@ -190,7 +190,7 @@ def test_a_cover_is_drawn_from_by_helpers(monkeypatch: pytest.MonkeyPatch) -> No
 def test_an_interrupt_keeps_what_is_solved(monkeypatch: pytest.MonkeyPatch) -> None:
     """What helpers solved before counts; the rest is bounded."""
     monkeypatch.setattr(spreading, "UNIT_SECONDS", 1e-3)
-    monkeypatch.setattr(exact, "_POLL_SECONDS", 0.0)
+    monkeypatch.setattr(solving, "_POLL_SECONDS", 0.0)
 
     def interrupt(progress: object) -> None:
         if len(helpers.units) > 5:

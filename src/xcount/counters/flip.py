@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from xcount.counters.base import Counter, Progress, Settings, Tally
 from xcount.counters.drawing import RegionDraws, region_draws
 from xcount.counters.estimation import Bounds, Estimator, Ground
-from xcount.counters.spreading import make_solver
+from xcount.counters.solving import KnownCounts
+from xcount.counters.spreading import Tuning, make_solver
 from xcount.deciding import RegionDecider
 from xcount.errors import BudgetError, QueryError
 from xcount.flips import FlipEncoding
@@ -33,7 +34,6 @@ BUDGETS = (100_000, 2_000_000, 30_000_000, 500_000_000, 2**62)
 AUTO_BUDGETS = BUDGETS[:3]
 MAX_REGIONS = 50_000_000
 """Regions that enumeration accepts."""
-_POLL_SECONDS = 0.1
 
 
 def flip_counter(method: str) -> Counter:
@@ -135,16 +135,23 @@ class FlipRun:
     problem: Problem
     settings: Settings
     stop_reason: StopReason = StopReason.COMPLETE
-    steady: dict[tuple[Neighbourhood, int], int] = field(default_factory=dict)
-    n_steps: int = 0
 
     def __post_init__(self) -> None:
         self._whole = self.problem.n_combinations
         self._encoding = FlipEncoding.of(self.problem)
-        again = partial(_encoded, self.problem)
-        self._counter = make_solver(self._encoding.problem, self.settings, again)
+        problem, again = self._encoding.problem, partial(_encoded, self.problem)
+        self._solver = make_solver(problem, self.settings, again)
+        # By neighbourhood and decision: for how many x it is taken all over the neighbourhood.
+        self._steady: KnownCounts[tuple[int, int]] = KnownCounts(
+            self._solver, problem.n_masks, self._whole, self.settings, Tuning()
+        )
         self._decider: RegionDecider | None = None
-        self._around: list[Neighbourhood] = []
+        self._neighbourhoods: list[Neighbourhood] = []
+        self._neighbourhood_of: list[int] = []  # of each mask; empty until something was tried
+
+    @property
+    def n_steps(self) -> int:
+        return self._steady.n_steps
 
     @property
     def n_terms(self) -> int:
@@ -161,70 +168,62 @@ class FlipRun:
         if self.stop_reason is not StopReason.COMPLETE:
             return False
         try:
-            self._solve(budget)
+            self._steady.solve(self._open_tasks(), budget, self._total)
         except KeyboardInterrupt:
-            self._counter.cancel()
+            self._solver.cancel()
             self.stop_reason = StopReason.INTERRUPTED
-        return self.is_exact()
+        is_exact = self.is_exact()
+        if not is_exact and self.stop_reason is StopReason.COMPLETE and self.settings.expired():
+            self.stop_reason = StopReason.TIMEOUT
+        return is_exact
 
-    def _solve(self, budget: int) -> None:
-        n_decisions = len(self._encoding.decisions)
-        keys = [
-            (around, decision)
-            for around in dict.fromkeys(self._neighbourhoods())
-            for decision in range(n_decisions)
-            if (around, decision) not in self.steady
-        ]
-        if not keys:
+    def _open_tasks(self) -> dict[tuple[int, int], Subproblem]:
+        if not self._neighbourhood_of:
+            self._find_neighbourhoods()
+        tasks = {}
+        for number, around in enumerate(self._neighbourhoods):
+            low, high = self._bounds_around(number)
+            for decision in range(len(self._encoding.decisions)) if low != high else ():
+                least, most = self._steady[number, decision]
+                if least != most:
+                    pairs = self._encoding.pairs(decision, around)
+                    tasks[number, decision] = Subproblem(pairs, all_pairs=True)
+        return tasks
+
+    def _find_neighbourhoods(self) -> None:
+        """List the neighbourhoods, each once, and which is whose."""
+        masks = range(self.problem.n_masks)
+        if self.problem.query.distance is None:
+            self._neighbourhoods, self._neighbourhood_of = [tuple(masks)], [0] * len(masks)
             return
-        tasks = [
-            Subproblem(self._encoding.pairs(decision, around), all_pairs=True)
-            for around, decision in keys
-        ]
-        n_masks, free = self._encoding.problem.n_masks, self.settings.free_bytes()
-        self._counter.start(tasks, n_masks, budget, free, self.settings.n_threads)
-        while not self._counter.wait(_POLL_SECONDS):
-            if self.settings.expired():
-                self._counter.cancel()
-                self.stop_reason = StopReason.TIMEOUT
-                break
-            fraction = self._counter.n_done / len(tasks)
-            bounds = self.bounds()
-            message = f"{self.n_steps:,} steps"
-            self.settings.report(Progress(fraction, bounds.low, bounds.high, message))
-        for key, (status, count, total, _, steps) in zip(
-            keys, self._counter.results(), strict=True
-        ):
-            self.n_steps += steps
-            if status == "solved":
-                self.steady[key] = count * (self._whole // total)
-
-    def _neighbourhoods(self) -> list[Neighbourhood]:
-        """Return each mask's neighbourhood."""
-        if not self._around:
-            n_masks = self.problem.n_masks
-            if self.problem.query.distance is None:
-                self._around = [tuple(range(n_masks))] * n_masks
-            else:
-                near = self.problem.masks.neighbours
-                self._around = [tuple(sorted([m, *near(m)])) for m in range(n_masks)]
-        return self._around
+        near = self.problem.masks.neighbours
+        numbers: dict[Neighbourhood, int] = {}
+        each = (tuple(sorted([mask, *near(mask)])) for mask in masks)
+        self._neighbourhood_of = [numbers.setdefault(around, len(numbers)) for around in each]
+        self._neighbourhoods = list(numbers)
 
     def mask_bounds(self, mask: int) -> tuple[int, int]:
         """Return bounds of the flips of one mask: equal when they are known."""
-        around = self._neighbourhoods()[mask]
-        n_decisions = len(self._encoding.decisions)
-        keys = [(around, decision) for decision in range(n_decisions)]
-        known = [self.steady[key] for key in keys if key in self.steady]
-        high = self._whole - sum(known)
-        return (high if len(known) == n_decisions else 0), high
+        if not self._neighbourhood_of:
+            return 0, self._whole
+        return self._bounds_around(self._neighbourhood_of[mask])
+
+    def _bounds_around(self, number: int) -> tuple[int, int]:
+        """Return bounds of how many x have no decision that is taken all over a neighbourhood."""
+        each = [self._steady[number, d] for d in range(len(self._encoding.decisions))]
+        low = self._whole - sum(high for _, high in each)
+        return max(0, low), self._whole - sum(low for low, _ in each)
 
     def bounds(self) -> Bounds:
         """Return bounds of the whole count."""
-        if not self.steady:
+        if not self._neighbourhood_of:
             return Bounds(0, self.problem.n_regions)
         each = [self.mask_bounds(mask) for mask in range(self.problem.n_masks)]
         return Bounds(sum(low for low, _ in each), sum(high for _, high in each))
+
+    def _total(self) -> tuple[int, int]:
+        bounds = self.bounds()
+        return bounds.low, bounds.high
 
     def is_exact(self) -> bool:
         bounds = self.bounds()
@@ -236,7 +235,7 @@ class FlipRun:
         if self._decider is None:
             self._decider = RegionDecider(problem)
         masks, certain = list(range(problem.n_masks)), 0
-        if self.steady:
+        if self._neighbourhood_of:
             each = [self.mask_bounds(mask) for mask in masks]
             masks = [mask for mask, (low, high) in enumerate(each) if low != high]
             certain = sum(low for low, high in each if low == high)
@@ -249,10 +248,10 @@ class FlipRun:
         bounds = self.bounds()
         reason = self.stop_reason
         if reason is StopReason.COMPLETE and bounds.low != bounds.high:
-            reason = StopReason.STEPS
+            reason = StopReason.MEMORY if self._steady.lacked_memory else StopReason.STEPS
         details = {"n_steps": self.n_steps, "n_masks": self.problem.n_masks}
         profile = None
-        if self.settings.want_profile and self.steady:
+        if self.settings.want_profile and self._neighbourhood_of:
             each = [self.mask_bounds(mask) for mask in range(self.problem.n_masks)]
             profile = _profile(self.problem, each)
         middle = (bounds.low + bounds.high) // 2
