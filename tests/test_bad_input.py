@@ -10,6 +10,8 @@ import gzip
 import json
 import math
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -309,8 +311,23 @@ def test_an_unexpected_error_is_one_line_too(
         "please report it (XCOUNT_DEBUG=1 shows where)\n"
     )
     monkeypatch.setenv("XCOUNT_DEBUG", "1")
-    with pytest.raises(ZeroDivisionError):
-        xcount_command("count", figure_1_file, *QUESTION)
+    run = xcount_command("count", figure_1_file, *QUESTION)
+    assert run.status == 2
+    assert "Traceback" in run.err
+    assert "in fail" in run.err
+
+
+def test_a_warning_is_a_line_on_standard_error(tmp_path: Path) -> None:
+    """The answer is there all the same, and standard output is JSON and nothing else."""
+    path = tmp_path / "dump.json"
+    leaves = [{"nodeid": 1, "leaf": -1.0}, {"nodeid": 2, "leaf": 1.0}]
+    root = {"nodeid": 0, "split": "age", "split_condition": 40, "yes": 1, "no": 2, "missing": 1}
+    path.write_text(json.dumps([{**root, "children": leaves}]))
+    command = [sys.executable, "-m", "xcount", "count", str(path), "--sensitive", "age", "--flip"]
+    run = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
+    assert json.loads(run.stdout)["count"] == 2
+    assert run.stderr.startswith("xcount: note: the file has no base score")
+    assert run.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(

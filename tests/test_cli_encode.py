@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from conftest import Command
+
+from xcount.counters.cnf.encode import encode
+from xcount.errors import QueryError
+from xcount.examples import figure_1
+from xcount.grid import Grid
+from xcount.query import Query
+from xcount.subproblems import Problem
 
 
 def test_the_formula_goes_to_standard_output(xcount_command: Command, figure_1_file: str) -> None:
@@ -32,6 +40,17 @@ def test_the_formula_goes_to_a_file(
     assert (run.status, run.out, run.err) == (0, "", "")
     assert path.read_text() == xcount_command(*question).out
     assert re.search(r"sensitive age, sex; distance 2; gap 80; leaves 1 decimals", path.read_text())
+
+
+def test_flips_have_no_formula(xcount_command: Command, figure_1_file: str) -> None:
+    """A formula of gap 0 would be one of another question."""
+    run = xcount_command("encode", figure_1_file, "--sensitive", "age", "--flip")
+    assert (run.status, run.out) == (2, "")
+    assert "No such option" in run.err
+    ensemble = figure_1()
+    problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, "f0", flip=True))
+    with pytest.raises(QueryError, match="no formula for flips"):
+        encode(problem)
 
 
 def test_errors_are_one_line(xcount_command: Command, figure_1_file: str, tmp_path: Path) -> None:

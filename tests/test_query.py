@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from xcount.ensemble import Ensemble, Feature
-from xcount.errors import QueryError
+from xcount.errors import QueryError, QueryWarning
 from xcount.query import Query, decimal_text, parse_gap, resolve_features
 
 PERSON = Ensemble(
@@ -145,6 +146,22 @@ def test_a_class_must_be_one_of_the_models(output: object, message: str) -> None
 def test_the_only_output_needs_no_name() -> None:
     """Binary and regression models have one sum."""
     assert Query.of(PERSON, "age", 1).output == 0
+
+
+@pytest.mark.parametrize(
+    ("decides_at", "message"),
+    [(0.5, "decides at 0.5, not at 0; give --cutoff"), (None, "no base score")],
+)
+def test_a_flip_at_0_of_a_model_that_decides_elsewhere(
+    decides_at: float | None, message: str
+) -> None:
+    """It is answered with a warning, unless the cut-off is given."""
+    model = replace(PERSON, decides_at=decides_at)
+    with pytest.warns(QueryWarning, match=message):
+        assert Query.of(model, "age", flip=True).cutoff == 0
+    assert Query.of(model, "age", flip=True, cutoff="0.5").cutoff == Fraction(1, 2)
+    assert Query.of(model, "age", 1).gap == 1
+    assert Query.of(replace(CLASSES, decides_at=0.5), "a", flip=True).flip
 
 
 def test_a_query_error_is_a_value_error() -> None:

@@ -121,6 +121,8 @@ class Ensemble:
         category_rounding: how the library makes a category code of a number: -0.5 is code 0 when
             it truncates, and no code at all when it rounds down.
         task: what the sums mean to the library.
+        decides_at: the margin at which the library's own decision changes, where there is one sum;
+            None if the file does not tell all that it takes.
         format: where the ensemble came from, e.g. ``"xgboost-json"``.
         class_labels: names of the outputs of a classifier, when the model stores them.
         path: the file it was read from, if any.
@@ -134,6 +136,7 @@ class Ensemble:
     input_dtype: Literal["float32", "float64"] = "float64"
     category_rounding: Literal["down", "truncate"] = "down"
     task: Literal["regression", "binary", "multiclass", "ranking", "unknown"] = "unknown"
+    decides_at: float | None = 0.0
     format: str = "ensemble"
     class_labels: tuple[str, ...] | None = None
     path: str | None = None

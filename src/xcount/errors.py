@@ -10,7 +10,8 @@
     ├── ClusterError           a cluster cannot be reached, was lost, or runs other versions
     └── MissingExtraError      an optional library is not installed (also an ImportError)
 
-A limit that is reached while usable bounds exist is a result, not an exception.
+A limit that is reached while usable bounds exist is a result, not an exception. A question that is
+answered, but may not be the one that was meant, gives a :class:`QueryWarning`.
 """
 
 
@@ -28,6 +29,10 @@ class UnsupportedModelError(XCountError):
 
 class QueryError(XCountError, ValueError):
     """A question that does not fit the model."""
+
+
+class QueryWarning(UserWarning):
+    """A question that may not be the one that was meant; the message says what to give."""
 
 
 class BudgetError(XCountError):

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import math
 import sys
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 from xcount.ensemble import Ensemble
-from xcount.errors import QueryError
+from xcount.errors import QueryError, QueryWarning
 
 MAX_PRECISION = 30
 MAX_GAP = Fraction(sys.float_info.max)
@@ -144,9 +145,23 @@ def resolve_cutoff(ensemble: Ensemble, output: object, cutoff: object) -> Fracti
             raise QueryError("the class with the largest sum wins; leave out the cut-off")
         if output is not None:
             raise QueryError("a flip is about all classes together; leave out --class")
-    else:
-        resolve_output(ensemble, output)
-    return Fraction(0) if cutoff is None else _parse_margin(cutoff, "cut-off")
+        return Fraction(0)
+    resolve_output(ensemble, output)
+    if cutoff is not None:
+        return _parse_margin(cutoff, "cut-off")
+    if ensemble.decides_at != 0:
+        warnings.warn(_other_cutoff(ensemble), QueryWarning, stacklevel=3)
+    return Fraction(0)
+
+
+def _other_cutoff(ensemble: Ensemble) -> str:
+    """Say why the model may decide elsewhere than at 0."""
+    if ensemble.decides_at is None:
+        return (
+            "the file has no base score, so the cut-off 0 is that of the leaves alone; give "
+            "--cutoff (minus the base score), or save the whole model"
+        )
+    return f"this model decides at {ensemble.decides_at}, not at 0; give --cutoff"
 
 
 def _parse_margin(text: object, what: str) -> Fraction:

@@ -182,6 +182,7 @@ def test_a_dump_holds_the_same_trees(booster: Any, tmp_path: Path) -> None:
     dump = xcount.load(path)
     assert dump.format == "xgboost-dump"
     assert dump.base == (0.0,)
+    assert dump.decides_at is None
     rows = probe_rows(live)
     assert_same_leaves(dump, rows[:, : dump.n_features], live.leaf_indices(rows))
     if booster_name(booster) == "gbtree" and live.n_outputs == 1:

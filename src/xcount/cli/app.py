@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from importlib import import_module
 
 import click
@@ -80,7 +81,7 @@ def run(arguments: list[str]) -> int:
         return INTERRUPTED
     except Exception as error:
         if os.environ.get("XCOUNT_DEBUG") == "1":
-            raise
+            sys.excepthook(type(error), error, error.__traceback__)
         sys.stderr.write(f"xcount: {_one_line(error_message(error))}\n")
         return ERROR
 
@@ -127,3 +128,8 @@ def _prepare() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    warnings.showwarning = _print_note
+
+
+def _print_note(message: Warning | str, *_where: object, **_more: object) -> None:
+    sys.stderr.write(f"xcount: note: {_one_line(str(message))}\n")

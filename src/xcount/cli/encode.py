@@ -18,7 +18,7 @@ from xcount.cli import parameters
     ),
 )
 @parameters.model_argument
-@parameters.question_options
+@parameters.gap_question_options
 @click.option(
     "--output",
     "path",

@@ -163,28 +163,37 @@ flip_options = together(
     ),
 )
 
-question_options = together(
-    click.option(
-        "--sensitive",
-        metavar="NAMES",
-        multiple=True,
-        required=True,
-        help="The sensitive features: names, fN or indices, with commas between.",
-    ),
-    click.option(
+sensitive_option = click.option(
+    "--sensitive",
+    metavar="NAMES",
+    multiple=True,
+    required=True,
+    help="The sensitive features: names, fN or indices, with commas between.",
+)
+
+
+def _gap_option(*, required: bool) -> Callable[[Command], Command]:
+    return click.option(
         "--gap",
         metavar="G",
+        required=required,
         help="A change of the margin counts when it is larger than G (a decimal number).",
-    ),
-    flip_options,
-    click.option(
-        "--distance",
-        metavar="N|any",
-        default="1",
-        show_default=True,
-        help="How far the sensitive features may move together, in cells.",
-    ),
-    model_options,
+    )
+
+
+distance_option = click.option(
+    "--distance",
+    metavar="N|any",
+    default="1",
+    show_default=True,
+    help="How far the sensitive features may move together, in cells.",
+)
+
+question_options = together(
+    sensitive_option, _gap_option(required=False), flip_options, distance_option, model_options
+)
+gap_question_options = together(
+    sensitive_option, _gap_option(required=True), distance_option, model_options
 )
 
 measure_options = together(

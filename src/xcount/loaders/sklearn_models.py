@@ -250,15 +250,20 @@ def _read_forest(estimator: Any, where: str) -> Ensemble:
         values = _leaf_values(member)
         n_outputs = values.shape[1]
         trees += _build(member.tree_, values, f"{where}: tree {i}", estimator.n_features_in_)
-    return _float32_ensemble(
-        estimator, where, trees, (0.0,) * n_outputs, divisor=len(members), first=members[0]
-    )
+    base = (0.0,) * n_outputs
+    return _voting_ensemble(estimator, where, trees, base, divisor=len(members), first=members[0])
 
 
 def _read_single_tree(estimator: Any, where: str) -> Ensemble:
     values = _leaf_values(estimator)
     trees = _build(estimator.tree_, values, where, estimator.n_features_in_)
-    return _float32_ensemble(estimator, where, trees, (0.0,) * values.shape[1], first=estimator)
+    return _voting_ensemble(estimator, where, trees, (0.0,) * values.shape[1], first=estimator)
+
+
+def _voting_ensemble(estimator: Any, *arguments: Any, **options: Any) -> Ensemble:
+    """Return an ensemble whose sum is a probability, if it classifies."""
+    decides_at = 0.5 if hasattr(estimator, "classes_") else 0.0
+    return replace(_float32_ensemble(estimator, *arguments, **options), decides_at=decides_at)
 
 
 def _leaf_values(estimator: Any) -> NDArray[np.float64]:

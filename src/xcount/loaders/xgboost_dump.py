@@ -47,6 +47,7 @@ def from_document(document: object, where: str) -> Ensemble:
         ),
         trees=tuple(trees),
         input_dtype="float32",
+        decides_at=None,
         format="xgboost-dump",
     )
 

@@ -31,6 +31,7 @@ from xcount.counters.cnf.sums import (
     require_at_most,
 )
 from xcount.counters.cnf.trees import Cells, Leaf, TreeEncoder
+from xcount.errors import QueryError
 from xcount.grid import Axis
 from xcount.query import decimal_text
 from xcount.subproblems import Problem
@@ -44,6 +45,8 @@ class Checkpoint(Protocol):
 
 def encode(problem: Problem, checkpoint: Checkpoint = lambda: None) -> Formula:
     """Return the formula of the whole question, projected on all guards."""
+    if problem.query.flip:
+        raise QueryError("there is no formula for flips; ask about a gap")
     formula = Formula()
     sensitive = problem.query.sensitive
     formula.comments += _describe_query(problem)
