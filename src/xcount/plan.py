@@ -307,12 +307,7 @@ def as_list(value: object) -> list[object]:
 
 def margin_is_probability(ensemble: Ensemble) -> bool:
     """Tell whether the margin is a probability already: scikit-learn's trees and forests vote."""
-    return (
-        ensemble.format.startswith("sklearn")
-        and ensemble.task == "binary"
-        and ensemble.base == (0.0,)
-        and all(bool(((t.value >= 0) & (t.value <= 1)).all()) for t in ensemble.trees)
-    )
+    return ensemble.task == "binary" and ensemble.decides_at == 0.5
 
 
 def _gaps_of_probability(
