@@ -25,9 +25,12 @@ std::vector<CoverTask> to_tasks(const MaskSpace& masks, const std::vector<PyCove
 
 AnyCover make_cover(const AnyForest& forest, const MaskSpace& masks,
                     const Array<std::uint64_t>& threshold, const std::vector<CoverTask>& tasks) {
+  const auto check = [] {
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  };
   return std::visit(
       [&]<class Value>(const Forest<Value>& f) -> AnyCover {
-        return Cover<Value>(f, masks, value_of<Value>(threshold), tasks);
+        return Cover<Value>(f, masks, value_of<Value>(threshold), tasks, check);
       },
       forest);
 }

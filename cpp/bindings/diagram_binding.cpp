@@ -5,13 +5,14 @@
 
 #include "forest_binding.hpp"
 #include "xcount/add.hpp"
+#include "xcount/stopping.hpp"
 #include "xcount/bdd_count.hpp"
 
 namespace xcount::python {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Clock = Stop::Clock;
 using Bits = nb::ndarray<const std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using AnyAdds = std::variant<std::unique_ptr<Adds<std::int64_t>>, std::unique_ptr<Adds<Int128>>,
                              std::unique_ptr<Adds<Int2304>>>;
@@ -233,9 +234,7 @@ void bind_table(nb::module_& module) {
               "set_time_limit",
               [](Table& self, std::optional<double> seconds) {
                 if (!seconds) return self.base().set_deadline(std::nullopt);
-                const std::chrono::duration<double> left(*seconds);
-                self.base().set_deadline(Clock::now() +
-                                         std::chrono::duration_cast<Clock::duration>(left));
+                self.base().set_deadline(Stop::after(*seconds));
               },
               nb::arg("seconds").none(), "Raise DiagramLimit when this time has passed.")
           .def("collect_garbage", [](Table& self) { self.base().collect_garbage(); })

@@ -1,10 +1,28 @@
 // Table of contents of the native module; each concept has a binding file of its own.
+#include <exception>
+#include <stdexcept>
+
 #include "forest_binding.hpp"
+
+namespace {
+
+// What is too large for the core is an error meant for the user.
+void translate_length_error(const std::exception_ptr& thrown, void* /*payload*/) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::length_error& error) {
+    const nb::object type = nb::module_::import_("xcount.errors").attr("BudgetError");
+    PyErr_SetString(type.ptr(), error.what());
+  }
+}
+
+}  // namespace
 
 NB_MODULE(_core, module) {
   // Objects that are still alive when an interpreter is stopped early concern nobody.
   nb::set_leak_warnings(false);
   module.doc() = "XCount's native core.";
+  nb::register_exception_translator(translate_length_error);
   xcount::python::bind_forest(module);
   xcount::python::bind_brute(module);
   xcount::python::bind_exact(module);

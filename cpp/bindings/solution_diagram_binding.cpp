@@ -2,6 +2,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "forest_binding.hpp"
+#include "stopping_binding.hpp"
 #include "xcount/solution_diagram.hpp"
 
 namespace xcount::python {
@@ -20,16 +21,18 @@ struct DiagramHandle {
 
 DiagramHandle solve(const AnyForest& forest, const MaskSpace& masks,
                     const Array<std::uint64_t>& threshold, const ExactTask& task,
-                    const EliminationLimits& limits) {
+                    std::uint64_t max_steps, std::size_t max_bytes) {
   try {
     return std::visit(
         [&]<class Value>(const Forest<Value>& f) {
-          return DiagramHandle{
-              SolutionDiagram<Value>(f, masks, value_of<Value>(threshold), task, limits)};
+          return cancellable([&, gap = value_of<Value>(threshold)](std::atomic<bool>& cancel) {
+            const EliminationLimits limits{max_steps, max_bytes, &cancel};
+            return DiagramHandle{SolutionDiagram<Value>(f, masks, gap, task, limits)};
+          });
         },
         forest);
   } catch (const GiveUp&) {
-    throw std::length_error("diagram: the subproblem is beyond its budget");
+    throw std::length_error("the solutions of this subproblem are too many to keep");
   }
 }
 
@@ -46,8 +49,7 @@ void bind_solution_diagram(nb::module_& module) {
             check_fits(forest, masks);
             check_pairs(masks, pairs);
             const ExactTask task{pairs, all_pairs ? Combine::kAll : Combine::kAny};
-            new (self) DiagramHandle(
-                solve(forest, masks, threshold, task, {max_steps, max_bytes, nullptr}));
+            new (self) DiagramHandle(solve(forest, masks, threshold, task, max_steps, max_bytes));
           },
           nb::arg("forest"), nb::arg("masks"), nb::arg("threshold"), nb::arg("pairs"),
           nb::arg("all_pairs"), nb::arg("max_steps"), nb::arg("max_bytes"))

@@ -3,6 +3,10 @@
 
 #include <nanobind/nanobind.h>
 
+#include <atomic>
+#include <chrono>
+#include <future>
+
 #include "xcount/stopping.hpp"
 
 namespace nb = nanobind;
@@ -33,6 +37,24 @@ auto stoppable(double seconds, const nb::object& on_pause, Work work) {
   }();
   if (PyErr_Occurred() != nullptr) throw nb::python_error();
   return outcome;
+}
+
+// Runs work(cancel) on a thread of its own, without Python's lock, while this one lets Python
+// handle signals: an exception of a handler sets `cancel`, and is raised here once the work has
+// ended.
+template <class Work>
+auto cancellable(Work work) {
+  std::atomic<bool> cancel{false};
+  auto outcome = std::async(std::launch::async, [&] { return work(cancel); });
+  {
+    const nb::gil_scoped_release release;
+    while (outcome.wait_for(std::chrono::milliseconds(100)) != std::future_status::ready) {
+      const nb::gil_scoped_acquire lock;
+      if (!cancel && PyErr_CheckSignals() != 0) cancel = true;
+    }
+  }
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();
+  return outcome.get();
 }
 
 }  // namespace xcount::python

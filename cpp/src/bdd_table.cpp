@@ -1,6 +1,8 @@
 // The unique table, the computed table, garbage collection and limits.
 #include <algorithm>
 #include <bit>
+#include <numeric>
+#include <stdexcept>
 
 #include "xcount/bdd.hpp"
 
@@ -10,11 +12,16 @@ namespace {
 
 constexpr std::size_t kFirstNodes = std::size_t{1} << 10;
 constexpr std::size_t kMaxComputed = std::size_t{1} << 24;
+constexpr std::uint64_t kMaxLevels = 32768;
 
 }  // namespace
 
 Diagrams::Diagrams(std::span<const std::uint32_t> group_sizes, DiagramLimits limits)
     : limits_(limits) {
+  // Operations recur once for each level.
+  if (std::accumulate(group_sizes.begin(), group_sizes.end(), std::uint64_t{0}) > kMaxLevels) {
+    throw std::length_error("too many guards for decision diagrams; use --method auto or exact");
+  }
   first_level_.push_back(0);
   for (std::uint32_t group = 0; group < group_sizes.size(); ++group) {
     group_of_.insert(group_of_.end(), group_sizes[group], group);

@@ -12,6 +12,7 @@ BruteForce<Value>::BruteForce(const Forest<Value>& forest, const MaskSpace& mask
   for (MaskIndex mask = 0; mask < masks.size(); ++mask) {
     std::vector<MaskIndex> near = masks.neighbours(mask);
     std::erase_if(near, [mask](MaskIndex other) { return other < mask; });
+    near.shrink_to_fit();
     neighbours_.push_back(std::move(near));
   }
   for (std::size_t f = 0; f < forest.axes.size(); ++f) {
@@ -19,7 +20,7 @@ BruteForce<Value>::BruteForce(const Forest<Value>& forest, const MaskSpace& mask
     free_features_.push_back(static_cast<Feature>(f));
     const auto n_cells = static_cast<std::uint64_t>(forest.axes[f].n_cells);
     if (n_combinations_ > (std::uint64_t{1} << 62) / n_cells) {
-      throw std::length_error("brute force: too many regions");
+      throw std::length_error("too many regions to enumerate; use --method auto or exact");
     }
     n_combinations_ *= n_cells;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <stdexcept>
 
 #include "xcount/parallel.hpp"
 
@@ -16,18 +17,26 @@ constexpr std::size_t kMaxDeciders = 16;   // beyond, too few samples of a batch
 constexpr double kSecondsPerTree = 15e-9;  // of a decider, of which a sample walks all trees
 constexpr double kSecondsPerResidual = 300e-9;
 constexpr double kSecondsPerDraw = 7e-7;
+constexpr std::size_t kMaxDifferenceBytes = std::size_t{512} << 20;  // of a task
 constexpr std::uint64_t kWeightUnit = std::uint64_t{1} << 62;
 
 }  // namespace
 
 template <class Value>
 TaskCover<Value>::TaskCover(const Forest<Value>& forest, DifferenceBuilder<Value>& builder,
-                            const Value& threshold, const CoverTask& task)
+                            const Value& threshold, const CoverTask& task, const Check& check)
     : store_(forest), threshold_(threshold) {
+  if (builder.is_too_deep()) throw std::length_error("a tree is too deep to make differences of");
+  const auto check_all = [&] {
+    check();
+    if (store_.bytes() > kMaxDifferenceBytes) {
+      throw std::length_error("the differences of a pair of masks are too large");
+    }
+  };
   for (const auto& [a, b] : task.pairs) {
     std::vector<ResidualId> residuals;
     Value offset{};
-    builder.build(a, b, store_, residuals, offset);
+    builder.build(a, b, store_, residuals, offset, check_all);
     Value least = offset;
     Value most = offset;
     for (const ResidualId id : residuals) {
@@ -285,10 +294,10 @@ bool TaskCover<Value>::sample(std::uint32_t index, Random& random, Draw& draw) c
 
 template <class Value>
 Cover<Value>::Cover(const Forest<Value>& forest, const MaskSpace& masks, const Value& threshold,
-                    const std::vector<CoverTask>& tasks) {
+                    const std::vector<CoverTask>& tasks, const Check& check) {
   DifferenceBuilder<Value> builder(forest, masks);
   for (const CoverTask& task : tasks) {
-    covers_.push_back(std::make_unique<TaskCover<Value>>(forest, builder, threshold, task));
+    covers_.push_back(std::make_unique<TaskCover<Value>>(forest, builder, threshold, task, check));
     multiplicity_.push_back(task.multiplicity);
   }
   if (tasks.size() > kMaxDeciders) return;
@@ -334,9 +343,7 @@ std::size_t Cover<Value>::bytes() const {
 
 template <class Value>
 void Cover<Value>::refine(std::uint64_t work, double max_seconds, unsigned n_threads) {
-  const auto deadline =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                         std::chrono::duration<double>(std::min(max_seconds, 1e6)));
+  const auto deadline = Stop::after(max_seconds);
   Volume total = 0;
   for (std::size_t i = 0; i < covers_.size(); ++i) total += multiplicity_[i] * covers_[i]->open();
   if (!(total > 0)) return;

@@ -50,12 +50,13 @@ DifferenceBuilder<Value>::DifferenceBuilder(const Forest<Value>& forest, const M
 
 template <class Value>
 void DifferenceBuilder<Value>::build(MaskIndex a, MaskIndex b, ResidualStore<Value>& store,
-                                     std::vector<ResidualId>& roots, Value& offset) {
+                                     std::vector<ResidualId>& roots, Value& offset,
+                                     const Check& check) {
   masks_.write_cells(a, cells_a_);
   masks_.write_cells(b, cells_b_);
   for (std::size_t tree = 0; tree < forest_.roots.size(); ++tree) {
     if (!separated(tree)) continue;
-    const ResidualId root = walk(forest_.roots[tree], forest_.roots[tree], store);
+    const ResidualId root = walk(forest_.roots[tree], forest_.roots[tree], store, check);
     if (store.is_leaf(root)) {
       offset += store[root].min;
     } else {
@@ -66,10 +67,10 @@ void DifferenceBuilder<Value>::build(MaskIndex a, MaskIndex b, ResidualStore<Val
 
 template <class Value>
 bool DifferenceBuilder<Value>::may_exceed(MaskIndex a, MaskIndex b, const Value& threshold,
-                                          ResidualStore<Value>& store) {
+                                          ResidualStore<Value>& store, const Check& check) {
   std::vector<ResidualId> roots;
   Value min{};
-  build(a, b, store, roots, min);
+  build(a, b, store, roots, min, check);
   Value max = min;
   for (const ResidualId root : roots) {
     min += store[root].min;
@@ -115,20 +116,21 @@ NodeIndex DifferenceBuilder<Value>::step(NodeIndex node, const Test& test, bool 
 }
 
 template <class Value>
-ResidualId DifferenceBuilder<Value>::walk(NodeIndex a, NodeIndex b, ResidualStore<Value>& store) {
+ResidualId DifferenceBuilder<Value>::walk(NodeIndex a, NodeIndex b, ResidualStore<Value>& store,
+                                          const Check& check) {
+  if (++n_walks_ % kWalksPerCheck == 0) check();
   a = descend(a, cells_a_);
   b = descend(b, cells_b_);
   if (a == b && below_[static_cast<std::size_t>(a)] == 0) return store.leaf(Value{});
   const bool a_is_leaf = forest_.is_leaf(a);
   if (a_is_leaf && forest_.is_leaf(b)) return store.leaf(forest_.value(a) - forest_.value(b));
   const Test test = forest_.test(a_is_leaf ? b : a);
-  const Domain before = domain(test.feature);
-  domain(test.feature) = restricted(test, true);
-  const ResidualId low = walk(step(a, test, true), step(b, test, true), store);
-  domain(test.feature) = before;
-  domain(test.feature) = restricted(test, false);
-  const ResidualId high = walk(step(a, test, false), step(b, test, false), store);
-  domain(test.feature) = before;
+  const Restoring saved(domain(test.feature));
+  saved.domain = restricted(test, true);
+  const ResidualId low = walk(step(a, test, true), step(b, test, true), store, check);
+  saved.domain = saved.before;
+  saved.domain = restricted(test, false);
+  const ResidualId high = walk(step(a, test, false), step(b, test, false), store, check);
   return store.node(test, low, high);
 }
 

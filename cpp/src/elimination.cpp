@@ -536,6 +536,7 @@ std::size_t Eliminator<Value, Values>::needed_bytes() const {
              bytes_of(l.fixed_min) + bytes_of(l.fixed_max) + bytes_of(l.runs) + bytes_of(l.moving) +
              bytes_of(l.moved) + bytes_of(l.dropped) + bytes_of(l.edges);
   }
+  if (recorder_ != nullptr) total += bytes_of(recorder_->nodes) + bytes_of(recorder_->edges);
   return total;
 }
 

@@ -13,6 +13,7 @@ namespace xcount {
 namespace {
 
 constexpr std::size_t kKeptBytes = std::size_t{32} << 20;  // tables larger than this are not reused
+constexpr std::size_t kLookedAtBytes = std::size_t{64} << 20;  // of a pair that `live` looks at
 
 std::vector<std::uint64_t> read_count(const CountValues& values, SolutionId solution) {
   const auto count = values.value(solution);
@@ -44,24 +45,36 @@ SolutionId SubproblemSolver<Value, Values>::solve(const ExactTask& task,
   if (builder_.is_too_deep()) throw GiveUp::kMemory;
   store_.clear();
   eliminator_.clear();
-  std::vector<ResidualSum<Value>> constraints(task.pairs.size());
-  for (std::size_t i = 0; i < task.pairs.size(); ++i) {
+  const auto check = [&] {
     if (limits.cancel != nullptr && limits.cancel->load(std::memory_order_relaxed)) {
       throw GiveUp::kCancelled;
     }
     if (store_.bytes() > limits.max_bytes) throw GiveUp::kMemory;
+  };
+  std::vector<ResidualSum<Value>> constraints(task.pairs.size());
+  for (std::size_t i = 0; i < task.pairs.size(); ++i) {
+    check();
     builder_.build(task.pairs[i].first, task.pairs[i].second, store_, constraints[i].residuals,
-                   constraints[i].offset);
+                   constraints[i].offset, check);
   }
   values_.reset(store_.forest(), store_.features());
   return eliminator_.solve(constraints, task.combine, limits, task.part, recorder);
 }
 
 template <class Value, class Values>
-bool SubproblemSolver<Value, Values>::may_exceed(const MaskPair& pair, const Value& threshold) {
+bool SubproblemSolver<Value, Values>::may_exceed(const MaskPair& pair, const Value& threshold,
+                                                 Stop& stop) {
   if (builder_.is_too_deep()) return true;
   store_.clear();
-  return builder_.may_exceed(pair.first, pair.second, threshold, store_);
+  const auto check = [&] {
+    if (stop.is_over()) throw GiveUp::kCancelled;
+    if (store_.bytes() > kLookedAtBytes) throw GiveUp::kMemory;
+  };
+  try {
+    return builder_.may_exceed(pair.first, pair.second, threshold, store_, check);
+  } catch (const GiveUp&) {
+    return true;  // what is not known has hope
+  }
 }
 
 template <class Value, class Values>
@@ -75,14 +88,14 @@ std::vector<std::uint8_t> ExactCounter<Value, Values>::live(const std::vector<Ma
     for (std::size_t begin; (begin = next.fetch_add(kBatch)) < pairs.size();) {
       for (std::size_t i = begin; i < std::min(begin + kBatch, pairs.size()); ++i) {
         if (stop.is_over()) return;
-        result[i] = solver.may_exceed(pairs[i], threshold_) ? 1 : 0;
+        result[i] = solver.may_exceed(pairs[i], threshold_, stop) ? 1 : 0;
       }
     }
   };
   const auto check_safely = [&](std::size_t) noexcept {
     try {
       check();
-    } catch (const std::bad_alloc&) {
+    } catch (...) {  // no room: what is not checked has hope
       return;
     }
   };
@@ -135,7 +148,7 @@ template <class Value, class Values>
 void ExactCounter<Value, Values>::work(std::size_t max_bytes) {
   try {
     work_on_tasks(max_bytes);
-  } catch (const std::bad_alloc&) {  // no room for a solver; what is left stays undone
+  } catch (...) {  // no room for a solver; what is left stays undone
     cancelled_ = true;
   }
   const std::scoped_lock lock(mutex_);
@@ -171,7 +184,7 @@ void ExactCounter<Value, Values>::run(Solver& solver, std::size_t task, std::siz
     result.status = TaskStatus::kSolved;
   } catch (const GiveUp& reason) {
     result.status = status_of(reason);
-  } catch (const std::bad_alloc&) {
+  } catch (const std::exception&) {  // std::bad_alloc, or a list longer than lists can be
     result.status = TaskStatus::kMemory;
   }
   result.n_steps = solver.n_steps();

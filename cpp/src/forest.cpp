@@ -1,5 +1,8 @@
 #include "xcount/forest.hpp"
 
+#include <algorithm>
+#include <stdexcept>
+
 namespace xcount {
 
 namespace {
@@ -7,6 +10,7 @@ namespace {
 // Tables with an entry per cell are made in good faith: more cells than any model file has guards
 // or categories (a file has at most 2^30 bytes) are refused before that.
 constexpr Cell kMaxCells = Cell{1} << 26;
+constexpr std::uint32_t kMaxDepth = 10000;
 
 [[noreturn]] void fail(const std::string& what) { throw std::invalid_argument("forest: " + what); }
 
@@ -56,6 +60,22 @@ void Topology::read_nodes(const ForestArrays& arrays) {
   }
   for (const NodeIndex root : roots) {
     if (root < 0 || static_cast<std::size_t>(root) >= n) fail("a root is out of range");
+  }
+  check_depth();
+}
+
+// Walks over trees are recursive.
+void Topology::check_depth() const {
+  std::vector<std::uint32_t> depth(n_nodes());
+  for (std::size_t i = 0; i < n_nodes(); ++i) {
+    if (tests[i].feature == kLeaf) continue;
+    if (depth[i] >= kMaxDepth)
+      throw std::length_error(
+          "a tree has more than 10,000 tests on one path; no library trains such trees");
+    for (const NodeIndex child : {left[i], right[i]}) {
+      auto& below = depth[static_cast<std::size_t>(child)];
+      below = std::max(below, depth[i] + 1);
+    }
   }
 }
 

@@ -93,7 +93,7 @@ void GroupSums<Value, Values>::add(ResidualId id, std::uint32_t term) {
   ResidualGroup& group = groups_[home];
   group.support |= node.support;
   group.paths *= node.n_leaves;
-  group.range += ValueTraits<Value>::to_double(node.max - node.min);
+  group.range += ValueTraits<Value>::to_number(node.max - node.min);
   if (term != group.term) group.term = ResidualGroup::kMixed;
   group.ids.push_back(id);
 }
@@ -108,13 +108,15 @@ std::uint32_t GroupSums<Value, Values>::find(std::span<const ResidualGroup* cons
     support |= group->support;
   }
   std::sort(key_.begin(), key_.end());
-  std::uint64_t hash = key_.size();
+  const auto n_ids = static_cast<std::uint32_t>(key_.size());
   for (const Stretch& stretch : narrowed) {
     if ((support >> (stretch.feature & 63) & 1) == 0) continue;
     key_.push_back(stretch.feature);
     key_.push_back(static_cast<std::uint32_t>(stretch.begin));
     key_.push_back(static_cast<std::uint32_t>(stretch.end));
   }
+  key_.push_back(n_ids);  // which of these are ids
+  std::uint64_t hash = 0;
   for (const std::uint32_t part : key_) hash = mix(hash, part);
   std::uint32_t number = table_.find(hash, [&](std::uint32_t i) {
     return known_[i].n_keys == key_.size() &&
@@ -140,6 +142,7 @@ std::uint32_t GroupSums<Value, Values>::make(std::span<const ResidualGroup* cons
       break;
     }
     convolve();
+    if (sum_.empty()) break;  // all of it weighs nothing: no distribution to add the others to
   }
   known_.push_back({keys_.size(), features_.size(), sums_.size(),
                     static_cast<std::uint32_t>(key_.size()),

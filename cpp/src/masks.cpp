@@ -16,7 +16,8 @@ MaskSpace::MaskSpace(const Topology& forest, std::vector<Feature> sensitive,
     }
     axes_.push_back(forest.axis(feature));
     if (size_ > std::numeric_limits<MaskIndex>::max() / axes_.back().n_cells) {
-      throw std::length_error("masks: too many masks to number");
+      throw std::length_error(
+          "too many masks to number; use --method auto or sample, or fewer sensitive features");
     }
     size_ *= axes_.back().n_cells;
   }

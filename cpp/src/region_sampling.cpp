@@ -159,8 +159,8 @@ void RegionSampler<Value>::answer(std::span<Sample> samples, Thread& thread, Sto
     for (Residue<Value>& residue : sample.residues) residue.clear();
   }
   for (std::size_t tree = 0; tree < trees_.n_trees(); ++tree) {
-    if ((tree & 15) == 0 && stop.is_over()) return;
     for (Sample& sample : samples) {
+      if ((tree & 15) == 0 && stop.is_over()) return;
       for (std::size_t b = 0; b < sample.boxes.size(); ++b) {
         trees_.restrict(tree, sample.cells, sample.boxes[b], sample.residues[b]);
       }

@@ -4,6 +4,12 @@
 
 namespace xcount {
 
+namespace {
+
+constexpr std::size_t kMaxBoxes = 64;  // of a ball; beyond it, boxes are wider than need be
+
+}  // namespace
+
 std::int64_t Ball::distance(std::size_t i, const CellRange& range) const {
   const Axis& axis = axes[i];
   const Cell cell = centre[i];
@@ -28,7 +34,11 @@ std::vector<MaskBox> Ball::boxes() const {
       const Cell n_ordered = axis.n_cells - (axis.missing_cell >= 0 ? 1 : 0);
       const auto reach = static_cast<Cell>(std::min<std::int64_t>(radius, axis.n_cells));
       ranges[0] = {std::max(0, centre[i] - reach), std::min(n_ordered, centre[i] + reach + 1)};
-      if (axis.missing_cell >= 0) ranges.push_back({axis.missing_cell, axis.n_cells});
+      if (axis.missing_cell >= 0 && 2 * found.size() <= kMaxBoxes) {
+        ranges.push_back({axis.missing_cell, axis.n_cells});
+      } else if (axis.missing_cell >= 0) {
+        ranges[0].high = axis.n_cells;  // the missing cell is the last
+      }
     }
     std::vector<MaskBox> longer;
     for (const MaskBox& box : found) {

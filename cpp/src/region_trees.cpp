@@ -85,13 +85,17 @@ class RegionCompiler {
     return -1 - static_cast<std::int32_t>(found->second);
   }
 
-  // A prefix of the axis stays a cut; any other set of cells is kept as prefix counts.
+  // A prefix of the axis stays a cut.
   std::int32_t sensitive_cut(const Test& test) {
     const Axis& axis = forest_.axis(test.feature);
     if (test.cut >= 0 && !(test.missing_left && axis.missing_cell >= 0)) return test.cut;
     const std::int32_t key = test.cut < 0 ? test.cut : 1 + test.cut;
-    const auto [found, is_new] = count_of_.try_emplace({test.feature, key}, out_.counts_.size());
-    if (is_new) {
+    const auto [found, is_new] =
+        cell_set_of_.try_emplace({test.feature, key}, out_.cell_sets_.size());
+    if (is_new && test.cut >= 0) {
+      out_.cell_sets_.push_back({test.cut, axis.missing_cell, 0});
+    } else if (is_new) {
+      out_.cell_sets_.push_back({-1, -1, out_.counts_.size()});
       std::int32_t count = 0;
       out_.counts_.push_back(0);
       for (Cell cell = 0; cell < axis.n_cells; ++cell) {
@@ -107,7 +111,7 @@ class RegionCompiler {
   std::vector<int> axis_of_;  // per feature: its place among the sensitive ones, or -1
   std::vector<std::uint8_t> contributes_;
   std::map<std::pair<Feature, bool>, std::size_t> column_of_;
-  std::map<std::pair<Feature, std::int32_t>, std::size_t> set_of_, count_of_;
+  std::map<std::pair<Feature, std::int32_t>, std::size_t> set_of_, cell_set_of_;
 };
 
 template <class Value>
@@ -123,8 +127,15 @@ typename RegionTrees<Value>::Side RegionTrees<Value>::side(std::int32_t cut,
     if (range.high <= cut) return Side::kLow;
     return range.low >= cut ? Side::kHigh : Side::kBoth;
   }
-  const std::int32_t* counts = counts_.data() + (-1 - cut);
-  const std::int32_t inside = counts[range.high] - counts[range.low];
+  const CellSet& set = cell_sets_[static_cast<std::size_t>(-1 - cut)];
+  std::int32_t inside = 0;
+  if (set.cut >= 0) {
+    inside = std::min(range.high, set.cut) - std::min(range.low, set.cut) +
+             (range.contains(set.missing) ? 1 : 0);
+  } else {
+    const std::int32_t* counts = counts_.data() + set.first_count;
+    inside = counts[range.high] - counts[range.low];
+  }
   if (inside == 0) return Side::kHigh;
   return inside == range.high - range.low ? Side::kLow : Side::kBoth;
 }

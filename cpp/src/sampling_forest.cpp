@@ -76,7 +76,8 @@ class ProfileCompiler {
       list.erase(std::unique(list.begin(), list.end()), list.end());
       column_of_[key] = static_cast<std::uint16_t>(out_.columns_.size());
       out_.columns_.push_back(make_column(key.first, key.second, list, with_sets.contains(key)));
-      if (out_.columns_.size() >= kSetCut) throw std::length_error("sampling: too many features");
+      if (out_.columns_.size() >= kSetCut)
+        throw std::length_error("too many features to sample rows of masks");
     }
   }
 
@@ -104,7 +105,8 @@ class ProfileCompiler {
     for (Cell cell = 0; cell < axis.n_cells; ++cell) {
       const auto rank = with_sets ? static_cast<std::ptrdiff_t>(cell)
                                   : std::upper_bound(cuts.begin(), cuts.end(), cell) - cuts.begin();
-      if (rank + 1 >= kSetCut) throw std::length_error("sampling: too many cells on one feature");
+      if (rank + 1 >= kSetCut)
+        throw std::length_error("too many cells on one feature to sample rows of masks");
       const bool low = missing_low && cell == axis.missing_cell;
       column.code_of_cell.push_back(low ? Code{0} : static_cast<Code>(rank + 1));
     }

@@ -45,7 +45,8 @@ MaskScope::MaskScope(const Topology& forest, const MaskSpace& masks, const MaskQ
       if (flags[c] != 0) kept.push_back(static_cast<Cell>(c));
     }
     if (kept.empty()) kept.push_back(0);
-    if (n_masks_ > kMaxMasks / kept.size()) throw std::length_error("sampling: too many masks");
+    if (n_masks_ > kMaxMasks / kept.size())
+      throw std::length_error("too many masks to sample; ask about fewer sensitive features");
     n_masks_ *= kept.size();
     cells_.push_back(std::move(kept));
   }
@@ -121,7 +122,9 @@ void MaskDecider<Value>::list_neighbours(const MaskSpace& masks) {
         pairs_.emplace_back(static_cast<std::uint32_t>(mask), static_cast<std::uint32_t>(other));
       }
     }
-    if (pairs_.size() > kMaxPairs) throw std::length_error("sampling: too many pairs of masks");
+    if (pairs_.size() > kMaxPairs)
+      throw std::length_error(
+          "too many pairs of masks to sample; ask about a smaller distance, or any");
   }
 }
 

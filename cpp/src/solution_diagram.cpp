@@ -1,5 +1,6 @@
 #include "xcount/solution_diagram.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "xcount/sampling_random.hpp"
@@ -27,7 +28,9 @@ SolutionBox SolutionDiagram<Value>::whole() const {
 
 template <class Value>
 std::vector<Cell> SolutionDiagram<Value>::sample(std::size_t n, std::uint64_t seed) const {
-  if (root_ == kNoneSolve) throw std::invalid_argument("diagram: there is no solution to sample");
+  if (std::all_of(count_.begin(), count_.end(), [](std::uint64_t limb) { return limb == 0; })) {
+    throw std::invalid_argument("diagram: there is no solution to sample");
+  }
   Random random(seed, 0, 0);
   std::vector<Cell> out;
   out.reserve(n * n_cells_.size());
@@ -83,7 +86,7 @@ void SolutionDiagram<Value>::collect(SolutionId id, SolutionBox& box, std::size_
     const DiagramRecorder::Edge& edge = recorder_.edges[node.first_edge + e];
     box.begin[node.feature] = start;
     box.end[node.feature] = edge.end;
-    collect(edge.child, box, limit, out);
+    if (edge.share > 0.0) collect(edge.child, box, limit, out);
     start = edge.end;
   }
   box.begin[node.feature] = begin;

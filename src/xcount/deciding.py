@@ -117,7 +117,7 @@ class _FlipDecider:
     def _pairs(self) -> NDArray[np.int64] | None:
         """The pairs of neighbours; None where all masks are neighbours."""
         problem = self.problem
-        if problem.query.distance is None:
+        if problem.distance is None:
             return None
         pairs: list[tuple[int, int]] = []
         for pair in problem.pairs():
@@ -156,7 +156,4 @@ class _FlipDecider:
 def _sampler(
     problem: Problem, masks: NDArray[np.int64], pairs: NDArray[np.int64] | None
 ) -> _core.Sampler:
-    try:
-        return _core.Sampler(problem.forest, problem.masks, problem.threshold_limbs, masks, pairs)
-    except IndexError as error:  # std::length_error
-        raise BudgetError(f"{error}; ask about fewer sensitive features") from None
+    return _core.Sampler(problem.forest, problem.masks, problem.threshold_limbs, masks, pairs)

@@ -6,6 +6,7 @@ themselves: witnesses, examples, measures other than the number of regions.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount import _core
-from xcount.errors import BudgetError
 from xcount.subproblems import Pair, Problem, Subproblem
 
 MAX_STEPS = 200_000_000
 MAX_BYTES = 2 * 2**30
+_POLL_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -51,20 +52,15 @@ class Solutions:
         max_bytes: int = MAX_BYTES,
     ) -> Solutions:
         """Solve a subproblem and keep its solutions; BudgetError where that is too much."""
-        try:
-            diagram = _core.SolutionDiagram(
-                problem.forest,
-                problem.masks,
-                problem.threshold_limbs,
-                list(pairs),
-                all_pairs,
-                max_steps,
-                max_bytes,
-            )
-        except ValueError as error:
-            if "beyond its budget" not in str(error):
-                raise
-            raise BudgetError("the solutions of this subproblem are too many to keep") from None
+        diagram = _core.SolutionDiagram(
+            problem.forest,
+            problem.masks,
+            problem.threshold_limbs,
+            list(pairs),
+            all_pairs,
+            max_steps,
+            max_bytes,
+        )
         return cls(problem, tuple(pairs), diagram)
 
     @classmethod
@@ -124,10 +120,10 @@ def weighted_shares(
     counter.start(
         [Subproblem(*task) for task in tasks], problem.n_masks, max_steps, max_bytes, n_threads
     )
+    deadline = time.monotonic() + timeout_seconds
     try:
-        if not counter.wait(timeout_seconds):
-            counter.cancel()
-    except KeyboardInterrupt:
+        while not counter.wait(_POLL_SECONDS) and time.monotonic() < deadline:
+            pass
+    finally:
         counter.cancel()
-        raise
     return counter.shares()

@@ -332,7 +332,7 @@ def _mask_shares(
     problem: Problem, weights: Weights, masks: list[int], settings: Settings
 ) -> dict[int, float]:
     """Return the weight of what makes each mask sensitive; NaN where the budget was too small."""
-    if problem.query.distance is None:
+    if problem.distance is None:
         n_terms = len(masks) * problem.n_masks
     else:
         n_terms = len(masks) * (len(problem.masks.neighbours(problem.n_masks // 2)) + 1)
@@ -360,7 +360,7 @@ def _flip_shares(
     encoding = FlipEncoding.of(problem)
     everyone = tuple(range(problem.n_masks))
     near = problem.masks.neighbours
-    any_distance = problem.query.distance is None
+    any_distance = problem.distance is None
     around = {m: everyone if any_distance else tuple(sorted([m, *near(m)])) for m in masks}
     keys = list(dict.fromkeys(around.values()))
     decisions = range(len(encoding.decisions))

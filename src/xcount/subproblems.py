@@ -154,7 +154,27 @@ class Problem:
     @cached_property
     def masks(self) -> _core.MaskSpace:
         """The masks and who is near whom, in native form."""
-        return _core.MaskSpace(self.forest, list(self.query.sensitive), self.query.distance)
+        return _core.MaskSpace(self.forest, list(self.query.sensitive), self.distance)
+
+    @cached_property
+    def distance(self) -> int | None:
+        """The distance asked about; None where no two masks are further apart."""
+        asked = self.query.distance
+        furthest = sum(self.grid.axes[f].n_cells - 1 for f in self.query.sensitive)
+        return None if asked is None or asked >= furthest else asked
+
+    @cached_property
+    def n_pairs_about(self) -> int:
+        """About how many pairs of masks there are (at most: axes end), without listing them."""
+        n_masks, distance = self.n_masks, self.distance
+        if distance is None:
+            return n_masks * (n_masks - 1) // 2
+        # Steps of 1..d along the axes, in either direction: lattice points of a ball, by axis.
+        ball = [1] + [0] * distance
+        for n_cells in (self.grid.axes[f].n_cells for f in self.query.sensitive):
+            steps = [1] + [2 if step < n_cells else 0 for step in range(1, distance + 1)]
+            ball = [sum(ball[i] * steps[r - i] for i in range(r + 1)) for r in range(distance + 1)]
+        return n_masks * min(sum(ball) - 1, n_masks - 1) // 2
 
     def describe(self, mask_cells: Sequence[int]) -> str:
         """Return a mask in words, e.g. ``30.5 <= age < 42, sex in {1}``."""

@@ -39,8 +39,10 @@ struct CoverTask {
 template <class Value>
 class TaskCover {
  public:
+  using Check = typename DifferenceBuilder<Value>::Check;
+
   TaskCover(const Forest<Value>& forest, DifferenceBuilder<Value>& builder, const Value& threshold,
-            const CoverTask& task);
+            const CoverTask& task, const Check& check);
 
   // Expands states until that much work is done (see `work`) or the deadline has passed.
   void refine(std::uint64_t max_work, Clock::time_point deadline);
@@ -134,8 +136,13 @@ class TaskCover {
 template <class Value>
 class Cover {
  public:
-  Cover(const Forest<Value>& forest, const MaskSpace& masks, const Value& threshold,
-        const std::vector<CoverTask>& tasks);
+  using Check = typename TaskCover<Value>::Check;
+
+  // `check` is called every now and then, and may end this by an exception. Throws
+  // std::length_error where trees are too deep or too large to make differences of.
+  Cover(
+      const Forest<Value>& forest, const MaskSpace& masks, const Value& threshold,
+      const std::vector<CoverTask>& tasks, const Check& check = [] {});
   Cover(Cover&&) = default;  // not copied: tables may be large
 
   // Does about that much work where the open volume is largest. Unless the time is up first, the

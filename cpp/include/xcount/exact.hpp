@@ -60,7 +60,8 @@ class SubproblemSolver {
   SolutionId solve(const ExactTask& task, const EliminationLimits& limits,
                    DiagramRecorder* recorder = nullptr);
   SolutionId whole_part() { return eliminator_.whole_part(); }  // of the task last solved
-  [[nodiscard]] bool may_exceed(const MaskPair& pair, const Value& threshold);
+  // Whether the pair's difference may exceed the threshold; yes where that is too much to look at.
+  [[nodiscard]] bool may_exceed(const MaskPair& pair, const Value& threshold, Stop& stop);
 
   [[nodiscard]] const Values& values() const { return values_; }
   [[nodiscard]] const ResidualStore<Value>& store() const { return store_; }

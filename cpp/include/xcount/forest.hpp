@@ -93,6 +93,7 @@ class Topology {
   void read_axes(const ForestArrays& arrays);
   void read_nodes(const ForestArrays& arrays);
   void check_node(std::size_t node) const;
+  void check_depth() const;
 };
 
 template <class Value>

@@ -22,7 +22,8 @@ struct Ball {
 
   // Whether some mask of the box is within the radius.
   [[nodiscard]] bool meets(const MaskBox& box) const;
-  // Boxes that together hold the ball: per axis the cells in reach, the missing one on its own.
+  // Boxes that together hold the ball: per axis the cells in reach, the missing one on its own as
+  // long as the boxes are not too many.
   [[nodiscard]] std::vector<MaskBox> boxes() const;
 
  private:

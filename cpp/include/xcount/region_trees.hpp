@@ -30,7 +30,7 @@ struct DrawnColumn {
 template <class Value>
 struct ResidueNode {
   std::int32_t axis = -1;  // -1 for a leaf
-  std::int32_t cut = 0;    // see RegionTrees: a cut, or a place among the prefix counts
+  std::int32_t cut = 0;    // see RegionTrees: a cut, or a set of cells
   std::uint32_t low = 0, high = 0;
   Value min{}, max{};
 };
@@ -71,11 +71,18 @@ class RegionTrees {
  private:
   // column >= 0: left iff the column's cell is below the cut, or for cut < 0 iff
   // sets_[-1 - cut + cell] is set. column = -1 - axis: left iff the axis' cell is below the cut, or
-  // for cut < 0 iff it is in the set whose prefix counts start at counts_[-1 - cut].
+  // for cut < 0 iff it is in cell_sets_[-1 - cut].
   struct Node {
     std::int32_t column = 0;
     std::int32_t cut = 0;
     std::uint32_t low = 0, high = 0;  // of a leaf: low is its value's index
+  };
+  // Cells of a sensitive axis: those below a cut along with the missing one, or, where the cut is
+  // negative, those that prefix counts tell, from counts_[first_count] on.
+  struct CellSet {
+    Cell cut = -1;
+    Cell missing = -1;
+    std::size_t first_count = 0;
   };
   static constexpr std::int32_t kLeafColumn = INT32_MIN;
   enum class Side { kLow, kHigh, kBoth };
@@ -98,6 +105,7 @@ class RegionTrees {
   std::vector<Node> nodes_;
   std::vector<Value> values_;
   std::vector<std::uint8_t> sets_;
+  std::vector<CellSet> cell_sets_;
   std::vector<std::int32_t> counts_;
   std::vector<std::uint32_t> roots_;  // of the contributing trees
 };

@@ -29,18 +29,17 @@ class Stop {
     over_.store(true, std::memory_order_relaxed);
     return true;
   }
-  // Whether any thread was told to end.
-  [[nodiscard]] bool was_over() const { return over_.load(std::memory_order_relaxed); }
-
- private:
-  static constexpr std::chrono::milliseconds kPause{100};
-
   // The moment so many seconds from now, infinity included.
   static Clock::time_point after(double seconds) {
     constexpr double kLongest = 1e8;  // what a time point can hold
     const std::chrono::duration<double> wait(std::min(seconds, kLongest));
     return Clock::now() + std::chrono::duration_cast<Clock::duration>(wait);
   }
+  // Whether any thread was told to end.
+  [[nodiscard]] bool was_over() const { return over_.load(std::memory_order_relaxed); }
+
+ private:
+  static constexpr std::chrono::milliseconds kPause{100};
 
   bool is_asked(Clock::time_point now) {
     if (!asked_ || now < next_) return false;

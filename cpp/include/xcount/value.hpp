@@ -58,7 +58,9 @@ struct WideInt {
 
 using Int2304 = WideInt<36>;
 
-// How a value is read from limbs and hashed, what lies beyond every sum, how large it is roughly.
+// How a value is read from limbs and hashed, what lies beyond every sum, how large it is roughly:
+// `to_number` as a number (infinity if it is too large), `to_double` in a unit of the type's own,
+// to compare sizes.
 template <class Value>
 struct ValueTraits;
 
@@ -71,6 +73,7 @@ struct ValueTraits<std::int64_t> {
   static std::uint64_t hash(std::int64_t value) { return static_cast<std::uint64_t>(value); }
   static std::int64_t infinity() { return INT64_MAX / 2; }
   static double to_double(std::int64_t value) { return static_cast<double>(value); }
+  static double to_number(std::int64_t value) { return to_double(value); }
 };
 
 template <>
@@ -86,6 +89,7 @@ struct ValueTraits<Int128> {
   }
   static Int128 infinity() { return static_cast<Int128>((~UInt128{0}) >> 2); }
   static double to_double(Int128 value) { return static_cast<double>(value); }
+  static double to_number(Int128 value) { return to_double(value); }
 };
 
 template <std::size_t N>
@@ -107,11 +111,16 @@ struct ValueTraits<WideInt<N>> {
     value.limbs[N - 1] >>= 2;
     return value;
   }
-  // Scaled by 2^-1280 to stay finite: for comparing sizes, not for results. Not for negatives.
-  static double to_double(const WideInt<N>& value) {
+  // Scaled by 2^-1280 to stay finite. Not for negatives.
+  static double to_double(const WideInt<N>& value) { return scaled(value, -1280); }
+  static double to_number(const WideInt<N>& value) { return scaled(value, 0); }
+
+ private:
+  static double scaled(const WideInt<N>& value, int exponent) {
     double result = 0.0;
     for (std::size_t i = N; i-- > 0;) {
-      result += std::ldexp(static_cast<double>(value.limbs[i]), static_cast<int>(64 * i) - 1280);
+      result +=
+          std::ldexp(static_cast<double>(value.limbs[i]), static_cast<int>(64 * i) + exponent);
     }
     return result;
   }

@@ -14,7 +14,7 @@ from typing import Any
 from xcount.counters.base import Settings, Tally
 from xcount.counters.estimation import Bounds
 from xcount.counters.exact import ExactRun
-from xcount.counters.sampling import Estimation, Rest, estimate, everything, is_cheap, n_pairs_about
+from xcount.counters.sampling import Estimation, Rest, estimate, everything, is_cheap
 from xcount.result import StopReason
 from xcount.subproblems import Problem
 
@@ -34,7 +34,7 @@ _SECONDS_PER_STEP = 3e-8
 
 def count_automatically(problem: Problem, settings: Settings) -> Tally:
     """Count what is cheap to count exactly, estimate the rest."""
-    if n_pairs_about(problem) > MAX_PAIRS or is_cheap(problem, settings):
+    if problem.n_pairs_about > MAX_PAIRS or is_cheap(problem, settings):
         return estimate(problem, settings, everything(problem), method="auto")
     return _Auto(problem, settings).run()
 

@@ -13,21 +13,29 @@ from xcount.subproblems import Problem
 
 MAX_EVALUATIONS = 20_000_000_000
 """Tree evaluations that enumeration accepts: minutes, not hours, on one core."""
+MAX_PAIRS = 20_000_000
+"""Pairs of masks that enumeration lists."""
 
 _SLICE_EVALUATIONS = 4_000_000
 
 
 def count_by_enumeration(problem: Problem, settings: Settings) -> Tally:
     """Visit every region and compare it with all its neighbours."""
-    n_trees = max(1, len(problem.trees))
+    n_trees, n_pairs = max(1, len(problem.trees)), problem.n_pairs_about
     if problem.n_regions * n_trees > MAX_EVALUATIONS:
         raise BudgetError(
             f"enumeration would evaluate {scientific_text(problem.n_regions)} regions "
             f"x {n_trees} trees, more than {MAX_EVALUATIONS:.0e}; use --method auto or exact"
         )
+    if n_pairs > MAX_PAIRS or problem.n_combinations * n_pairs > MAX_EVALUATIONS:
+        raise BudgetError(
+            f"enumeration would compare {scientific_text(n_pairs)} pairs of masks, each "
+            f"{scientific_text(problem.n_combinations)} times; use --method auto or exact"
+        )
     brute = _core.BruteForce(problem.forest, problem.masks, problem.threshold_limbs)
     counts: NDArray[np.uint64] = np.zeros(problem.n_masks, dtype=np.uint64)
-    step = max(1, _SLICE_EVALUATIONS * settings.n_threads // (problem.n_masks * n_trees))
+    work = problem.n_masks * n_trees + n_pairs
+    step = max(1, _SLICE_EVALUATIONS * settings.n_threads // work)
     done, stop_reason = 0, StopReason.COMPLETE
     try:
         while done < brute.n_combinations:

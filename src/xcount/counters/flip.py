@@ -157,7 +157,7 @@ class FlipRun:
     def n_terms(self) -> int:
         """How many functions the subproblems have together, about."""
         n_masks, n_functions = self.problem.n_masks, self._encoding.n_switch - 1
-        if self.problem.query.distance is None:
+        if self.problem.distance is None:
             return n_masks * n_functions
         if n_masks > MAX_TERMS:
             return n_masks
@@ -193,7 +193,7 @@ class FlipRun:
     def _find_neighbourhoods(self) -> None:
         """List the neighbourhoods, each once, and which is whose."""
         masks = range(self.problem.n_masks)
-        if self.problem.query.distance is None:
+        if self.problem.distance is None:
             self._neighbourhoods, self._neighbourhood_of = [tuple(masks)], [0] * len(masks)
             return
         near = self.problem.masks.neighbours

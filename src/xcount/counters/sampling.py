@@ -6,7 +6,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -103,7 +103,7 @@ def everything(problem: Problem) -> Rest:
 
 def whole(problem: Problem, settings: Settings) -> Rest:
     """Return everything as the rest, but for masks that no pair can make sensitive."""
-    if n_pairs_about(problem) > MAX_CHECKED_PAIRS or is_cheap(problem, settings):
+    if problem.n_pairs_about > MAX_CHECKED_PAIRS or is_cheap(problem, settings):
         return everything(problem)
     pairs = list(problem.pairs())
     counter = _core.ExactCounter(problem.forest, problem.masks, problem.threshold_limbs)
@@ -118,26 +118,11 @@ def whole(problem: Problem, settings: Settings) -> Rest:
 
 def is_cheap(problem: Problem, settings: Settings) -> bool:
     """Tell whether to sample at once, since looking at the pairs of masks would cost more."""
-    looking = n_pairs_about(problem) * len(problem.trees) * _SECONDS_PER_TREE_OF_PAIR
+    looking = problem.n_pairs_about * len(problem.trees) * _SECONDS_PER_TREE_OF_PAIR
     if looking < PLAIN_SECONDS:
         return False
     estimation = Estimation(problem, settings, everything(problem))
     return estimation.is_needed and estimation.price(worth=looking) < looking
-
-
-def n_pairs_about(problem: Problem) -> int:
-    """Return about how many pairs of masks there are (at most: axes end), without listing them."""
-    n_masks = problem.n_masks
-    cells = [problem.grid.axes[f].n_cells for f in problem.query.sensitive]
-    distance = problem.query.distance
-    if distance is None or distance >= sum(cells):
-        return n_masks * (n_masks - 1) // 2
-    # Steps of 1..d along the axes, in either direction: lattice points of a ball, by axis.
-    ball = [1] + [0] * distance
-    for n_cells in cells:
-        steps = [1] + [2 if step < n_cells else 0 for step in range(1, distance + 1)]
-        ball = [sum(ball[i] * steps[r - i] for i in range(r + 1)) for r in range(distance + 1)]
-    return n_masks * min(sum(ball) - 1, n_masks - 1) // 2
 
 
 def make_sampler(problem: Problem, rest: Rest) -> _core.Sampler:
@@ -151,10 +136,7 @@ def make_sampler(problem: Problem, rest: Rest) -> _core.Sampler:
     # Where pairs abound, windows and extremes decide all masks faster than pair by pair.
     if rest.pairs is not None and len(rest.pairs) <= 4 * len(masks):
         pairs = np.array(rest.pairs, dtype=np.int64).reshape(-1, 2)
-    try:
-        return _core.Sampler(problem.forest, problem.masks, problem.threshold_limbs, masks, pairs)
-    except IndexError as error:  # std::length_error
-        raise BudgetError(f"{error}; ask about fewer sensitive features") from None
+    return _core.Sampler(problem.forest, problem.masks, problem.threshold_limbs, masks, pairs)
 
 
 def make_region_sampler(problem: Problem, budget: int | None = None) -> _core.RegionSampler:
@@ -162,10 +144,7 @@ def make_region_sampler(problem: Problem, budget: int | None = None) -> _core.Re
 
     ``budget`` is how many nodes the search for one sample may look at before it is left open.
     """
-    query = problem.query
-    sensitive, distance = list(query.sensitive), query.distance
-    if distance is not None and distance > sum(problem.grid.cell_counts):
-        distance = None
+    sensitive, distance = list(problem.query.sensitive), problem.distance
     return _core.RegionSampler(problem.forest, sensitive, distance, problem.threshold_limbs, budget)
 
 
@@ -174,8 +153,8 @@ def _draws_regions(problem: Problem, settings: Settings, rest: Rest) -> bool:
     if rest.pairs is not None:
         return False
     n_masks, listed = problem.n_masks, 0
-    if len(problem.query.sensitive) > 1 and problem.query.distance is not None:
-        listed = n_pairs_about(problem)
+    if len(problem.query.sensitive) > 1 and problem.distance is not None:
+        listed = problem.n_pairs_about
     if n_masks + listed > MAX_ROW:
         return True
     row = 8 * problem.n_limbs + 1
@@ -208,12 +187,18 @@ class Estimation:
         self._obstacle = _obstacle(problem, settings, rest)
         self._sampler: _core.Sampler | _core.RegionSampler | None = None
         if rest.n_unresolved and self._obstacle is None:
-            by_region = _draws_regions(problem, settings, rest)
-            self._sampler = (
-                make_region_sampler(problem) if by_region else make_sampler(problem, rest)
-            )
+            self._sampler = self._make_sampler()
         self._details: dict[str, Any] = {}
         self._refinements: list[int] = []
+
+    def _make_sampler(self) -> _core.Sampler | _core.RegionSampler:
+        problem, rest = self._problem, self._rest
+        if not _draws_regions(problem, self._settings, rest):
+            try:
+                return make_sampler(problem, rest)
+            except BudgetError:  # more cells on an axis than a row of masks is made for
+                self._rest = replace(everything(problem), known=rest.known)
+        return make_region_sampler(problem)
 
     @property
     def is_needed(self) -> bool:
@@ -257,7 +242,10 @@ class Estimation:
         plain = self._plain()
         pilot = plain.pilot()
         if self._plain_price(pilot, plain.ground) > PLAIN_SECONDS and self._can_cover():
-            cover = make_cover(self._problem, self._rest)
+            try:
+                cover = make_cover(self._problem, self._rest)
+            except BudgetError:  # trees too large to make differences of
+                return plain.run(pilot, method, self._details)
             self._refine(cover, _FIRST_WORK, math.inf)
             if not is_decided(cover):
                 batches = PLAIN_SECONDS / self._cost_of_sample() / BATCH
