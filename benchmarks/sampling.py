@@ -34,7 +34,6 @@ from xcount.counters.sampling import (
     everything,
     make_region_sampler,
     make_sampler,
-    n_pairs_about,
 )
 from xcount.query import Query
 from xcount.subproblems import Problem
@@ -89,7 +88,7 @@ def speed_of(instance: Instance, distance: int | None, seconds: float) -> Found:
     """Measure samples a second of processor time on one thread."""
     problem = problem_of(instance, distance)
     n_features = len(problem.query.sensitive)
-    listed = n_pairs_about(problem) if n_features > 1 and distance is not None else 0
+    listed = problem.n_pairs_about if n_features > 1 and distance is not None else 0
     by_region = problem.n_masks + listed > MAX_ROW
     sampler = (
         make_region_sampler(problem) if by_region else make_sampler(problem, everything(problem))

@@ -10,7 +10,9 @@ import pytest
 from strategies import random_ensemble
 
 from xcount.diagrams import Solutions, weighted_shares
+from xcount.ensemble import Ensemble, Feature, Tree
 from xcount.errors import BudgetError
+from xcount.examples import tree_of
 from xcount.grid import Grid
 from xcount.query import Query
 from xcount.subproblems import Problem
@@ -102,6 +104,36 @@ def test_weights_add_up_like_enumeration(seed: int) -> None:
         for row in solutions_by_enumeration(problem, 0)
     )
     assert share == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_part_of_weight_0_weighs_nothing() -> None:
+    """f1 is certain: what lies beyond 1 has no weight, whatever the independent groups add up to.
+
+    The first tree is 50 or 0 by a category where f1 < 1, and 1 or 0 beyond.
+    """
+    nodes = [0, 1, 2, -1, -1, 1, -1, -1, -1]
+    thresholds = [0.5, 1.0, np.nan, np.nan, np.nan, 2.0, np.nan, np.nan, np.nan]
+    left, right = [1, 2, 3, -1, -1, 6, -1, -1, -1], [8, 5, 4, -1, -1, 7, -1, -1, -1]
+    first = Tree(
+        feature=np.array(nodes, dtype=np.int32),
+        threshold=np.array(thresholds),
+        left=np.array(left, dtype=np.int32),
+        right=np.array(right, dtype=np.int32),
+        missing_left=np.zeros(9, dtype=np.bool_),
+        zero_side=np.zeros(9, dtype=np.int8),
+        value=np.array([0, 0, 0, 50.0, 0, 0, 1.0, 0, 0]),
+        left_categories={2: frozenset({0, 2})},
+    )
+    stumps = [tree_of((0, 0.5, (i, 0.5, 1.0, 0.0), 0.0)) for i in range(3, 13)]
+    names = [Feature("f0"), Feature("f1"), Feature("f2", (0, 1, 2))]
+    features = (*names, *(Feature(f"f{i}") for i in range(3, 13)))
+    model = Ensemble(features, (first, *stumps))
+    problem = Problem(model, Grid.of(model), Query.of(model, "f0", 4))
+    weights = [np.full(n, 1 / n) for n in problem.grid.cell_counts]
+    weights[1] = np.array([1.0, 0.0, 0.0])
+    more_than_4 = sum(math.comb(10, n) for n in range(5, 11)) / 2**10
+    [share] = weighted_shares(problem, [([(0, 1)], False)], weights)
+    assert share == pytest.approx(0.5 + 0.5 * more_than_4)
 
 
 def test_equal_weights_give_the_count() -> None:

@@ -60,7 +60,8 @@ def test_weights_of_independent_groups(seed: int, all_pairs: bool) -> None:
     problem = problem_of(grouped_ensemble(seed, "fractions"), sensitive=0, gap="1.5")
     pairs = [(1, 0), (1, 2)][: problem.n_masks - 1]
     counts = problem.grid.cell_counts
-    weights = [rng.random(n) * (rng.random(n) > 0.2) + 1e-9 for n in counts]
+    weights = [rng.random(n) * (rng.random(n) > 0.2) for n in counts]
+    weights = [w if w.any() else np.ones_like(w) for w in weights]
     weights = [w / w.sum() for w in weights]
     boxes = Solutions.of(problem, pairs, all_pairs=all_pairs).boxes(limit=10**6)
     expected = math.fsum(
