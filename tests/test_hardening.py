@@ -16,7 +16,7 @@ import xcount
 from tools import fuzz, reproduce, soak
 from xcount import _core
 from xcount.examples import adult_model_path, ensemble_of
-from xcount.journal import to_json
+from xcount.numerals import to_json
 
 SOURCES = Path(xcount.__file__).parent
 

@@ -14,6 +14,7 @@ ORDER = (
     "_version",
     "_core",
     "errors",
+    "numerals",
     "ensemble",
     "examples",
     "loaders",

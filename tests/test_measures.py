@@ -18,12 +18,14 @@ from strategies import random_classifier, random_ensemble
 import xcount
 from xcount import measures
 from xcount.counters.base import Settings
+from xcount.deciding import RegionDecider
 from xcount.ensemble import Ensemble
-from xcount.errors import QueryError
-from xcount.examples import ensemble_of, figure_1
+from xcount.errors import BudgetError, QueryError
+from xcount.examples import Nested, ensemble_of, figure_1
 from xcount.grid import Grid
 from xcount.measures import Weighing, measure
 from xcount.query import Query
+from xcount.result import StopReason
 from xcount.subproblems import Problem
 
 N_ROWS = 40
@@ -214,3 +216,60 @@ def test_a_table_without_a_column_is_refused_by_name(
     assert run.status == 2
     assert "lacks columns" in run.err
     assert run.err.count("\n") == 1
+
+
+def many_masks(n_features: int = 6, n_cells: int = 101) -> Ensemble:
+    """Return a model whose sensitive features have too many cells together for a list of masks."""
+    trees: list[Nested] = [
+        (f, float(cut), -0.01, 0.01) for f in range(n_features) for cut in range(n_cells - 1)
+    ]
+    return ensemble_of(*trees)
+
+
+def test_rows_are_decided_one_by_one_where_masks_abound() -> None:
+    """A row is sensitive if going to one end or the other changes the sum by more than the gap."""
+    model = many_masks()
+    rows = np.array([[50.5] * 6, [-1.0] * 6])
+    result = xcount.count(
+        model, sensitive=list(range(6)), gap="6.5", distance="any", measures="rows", data=rows
+    )
+    assert result.details["measures"]["rows"]["sensitive_rows"] == [1]
+
+
+def test_a_measure_that_is_too_much_leaves_the_count() -> None:
+    """Volumes need a list of masks; what is not known is said to be so."""
+    bounds = ",".join(f"f{i}=0:100" for i in range(6))
+    result = xcount.count(
+        many_masks(),
+        sensitive=list(range(6)),
+        gap="6.5",
+        distance="any",
+        measures="volume",
+        bounds=bounds,
+    )
+    assert result.stop_reason is StopReason.COMPLETE
+    volume = result.details["measures"]["volume"]
+    assert (volume["low"], volume["high"], volume["stop_reason"]) == (0.0, 1.0, "memory")
+    assert "too many to weigh" in volume["note"]
+
+
+def test_flips_of_too_many_masks_are_refused() -> None:
+    """Before any list of them is made."""
+    with pytest.raises(BudgetError, match="fewer sensitive features"):
+        xcount.count(many_masks(), sensitive=list(range(6)), flip=True, distance="any")
+
+
+def test_an_interrupt_in_a_measure_keeps_the_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The count is there, and the run says that it was interrupted."""
+
+    def interrupt(*_arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(RegionDecider, "decide_regions", interrupt)
+    result = xcount.count(
+        figure_1(), sensitive="f0", gap=80, measures="rows,volume", data=np.zeros((1, 2))
+    )
+    assert (result.count, result.exact) == (2, True)
+    assert result.stop_reason is StopReason.INTERRUPTED
+    reasons = [entry["stop_reason"] for entry in result.details["measures"].values()]
+    assert reasons == ["interrupted", "interrupted"]

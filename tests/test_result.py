@@ -10,8 +10,9 @@ from dataclasses import replace
 import pytest
 
 import xcount
-from xcount.examples import figure_1
-from xcount.result import CountResult, StopReason, Verdict, is_at_most, scientific_text
+from xcount.examples import Nested, ensemble_of, figure_1
+from xcount.numerals import scientific_text
+from xcount.result import CountResult, StopReason, Verdict, is_at_most
 
 CONTRACT = {
     "count", "low", "high", "exact", "confidence", "n_regions", "share", "share_low",
@@ -110,3 +111,11 @@ def test_a_decided_verdict_is_why_a_run_stopped() -> None:
 def test_numbers_of_any_size_have_a_short_form(number: int, text: str) -> None:
     """Without a float, which ends at 1e308."""
     assert scientific_text(number) == text
+
+
+def test_counts_of_thousands_of_digits_are_written_as_json() -> None:
+    """Python refuses to write integers of more than 4,300 digits unless it is told otherwise."""
+    trees: list[Nested] = [(f, 0.5, 0.0, 1.0) for f in range(14_500)]
+    result = xcount.count(ensemble_of(*trees), sensitive="f0", gap="0.5")
+    assert result.count == 2**14_500
+    assert len(result.to_json()) > 2 * 4_300

@@ -15,8 +15,9 @@ from xcount.counting import class_label, model_info, versions
 from xcount.ensemble import Ensemble
 from xcount.errors import JournalError, QueryError
 from xcount.grid import Grid, Missing
-from xcount.journal import Record, read_journal, to_json
+from xcount.journal import Record, read_journal
 from xcount.measures import Weighing
+from xcount.numerals import to_json
 from xcount.plan import (
     Gaps,
     Group,

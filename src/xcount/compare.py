@@ -27,7 +27,8 @@ from xcount.counting import model_info, versions
 from xcount.ensemble import Ensemble, Feature
 from xcount.errors import JournalError, QueryError
 from xcount.grid import Grid, Missing
-from xcount.journal import Record, read_journal, to_json
+from xcount.journal import Record, read_journal
+from xcount.numerals import to_json
 from xcount.plan import (
     Gaps,
     Group,

@@ -150,10 +150,12 @@ def solve(
     except KeyboardInterrupt:  # before the counter knew anything: nothing is certain
         n = problem.n_regions
         tally = Tally(n // 2, 0, n, method, StopReason.INTERRUPTED)
-    details = dict(tally.details)
+    details, found = dict(tally.details), {}
     if weighing and weighing.names and tally.stop_reason is not StopReason.INTERRUPTED:
         found = measure(problem, weighing, settings)
         details["measures"] = {name: measured.to_dict() for name, measured in found.items()}
+    if any(measured.stop_reason is StopReason.INTERRUPTED for measured in found.values()):
+        tally = replace(tally, stop_reason=StopReason.INTERRUPTED)
     return CountResult(
         count=tally.count,
         low=tally.low,

@@ -15,13 +15,17 @@ from numpy.typing import NDArray
 from xcount import _core
 from xcount.errors import BudgetError
 from xcount.flips import OFF, FlipEncoding
+from xcount.numerals import scientific_text
 from xcount.subproblems import Problem
 
 MAX_PAIRS = 2_000_000
 """Pairs of masks that deciding about flips at a limited distance accepts."""
 
 MAX_FLAGS = 1 << 24
-"""Flags decided at a time."""
+"""Flags decided at a time, and masks of one combination."""
+
+_SENSITIVE = 1  # of the native search for one region
+_ANY_BUDGET = 2**62
 
 
 class RegionDecider:
@@ -40,12 +44,17 @@ class RegionDecider:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self._flips = _FlipDecider(problem) if problem.query.flip else None
+        self._flips = None
+        if problem.query.flip:
+            _check_masks(problem)
+            self._flips = _FlipDecider(problem)
+
+    @cached_property
+    def _sampler(self) -> _core.Sampler:
         if self._flips is not None:
-            self._sampler = self._flips.sampler
-        else:
-            masks = np.arange(problem.n_masks, dtype=np.int64)
-            self._sampler = _sampler(problem, masks, None)
+            return self._flips.sampler
+        _check_masks(self.problem)
+        return _sampler(self.problem, np.arange(self.problem.n_masks, dtype=np.int64), None)
 
     @property
     def n_trees(self) -> int:
@@ -84,6 +93,8 @@ class RegionDecider:
 
     def decide_regions(self, regions: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Return whether each region is sensitive, shape (n_rows,)."""
+        if self.problem.n_masks > MAX_FLAGS and self._flips is None:
+            return self._search_regions(regions)
         masks = self.masks_of(regions)
         flags = [np.empty(0, dtype=np.bool_)]
         for start in range(0, len(regions), self.block):
@@ -91,6 +102,15 @@ class RegionDecider:
             chosen = masks[part, np.newaxis]
             flags.append(np.take_along_axis(self.decide(regions[part]), chosen, axis=1)[:, 0])
         return np.concatenate(flags)
+
+    def _search_regions(self, regions: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Decide region by region, without a list of masks."""
+        problem, cells = self.problem, np.array(regions, dtype=np.int32, ndmin=2)
+        self._check(cells)
+        sensitive, gap = list(problem.query.sensitive), problem.threshold_limbs
+        search = _core.RegionSampler(problem.forest, sensitive, problem.distance, gap, _ANY_BUDGET)
+        sensitive_flags: NDArray[np.bool_] = search.decide(cells.ravel()) == _SENSITIVE
+        return sensitive_flags
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,12 +125,11 @@ class _FlipDecider:
 
     @cached_property
     def sampler(self) -> _core.Sampler:
-        size = self.encoding.n_switch
-        cells = [cell for cell, _, _ in self.encoding.duels]
-        pairs = np.array(
-            [(m * size + OFF, m * size + c) for m in range(self.problem.n_masks) for c in cells],
-            dtype=np.int64,
-        )
+        masks = np.arange(self.problem.n_masks, dtype=np.int64)[:, np.newaxis]
+        first = masks * self.encoding.n_switch
+        cells = np.array([cell for cell, _, _ in self.encoding.duels], dtype=np.int64)
+        both = np.broadcast_arrays(first + OFF, first + cells)
+        pairs = np.stack([side.ravel() for side in both], axis=1)
         return _sampler(self.encoding.problem, pairs[:, 1].copy(), pairs)
 
     @cached_property
@@ -151,6 +170,14 @@ class _FlipDecider:
         columns = [1 + scope.index(cell) for cell, _, _ in duels]
         shape = (len(cells), self.problem.n_masks, 1 + len(duels))
         return self.encoding.decide(flags.reshape(shape)[:, :, columns].astype(np.bool_))
+
+
+def _check_masks(problem: Problem) -> None:
+    if problem.n_masks > MAX_FLAGS:
+        raise BudgetError(
+            f"{scientific_text(problem.n_masks)} masks are too many to decide together; ask about "
+            "fewer sensitive features"
+        )
 
 
 def _sampler(

@@ -14,16 +14,14 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
-import sys
-import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from xcount.errors import JournalError
+from xcount.numerals import from_json, to_json
 
 Record = Mapping[str, Any]
 
@@ -120,33 +118,6 @@ def read_journal(path: str | os.PathLike[str]) -> tuple[Record, ...]:
     except OSError as error:
         raise JournalError(f"cannot read {path}: {error.strerror}") from error
     return _parse(data, Path(path))[0]
-
-
-def to_json(value: Any, indent: int | None = None) -> str:
-    """Return JSON text of plain data, with integers of any size."""
-    with _any_number_of_digits():
-        return json.dumps(value, indent=indent, allow_nan=False)
-
-
-def from_json(text: str | bytes) -> Any:
-    """Read JSON text, with integers of any size."""
-    with _any_number_of_digits():
-        return json.loads(text)
-
-
-_digits_lock = threading.Lock()
-
-
-@contextlib.contextmanager
-def _any_number_of_digits() -> Iterator[None]:
-    """Lift Python's limit on the digits of an int: counts have as many as they need."""
-    with _digits_lock:
-        limit = sys.get_int_max_str_digits()
-        sys.set_int_max_str_digits(0)
-        try:
-            yield
-        finally:
-            sys.set_int_max_str_digits(limit)
 
 
 def _open(path: Path) -> int:

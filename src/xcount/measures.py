@@ -30,12 +30,13 @@ from xcount import _core
 from xcount.counters.base import Settings
 from xcount.counters.drawing import region_draws
 from xcount.counters.estimation import Bounds, Estimator, Ground
-from xcount.deciding import RegionDecider
+from xcount.deciding import MAX_FLAGS, RegionDecider
 from xcount.diagrams import weighted_shares
 from xcount.ensemble import Ensemble
-from xcount.errors import QueryError
+from xcount.errors import BudgetError, QueryError
 from xcount.flips import FlipEncoding
 from xcount.grid import Axis, Grid
+from xcount.numerals import scientific_text
 from xcount.query import resolve_feature
 from xcount.result import StopReason
 from xcount.subproblems import Problem
@@ -184,8 +185,20 @@ def measure(
             seconds = DEFAULT_SECONDS if left is None else max(LEAST_SECONDS, left / n_open)
             limited = replace(limited, timeout_seconds=seconds)
             n_open -= 1
-        found[name] = makers[name](problem, weighing, limited)
+        try:
+            found[name] = makers[name](problem, weighing, limited)
+        except BudgetError as error:
+            found[name] = _unknown(name, StopReason.MEMORY, str(error))
+        except KeyboardInterrupt:
+            rest = weighing.names[len(found) :]
+            return found | {name: _unknown(name, StopReason.INTERRUPTED) for name in rest}
     return found
+
+
+def _unknown(name: str, reason: StopReason, note: str | None = None) -> Measured:
+    """Return a measure of which nothing is known."""
+    details = {} if note is None else {"note": note}
+    return Measured(name, 0.5, 0.0, 1.0, False, 1.0, reason, details)
 
 
 def _rows(problem: Problem, weighing: Weighing, settings: Settings) -> Measured:
@@ -279,13 +292,11 @@ def _weigh(
     name: str, problem: Problem, weights: Weights, settings: Settings, details: dict[str, Any]
 ) -> Measured:
     """Weigh exactly what the budget allows, estimate the rest."""
+    if problem.n_masks > MAX_FLAGS:
+        raise BudgetError(f"{scientific_text(problem.n_masks)} masks are too many to weigh")
     masses = mask_masses(problem, weights)
     masks = np.flatnonzero(masses).tolist()
-    try:
-        shares = _mask_shares(problem, weights, masks, settings)
-    except KeyboardInterrupt:
-        reason = StopReason.INTERRUPTED
-        return Measured(name, 0.5, 0.0, 1.0, False, 1.0, reason, details)
+    shares = _mask_shares(problem, weights, masks, settings)
     solved = {mask: share for mask, share in shares.items() if not math.isnan(share)}
     certain = math.fsum(masses[mask] * share for mask, share in solved.items())
     rest = [mask for mask in masks if mask not in solved]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any
+
+from xcount.numerals import to_json
 
 
 class StopReason(StrEnum):
@@ -186,7 +186,7 @@ class CountResult:
 
     def to_json(self, indent: int | None = None) -> str:
         """Return the result as one JSON object."""
-        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+        return to_json(self.to_dict(), indent)
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
         """Draw the profile; with a path, save it (PNG, SVG, PDF). Needs the extra ``plots``."""
@@ -231,16 +231,6 @@ def is_at_most(count: int, n_regions: int, share: float) -> bool:
     # repr is the decimal that was typed: 3 of 10 regions are at most 0.3 of them.
     limit = Fraction(repr(float(share)))
     return count * limit.denominator <= n_regions * limit.numerator
-
-
-def scientific_text(count: int) -> str:
-    """Return a number of any size to four digits, e.g. ``1.235e+57``.
-
-    Example:
-        >>> scientific_text(10**5000)
-        '1.000e+5000'
-    """
-    return f"{Decimal(count):.3e}"
 
 
 def _profile_from(data: Mapping[str, Any]) -> Profile:

@@ -15,6 +15,7 @@ from xcount.counters.base import Settings, Tally
 from xcount.counters.estimation import Bounds
 from xcount.counters.exact import ExactRun
 from xcount.counters.sampling import Estimation, Rest, estimate, everything, is_cheap
+from xcount.numerals import digits
 from xcount.result import StopReason
 from xcount.subproblems import Problem
 
@@ -127,5 +128,5 @@ class _Auto:
             "n_steps": self._exact.n_steps,
             "n_masks": n_masks,
             "masks_solved": n_masks - len(rest.unresolved),
-            "count_solved": str(rest.solved),
+            "count_solved": digits(rest.solved),
         }

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from xcount import _core
 from xcount.counters.base import Progress, Settings, Tally
 from xcount.errors import BudgetError
-from xcount.result import MaskCount, Profile, StopReason, scientific_text
+from xcount.numerals import scientific_text
+from xcount.result import MaskCount, Profile, StopReason
 from xcount.subproblems import Problem
 
 MAX_EVALUATIONS = 20_000_000_000

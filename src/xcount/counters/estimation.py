@@ -27,6 +27,7 @@ from xcount import _core
 from xcount.confidence import BettingSequence, GammaBernoulli
 from xcount.counters.base import Progress, Settings, Tally
 from xcount.counters.spreading import UNIT_SECONDS, SpreadDraws, spans_between
+from xcount.numerals import digits
 from xcount.result import StopReason, is_at_most
 
 BATCH: int = _core.Sampler.batch
@@ -41,6 +42,8 @@ _PILOT_PART = 0.1
 _GROWTH = 0.1
 """The interval is looked at whenever the number of samples has grown by this fraction."""
 _SLICE_SECONDS = 0.1
+MIN_GAMMA_EPSILON = 1e-3
+"""Huber's estimate is planned in time proportional to 1 / epsilon; below this it is not used."""
 GAMMA_DELTA = 0.8
 """Part of delta that goes to Huber's estimate where it is used."""
 _GAMMA_MARGIN = 1e-9
@@ -299,7 +302,7 @@ class Estimator:
         share = self.ground.certain_share
         betting = pilot.betting_samples(epsilon, delta, share)
         gamma = None
-        if pilot.gamma_samples(epsilon, delta, share) < betting:
+        if epsilon >= MIN_GAMMA_EPSILON and pilot.gamma_samples(epsilon, delta, share) < betting:
             random = np.random.default_rng([self._seed, 1])
             inside = pilot.relative_target(epsilon, share) * (1 - _GAMMA_MARGIN)
             gamma = GammaBernoulli(inside, delta * GAMMA_DELTA, random)
@@ -456,8 +459,8 @@ class Estimator:
         known["sampled_share"] = self._mean()
         if self._lower is not None and self._upper is not None and self._upper is not self._lower:
             known["open_share"] = self._upper.sequence.mean - self._lower.sequence.mean
-        known["certain"] = str(self.ground.certain)
-        known["undecided"] = str(self.ground.undecided)
+        known["certain"] = digits(self.ground.certain)
+        known["undecided"] = digits(self.ground.undecided)
         if self.bounds.low == 0 < self.bounds.high:
             known["note"] = "no sensitive region was proved to exist: the count may be 0"
         return known

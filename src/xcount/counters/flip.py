@@ -22,7 +22,8 @@ from xcount.counters.spreading import Tuning, make_solver
 from xcount.deciding import RegionDecider
 from xcount.errors import BudgetError, QueryError
 from xcount.flips import FlipEncoding
-from xcount.result import MaskCount, Profile, StopReason, scientific_text
+from xcount.numerals import scientific_text
+from xcount.result import MaskCount, Profile, StopReason
 from xcount.subproblems import Problem, Subproblem
 
 Neighbourhood = tuple[int, ...]

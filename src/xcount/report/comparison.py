@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from xcount.compare import Compared, CompareResult
+from xcount.numerals import digits
 from xcount.report.charts import Bar, Box, bar, box_chart, nice_ceiling
 from xcount.report.html import BADGES, page, tabs
 from xcount.report.markup import Child, Markup, element, joined, name
 from xcount.report.numbers import (
-    digits,
     distance_text,
     integer,
     interval_text,

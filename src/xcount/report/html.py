@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from xcount.audit import AuditResult, Panel, Ranked
+from xcount.numerals import digits
 from xcount.report import sections
 from xcount.report.charts import Bar, bar, nice_ceiling
 from xcount.report.markup import Child, Markup, element, joined, name, trusted
 from xcount.report.numbers import (
-    digits,
     distance_text,
     integer,
     interval_text,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 from fractions import Fraction
 
-from xcount.journal import to_json
 from xcount.result import CountResult
 
 _MONTHS = (
@@ -31,11 +30,6 @@ THIN_SPACE = "\u202f"
 def short_integer(value: int) -> str:
     """Return an integer in little room: a power of ten from a milliard on."""
     return integer(value) if abs(value) < 10**9 else scientific(Fraction(value))
-
-
-def digits(value: int) -> str:
-    """Return an integer in all its digits, however many."""
-    return to_json(value)
 
 
 def integer(value: int) -> str:

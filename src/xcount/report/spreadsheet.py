@@ -7,7 +7,7 @@ import io
 
 from xcount.audit import AuditResult
 from xcount.compare import CompareResult
-from xcount.journal import to_json
+from xcount.numerals import to_json
 from xcount.result import CountResult
 
 COLUMNS = (

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from xcount.numerals import scientific_text
 from xcount.report.numbers import percent, seconds_text
 from xcount.result import (
     CountResult,
@@ -15,7 +16,6 @@ from xcount.result import (
     Profile,
     StopReason,
     Verdict,
-    scientific_text,
 )
 
 if TYPE_CHECKING:

@@ -1,0 +1,58 @@
+"""Integers of any size as text: all digits, powers of ten, JSON."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+
+def digits(count: int) -> str:
+    """Return an integer in all its digits, however many.
+
+    Example:
+        >>> len(digits(10**5000))
+        5001
+    """
+    return f"{Decimal(count):f}"
+
+
+def scientific_text(count: int) -> str:
+    """Return a number of any size to four digits, e.g. ``1.235e+57``.
+
+    Example:
+        >>> scientific_text(10**5000)
+        '1.000e+5000'
+    """
+    return f"{Decimal(count):.3e}"
+
+
+def to_json(value: Any, indent: int | None = None) -> str:
+    """Return JSON text of plain data, with integers of any size."""
+    with _any_number_of_digits():
+        return json.dumps(value, indent=indent, allow_nan=False)
+
+
+def from_json(text: str | bytes) -> Any:
+    """Read JSON text, with integers of any size."""
+    with _any_number_of_digits():
+        return json.loads(text)
+
+
+_digits_lock = threading.Lock()
+
+
+@contextlib.contextmanager
+def _any_number_of_digits() -> Iterator[None]:
+    """Lift Python's limit on the digits of an int: counts have as many as they need."""
+    with _digits_lock:
+        limit = sys.get_int_max_str_digits()
+        sys.set_int_max_str_digits(0)
+        try:
+            yield
+        finally:
+            sys.set_int_max_str_digits(limit)
