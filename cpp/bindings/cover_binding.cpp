@@ -107,10 +107,6 @@ void bind_cover(nb::module_& module) {
             return std::visit([](const auto& c) { return c.work(); }, self);
           },
           "Residuals looked at so far.")
-      .def_prop_ro("n_frozen",
-                   [](const AnyCover& self) {
-                     return std::visit([](const auto& c) { return c.n_frozen(); }, self);
-                   })
       .def_prop_ro("n_bytes",
                    [](const AnyCover& self) {
                      return std::visit([](const auto& c) { return c.bytes(); }, self);

@@ -160,7 +160,6 @@ class Cover {
 
   // Fixes the frontier as what `draw` draws from.
   void freeze();
-  [[nodiscard]] std::size_t n_frozen() const { return frozen_.size(); }
   [[nodiscard]] Outcomes draw(std::uint64_t seed, std::uint64_t stream, std::uint64_t first,
                               std::uint64_t n, unsigned n_threads, Stop& stop) const;
 

@@ -92,7 +92,6 @@ class ProfileForest {
   [[nodiscard]] const std::vector<Column>& columns() const { return columns_; }
   [[nodiscard]] std::size_t n_masks() const { return n_masks_; }
   [[nodiscard]] std::size_t n_trees() const { return roots_.size(); }
-  [[nodiscard]] std::size_t n_pieces() const { return pieces_.size(); }
 
  private:
   template <class>

@@ -53,7 +53,6 @@ struct WideInt {
   }
   friend bool operator>(const WideInt& a, const WideInt& b) { return b < a; }
   friend bool operator<=(const WideInt& a, const WideInt& b) { return !(b < a); }
-  friend bool operator>=(const WideInt& a, const WideInt& b) { return !(a < b); }
 };
 
 using Int2304 = WideInt<36>;
