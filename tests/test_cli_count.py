@@ -266,6 +266,26 @@ def test_a_full_disk_is_an_error(figure_1_file: str) -> None:
     assert process.stderr == "xcount: No space left on device\n"
 
 
+@pytest.mark.parametrize(
+    ("closed", "status", "said"),
+    [("2>&-", 0, '"count": '), (">&-", 2, "xcount: standard output is closed"), (">&- 2>&-", 2, "")],
+)
+def test_a_closed_stream_is_never_a_verdict(
+    figure_1_file: str, closed: str, status: int, said: str
+) -> None:
+    """Without standard error there is still the answer; without standard output, an error."""
+    words = [sys.executable, "-m", "xcount", "count", figure_1_file, "--sensitive", "age"]
+    process = subprocess.run(
+        ["sh", "-c", f'"$@" {closed}', "sh", *words, "--gap", "80", "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert process.returncode == status
+    assert said in process.stdout + process.stderr
+    assert (process.stdout + process.stderr).count("\n") == bool(said)
+
+
 def test_names_of_any_script_print_on_any_terminal(tmp_path: Path) -> None:
     """An ASCII terminal gets escapes, not a traceback."""
     model = write_model(tmp_path / "m.json", [(0, 0.0, 1.0, 0.0)], ["âge [年]"])

@@ -12,7 +12,7 @@ import sys
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit status."""
     words = sys.argv[1:] if arguments is None else arguments
-    if words == ["--version"]:
+    if words == ["--version"] and sys.stdout is not None:
         from xcount._version import __version__
 
         sys.stdout.write(f"xcount {__version__}\n")

@@ -4,7 +4,7 @@ Exit statuses::
 
     0    answered (and PASS)
     1    FAIL
-    2    an error: exactly one line on standard error
+    2    an error: exactly one line on standard error (also: standard output is closed)
     3    stopped by a limit before the asked accuracy, or UNDECIDED
     130  interrupted outside a count (inside one, it is 3 and the bounds so far)
     141  whoever reads standard output has gone
@@ -122,6 +122,10 @@ def _one_line(text: str) -> str:
 
 def _prepare() -> None:
     """Let counts have any number of digits, and names any letter, on any terminal."""
+    if sys.stderr is None:  # closed by the caller: notes and errors go nowhere, answers still out
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # open as long as the process
+    if sys.stdout is None:
+        raise XCountError("standard output is closed; send it to a file, or to /dev/null")
     # No count multiplies matrices: numpy need not start a pool of threads for it.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     sys.set_int_max_str_digits(0)
