@@ -268,7 +268,11 @@ def test_a_full_disk_is_an_error(figure_1_file: str) -> None:
 
 @pytest.mark.parametrize(
     ("closed", "status", "said"),
-    [("2>&-", 0, '"count": '), (">&-", 2, "xcount: standard output is closed"), (">&- 2>&-", 2, "")],
+    [
+        ("2>&-", 0, '"count": '),
+        (">&-", 2, "xcount: standard output is closed"),
+        (">&- 2>&-", 2, ""),
+    ],
 )
 def test_a_closed_stream_is_never_a_verdict(
     figure_1_file: str, closed: str, status: int, said: str

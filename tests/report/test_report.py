@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import re
 from dataclasses import replace
 from fractions import Fraction
@@ -19,6 +20,7 @@ from report.samples import HOSTILE, audit_of, count_of, hostile, huge, ordinary
 from xcount.errors import QueryError, XCountError
 from xcount.examples import ensemble_of, figure_1
 from xcount.report import html_report, markdown_report, plot_audit, write_atomically
+from xcount.report.files import check_writable
 from xcount.report.markup import element, escape
 from xcount.report.numbers import integer, percent, scientific, seconds_text, share_text, time_text
 from xcount.report.sentences import certificate, headline
@@ -295,6 +297,41 @@ def test_files_are_whole_or_absent(tmp_path: Path) -> None:
     write_atomically(target, "new")
     assert target.read_text() == "new"
     assert [path.name for path in tmp_path.iterdir()] == ["r.html"]
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    """What it leads to is written, be it there already or not."""
+    folder = tmp_path / "real"
+    folder.mkdir()
+    link = tmp_path / "r.html"
+    link.symlink_to(folder / "report.html")
+    for text in ("old", "new"):
+        check_writable(link)
+        write_atomically(link, text)
+        assert link.is_symlink()
+        assert (folder / "report.html").read_text() == text
+    link.unlink()
+    link.symlink_to(tmp_path / "absent" / "report.html")
+    with pytest.raises(XCountError, match="there is no folder"):
+        check_writable(link)
+
+
+def test_a_pipe_is_written_to_and_stays_one(tmp_path: Path) -> None:
+    """Neither a named pipe nor a device is replaced by a file, nor behind a link."""
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        for path in (pipe, link):
+            check_writable(path)
+            write_atomically(path, "new")
+            assert os.read(reader, 100) == b"new"
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+    assert link.is_symlink()
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])

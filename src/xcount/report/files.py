@@ -1,9 +1,14 @@
-"""Writing a report: whole or not at all."""
+"""Writing a report: whole or not at all.
+
+What a symbolic link leads to is replaced, not the link. What is no file (a device, a named pipe)
+is written to as it is.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import tempfile
 from pathlib import Path
 
@@ -12,8 +17,33 @@ from xcount.errors import XCountError
 
 def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
     """Write beside the target, then rename: a reader sees the old file or the new one."""
-    target = Path(path)
     content = data.encode("utf-8") if isinstance(data, str) else data
+    try:
+        if _is_special(path):
+            with open(path, "wb") as device:
+                device.write(content)
+        else:
+            _replace(_behind_links(path), content)
+    except OSError as error:
+        raise XCountError(
+            f"cannot write {os.fspath(path)}: {error.strerror}; "
+            "name a file in a folder that exists, has room, and that you may write to"
+        ) from error
+
+
+def _is_special(path: str | os.PathLike[str]) -> bool:
+    """Tell whether there is something that is no regular file, behind links as well."""
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def _behind_links(path: str | os.PathLike[str]) -> Path:
+    return Path(os.path.realpath(path) if os.path.islink(path) else path)
+
+
+def _replace(target: Path, content: bytes) -> None:
     temporary = ""
     try:
         descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
@@ -23,28 +53,27 @@ def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
             os.fsync(file.fileno())
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, target)
-    except BaseException as error:  # Ctrl-C, too, leaves nothing behind
+    except BaseException:  # Ctrl-C, too, leaves nothing behind
         if temporary:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
-        if not isinstance(error, OSError):
-            raise
-        raise XCountError(
-            f"cannot write {target}: {error.strerror}; "
-            "name a file in a folder that exists, has room, and that you may write to"
-        ) from error
+        raise
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Refuse a path that cannot be written, before the work whose result it is to hold."""
-    target = Path(path)
+    target = _behind_links(path)
     folder = target.parent
+    if os.path.isdir(path):
+        raise XCountError(f"cannot write {os.fspath(path)}: it is a folder")
+    if os.path.exists(path) and _is_special(path):
+        if not os.access(path, os.W_OK):
+            raise XCountError(f"cannot write {os.fspath(path)}: you may not write to it")
+        return
     if not folder.is_dir():
-        raise XCountError(f"cannot write {target}: there is no folder {folder}")
-    if target.is_dir():
-        raise XCountError(f"cannot write {target}: it is a folder")
+        raise XCountError(f"cannot write {os.fspath(path)}: there is no folder {folder}")
     if not os.access(folder, os.W_OK):
-        raise XCountError(f"cannot write {target}: the folder {folder} is read-only")
+        raise XCountError(f"cannot write {os.fspath(path)}: the folder {folder} is read-only")
 
 
 def _umask() -> int:
