@@ -15,6 +15,7 @@ ORDER = (
     "_core",
     "errors",
     "numerals",
+    "visible",
     "ensemble",
     "examples",
     "loaders",

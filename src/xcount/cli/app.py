@@ -22,6 +22,7 @@ import click
 from xcount._version import __version__
 from xcount.cli.parameters import examples
 from xcount.errors import XCountError
+from xcount.visible import visible
 
 COMMANDS = ("count", "audit", "compare", "witness", "report", "inspect", "encode", "demo")
 """Command names in the order of ``--help``; command ``x`` is ``xcount.cli.x:command``."""
@@ -117,7 +118,7 @@ def error_message(error: Exception) -> str:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(part.strip() for part in text.splitlines() if part.strip())
+    return visible(" ".join(part.strip() for part in text.splitlines() if part.strip()))
 
 
 def _prepare() -> None:

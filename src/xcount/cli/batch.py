@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import click
 
 from xcount.cli import parameters
 from xcount.cli.progress import ProgressLine
+from xcount.visible import visible
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -110,11 +110,10 @@ def check_outputs(paths: Mapping[str, str | None], as_json: bool) -> None:
 
 def write_outputs(outputs: Outputs, paths: Mapping[str, str | None], as_json: bool) -> None:
     """Write the files that were asked for; print JSON, or a text asked for with -, or tables."""
-    from rich.markup import escape
-
-    from xcount.cli.output import print_json, print_tables
+    from xcount.cli.output import print_json, print_tables, print_text
     from xcount.cli.progress import stoppable
     from xcount.report.files import write_atomically
+    from xcount.report.terminal import escaped
 
     printed = [name for name, path in paths.items() if path == "-"]
     with stoppable():
@@ -128,9 +127,9 @@ def write_outputs(outputs: Outputs, paths: Mapping[str, str | None], as_json: bo
     if as_json:
         print_json(outputs.to_dict())
     elif printed:
-        sys.stdout.write(outputs.texts[printed[0]]())
+        print_text(outputs.texts[printed[0]]())
     else:
-        written = [f"Wrote {escape(path)}" for path in paths.values() if path and path != "-"]
+        written = [f"Wrote {escaped(path)}" for path in paths.values() if path and path != "-"]
         print_tables(*outputs.tables(), *written)
 
 
@@ -151,7 +150,7 @@ class BatchLine(ProgressLine):
 def batch_text(progress: BatchProgress) -> str:
     """Return a snapshot in one line, e.g. ``[####      ]  42 %  17 of 40 counts: age, sex``."""
     bar = "#" * int(progress.fraction * _BAR_WIDTH)
-    running = ", ".join(dict.fromkeys(progress.running))
+    running = visible(", ".join(dict.fromkeys(progress.running)))
     if len(running) > 40:
         running = running[:39] + "…"
     return (

@@ -85,13 +85,12 @@ def _copied(path: Path, target: str) -> Path:
 
 
 def _tables(result: AuditResult, path: Path) -> list[RenderableType]:
-    from rich.markup import escape
-
     from xcount.examples import adult_model_path
     from xcount.report.batch_text import audit_tables
+    from xcount.report.terminal import escaped
 
     shipped = path == adult_model_path()
-    model = "adult.json" if shipped else escape(str(path))
+    model = "adult.json" if shipped else escaped(str(path))
     return [
         *audit_tables(result, TITLE),
         "\nTry next:",

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from xcount.result import CountResult, StopReason, Verdict
+from xcount.visible import visible
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -24,6 +25,11 @@ _STATUS_OF_VERDICT = {
 def print_json(data: Mapping[str, Any]) -> None:
     """Print one JSON object on one line."""
     sys.stdout.write(json.dumps(data, allow_nan=False) + "\n")
+
+
+def print_text(text: str) -> None:
+    """Print lines of text, e.g. CSV, without the control characters of names in it."""
+    sys.stdout.write(visible(text, keep="\n\t"))
 
 
 def print_tables(*tables: RenderableType) -> None:

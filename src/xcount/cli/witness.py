@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import click
@@ -54,7 +53,7 @@ def command(
     the guards crossed and the trees responsible are shown.
     """
     from xcount.cli.models import load_model, split_names
-    from xcount.cli.output import print_json, print_tables
+    from xcount.cli.output import print_json, print_tables, print_text
     from xcount.report.witness_text import witness_csv, witness_tables
     from xcount.witnesses import witnesses
 
@@ -68,7 +67,7 @@ def command(
     if as_json:
         print_json({"kind": "witnesses", "witnesses": [witness.to_dict() for witness in found]})
     elif as_csv:
-        sys.stdout.write(witness_csv(found))
+        print_text(witness_csv(found))
     else:
         print_tables(*witness_tables(found, f"Witnesses of {model}"))
     return 0

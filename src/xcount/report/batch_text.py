@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from xcount.audit import AuditResult
 from xcount.compare import Compared, CompareResult
 from xcount.report.numbers import seconds_text, share_text, short_integer, short_interval
+from xcount.report.terminal import escaped
 from xcount.result import CountResult, Verdict
 
 if TYPE_CHECKING:
@@ -18,11 +19,10 @@ _COLOURS = {Verdict.PASS: "green", Verdict.FAIL: "red", Verdict.UNDECIDED: "yell
 
 def audit_tables(audit: AuditResult, title: str | None = None) -> list[RenderableType]:
     """Return the ranking as a table, and the verdict below it."""
-    from rich.markup import escape
     from rich.table import Table
 
     title = title or f"Sensitivity of {audit.model.path or 'the model'}"
-    table = Table(title=escape(title), title_justify="left", title_style="bold")
+    table = Table(title=escaped(title), title_justify="left", title_style="bold")
     table.caption_justify = "left"
     judged = audit.verdict is not None
     table.add_column("Rank", justify="right")
@@ -40,8 +40,8 @@ def audit_tables(audit: AuditResult, title: str | None = None) -> list[Renderabl
         is_first = result is ranked.results[0]
         table.add_row(
             str(ranked.rank) if is_first else "",
-            escape(ranked.label) if is_first else "",
-            result.gap,
+            escaped(ranked.label) if is_first else "",
+            escaped(result.gap),
             "any" if result.distance is None else str(result.distance),
             share_text(result),
             short_interval(result) or "exact",
@@ -56,7 +56,6 @@ def audit_tables(audit: AuditResult, title: str | None = None) -> list[Renderabl
 
 def _measures_table(audit: AuditResult) -> list[RenderableType]:
     """Return the shares by other measures side by side, where there are any."""
-    from rich.markup import escape
     from rich.table import Table
 
     found = [result for result in audit.results if result.details.get("measures")]
@@ -65,12 +64,12 @@ def _measures_table(audit: AuditResult) -> list[RenderableType]:
         return []
     table = Table(title="Measures side by side", title_justify="left", title_style="bold")
     for head in ("Sensitive to", "Gap", "Distance", "regions", *names):
-        table.add_column(escape(head), justify="right" if head != "Sensitive to" else "left")
+        table.add_column(escaped(head), justify="right" if head != "Sensitive to" else "left")
     for result in sorted(found, key=lambda r: -r.share)[:MAX_ROWS]:
         entries = [result.details["measures"].get(name) for name in names]
         table.add_row(
-            escape(" + ".join(result.sensitive)),
-            result.gap,
+            escaped(" + ".join(result.sensitive)),
+            escaped(result.gap),
             "any" if result.distance is None else str(result.distance),
             share_text(result),
             *("" if entry is None else f"{entry['share'] * 100:.3g} %" for entry in entries),
@@ -87,21 +86,18 @@ def _coloured(verdict: Verdict) -> str:
 
 
 def _conclusion(audit: AuditResult) -> list[RenderableType]:
-    from rich.markup import escape
-
     from xcount.report.sentences import headline
 
-    lines: list[RenderableType] = [f"Gaps: {escape(audit.gap_origin)}."]
+    lines: list[RenderableType] = [f"Gaps: {escaped(audit.gap_origin)}."]
     if len(audit.results) < audit.n_planned:
         lines.append(f"Stopped after {len(audit.results)} of {audit.n_planned} counts.")
     if audit.verdict is not None:
-        lines.append(f"{_coloured(audit.verdict)}: {escape(headline(audit))}.")
+        lines.append(f"{_coloured(audit.verdict)}: {escaped(headline(audit))}.")
     return lines
 
 
 def comparison_tables(comparison: CompareResult) -> list[RenderableType]:
     """Return the models by rank, and their shares and ratios question by question."""
-    from rich.markup import escape
     from rich.table import Table
 
     table = Table(title="Shares on the shared grid", title_justify="left", title_style="bold")
@@ -110,7 +106,7 @@ def comparison_tables(comparison: CompareResult) -> list[RenderableType]:
     table.add_column("Gap", justify="right")
     table.add_column("Distance", justify="right")
     for index, name in enumerate(comparison.names):
-        table.add_column(escape(name), justify="right")
+        table.add_column(escaped(name), justify="right")
         if index:
             table.add_column("C/C0", justify="right")
     for row in comparison.rows[:MAX_ROWS]:
@@ -119,10 +115,10 @@ def comparison_tables(comparison: CompareResult) -> list[RenderableType]:
             cells.append("" if result is None else share_text(result))
             cells += [_ratio(row, index)] if index else []
         distance = "any" if row.distance is None else str(row.distance)
-        table.add_row(escape(row.label), row.gap, distance, *cells)
+        table.add_row(escaped(row.label), escaped(row.gap), distance, *cells)
     if len(comparison.rows) > MAX_ROWS:
         table.caption = f"{len(comparison.rows) - MAX_ROWS:,} more; --html, --csv or --json has all"
-    lines: list[RenderableType] = [f"Gaps: {escape(comparison.gap_origin)}."]
+    lines: list[RenderableType] = [f"Gaps: {escaped(comparison.gap_origin)}."]
     if comparison.verdict is not None:
         limit = f"{comparison.max_ratio:g}"
         lines.append(f"{_coloured(comparison.verdict)} (C/C0 at most {limit} allowed)")
@@ -130,7 +126,6 @@ def comparison_tables(comparison: CompareResult) -> list[RenderableType]:
 
 
 def _models_table(comparison: CompareResult) -> RenderableType:
-    from rich.markup import escape
     from rich.table import Table
 
     table = Table(title="Models, least sensitive first", title_justify="left", title_style="bold")
@@ -143,7 +138,7 @@ def _models_table(comparison: CompareResult) -> RenderableType:
         median = "" if summary.quartiles is None else f"{summary.quartiles[1]:.3g}"
         table.add_row(
             str(summary.rank),
-            escape(summary.name),
+            escaped(summary.name),
             f"{summary.mean_share * 100:.3g} %",
             median if summary.index else "1 (baseline)",
             str(summary.n_ratios),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from xcount.numerals import scientific_text
 from xcount.report.numbers import percent, seconds_text
+from xcount.report.terminal import escaped
 from xcount.result import (
     CountResult,
     MaskCount,
@@ -85,14 +86,14 @@ def count_tables(result: CountResult) -> list[RenderableType]:
     card = _card(question_text(result))
     card.add_row("Model", _model_text(result))
     card.add_row("Regions", count_text(result.n_regions))
-    card.add_row("Sensitive", f"[bold]{_escaped(answer_text(result))}[/]")
+    card.add_row("Sensitive", f"[bold]{escaped(answer_text(result))}[/]")
     card.add_row("Share", _share_interval(result))
     if result.verdict is not None and result.max_share is not None:
         colour = _COLOURS[result.verdict]
         limit = f"{float(Fraction(repr(result.max_share)) * 100):g} %"
         card.add_row("Verdict", f"[bold {colour}]{result.verdict}[/] (at most {limit} allowed)")
     for name, entry in result.details.get("measures", {}).items():
-        card.add_row(f"By {name}", _escaped(measured_text(entry)))
+        card.add_row(escaped(f"By {name}"), escaped(measured_text(entry)))
     card.add_row("Run", _run_text(result))
     tables: list[RenderableType] = [card]
     if result.profile is not None:
@@ -118,7 +119,7 @@ def summary_table(title: str, results: Iterable[CountResult]) -> Table:
     """Return several questions about one model as one table, a row each."""
     from rich.table import Table
 
-    table = Table(title=_escaped(title), title_justify="left", title_style="bold")
+    table = Table(title=escaped(title), title_justify="left", title_style="bold")
     table.add_column("Sensitive to")
     table.add_column("Gap", justify="right")
     table.add_column("Distance", justify="right")
@@ -127,10 +128,10 @@ def summary_table(title: str, results: Iterable[CountResult]) -> Table:
     table.add_column("Time", justify="right")
     for result in results:
         table.add_row(
-            _escaped(", ".join(result.sensitive)),
+            escaped(", ".join(result.sensitive)),
             result.gap,
             "any" if result.distance is None else str(result.distance),
-            _escaped(answer_text(result)),
+            escaped(answer_text(result)),
             percent(result.count, result.n_regions),
             seconds_text(result.seconds),
         )
@@ -143,7 +144,7 @@ def inspection_tables(inspection: Inspection, show_all: bool = False) -> list[Re
     leaves = inspection.leaves
     card = _card(model.path or "model")
     outputs = f", {inspection.n_outputs} classes" if inspection.n_outputs > 1 else ""
-    card.add_row("Format", _escaped(f"{model.format} ({inspection.task}{outputs})"))
+    card.add_row("Format", escaped(f"{model.format} ({inspection.task}{outputs})"))
     card.add_row(
         "Trees",
         f"{model.n_trees:,} of depth up to {model.max_depth}, {inspection.n_leaves:,} leaves",
@@ -184,7 +185,7 @@ def _feature_table(inspection: Inspection, show_all: bool) -> RenderableType:
     listed, left_out = _chosen(inspection.features, show_all)
     for feature in listed:
         table.add_row(
-            _escaped(feature.name),
+            escaped(feature.name),
             str(feature.index),
             feature.kind,
             str(feature.n_guards),
@@ -228,7 +229,7 @@ def _rows_table(
         interval = f"{count_text(row.low)} to {count_text(row.high)}"
         low, high = (percent(n, row.n_combinations) for n in (row.low, row.high))
         table.add_row(
-            _escaped(row.description),
+            escaped(row.description),
             count_text(row.low) if exact else interval,
             low if exact else f"{low} to {high}",
         )
@@ -242,7 +243,7 @@ def _card(title: str) -> Table:
     from rich.table import Table
 
     card = Table(
-        title=_escaped(title),
+        title=escaped(title),
         title_justify="left",
         title_style="bold",
         box=box.ROUNDED,
@@ -256,7 +257,7 @@ def _card(title: str) -> Table:
 def _model_text(result: CountResult) -> str:
     model = result.model
     what = f"{model.n_trees:,} trees, {model.n_features:,} features, {model.n_guards:,} guards"
-    return _escaped(f"{model.path} ({what})" if model.path else what)
+    return escaped(f"{model.path} ({what})" if model.path else what)
 
 
 def _share_interval(result: CountResult) -> str:
@@ -283,9 +284,3 @@ def _cells(number: int) -> str:
 
 def _listed(names: tuple[str, ...]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _escaped(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)

@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from xcount.report.terminal import escaped
 from xcount.witnesses import Witness
 
 if TYPE_CHECKING:
@@ -20,24 +21,22 @@ INPUTS_BESIDE_EACH_OTHER = 4
 
 def witness_tables(found: Sequence[Witness], title: str) -> list[RenderableType]:
     """Return the witnesses as a table of changes, and tables of the inputs."""
-    from rich.markup import escape
     from rich.table import Table
 
     if not found:
         return ["There is none: no region is sensitive."]
-    changes = Table(title=escape(title), title_justify="left", title_style="bold")
+    changes = Table(title=escaped(title), title_justify="left", title_style="bold")
     rows = [witness.summary() for witness in found]
     for head in ("#", *rows[0]):
-        changes.add_column(escape(head))
+        changes.add_column(escaped(head))
     for number, row in enumerate(rows, start=1):
-        changes.add_row(str(number), *(escape(value) for value in row.values()))
+        changes.add_row(str(number), *(escaped(value) for value in row.values()))
     parts = range(0, len(found), INPUTS_BESIDE_EACH_OTHER)
     return [changes, *(_inputs(found, first) for first in parts)]
 
 
 def _inputs(found: Sequence[Witness], first: int) -> RenderableType:
     """Return a table of the inputs of some witnesses, one column each."""
-    from rich.markup import escape
     from rich.table import Table
 
     shown = found[first : first + INPUTS_BESIDE_EACH_OTHER]
@@ -47,7 +46,7 @@ def _inputs(found: Sequence[Witness], first: int) -> RenderableType:
         inputs.add_column(f"#{number}", justify="right", overflow="fold")
     for rows_of_feature in zip(*(witness.values() for witness in shown), strict=True):
         cells = [a if a == b else f"{a} -> {b}" for _, a, b in rows_of_feature]
-        inputs.add_row(escape(rows_of_feature[0][0]), *map(escape, cells))
+        inputs.add_row(escaped(rows_of_feature[0][0]), *map(escaped, cells))
     return inputs
 
 

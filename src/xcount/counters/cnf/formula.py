@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import IO
 
+from xcount.visible import visible
+
 
 @dataclass(eq=False)
 class Formula:
@@ -101,7 +103,7 @@ class Formula:
     def write(self, stream: IO[str]) -> None:
         """Write DIMACS, with the projection set as ``c p show ... 0``."""
         for line in self.comments:
-            stream.write(f"c {line}".rstrip() + "\n")
+            stream.write(f"c {visible(line)}".rstrip() + "\n")
         stream.write(f"p cnf {self.n_variables} {self.n_clauses}\n")
         stream.write(f"c p show {' '.join(map(str, self.show))} 0\n".replace("  ", " "))
         parts: list[str] = []
