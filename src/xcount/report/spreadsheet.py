@@ -56,7 +56,7 @@ def csv_comparison(comparison: CompareResult) -> str:
                 ratio = row.ratio(index)
                 bounds = (ratio.value, ratio.low, ratio.high) if ratio else (None,) * 3
                 first = (comparison.names[index], *bounds)
-                writer.writerow([*(_cell(value) for value in first), *_row(result)])
+                writer.writerow([*(cell(value) for value in first), *_row(result)])
     return out.getvalue()
 
 
@@ -64,10 +64,11 @@ def _row(result: CountResult) -> list[str]:
     data = result.to_dict()
     data["gap"] = result.gap
     data["sensitive"] = " + ".join(result.sensitive)
-    return [_cell(data[column]) for column in COLUMNS]
+    return [cell(data[column]) for column in COLUMNS]
 
 
-def _cell(value: object) -> str:
+def cell(value: object) -> str:
+    """Return a cell of a CSV file; text that looks like a formula gets an apostrophe in front."""
     if value is None:
         return ""
     if isinstance(value, str):

@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from xcount.report.spreadsheet import cell
 from xcount.report.terminal import escaped
 from xcount.witnesses import Witness
 
@@ -51,11 +52,14 @@ def _inputs(found: Sequence[Witness], first: int) -> RenderableType:
 
 
 def witness_csv(found: Sequence[Witness]) -> str:
-    """Return two lines per witness, one per side; the columns of the features come last."""
+    """Return two lines per witness, one per side; the columns of the features come last.
+
+    Names that a spreadsheet would take for formulas get an apostrophe in front.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     names = found[0].features if found else ()
-    writer.writerow(["witness", "side", "margin", "decision", *names])
+    writer.writerow(["witness", "side", "margin", "decision", *map(cell, names)])
     for number, witness in enumerate(found, start=1):
         sides = (
             ("point", witness.margin, witness.decision, witness.point),
@@ -63,5 +67,5 @@ def witness_csv(found: Sequence[Witness]) -> str:
         )
         for side, margin, decision, values in sides:
             cells = ["" if math.isnan(value) else repr(value) for value in values]
-            writer.writerow([number, side, repr(margin), decision or "", *cells])
+            writer.writerow([number, side, repr(margin), cell(decision), *cells])
     return text.getvalue()
