@@ -137,6 +137,15 @@ def test_a_missing_cell_is_the_last_and_one_step_from_all() -> None:
     assert np.isnan(grid.point([3, 0])[0])
 
 
+def test_neighbouring_guards_are_told_apart() -> None:
+    """Six digits where they suffice, else as many as are needed, whatever the distance."""
+    close = [1000000.25, 1000000.5, 1000000.75, 2000000.5]
+    assert numeric_axis(*close).guard_texts == ("1000000.2", "1000000.5", "1000000.8", "2e+06")
+    tiny = [0.1, float(np.nextafter(0.1, 1)), 0.25]
+    assert numeric_axis(*tiny).guard_texts == ("0.10000000000000001", "0.10000000000000002", "0.25")
+    assert numeric_axis(1000000.25).describe(0) == "age < 1e+06"
+
+
 def test_cells_are_described_in_words() -> None:
     """As inequalities that say which end is included."""
     axis = numeric_axis(30.5, 42.0)

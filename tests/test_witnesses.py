@@ -17,6 +17,7 @@ import numpy as np
 import oracle
 import pytest
 from conftest import Command
+from model_files import FIGURE_1, write_model
 from strategies import random_classifier, random_ensemble
 
 import xcount
@@ -253,6 +254,36 @@ def test_many_inputs_can_be_read_in_a_terminal(xcount_command: Command) -> None:
     assert run.out.count("native_country") == 3
     assert "#10 " in run.out
     assert "…" not in run.out
+
+
+def test_csv_has_no_formula(xcount_command: Command, tmp_path: Path) -> None:
+    """A name that a spreadsheet would run gets an apostrophe in front; numbers stay numbers."""
+    model = write_model(tmp_path / "m.json", FIGURE_1, ["=cmd()", "@b"])
+    question = ("--sensitive", "0", "--gap", "80", "-n", "1", "--csv")
+    run = xcount_command("witness", model, *question)
+    head, *lines = csv.reader(io.StringIO(run.out))
+    assert head[-2:] == ["'=cmd()", "'@b"]
+    assert all(math.isfinite(float(line[2])) for line in lines)
+
+
+def test_guards_that_six_digits_do_not_tell_apart_are_crossed() -> None:
+    """Which cells differ is asked of the cells; texts have the digits that they need."""
+    guards = (1000000.25, 1000000.5, 1000000.75)
+    trees = [(0, guard, 0.0, float(2**i)) for i, guard in enumerate(guards)]
+    ensemble = ensemble_of(*trees)
+    for witness in witnesses(ensemble, sensitive="f0", gap=0.5, n=8):
+        (crossing,) = witness.crossed
+        assert len(crossing.guards) == 1
+        assert crossing.before != crossing.after
+        assert witness.summary()["Guards crossed"] == f"f0: {crossing.guards[0]:.8g}"
+        assert " -> " in witness.summary()["Change"]
+
+
+def test_values_that_nine_digits_do_not_tell_apart_are_shown_in_full() -> None:
+    """The table says what changes."""
+    ensemble = ensemble_of((0, 1 + 2**-50, 0.0, 1.0), (0, 1 + 2**-51, 0.0, 1.0))
+    for witness in witnesses(ensemble, sensitive="f0", gap=0.5, n=8):
+        assert " -> " in witness.summary()["Change"]
 
 
 def test_the_command_line_prints_tables_csv_and_json(

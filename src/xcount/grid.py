@@ -15,6 +15,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby
 from typing import Any, Literal
 
 import numpy as np
@@ -78,9 +79,15 @@ class Axis:
             return f"{name} is missing"
         if self.feature.is_categorical:
             return f"{name} in {{{', '.join(self._label(code) for code in self.classes[cell])}}}"
-        low = f"{self.thresholds[cell - 1]:g} <= " if cell > 0 else ""
-        high = f" < {self.thresholds[cell]:g}" if cell < len(self.thresholds) else ""
+        low = f"{self.guard_texts[cell - 1]} <= " if cell > 0 else ""
+        high = f" < {self.guard_texts[cell]}" if cell < len(self.thresholds) else ""
         return f"{low}{name}{high}" if low or high else f"any {name}"
+
+    @cached_property
+    def guard_texts(self) -> tuple[str, ...]:
+        """The thresholds with six digits, or as many as tell them from their neighbours."""
+        runs = groupby(self.thresholds.tolist(), key="{:g}".format)
+        return tuple(text for _, run in runs for text in _told_apart(list(run)))
 
     def _label(self, code: int) -> str:
         categories, labels = self.feature.categories, self.feature.labels
@@ -103,6 +110,15 @@ class Axis:
             return low
         middle = float(np.dtype(dtype).type(low + (float(self.thresholds[cell]) - low) / 2))
         return middle if low <= middle < self.thresholds[cell] else low
+
+
+def _told_apart(values: list[float]) -> list[str]:
+    """Return different numbers with at least six digits, equally many, as different texts."""
+    for digits in range(6, 17):
+        texts = [f"{value:.{digits}g}" for value in values]
+        if len(set(texts)) == len(texts):
+            return texts
+    return [f"{value:.17g}" for value in values]  # enough for any two floats
 
 
 def _below(threshold: float, dtype: str) -> float:

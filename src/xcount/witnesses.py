@@ -43,6 +43,7 @@ class Crossing:
     before: str
     after: str
     guards: tuple[float, ...] = ()
+    guard_texts: tuple[str, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +128,7 @@ class Witness:
         if self.decision is not None:
             row["Decision"] = f"{self.decision} -> {self.other_decision}"
         row["Guards crossed"] = "; ".join(
-            f"{c.feature}: {', '.join(f'{guard:g}' for guard in c.guards) or 'category'}"
-            for c in self.crossed
+            f"{c.feature}: {', '.join(c.guard_texts) or 'category'}" for c in self.crossed
         )
         top = [f"#{tree.tree} {tree.change:+.3g}" for tree in self.trees[:_SHOWN_TREES]]
         more = len(self.trees) - len(top)
@@ -148,9 +148,17 @@ class Witness:
         """Return name, value and other value of each feature, for people: categories by name."""
         columns = self.columns or tuple(Feature(name) for name in self.features)
         return [
-            (column.name, _value_text(column, a), _value_text(column, b))
+            (column.name, *_pair_text(column, a, b))
             for column, a, b in zip(columns, self.point, self.other, strict=True)
         ]
+
+
+def _pair_text(column: Feature, a: float, b: float) -> tuple[str, str]:
+    """Return two values as texts that differ if the values do."""
+    first, second = _value_text(column, a), _value_text(column, b)
+    if first == second and a != b and not math.isnan(a):
+        return repr(a), repr(b)
+    return first, second
 
 
 def _value_text(column: Feature, value: float) -> str:
@@ -297,7 +305,7 @@ class _Maker:
             ),
         )
         labels = [_decision_text(s, problem) for s in (here, there[index])]
-        crossed = [_crossing(grid, f, int(region[f]), int(regions[index][f])) for f in sensitive]
+        cells = [(f, int(region[f]), int(regions[index][f])) for f in sensitive]
         return Witness(
             features=problem.ensemble.feature_names,
             columns=problem.ensemble.features,
@@ -307,7 +315,7 @@ class _Maker:
             other_margin=float(there[index][shown]),
             change=float(there[index][shown] - here[shown]),
             distance=problem.masks.distance(mask, masks[index]),
-            crossed=tuple(c for c in crossed if c.before != c.after),
+            crossed=tuple(_crossing(grid, f, a, b) for f, a, b in cells if a != b),
             trees=self._contributions(point, points[index]),
             decision=labels[0],
             other_decision=labels[1],
@@ -370,10 +378,16 @@ def _library_agrees(
 
 def _crossing(grid: Grid, feature: int, before: int, after: int) -> Crossing:
     axis = grid.axes[feature]
-    guards: tuple[float, ...] = ()
+    between = slice(0)
     if not axis.feature.is_categorical and axis.missing_cell not in (before, after):
-        guards = tuple(axis.thresholds[min(before, after) : max(before, after)].tolist())
-    return Crossing(axis.feature.name, axis.describe(before), axis.describe(after), guards)
+        between = slice(min(before, after), max(before, after))
+    return Crossing(
+        axis.feature.name,
+        axis.describe(before),
+        axis.describe(after),
+        tuple(axis.thresholds[between].tolist()),
+        axis.guard_texts[between],
+    )
 
 
 def _decision_text(sums: list[Any], problem: Problem) -> str | None:
