@@ -146,6 +146,23 @@ def test_a_volume_takes_given_bounds() -> None:
     assert point.details["measures"]["volume"]["share"] == 1.0
 
 
+def test_a_volume_takes_the_whole_range_of_floats() -> None:
+    """The width of such a range is no float; given or of the data, the halves weigh the same."""
+    stump = ensemble_of((0, 0.0, -1.0, (1, 0.0, 0.0, 3.0)))
+    whole = "f0=-1e308:1e308,f1=-1e308:1.5e308"
+    data = {"f0": [-1e308, 1e308], "f1": [-1e308, 1.5e308]}
+    for given in ({"bounds": whole}, {"data": data}):
+        result = xcount.count(stump, sensitive="f0", gap=2, measures="volume", **given)  # type: ignore[arg-type]
+        assert result.details["measures"]["volume"]["share"] == pytest.approx(0.6)
+
+
+def test_rows_outside_all_regions_have_no_share() -> None:
+    """A share of no rows is no number, and not an exact 0."""
+    data = {"f0": [math.nan, 3.5], "f1": [2.0, math.nan]}
+    with pytest.raises(QueryError, match="no row of the table lies in a region"):
+        xcount.count(figure_1(), sensitive="f0", gap=80, measures="rows", data=data)
+
+
 def test_what_is_missing_or_wrong_is_named() -> None:
     """Unknown measures, no data, no bounds, bounds in the wrong order."""
     for arguments, words in (

@@ -175,18 +175,19 @@ def measure(
     makers: dict[str, Callable[[Problem, Weighing, Settings], Measured]] = {
         "volume": _volume,
         "marginals": _marginals,
-        "rows": _rows,
     }
     found, n_open = {}, weighing.n_weighed
     for name in weighing.names:
-        limited = replace(chosen, max_share=None, started=time.monotonic())
-        if name in WEIGHED:
-            left = chosen.seconds_left()
-            seconds = DEFAULT_SECONDS if left is None else max(LEAST_SECONDS, left / n_open)
-            limited = replace(limited, timeout_seconds=seconds)
-            n_open -= 1
         try:
-            found[name] = makers[name](problem, weighing, limited)
+            if name in makers:
+                left = chosen.seconds_left()
+                seconds = DEFAULT_SECONDS if left is None else max(LEAST_SECONDS, left / n_open)
+                limits = {"started": time.monotonic(), "timeout_seconds": seconds}
+                n_open -= 1
+                limited = replace(chosen, max_share=None, **limits)
+                found[name] = makers[name](problem, weighing, limited)
+            else:
+                found[name] = _rows(problem, weighing)
         except BudgetError as error:
             found[name] = _unknown(name, StopReason.MEMORY, str(error))
         except KeyboardInterrupt:
@@ -201,13 +202,18 @@ def _unknown(name: str, reason: StopReason, note: str | None = None) -> Measured
     return Measured(name, 0.5, 0.0, 1.0, False, 1.0, reason, details)
 
 
-def _rows(problem: Problem, weighing: Weighing, settings: Settings) -> Measured:
+def _rows(problem: Problem, weighing: Weighing) -> Measured:
     """Decide the region of every row."""
     assert weighing.rows is not None
     regions = problem.grid.cells_of(weighing.rows)
     placed = np.flatnonzero((regions >= 0).all(axis=1))
     sensitive = placed[RegionDecider(problem).decide_regions(regions[placed])]
-    share = len(sensitive) / len(placed) if len(placed) else 0.0
+    if not len(placed):
+        raise QueryError(
+            f"no row of {weighing.source} lies in a region: each has a missing value or an unknown "
+            "category; --missing cell has cells for missing values"
+        )
+    share = len(sensitive) / len(placed)
     details = {
         "n_rows": len(regions),
         "n_sensitive": len(sensitive),
@@ -268,6 +274,8 @@ def _lengths(axis: Axis, low: float, high: float) -> NDArray[np.float64]:
         weights[axis.cells_of(np.array([low]))[0]] = 1.0
         return weights
     ends = np.clip(np.concatenate([[low], axis.thresholds, [high]]), low, high)
+    if math.isinf(high - low):  # half of each length is still a float
+        ends, low, high = ends / 2, low / 2, high / 2
     lengths: NDArray[np.float64] = np.diff(ends) / (high - low)
     return lengths
 
