@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from xcount import tables
 from xcount.ensemble import Ensemble, Feature
 from xcount.errors import TableError
 from xcount.tables import read_table
@@ -125,7 +126,9 @@ def test_what_does_not_fit_is_named(change: dict[str, Any], message: str) -> Non
         (b"1,2\n", "2 columns without names, the model has 3 features"),
         (b"\xff\xfe\x00", "neither Parquet nor CSV"),
         (b"PAR1garbage", "no readable Parquet"),
-        (b"\x1f\x8bgarbage", "cannot read"),
+        (b"\x1f\x8bgarbage", "broken gzip"),
+        (gzip.compress(b"")[:10] + b"\x07" + bytes(20), "broken gzip"),
+        (gzip.compress(b"age,job,member\n1,2,3\n")[:-9], "truncated"),
         (b"age,age,job,member\n1,1,1,1\n", "several columns named column 'age'"),
         (b"age,job,member\n", "no rows"),
     ],
@@ -137,6 +140,27 @@ def test_bad_files_are_named(tmp_path: Path, content: bytes, message: str) -> No
     with pytest.raises(TableError, match=message) as error:
         read_table(path, MODEL)
     assert str(path) in str(error.value)
+
+
+def test_what_unpacks_to_too_much_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tables are read within the limits of model files."""
+    monkeypatch.setattr(tables.files.read, "__kwdefaults__", {"max_bytes": 1000})
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(b"age,job,member\n" + b"1,2,3\n" * 1000))
+    with pytest.raises(TableError, match="unpacks to more than 1000 bytes"):
+        read_table(path, MODEL)
+
+
+def test_names_that_are_numbers_are_names(tmp_path: Path) -> None:
+    """A first line of the model's names is no row; other numbers are one."""
+    model = Ensemble((Feature("0"), Feature("1")), ())
+    path = tmp_path / "t.csv"
+    path.write_text("0,1\n5,6\n")
+    assert read_table(path, model).rows.tolist() == [[5, 6]]
+    path.write_text("7,8\n5,6\n")
+    assert read_table(path, model).rows.tolist() == [[7, 8], [5, 6]]
 
 
 def test_absent_files_and_foreign_objects(tmp_path: Path) -> None:

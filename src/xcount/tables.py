@@ -2,17 +2,18 @@
 
 A table is a CSV or Parquet file, a pandas, polars or pyarrow table, a mapping of columns, or a
 numpy array. Columns are matched by name; a table without names (an array, a CSV file whose first
-line is numbers) is matched by position. Columns that the model does not know are left out and
-listed. Text of a categorical feature is mapped through the labels that the model stores.
+line is numbers, unless these are the model's names) is matched by position. Columns that the model
+does not know are left out and listed. Text of a categorical feature is mapped through the labels
+that the model stores.
 
-CSV needs nothing but Python; gzip is read, too. Parquet needs pyarrow.
+CSV needs nothing but Python; gzip is read, too. Both are read within the limits of model files.
+Parquet needs pyarrow.
 """
 
 from __future__ import annotations
 
 import csv
 import difflib
-import gzip
 import io
 import math
 import os
@@ -26,7 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount.ensemble import Ensemble, Feature
-from xcount.errors import MissingExtraError, TableError
+from xcount.errors import MissingExtraError, ModelFormatError, TableError
+from xcount.loaders import files
 
 MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "null", "none", "<na>"})
 _TRUTH_WORDS = {"true": 1.0, "false": 0.0}
@@ -78,7 +80,7 @@ def read_table(data: Any, ensemble: Ensemble) -> Table:
         >>> read_table({"f1": [1, 2], "f0": [3, 4], "y": [0, 1]}, figure_1()).rows.tolist()
         [[3.0, 1.0], [4.0, 2.0]]
     """
-    columns = _columns_of(data)
+    columns = _columns_of(data, ensemble.feature_names)
     positions, others = _matched(columns, ensemble)
     rows = np.empty((_n_rows(columns), ensemble.n_features))
     for index, (feature, position) in enumerate(zip(ensemble.features, positions, strict=True)):
@@ -88,9 +90,9 @@ def read_table(data: Any, ensemble: Ensemble) -> Table:
     return Table(rows, columns.source, others)
 
 
-def _columns_of(data: Any) -> _Columns:
+def _columns_of(data: Any, feature_names: Sequence[str]) -> _Columns:
     if isinstance(data, str | os.PathLike):
-        return _file_columns(Path(data))
+        return _file_columns(Path(data), feature_names)
     package = type(data).__module__.partition(".")[0]
     if package in ("pandas", "polars", "pyarrow") and hasattr(type(data), "columns"):
         return _frame_columns(data, package)
@@ -126,20 +128,18 @@ def _frame_columns(frame: Any, package: str) -> _Columns:
     return _Columns(names, values, "the pandas table")
 
 
-def _file_columns(path: Path) -> _Columns:
+def _file_columns(path: Path, feature_names: Sequence[str]) -> _Columns:
     try:
         with path.open("rb") as file:
             start = file.read(4)
         if start == b"PAR1":
             return _parquet_columns(path)
-        data = path.read_bytes()
-        if start[:2] == b"\x1f\x8b":
-            data = gzip.decompress(data)
-        return _csv_columns(data.decode("utf-8-sig"), str(path))
-    except (OSError, EOFError) as error:
-        raise TableError(
-            f"cannot read {path}: {getattr(error, 'strerror', None) or error}"
-        ) from error
+        text = files.read(path).data.decode("utf-8-sig")
+        return _csv_columns(text, str(path), feature_names)
+    except OSError as error:
+        raise TableError(f"cannot read {path}: {error.strerror or error}") from error
+    except ModelFormatError as error:
+        raise TableError(str(error)) from None
     except UnicodeDecodeError as error:
         raise TableError(
             f"{path} is neither Parquet nor CSV text in UTF-8 (byte {error.start}: {error.reason})"
@@ -160,7 +160,8 @@ def _parquet_columns(path: Path) -> _Columns:
     return _Columns(tuple(table.column_names), tuple(table.columns), str(path))
 
 
-def _csv_columns(text: str, source: str) -> _Columns:
+def _csv_columns(text: str, source: str, feature_names: Sequence[str]) -> _Columns:
+    """Return the columns; the first line is names if it has a word, or is the model's names."""
     try:
         lines = [line for line in csv.reader(io.StringIO(text, newline=""), strict=True) if line]
     except csv.Error as error:
@@ -168,7 +169,7 @@ def _csv_columns(text: str, source: str) -> _Columns:
     if not lines:
         raise TableError(f"{source} is empty")
     head = [word.strip() for word in lines[0]]
-    has_names = any(_number(word) is None for word in head)
+    has_names = any(_number(word) is None for word in head) or head == [*feature_names]
     body = lines[1:] if has_names else lines
     for number, line in enumerate(body, start=1):
         if len(line) != len(head):
