@@ -107,3 +107,28 @@ def test_the_shipped_model_keeps_its_names(xcount_command: Command) -> None:
     kinds = {feature["name"]: feature["kind"] for feature in data["features"]}
     assert (kinds["age"], kinds["sex"], kinds["race"]) == ("numeric", "categorical", "categorical")
     assert data["task"] == "binary"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["inspect"], ["inspect", "--json"], ["audit"], ["witness", "--sensitive", "0", "--gap", "1"]],
+    ids=" ".join,
+)
+def test_leaves_whose_differences_are_no_floats_are_named(
+    xcount_command: Command, tmp_path: Path, command: list[str]
+) -> None:
+    """One line, and no warning; a count needs no floats and answers."""
+    model = tmp_path / "m.txt"
+    model.write_text(
+        "tree\nversion=v4\nnum_class=1\nnum_tree_per_iteration=1\nmax_feature_idx=0\n"
+        "objective=regression\nfeature_names=a\nfeature_infos=[0:1]\ntree_sizes=1\n\n"
+        "Tree=0\nnum_leaves=2\nnum_cat=0\nsplit_feature=0\nthreshold=0.5\ndecision_type=2\n"
+        "left_child=-1\nright_child=-2\nleaf_value=1.7e308 -1.7e308\nis_linear=0\n\n"
+        "end of trees\n"
+    )
+    name, *options = command
+    run = xcount_command(name, model, *options)
+    assert (run.status, run.out, run.err.count("\n")) == (2, "", 1)
+    assert "more than the largest float" in run.err
+    counted = xcount_command("count", model, "--sensitive", "a", "--gap", "1e308", "--json")
+    assert json.loads(counted.out)["count"] == 2

@@ -12,6 +12,7 @@ import numpy as np
 
 from xcount.counting import model_info
 from xcount.ensemble import Ensemble, Tree
+from xcount.errors import UnsupportedModelError
 from xcount.grid import Axis, Grid, Missing
 from xcount.loaders import load
 from xcount.result import ModelInfo
@@ -124,14 +125,15 @@ def _leaf_scale(ensemble: Ensemble) -> LeafScale:
     if not leaves:
         return LeafScale(0.0, 0.0, 0.0, 0.0)
     ranges = np.zeros(ensemble.n_outputs)
-    for tree, values in zip(ensemble.trees, leaves, strict=True):
-        ranges[tree.output] += values.max() - values.min()
+    with np.errstate(over="ignore"):
+        for tree, values in zip(ensemble.trees, leaves, strict=True):
+            ranges[tree.output] += values.max() - values.min()
     flat = np.concatenate(leaves)
     return LeafScale(
         low=float(flat.min()),
         high=float(flat.max()),
         median_size=float(np.median(np.abs(flat))),
-        max_change=float(ranges.max()),
+        max_change=_finite(float(ranges.max())),
     )
 
 
@@ -144,8 +146,18 @@ def max_changes(ensemble: Ensemble) -> dict[int, float]:
             if tree.output == output:
                 total.update(_tree_changes(tree))
         for feature, change in total.items():
-            worst[feature] = max(worst.get(feature, 0.0), change / ensemble.divisor)
+            worst[feature] = max(worst.get(feature, 0.0), _finite(change / ensemble.divisor))
     return worst
+
+
+def _finite(change: float) -> float:
+    """Return a change of the margin; refuse one that no float can hold."""
+    if math.isinf(change):
+        raise UnsupportedModelError(
+            "the leaves are so large that margins differ by more than the largest float, 1.8e308; "
+            "xcount count counts such a model, gaps for it must be given"
+        )
+    return change
 
 
 def _tree_changes(tree: Tree) -> dict[int, float]:
@@ -158,7 +170,7 @@ def _tree_changes(tree: Tree) -> dict[int, float]:
         children = [tree.left[node], tree.right[node]]
         low[node], high[node] = low[children].min(), high[children].max()
         feature = int(tree.feature[node])
-        changes[feature] = max(changes.get(feature, 0.0), float(high[node] - low[node]))
+        changes[feature] = max(changes.get(feature, 0.0), float(high[node]) - float(low[node]))
     return changes
 
 

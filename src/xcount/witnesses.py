@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -23,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount.ensemble import Feature
-from xcount.errors import ModelFormatError, QueryError
+from xcount.errors import ModelFormatError, QueryError, UnsupportedModelError
 from xcount.exactsums import ExactSums, changes, decision
 from xcount.finding import NearestSearch, RegionFinder
 from xcount.grid import Grid, Missing
@@ -311,9 +312,9 @@ class _Maker:
             columns=problem.ensemble.features,
             point=tuple(point.tolist()),
             other=tuple(points[index].tolist()),
-            margin=float(here[shown]),
-            other_margin=float(there[index][shown]),
-            change=float(there[index][shown] - here[shown]),
+            margin=_as_float(here[shown]),
+            other_margin=_as_float(there[index][shown]),
+            change=_as_float(there[index][shown] - here[shown]),
             distance=problem.masks.distance(mask, masks[index]),
             crossed=tuple(_crossing(grid, f, a, b) for f, a, b in cells if a != b),
             trees=self._contributions(point, points[index]),
@@ -327,7 +328,7 @@ class _Maker:
         before, after = self.sums.leaves(np.stack([point, other]))
         query, trees = self.problem.query, self.problem.ensemble.trees
         found = [
-            Contribution(i, trees[i].output, float(b - a))
+            Contribution(i, trees[i].output, _as_float(b - a))
             for i, (a, b) in enumerate(zip(before, after, strict=True))
             if a != b and (query.flip or trees[i].output == query.output)
         ]
@@ -374,6 +375,16 @@ def _library_agrees(
         return True
     # The same winner: then one of the two must have been a near-tie.
     return any(float(np.sort(s)[-1] - np.sort(s)[-2]) <= slack for s in (a, b))
+
+
+def _as_float(number: Fraction) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        raise UnsupportedModelError(
+            "the leaves are so large that a margin, or a change of it, is more than the largest "
+            "float, 1.8e308: there is a witness, but it cannot be shown"
+        ) from None
 
 
 def _crossing(grid: Grid, feature: int, before: int, after: int) -> Crossing:

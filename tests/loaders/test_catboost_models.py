@@ -351,6 +351,12 @@ _BROKEN: list[tuple[dict[str, Any], Callable[[Any], None], str]] = [
     (_OBLIVIOUS, _put(*_FLOATS, 0, "feature_id", 7), "expected a string"),
     (_OBLIVIOUS, _put(*_FLOATS, 0, "feature_id", "c"), "two features are called 'c'"),
     (_OBLIVIOUS, _put(*_FLOATS, 0, "nan_value_treatment", "Odd"), "unknown nan_value_treatment"),
+    (
+        _OBLIVIOUS,
+        _put("features_info", "categorical_features", 5),
+        "categorical_features: expected",
+    ),
+    (_OBLIVIOUS, _put("model_info", {"loss_function": {"type": [1]}}), "expected a string"),
     (_OBLIVIOUS, _put("oblivious_trees", 7), "expected a list"),
     (_OBLIVIOUS, _put(*_TREE, 7), r"oblivious_trees\[0\]: expected an object"),
     (_OBLIVIOUS, _drop(*_TREE, "leaf_values"), "'leaf_values' is missing"),

@@ -152,6 +152,28 @@ def test_a_damaged_xgboost_model_is_refused(make: Callable[[], Any], message: st
     assert "\n" not in text
 
 
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("feature_names", "feature_names: expected a string"),
+        ("feature_types", ""),
+        ("attributes", ""),
+        ("gradient_booster.model.cats", "cats: expected an object"),
+    ],
+)
+@pytest.mark.parametrize("size", [0, 1, 2])
+def test_typed_arrays_of_ubjson_stand_where_others_are_expected(
+    path: str, message: str, size: int
+) -> None:
+    """An array of numbers is read as a list, or refused; its truth is never asked for."""
+    changed = at(path, np.zeros(size, dtype=np.uint8))()
+    if message and (size or path.endswith("cats")):
+        with pytest.raises(ModelFormatError, match=message):
+            xgboost_json.from_document(changed, "m.ubj", "xgboost-ubjson")
+    else:
+        assert xgboost_json.from_document(changed, "m.ubj", "xgboost-ubjson").n_trees
+
+
 def test_the_undamaged_model_is_fine() -> None:
     """The table above damages a model that loads."""
     ensemble = xgboost_json.from_bytes(json.dumps(document()).encode(), "m.json")

@@ -148,8 +148,9 @@ def from_document(document: object, where: str, format_name: str) -> Ensemble:
 
 
 def _read_columns(info: object, where: str) -> _Columns:
+    kinds = fields.as_object(info, f"{where}: features_info")
     for key, kind in _REFUSED_FEATURES.items():
-        for feature in fields.as_object(info, f"{where}: features_info").get(key) or ():
+        for feature in fields.optional_list(kinds, key, f"{where}: features_info.{key}"):
             name = feature.get("feature_id") if isinstance(feature, dict) else None
             raise _refused_feature(where, kind, str(name or ""))
     place = f"{where}: features_info.float_features"
@@ -208,7 +209,8 @@ def _read_task(
     """Return what the sums mean, and the names of the classes if the model has them."""
     info = _nested(model.get("model_info"))
     params = _nested(info.get("params"))
-    loss = _nested(info.get("loss_function") or params.get("loss_function")).get("type", "")
+    described = _nested(info.get("loss_function") or params.get("loss_function"))
+    loss = fields.as_text(described.get("type") or "", f"{where}: loss_function.type")
     listed = _nested(info.get("class_params")).get("class_names")
     labels = tuple(str(name) for name in listed) if isinstance(listed, list) and listed else None
     if loss in _BINARY and n_outputs == 1:
@@ -222,7 +224,7 @@ def _read_task(
         )
     if not loss:
         return "unknown", None
-    return ("ranking" if str(loss).startswith(_RANKING) else "regression"), None
+    return ("ranking" if loss.startswith(_RANKING) else "regression"), None
 
 
 def _nested(value: object) -> dict[str, Any]:

@@ -47,6 +47,12 @@ def as_list(value: object, where: str) -> list[Any]:
     return value
 
 
+def optional_list(parent: dict[str, Any], key: str, where: str) -> list[Any]:
+    """Return a list that may be absent or null, which is empty then."""
+    value = parent.get(key)
+    return [] if value is None else as_list(value, where)
+
+
 def as_text(value: object, where: str) -> str:
     """Return the value if it is a string."""
     if not isinstance(value, str):

@@ -179,7 +179,7 @@ def _kept_trees(learner: Any, booster: _Booster, header: _Header, where: str) ->
 
     A plain Booster predicts with all trees; the wrapper marks its files with an attribute.
     """
-    attributes = learner.get("attributes") or {}
+    attributes = learner.get("attributes")
     if not isinstance(attributes, dict) or "scikit_learn" not in attributes:
         return len(booster.trees)
     if "best_iteration" not in attributes:
@@ -313,11 +313,11 @@ def _read_features(
     place = f"{where}: feature_names"
     names = [
         fields.as_text(name, place)
-        for name in fields.as_list(learner.get("feature_names") or [], place)
+        for name in fields.optional_list(learner, "feature_names", place)
     ] or splits.default_names(header.n_features)
     if len(names) != header.n_features:
         raise ModelFormatError(f"{place}: {len(names)} names for {header.n_features} features")
-    kinds = fields.as_list(learner.get("feature_types") or [], f"{where}: feature_types")
+    kinds = fields.optional_list(learner, "feature_types", f"{where}: feature_types")
     split_sets = splits.category_sets(where, trees, names)
     labels = _read_labels(model, header.n_features, where)
     categories: dict[int, Sequence[int]] = {}
@@ -336,9 +336,11 @@ def _read_features(
 def _read_labels(model: dict[str, Any], n_features: int, where: str) -> dict[int, Sequence[str]]:
     """Return the names of the categories that XGBoost 3 stores for data frames."""
     place = f"{where}: gradient_booster.model.cats"
-    encodings = fields.as_object(model.get("cats") or {}, place).get("enc") or []
+    if model.get("cats") is None:
+        return {}
+    encodings = fields.optional_list(fields.as_object(model["cats"], place), "enc", place)
     labels: dict[int, Sequence[str]] = {}
-    for feature, encoding in enumerate(fields.as_list(encodings, place)[:n_features]):
+    for feature, encoding in enumerate(encodings[:n_features]):
         values = fields.member(encoding, "values", place)
         if "offsets" not in encoding:
             names = [str(value) for value in fields.as_list(values, place)]
