@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import resource
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,8 +14,9 @@ from published import PUBLISHED, published_model
 from strategies import random_ensemble
 
 from xcount import count
-from xcount.counters import counter
+from xcount.counters import base, counter
 from xcount.counters.base import Settings
+from xcount.counters.paper.limits import diagram_bytes
 from xcount.counters.paper.xcount import implied_interval
 from xcount.ensemble import Ensemble
 from xcount.errors import BudgetError
@@ -161,6 +164,15 @@ def test_a_memory_limit_gives_valid_bounds(method: str) -> None:
     assert found.stop_reason is StopReason.MEMORY
     assert 0 <= found.low <= found.count <= found.high <= found.n_regions
     assert found.confidence == 1.0
+
+
+def test_what_an_earlier_count_held_is_free_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Diagrams get what is left beside what the process holds now, not beside its peak."""
+    monkeypatch.setattr(base, "held_memory_bytes", lambda: 2**20)
+    peak = SimpleNamespace(ru_maxrss=2**40)
+    monkeypatch.setattr(resource, "getrusage", lambda who: peak)
+    assert diagram_bytes(Settings(memory_bytes=2**30)) == 2**30 - 2**20
+    assert diagram_bytes(Settings()) is None
 
 
 @pytest.mark.parametrize("method", METHODS)
