@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from test_encode import expected_count, problems
 from xcount import count
 from xcount.counters import counter
 from xcount.counters.base import Settings
+from xcount.counters.cnf import counters
 from xcount.counters.cnf.decisions import JumpDiagram
 from xcount.counters.cnf.encode import encode
 from xcount.counters.cnf.formula import Formula
@@ -202,12 +204,44 @@ def test_an_unexpected_end_is_an_error(tmp_path: Path, monkeypatch: pytest.Monke
         count(figure_1(), sensitive="f0", gap=80, method="cnf-ganak")
 
 
-def test_a_dead_child_is_noticed() -> None:
-    """Asking a child that is gone raises instead of waiting."""
+@pytest.mark.parametrize("limit", [None, 4 << 30])
+def test_a_dead_child_is_noticed(limit: int | None) -> None:
+    """Asking a child that is gone raises: a limit of memory if there is one, else what ended it."""
     formula = Formula()
     formula.show = [formula.true]
-    solver = Solver("ganak", Settings())
+    solver = Solver("ganak", Settings(memory_bytes=limit))
     solver._child.kill()
     solver._child.wait()
-    with solver, pytest.raises(SolverStopped):
+    with solver, pytest.raises((SolverStopped, XCountError)) as caught:
         solver.count(formula)
+    if limit is None:
+        assert str(caught.value) == "ganak ended by SIGKILL: no message"
+    else:
+        assert isinstance(caught.value, SolverStopped)
+        assert caught.value.reason is StopReason.MEMORY
+
+
+def test_limits_beyond_what_the_system_takes_are_no_limits() -> None:
+    """A time-out of millennia, and more bytes than there are addresses."""
+    settings = Settings(timeout_seconds=1e13, memory_bytes=2**70)
+    with Solver("ganak", settings) as solver:
+        assert solver._timer is not None
+        assert solver._timer.interval <= threading.TIMEOUT_MAX
+        assert solver._child.args[-1] == str(sys.maxsize)  # type: ignore[index]  # a list
+
+
+def test_an_estimate_above_all_regions_keeps_its_interval_in_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Estimates err, with small probability; low <= count <= high <= regions even then."""
+
+    class Wrong(Solver):
+        """A counter that finds a hundred times too much."""
+
+        def count(self, formula: Formula, **parameters: Any) -> dict[str, Any]:
+            return {"count": 900, "hashes": 3}
+
+    monkeypatch.setattr(counters, "Solver", Wrong)
+    problem = Problem(figure_1(), Grid.of(figure_1()), Query.of(figure_1(), 0, 80))
+    found = counter("cnf-approxmc")(problem, Settings(epsilon=0.5))
+    assert (found.low, found.count, found.high) == (9, 9, 9)

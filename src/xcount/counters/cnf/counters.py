@@ -51,8 +51,8 @@ def count_by_approxmc(problem: Problem, settings: Settings) -> Tally:
     if answer["hashes"] == 0:
         return Tally(count, count, count, method, details=details)
     factor = 1 + Fraction(settings.epsilon)
-    low = math.ceil(count / factor)
     high = min(math.floor(count * factor), problem.n_regions)
+    low = min(math.ceil(count / factor), high)  # an estimate may be far above all regions
     return Tally(
         min(count, high), low, high, method, StopReason.COMPLETE, 1 - settings.delta, details
     )

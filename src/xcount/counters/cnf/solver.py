@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import tempfile
@@ -38,9 +39,12 @@ class Solver:
 
     def __init__(self, name: str, settings: Settings) -> None:
         self._name = name
-        seconds, memory_bytes = settings.seconds_left(), settings.memory_bytes
+        seconds = settings.seconds_left()
+        if seconds is not None:
+            seconds = min(max(seconds, 0.001), threading.TIMEOUT_MAX)
+        self._memory_bytes = min(settings.memory_bytes or 0, sys.maxsize)
         self._timed_out = False
-        limits = ["0" if seconds is None else str(max(seconds, 0.001)), str(memory_bytes or 0)]
+        limits = ["0" if seconds is None else str(seconds), str(self._memory_bytes)]
         module = "xcount.counters.cnf.child"
         # A file, not a pipe: nobody reads while the counter works, and a full pipe would stop it.
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # closed by __exit__
@@ -111,11 +115,21 @@ class Solver:
             raise SolverStopped(StopReason.TIMEOUT)
         self._errors.seek(0)
         message = self._errors.read().decode(errors="replace").strip()
-        if status < 0 or "MemoryError" in message or "bad_alloc" in message:
-            # Under a memory limit the counters end by bad_alloc, abort or a null pointer.
+        # Under a memory limit the counters end by bad_alloc, abort or a null pointer.
+        by_limit = status < 0 and self._memory_bytes > 0
+        if by_limit or "MemoryError" in message or "bad_alloc" in message:
             raise SolverStopped(StopReason.MEMORY)
         last = message.splitlines()[-1] if message else "no message"
-        raise XCountError(f"{self._name} ended with status {status}: {last}")
+        raise XCountError(f"{self._name} ended {_end_text(status)}: {last}")
+
+
+def _end_text(status: int) -> str:
+    if status >= 0:
+        return f"with status {status}"
+    try:
+        return f"by {signal.Signals(-status).name}"
+    except ValueError:  # a signal without a name
+        return f"by signal {-status}"
 
 
 def _close(stream: Any) -> None:
