@@ -103,6 +103,8 @@ BAD_QUESTIONS: dict[str, tuple[list[str], str]] = {
     "epsilon 0": ([*QUESTION, "--epsilon", "0"], "epsilon must lie strictly between 0 and 1"),
     "class of a model with one": ([*QUESTION, "--class", "1"], "class 1 is out of range"),
     "unknown option": ([*QUESTION, "--frob"], "No such option '--frob'"),
+    "data without a measure": ([*QUESTION, "--data", "nope.csv"], "give --measure, too"),
+    "bounds without a measure": ([*QUESTION, "--bounds", "age=0:1"], "give --measure, too"),
     "no question": ([], "Missing option '--sensitive'"),
     "time limit without a unit that exists": ([*QUESTION, "--timeout", "5 weeks"], "a duration"),
 }

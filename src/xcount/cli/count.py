@@ -52,6 +52,8 @@ def command(
 
     if question["gap"] is None and not question["flip"]:
         raise click.UsageError("Missing option '--gap' (or --flip).")
+    if not question["measures"] and (question["data"] or question["bounds"]):
+        raise click.UsageError("--data and --bounds are for measures; give --measure, too")
     counter(question["method"])  # a wrong name is said before a large model is read
     ensemble = load_model(model, trust_pickle)
     if question["timeout_seconds"] is not None:
