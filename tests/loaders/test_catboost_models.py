@@ -23,6 +23,13 @@ from xcount.ensemble import Ensemble
 from xcount.errors import ModelFormatError, UnsupportedModelError, XCountError
 from xcount.grid import Grid
 from xcount.loaders import catboost_models
+from xcount.loaders.xgboost_json import parse_json
+
+
+def from_json(data: bytes, where: str) -> Ensemble:
+    """Read the JSON of a model."""
+    return catboost_models.from_document(parse_json(data, where), where, "catboost-json")
+
 
 _RNG = np.random.default_rng(11)
 X = _RNG.normal(size=(240, 4)).round(1)
@@ -305,16 +312,16 @@ _NESTED: dict[str, Any] = {
 
 def test_hand_written_files_mean_what_they_say() -> None:
     """Bit i of the leaf index answers split i; columns without an entry are plain numbers."""
-    ensemble = catboost_models.from_bytes(json.dumps(_OBLIVIOUS).encode(), "m.json")
+    ensemble = from_json(json.dumps(_OBLIVIOUS).encode(), "m.json")
     assert ensemble.feature_names == ("a", "f1", "c")
     rows = [[0.5, 9, -1.0], [0.6, 9, -1.0], [0.5, 9, -0.9], [0.6, 9, -0.9], [np.nan, 9, np.nan]]
     assert ensemble.predict(rows).ravel().tolist() == [2.25, 4.25, 6.25, 8.25, 6.25]
     document = copy.deepcopy(_OBLIVIOUS)
     document["oblivious_trees"][0]["splits"] = [_SPLIT, _SPLIT]
-    twice = catboost_models.from_bytes(json.dumps(document).encode(), "m.json")
+    twice = from_json(json.dumps(document).encode(), "m.json")
     assert twice.trees[0].n_nodes == 3
     assert twice.predict([[0.5, 0, 0], [0.6, 0, 0]]).ravel().tolist() == [2.25, 8.25]
-    nested = catboost_models.from_bytes(json.dumps(_NESTED).encode(), "m.json")
+    nested = from_json(json.dumps(_NESTED).encode(), "m.json")
     assert nested.predict([[0.5, 0, 0], [0.6, 0, 0]]).ravel().tolist() == [1.0, 2.0]
     assert nested.task == "unknown"
 
@@ -393,7 +400,7 @@ def test_a_malformed_file_is_refused_in_one_line(
     document = copy.deepcopy(good)
     change(document)
     with pytest.raises(ModelFormatError, match=message) as caught:
-        catboost_models.from_bytes(json.dumps(document).encode(), "m.json")
+        from_json(json.dumps(document).encode(), "m.json")
     assert str(caught.value).startswith("m.json: ")
     assert "\n" not in str(caught.value)
 
@@ -406,7 +413,7 @@ def test_a_malformed_file_is_refused_in_one_line(
 def test_what_is_no_document_is_refused(data: bytes) -> None:
     """Whatever the bytes are, it is one error of ours."""
     with pytest.raises(ModelFormatError, match=r"^m\.json: "):
-        catboost_models.from_bytes(data, "m.json")
+        from_json(data, "m.json")
 
 
 def test_constructs_of_other_splits_are_named() -> None:
@@ -414,13 +421,13 @@ def test_constructs_of_other_splits_are_named() -> None:
     document = copy.deepcopy(_OBLIVIOUS)
     document["oblivious_trees"][0]["splits"][0]["split_type"] = "OnlineCtr"
     with pytest.raises(UnsupportedModelError, match="OnlineCtr"):
-        catboost_models.from_bytes(json.dumps(document).encode(), "m.json")
+        from_json(json.dumps(document).encode(), "m.json")
     document["oblivious_trees"][0]["splits"] = [_SPLIT] * 60
     with pytest.raises(UnsupportedModelError, match="depth 60"):
-        catboost_models.from_bytes(json.dumps(document).encode(), "m.json")
+        from_json(json.dumps(document).encode(), "m.json")
     document["features_info"]["float_features"][0]["flat_feature_index"] = 2**31 - 1
     with pytest.raises(UnsupportedModelError, match="2147483648 features"):
-        catboost_models.from_bytes(json.dumps(document).encode(), "m.json")
+        from_json(json.dumps(document).encode(), "m.json")
 
 
 _JUNK: list[Any] = [
@@ -459,7 +466,7 @@ def test_junk_anywhere_is_read_or_refused(good: dict[str, Any]) -> None:
             container, key = _places(document)[i]
             container[key] = junk
             try:
-                ensemble = catboost_models.from_bytes(json.dumps(document).encode(), "m.json")
+                ensemble = from_json(json.dumps(document).encode(), "m.json")
                 assert np.isfinite(ensemble.predict(np.zeros((1, ensemble.n_features)))).all()
                 n_read += 1
             except XCountError as error:
@@ -473,8 +480,8 @@ def test_reading_a_file_imports_no_library() -> None:
     """A CatBoost file is read by itself: neither CatBoost nor another heavy library is loaded."""
     code = (
         "import sys\n"
-        "from xcount.loaders import catboost_models\n"
-        "catboost_models.from_bytes(sys.stdin.buffer.read(), 'm.json')\n"
+        "from xcount import load\n"
+        "load('/dev/stdin')\n"
         "print(sorted({'catboost', 'pandas', 'sklearn', 'xgboost'} & set(sys.modules)))\n"
     )
     document = json.dumps(_OBLIVIOUS).encode()

@@ -35,6 +35,16 @@ TREE: dict[str, Any] = {
 }
 
 
+def from_json(data: bytes, where: str) -> Ensemble:
+    """Read the JSON of a model."""
+    return xgboost_json.from_document(xgboost_json.parse_json(data, where), where, "xgboost-json")
+
+
+def from_dump(data: bytes, where: str) -> Ensemble:
+    """Read a JSON dump."""
+    return xgboost_dump.from_document(xgboost_json.parse_json(data, where), where)
+
+
 def document(**changes: Any) -> dict[str, Any]:
     """Return an XGBoost model of one stump, with changes to its tree."""
     return {
@@ -145,7 +155,7 @@ CASES: list[tuple[Callable[[], Any], str]] = [
 def test_a_damaged_xgboost_model_is_refused(make: Callable[[], Any], message: str) -> None:
     """One line that begins with the file and says where."""
     with pytest.raises((ModelFormatError, UnsupportedModelError)) as caught:
-        xgboost_json.from_bytes(json.dumps(make()).encode(), "m.json")
+        from_json(json.dumps(make()).encode(), "m.json")
     text = str(caught.value)
     assert message in text
     assert text.startswith("m.json: ")
@@ -176,7 +186,7 @@ def test_typed_arrays_of_ubjson_stand_where_others_are_expected(
 
 def test_the_undamaged_model_is_fine() -> None:
     """The table above damages a model that loads."""
-    ensemble = xgboost_json.from_bytes(json.dumps(document()).encode(), "m.json")
+    ensemble = from_json(json.dumps(document()).encode(), "m.json")
     assert ensemble.predict([[0, 0], [0, 1]])[:, 0].tolist() == [-1, 2]
 
 
@@ -193,7 +203,7 @@ def test_the_undamaged_model_is_fine() -> None:
 def test_text_that_is_no_json_is_refused(data: bytes, message: str) -> None:
     """Truncation, deep nesting, other encodings and endless numbers."""
     with pytest.raises(ModelFormatError, match=message):
-        xgboost_json.from_bytes(data, "m.json")
+        from_json(data, "m.json")
 
 
 LENGTH = b"L" + struct.pack(">q", 2**60)
@@ -277,7 +287,7 @@ STUMP: dict[str, Any] = {
 def test_a_damaged_dump_is_refused(trees: list[Any], message: str) -> None:
     """The line names the tree and the node."""
     with pytest.raises((ModelFormatError, UnsupportedModelError)) as caught:
-        xgboost_dump.from_bytes(json.dumps(trees).encode(), "m.json")
+        from_dump(json.dumps(trees).encode(), "m.json")
     assert message in str(caught.value)
 
 
@@ -383,9 +393,9 @@ def trained() -> dict[str, tuple[Callable[[bytes, str], Ensemble], bytes]]:
         2,
     )
     return {
-        "json": (xgboost_json.from_bytes, bytes(booster.save_raw("json"))),
+        "json": (from_json, bytes(booster.save_raw("json"))),
         "ubjson": (ubjson.from_bytes, bytes(booster.save_raw("ubj"))),
-        "dump": (xgboost_dump.from_bytes, dump.encode()),
+        "dump": (from_dump, dump.encode()),
         "lightgbm": (lightgbm_text.from_bytes, lightgbm.model_to_string().encode()),
     }
 

@@ -51,9 +51,8 @@ def _finish_first(number: int, frame: FrameType | None) -> None:
 class ProgressLine:
     """Shows how far a count is; a context that leaves the terminal clean behind it."""
 
-    def __init__(self, stream: TextIO | None = None, label: str = "") -> None:
+    def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
-        self._label = f"{label}: " if label else ""
         self._next_draw = time.monotonic() + QUIET_SECONDS
         self._drawn = False
         self._enabled = self._stream.isatty()
@@ -78,7 +77,7 @@ class ProgressLine:
             return
         self._next_draw = now + _REDRAW_SECONDS
         self._drawn = True
-        self._stream.write(f"\r\x1b[K{self._label}{progress_text(progress)}")
+        self._stream.write(f"\r\x1b[K{progress_text(progress)}")
         self._stream.flush()
 
 

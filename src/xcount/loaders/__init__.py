@@ -83,10 +83,14 @@ def _parse(data: bytes, where: str, trust_pickle: bool) -> Ensemble:
             f"{where}: XGBoost's old binary format; load it with an XGBoost that reads it "
             "and save it as JSON (Booster.save_model('model.json'))"
         )
+    if kind == "catboost-binary":
+        raise UnsupportedModelError(
+            f"{where}: a binary CatBoost model (cbm); save it with "
+            'model.save_model(path, format="json"), or pass the live model'
+        )
     homes = {
         "ubjson": "xcount.loaders.ubjson",
         "lightgbm-text": "xcount.loaders.lightgbm_text",
-        "catboost-binary": "xcount.loaders.catboost_models",
     }
     if kind not in homes:
         raise ModelFormatError(

@@ -67,16 +67,6 @@ def from_live(model: Any) -> Ensemble:
         return from_document(parse_json(path.read_bytes(), name), name, "catboost")
 
 
-def from_bytes(data: bytes, where: str) -> Ensemble:
-    """Read a model that ``save_model(..., format="json")`` wrote."""
-    if data.startswith(b"CBM1"):
-        raise UnsupportedModelError(
-            f"{where}: a binary CatBoost model (cbm); save it with "
-            'model.save_model(path, format="json"), or pass the live model'
-        )
-    return from_document(parse_json(data, where), where, "catboost-json")
-
-
 def raw_predictions(model_or_path: Any, rows: ArrayLike) -> NDArray[np.float64]:
     """Return what CatBoost itself calls ``RawFormulaVal``, shape ``(n_rows, n_outputs)``."""
     model = model_or_path

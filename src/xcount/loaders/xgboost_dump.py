@@ -20,11 +20,6 @@ from xcount.loaders.xgboost_json import parse_json
 _NUMBERED = re.compile(r"f(0|[1-9][0-9]{0,8})")
 
 
-def from_bytes(data: bytes, where: str) -> Ensemble:
-    """Read a JSON dump."""
-    return from_document(parse_json(data, where), where)
-
-
 def from_document(document: object, where: str) -> Ensemble:
     """Turn the parsed array of trees (objects, or strings that hold them) into an ensemble."""
     tables = [

@@ -25,11 +25,6 @@ _LOG = frozenset({"count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "
 Task = Literal["regression", "binary", "multiclass", "ranking", "unknown"]
 
 
-def from_bytes(data: bytes, where: str) -> Ensemble:
-    """Read a model that ``Booster.save_model`` wrote as JSON."""
-    return from_document(parse_json(data, where), where, "xgboost-json")
-
-
 def parse_json(data: bytes, where: str) -> Any:
     """Parse JSON; every way in which that can fail becomes a ModelFormatError."""
     try:

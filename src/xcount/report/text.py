@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -113,29 +113,6 @@ def measured_text(entry: Mapping[str, Any]) -> str:
         return f"{share} (exact)"
     low, high = (f"{entry[key] * 100:.4g} %" for key in ("low", "high"))
     return f"about {share}, between {low} and {high}, with {entry['confidence']:.0%} confidence"
-
-
-def summary_table(title: str, results: Iterable[CountResult]) -> Table:
-    """Return several questions about one model as one table, a row each."""
-    from rich.table import Table
-
-    table = Table(title=escaped(title), title_justify="left", title_style="bold")
-    table.add_column("Sensitive to")
-    table.add_column("Gap", justify="right")
-    table.add_column("Distance", justify="right")
-    table.add_column("Sensitive regions")
-    table.add_column("Share", justify="right")
-    table.add_column("Time", justify="right")
-    for result in results:
-        table.add_row(
-            escaped(", ".join(result.sensitive)),
-            result.gap,
-            "any" if result.distance is None else str(result.distance),
-            escaped(answer_text(result)),
-            percent(result.count, result.n_regions),
-            seconds_text(result.seconds),
-        )
-    return table
 
 
 def inspection_tables(inspection: Inspection, show_all: bool = False) -> list[RenderableType]:
