@@ -152,7 +152,7 @@ def test_a_volume_takes_the_whole_range_of_floats() -> None:
     whole = "f0=-1e308:1e308,f1=-1e308:1.5e308"
     data = {"f0": [-1e308, 1e308], "f1": [-1e308, 1.5e308]}
     for given in ({"bounds": whole}, {"data": data}):
-        result = xcount.count(stump, sensitive="f0", gap=2, measures="volume", **given)  # type: ignore[arg-type]
+        result = xcount.count(stump, sensitive="f0", gap=2, measures="volume", **given)
         assert result.details["measures"]["volume"]["share"] == pytest.approx(0.6)
 
 
