@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from strategies import random_classifier, random_ensemble
 
 import xcount
-from xcount import measures
+from xcount import counting, measures
 from xcount.counters.base import Settings
 from xcount.deciding import RegionDecider
 from xcount.ensemble import Ensemble
@@ -290,3 +290,16 @@ def test_an_interrupt_in_a_measure_keeps_the_count(monkeypatch: pytest.MonkeyPat
     assert result.stop_reason is StopReason.INTERRUPTED
     reasons = [entry["stop_reason"] for entry in result.details["measures"].values()]
     assert reasons == ["interrupted", "interrupted"]
+
+
+def test_data_is_checked_before_anything_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table without a use, or missing bounds, is an error at once."""
+
+    def fail(*_arguments: object) -> None:
+        pytest.fail("counted")
+
+    monkeypatch.setattr(counting, "counter", lambda _method: fail)
+    rows = np.full((2, 2), np.nan)
+    for name in ("rows", "marginals", "volume"):
+        with pytest.raises(QueryError, match=r"no row of|no number for"):
+            xcount.count(figure_1(), sensitive="f0", gap=80, measures=name, data=rows)

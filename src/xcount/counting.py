@@ -15,7 +15,7 @@ from xcount.counters.base import Counter, Progress, Settings, Tally
 from xcount.ensemble import Ensemble
 from xcount.errors import QueryError
 from xcount.grid import Grid, Missing
-from xcount.measures import Weighing, measure
+from xcount.measures import Weighing, check_data, measure
 from xcount.query import Query, decimal_text
 from xcount.result import CountResult, ModelInfo, StopReason, is_at_most
 from xcount.subproblems import Problem
@@ -137,6 +137,8 @@ def solve(
 ) -> CountResult:
     """Count a prepared problem, and measure it."""
     started = time.perf_counter()
+    if weighing is not None:
+        check_data(problem, weighing)
     query, ensemble = problem.query, problem.ensemble
     has_cutoff = query.flip and ensemble.n_outputs == 1
     cutoff = decimal_text(query.cutoff) if has_cutoff else None

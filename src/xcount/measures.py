@@ -182,9 +182,9 @@ def measure(
             if name in makers:
                 left = chosen.seconds_left()
                 seconds = DEFAULT_SECONDS if left is None else max(LEAST_SECONDS, left / n_open)
-                limits = {"started": time.monotonic(), "timeout_seconds": seconds}
                 n_open -= 1
-                limited = replace(chosen, max_share=None, **limits)
+                limited = replace(chosen, max_share=None, timeout_seconds=seconds)
+                limited = replace(limited, started=time.monotonic())
                 found[name] = makers[name](problem, weighing, limited)
             else:
                 found[name] = _rows(problem, weighing)
@@ -202,17 +202,36 @@ def _unknown(name: str, reason: StopReason, note: str | None = None) -> Measured
     return Measured(name, 0.5, 0.0, 1.0, False, 1.0, reason, details)
 
 
-def _rows(problem: Problem, weighing: Weighing) -> Measured:
-    """Decide the region of every row."""
+def check_data(problem: Problem, weighing: Weighing) -> None:
+    """Refuse data and bounds that a measure has no use for, before anything is counted."""
+    if "volume" in weighing.names:
+        volume_weights(problem.grid, weighing)
+    if "marginals" in weighing.names:
+        assert weighing.rows is not None
+        marginal_weights(problem.grid, weighing.rows)
+    if "rows" in weighing.names:
+        _placed_rows(problem, weighing)
+
+
+def _placed_rows(
+    problem: Problem, weighing: Weighing
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the cells of every row, and the numbers of the rows that lie in a region."""
     assert weighing.rows is not None
     regions = problem.grid.cells_of(weighing.rows)
     placed = np.flatnonzero((regions >= 0).all(axis=1))
-    sensitive = placed[RegionDecider(problem).decide_regions(regions[placed])]
     if not len(placed):
         raise QueryError(
             f"no row of {weighing.source} lies in a region: each has a missing value or an unknown "
             "category; --missing cell has cells for missing values"
         )
+    return regions, placed
+
+
+def _rows(problem: Problem, weighing: Weighing) -> Measured:
+    """Decide the region of every row."""
+    regions, placed = _placed_rows(problem, weighing)
+    sensitive = placed[RegionDecider(problem).decide_regions(regions[placed])]
     share = len(sensitive) / len(placed)
     details = {
         "n_rows": len(regions),
