@@ -201,3 +201,69 @@ def test_an_interrupted_comparison_keeps_what_it_has() -> None:
     assert all(row.ratio(1) is None for row in result.rows if None in row.results)
     n_shown = result.to_html().count("data-count=")
     assert n_shown == sum(answer is not None for answer in answers)
+
+
+STEEP = ensemble_of((0, 1.0, 0.0, 1.0), (1, 1.0, 0.0, 4.0))
+
+
+@pytest.mark.parametrize("n_results", [0, 1, 2, 3])
+def test_missing_counts_are_not_passed(tmp_path: Path, n_results: int) -> None:
+    """A journal that ends early, as after SIGKILL, says nothing about what was not counted."""
+    path = tmp_path / "j.jsonl"
+    models = [ROUGH, STEEP]
+    whole = compare(models, sensitive=["f0", "f1"], gaps=2, max_ratio=1, journal=path, jobs=1)
+    assert (whole.verdict, whole.exit_status, whole.n_planned) == (Verdict.FAIL, 1, 4)
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[: 1 + n_results]))
+    cut = CompareResult.from_journal(path)
+    assert (cut.verdict, cut.exit_status) == (Verdict.UNDECIDED, 3)
+    assert replace(cut, max_ratio=None).exit_status == 3
+    assert CompareResult.from_dict(json.loads(cut.to_json())) == cut
+    assert f"Not decided: {n_results} of 4 counts" in cut.to_html()
+    resumed = compare(
+        models, sensitive=["f0", "f1"], gaps=2, max_ratio=1, journal=path, resume=True
+    )
+    assert resumed.verdict is CompareResult.from_journal(path).verdict is Verdict.FAIL
+
+
+def test_a_comparison_stopped_between_counts_is_not_decided() -> None:
+    """Whole rows that pass do not speak for the rows that were not counted."""
+
+    def interrupt(progress: BatchProgress) -> None:
+        if progress.done >= 2:
+            raise KeyboardInterrupt
+
+    asked = {"sensitive": ["f0", "f1"], "gaps": [2, 3], "max_ratio": 1}
+    result = compare([ROUGH, STEEP], jobs=1, on_progress=interrupt, **asked)  # type: ignore[arg-type]  # three kinds of values
+    assert 2 <= result.n_results < result.n_planned == 8
+    assert (result.verdict, result.exit_status) == (Verdict.UNDECIDED, 3)
+
+
+def test_one_model_has_no_ratio() -> None:
+    """A verdict about nothing is refused."""
+    with pytest.raises(QueryError, match="at least two models"):
+        compare([ROUGH], gaps=2, max_ratio=0)
+
+
+def test_the_last_run_of_a_journal_is_its_verdict(tmp_path: Path) -> None:
+    """Another question, or another limit on the same counts, is another run; earlier ones rest."""
+    path = tmp_path / "j.jsonl"
+    compare([ROUGH, STEEP], gaps=5, max_ratio=1, journal=path)
+    worse = compare([ROUGH, STEEP], gaps=2, max_ratio=1, journal=path, resume=True)
+    assert CompareResult.from_journal(path) == worse
+    assert (worse.exit_status, {row.gap for row in worse.rows}) == (1, {"2"})
+    again = compare([ROUGH, STEEP], gaps=5, max_ratio=1, journal=path, resume=True)
+    assert CompareResult.from_journal(path) == again
+    assert again.exit_status == 0
+
+
+def test_a_journal_without_keys_is_read(tmp_path: Path) -> None:
+    """Run lines did not always list what was planned; a model is found by its fingerprint."""
+    path = tmp_path / "j.jsonl"
+    result = compare([ROUGH, SMOOTH], gaps=2, max_ratio=1, journal=path)
+    run, *lines = [json.loads(line) for line in path.read_text().splitlines()]
+    del run["planned"], run["keys"]
+    path.write_text("".join(json.dumps(line) + "\n" for line in [run, *lines]))
+    assert CompareResult.from_journal(path) == replace(result, n_planned=0)
+    path.write_text(json.dumps(run) + "\n")
+    assert CompareResult.from_journal(path).exit_status == 3

@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from xcount.batch import BatchOutcome, BatchProgress, result_of, run_kept
+from xcount.batch import BatchOutcome, BatchProgress, run_kept
 from xcount.counting import class_label, model_info, versions
 from xcount.ensemble import Ensemble
 from xcount.errors import JournalError, QueryError
@@ -33,6 +33,7 @@ from xcount.plan import (
 )
 from xcount.query import Query
 from xcount.result import CountResult, ModelInfo, StopReason, Verdict
+from xcount.runlines import result_of
 from xcount.subproblems import Problem
 
 if TYPE_CHECKING:

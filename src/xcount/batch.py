@@ -21,6 +21,7 @@ from xcount.errors import JournalError
 from xcount.journal import Journal, Record
 from xcount.plan import Options, Task
 from xcount.result import CountResult, StopReason
+from xcount.runlines import is_last_run, result_of
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -67,7 +68,8 @@ def run_batch(
         tasks: what to count.
         jobs: cores to use; 0 for all.
         journal: where finished counts are kept, and found again.
-        header: what the journal is about; written before the first new result.
+        header: what the journal is about; written before the first new result, and where the
+            journal's last run asked something else.
         cluster: a Dask scheduler's address, or a Dask client, whose workers do the counts.
         on_progress: called from the calling thread.
     """
@@ -76,8 +78,9 @@ def run_batch(
     todo = [index for index in range(len(tasks)) if index not in results]
     stop = threading.Event()
     with _interrupts_set(stop):
-        if journal is not None and header is not None and (todo or not journal.records):
-            journal.append({"kind": "run", **header})
+        if journal is not None and header is not None:
+            is_same = not todo and is_last_run(header, journal.records)
+            journal.append(*([] if is_same else [{"kind": "run", **header}]))
         run = _Run(tasks, todo, results, jobs, journal, on_progress, stop)
         if todo and cluster is None:
             run.run()
@@ -291,14 +294,6 @@ def _resumed(tasks: Sequence[Task], journal: Journal | None) -> dict[int, CountR
         if record is not None and _is_done(record, task.options):
             found[index] = result_of(record)
     return found
-
-
-def result_of(record: Record) -> CountResult:
-    """Return the result in a journal's line."""
-    try:
-        return CountResult.from_dict(record["result"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise JournalError(f"a journal line holds no whole result: {error!r}") from error
 
 
 def _is_done(record: Record, options: Options) -> bool:

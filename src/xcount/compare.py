@@ -15,19 +15,18 @@ import math
 import os
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from xcount.batch import BatchProgress, result_of, run_kept
+from xcount.alignment import aligned, distinct_names
+from xcount.batch import BatchProgress, run_kept
 from xcount.counting import model_info, versions
-from xcount.ensemble import Ensemble, Feature
-from xcount.errors import JournalError, QueryError
+from xcount.ensemble import Ensemble
+from xcount.errors import QueryError
 from xcount.grid import Grid, Missing
-from xcount.journal import Record, read_journal
+from xcount.journal import Record
 from xcount.numerals import to_json
 from xcount.plan import (
     Gaps,
@@ -41,6 +40,7 @@ from xcount.plan import (
 )
 from xcount.query import Query
 from xcount.result import CountResult, ModelInfo, StopReason, Verdict
+from xcount.runlines import KeptRun, last_run, result_of
 from xcount.subproblems import Problem
 
 if TYPE_CHECKING:
@@ -121,6 +121,7 @@ class CompareResult:
         rows: one per question, in the order of distance, gap, names.
         n_regions: regions of the shared grid.
         max_ratio: the largest C_i / C_0 allowed; None for no verdict.
+        n_planned: counts that were planned; an interrupted comparison has fewer results.
     """
 
     names: tuple[str, ...]
@@ -132,10 +133,29 @@ class CompareResult:
     task: str = "unknown"
     max_ratio: float | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
+    n_planned: int = 0
 
     @property
     def n_models(self) -> int:
         return len(self.names)
+
+    @cached_property
+    def results(self) -> tuple[CountResult, ...]:
+        """All counts that there are, row by row."""
+        return tuple(result for result in self._answers if result is not None)
+
+    @property
+    def _answers(self) -> list[CountResult | None]:
+        return [result for row in self.rows for result in row.results]
+
+    @property
+    def n_results(self) -> int:
+        return len(self.results)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every planned count has a result."""
+        return self.n_results >= self.n_planned and None not in self._answers
 
     @cached_property
     def panels(self) -> tuple[tuple[int | None, str], ...]:
@@ -165,24 +185,25 @@ class CompareResult:
 
     @property
     def verdict(self) -> Verdict | None:
-        """FAIL if any count exceeds ``max_ratio``; else UNDECIDED if any may; else PASS."""
+        """FAIL if any count exceeds ``max_ratio``; else UNDECIDED if any may, or none is compared.
+
+        A planned count that is missing may exceed it, too.
+        """
         if self.max_ratio is None:
             return None
         limit = Fraction(repr(float(self.max_ratio)))
         found = {row.verdict(i, limit) for row in self.rows for i in range(1, self.n_models)}
-        for verdict in (Verdict.FAIL, Verdict.UNDECIDED):
-            if verdict in found:
-                return verdict
-        return Verdict.PASS
+        if Verdict.FAIL in found:
+            return Verdict.FAIL
+        return Verdict.PASS if found == {Verdict.PASS} and self.is_whole else Verdict.UNDECIDED
 
     @property
     def exit_status(self) -> int:
         """0 answered (and PASS), 1 FAIL, 3 UNDECIDED or stopped by a limit."""
         if self.verdict is not None:
             return {Verdict.PASS: 0, Verdict.FAIL: 1, Verdict.UNDECIDED: 3}[self.verdict]
-        results = [result for row in self.rows for result in row.results]
-        done = all(r is not None and r.stop_reason is StopReason.COMPLETE for r in results)
-        return 0 if done else 3
+        is_done = all(result.stop_reason is StopReason.COMPLETE for result in self.results)
+        return 0 if is_done and self.is_whole else 3
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON contract of ``xcount compare --json``."""
@@ -198,6 +219,7 @@ class CompareResult:
             "gap_origin": self.gap_origin,
             "n_regions": self.n_regions,
             "max_ratio": self.max_ratio,
+            "planned": self.n_planned,
             "versions": dict(self.versions),
             "ranking": [asdict(summary) for summary in self.ranking],
             "rows": [self._row_dict(row) for row in self.rows],
@@ -234,18 +256,8 @@ class CompareResult:
     @classmethod
     def from_journal(cls, path: str | os.PathLike[str]) -> CompareResult:
         """Read a comparison from its journal, finished or not."""
-        records = read_journal(path)
-        runs = [r for r in records if r["kind"] == "run" and r.get("command") == "compare"]
-        if not runs:
-            raise JournalError(f"{path} is not the journal of a comparison")
-        run = runs[-1]
-        found: list[tuple[int, CountResult]] = []
-        for record in records:
-            if record["kind"] == "result":
-                for index, mark in enumerate(run["fingerprints"]):
-                    if mark == record["model"]:
-                        found.append((index, result_of(record)))
-        return _compare_result(run, found)
+        kept = last_run(path, "compare")
+        return _compare_result(kept.header, _answers(kept))
 
     def to_html(self) -> str:
         """Return the report: one self-contained HTML page."""
@@ -303,9 +315,11 @@ def compare(
     """
     from xcount.loaders import load
 
-    ensembles = _aligned([load(model) for model in models])
+    ensembles = aligned([load(model) for model in models])
     if max_ratio is not None and not 0 <= max_ratio < math.inf:
         raise QueryError(f"the maximum ratio must be a number >= 0, not {max_ratio!r}")
+    if max_ratio is not None and len(ensembles) < 2:
+        raise QueryError("a maximum ratio compares with the first model; give at least two models")
     if flip and len({ensemble.n_outputs for ensemble in ensembles}) > 1:
         counts = ", ".join(str(ensemble.n_outputs) for ensemble in ensembles)
         raise QueryError(f"decisions compare only between the same classes; outputs are {counts}")
@@ -327,7 +341,7 @@ def compare(
     tasks = _tasks(
         ensembles, grid, options, template, questions(template, chosen, groups, distances)
     )
-    header = _header(ensembles, grid, chosen, _names(ensembles, names), max_ratio)
+    header = _header(ensembles, grid, chosen, distinct_names(ensembles, names), tasks, max_ratio)
     outcome = run_kept(
         tasks,
         header,
@@ -337,9 +351,7 @@ def compare(
         cluster=cluster,
         on_progress=on_progress,
     )
-    results = enumerate(outcome.results)
-    n_models = len(ensembles)
-    return _compare_result(header, [(i % n_models, r) for i, r in results if r is not None])
+    return _compare_result(header, _by_model(outcome.results, len(ensembles)))
 
 
 def _tasks(
@@ -364,6 +376,7 @@ def _header(
     grid: Grid,
     gaps: Gaps,
     names: Sequence[str],
+    tasks: Sequence[Task],
     max_ratio: float | None,
 ) -> dict[str, Any]:
     """Return what the journal's run line says."""
@@ -378,65 +391,10 @@ def _header(
         "gap_origin": gaps.origin,
         "n_regions": grid.n_regions,
         "max_ratio": max_ratio,
+        "planned": len(tasks),
+        "keys": [task.key for task in tasks],
         "versions": versions(),
     }
-
-
-def _aligned(ensembles: list[Ensemble]) -> list[Ensemble]:
-    """Put every model's features into the order of the first one's."""
-    if not ensembles:
-        raise QueryError("give at least one model to compare")
-    first = ensembles[0]
-    aligned = [first, *(_reordered(ensemble, first) for ensemble in ensembles[1:])]
-    for features in zip(*(ensemble.features for ensemble in aligned), strict=True):
-        _check_labels(features)
-    return aligned
-
-
-def _check_labels(features: Sequence[Feature]) -> None:
-    """Refuse models in which one category code means different categories."""
-    meaning: dict[int, str] = {}
-    for feature in features:
-        for code, label in zip(feature.categories or (), feature.labels or (), strict=False):
-            if meaning.setdefault(code, label) != label:
-                raise QueryError(
-                    f"category {code} of feature {feature.name!r} means {meaning[code]!r} in one "
-                    f"model and {label!r} in another; train them with the same encoding"
-                )
-
-
-def _reordered(ensemble: Ensemble, first: Ensemble) -> Ensemble:
-    names = first.feature_names
-    if ensemble.feature_names == names:
-        return ensemble
-    if sorted(ensemble.feature_names) != sorted(names) or len(set(names)) != len(names):
-        only_here = sorted(set(ensemble.feature_names) - set(names))
-        only_first = sorted(set(names) - set(ensemble.feature_names))
-        raise QueryError(
-            f"models compare only on the same features; {ensemble.path or 'a model'} "
-            f"lacks {only_first[:5]} and adds {only_here[:5]}"
-        )
-    place = {name: index for index, name in enumerate(names)}
-    # Leaves have feature -1, which picks the last entry: it is -1 again.
-    new_index = np.array([*(place[name] for name in ensemble.feature_names), -1], dtype=np.int32)
-    trees = tuple(replace(tree, feature=new_index[tree.feature]) for tree in ensemble.trees)
-    by_name = {feature.name: feature for feature in ensemble.features}
-    return replace(ensemble, features=tuple(by_name[name] for name in names), trees=trees)
-
-
-def _names(ensembles: Sequence[Ensemble], names: Sequence[str] | None) -> tuple[str, ...]:
-    """Return what to call the models: given, or the shortest ends of paths that tell them apart."""
-    if names is not None:
-        if len(names) != len(ensembles):
-            raise QueryError(f"{len(names)} names were given for {len(ensembles)} models")
-        return tuple(names)
-    paths = [ensemble.path or f"model {i + 1}" for i, ensemble in enumerate(ensembles)]
-    parts = [path.replace("\\", "/").split("/") for path in paths]
-    for length in range(1, max(len(part) for part in parts) + 1):
-        short = ["/".join(part[-length:]) for part in parts]
-        if len(set(short)) == len(short):
-            return tuple(short)
-    return tuple(f"{path} ({i + 1})" for i, path in enumerate(paths))
 
 
 def _facts(data: Record) -> dict[str, Any]:
@@ -449,7 +407,25 @@ def _facts(data: Record) -> dict[str, Any]:
         "task": data["task"],
         "max_ratio": data["max_ratio"],
         "versions": data["versions"],
+        "n_planned": data.get("planned", 0),
     }
+
+
+def _by_model(
+    results: Sequence[CountResult | None], n_models: int
+) -> list[tuple[int, CountResult]]:
+    """Return (model, result) of what there is, where the models of a question are neighbours."""
+    return [(i % n_models, result) for i, result in enumerate(results) if result is not None]
+
+
+def _answers(kept: KeptRun) -> list[tuple[int, CountResult]]:
+    """Return (model, result) of the last run; without its keys, of all runs."""
+    if kept.keys is not None:
+        return _by_model(kept.results(), len(kept.header["names"]))
+    marks = list(enumerate(kept.header["fingerprints"]))
+    return [
+        (i, result_of(line)) for line in kept.lines for i, mark in marks if mark == line["model"]
+    ]
 
 
 def _compare_result(header: Record, found: Iterable[tuple[int, CountResult]]) -> CompareResult:

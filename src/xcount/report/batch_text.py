@@ -119,6 +119,8 @@ def comparison_tables(comparison: CompareResult) -> list[RenderableType]:
     if len(comparison.rows) > MAX_ROWS:
         table.caption = f"{len(comparison.rows) - MAX_ROWS:,} more; --html, --csv or --json has all"
     lines: list[RenderableType] = [f"Gaps: {escaped(comparison.gap_origin)}."]
+    if not comparison.is_whole:
+        lines.append(f"Stopped after {comparison.n_results} of {comparison.n_planned} counts.")
     if comparison.verdict is not None:
         limit = f"{comparison.max_ratio:g}"
         lines.append(f"{_coloured(comparison.verdict)} (C/C0 at most {limit} allowed)")

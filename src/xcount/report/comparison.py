@@ -57,6 +57,11 @@ def headline(comparison: CompareResult) -> str:
         return f"No count is more than {limit:g} times the baseline's"
     if comparison.verdict is Verdict.FAIL:
         return f"Some counts are more than {limit:g} times the baseline's"
+    if comparison.verdict is not None and not comparison.is_whole:
+        return (
+            f"Not decided: {comparison.n_results} of {comparison.n_planned} counts are there, and "
+            f"none shows more than {limit:g} times the baseline's"
+        )
     if comparison.verdict is Verdict.UNDECIDED:
         return f"Not decided: some ratios may be above or below {limit:g}"
     best = comparison.ranking[0]
