@@ -160,6 +160,35 @@ def test_a_journal_is_about_one_model(tmp_path: Path) -> None:
         AuditResult.from_journal(tmp_path / "empty.jsonl")
 
 
+def test_other_questions_do_not_stand_for_missing_ones(tmp_path: Path) -> None:
+    """Results of an earlier run do not finish the last one."""
+    path = tmp_path / "j.jsonl"
+    audit(figure_1(), gaps=100, max_share=0, journal=path)
+    whole = audit(figure_1(), gaps=80, max_share=0, journal=path, resume=True, jobs=1)
+    assert whole.verdict is Verdict.FAIL
+    assert AuditResult.from_journal(path) == whole
+    lines = path.read_text().splitlines(keepends=True)
+    failing = next(i for i, x in enumerate(lines) if '"verdict": "FAIL"' in x)
+    path.write_text("".join(lines[:failing] + lines[failing + 1 :]))
+    cut = AuditResult.from_journal(path)
+    assert (len(cut.results), cut.n_planned) == (1, 2)
+    assert (cut.verdict, cut.exit_status) == (Verdict.UNDECIDED, 3)
+    earlier = audit(figure_1(), gaps=100, max_share=0, journal=path, resume=True)
+    assert AuditResult.from_journal(path) == earlier
+
+
+def test_a_journal_without_keys_is_read(tmp_path: Path) -> None:
+    """Run lines did not always list the counts: then all results are those of the audit."""
+    path = tmp_path / "j.jsonl"
+    result = audit(figure_1(), gaps=[1, 80], journal=path)
+    run, *lines = [json.loads(line) for line in path.read_text().splitlines()]
+    del run["keys"]
+    path.write_text("".join(json.dumps(line) + "\n" for line in [run, *lines]))
+    assert AuditResult.from_journal(path) == result
+    path.write_text("".join(json.dumps(line) + "\n" for line in [run, *lines[1:]]))
+    assert AuditResult.from_journal(path).exit_status == 3
+
+
 def _shorten(path: Path, stop_reason: str, timeout_seconds: float) -> None:
     """Make the journal say that its counts were stopped."""
     lines = [json.loads(line) for line in path.read_text().splitlines()]

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from xcount.batch import BatchOutcome, BatchProgress, run_kept
 from xcount.counting import class_label, model_info, versions
 from xcount.ensemble import Ensemble
-from xcount.errors import JournalError, QueryError
+from xcount.errors import QueryError
 from xcount.grid import Grid, Missing
-from xcount.journal import Record, read_journal
+from xcount.journal import Record
 from xcount.measures import Weighing
 from xcount.numerals import to_json
 from xcount.plan import (
@@ -33,7 +33,7 @@ from xcount.plan import (
 )
 from xcount.query import Query
 from xcount.result import CountResult, ModelInfo, StopReason, Verdict
-from xcount.runlines import result_of
+from xcount.runlines import last_run, result_of
 from xcount.subproblems import Problem
 
 if TYPE_CHECKING:
@@ -185,19 +185,20 @@ class AuditResult:
 
     @classmethod
     def from_journal(cls, path: str | os.PathLike[str]) -> AuditResult:
-        """Read an audit from its journal, finished or not; the latest of equal counts wins."""
-        records = read_journal(path)
-        runs = [r for r in records if r["kind"] == "run" and r.get("command") == "audit"]
-        if not runs:
-            raise JournalError(f"{path} is not the journal of an audit: it has no audit's run line")
-        latest: dict[tuple[Any, ...], CountResult] = {}
-        for record in records:
-            if record["kind"] == "result":
-                result = result_of(record)
-                latest[_question(result)] = result
-        run = runs[-1]
-        data = {**run, "results": [r.to_dict() for r in latest.values()]}
-        return cls.from_dict(data | {"planned": max(run["planned"], len(latest))})
+        """Read the last audit from a journal, finished or not; the latest of equal counts wins.
+
+        Without a list of what it planned, as in older journals, it is all counts there are.
+        """
+        kept = last_run(path, "audit")
+        if kept.keys is not None:
+            found = [result for result in kept.results() if result is not None]
+            planned = len(kept.keys)
+        else:
+            by_question = {_question(r): r for r in map(result_of, kept.lines)}
+            found = list(by_question.values())
+            planned = max(kept.header["planned"], len(found))
+        data = {**kept.header, "results": [result.to_dict() for result in found]}
+        return cls.from_dict(data | {"planned": planned})
 
     def to_html(self) -> str:
         """Return the report: one self-contained HTML page."""
@@ -371,6 +372,7 @@ def _header(ensemble: Ensemble, grid: Grid, tasks: list[Task], gaps: Gaps) -> di
         "class_label": class_label(ensemble, tasks[0].query),
         "gap_origin": gaps.origin,
         "planned": len(tasks),
+        "keys": [task.key for task in tasks],
         "unused_features": unused,
         "versions": versions(),
     }
