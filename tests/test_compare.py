@@ -158,6 +158,40 @@ def test_decisions_are_compared(tmp_path: Path) -> None:
         compare([models[0], several], flip=True)
 
 
+def several_classes(*sizes: float, labels: tuple[str, ...] | None) -> Ensemble:
+    """Return a model in which each class has a step of its own at f0 < 1."""
+    trees = [
+        replace(ensemble_of((0, 1.0, 0.0, size)).trees[0], output=k) for k, size in enumerate(sizes)
+    ]
+    plain = ensemble_of((0, 1.0, 0.0, 1.0))
+    return replace(plain, trees=tuple(trees), base=(0.0,) * len(sizes), class_labels=labels)
+
+
+def test_a_class_is_the_same_in_every_model() -> None:
+    """A class is found by its label wherever it stands; without labels, by its number."""
+    first = several_classes(1.0, 5.0, 9.0, labels=("a", "b", "c"))
+    turned = several_classes(9.0, 5.0, 1.0, labels=("c", "b", "a"))
+    for label, expected in (("a", 0), ("c", 2)):
+        row = compare([first, turned], gaps=2, output=label).rows[0]
+        assert [r.count for r in row.results if r is not None] == [expected, expected]
+        assert [r.class_label for r in row.results if r is not None] == [label, label]
+    unlabelled = several_classes(1.0, 5.0, 9.0, labels=None)
+    row = compare([first, unlabelled], gaps=2, output="c").rows[0]
+    assert [r.count for r in row.results if r is not None] == [2, 2]
+
+
+def test_other_classes_are_refused() -> None:
+    """As many classes, and the same ones: for gaps as for flips."""
+    first = several_classes(1.0, 5.0, labels=("a", "b"))
+    with pytest.raises(QueryError, match="same classes; outputs are 2, 1"):
+        compare([first, ensemble_of((0, 1.0, 0.0, 1.0))], gaps=2, output="a")
+    other = several_classes(1.0, 5.0, labels=("a", "x"))
+    with pytest.raises(QueryError, match="one has a, b, another a, x"):
+        compare([first, other], gaps=2, output="a")
+    with pytest.raises(QueryError, match="one has a, b, another a, x"):
+        compare([first, other], flip=True)
+
+
 def test_names_are_the_shortest_that_differ() -> None:
     """Paths are cut from the left as far as they still tell models apart."""
     paths = ["a/x/model.json", "a/y/model.json"]

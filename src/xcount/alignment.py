@@ -1,4 +1,4 @@
-"""Models side by side: the same features in one order, the same meanings, names to tell them by."""
+"""Models side by side: features in one order, the same classes, names to tell them by."""
 
 from __future__ import annotations
 
@@ -20,6 +20,38 @@ def aligned(ensembles: list[Ensemble]) -> list[Ensemble]:
     for features in zip(*(ensemble.features for ensemble in aligned), strict=True):
         _check_labels(features)
     return aligned
+
+
+def same_class(ensembles: Sequence[Ensemble], output: int) -> list[int]:
+    """Return the index in each model of the class that has this one in the first.
+
+    Classes are known by their labels; by their number where a model has no labels.
+    """
+    _check_classes(ensembles)
+    named = [ensemble.class_labels for ensemble in ensembles if ensemble.class_labels is not None]
+    if ensembles[0].n_outputs == 1 or not named:
+        return [output] * len(ensembles)
+    label = named[0][output]
+    return [
+        output if ensemble.class_labels is None else ensemble.class_labels.index(label)
+        for ensemble in ensembles
+    ]
+
+
+def _check_classes(ensembles: Sequence[Ensemble]) -> None:
+    """Refuse models that do not have the same classes."""
+    if len({ensemble.n_outputs for ensemble in ensembles}) > 1:
+        counts = ", ".join(str(ensemble.n_outputs) for ensemble in ensembles)
+        raise QueryError(f"models compare only with the same classes; outputs are {counts}")
+    if ensembles[0].n_outputs == 1:
+        return
+    named = [ensemble.class_labels for ensemble in ensembles if ensemble.class_labels is not None]
+    for labels in named[1:]:
+        if sorted(labels) != sorted(named[0]):
+            raise QueryError(
+                f"models compare only with the same classes; one has {', '.join(named[0])}, "
+                f"another {', '.join(labels)}"
+            )
 
 
 def _check_labels(features: Sequence[Feature]) -> None:

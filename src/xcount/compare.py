@@ -15,12 +15,12 @@ import math
 import os
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from xcount.alignment import aligned, distinct_names
+from xcount.alignment import aligned, distinct_names, same_class
 from xcount.batch import BatchProgress, run_kept
 from xcount.counting import model_info, versions
 from xcount.ensemble import Ensemble
@@ -301,9 +301,9 @@ def compare(
 ) -> CompareResult:
     """Ask several models the same questions on the grid of all their guards.
 
-    The options are those of :func:`xcount.audit`. The models need the same features, in any order;
-    default gaps fit the first model's leaves. ``max_ratio`` asks for a verdict: no count may be
-    more than that many times the first model's.
+    The options are those of :func:`xcount.audit`. The models need the same features and classes, in
+    any order; ``output`` and default gaps are the first model's. ``max_ratio`` asks for a verdict:
+    no count may be more than that many times the first model's.
 
     Example:
         >>> import xcount
@@ -320,9 +320,6 @@ def compare(
         raise QueryError(f"the maximum ratio must be a number >= 0, not {max_ratio!r}")
     if max_ratio is not None and len(ensembles) < 2:
         raise QueryError("a maximum ratio compares with the first model; give at least two models")
-    if flip and len({ensemble.n_outputs for ensemble in ensembles}) > 1:
-        counts = ", ".join(str(ensemble.n_outputs) for ensemble in ensembles)
-        raise QueryError(f"decisions compare only between the same classes; outputs are {counts}")
     options = Options(
         method, epsilon, delta, seed, missing, timeout_seconds, memory_bytes, profile=False
     )
@@ -336,11 +333,11 @@ def compare(
         output=output,
         precision=precision,
     )
+    classes = same_class(ensembles, template.output)
     grid = Grid.of(*ensembles, missing=missing)
     groups = choose_groups(ensembles[0], grid, sensitive)
-    tasks = _tasks(
-        ensembles, grid, options, template, questions(template, chosen, groups, distances)
-    )
+    asked = questions(template, chosen, groups, distances)
+    tasks = _tasks(ensembles, grid, options, classes, asked)
     header = _header(ensembles, grid, chosen, distinct_names(ensembles, names), tasks, max_ratio)
     outcome = run_kept(
         tasks,
@@ -358,14 +355,17 @@ def _tasks(
     ensembles: Sequence[Ensemble],
     grid: Grid,
     options: Options,
-    template: Query,
+    classes: Sequence[int],
     asked: Sequence[Query],
 ) -> list[Task]:
     """Return every question to every model, the models of a question next to each other."""
     marks = tuple(fingerprint(ensemble) for ensemble in ensembles)
-    bases = [Problem(ensemble, grid, template) for ensemble in ensembles]
+    bases = [
+        Problem(ensemble, grid, replace(asked[0], output=output))
+        for ensemble, output in zip(ensembles, classes, strict=True)
+    ]
     return [
-        Task(base, query, options, (mark, *marks))
+        Task(base, replace(query, output=base.query.output), options, (mark, *marks))
         for query in asked
         for base, mark in zip(bases, marks, strict=True)
     ]
