@@ -7,8 +7,12 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from concurrent.futures import wait
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,11 +23,18 @@ from strategies import random_ensemble
 import xcount
 from xcount.audit import AuditResult, audit
 from xcount.batch import BatchProgress
-from xcount.counters.base import held_memory_bytes
-from xcount.errors import JournalError, QueryError
+from xcount.counters.base import Settings, held_memory_bytes
+from xcount.counters.flip import FlipRun
+from xcount.errors import BudgetError, JournalError, QueryError, QueryWarning
 from xcount.examples import ensemble_of, figure_1
+from xcount.grid import Grid
 from xcount.journal import read_journal
+from xcount.plan import Task
+from xcount.query import Query
 from xcount.result import CountResult, StopReason, Verdict
+from xcount.subproblems import Problem
+
+FLIP = Query((0,), Fraction(0), flip=True)
 
 
 def as_facts(result: CountResult) -> CountResult:
@@ -262,6 +273,48 @@ def test_an_error_in_one_count_keeps_the_others(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="no"):
         audit(figure_1(), gaps=range(1, 20), journal=path, jobs=1, on_progress=fail)
     assert sum(record["kind"] == "result" for record in read_journal(path)) >= 3
+
+
+def test_a_refused_count_leaves_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One count too many for its method is named and missing; only such counts are an error."""
+    n_terms = FlipRun(Problem(figure_1(), Grid.of(figure_1()), FLIP), Settings()).n_terms
+    monkeypatch.setattr("xcount.counters.flip.MAX_TERMS", n_terms)
+    asked = {"flip": True, "method": "exact", "max_share": 1, "jobs": 1}
+    path = tmp_path / "j.jsonl"
+    with pytest.warns(
+        QueryWarning, match=r"1 of 2 counts refused and left out \(f0 \+ f1\): exact"
+    ):
+        part = audit(figure_1(), sensitive=["f0,f1", "f0"], journal=path, **asked)  # type: ignore[arg-type]  # several kinds
+    assert [count.sensitive for count in part.results] == [("f0",)]
+    assert (part.n_planned, part.verdict, part.exit_status) == (2, Verdict.UNDECIDED, 3)
+    assert AuditResult.from_journal(path) == part
+    with pytest.raises(BudgetError, match="terms"):
+        audit(figure_1(), sensitive=["f0,f1"], **asked)  # type: ignore[arg-type]  # several kinds
+
+
+def test_an_error_does_not_lose_what_ended_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counts that are done when another one fails are in the journal."""
+    both = threading.Barrier(2)
+    run = Task.run
+
+    def fail_together(task: Task, *arguments: Any) -> CountResult:
+        result = run(task, *arguments)
+        both.wait(60)
+        if task.label == "f0":
+            raise RuntimeError("no")
+        return result
+
+    def wait_for_all(futures: Any, **options: Any) -> Any:
+        return wait(futures)
+
+    monkeypatch.setattr(Task, "run", fail_together)
+    monkeypatch.setattr("xcount.batch.wait", wait_for_all)
+    path = tmp_path / "j.jsonl"
+    with pytest.raises(RuntimeError, match="no"):
+        audit(figure_1(), gaps=80, journal=path, jobs=2)
+    assert [count.sensitive for count in AuditResult.from_journal(path).results] == [("f1",)]
 
 
 KILLED = """

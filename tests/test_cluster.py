@@ -8,11 +8,13 @@ import shlex
 import shutil
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from conftest import Command
@@ -24,11 +26,15 @@ from xcount.audit import AuditResult
 from xcount.batch import BatchProgress
 from xcount.cluster import Cluster, bundle_size
 from xcount.compare import CompareResult
-from xcount.errors import BudgetError, ClusterError, MissingExtraError
-from xcount.examples import adult_model_path, figure_1
+from xcount.errors import BudgetError, ClusterError, MissingExtraError, QueryWarning
+from xcount.examples import adult_model_path, ensemble_of, figure_1
+from xcount.grid import Grid
 from xcount.journal import read_journal
+from xcount.plan import Options, Task
+from xcount.query import Query
 from xcount.result import CountResult
-from xcount.workers import version_differences
+from xcount.subproblems import Problem
+from xcount.workers import Flight, version_differences
 
 distributed = pytest.importorskip(
     "distributed", reason="a cluster needs the library distributed: pip install 'xcount[cluster]'"
@@ -198,6 +204,26 @@ def test_an_interrupt_keeps_what_is_finished(
     assert facts(whole.results) == alone
 
 
+def test_what_arrives_with_the_interrupt_is_kept(
+    dask: DaskProcesses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Results that are there when the run is told to end are results."""
+    stop = threading.Event()
+    base = Problem(figure_1(), Grid.of(figure_1()), Query((0,), Fraction(80)))
+    task = Task(base, base.query, Options(), ())
+    with Cluster(dask.address) as cluster:
+        collect = cluster._flight.collect
+
+        def collect_and_stop(seconds: float) -> list[tuple[Any, Any]]:
+            ended = collect(60)
+            stop.set()
+            return ended
+
+        monkeypatch.setattr(cluster._flight, "collect", collect_and_stop)
+        found = [answer for answers in cluster.counts({3: task}, stop) for answer in answers]
+    assert found == [3]
+
+
 def test_a_worker_dies_and_another_joins_late(
     frail: DaskProcesses, alone: list[CountResult]
 ) -> None:
@@ -291,3 +317,68 @@ def test_short_counts_travel_together() -> None:
     assert bundle_size(0.0, n_waiting=10_000, n_threads=2) == cluster_module.MAX_BUNDLE
     assert bundle_size(0.05, n_waiting=10**6, n_threads=500) == 100
     assert bundle_size(0.05, n_waiting=1000, n_threads=500) == 100 // 8
+
+
+class _Ended:
+    """A call that has ended, with an answer or an error."""
+
+    def __init__(self, answer: object) -> None:
+        self._answer = answer
+
+    def result(self) -> object:
+        if isinstance(self._answer, BaseException):
+            raise self._answer
+        return self._answer
+
+    def add_done_callback(self, call: Callable[[_Ended], None]) -> None:
+        call(self)
+
+
+class _AtOnce:
+    """A client whose calls end as soon as they are submitted."""
+
+    status = "running"
+
+    def submit(self, function: Callable[..., object], answer: object, **_: object) -> _Ended:
+        return _Ended(answer)
+
+
+def test_an_error_comes_after_the_answers_that_ended_with_it() -> None:
+    """Nothing that has ended is lost, wherever the error stands; an interrupt loses nothing."""
+    for place in range(3):
+        flight = Flight(cast(Any, _AtOnce()))
+        answers: list[object] = [1, 2]
+        answers.insert(place, ValueError("no"))
+        for label, answer in enumerate(answers):
+            flight.submit(label, str, answer)
+        assert [answer for _, answer in flight.collect(0.1)] == [1, 2]
+        assert len(flight) == 1
+        with pytest.raises(ValueError, match="no"):
+            flight.collect(0.1)
+        assert len(flight) == 0
+    flight = Flight(cast(Any, _AtOnce()))
+    interrupted = _Ended(KeyboardInterrupt())
+    flight.submit("a", str, 1)
+    flight._running[cast(Any, interrupted)] = "b"
+    flight._ended.put(cast(Any, interrupted))
+    with pytest.raises(KeyboardInterrupt):
+        flight.collect(0.1)
+    interrupted._answer = 2
+    assert flight.collect(0.1) == [("a", 1), ("b", 2)]
+
+
+def test_a_refused_count_leaves_the_others(dask: DaskProcesses) -> None:
+    """As on one machine: a count too large for its method is named, and missing."""
+    trees = [(f, k + 0.5, 0.0, 1.0) for f in range(3) for k in range(12)]
+    with pytest.warns(QueryWarning, match="1 of 2 counts refused"):
+        result = xcount.audit(
+            ensemble_of(*trees),
+            sensitive=["f0", "f0,f1,f2"],
+            flip=True,
+            cutoff=3,
+            distances=4,
+            method="exact",
+            cluster=dask.address,
+        )
+    assert [count.sensitive for count in result.results] == [("f0",)]
+    assert result.exit_status == 3

@@ -10,6 +10,7 @@ import contextlib
 import os
 import signal
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from xcount.counters.base import Progress
-from xcount.errors import JournalError
+from xcount.errors import BudgetError, JournalError, QueryWarning
 from xcount.journal import Journal, Record
 from xcount.plan import Options, Task
 from xcount.result import CountResult, StopReason
@@ -41,7 +42,10 @@ class BatchProgress:
 
 @dataclass(frozen=True, slots=True)
 class BatchOutcome:
-    """What a run brought: a result per task (None where it was interrupted before its start)."""
+    """What a run brought: a result per task.
+
+    None where it was interrupted before its start, or refused as too large for its method.
+    """
 
     results: tuple[CountResult | None, ...]
     n_resumed: int = 0
@@ -62,7 +66,11 @@ def run_batch(
 ) -> BatchOutcome:
     """Count all tasks that the journal has no answer to yet.
 
-    Ctrl-C ends the counts that are going on with the bounds they have; the rest is left out.
+    Ctrl-C ends the counts that are going on with the bounds they have; the rest is left out. So is
+    a count that its method refuses, with a warning that names it.
+
+    Raises:
+        BudgetError: every count was refused.
 
     Args:
         tasks: what to count.
@@ -86,7 +94,24 @@ def run_batch(
             run.run()
         elif todo:
             run.run_on(cluster)
+    if run.refused:
+        _name_refused(tasks, run.refused, has_results=bool(results))
     return BatchOutcome(tuple(results.get(index) for index in range(len(tasks))), n_resumed)
+
+
+def _name_refused(
+    tasks: Sequence[Task], refused: Mapping[int, BudgetError], has_results: bool
+) -> None:
+    """Say which counts were refused by their method; raise if there are no others."""
+    first = min(refused)
+    if not has_results:
+        raise refused[first]
+    names = " and ".join([tasks[first].label, *([f"{len(refused) - 1} more"] * (len(refused) > 1))])
+    warnings.warn(
+        f"{len(refused)} of {len(tasks)} counts refused and left out ({names}): {refused[first]}",
+        QueryWarning,
+        stacklevel=2,
+    )
 
 
 def run_kept(
@@ -190,6 +215,7 @@ class _Run:
         self._stop = stop
         self._fractions: dict[int, float] = {}
         self._running: dict[Future[CountResult], int] = {}
+        self.refused: dict[int, BudgetError] = {}
 
     def run(self) -> None:
         n_workers = min(self._n_cores, len(self._waiting))
@@ -220,8 +246,9 @@ class _Run:
             while self._waiting and len(self._running) < n_workers:
                 self._start(pool, n_workers)
             done, _ = wait(self._running, timeout=_REPORT_SECONDS, return_when=FIRST_COMPLETED)
-            for future in done:
-                self._finish(future)
+            errors = [error for future in done if (error := self._finish(future)) is not None]
+            if errors:
+                raise errors[0]
             self._report()
 
     def _has_work(self) -> bool:
@@ -246,18 +273,22 @@ class _Run:
         if self._stop.is_set():
             raise KeyboardInterrupt
 
-    def _finish(self, future: Future[CountResult]) -> None:
+    def _finish(self, future: Future[CountResult]) -> BaseException | None:
+        """Keep what has come of a count; return what ends the run."""
         index = self._running.pop(future)
         del self._fractions[index]
-        try:
-            result = future.result()
-        except KeyboardInterrupt:
-            if self._stop.is_set():
-                return
-            raise
-        self._keep({index: result})
+        error = future.exception()
+        if error is None:
+            self._keep({index: future.result()})
+        elif isinstance(error, BudgetError):
+            self._keep({index: error})
+        elif not (isinstance(error, KeyboardInterrupt) and self._stop.is_set()):
+            return error
+        return None
 
-    def _keep(self, results: Mapping[int, CountResult]) -> None:
+    def _keep(self, answers: Mapping[int, CountResult | BudgetError]) -> None:
+        results = {i: answer for i, answer in answers.items() if isinstance(answer, CountResult)}
+        self.refused |= {i: error for i, error in answers.items() if isinstance(error, BudgetError)}
         self._results.update(results)
         if self._journal is not None:
             lines = [_line(self._tasks[index], result) for index, result in results.items()]
@@ -266,7 +297,7 @@ class _Run:
     def _report(self) -> None:
         if self._on_progress is None:
             return
-        done, total = len(self._results), len(self._tasks)
+        done, total = len(self._results) + len(self.refused), len(self._tasks)
         fractions = dict(self._fractions)
         running = tuple(self._tasks[index].label for index in fractions)
         fraction = (done + sum(fractions.values())) / total

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from xcount.counters.base import Progress, Settings
 from xcount.counting import versions
-from xcount.errors import ClusterError, MissingExtraError
+from xcount.errors import BudgetError, ClusterError, MissingExtraError
 from xcount.measures import Weighing
 from xcount.plan import Task
 from xcount.result import CountResult
@@ -104,8 +104,10 @@ class Cluster:
 
     def counts(
         self, tasks: Mapping[int, Task], stop: threading.Event, jobs: int = 0
-    ) -> Iterator[dict[int, CountResult]]:
+    ) -> Iterator[dict[int, CountResult | BudgetError]]:
         """Yield results by their tasks' numbers as they come, and nothing a few times a second.
+
+        A count that its method refuses has the refusal as its result.
 
         When ``stop`` is set, what is going on is cancelled and the rest left out.
         """
@@ -127,14 +129,15 @@ class Cluster:
                     all_begun.set()
 
             for ended in self._stream(submit, lambda: bool(waiting) and not stop.is_set()):
-                if stop.is_set():
-                    return
-                results: dict[int, CountResult] = {}
+                results: dict[int, CountResult | BudgetError] = {}
                 for bundle, answers in ended:
                     results.update(zip(bundle, answers, strict=True))
                 for result in results.values():
-                    pace.note(result.seconds)
+                    if isinstance(result, CountResult):
+                        pace.note(result.seconds)
                 yield results
+                if stop.is_set():
+                    return
 
     def count(
         self,

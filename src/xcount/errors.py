@@ -11,7 +11,8 @@
     └── MissingExtraError      an optional library is not installed (also an ImportError)
 
 A limit that is reached while usable bounds exist is a result, not an exception. A question that is
-answered, but may not be the one that was meant, gives a :class:`QueryWarning`.
+answered, but may not be the one that was meant, gives a :class:`QueryWarning`; so does one of many
+that is too large for the method, where others are answered.
 """
 
 
@@ -32,7 +33,7 @@ class QueryError(XCountError, ValueError):
 
 
 class QueryWarning(UserWarning):
-    """A question that may not be the one that was meant; the message says what to give."""
+    """A question that may not be the one that was meant, or was left out of many."""
 
 
 class BudgetError(XCountError):

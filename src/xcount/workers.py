@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from xcount.counters.base import Progress, Settings, Unit
 from xcount.counting import solve, versions
-from xcount.errors import ClusterError
+from xcount.errors import BudgetError, ClusterError
 from xcount.measures import Weighing
 from xcount.plan import Options, Task
 from xcount.query import Query
@@ -52,10 +52,11 @@ class Flight:
         self._client, self._priority = client, priority
         self._running: dict[Future, Any] = {}
         self._ended: queue.SimpleQueue[Future] = queue.SimpleQueue()
+        self._failures: list[Exception] = []
         self._n_threads, self._recount_at = 1, 0.0
 
     def __len__(self) -> int:
-        return len(self._running)
+        return len(self._running) + len(self._failures)
 
     @property
     def n_threads(self) -> int:
@@ -71,21 +72,50 @@ class Flight:
         future.add_done_callback(self._ended.put)
 
     def collect(self, seconds: float) -> list[tuple[Any, Any]]:
-        """Return labels and answers of what has ended; wait at most that long for the first."""
+        """Return labels and answers of what has ended; wait at most that long for the first.
+
+        An error of a call is raised after the answers that came with it have been returned.
+        """
+        ended = [] if self._failures else self._take(seconds)
+        answers = []
+        try:
+            for future in ended:
+                answers += self._answer(future)
+        except BaseException:  # an interrupt: what has ended is collected the next time
+            for future in ended:
+                self._ended.put(future)
+            raise
+        for future in ended:
+            self._running.pop(future, None)
+        if self._failures and not answers:
+            raise self._failures.pop()
+        return answers
+
+    def _take(self, seconds: float) -> list[Future]:
         ended = []
         try:
             ended.append(self._ended.get(timeout=seconds))
             while True:
                 ended.append(self._ended.get_nowait())
         except queue.Empty:
-            pass
-        return [(self._running.pop(f), f.result()) for f in ended if f in self._running]
+            return ended
+
+    def _answer(self, future: Future) -> list[tuple[Any, Any]]:
+        """Return a call's label and answer; none if it was given up, or failed."""
+        if future not in self._running:
+            return []
+        try:
+            return [(self._running[future], future.result())]
+        except Exception as error:
+            self._failures.append(error)
+            return []
 
     def cancel(self) -> None:
         """Stop what is still going on."""
         if self._running and self._client.status == "running":
             self._client.cancel(list(self._running))
         self._running.clear()
+        self._failures.clear()
 
 
 def send(client: Client, function: Callable[..., Any], *arguments: Any) -> Future:
@@ -178,8 +208,10 @@ class Question:
         )
 
 
-def count_bundle(base: Problem, questions: Sequence[Question], terms: Terms) -> list[CountResult]:
-    """Count, on a worker."""
+def count_bundle(
+    base: Problem, questions: Sequence[Question], terms: Terms
+) -> list[CountResult | BudgetError]:
+    """Count, on a worker; a count that its method refuses is answered with that."""
     from distributed import rejoin
 
     check = _checked_in(terms)
@@ -187,11 +219,14 @@ def count_bundle(base: Problem, questions: Sequence[Question], terms: Terms) -> 
     def note(progress: Progress) -> None:
         check()
 
-    results: list[CountResult] = []
+    results: list[CountResult | BudgetError] = []
     with _unwanted_calls_ending():
         for question in questions:
             with WorkerHelpers(terms) as helpers:
-                results.append(question.asked_of(base).run(terms.n_threads, note, helpers))
+                try:
+                    results.append(question.asked_of(base).run(terms.n_threads, note, helpers))
+                except BudgetError as error:
+                    results.append(error)
             if helpers.were_called and len(results) < len(questions):
                 rejoin()
     return results
