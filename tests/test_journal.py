@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+from conftest import Command
 
+import xcount
 from xcount.errors import JournalError
+from xcount.examples import figure_1
 from xcount.journal import Journal, read_journal
 
 RUN = {"kind": "run", "command": "audit"}
@@ -200,3 +206,88 @@ def test_a_half_written_line_is_taken_back(tmp_path: Path, monkeypatch: pytest.M
         assert read_journal(path) == (RUN,)
         journal.append({"kind": "result", "key": "c"})
     assert [record.get("key") for record in read_journal(path)] == [None, "c"]
+
+
+def changed_line(path: Path, number: int, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change one line of a journal, counted from 1."""
+    lines = path.read_text().splitlines()
+    record = json.loads(lines[number - 1])
+    change(record)
+    lines[number - 1] = json.dumps(record)
+    path.write_text("".join(line + "\n" for line in lines))
+
+
+def places(record: dict[str, Any], inside: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """Return where the fields of a record are, as paths."""
+    found = []
+    for name, value in record.items():
+        found.append((*inside, name))
+        if isinstance(value, dict) and name in ("result", "model"):
+            found += places(value, (*inside, name))
+    return found
+
+
+@pytest.fixture(scope="module")
+def journals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Return the journals of an audit and a comparison, each a run line and result lines."""
+    folder = tmp_path_factory.mktemp("journals")
+    xcount.audit(figure_1(), gaps=80, max_share=0.5, journal=folder / "audit")
+    xcount.compare([figure_1(), figure_1()], gaps=80, max_ratio=1, journal=folder / "compare")
+    return {name: (folder / name).read_bytes() for name in ("audit", "compare")}
+
+
+@pytest.mark.parametrize("command", ["audit", "compare"])
+@pytest.mark.parametrize("number", [1, 2])
+def test_damaged_lines_are_named(
+    tmp_path: Path, xcount_command: Command, journals: dict[str, bytes], command: str, number: int
+) -> None:
+    """Whatever field is gone or is something else: a page, or an error that names the line."""
+    path = tmp_path / "j.jsonl"
+    whole = journals[command]
+    n_named = 0
+    for place in places(json.loads(whole.splitlines()[number - 1])):
+        for value in ("absent", None, [], [[]], {}, "text", -1, True):
+            path.write_bytes(whole)
+            changed_line(path, number, lambda record, p=place, v=value: _set(record, p, v))  # type: ignore[misc]  # bound at once
+            run = xcount_command("report", path, "--json")
+            assert "internal error" not in run.err, (place, value)
+            if run.status == 2 and place != ("kind",):
+                n_named += f"line {number} of {path}" in run.err or "run line" in run.err
+    assert n_named > 50
+
+
+def _set(record: dict[str, Any], place: Sequence[str], value: object) -> None:
+    for name in place[:-1]:
+        record = record[name]
+    record[place[-1]] = value
+    if value == "absent":
+        del record[place[-1]]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"kind": "run", "command": "audit"}',
+        '{"kind": "run", "command": "compare"}',
+        '{"kind": "run", "command": []}',
+        '{"kind": "run"}',
+        '{"kind": "result"}',
+        '{"kind": "result", "key": "k", "model": "m", "result": {}}',
+        '{"kind": "result", "key": [], "model": "m", "result": {}}',
+    ],
+)
+def test_foreign_lines_are_named(
+    tmp_path: Path,
+    xcount_command: Command,
+    figure_1_file: str,
+    journals: dict[str, bytes],
+    line: str,
+) -> None:
+    """The report and --resume say which line is none of a run's."""
+    path = tmp_path / "j.jsonl"
+    path.write_bytes(journals["audit"] + line.encode() + b"\n")
+    resume = ("audit", figure_1_file, "--gap", "80", "--journal", path, "--resume")
+    for arguments in (("report", path), resume):
+        run = xcount_command(*arguments)
+        assert (run.status, run.out, run.err.count("\n")) == (2, "", 1)
+        assert f"line 4 of {path} " in run.err

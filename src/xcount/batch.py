@@ -22,7 +22,7 @@ from xcount.errors import BudgetError, JournalError, QueryWarning
 from xcount.journal import Journal, Record
 from xcount.plan import Options, Task
 from xcount.result import CountResult, StopReason
-from xcount.runlines import is_last_run, result_of
+from xcount.runlines import is_last_run, line_fault, result_of
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -141,7 +141,7 @@ def run_kept(
 
 
 def _journal_of(path: str | os.PathLike[str], resume: bool, header: Record) -> Journal:
-    journal = Journal(path, resume=resume)
+    journal = Journal(path, resume=resume, check=line_fault)
     runs = [record for record in journal.records if record["kind"] == "run"]
     differences = [text for run in runs if (text := _difference(run, header)) is not None]
     if differences:

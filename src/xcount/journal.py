@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -24,6 +24,9 @@ from xcount.errors import JournalError
 from xcount.numerals import from_json, to_json
 
 Record = Mapping[str, Any]
+
+Check = Callable[[Record], str | None]
+"""Returns what is wrong with a record, in words that follow "line 3"; None if it is good."""
 
 
 class Journal:
@@ -38,18 +41,21 @@ class Journal:
         ({'kind': 'run'},)
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, resume: bool = False) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], *, resume: bool = False, check: Check | None = None
+    ) -> None:
         """Open or create the journal.
 
         Args:
             path: the file, by convention ``*.jsonl``.
             resume: whether to go on with a journal that has lines already.
+            check: what each of those lines must pass.
         """
         self.path = Path(path)
         self._descriptor = _open(self.path)
         try:
             _lock(self._descriptor, self.path)
-            records, end = _parse(self._read(), self.path)
+            records, end = _parse(self._read(), self.path, check)
             if records and not resume:
                 raise JournalError(
                     f"{self.path} already holds {len(records)} lines; "
@@ -111,13 +117,13 @@ class Journal:
         return end
 
 
-def read_journal(path: str | os.PathLike[str]) -> tuple[Record, ...]:
-    """Return the whole lines of a journal, without locking or repairing it."""
+def read_journal(path: str | os.PathLike[str], check: Check | None = None) -> tuple[Record, ...]:
+    """Return the whole lines of a journal, each checked, without locking or repairing it."""
     try:
         data = Path(path).read_bytes()
     except OSError as error:
         raise JournalError(f"cannot read {path}: {error.strerror}") from error
-    return _parse(data, Path(path))[0]
+    return _parse(data, Path(path), check)[0]
 
 
 def _open(path: Path) -> int:
@@ -147,7 +153,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-def _parse(data: bytes, path: Path) -> tuple[tuple[Record, ...], int]:
+def _parse(data: bytes, path: Path, check: Check | None = None) -> tuple[tuple[Record, ...], int]:
     """Return the records, and where the last whole one ends.
 
     Only the last line may be unfinished: an append that was cut short by a crash. Damage anywhere
@@ -160,6 +166,7 @@ def _parse(data: bytes, path: Path) -> tuple[tuple[Record, ...], int]:
     for number, line in enumerate(lines[: last + 1]):
         record = _record(line)
         if record is not None:
+            _pass(record, check, f"line {number + 1} of {path}")
             records.append(record)
             end = min(end + len(line) + 1, len(data))
         elif line.strip() == b"" and number != last:
@@ -170,6 +177,12 @@ def _parse(data: bytes, path: Path) -> tuple[tuple[Record, ...], int]:
                 "restore the file from a copy, or remove that line"
             )
     return tuple(records), end
+
+
+def _pass(record: Record, check: Check | None, where: str) -> None:
+    fault = None if check is None else check(record)
+    if fault is not None:
+        raise JournalError(f"{where} {fault}; restore the file from a copy, or remove that line")
 
 
 def _record(line: bytes) -> Record | None:

@@ -28,8 +28,10 @@ def command(
     from xcount.cli import audit, compare
     from xcount.compare import CompareResult
     from xcount.journal import read_journal
+    from xcount.runlines import line_fault
 
-    commands = {r.get("command") for r in read_journal(journal) if r["kind"] == "run"}
+    records = read_journal(journal, line_fault)
+    commands = {record["command"] for record in records if record["kind"] == "run"}
     paths = {"html": html, "csv": csv, "markdown": markdown, "plot": plot}
     batch.check_outputs(paths, as_json)
     if "compare" in commands:
