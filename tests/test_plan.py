@@ -9,6 +9,7 @@ from fractions import Fraction
 import pytest
 from strategies import random_ensemble
 
+from xcount.cli.parameters import parse_share
 from xcount.ensemble import Ensemble, Feature
 from xcount.errors import QueryError
 from xcount.examples import ensemble_of, figure_1
@@ -63,12 +64,12 @@ def test_probability_gaps_are_for_log_odds_only() -> None:
 def test_a_forest_of_votes_needs_no_conversion() -> None:
     """Scikit-learn's trees and forests add up to a probability: its change is the gap."""
     votes = ensemble_of((0, 1.0, 0.25, 1.0), (1, 1.0, 0.0, 0.5))
-    forest = replace(votes, task="binary", format="sklearn", divisor=2)
+    forest = replace(votes, task="binary", format="sklearn", divisor=2, decides_at=0.5)
     assert choose_gaps(forest, 0, probability_gaps=["0.1", 0.2]).values == (
         Fraction(1, 10),
         Fraction(1, 5),
     )
-    boosted = replace(forest, base=(0.5,), divisor=1)
+    boosted = replace(forest, base=(0.5,), divisor=1, decides_at=0.0)
     assert choose_gaps(boosted, 0, probability_gaps=0.1, base_rate=0.3).values == (
         Fraction("0.441833"),
     )
@@ -123,7 +124,12 @@ def test_max_shares_for_all_and_per_feature() -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("f1=0.1", "not audited"), ("f0=2", "between 0 and 1"), ("f0=x", "number"), ("f9=0", "range")],
+    [
+        ("f1=0.1", "not audited"),
+        ("f0=2", "between 0 and 1"),
+        ("f0=x", "not a share"),
+        ("f9=0", "range"),
+    ],
 )
 def test_wrong_max_shares_are_named(text: str, message: str) -> None:
     """The error says what is wrong."""
@@ -167,3 +173,19 @@ def test_a_live_model_is_known_by_its_trees() -> None:
     assert fingerprint(made(0.5)) == fingerprint(made(0.5))
     assert fingerprint(made(0.5)) != fingerprint(made(0.25))
     assert fingerprint(replace(made(0.5), sha256="ab")) == "ab"
+
+
+@pytest.mark.parametrize("share", ["nan%", "nan", "1e4000000%", "1e4000000", "inf", "1/0", "x"])
+def test_what_is_no_share_is_refused_at_once(share: str) -> None:
+    """Numbers without a value, without an end, or of millions of digits."""
+    with pytest.raises(QueryError, match=r"is not a share|does not lie between 0 and 1"):
+        choose_max_shares(figure_1(), [(0,)], share)
+    with pytest.raises(ValueError, match=r"is not a share|does not lie between 0 and 1"):
+        parse_share(share)
+
+
+def test_shares_are_read_alike_everywhere() -> None:
+    """Of one count and of an audit: decimals, per cent, fractions."""
+    for text, share in (("1/3", 1 / 3), ("1.1%", 0.011), ("0.25", 0.25), ("1e-3", 0.001), ("0", 0)):
+        assert choose_max_shares(figure_1(), [(0,)], f"f0={text}") == (share,)
+        assert parse_share(text) == share

@@ -32,6 +32,7 @@ from xcount.query import (
     parse_distance,
     parse_gap,
     parse_precision,
+    parse_share,
     resolve_cutoff,
     resolve_features,
     resolve_output,
@@ -362,30 +363,18 @@ def _ladder(ensemble: Ensemble, output: int) -> Gaps:
 
 def _split_max_share(max_share: MaxShare) -> tuple[float | None, dict[str, float]]:
     if isinstance(max_share, Mapping):
-        return None, {name: _share(share) for name, share in max_share.items()}
+        return None, {name: parse_share(share) for name, share in max_share.items()}
     if not isinstance(max_share, str):
-        return _share(max_share), {}
+        return parse_share(max_share), {}
     default: float | None = None
     named: dict[str, float] = {}
     for part in max_share.split(","):
         name, equals, share = part.rpartition("=")
         if equals:
-            named[name.strip()] = _share(share)
+            named[name.strip()] = parse_share(share)
         else:
-            default = _share(share)
+            default = parse_share(share)
     return default, named
-
-
-def _share(value: object) -> float:
-    text = str(value).strip()
-    digits = text.removesuffix("%")
-    share = _number(digits)
-    if digits != text:
-        # In exact arithmetic: 1.1 / 100 as floats is not the float 0.011.
-        share = float(Fraction(digits) / 100)
-    if not 0 <= share <= 1:
-        raise QueryError(f"the maximum share must lie between 0 and 1, not {value!r}")
-    return share
 
 
 def _number(value: object) -> float:

@@ -181,6 +181,35 @@ def _parse_margin(text: object, what: str) -> Fraction:
     return value
 
 
+def parse_share(value: object) -> float:
+    """Return a share between 0 and 1, given as ``0.01``, ``1%`` or ``1/3``.
+
+    Example:
+        >>> parse_share("2.5%"), parse_share("1/4")
+        (0.025, 0.25)
+    """
+    text = str(value).strip()
+    number = text.removesuffix("%")
+    top, slash, bottom = number.partition("/")
+    try:
+        # In exact arithmetic: 1.1 / 100 as floats is not the float 0.011.
+        share = _small_fraction(top) / _small_fraction(bottom if slash else "1")
+        share /= 1 if number == text else 100
+    except (InvalidOperation, ValueError, ZeroDivisionError):
+        raise QueryError(f"{text!r} is not a share such as 0.01 or 1%") from None
+    if not 0 <= share <= 1:
+        raise QueryError(f"{text!r} does not lie between 0 and 1 (0% and 100%)")
+    return float(share)
+
+
+def _small_fraction(text: str) -> Fraction:
+    """Return a decimal's exact value; refuse one that would fill the memory, as 1e999999999."""
+    decimal = Decimal(text)
+    if not decimal.is_finite() or abs(decimal.adjusted()) > 400:
+        raise ValueError(text)
+    return Fraction(decimal)
+
+
 def parse_distance(distance: object) -> int | None:
     """Return the distance; None for ``"any"``."""
     if distance is None or str(distance).strip().lower() == "any":

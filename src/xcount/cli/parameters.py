@@ -57,16 +57,9 @@ def parse_share(text: str) -> float:
         >>> parse_share("2.5%")
         0.025
     """
-    from fractions import Fraction
+    from xcount.query import parse_share as parse
 
-    number = text.strip().removesuffix("%")
-    try:
-        value = float(Fraction(number) / (100 if number != text.strip() else 1))
-    except (ValueError, ZeroDivisionError, OverflowError):
-        raise ValueError(f"{text!r} is not a share such as 0.01 or 1%") from None
-    if not 0 <= value <= 1:
-        raise ValueError(f"{text!r} does not lie between 0 and 1 (0% and 100%)")
-    return value
+    return parse(text)
 
 
 def _scaled(text: str, units: dict[str, Any], expected: str) -> float:
