@@ -126,6 +126,10 @@ def test_text_can_go_to_standard_output(xcount_command: Command, figure_1_file: 
         (["--sensitive", "nobody"], "unknown feature"),
         (["--method", "guess"], "unknown method"),
         (["--gap", "80", "--plot", "r.xyz"], "xyz"),
+        (["--gap", "80", "--max-share", "nan%"], "'nan%' is not a share"),
+        (["--gap", "80", "--resume"], "--journal"),
+        (["--gap", "80", "--csv", "x.out", "--html", "./x.out"], "x.out is named for two files"),
+        (["--gap", "80", "--csv", "x.out", "--journal", "x.out"], "x.out is named for two files"),
     ],
 )
 def test_errors_are_one_line(

@@ -364,3 +364,13 @@ def test_a_comparison_can_be_plotted_and_shown(tmp_path: Path) -> None:
     assert sorted(counts) == sorted(
         str(r.count) for row in comparison.rows for r in row.results if r is not None
     )
+
+
+def test_why_nothing_is_decided_is_said() -> None:
+    """Intervals across the limit, missing counts, or both."""
+    passing = count_of("age", "1", 10, max_share=0.5)
+    wide = count_of("sex", "1", 500_000, low=0, high=10**6, max_share=0.5)
+    assert headline(audit_of([passing], n_planned=2)) == "Not decided: 1 of 2 counts is missing"
+    across = "Not decided: some intervals reach across the limit of 50 %"
+    assert headline(audit_of([wide])) == across
+    assert headline(audit_of([wide], n_planned=3)) == f"{across}, and 2 of 3 counts are missing"

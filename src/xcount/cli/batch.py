@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -92,12 +93,22 @@ class Outputs:
     texts: Mapping[str, Callable[[], str]]
 
 
-def check_outputs(paths: Mapping[str, str | None], as_json: bool) -> None:
+def check_outputs(
+    paths: Mapping[str, str | None],
+    as_json: bool,
+    journal: str | None = None,
+    resume: bool = False,
+) -> None:
     """Refuse what could not be written or printed in the end, before anything is counted."""
     from xcount.report.files import check_writable
 
+    if resume and journal is None:
+        raise click.UsageError("--resume goes on with a journal; name it with --journal")
     if list(paths.values()).count("-") + as_json > 1:
         raise click.UsageError("only one of --json and the outputs to - can be printed")
+    files = [path for path in (*paths.values(), journal) if path is not None and path != "-"]
+    if twice := [path for path in files if sum(map(_same_file(path), files)) > 1]:
+        raise click.UsageError(f"{twice[0]} is named for two files; each needs one of its own")
     for name, path in paths.items():
         if path is None or (path == "-" and name != "plot"):
             continue
@@ -106,6 +117,11 @@ def check_outputs(paths: Mapping[str, str | None], as_json: bool) -> None:
 
             check_plot(path)
         check_writable(path)
+
+
+def _same_file(path: str) -> Callable[[str], bool]:
+    place = os.path.realpath(path)
+    return lambda other: os.path.realpath(other) == place
 
 
 def write_outputs(outputs: Outputs, paths: Mapping[str, str | None], as_json: bool) -> None:

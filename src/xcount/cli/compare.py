@@ -60,7 +60,7 @@ def command(
     from xcount.counters import counter
 
     paths = {"html": html, "csv": csv, "plot": plot}
-    batch.check_outputs(paths, as_json)
+    batch.check_outputs(paths, as_json, question["journal"], question["resume"])
     counter(question["method"])
     ensembles = [load_model(model, trust_pickle) for model in models]
     with stoppable(), batch.BatchLine() as line:

@@ -33,7 +33,7 @@ def command(
     records = read_journal(journal, line_fault)
     commands = {record["command"] for record in records if record["kind"] == "run"}
     paths = {"html": html, "csv": csv, "markdown": markdown, "plot": plot}
-    batch.check_outputs(paths, as_json)
+    batch.check_outputs(paths, as_json, journal)
     if "compare" in commands:
         if markdown is not None:
             raise click.UsageError("--markdown is for audits; a comparison has --html and --csv")

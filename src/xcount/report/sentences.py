@@ -111,10 +111,21 @@ def headline(audit: AuditResult) -> str:
             many = "feature" if len(failing) == 1 else "features"
         return f"{len(failing)} {many} above the limit{limit}"
     if audit.verdict is Verdict.UNDECIDED:
-        return f"Not decided: some intervals reach across the limit{limit}"
+        return f"Not decided: {_why_undecided(audit, limit)}"
     if len(audit.results) < audit.n_planned:
         return f"Unfinished: {len(audit.results)} of {audit.n_planned} counts"
     return "No limit was set: shares are reported, not judged"
+
+
+def _why_undecided(audit: AuditResult, limit: str) -> str:
+    reasons = []
+    if any(result.verdict is Verdict.UNDECIDED for result in audit.results):
+        reasons.append(f"some intervals reach across the limit{limit}")
+    n_missing = audit.n_planned - len(audit.results)
+    if n_missing > 0:
+        are = "is" if n_missing == 1 else "are"
+        reasons.append(f"{n_missing} of {audit.n_planned} counts {are} missing")
+    return ", and ".join(reasons)
 
 
 def share_limit(share: float) -> str:
