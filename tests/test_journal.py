@@ -245,8 +245,9 @@ def test_damaged_lines_are_named(
     path = tmp_path / "j.jsonl"
     whole = journals[command]
     n_named = 0
+    values: list[object] = ["absent", None, [], [[]], {}, "text", -1, True]
     for place in places(json.loads(whole.splitlines()[number - 1])):
-        for value in ("absent", None, [], [[]], {}, "text", -1, True):
+        for value in values:
             path.write_bytes(whole)
             changed_line(path, number, lambda record, p=place, v=value: _set(record, p, v))  # type: ignore[misc]  # bound at once
             run = xcount_command("report", path, "--json")

@@ -22,6 +22,9 @@ from strategies import random_classifier, random_ensemble
 
 import xcount
 from xcount import finding
+from xcount.counters.base import Progress, Settings
+from xcount.counters.exact import ExactRun
+from xcount.counters.flip import FlipRun
 from xcount.ensemble import Ensemble
 from xcount.errors import BudgetError, ModelFormatError, QueryError
 from xcount.examples import adult_model_path, ensemble_of, figure_1
@@ -29,6 +32,7 @@ from xcount.finding import NearestSearch, RegionFinder
 from xcount.grid import Grid
 from xcount.points import friendly_value
 from xcount.query import Query
+from xcount.result import StopReason
 from xcount.subproblems import Problem
 from xcount.witnesses import Witness, witnesses
 
@@ -329,3 +333,63 @@ def test_an_audit_shows_witnesses() -> None:
     assert rows["f0",][0]["Guards crossed"] == "f0: 3"
     assert "Guards crossed" in result.to_html()
     assert xcount.AuditResult.from_dict(result.to_dict()).to_html() == result.to_html()
+
+
+def _rare() -> Problem:
+    """Return a problem whose sensitive regions chance does not find."""
+    query = Query.of(figure_1(), "f0", 1000)
+    return Problem(figure_1(), Grid.of(figure_1()), query)
+
+
+def test_drawing_keeps_to_its_limits() -> None:
+    """Time that is over ends the drawing; an interrupt is heard in it."""
+    with pytest.raises(BudgetError, match="time limit"):
+        RegionFinder(_rare(), settings=Settings(timeout_seconds=0.0)).draw(1)
+
+    def interrupt(progress: Progress) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        RegionFinder(_rare(), settings=Settings(on_progress=interrupt)).draw(1)
+
+
+@pytest.mark.parametrize("flip", [False, True])
+def test_an_interrupted_exact_run_is_no_lack_of_budget(
+    monkeypatch: pytest.MonkeyPatch, flip: bool
+) -> None:
+    """Ctrl-C while solutions are counted ends the drawing, and nothing else is said."""
+
+    def be_interrupted(run: ExactRun | FlipRun, budgets: object) -> bool:
+        run.stop_reason = StopReason.INTERRUPTED
+        return False
+
+    monkeypatch.setattr(RegionFinder, "_draw_by_chance", lambda finder, n: [])
+    monkeypatch.setattr(ExactRun, "solve", be_interrupted)
+    monkeypatch.setattr(FlipRun, "solve", be_interrupted)
+    query = Query.of(figure_1(), "f0", None if flip else 80, flip=flip)
+    with pytest.raises(KeyboardInterrupt):
+        RegionFinder(Problem(figure_1(), Grid.of(figure_1()), query)).draw(1)
+
+
+def test_witnesses_of_an_audit_have_the_limits_of_their_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Threads, memory and what is left of the time; none are drawn after an interrupt."""
+    seen: list[Settings] = []
+
+    def note(problem: Problem, n: int, settings: Settings) -> tuple[Witness, ...]:
+        seen.append(settings)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("xcount.plan.drawn_witnesses", note)
+    asked = {"sensitive": "f0", "gaps": 80, "n_witnesses": 1, "jobs": 1}
+    limits = {"timeout_seconds": 50.0, "memory_bytes": 2**31}
+    result = xcount.audit(figure_1(), **asked, **limits)  # type: ignore[arg-type]  # several kinds
+    (given,) = seen
+    assert (given.jobs, given.timeout_seconds, given.memory_bytes) == (1, 50.0, 2**31)
+    assert given.seconds_left() != 50.0
+    assert result.results[0].count == 2
+    stopped = replace(result.results[0], low=0, stop_reason=StopReason.INTERRUPTED)
+    monkeypatch.setattr("xcount.plan.solve", lambda *arguments: stopped)
+    xcount.audit(figure_1(), **asked)  # type: ignore[arg-type]  # several kinds
+    assert len(seen) == 1

@@ -6,13 +6,13 @@ import bisect
 import itertools
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xcount.counters.base import Settings
+from xcount.counters.base import Progress, Settings
 from xcount.counters.drawing import RegionDraws
 from xcount.counters.exact import ExactRun
 from xcount.counters.flip import MAX_TERMS, FlipRun
@@ -20,6 +20,7 @@ from xcount.deciding import RegionDecider
 from xcount.diagrams import Solutions
 from xcount.errors import BudgetError
 from xcount.flips import FlipEncoding
+from xcount.result import StopReason
 from xcount.subproblems import Problem
 
 MAX_DRAWS = 1_000_000
@@ -34,10 +35,11 @@ _STARTS = 40
 
 @dataclass(frozen=True, eq=False)
 class RegionFinder:
-    """Finds sensitive regions of one problem."""
+    """Finds sensitive regions of one problem, within the limits of its settings."""
 
     problem: Problem
     seed: int = 0
+    settings: Settings = field(default_factory=Settings)
 
     @cached_property
     def decider(self) -> RegionDecider:
@@ -66,13 +68,22 @@ class RegionFinder:
                 found.append(self.with_mask(regions[index], int(masks[index])))
             if len(found) >= n:
                 return found[:n]
+            self._go_on()
         return found
+
+    def _go_on(self) -> None:
+        """Hear an interrupt, and stop when the time is over."""
+        self.settings.report(Progress(1.0, 0, self.problem.n_regions, "looking for witnesses"))
+        if self.settings.expired():
+            raise BudgetError("the time limit came before enough sensitive regions were drawn")
 
     def _draw_solutions(self, n: int) -> list[NDArray[np.int64]]:
         """Choose masks by their exact counts, and solutions of each."""
         problem = self.problem
-        run = ExactRun(problem, Settings())
+        run = ExactRun(problem, self.settings)
         run.solve(_STEPS)
+        if run.stop_reason is StopReason.INTERRUPTED:
+            raise KeyboardInterrupt
         if not run.is_exact():
             raise BudgetError(
                 "the sensitive regions are too rare to be drawn and too hard to be counted; "
@@ -90,10 +101,13 @@ class RegionFinder:
     def _draw_flips(self, n: int) -> list[NDArray[np.int64]]:
         """Choose masks by their exact counts, and solutions of "one decision is taken nearby"."""
         problem = self.problem
-        run = FlipRun(problem, Settings())
+        run = FlipRun(problem, self.settings)
         # Of several classes a decision is a conjunction, which no list of pairs has any of.
         is_exact = problem.ensemble.n_outputs == 1 and run.n_terms <= MAX_TERMS
-        if not (is_exact and any(run.solve(budget) for budget in _STEPS)):
+        is_solved = is_exact and any(run.solve(budget) for budget in _STEPS)
+        if run.stop_reason is StopReason.INTERRUPTED:
+            raise KeyboardInterrupt
+        if not is_solved:
             raise BudgetError(
                 "the flips are too rare to be drawn and too hard to be counted; look near rows "
                 "with --near"
@@ -119,6 +133,7 @@ class RegionFinder:
             found += [self.with_mask(row, mask) for row in rows[flags]]
             if len(found) >= n:
                 return found[:n]
+            self._go_on()
         raise BudgetError("the flips are too rare to be drawn; look near rows with --near")
 
     def with_mask(self, cells: NDArray[np.integer], mask: int) -> NDArray[np.int64]:

@@ -37,7 +37,7 @@ from xcount.query import (
     resolve_features,
     resolve_output,
 )
-from xcount.result import CountResult
+from xcount.result import CountResult, StopReason
 from xcount.subproblems import Problem
 from xcount.witnesses import drawn_witnesses
 
@@ -141,11 +141,13 @@ class Task:
             helpers=helpers,
         )
         result = solve(problem, settings, options.method, self.weighing)
-        if not self.n_witnesses or result.high == 0:
+        is_over = result.high == 0 or result.stop_reason is StopReason.INTERRUPTED
+        if not self.n_witnesses or is_over:
             return result
+        left = replace(settings, want_profile=False, max_share=None, helpers=None)
         try:
-            found = drawn_witnesses(problem, self.n_witnesses, options.seed)
-        except BudgetError:
+            found = drawn_witnesses(problem, self.n_witnesses, left)
+        except (BudgetError, KeyboardInterrupt):  # the count itself is done
             return result
         rows = [{**witness.summary(), "Other features": witness.inputs()} for witness in found]
         return replace(result, details={**result.details, "witnesses": rows})

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from xcount.counters.base import Settings
 from xcount.ensemble import Feature
 from xcount.errors import ModelFormatError, QueryError, UnsupportedModelError
 from xcount.exactsums import ExactSums, changes, decision
@@ -170,9 +171,13 @@ def _value_text(column: Feature, value: float) -> str:
     return f"{value:.9g}"
 
 
-def drawn_witnesses(problem: Problem, n: int, seed: int = 0) -> tuple[Witness, ...]:
-    """Return n witnesses of a prepared problem, drawn uniformly from its sensitive regions."""
-    maker = _Maker(RegionFinder(problem, seed))
+def drawn_witnesses(problem: Problem, n: int, settings: Settings) -> tuple[Witness, ...]:
+    """Return n witnesses of a prepared problem, drawn uniformly from its sensitive regions.
+
+    Raises:
+        BudgetError: there is no way to draw them within the limits of the settings.
+    """
+    maker = _Maker(RegionFinder(problem, settings.seed, settings))
     return tuple(maker.witness(region) for region in maker.finder.draw(n))
 
 
