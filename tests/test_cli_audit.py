@@ -231,3 +231,10 @@ def test_sigterm_ends_an_audit_with_what_it_has(tmp_path: Path) -> None:
     reasons = [r["result"]["stop_reason"] for r in read_journal(journal) if r["kind"] == "result"]
     assert set(reasons) <= {"interrupted"}
     assert AuditResult.from_journal(journal).n_planned == 2
+
+
+def test_data_without_a_measure_is_refused(xcount_command: Command, figure_1_file: str) -> None:
+    """Nobody would look at it."""
+    run = xcount_command("audit", figure_1_file, "--gap", "80", "--data", "people.csv")
+    assert (run.status, run.out) == (2, "")
+    assert "give --measure, too" in run.err

@@ -270,13 +270,13 @@ class _Line:
 
 
 def to_message(progress: Progress) -> list[Any]:
-    """Return progress as it can be sent: counts of any size are text."""
-    return [progress.fraction, str(progress.low), str(progress.high), progress.message]
+    """Return progress as it can be sent: counts of any size are text (decimals have a limit)."""
+    return [progress.fraction, hex(progress.low), hex(progress.high), progress.message]
 
 
 def from_message(message: Sequence[Any]) -> Progress:
     """Return what was sent."""
-    return Progress(message[0], int(message[1]), int(message[2]), message[3])
+    return Progress(message[0], int(message[1], 16), int(message[2], 16), message[3])
 
 
 def _checked_in(terms: Terms) -> Callable[[], None]:

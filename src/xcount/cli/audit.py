@@ -68,6 +68,7 @@ def command(
 
     paths = {"html": html, "csv": csv, "markdown": markdown, "plot": plot}
     batch.check_outputs(paths, as_json, question["journal"], question["resume"])
+    parameters.check_measures(question)
     counter(question["method"])  # a wrong name is said before a large model is read
     ensemble = load_model(model, trust_pickle)
     with stoppable(), batch.BatchLine() as line:

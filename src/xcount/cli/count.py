@@ -52,8 +52,7 @@ def command(
 
     if question["gap"] is None and not question["flip"]:
         raise click.UsageError("Missing option '--gap' (or --flip).")
-    if not question["measures"] and (question["data"] or question["bounds"]):
-        raise click.UsageError("--data and --bounds are for measures; give --measure, too")
+    parameters.check_measures(question)
     counter(question["method"])  # a wrong name is said before a large model is read
     ensemble = load_model(model, trust_pickle)
     if question["timeout_seconds"] is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
@@ -210,6 +210,13 @@ measure_options = together(
         help="Bounds of a volume, instead of the least and largest value in the data.",
     ),
 )
+
+
+def check_measures(question: Mapping[str, Any]) -> None:
+    """Refuse what only measures have a use for, where none is asked for."""
+    if not question["measures"] and (question["data"] or question["bounds"]):
+        raise click.UsageError("--data and --bounds are for measures; give --measure, too")
+
 
 seed_option = click.option(
     "--seed",
