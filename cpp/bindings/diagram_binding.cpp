@@ -5,8 +5,8 @@
 
 #include "forest_binding.hpp"
 #include "xcount/add.hpp"
-#include "xcount/stopping.hpp"
 #include "xcount/bdd_count.hpp"
+#include "xcount/stopping.hpp"
 
 namespace xcount::python {
 
