@@ -33,10 +33,10 @@ from benchmarks.records import RunSettings, surroundings
 from benchmarks.running import run_on_cluster
 from benchmarks.summary import markdown
 from xcount import audit, count, load
-from xcount.examples import adult_model_path, figure_1
-from xcount.grid import Grid
-from xcount.journal import Journal
-from xcount.workers import packed, unpacked
+from xcount.cluster.worker import packed, unpacked
+from xcount.model.examples import adult_model_path, figure_1
+from xcount.question.grid import Grid
+from xcount.runs.journal import Journal
 
 N_MODELS, N_FEATURES = 10_000, 50
 WORKERS = (1, 2, 10, 50, 100, 200, 500)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from xcount.cluster import bundle_size
-from xcount.counters.spreading import UNIT_SECONDS
-from xcount.workers import PATIENCE_SECONDS
+from xcount.cluster.client import bundle_size
+from xcount.cluster.spread import UNIT_SECONDS
+from xcount.cluster.worker import PATIENCE_SECONDS
 
 Times = NDArray[np.float64]
 
@@ -42,9 +42,9 @@ class Simulated:
 def simulate(times: Times, n_workers: int, costs: Costs, *, spread: bool = True) -> Simulated:
     """Run ``times[model, count]`` on workers that take the next bundle when they are free.
 
-    Bundles are made as :mod:`xcount.cluster` makes them, of one model each; handing them out and
-    writing their results are done one after the other. With ``spread``, counts that are still going
-    on when the last bundle has begun are spread as :mod:`xcount.workers` spreads them.
+    Bundles are made as :mod:`xcount.cluster.client` makes them, of one model each; handing them out
+    and writing their results are done one after the other. With ``spread``, counts that are still going
+    on when the last bundle has begun are spread as :mod:`xcount.cluster.worker` spreads them.
     """
     mean, n_waiting = float(times.mean()), times.size
     free_at = [0.0] * n_workers

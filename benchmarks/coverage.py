@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from benchmarks.known_counts import HASTY_BUDGET, KnownCount, all_instances
-from xcount.counters.base import Settings, Tally
-from xcount.result import StopReason
+from xcount.counters.base import Settings
+from xcount.counters.tally import StopReason, Tally
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,7 @@ import numpy as np
 
 from xcount import _core
 from xcount.counters.base import Settings
-from xcount.counters.estimation import Estimator, Ground
-from xcount.counters.sampling import (
+from xcount.counters.sampling.counter import (
     Rest,
     cover_tasks,
     covered_ground,
@@ -26,11 +25,12 @@ from xcount.counters.sampling import (
     make_region_sampler,
     make_sampler,
 )
-from xcount.ensemble import Ensemble, Feature, Tree
-from xcount.examples import ensemble_of
-from xcount.grid import Grid
-from xcount.query import Query
-from xcount.subproblems import Problem
+from xcount.counters.sampling.estimator import Estimator, Ground
+from xcount.model.ensemble import Ensemble, Feature, Tree
+from xcount.model.examples import ensemble_of
+from xcount.problem.problem import Problem
+from xcount.question.grid import Grid
+from xcount.question.query import Query
 
 HASTY_BUDGET = 60
 """Nodes that a search may look at which is likely to end early."""
@@ -159,7 +159,7 @@ def _random_problem(seed: int) -> Problem:
 
 
 def _random_tree(rng: np.random.Generator, depth: int, leaves: np.ndarray) -> Tree:
-    from xcount.examples import Nested, tree_of
+    from xcount.model.examples import Nested, tree_of
 
     def grow(level: int) -> Nested:
         if level == 0:

@@ -154,7 +154,7 @@ def _processor() -> str:
 def _versions() -> dict[str, str]:
     from importlib import metadata
 
-    from xcount.counting import versions
+    from xcount.answers.count import versions
 
     found = versions()
     for package in ("xgboost", "xgboost-cpu", "pyganak", "pyapproxmc"):

@@ -30,7 +30,7 @@ from typing import Any, NoReturn
 from benchmarks.instances import Instance
 from benchmarks.records import RecordFile, RunSettings, Status
 from xcount import CountResult, Ensemble, Grid, XCountError, count, load
-from xcount.examples import figure_1
+from xcount.model.examples import figure_1
 
 Record = dict[str, Any]
 GRACE_SECONDS = 5.0
@@ -97,7 +97,7 @@ def run_on_cluster(
     instances: Sequence[Instance], settings: RunSettings, cluster: Any
 ) -> Iterator[Record]:
     """Count on a Dask cluster whose workers have this folder and the models at the same places."""
-    from xcount.cluster import Cluster
+    from xcount.cluster.client import Cluster
 
     with Cluster(cluster) as found:
         for _, record in found.map(partial(_answer_there, settings=settings), instances):

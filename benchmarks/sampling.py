@@ -28,15 +28,15 @@ from benchmarks.running import load_model
 from benchmarks.summary import markdown
 from xcount import CountResult, count
 from xcount.counters.base import Progress
-from xcount.counters.estimation import BATCH
-from xcount.counters.sampling import (
+from xcount.counters.sampling.counter import (
     MAX_ROW,
     everything,
     make_region_sampler,
     make_sampler,
 )
-from xcount.query import Query
-from xcount.subproblems import Problem
+from xcount.counters.sampling.estimator import BATCH
+from xcount.problem.problem import Problem
+from xcount.question.query import Query
 
 FILE = "sampling.json"
 PARTS = ("speed", "intervals", "rarity")

@@ -18,11 +18,11 @@ from collections.abc import Mapping, Sequence
 
 from benchmarks.instances import Instance, paper_instances
 from benchmarks.running import load_model
+from xcount.cluster.spread import Tuning
 from xcount.counters.base import Settings
 from xcount.counters.exact import ExactRun
-from xcount.counters.spreading import Tuning
-from xcount.query import Query
-from xcount.subproblems import Problem
+from xcount.problem.problem import Problem
+from xcount.question.query import Query
 
 IN_USE = Tuning()
 VARIANTS = {

@@ -19,14 +19,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from xcount import Ensemble, Grid, Query, _core
+from xcount.baselines.paper.dot import terminal_value, to_dot
+from xcount.baselines.paper.guards import GuardSpace
+from xcount.baselines.paper.subproblem import Pair, pruned_tree
+from xcount.baselines.paper.union import SampledUnion
 from xcount.counters import counter
 from xcount.counters.base import Settings
-from xcount.counters.paper.dot import terminal_value, to_dot
-from xcount.counters.paper.guards import GuardSpace
-from xcount.counters.paper.subproblem import Pair, pruned_tree
-from xcount.counters.paper.union import SampledUnion
-from xcount.examples import ensemble_of
-from xcount.subproblems import Problem
+from xcount.model.examples import ensemble_of
+from xcount.problem.problem import Problem
 
 PLUS, MINUS = _core.AddOp.PLUS, _core.AddOp.MINUS
 

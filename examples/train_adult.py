@@ -1,4 +1,4 @@
-"""Train the model that ships as ``src/xcount/data/adult.json``.
+"""Train the model that ships as ``src/xcount/model/data/adult.json``.
 
 The data is Adult (Becker and Kohavi 1996, UCI Machine Learning Repository, CC BY 4.0,
 doi:10.24432/C5XW20) as one CSV file: a header, the 14 columns under their usual names, and a last

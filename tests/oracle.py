@@ -13,7 +13,10 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from xcount.ensemble import Ensemble, Tree
+import numpy as np
+
+from xcount.model.ensemble import Ensemble, Tree
+from xcount.problem.problem import Problem
 
 MISSING = math.nan
 
@@ -175,3 +178,9 @@ def count(
     """Return the number of sensitive regions and the number of regions."""
     found = sensitive_regions(ensemble, sensitive, gap, distance, precision, missing)
     return sum(found.values()), len(found)
+
+
+def all_regions(problem: Problem) -> np.ndarray:
+    """Return every region, row by row."""
+    cells = [range(axis.n_cells) for axis in problem.grid.axes]
+    return np.array(list(itertools.product(*cells)), dtype=np.int32)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from xcount.ensemble import Ensemble, Feature, Tree
+from xcount.model.ensemble import Ensemble, Feature, Tree
 
 
 def random_tree(

@@ -13,7 +13,7 @@ import pytest
 
 from tools import commands_page, docstrings, examples, schema_page
 from tools.examples import blocks_of, matches, run_page, updated
-from xcount.plan import probability_gap
+from xcount.runs.plan import probability_gap
 
 ROOT = Path(__file__).parent.parent
 PAGES = [

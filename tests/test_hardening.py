@@ -15,8 +15,8 @@ import pytest
 import xcount
 from tools import fuzz, reproduce, soak
 from xcount import _core
-from xcount.examples import adult_model_path, ensemble_of
-from xcount.numerals import to_json
+from xcount.model.examples import adult_model_path, ensemble_of
+from xcount.support.numerals import to_json
 
 SOURCES = Path(xcount.__file__).parent
 
@@ -103,7 +103,7 @@ def test_a_thousand_counts_leak_nothing() -> None:
     code = (
         "import xcount\n"
         "from xcount.counters.base import held_memory_bytes\n"
-        "from xcount.examples import adult_model_path\n"
+        "from xcount.model.examples import adult_model_path\n"
         "model = xcount.load(adult_model_path())\n"
         "def ask(n):\n"
         "    for i in range(n):\n"

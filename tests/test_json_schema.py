@@ -11,7 +11,7 @@ import pytest
 from conftest import Command
 
 from tools.sessions import furnish
-from xcount.examples import adult_model_path
+from xcount.model.examples import adult_model_path
 
 jsonschema = pytest.importorskip("jsonschema")
 

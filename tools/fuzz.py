@@ -33,9 +33,9 @@ import numpy as np
 
 from tools.corpus import CORPUS
 from xcount import Grid, XCountError, count, load
-from xcount.examples import figure_1
-from xcount.query import Query
-from xcount.subproblems import Problem
+from xcount.model.examples import figure_1
+from xcount.problem.problem import Problem
+from xcount.question.query import Query
 
 CASE_SECONDS = 20
 """Of the processor, so that other work on the machine makes no findings; of the clock, thirty

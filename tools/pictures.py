@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from xcount import Grid, count
-from xcount.confidence import BettingSequence
-from xcount.ensemble import Ensemble, Feature
-from xcount.examples import ensemble_of
-from xcount.result import CountResult
+from xcount.answers.result import CountResult
+from xcount.counters.sampling.confidence import BettingSequence
+from xcount.model.ensemble import Ensemble, Feature
+from xcount.model.examples import ensemble_of
 
 FOLDER = Path(__file__).parent.parent / "docs" / "pictures"
 

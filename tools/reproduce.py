@@ -26,8 +26,8 @@ PROGRAM = """
 import sys
 from pathlib import Path
 import xcount
-from xcount.examples import adult_model_path
-from xcount.numerals import to_json
+from xcount.model.examples import adult_model_path
+from xcount.support.numerals import to_json
 
 folder, jobs = Path(sys.argv[1]), int(sys.argv[2])
 Path("model.json").write_bytes(adult_model_path().read_bytes())

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self
 
 import xcount
-from xcount.examples import adult_model_path, figure_1
+from xcount.model.examples import adult_model_path, figure_1
 
 ROOT = Path(__file__).parent.parent
 

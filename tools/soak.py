@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from xcount import CountResult, Ensemble, XCountError, count
-from xcount.examples import Nested, ensemble_of
+from xcount.model.examples import Nested, ensemble_of
 
 EXACT_METHODS = ("brute", "exact", "xcount", "add-baseline")
 DELTA = 0.1

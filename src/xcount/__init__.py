@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import sys
-
 from xcount._version import __version__
 
 TYPE_CHECKING = False  # typing's own name for it would cost the import of typing
 if TYPE_CHECKING:
     from typing import Any
 
-    from xcount.audit import AuditResult, audit
-    from xcount.compare import CompareResult, compare
-    from xcount.counting import count
-    from xcount.ensemble import Ensemble
+    from xcount.answers.count import count
+    from xcount.answers.inspection import Inspection, inspect
+    from xcount.answers.result import CountResult
+    from xcount.answers.witness.witnesses import Witness, witnesses
     from xcount.errors import XCountError
-    from xcount.grid import Grid
-    from xcount.inspection import Inspection, inspect
-    from xcount.loaders import load
-    from xcount.query import Query
-    from xcount.result import CountResult
-    from xcount.witnesses import Witness, witnesses
+    from xcount.model.ensemble import Ensemble
+    from xcount.model.loaders import load
+    from xcount.question.grid import Grid
+    from xcount.question.query import Query
+    from xcount.runs.audit import AuditResult, audit
+    from xcount.runs.compare import CompareResult, compare
 
 __all__ = [
     "AuditResult",
@@ -42,21 +40,21 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AuditResult": "xcount.audit",
-    "CompareResult": "xcount.compare",
-    "CountResult": "xcount.result",
-    "Ensemble": "xcount.ensemble",
-    "Grid": "xcount.grid",
-    "Inspection": "xcount.inspection",
-    "Query": "xcount.query",
-    "Witness": "xcount.witnesses",
+    "AuditResult": "xcount.runs.audit",
+    "CompareResult": "xcount.runs.compare",
+    "CountResult": "xcount.answers.result",
+    "Ensemble": "xcount.model.ensemble",
+    "Grid": "xcount.question.grid",
+    "Inspection": "xcount.answers.inspection",
+    "Query": "xcount.question.query",
+    "Witness": "xcount.answers.witness.witnesses",
     "XCountError": "xcount.errors",
-    "audit": "xcount.audit",
-    "compare": "xcount.compare",
-    "count": "xcount.counting",
-    "inspect": "xcount.inspection",
-    "load": "xcount.loaders",
-    "witnesses": "xcount.witnesses",
+    "audit": "xcount.runs.audit",
+    "compare": "xcount.runs.compare",
+    "count": "xcount.answers.count",
+    "inspect": "xcount.answers.inspection",
+    "load": "xcount.model.loaders",
+    "witnesses": "xcount.answers.witness.witnesses",
 }
 
 
@@ -67,14 +65,3 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     return getattr(import_module(_HOMES[name]), name)
-
-
-class _Package(type(sys)):  # type: ignore[misc]  # the type of modules, without importing types
-    """The package, whose functions win over the modules of the same name (``audit``)."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if name not in _HOMES or not isinstance(value, type(sys)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

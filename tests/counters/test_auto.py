@@ -8,8 +8,8 @@ from strategies import random_ensemble, random_tree
 
 import xcount
 from xcount.counters import auto
-from xcount.ensemble import Ensemble, Feature
-from xcount.result import StopReason
+from xcount.counters.tally import StopReason
+from xcount.model.ensemble import Ensemble, Feature
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -17,17 +17,17 @@ from strategies import SCALES, random_ensemble, random_tree
 
 import xcount
 from xcount import _core
+from xcount.cluster.spread import Tuning
 from xcount.counters import exact
-from xcount.counters.base import Progress, Settings, Tally
-from xcount.counters.brute import count_by_enumeration
+from xcount.counters.base import Progress, Settings
+from xcount.counters.enumerate import count_by_enumeration
 from xcount.counters.exact import ExactRun, count_exactly
-from xcount.counters.spreading import Tuning
-from xcount.ensemble import Ensemble, Feature, Tree
-from xcount.examples import ensemble_of, figure_1
-from xcount.grid import Grid
-from xcount.query import Query
-from xcount.result import Profile, StopReason
-from xcount.subproblems import Problem
+from xcount.counters.tally import Profile, StopReason, Tally
+from xcount.model.ensemble import Ensemble, Feature, Tree
+from xcount.model.examples import ensemble_of, figure_1
+from xcount.problem.problem import Problem
+from xcount.question.grid import Grid
+from xcount.question.query import Query
 
 N_ENSEMBLES = 5000
 N_BLOCKS = 20

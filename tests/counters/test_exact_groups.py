@@ -14,9 +14,9 @@ from test_exact import agree, nested_tree, problem_of, run_exactly
 from xcount.counters import exact
 from xcount.counters.base import Settings
 from xcount.counters.exact import ExactRun
-from xcount.diagrams import Solutions, weighted_shares
-from xcount.ensemble import Ensemble, Tree
-from xcount.examples import ensemble_of
+from xcount.counters.solutions import Solutions, weighted_shares
+from xcount.model.ensemble import Ensemble, Tree
+from xcount.model.examples import ensemble_of
 
 
 def grouped_ensemble(seed: int, leaves: str) -> Ensemble:

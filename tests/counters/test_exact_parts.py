@@ -10,15 +10,15 @@ import pytest
 from test_exact import agree, masks_of, odd_ensemble, problem_of, random_question, wide_ensemble
 
 from xcount import _core
-from xcount.counters import solving
+from xcount.cluster.spread import Tuning
+from xcount.counters import known_counts as solving
 from xcount.counters.base import Settings
-from xcount.counters.brute import count_by_enumeration
+from xcount.counters.enumerate import count_by_enumeration
 from xcount.counters.exact import ExactRun
 from xcount.counters.flip import FlipRun, enumerate_flips
-from xcount.counters.spreading import Tuning
-from xcount.ensemble import Ensemble, Feature
-from xcount.examples import ensemble_of
-from xcount.subproblems import Problem, Subproblem
+from xcount.model.ensemble import Ensemble, Feature
+from xcount.model.examples import ensemble_of
+from xcount.problem.problem import Problem, Subproblem
 
 
 def test_parts_add_up(monkeypatch: pytest.MonkeyPatch) -> None:

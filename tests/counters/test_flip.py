@@ -12,15 +12,16 @@ import pytest
 from strategies import random_classifier
 
 import xcount
-from xcount.counters import solving
-from xcount.deciding import RegionDecider
-from xcount.ensemble import Ensemble
+from xcount.answers.result import CountResult, Verdict
+from xcount.counters import known_counts as solving
+from xcount.counters.sampling.decisions import RegionDecider
+from xcount.counters.tally import StopReason
 from xcount.errors import BudgetError, QueryError
-from xcount.examples import ensemble_of, figure_1
-from xcount.grid import Grid
-from xcount.query import Query
-from xcount.result import CountResult, StopReason, Verdict
-from xcount.subproblems import Problem
+from xcount.model.ensemble import Ensemble
+from xcount.model.examples import ensemble_of, figure_1
+from xcount.problem.problem import Problem
+from xcount.question.grid import Grid
+from xcount.question.query import Query
 
 
 def random_question(seed: int, ensemble: Ensemble) -> dict[str, Any]:

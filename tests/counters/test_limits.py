@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from oracle import all_regions
 from test_exact import problem_of, run_exactly, wide_ensemble
-from test_regions import all_regions
 
 import xcount
 from xcount import _core
-from xcount.counters import sampling
 from xcount.counters.base import held_memory_bytes
-from xcount.diagrams import Solutions, weighted_shares
-from xcount.ensemble import Ensemble, Feature, Tree
+from xcount.counters.sampling import counter as sampling
+from xcount.counters.solutions import Solutions, weighted_shares
+from xcount.counters.tally import StopReason
 from xcount.errors import BudgetError
-from xcount.examples import Nested, ensemble_of, figure_1
-from xcount.result import StopReason
-from xcount.subproblems import Problem
+from xcount.model.ensemble import Ensemble, Feature, Tree
+from xcount.model.examples import Nested, ensemble_of, figure_1
+from xcount.problem.problem import Problem
 
 SENSITIVE = 1
 

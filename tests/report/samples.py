@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from xcount.audit import AuditResult
-from xcount.result import CountResult, MaskCount, ModelInfo, PairCount, Profile, StopReason
+from xcount.answers.result import CountResult, ModelInfo
+from xcount.counters.tally import MaskCount, PairCount, Profile, StopReason
+from xcount.runs.audit import AuditResult
 
 HOSTILE = (
     "<script>alert(1)</script>",

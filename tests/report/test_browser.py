@@ -12,7 +12,7 @@ import pytest
 import xcount
 from report.browser import CHROMIUM, NARROW, WIDE, Browser
 from report.samples import hostile, huge, ordinary
-from xcount.examples import ensemble_of, figure_1
+from xcount.model.examples import ensemble_of, figure_1
 from xcount.report import html_report
 
 pytestmark = pytest.mark.skipif(

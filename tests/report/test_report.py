@@ -17,15 +17,16 @@ from hypothesis import strategies as st
 
 import xcount
 from report.samples import HOSTILE, audit_of, count_of, hostile, huge, ordinary
+from xcount.answers.result import Verdict
+from xcount.counters.tally import StopReason
 from xcount.errors import QueryError, XCountError
-from xcount.examples import ensemble_of, figure_1
+from xcount.model.examples import ensemble_of, figure_1
 from xcount.report import html_report, markdown_report, plot_audit, write_atomically
 from xcount.report.files import check_writable
 from xcount.report.markup import element, escape
 from xcount.report.numbers import integer, percent, scientific, seconds_text, share_text, time_text
 from xcount.report.sentences import certificate, headline
 from xcount.report.spreadsheet import csv_report
-from xcount.result import StopReason, Verdict
 
 VOID = {"meta", "link", "input", "br", "hr"}
 

@@ -22,7 +22,7 @@ import click
 from xcount._version import __version__
 from xcount.cli.parameters import examples
 from xcount.errors import XCountError
-from xcount.visible import visible
+from xcount.support.visible import visible
 
 COMMANDS = ("count", "audit", "compare", "witness", "report", "inspect", "encode", "demo")
 """Command names in the order of ``--help``; command ``x`` is ``xcount.cli.x:command``."""

@@ -9,7 +9,7 @@ import click
 from xcount.cli import batch, parameters
 
 if TYPE_CHECKING:
-    from xcount.audit import AuditResult
+    from xcount.runs.audit import AuditResult
 
 
 @click.command(
@@ -61,10 +61,10 @@ def command(
     unless said otherwise) with the bounds it has. With --journal a stopped or killed audit loses
     nothing that was finished: --resume goes on where it ended.
     """
-    from xcount.audit import audit
     from xcount.cli.models import load_model
     from xcount.cli.progress import stoppable
     from xcount.counters import counter
+    from xcount.runs.audit import audit
 
     paths = {"html": html, "csv": csv, "markdown": markdown, "plot": plot}
     batch.check_outputs(paths, as_json, question["journal"], question["resume"])

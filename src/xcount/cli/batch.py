@@ -12,12 +12,12 @@ import click
 
 from xcount.cli import parameters
 from xcount.cli.progress import ProgressLine
-from xcount.visible import visible
+from xcount.support.visible import visible
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from xcount.batch import BatchProgress
+    from xcount.runs.batch import BatchProgress
 
 DEFAULT_TIMEOUT_SECONDS = 60.0
 _REDRAW_SECONDS = 0.1

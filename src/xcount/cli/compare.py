@@ -9,7 +9,7 @@ import click
 from xcount.cli import batch, parameters
 
 if TYPE_CHECKING:
-    from xcount.compare import CompareResult
+    from xcount.runs.compare import CompareResult
 
 
 @click.command(
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @click.option(
     "--max-ratio",
     metavar="R",
-    type=float,
+    callback=parameters.parsed_by(parameters.parse_ratio),
     help="Judge: PASS if no count is more than R times the first model's.",
 )
 @parameters.cluster_option
@@ -56,8 +56,8 @@ def command(
     """
     from xcount.cli.models import load_model
     from xcount.cli.progress import stoppable
-    from xcount.compare import compare
     from xcount.counters import counter
+    from xcount.runs.compare import compare
 
     paths = {"html": html, "csv": csv, "plot": plot}
     batch.check_outputs(paths, as_json, question["journal"], question["resume"])

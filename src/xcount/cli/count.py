@@ -44,11 +44,11 @@ def command(
     interval.
     """
     started = time.monotonic()
+    from xcount.answers.count import count
     from xcount.cli.models import load_model, split_names
     from xcount.cli.output import exit_status, print_json, print_tables
     from xcount.cli.progress import ProgressLine, stoppable
     from xcount.counters import counter
-    from xcount.counting import count
 
     if question["gap"] is None and not question["flip"]:
         raise click.UsageError("Missing option '--gap' (or --flip).")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from xcount.audit import AuditResult
+    from xcount.runs.audit import AuditResult
 
 FEATURES = ("sex", "race", "age")
 GAPS = ("0.2", "0.5", "1")
@@ -47,10 +47,10 @@ def command(
     A gap of 0.5 in log-odds multiplies the odds of a high income by 1.65, or divides them. The
     answers are printed, and written as a report to look at in a browser.
     """
-    from xcount.audit import audit
     from xcount.cli.progress import stoppable
-    from xcount.examples import adult_model_path
-    from xcount.loaders import load
+    from xcount.model.examples import adult_model_path
+    from xcount.model.loaders import load
+    from xcount.runs.audit import audit
 
     batch.check_outputs({"html": html}, as_json)
     path = adult_model_path()
@@ -85,7 +85,7 @@ def _copied(path: Path, target: str) -> Path:
 
 
 def _tables(result: AuditResult, path: Path) -> list[RenderableType]:
-    from xcount.examples import adult_model_path
+    from xcount.model.examples import adult_model_path
     from xcount.report.batch_text import audit_tables
     from xcount.report.terminal import escaped
 

@@ -40,12 +40,12 @@ def command(
     The models of the formula, projected on the variables of `c p show`, are the sensitive
     regions. Comments say which guard each variable is. Rounded leaves make much smaller formulas.
     """
+    from xcount.baselines.cnf.encode import encode
     from xcount.cli.models import load_model, split_names
     from xcount.cli.output import ANSWERED
-    from xcount.counters.cnf.encode import encode
-    from xcount.grid import Grid
-    from xcount.query import Query
-    from xcount.subproblems import Problem
+    from xcount.problem.problem import Problem
+    from xcount.question.grid import Grid
+    from xcount.question.query import Query
 
     ensemble = load_model(model, trust_pickle)
     names = split_names(ensemble, sensitive)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from xcount.ensemble import Ensemble
-from xcount.loaders import load
+from xcount.model.ensemble import Ensemble
+from xcount.model.loaders import load
 
 
 def load_model(path: str, trust_pickle: bool = False) -> Ensemble:

@@ -7,8 +7,9 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from xcount.result import CountResult, StopReason, Verdict
-from xcount.visible import visible
+from xcount.answers.result import CountResult, Verdict
+from xcount.counters.tally import StopReason
+from xcount.support.visible import visible
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

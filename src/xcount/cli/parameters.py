@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from xcount.question.share import Limit
 
 METHODS = ("auto", "exact", "sample", "brute")
 PAPER_METHODS = (
@@ -50,16 +53,18 @@ def parse_size(text: str) -> int:
     return math.floor(_scaled(text, _BYTES, "a size such as 4GB, 500MB or 1GiB"))
 
 
-def parse_share(text: str) -> float:
-    """Return a share between 0 and 1, given as ``0.01`` or ``1%``.
+def parse_share(text: str) -> Limit:
+    """Return the limit of a share, given as ``0.01``, ``1%`` or ``1/3``."""
+    from xcount.question.share import Limit
 
-    Example:
-        >>> parse_share("2.5%")
-        0.025
-    """
-    from xcount.query import parse_share as parse
+    return Limit.share(text)
 
-    return parse(text)
+
+def parse_ratio(text: str) -> Limit:
+    """Return the limit of a ratio, given as ``1.05``, ``105%`` or ``1/3``."""
+    from xcount.question.share import Limit
+
+    return Limit.of(text)
 
 
 def _scaled(text: str, units: dict[str, Any], expected: str) -> float:
@@ -78,7 +83,7 @@ def examples(*lines: str) -> str:
     )
 
 
-def _parsed_by(
+def parsed_by(
     parse: Callable[[str], Any],
 ) -> Callable[[click.Context, click.Parameter, str | None], Any]:
     """Return an option's callback that reads its value with one of the parsers above."""
@@ -259,14 +264,14 @@ limit_options = together(
         "--timeout",
         "timeout_seconds",
         metavar="DURATION",
-        callback=_parsed_by(parse_duration),
+        callback=parsed_by(parse_duration),
         help="Stop after this long, with the bounds found so far: 60s, 5m, 1h.",
     ),
     click.option(
         "--memory",
         "memory_bytes",
         metavar="SIZE",
-        callback=_parsed_by(parse_size),
+        callback=parsed_by(parse_size),
         help="Stop at this much memory, with the bounds found so far: 4GB, 500MB, 1GiB.",
     ),
     click.option(
@@ -288,7 +293,7 @@ cluster_option = click.option(
 max_share_option = click.option(
     "--max-share",
     metavar="SHARE",
-    callback=_parsed_by(parse_share),
+    callback=parsed_by(parse_share),
     help="Judge: PASS if at most this share of the regions is sensitive (0.01 or 1%).",
 )
 

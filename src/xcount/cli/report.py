@@ -24,11 +24,11 @@ def command(
     markdown: str | None,
 ) -> int:
     """Render JOURNAL, which an audit or a comparison wrote with --journal, finished or not."""
-    from xcount.audit import AuditResult
     from xcount.cli import audit, compare
-    from xcount.compare import CompareResult
-    from xcount.journal import read_journal
-    from xcount.runlines import line_fault
+    from xcount.runs.audit import AuditResult
+    from xcount.runs.compare import CompareResult
+    from xcount.runs.journal import read_journal
+    from xcount.runs.journal_schema import line_fault
 
     records = read_journal(journal, line_fault)
     commands = {record["command"] for record in records if record["kind"] == "run"}

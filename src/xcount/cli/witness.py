@@ -52,10 +52,10 @@ def command(
     rows: the fewest features in another cell, then the fewest cells in between. Both predictions,
     the guards crossed and the trees responsible are shown.
     """
+    from xcount.answers.witness.witnesses import witnesses
     from xcount.cli.models import load_model, split_names
     from xcount.cli.output import print_json, print_tables, print_text
     from xcount.report.witness_text import witness_csv, witness_tables
-    from xcount.witnesses import witnesses
 
     if question["gap"] is None and not question["flip"]:
         raise click.UsageError("Missing option '--gap' (or --flip).")

@@ -10,16 +10,16 @@ from xcount.errors import QueryError
 _COUNTERS = {
     "auto": "xcount.counters.auto:count_automatically",
     "exact": "xcount.counters.exact:count_exactly",
-    "brute": "xcount.counters.brute:count_by_enumeration",
-    "sample": "xcount.counters.sampling:count_by_sampling",
-    "xcount": "xcount.counters.paper.xcount:count_by_xcount",
-    "xcount-sum-first": "xcount.counters.paper.xcount:count_by_xcount_sum_first",
-    "xcount-exact-union": "xcount.counters.paper.xcount:count_by_exact_union",
-    "add-baseline": "xcount.counters.paper.monolithic:count_by_monolithic_add",
-    "add-baseline-plain": "xcount.counters.paper.monolithic:count_by_plain_monolithic_add",
-    "cnf-ganak": "xcount.counters.cnf.counters:count_by_ganak",
-    "cnf-approxmc": "xcount.counters.cnf.counters:count_by_approxmc",
-    "subproblems-cnf": "xcount.counters.cnf.counters:count_by_subproblem_formulas",
+    "brute": "xcount.counters.enumerate:count_by_enumeration",
+    "sample": "xcount.counters.sampling.counter:count_by_sampling",
+    "xcount": "xcount.baselines.paper.xcount:count_by_xcount",
+    "xcount-sum-first": "xcount.baselines.paper.xcount:count_by_xcount_sum_first",
+    "xcount-exact-union": "xcount.baselines.paper.xcount:count_by_exact_union",
+    "add-baseline": "xcount.baselines.paper.monolithic:count_by_monolithic_add",
+    "add-baseline-plain": "xcount.baselines.paper.monolithic:count_by_plain_monolithic_add",
+    "cnf-ganak": "xcount.baselines.cnf.counters:count_by_ganak",
+    "cnf-approxmc": "xcount.baselines.cnf.counters:count_by_approxmc",
+    "subproblems-cnf": "xcount.baselines.cnf.counters:count_by_subproblem_formulas",
 }
 
 METHODS = tuple(_COUNTERS)

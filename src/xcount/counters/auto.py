@@ -11,13 +11,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from xcount.counters.base import Settings, Tally
-from xcount.counters.estimation import Bounds
+from xcount.counters.base import Settings
 from xcount.counters.exact import ExactRun
-from xcount.counters.sampling import Estimation, Rest, estimate, everything, is_cheap
-from xcount.numerals import digits
-from xcount.result import StopReason
-from xcount.subproblems import Problem
+from xcount.counters.sampling.counter import Estimation, Rest, estimate, everything, is_cheap
+from xcount.counters.sampling.estimator import Bounds
+from xcount.counters.tally import StopReason, Tally
+from xcount.problem.problem import Problem
+from xcount.support.numerals import digits
 
 MAX_PAIRS = 20_000
 """Pairs of masks beyond which exact counting is not tried."""

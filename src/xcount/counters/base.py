@@ -6,13 +6,14 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from xcount.result import Profile, StopReason
-from xcount.subproblems import Problem
+from xcount.counters.tally import Tally
+from xcount.problem.problem import Problem
+from xcount.question.share import Limit
 
 DEFAULT_MEMORY_BYTES = 4 * 2**30
 _LEAST_BYTES = 16 * 2**20
@@ -67,7 +68,7 @@ class Settings:
     timeout_seconds: float | None = None
     memory_bytes: int | None = None
     jobs: int = 0
-    max_share: float | None = None
+    max_share: Limit | None = None
     want_profile: bool = False
     on_progress: Callable[[Progress], None] | None = None
     helpers: Helpers | None = None
@@ -94,20 +95,6 @@ class Settings:
     def free_bytes(self) -> int:
         """Return the memory that a counter's tables may take on top of what the process holds."""
         return free_bytes(self.memory_bytes)
-
-
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """What a counter found: ``low <= C <= high`` with probability at least ``confidence``."""
-
-    count: int
-    low: int
-    high: int
-    method: str
-    stop_reason: StopReason = StopReason.COMPLETE
-    confidence: float = 1.0
-    details: Mapping[str, Any] = field(default_factory=dict)
-    profile: Profile | None = None
 
 
 def held_memory_bytes() -> int:

@@ -1,6 +1,6 @@
 """The exact counter: every mask's union over its neighbours, by eliminating features.
 
-``C = sum over masks m of |A_m|`` (see :mod:`xcount.subproblems`), and ``A_m`` is the union of the
+``C = sum over masks m of |A_m|`` (see :mod:`xcount.problem.problem`), and ``A_m`` is the union of the
 solutions of m's pairs. Pairs whose trees cannot add up to more than the gap drop out at once. Of
 the rest, m may have
 
@@ -20,11 +20,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import compress, islice
 
-from xcount.counters.base import Progress, Settings, Tally
-from xcount.counters.solving import KnownCounts
-from xcount.counters.spreading import Tuning, make_solver
-from xcount.result import MaskCount, PairCount, Profile, StopReason
-from xcount.subproblems import Pair, Problem, Subproblem
+from xcount.cluster.spread import Tuning, make_solver
+from xcount.counters.base import Progress, Settings
+from xcount.counters.known_counts import KnownCounts
+from xcount.counters.tally import MaskCount, PairCount, Profile, StopReason, Tally
+from xcount.problem.problem import Pair, Problem, Subproblem
 
 MAX_PAIRS = 5_000_000
 STEP_BUDGETS = (200_000, 3_000_000, 40_000_000, 500_000_000, 2**62)

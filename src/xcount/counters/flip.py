@@ -1,4 +1,4 @@
-"""Counting flips: exactly through the switch (see :mod:`xcount.flips`), or from random regions.
+"""Counting flips: exactly through the switch (see :mod:`xcount.problem.flip_encoding`), or from random regions.
 
 All trees take part in a decision, where a gap's pairs cancel most of them: exact counting reaches
 less far. What its budget leaves open is estimated, with the same certificate as any estimate.
@@ -14,17 +14,17 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from xcount.counters.base import Counter, Progress, Settings, Tally
-from xcount.counters.drawing import RegionDraws, region_draws
-from xcount.counters.estimation import Bounds, Estimator, Ground
-from xcount.counters.solving import KnownCounts
-from xcount.counters.spreading import Tuning, make_solver
-from xcount.deciding import RegionDecider
+from xcount.cluster.spread import Tuning, make_solver
+from xcount.counters.base import Counter, Progress, Settings
+from xcount.counters.known_counts import KnownCounts
+from xcount.counters.sampling.decisions import RegionDecider
+from xcount.counters.sampling.draws import RegionDraws, region_draws
+from xcount.counters.sampling.estimator import Bounds, Estimator, Ground
+from xcount.counters.tally import MaskCount, Profile, StopReason, Tally
 from xcount.errors import BudgetError, QueryError
-from xcount.flips import FlipEncoding
-from xcount.numerals import scientific_text
-from xcount.result import MaskCount, Profile, StopReason
-from xcount.subproblems import Problem, Subproblem
+from xcount.problem.flip_encoding import FlipEncoding
+from xcount.problem.problem import Problem, Subproblem
+from xcount.support.numerals import scientific_text
 
 Neighbourhood = tuple[int, ...]
 """A mask and its neighbours, ascending."""

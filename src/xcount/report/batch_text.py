@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xcount.audit import AuditResult
-from xcount.compare import Compared, CompareResult
+from xcount.answers.result import CountResult, Verdict
 from xcount.report.numbers import seconds_text, share_text, short_integer, short_interval
 from xcount.report.terminal import escaped
-from xcount.result import CountResult, Verdict
+from xcount.runs.audit import AuditResult
+from xcount.runs.compare import Compared, CompareResult
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -122,7 +122,7 @@ def comparison_tables(comparison: CompareResult) -> list[RenderableType]:
     if not comparison.is_whole:
         lines.append(f"Stopped after {comparison.n_results} of {comparison.n_planned} counts.")
     if comparison.verdict is not None:
-        limit = f"{comparison.max_ratio:g}"
+        limit = f"{float(comparison.max_ratio or 0):g}"
         lines.append(f"{_coloured(comparison.verdict)} (C/C0 at most {limit} allowed)")
     return [_models_table(comparison), table, *lines]
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from xcount.compare import Compared, CompareResult
-from xcount.numerals import digits
+from xcount.answers.result import CountResult, Verdict
 from xcount.report.charts import Bar, Box, bar, box_chart, nice_ceiling
 from xcount.report.html import BADGES, page, tabs
 from xcount.report.markup import Child, Markup, element, joined, name
@@ -18,7 +17,8 @@ from xcount.report.numbers import (
 )
 from xcount.report.sections import NONE, fact_list, number_cell, table
 from xcount.report.sentences import change_text, panel_label
-from xcount.result import CountResult, Verdict
+from xcount.runs.compare import Compared, CompareResult
+from xcount.support.numerals import digits
 
 TOP_ROWS = 15
 
@@ -28,7 +28,7 @@ def html_comparison(comparison: CompareResult) -> str:
 
     Example:
         >>> import xcount
-        >>> from xcount.examples import figure_1
+        >>> from xcount.model.examples import figure_1
         >>> "C/C₀" in html_comparison(xcount.compare([figure_1(), figure_1()], gaps=80))
         True
     """
@@ -52,7 +52,7 @@ def html_comparison(comparison: CompareResult) -> str:
 
 def headline(comparison: CompareResult) -> str:
     """Return the outcome in one line."""
-    limit = comparison.max_ratio
+    limit = float(comparison.max_ratio or 0)
     if comparison.verdict is Verdict.PASS:
         return f"No count is more than {limit:g} times the baseline's"
     if comparison.verdict is Verdict.FAIL:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.resources import files
 
-from xcount.audit import AuditResult, Panel, Ranked
-from xcount.numerals import digits
+from xcount.answers.result import CountResult, Verdict
 from xcount.report import sections
 from xcount.report.charts import Bar, bar, nice_ceiling
 from xcount.report.markup import Child, Markup, element, joined, name, trusted
@@ -29,7 +28,8 @@ from xcount.report.sentences import (
     label_of,
     panel_label,
 )
-from xcount.result import CountResult, Verdict
+from xcount.runs.audit import AuditResult, Panel, Ranked
+from xcount.support.numerals import digits
 
 TOP_BARS = 15
 MAX_FINDINGS = 8
@@ -47,7 +47,7 @@ def html_report(audit: AuditResult) -> str:
 
     Example:
         >>> import xcount
-        >>> from xcount.examples import figure_1
+        >>> from xcount.model.examples import figure_1
         >>> page = html_report(xcount.audit(figure_1(), gaps=80))
         >>> page.startswith("<!doctype html>"), "22.2 %" in page
         (True, True)
@@ -240,7 +240,7 @@ def _panel_note(results: Sequence[CountResult], axis: float) -> str:
         lowest = min(result.confidence for result in results[:TOP_BARS])
         sure = "are certain" if lowest == 1 else f"hold with at least {lowest:.0%} confidence each"
         said.append(f"Intervals {sure}.")
-    if any(r.max_share is not None and r.max_share <= axis for r in results[:TOP_BARS]):
+    if any(r.max_share is not None and float(r.max_share) <= axis for r in results[:TOP_BARS]):
         said.append("The dashed line is the limit.")
     return " ".join(said)
 
@@ -249,11 +249,10 @@ def _bar_row(result: CountResult, axis: float) -> Markup:
     label, share = label_of(result), share_text(result)
     kind, symbol, word = BADGES[result.verdict]
     text = f"{label}: {share} of the regions, {interval_text(result)}"
-    if result.max_share is not None:
+    limit = None if result.max_share is None else float(result.max_share)
+    if limit is not None:
         text += f"; {word}: {judgement(result)}"
-    drawn = bar(
-        Bar(result.share, result.share_low, result.share_high, result.max_share, kind, text), axis
-    )
+    drawn = bar(Bar(result.share, result.share_low, result.share_high, limit, kind, text), axis)
     mark = element("span", symbol, title=word, class_=f"mini {kind}") if kind != "none" else None
     detail = None if result.exact else element("small", short_interval(result))
     return element(

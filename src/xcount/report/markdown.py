@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from xcount.audit import AuditResult
+from xcount.answers.result import CountResult
 from xcount.report.numbers import distance_text, integer, interval_text, share_text
 from xcount.report.sentences import certificate, headline, label_of
-from xcount.result import CountResult
+from xcount.runs.audit import AuditResult
 
 TOP_ROWS = 20
 

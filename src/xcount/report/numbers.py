@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from fractions import Fraction
 
-from xcount.result import CountResult
+from xcount.answers.result import CountResult
 
 _MONTHS = (
     "January",

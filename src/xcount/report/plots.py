@@ -7,12 +7,12 @@ import math
 import os
 from typing import TYPE_CHECKING, Any
 
-from xcount.audit import AuditResult
-from xcount.compare import CompareResult
+from xcount.answers.result import CountResult
 from xcount.errors import MissingExtraError, QueryError
 from xcount.report.files import write_atomically
 from xcount.report.sentences import label_of, panel_label
-from xcount.result import CountResult
+from xcount.runs.audit import AuditResult
+from xcount.runs.compare import CompareResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

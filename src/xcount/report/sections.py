@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from xcount.audit import AuditResult, Ranked
+from xcount.answers.result import CountResult
+from xcount.counters.tally import MaskCount, PairCount
 from xcount.report.charts import Layer, Line, legend, line_chart, profile_chart
 from xcount.report.markup import Child, Markup, element, name
 from xcount.report.numbers import (
@@ -18,7 +19,7 @@ from xcount.report.numbers import (
     share_text,
 )
 from xcount.report.sentences import gap_label, label_of, panel_label, share_limit
-from xcount.result import CountResult, MaskCount, PairCount
+from xcount.runs.audit import AuditResult, Ranked
 
 MAX_LINES = 6
 MAX_PROFILES = 8

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xcount.audit import AuditResult
+from xcount.answers.result import CountResult, Verdict
+from xcount.counters.tally import StopReason
+from xcount.question.share import Limit
 from xcount.report.numbers import (
     distance_text,
     integer,
@@ -13,7 +15,7 @@ from xcount.report.numbers import (
     percent,
     share_text,
 )
-from xcount.result import CountResult, StopReason, Verdict
+from xcount.runs.audit import AuditResult
 
 MARGIN_OF_TASK = {
     "binary": "the model's raw score (its margin, which becomes a probability in a last step)",
@@ -128,9 +130,9 @@ def _why_undecided(audit: AuditResult, limit: str) -> str:
     return ", and ".join(reasons)
 
 
-def share_limit(share: float) -> str:
-    """Return a maximum share as it was given, in per cent."""
-    return f"{share * 100:.6g} %"
+def share_limit(share: Limit) -> str:
+    """Return a maximum share in per cent."""
+    return f"{float(share.value * 100):.6g} %"
 
 
 def finding(result: CountResult) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import io
 
-from xcount.audit import AuditResult
-from xcount.compare import CompareResult
-from xcount.numerals import to_json
-from xcount.result import CountResult
+from xcount.answers.result import CountResult
+from xcount.runs.audit import AuditResult
+from xcount.runs.compare import CompareResult
+from xcount.support.numerals import to_json
 
 COLUMNS = (
     "sensitive",

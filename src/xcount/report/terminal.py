@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xcount.visible import visible
+from xcount.support.visible import visible
 
 
 def escaped(text: str) -> str:

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from xcount.numerals import scientific_text
+from xcount.answers.result import CountResult, Verdict
+from xcount.counters.tally import MaskCount, PairCount, Profile, StopReason
 from xcount.report.numbers import percent, seconds_text
 from xcount.report.terminal import escaped
-from xcount.result import (
-    CountResult,
-    MaskCount,
-    PairCount,
-    Profile,
-    StopReason,
-    Verdict,
-)
+from xcount.support.numerals import scientific_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from xcount.inspection import FeatureInfo, Inspection
+    from xcount.answers.inspection import FeatureInfo, Inspection
 
 MAX_ROWS = 40
 """Longer lists are cut in the terminal; ``--json`` always has all of it."""
@@ -90,7 +83,7 @@ def count_tables(result: CountResult) -> list[RenderableType]:
     card.add_row("Share", _share_interval(result))
     if result.verdict is not None and result.max_share is not None:
         colour = _COLOURS[result.verdict]
-        limit = f"{float(Fraction(repr(result.max_share)) * 100):g} %"
+        limit = f"{float(result.max_share.value * 100):g} %"
         card.add_row("Verdict", f"[bold {colour}]{result.verdict}[/] (at most {limit} allowed)")
     for name, entry in result.details.get("measures", {}).items():
         card.add_row(escaped(f"By {name}"), escaped(measured_text(entry)))

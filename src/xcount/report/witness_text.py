@@ -8,9 +8,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from xcount.answers.witness.witnesses import Witness
 from xcount.report.spreadsheet import cell
 from xcount.report.terminal import escaped
-from xcount.witnesses import Witness
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

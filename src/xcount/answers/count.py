@@ -1,0 +1,254 @@
+"""One count from beginning to end: model -> ensemble -> grid -> query -> counter -> result."""
+
+from __future__ import annotations
+
+import platform
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from xcount.answers.measure import Weighing, check_data, measure
+from xcount.answers.result import CountResult, ModelInfo, Verdict, judged
+from xcount.counters import counter
+from xcount.counters.base import Counter, Progress, Settings
+from xcount.counters.tally import StopReason, Tally
+from xcount.errors import QueryError
+from xcount.model.ensemble import Ensemble
+from xcount.problem.problem import Problem
+from xcount.question.grid import Grid, Missing
+from xcount.question.query import Query, decimal_text
+from xcount.question.share import Limit
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+def count(
+    model: Any,
+    *,
+    sensitive: str | int | Iterable[str | int],
+    gap: object = None,
+    flip: bool = False,
+    cutoff: object = None,
+    distance: int | str | None = 1,
+    precision: int | str | None = "exact",
+    output: int | str | None = None,
+    missing: Missing = "none",
+    method: str = "auto",
+    epsilon: float = 0.1,
+    delta: float = 0.1,
+    seed: int = 0,
+    timeout_seconds: float | None = None,
+    memory_bytes: int | None = None,
+    jobs: int = 0,
+    max_share: object = None,
+    profile: bool = False,
+    grid: Grid | None = None,
+    measures: str | Iterable[str] = (),
+    data: Any = None,
+    bounds: Mapping[str, tuple[float, float]] | str | None = None,
+    cluster: str | Client | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> CountResult:
+    """Count the sensitive regions of a model.
+
+    A region is sensitive if a change of the sensitive features within the distance changes the
+    margin by more than ``gap``; or, with ``flip``, if it changes the decision: which side of the
+    ``cutoff`` (a margin, 0 unless given) the margin lies on, or which of several classes wins.
+
+    Args:
+        model: a model file, a live model, or an ensemble.
+        sensitive: the features that change, by name or index; text may list several with commas.
+        gap: how much the margin must change; text is taken as it is written.
+        flip: count changes of the decision instead of changes by more than a gap.
+        cutoff: the margin at which the decision changes.
+        distance: how far the sensitive features may move together, in cells, or ``"any"``.
+        precision: decimals that leaves are rounded to, or ``"exact"``.
+        output: the class asked about, where the model has several.
+        missing: ``"cell"`` if missing values are a cell of their own.
+        method: how to count, as in ``--method``.
+        epsilon: relative error allowed.
+        delta: probability with which an interval may be wrong.
+        seed: seed of all random choices.
+        timeout_seconds: when to stop, with the bounds found so far.
+        memory_bytes: at how much memory to stop.
+        jobs: threads; 0 for all cores.
+        max_share: the largest share allowed, for a verdict (0.05, ``"5%"``, ``"1/20"``); may stop the
+            run early.
+        profile: whether to take the count apart by cells.
+        grid: the cells to count in, if not those of the model alone.
+        measures: other weights of the same regions: ``volume``, ``marginals``, ``rows`` (see
+            :mod:`xcount.answers.measure`); the shares are in the result's ``details["measures"]``.
+        data: the table that the measures need.
+        bounds: the bounds of a volume.
+        cluster: a Dask scheduler's address, or a Dask client, to spread a long count over.
+        on_progress: called a few times a second; a KeyboardInterrupt raised in it ends the count
+            with the bounds found so far.
+
+    ``cluster`` is a Dask scheduler's address, or a Dask client, whose workers count; a count that
+    takes long is spread over all of them, and ``jobs`` are the threads of each part.
+
+    Example:
+        >>> import xcount
+        >>> from xcount.model.examples import figure_1
+        >>> result = xcount.count(figure_1(), sensitive="f0", gap=80)
+        >>> result.count, result.n_regions
+        (2, 9)
+    """
+    from xcount.model.loaders import load
+
+    ensemble = load(model)
+    query = Query.of(
+        ensemble,
+        sensitive,
+        gap,
+        distance=distance,
+        output=output,
+        precision=precision,
+        flip=flip,
+        cutoff=cutoff,
+    )
+    settings = Settings(
+        epsilon=_fraction(epsilon, "epsilon"),
+        delta=_fraction(delta, "delta"),
+        seed=seed,
+        timeout_seconds=timeout_seconds,
+        memory_bytes=memory_bytes,
+        jobs=jobs,
+        max_share=None if max_share is None else Limit.share(max_share),
+        want_profile=profile,
+        on_progress=on_progress,
+    )
+    problem = Problem(ensemble, grid or Grid.of(ensemble, missing=missing), query)
+    weighing = Weighing.of(ensemble, measures, data, bounds) if measures else None
+    if cluster is not None:
+        from xcount.cluster.client import Cluster
+
+        with Cluster(cluster) as workers:
+            return workers.count(problem, settings, method, weighing)
+    return solve(problem, settings, method, weighing)
+
+
+def solve(
+    problem: Problem,
+    settings: Settings,
+    method: str = "auto",
+    weighing: Weighing | None = None,
+) -> CountResult:
+    """Count a prepared problem, and measure it."""
+    started = time.perf_counter()
+    if weighing is not None:
+        check_data(problem, weighing)
+    query, ensemble = problem.query, problem.ensemble
+    has_cutoff = query.flip and ensemble.n_outputs == 1
+    cutoff = decimal_text(query.cutoff) if has_cutoff else None
+    count_problem = (_flip_counter if query.flip else counter)(method)
+    limited = settings
+    if weighing is not None and weighing.n_weighed and settings.timeout_seconds is not None:
+        # The limit is that of the whole answer: half of it is left to the measures.
+        limited = replace(settings, timeout_seconds=settings.timeout_seconds / 2)
+    try:
+        tally = count_problem(problem, limited)
+    except KeyboardInterrupt:  # before the counter knew anything: nothing is certain
+        n = problem.n_regions
+        tally = Tally(n // 2, 0, n, method, StopReason.INTERRUPTED)
+    details, found = dict(tally.details), {}
+    if weighing and weighing.names and tally.stop_reason is not StopReason.INTERRUPTED:
+        found = measure(problem, weighing, settings)
+        details["measures"] = {name: measured.to_dict() for name, measured in found.items()}
+    if any(measured.stop_reason is StopReason.INTERRUPTED for measured in found.values()):
+        tally = replace(tally, stop_reason=StopReason.INTERRUPTED)
+    return CountResult(
+        count=tally.count,
+        low=tally.low,
+        high=tally.high,
+        confidence=tally.confidence,
+        n_regions=problem.n_regions,
+        method=tally.method,
+        stop_reason=_stop_reason(tally, problem, settings),
+        sensitive=tuple(ensemble.features[f].name for f in query.sensitive),
+        gap=_change_text(query, cutoff),
+        distance=query.distance,
+        precision=query.precision,
+        output=query.output,
+        flip=query.flip,
+        cutoff=cutoff,
+        class_label=class_label(ensemble, query),
+        model=model_info(ensemble, problem.grid),
+        epsilon=settings.epsilon,
+        delta=settings.delta,
+        seed=settings.seed,
+        max_share=settings.max_share,
+        seconds=time.perf_counter() - started,
+        peak_memory_bytes=peak_memory_bytes(),
+        versions=versions(),
+        details=details,
+        profile=tally.profile,
+    )
+
+
+def class_label(ensemble: Ensemble, query: Query) -> str | None:
+    """Return the name of the class asked about, where the model has several."""
+    if query.flip or ensemble.n_outputs < 2:
+        return None
+    labels = ensemble.class_labels
+    return labels[query.output] if labels else str(query.output)
+
+
+def _change_text(query: Query, cutoff: str | None) -> str:
+    """Return the gap; of a flip, where it is."""
+    if not query.flip:
+        return decimal_text(query.gap)
+    return "flip" if cutoff is None else f"flip at {cutoff}"
+
+
+def _flip_counter(method: str) -> Counter:
+    from xcount.counters.flip import flip_counter
+
+    return flip_counter(method)
+
+
+def _stop_reason(tally: Tally, problem: Problem, settings: Settings) -> StopReason:
+    """Return DECIDED where the asked verdict is known although the accuracy was not reached."""
+    if settings.max_share is None or tally.stop_reason is StopReason.COMPLETE:
+        return tally.stop_reason
+    n = problem.n_regions
+    verdict = judged(settings.max_share, (tally.low, tally.high), (n, n))
+    return tally.stop_reason if verdict is Verdict.UNDECIDED else StopReason.DECIDED
+
+
+def model_info(ensemble: Ensemble, grid: Grid) -> ModelInfo:
+    """Describe the model for a result."""
+    return ModelInfo(
+        path=ensemble.path,
+        sha256=ensemble.sha256,
+        format=ensemble.format,
+        n_trees=ensemble.n_trees,
+        max_depth=ensemble.max_depth,
+        n_features=ensemble.n_features,
+        n_guards=grid.n_guards,
+    )
+
+
+def versions() -> dict[str, str]:
+    """Return the versions a result depends on."""
+    import numpy as np
+
+    from xcount._version import __version__
+
+    return {"xcount": __version__, "python": platform.python_version(), "numpy": np.__version__}
+
+
+def peak_memory_bytes() -> int:
+    """Return the most memory the process ever held."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def _fraction(value: float, name: str) -> float:
+    if not 0 < value < 1:
+        raise QueryError(f"{name} must lie strictly between 0 and 1, not {value!r}")
+    return float(value)

@@ -1,0 +1,203 @@
+"""What a model is made of: trees, guards, cells, and the gaps that make sense to ask about."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from xcount.answers.count import model_info
+from xcount.answers.result import ModelInfo
+from xcount.errors import UnsupportedModelError
+from xcount.model.ensemble import Ensemble, Tree
+from xcount.model.loaders import load
+from xcount.question.grid import Axis, Grid, Missing
+
+_LADDER_STEPS = (-2, -1, 0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureInfo:
+    """One feature as the trees see it.
+
+    Attributes:
+        index: the feature's index, another way to name it.
+        name: its name.
+        kind: ``"numeric"`` or ``"categorical"``.
+        n_guards: how many guards it has.
+        n_cells: how many cells its axis has.
+        n_trees: how many trees test it.
+        max_change: no change of this feature alone moves the margin by more than this, so a gap
+            of this size or more has the answer 0.
+    """
+
+    index: int
+    name: str
+    kind: str
+    n_guards: int
+    n_cells: int
+    n_trees: int
+    max_change: float
+
+
+@dataclass(frozen=True, slots=True)
+class LeafScale:
+    """How large the leaves are, after the division of an averaging forest.
+
+    Attributes:
+        low: the smallest leaf.
+        high: the largest leaf.
+        median_size: the median of the leaves' absolute values.
+        max_change: no two inputs differ by more than this in any one margin.
+    """
+
+    low: float
+    high: float
+    median_size: float
+    max_change: float
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """A model in numbers.
+
+    ``gaps`` are round gaps around the scale of the leaves (see :func:`leaf_scale`), below the
+    largest ``max_change`` of any feature, so that none of them is trivially 0.
+    """
+
+    model: ModelInfo
+    task: str
+    n_outputs: int
+    n_leaves: int
+    n_regions: int
+    features: tuple[FeatureInfo, ...]
+    leaves: LeafScale
+    gaps: tuple[float, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``xcount inspect --json`` prints."""
+        return asdict(self)
+
+
+def inspect(model: Any, *, missing: Missing = "none") -> Inspection:
+    """Describe a model: a file, a live one, or an ensemble.
+
+    Example:
+        >>> import xcount
+        >>> from xcount.model.examples import figure_1
+        >>> inspection = xcount.inspect(figure_1())
+        >>> inspection.n_regions, [feature.max_change for feature in inspection.features]
+        (9, [150.0, 140.0])
+    """
+    ensemble = load(model)
+    grid = Grid.of(ensemble, missing=missing)
+    changes = max_changes(ensemble)
+    n_trees = Counter(feature for tree in ensemble.trees for feature in set(tree.feature.tolist()))
+    scale = max((leaf_scale(ensemble, k) for k in range(ensemble.n_outputs)), default=0.0)
+    features = tuple(
+        _feature_info(index, axis, n_trees[index], changes.get(index, 0.0))
+        for index, axis in enumerate(grid.axes)
+    )
+    return Inspection(
+        model=model_info(ensemble, grid),
+        task=ensemble.task,
+        n_outputs=ensemble.n_outputs,
+        n_leaves=sum(int((tree.feature < 0).sum()) for tree in ensemble.trees),
+        n_regions=grid.n_regions,
+        features=features,
+        leaves=_leaf_scale(ensemble),
+        gaps=tuple(float(gap) for gap in gap_ladder(scale, max(changes.values(), default=0.0))),
+    )
+
+
+def _feature_info(index: int, axis: Axis, n_trees: int, max_change: float) -> FeatureInfo:
+    kind = "categorical" if axis.feature.is_categorical else "numeric"
+    name = axis.feature.name
+    return FeatureInfo(index, name, kind, axis.n_guards, axis.n_cells, n_trees, max_change)
+
+
+def _leaf_scale(ensemble: Ensemble) -> LeafScale:
+    leaves = [tree.value[tree.feature < 0] / ensemble.divisor for tree in ensemble.trees]
+    if not leaves:
+        return LeafScale(0.0, 0.0, 0.0, 0.0)
+    ranges = np.zeros(ensemble.n_outputs)
+    with np.errstate(over="ignore"):
+        for tree, values in zip(ensemble.trees, leaves, strict=True):
+            ranges[tree.output] += values.max() - values.min()
+    flat = np.concatenate(leaves)
+    return LeafScale(
+        low=float(flat.min()),
+        high=float(flat.max()),
+        median_size=float(np.median(np.abs(flat))),
+        max_change=_finite(float(ranges.max())),
+    )
+
+
+def max_changes(ensemble: Ensemble) -> dict[int, float]:
+    """Return for each feature a bound on what it can change alone, in the worst output."""
+    worst: dict[int, float] = {}
+    for output in range(ensemble.n_outputs):
+        total: Counter[int] = Counter()
+        for tree in ensemble.trees:
+            if tree.output == output:
+                total.update(_tree_changes(tree))
+        for feature, change in total.items():
+            worst[feature] = max(worst.get(feature, 0.0), _finite(change / ensemble.divisor))
+    return worst
+
+
+def _finite(change: float) -> float:
+    """Return a change of the margin; refuse one that no float can hold."""
+    if math.isinf(change):
+        raise UnsupportedModelError(
+            "the leaves are so large that margins differ by more than the largest float, 1.8e308; "
+            "xcount count counts such a model, gaps for it must be given"
+        )
+    return change
+
+
+def _tree_changes(tree: Tree) -> dict[int, float]:
+    """Return for each feature of a tree the widest range of leaves below one of its tests."""
+    low, high = tree.value.copy(), tree.value.copy()
+    changes: dict[int, float] = {}
+    for node in range(tree.n_nodes - 1, -1, -1):  # children have larger indices
+        if tree.feature[node] < 0:
+            continue
+        children = [tree.left[node], tree.right[node]]
+        low[node], high[node] = low[children].min(), high[children].max()
+        feature = int(tree.feature[node])
+        changes[feature] = max(changes.get(feature, 0.0), float(high[node]) - float(low[node]))
+    return changes
+
+
+def leaf_scale(ensemble: Ensemble, output: int) -> float:
+    """Return how far the margin would scatter if every tree picked one of its leaves at random.
+
+    The square root of the sum over the trees of the variance of their leaf values.
+    """
+    leaves = [tree.value[tree.feature < 0] for tree in ensemble.trees if tree.output == output]
+    # In units of the largest leaf: squares of 1e300 or 1e-300 leave the range of floats.
+    unit = max((float(np.abs(values).max()) for values in leaves), default=0.0)
+    if not 0 < unit < math.inf:
+        return unit
+    variances = [float(np.var(values / unit)) for values in leaves]
+    return math.sqrt(math.fsum(variances)) * unit / ensemble.divisor
+
+
+def gap_ladder(scale: float, max_change: float) -> tuple[Fraction, ...]:
+    """Return round gaps (1, 2, 5, 10, ...) around the scale of the leaves, below ``max_change``."""
+    if not (0 < scale < math.inf and max_change > 0):
+        return ()
+    nearest = round(3 * math.log10(scale))
+    values = (_round_number(nearest + step) for step in _LADDER_STEPS)
+    return tuple(value for value in values if float(value) < max_change)
+
+
+def _round_number(position: int) -> Fraction:
+    """Return the round number at that position of ..., 0.5, 1 (position 0), 2, 5, 10, ..."""
+    tens, step = divmod(position, 3)
+    return (1, 2, 5)[step] * Fraction(10) ** tens

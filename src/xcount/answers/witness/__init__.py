@@ -1,0 +1,1 @@
+"""Pairs of inputs that differ in the sensitive features alone, and change."""

@@ -1,0 +1,244 @@
+"""Sensitive regions themselves: drawn uniformly, or nearest to a given region."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcount.counters.base import Progress, Settings
+from xcount.counters.exact import ExactRun
+from xcount.counters.flip import MAX_TERMS, FlipRun
+from xcount.counters.sampling.decisions import RegionDecider
+from xcount.counters.sampling.draws import RegionDraws
+from xcount.counters.solutions import Solutions
+from xcount.counters.tally import StopReason
+from xcount.errors import BudgetError
+from xcount.problem.flip_encoding import FlipEncoding
+from xcount.problem.problem import Problem
+
+MAX_DRAWS = 1_000_000
+"""Random regions that are looked at before the solutions themselves are."""
+MAX_CANDIDATES = 200_000
+"""Combinations of cells around a row that are looked at."""
+_STEPS = (200_000, 3_000_000, 40_000_000)
+_BATCH = 4096
+_MAX_MOVED = 2
+_STARTS = 40
+
+
+@dataclass(frozen=True, eq=False)
+class RegionFinder:
+    """Finds sensitive regions of one problem, within the limits of its settings."""
+
+    problem: Problem
+    seed: int = 0
+    settings: Settings = field(default_factory=Settings)
+
+    @cached_property
+    def decider(self) -> RegionDecider:
+        return RegionDecider(self.problem)
+
+    def draw(self, n: int) -> list[NDArray[np.int64]]:
+        """Return n sensitive regions, uniform and independent."""
+        found = self._draw_by_chance(n)
+        if len(found) == n:
+            return found
+        if self.problem.query.flip:
+            return self._draw_flips(n)
+        return self._draw_solutions(n)
+
+    def _draw_by_chance(self, n: int) -> list[NDArray[np.int64]]:
+        n_masks = self.problem.n_masks
+        draws = RegionDraws(self.decider, range(n_masks))
+        generator = np.random.default_rng([self.seed, 2])
+        found: list[NDArray[np.int64]] = []
+        size = min(_BATCH, self.decider.block)
+        for _ in range(max(1, MAX_DRAWS // (size * max(1, n_masks // 64)))):
+            regions = draws.regions(generator, size)
+            flags = self.decider.decide(regions)
+            masks = generator.integers(n_masks, size=size)
+            for index in np.flatnonzero(flags[np.arange(size), masks]):
+                found.append(self.with_mask(regions[index], int(masks[index])))
+            if len(found) >= n:
+                return found[:n]
+            self._go_on()
+        return found
+
+    def _go_on(self) -> None:
+        """Hear an interrupt, and stop when the time is over."""
+        self.settings.report(Progress(1.0, 0, self.problem.n_regions, "looking for witnesses"))
+        if self.settings.expired():
+            raise BudgetError("the time limit came before enough sensitive regions were drawn")
+
+    def _draw_solutions(self, n: int) -> list[NDArray[np.int64]]:
+        """Choose masks by their exact counts, and solutions of each."""
+        problem = self.problem
+        run = ExactRun(problem, self.settings)
+        run.solve(_STEPS)
+        if run.stop_reason is StopReason.INTERRUPTED:
+            raise KeyboardInterrupt
+        if not run.is_exact():
+            raise BudgetError(
+                "the sensitive regions are too rare to be drawn and too hard to be counted; "
+                "look near rows with --near, or ask for a smaller gap"
+            )
+        chance = random.Random(self.seed)
+        masks = _by_weight([run.mask_bounds(m)[1] for m in range(problem.n_masks)], n, chance)
+        found: list[NDArray[np.int64]] = []
+        for mask in sorted(set(masks)):
+            solutions = Solutions.of(problem, run.pairs_of[mask])
+            rows = solutions.sample(masks.count(mask), chance.randrange(2**62))
+            found += [self.with_mask(row, mask) for row in rows]
+        return found
+
+    def _draw_flips(self, n: int) -> list[NDArray[np.int64]]:
+        """Choose masks by their exact counts, and solutions of "one decision is taken nearby"."""
+        problem = self.problem
+        run = FlipRun(problem, self.settings)
+        # Of several classes a decision is a conjunction, which no list of pairs has any of.
+        is_exact = problem.ensemble.n_outputs == 1 and run.n_terms <= MAX_TERMS
+        is_solved = is_exact and any(run.solve(budget) for budget in _STEPS)
+        if run.stop_reason is StopReason.INTERRUPTED:
+            raise KeyboardInterrupt
+        if not is_solved:
+            raise BudgetError(
+                "the flips are too rare to be drawn and too hard to be counted; look near rows "
+                "with --near"
+            )
+        chance = random.Random(self.seed)
+        masks = _by_weight([run.mask_bounds(m)[1] for m in range(problem.n_masks)], n, chance)
+        found: list[NDArray[np.int64]] = []
+        for mask in sorted(set(masks)):
+            found += self._draw_flips_of(mask, masks.count(mask), chance)
+        return found
+
+    def _draw_flips_of(self, mask: int, n: int, chance: random.Random) -> list[NDArray[np.int64]]:
+        """Draw from where the rarer decision is taken nearby, and keep what flips."""
+        encoding = FlipEncoding.of(self.problem)
+        around = [mask, *self.problem.masks.neighbours(mask)]
+        wider = [Solutions.of(encoding.problem, encoding.pairs(d, around)) for d in (0, 1)]
+        solutions = min(wider, key=lambda s: s.count)
+        found: list[NDArray[np.int64]] = []
+        for _ in range(MAX_DRAWS // _BATCH):
+            rows = solutions.sample(_BATCH, chance.randrange(2**62))[:, :-1]  # without the switch
+            rows[:, list(self.problem.query.sensitive)] = 0
+            flags = self.decider.decide(rows)[:, mask]
+            found += [self.with_mask(row, mask) for row in rows[flags]]
+            if len(found) >= n:
+                return found[:n]
+            self._go_on()
+        raise BudgetError("the flips are too rare to be drawn; look near rows with --near")
+
+    def with_mask(self, cells: NDArray[np.integer], mask: int) -> NDArray[np.int64]:
+        """Return the region with these cells and that mask."""
+        region = np.array(cells, dtype=np.int64)
+        region[list(self.problem.query.sensitive)] = self.problem.masks.cells(mask)
+        return region
+
+
+def _by_weight(weights: list[int], n: int, chance: random.Random) -> list[int]:
+    """Return n indices, each drawn by its weight, a whole number of any size; none of nothing."""
+    ends = [*itertools.accumulate(weights)]
+    if not ends[-1]:
+        return []
+    return [bisect.bisect_right(ends, chance.randrange(ends[-1])) for _ in range(n)]
+
+
+class NearestSearch:
+    """The search around one row: ever more features in other cells, until it is proved."""
+
+    def __init__(self, finder: RegionFinder, region: NDArray[np.int64]) -> None:
+        self._finder = finder
+        self._region = region
+        self._problem = finder.problem
+        sensitive = self._problem.query.sensitive
+        self._sensitive = list(sensitive)
+        self._best: tuple[tuple[int, int], NDArray[np.int64]] | None = None
+        masks = range(self._problem.n_masks)
+        costs = [self._cost(sensitive, self._problem.masks.cells(mask)) for mask in masks]
+        self._mask_costs = np.array(costs, dtype=np.int64)
+
+    def run(self) -> tuple[NDArray[np.int64] | None, bool]:
+        """Return the nearest sensitive region, and whether it is proved to be the nearest."""
+        features = self._features()
+        proved, n_moved = True, 0
+        for n_moved in range(len(features) + 1):
+            # More features in other cells than the best has cannot be nearer.
+            if self._best is not None and n_moved > self._best[0][0]:
+                break
+            if n_moved > _MAX_MOVED or not self._look(features, n_moved):
+                proved = False
+                break
+        if self._best is None and not proved:
+            self._shrink()
+        return (None if self._best is None else self._best[1]), proved
+
+    def _features(self) -> list[int]:
+        """Return the features that can make a difference: in one tree with a sensitive one."""
+        problem, sensitive = self._problem, set(self._sensitive)
+        trees = problem.ensemble.trees if problem.query.flip else problem.trees
+        used: set[int] = set()
+        for tree in trees:
+            tested = set(tree.feature.tolist()) - {-1}
+            if problem.query.flip or tested & sensitive:
+                used |= tested
+        return sorted(used - sensitive)
+
+    def _look(self, features: list[int], n_moved: int) -> bool:
+        """Look at all regions with so many features in other cells; False if there are too many."""
+        counts = self._problem.grid.cell_counts
+        others = {f: [c for c in range(counts[f]) if c != self._region[f]] for f in features}
+        sizes = [len(others[f]) for f in features]
+        total = {0: 1, 1: sum(sizes), 2: sum(sizes) ** 2 // 2}[n_moved]
+        if total * max(1, self._problem.n_masks // 64) > MAX_CANDIDATES:
+            return False
+        candidates = []
+        for chosen in itertools.combinations(features, n_moved):
+            for cells in itertools.product(*(others[f] for f in chosen)):
+                candidate = self._region.copy()
+                candidate[list(chosen)] = cells
+                candidates.append(candidate)
+        block = self._finder.decider.block
+        for start in range(0, len(candidates), block):
+            self._take(np.stack(candidates[start : start + block]))
+        return True
+
+    def _take(self, regions: NDArray[np.int64]) -> None:
+        """Keep the nearest sensitive one of these, if it is nearer than the best."""
+        flags = self._finder.decider.decide(regions)
+        for index in np.flatnonzero(flags.any(axis=1)):
+            region = regions[index]
+            changed = np.flatnonzero(region != self._region).tolist()
+            moved = [f for f in changed if f not in self._sensitive]
+            features, steps = self._cost(moved, region[moved].tolist())
+            masks = np.flatnonzero(flags[index])
+            costs = self._mask_costs[masks] + (features, steps)
+            cost, mask = min(zip(map(tuple, costs.tolist()), masks.tolist(), strict=True))
+            if self._best is None or cost < self._best[0]:
+                self._best = (cost, self._finder.with_mask(region, mask))
+
+    def _cost(self, features: Sequence[int], cells: Sequence[int]) -> tuple[int, int]:
+        """Return how many features are in another cell than the row's, and how far together."""
+        axes = self._problem.grid.axes
+        steps = [
+            axes[f].distance(int(self._region[f]), c) for f, c in zip(features, cells, strict=True)
+        ]
+        return sum(step > 0 for step in steps), sum(steps)
+
+    def _shrink(self) -> None:
+        """Start from drawn regions and put features back into the row's cells one by one."""
+        for start in self._finder.draw(_STARTS):
+            region = start.copy()
+            for feature in range(len(region)):
+                kept = region[feature]
+                region[feature] = self._region[feature]
+                if not self._finder.decider.decide_regions(region[np.newaxis])[0]:
+                    region[feature] = kept
+            self._take(region[np.newaxis])

@@ -1,0 +1,423 @@
+"""Witnesses: pairs of real inputs that differ in the sensitive features alone, and change.
+
+- *Uniform*: each of the n witnesses is drawn, independently, from all sensitive regions with the
+  same probability: from random regions where hits are frequent, and where they are rare from the
+  solutions themselves (a mask by its exact count, then a solution of that mask).
+- *Nearest to rows*: for each row a sensitive region with the fewest features in another cell than
+  the row's (of those, with the fewest cells in between). ``proved`` says whether a full search
+  showed that there is nothing nearer; else it is the nearest one found.
+
+Whether a pair changes is decided in exact arithmetic; the inputs are values that the library itself
+sends into the cells, the shortest decimals there are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcount.answers.witness.search import NearestSearch, RegionFinder
+from xcount.counters.base import Settings
+from xcount.errors import ModelFormatError, QueryError, UnsupportedModelError
+from xcount.model.ensemble import Feature
+from xcount.model.tables import read_table
+from xcount.problem.exact_sums import ExactSums, changes, decision
+from xcount.problem.problem import Problem
+from xcount.question.grid import Grid, Missing
+from xcount.question.points import friendly_point
+from xcount.question.query import Query
+
+_SHOWN_TREES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """A sensitive feature that changes: its cells in words, and the guards in between."""
+
+    feature: str
+    before: str
+    after: str
+    guards: tuple[float, ...] = ()
+    guard_texts: tuple[str, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """How much one tree adds to the change."""
+
+    tree: int
+    output: int
+    change: float
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """Two inputs that differ in the sensitive features alone, and what the model makes of them.
+
+    Attributes:
+        features: names of the inputs' columns.
+        point: an input in a sensitive region.
+        other: the same input with other sensitive features.
+        margin: the margin at ``point``: of the class asked about, or of the class that wins there.
+        other_margin: the same class's margin at ``other``.
+        change: ``other_margin - margin``, subtracted before it is rounded to a float.
+        distance: how far the sensitive cells are apart.
+        crossed: the sensitive features that change.
+        trees: the trees that make the difference, the largest part first.
+        decision: the class that wins at ``point``, or the side of the cut-off; None for a gap.
+        other_decision: the same at ``other``.
+        row: the row it is near to, counted from 0; None if drawn.
+        moved: names of the features in another cell than the row's.
+        proved: whether nothing nearer to the row exists.
+        library_margins: what the library itself predicts at both, if it was asked.
+        columns: the inputs' columns with their categories' names, for people.
+    """
+
+    features: tuple[str, ...]
+    point: tuple[float, ...]
+    other: tuple[float, ...]
+    margin: float
+    other_margin: float
+    change: float
+    distance: int
+    crossed: tuple[Crossing, ...]
+    trees: tuple[Contribution, ...]
+    decision: str | None = None
+    other_decision: str | None = None
+    row: int | None = None
+    moved: tuple[str, ...] = ()
+    proved: bool | None = None
+    library_margins: tuple[float, float] | None = None
+    columns: tuple[Feature, ...] = field(default=(), repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the witness as a JSON object; a missing value is null."""
+        data: dict[str, Any] = {
+            "point": _named(self.features, self.point),
+            "other": _named(self.features, self.other),
+            "margin": self.margin,
+            "other_margin": self.other_margin,
+            "change": self.change,
+            "distance": self.distance,
+            "crossed": [
+                {"feature": c.feature, "before": c.before, "after": c.after, "guards": [*c.guards]}
+                for c in self.crossed
+            ],
+            "trees": [{"tree": t.tree, "class": t.output, "change": t.change} for t in self.trees],
+        }
+        if self.decision is not None:
+            data |= {"decision": self.decision, "other_decision": self.other_decision}
+        if self.row is not None:
+            data |= {"row": self.row, "moved": list(self.moved), "proved_nearest": self.proved}
+        if self.library_margins is not None:
+            data["library_margins"] = list(self.library_margins)
+        return data
+
+    def summary(self) -> dict[str, str]:
+        """Return one row of a table: what changes, and what the model makes of it."""
+        changed = [(name, a, b) for name, a, b in self.values() if a != b]
+        row = {
+            "Change": "; ".join(f"{name} {a} -> {b}" for name, a, b in changed),
+            "Margin": f"{self.margin:.6g} -> {self.other_margin:.6g}",
+        }
+        if self.decision is not None:
+            row["Decision"] = f"{self.decision} -> {self.other_decision}"
+        row["Guards crossed"] = "; ".join(
+            f"{c.feature}: {', '.join(c.guard_texts) or 'category'}" for c in self.crossed
+        )
+        top = [f"#{tree.tree} {tree.change:+.3g}" for tree in self.trees[:_SHOWN_TREES]]
+        more = len(self.trees) - len(top)
+        row["Trees"] = ", ".join(top) + (f" and {more} more" if more else "")
+        if self.row is not None:
+            row["Near row"] = f"{self.row}{' (nearest)' if self.proved else ''}"
+            row["Moved"] = ", ".join(self.moved) or "nothing"
+        if self.library_margins is not None:
+            row["Library"] = " -> ".join(f"{margin:.6g}" for margin in self.library_margins)
+        return row
+
+    def inputs(self) -> str:
+        """Return the features that stay the same, in one line."""
+        return ", ".join(f"{name} {a}" for name, a, b in self.values() if a == b)
+
+    def values(self) -> list[tuple[str, str, str]]:
+        """Return name, value and other value of each feature, for people: categories by name."""
+        columns = self.columns or tuple(Feature(name) for name in self.features)
+        return [
+            (column.name, *_pair_text(column, a, b))
+            for column, a, b in zip(columns, self.point, self.other, strict=True)
+        ]
+
+
+def _pair_text(column: Feature, a: float, b: float) -> tuple[str, str]:
+    """Return two values as texts that differ if the values do."""
+    first, second = _value_text(column, a), _value_text(column, b)
+    if first == second and a != b and not math.isnan(a):
+        return repr(a), repr(b)
+    return first, second
+
+
+def _value_text(column: Feature, value: float) -> str:
+    if math.isnan(value):
+        return "missing"
+    if column.labels is not None and column.categories and int(value) in column.categories:
+        return column.labels[column.categories.index(int(value))]
+    return f"{value:.9g}"
+
+
+def drawn_witnesses(problem: Problem, n: int, settings: Settings) -> tuple[Witness, ...]:
+    """Return n witnesses of a prepared problem, drawn uniformly from its sensitive regions.
+
+    Raises:
+        BudgetError: there is no way to draw them within the limits of the settings.
+    """
+    maker = _Maker(RegionFinder(problem, settings.seed, settings))
+    return tuple(maker.witness(region) for region in maker.finder.draw(n))
+
+
+def witnesses(
+    model: Any,
+    *,
+    sensitive: str | int | Iterable[str | int],
+    gap: object = None,
+    flip: bool = False,
+    cutoff: object = None,
+    distance: int | str | None = 1,
+    precision: int | str | None = "exact",
+    output: int | str | None = None,
+    missing: Missing = "none",
+    n: int = 10,
+    near: Any = None,
+    seed: int = 0,
+    verify: bool = False,
+    trust_pickle: bool = False,
+) -> tuple[Witness, ...]:
+    """Return n witnesses; none if it is proved that there are none.
+
+    Args:
+        model: a model file, a live model, or an ensemble.
+        sensitive: the features that change.
+        gap: how much the margin must change.
+        flip: whether the decision must change, instead.
+        cutoff: where the decision changes.
+        distance: how far the sensitive features may move.
+        precision: decimals that leaves are rounded to, or ``"exact"``.
+        output: the class asked about.
+        missing: whether missing values are a cell of their own.
+        n: how many; at most one per row of ``near``.
+        near: a table of rows to find the nearest witnesses of.
+        seed: seed of all random choices.
+        verify: predict them with the library itself, and refuse one that does not hold.
+        trust_pickle: whether a pickle may be opened.
+
+    Raises:
+        BudgetError: the sensitive regions are too rare to be drawn and too hard to be listed.
+        ModelFormatError: the library contradicts a witness.
+
+    Example:
+        >>> import xcount
+        >>> from xcount.model.examples import figure_1
+        >>> found = xcount.witnesses(figure_1(), sensitive="f0", gap=80, n=1)[0]
+        >>> abs(found.change), found.crossed[0].guards
+        (85.0, (3.0,))
+    """
+    from xcount.model.loaders import load
+
+    if n < 1:
+        raise QueryError(f"the number of witnesses must be at least 1, not {n}")
+    ensemble = load(model, trust_pickle=trust_pickle)
+    query = Query.of(
+        ensemble,
+        sensitive,
+        gap,
+        distance=distance,
+        output=output,
+        precision=precision,
+        flip=flip,
+        cutoff=cutoff,
+    )
+    problem = Problem(ensemble, Grid.of(ensemble, missing=missing), query)
+    maker = _Maker(RegionFinder(problem, seed))
+    if near is None:
+        found = [maker.witness(region) for region in maker.finder.draw(n)]
+    else:
+        found = maker.nearest(read_table(near, ensemble).rows[:n])
+    if verify and found:
+        found = _verified(found, problem, model, trust_pickle)
+    return tuple(found)
+
+
+@dataclass(frozen=True, eq=False)
+class _Maker:
+    """Makes witnesses of sensitive regions."""
+
+    finder: RegionFinder
+
+    @property
+    def problem(self) -> Problem:
+        return self.finder.problem
+
+    @cached_property
+    def sums(self) -> ExactSums:
+        return ExactSums(self.problem.ensemble, self.problem.query.precision)
+
+    def nearest(self, rows: NDArray[np.float64]) -> list[Witness]:
+        """Return the nearest witness of each row; none of a row without any in reach."""
+        regions = self.problem.grid.cells_of(rows)
+        found = []
+        for index, (row, region) in enumerate(zip(rows, regions, strict=True)):
+            if (region < 0).any():
+                feature = self.problem.ensemble.features[int(np.argmin(region))]
+                raise QueryError(
+                    f"row {index}: no cell holds {feature.name} = {row[np.argmin(region)]:g}; "
+                    "--missing cell has cells for missing values"
+                )
+            nearest, proved = NearestSearch(self.finder, region).run()
+            if nearest is not None:
+                witness = self.witness(nearest, keep=row)
+                moved = [
+                    f.name
+                    for f, a, b in zip(self.problem.ensemble.features, region, nearest, strict=True)
+                    if a != b
+                ]
+                found.append(replace(witness, row=index, moved=tuple(moved), proved=proved))
+        return found
+
+    def witness(
+        self, region: NDArray[np.int64], keep: NDArray[np.float64] | None = None
+    ) -> Witness:
+        """Choose the other side (nearest, then the largest change), and describe the pair."""
+        problem, grid = self.problem, self.problem.grid
+        sensitive = list(problem.query.sensitive)
+        point = friendly_point(grid, region.tolist(), keep)
+        mask = int(self.finder.decider.masks_of(region[np.newaxis])[0])
+        masks = problem.masks.neighbours(mask)
+        regions = [self.finder.with_mask(region, other) for other in masks]
+        points = np.stack([friendly_point(grid, r.tolist(), point) for r in regions])
+        here, *there = self.sums.at(np.concatenate([point[np.newaxis], points]))
+        query = problem.query
+        shown = decision(here, query) if query.flip and len(here) > 1 else query.output
+        index = min(
+            (i for i in range(len(masks)) if changes(here, there[i], query)),
+            key=lambda i: (
+                problem.masks.distance(mask, masks[i]),
+                -abs(there[i][shown] - here[shown]),
+            ),
+        )
+        labels = [_decision_text(s, problem) for s in (here, there[index])]
+        cells = [(f, int(region[f]), int(regions[index][f])) for f in sensitive]
+        return Witness(
+            features=problem.ensemble.feature_names,
+            columns=problem.ensemble.features,
+            point=tuple(point.tolist()),
+            other=tuple(points[index].tolist()),
+            margin=_as_float(here[shown]),
+            other_margin=_as_float(there[index][shown]),
+            change=_as_float(there[index][shown] - here[shown]),
+            distance=problem.masks.distance(mask, masks[index]),
+            crossed=tuple(_crossing(grid, f, a, b) for f, a, b in cells if a != b),
+            trees=self._contributions(point, points[index]),
+            decision=labels[0],
+            other_decision=labels[1],
+        )
+
+    def _contributions(
+        self, point: NDArray[np.float64], other: NDArray[np.float64]
+    ) -> tuple[Contribution, ...]:
+        before, after = self.sums.leaves(np.stack([point, other]))
+        query, trees = self.problem.query, self.problem.ensemble.trees
+        found = [
+            Contribution(i, trees[i].output, _as_float(b - a))
+            for i, (a, b) in enumerate(zip(before, after, strict=True))
+            if a != b and (query.flip or trees[i].output == query.output)
+        ]
+        return tuple(sorted(found, key=lambda c: (-abs(c.change), c.tree)))
+
+
+def _verified(
+    found: list[Witness], problem: Problem, model: Any, trust_pickle: bool
+) -> list[Witness]:
+    """Predict with the library; refuse a witness that does not hold there, but for rounding."""
+    from xcount.model.loaders.check import check, library_margins, rounding_bound
+
+    ensemble, query = problem.ensemble, problem.query
+    rows = np.array([point for witness in found for point in (witness.point, witness.other)])
+    check(ensemble, model, rows, trust_pickle=trust_pickle)
+    margins = library_margins(ensemble, model, rows, trust_pickle=trust_pickle)
+    room = rounding_bound(ensemble, rows)
+    checked = []
+    for i, witness in enumerate(found):
+        a, b = margins[2 * i], margins[2 * i + 1]
+        slack = float(room[2 * i : 2 * i + 2].sum())
+        if query.precision is not None:
+            slack += ensemble.n_trees * 10.0**-query.precision
+        if not _library_agrees(a, b, query, slack):
+            raise ModelFormatError(
+                f"witness {i} does not hold: the library predicts {a.tolist()} and {b.tolist()}"
+            )
+        output = int(np.argmax(a)) if query.flip and len(a) > 1 else query.output
+        pair = (float(a[output]), float(b[output]))
+        checked.append(replace(witness, library_margins=pair))
+    return checked
+
+
+def _library_agrees(
+    a: NDArray[np.float64], b: NDArray[np.float64], query: Query, slack: float
+) -> bool:
+    if not query.flip:
+        return bool(abs(a[query.output] - b[query.output]) > float(query.gap) - slack)
+    if len(a) == 1:
+        low, high = sorted((float(a[0]), float(b[0])))
+        return low <= float(query.cutoff) + slack and high > float(query.cutoff) - slack
+    winners = int(np.argmax(a)), int(np.argmax(b))
+    if winners[0] != winners[1]:
+        return True
+    # The same winner: then one of the two must have been a near-tie.
+    return any(float(np.sort(s)[-1] - np.sort(s)[-2]) <= slack for s in (a, b))
+
+
+def _as_float(number: Fraction) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        raise UnsupportedModelError(
+            "the leaves are so large that a margin, or a change of it, is more than the largest "
+            "float, 1.8e308: there is a witness, but it cannot be shown"
+        ) from None
+
+
+def _crossing(grid: Grid, feature: int, before: int, after: int) -> Crossing:
+    axis = grid.axes[feature]
+    between = slice(0)
+    if not axis.feature.is_categorical and axis.missing_cell not in (before, after):
+        between = slice(min(before, after), max(before, after))
+    return Crossing(
+        axis.feature.name,
+        axis.describe(before),
+        axis.describe(after),
+        tuple(axis.thresholds[between].tolist()),
+        axis.guard_texts[between],
+    )
+
+
+def _decision_text(sums: list[Any], problem: Problem) -> str | None:
+    if not problem.query.flip:
+        return None
+    chosen = decision(sums, problem.query)
+    if len(sums) == 1:
+        return "above" if chosen else "not above"
+    labels = problem.ensemble.class_labels
+    return labels[chosen] if labels else str(chosen)
+
+
+def _named(names: Sequence[str], values: Sequence[float]) -> dict[str, float | None]:
+    return {
+        name: None if math.isnan(value) else value
+        for name, value in zip(names, values, strict=True)
+    }

@@ -1,0 +1,1 @@
+"""The paper's algorithms and the formula counters; nothing else imports them."""

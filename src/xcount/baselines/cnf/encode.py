@@ -1,0 +1,209 @@
+"""A problem -> a formula whose projected models are the sensitive regions.
+
+Variables, for every feature with n cells: ``b[i]``, i = 0 .. n-2, "the cell is at most i" (for a
+numeric feature: x < thresholds[i]), with ``b[i] => b[i+1]``; for the sensitive features a second
+copy ``b'``. The formula says: the trees' sums at b and at b' differ by more than the gap, and b'
+is within the distance of b. Projected on b, its models are the regions that have such a b': the
+counters' projection is the "there is".
+
+With D(t) the value of tree t at b less its value at b', the comparison of their sum with the gap is
+a decision diagram over the trees (decisions.py) where that is small. Elsewhere adders build::
+
+    z = sum over t of (D(t) - least D(t)) = V(b) - V(b') + R,   R = - sum over t of least D(t)
+
+so that ``|V(b) - V(b')| > G`` is ``z >= R + G + 1 or z <= R - G - 1``. Trees that test no sensitive
+feature give the same at b and b' and are left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Protocol
+
+from xcount.baselines.cnf.decisions import JumpDiagram
+from xcount.baselines.cnf.formula import Formula
+from xcount.baselines.cnf.sums import (
+    WeightedBit,
+    binary_sum,
+    require_at_least,
+    require_at_most,
+)
+from xcount.baselines.cnf.trees import Cells, Leaf, TreeEncoder
+from xcount.errors import QueryError
+from xcount.problem.problem import Problem
+from xcount.question.grid import Axis
+from xcount.question.query import decimal_text
+
+
+class Checkpoint(Protocol):
+    """Called now and then while a formula is built; what it raises ends the work."""
+
+    def __call__(self) -> None: ...
+
+
+def encode(problem: Problem, checkpoint: Checkpoint = lambda: None) -> Formula:
+    """Return the formula of the whole question, projected on all guards."""
+    if problem.query.flip:
+        raise QueryError("there is no formula for flips; ask about a gap")
+    formula = Formula()
+    sensitive = problem.query.sensitive
+    formula.comments += _describe_query(problem)
+    bits = _guard_bits(formula, problem, range(len(problem.grid.axes)))
+    formula.show = _shown(formula, bits)
+    primed = {**bits, **_guard_bits(formula, problem, sensitive, mark="'")}
+    _require_distance(formula, problem, bits, primed)
+    encoder = TreeEncoder(formula, problem)
+    numbers = []
+    for index in _trees_that_test(problem, sensitive):
+        checkpoint()
+        numbers.append(encoder.difference(index, bits, primed))
+    formula.add(*_jumps(formula, problem.threshold, numbers))
+    return formula
+
+
+def encode_mask(
+    problem: Problem, mask: int, neighbours: Iterable[int], checkpoint: Checkpoint = lambda: None
+) -> Formula:
+    """Return the formula of "this mask jumps to one of its neighbours", over the other guards."""
+    formula = Formula()
+    sensitive = problem.query.sensitive
+    others = [f for f in range(len(problem.grid.axes)) if f not in sensitive]
+    bits = _guard_bits(formula, problem, others)
+    formula.show = _shown(formula, bits)
+    encoder = TreeEncoder(formula, problem)
+    trees = _trees_that_test(problem, sensitive)
+    here = _fixed(problem, bits, mask)
+    jumps: list[int] = []
+    for neighbour in neighbours:
+        checkpoint()
+        there = _fixed(problem, bits, neighbour)
+        numbers = [encoder.difference(i, here, there) for i in trees]
+        jumps += _jumps(formula, problem.threshold, numbers)
+    formula.add(*jumps)
+    return formula
+
+
+def _shown(formula: Formula, bits: Mapping[int, Sequence[int]]) -> list[int]:
+    """Return the projection set; one true variable where there is no guard to project on."""
+    return [literal for feature in bits.values() for literal in feature] or [formula.true]
+
+
+def _fixed(problem: Problem, bits: Mapping[int, Sequence[int]], mask: int) -> dict[int, Cells]:
+    fixed = zip(problem.query.sensitive, problem.masks.cells(mask), strict=True)
+    return {**bits, **dict(fixed)}
+
+
+def _trees_that_test(problem: Problem, features: Sequence[int]) -> list[int]:
+    return [i for i, tree in enumerate(problem.trees) if set(tree.feature) & set(features)]
+
+
+def _guard_bits(
+    formula: Formula, problem: Problem, features: Iterable[int], mark: str = ""
+) -> dict[int, list[int]]:
+    """Make the bits of the features' cells, monotone, and note what they mean."""
+    bits: dict[int, list[int]] = {}
+    for feature in features:
+        axis = problem.grid.axes[feature]
+        made = [formula.new_variable() for _ in range(axis.n_cells - 1)]
+        for low, high in pairwise(made):
+            formula.add(-low, high)
+        for i, variable in enumerate(made):
+            formula.comments.append(f"variable {variable}: {_guard_text(axis, i, mark)}")
+        bits[feature] = made
+    return bits
+
+
+def _guard_text(axis: Axis, i: int, mark: str) -> str:
+    name = _one_line(axis.feature.name) + mark
+    if i < len(axis.thresholds):
+        return f"{name} < {float(axis.thresholds[i])!r}"
+    cells = ", ".join(_one_line(axis.describe(cell)) for cell in range(i + 1))
+    return f"the cell of {name} is one of: {cells}"
+
+
+def _one_line(text: str) -> str:
+    """Return a name that cannot break a comment line."""
+    return " ".join(text.split())
+
+
+def _describe_query(problem: Problem) -> list[str]:
+    query, features = problem.query, problem.ensemble.features
+    names = ", ".join(_one_line(features[f].name) for f in query.sensitive)
+    distance = "any" if query.distance is None else str(query.distance)
+    precision = "exact" if query.precision is None else f"{query.precision} decimals"
+    return [
+        "XCount: the sensitive regions of a tree ensemble, as models projected on the shown",
+        "variables (the guards of a region b; marked ' are those of its counterpart b')",
+        f"sensitive {names}; distance {distance}; gap {decimal_text(query.gap)}; leaves {precision}"
+        f"; class {query.output}",
+        f"regions {problem.n_regions}",
+    ]
+
+
+def _require_distance(
+    formula: Formula,
+    problem: Problem,
+    bits: Mapping[int, Sequence[int]],
+    primed: Mapping[int, Sequence[int]],
+) -> None:
+    limit = problem.query.distance
+    if limit is None:
+        return
+    steps: list[WeightedBit] = []
+    for feature in problem.query.sensitive:
+        differ = [
+            formula.exclusive_or(a, b) for a, b in zip(bits[feature], primed[feature], strict=True)
+        ]
+        steps += [(0, literal) for literal in _steps(formula, problem.grid.axes[feature], differ)]
+    require_at_most(formula, binary_sum(formula, steps), limit, formula.true)
+
+
+def _steps(formula: Formula, axis: Axis, differ: list[int]) -> list[int]:
+    """Return literals of which as many are true as the distance on this axis is."""
+    if axis.feature.is_categorical:
+        return [formula.disjunction(differ)]
+    if axis.missing_cell is None or not differ:
+        return differ
+    # The last bit tells the missing cell from the others: one step, whatever the other bits say.
+    appears = differ[-1]
+    return [appears] + [formula.conjunction((bit, -appears)) for bit in differ[:-1]]
+
+
+def _jumps(formula: Formula, gap: int, numbers: Sequence[list[Leaf]]) -> list[int]:
+    """Return literals of which one can be true iff the sum of the numbers is beyond the gap."""
+    decided = JumpDiagram(formula, gap, numbers).literal()
+    return [decided] if decided is not None else _added_jumps(formula, gap, numbers)
+
+
+def _added_jumps(formula: Formula, gap: int, numbers: Sequence[list[Leaf]]) -> list[int]:
+    """The same with adders: the first only if the sum exceeds the gap, the second if below."""
+    offset = 0
+    shifted: list[list[Leaf]] = []
+    for number in numbers:
+        least = min(value for _, value in number)
+        shifted.append([(literal, value - least) for literal, value in number])
+        offset -= least
+    unit = math.gcd(*(value for number in shifted for _, value in number)) or 1
+    bits: list[WeightedBit] = []
+    for number in shifted:
+        bits += _number_bits(formula, [(literal, value // unit) for literal, value in number])
+    total = binary_sum(formula, bits)
+    rises, falls = formula.new_variable(), formula.new_variable()
+    require_at_least(formula, total, -((-(offset + gap + 1)) // unit), rises)
+    require_at_most(formula, total, (offset - gap - 1) // unit, falls)
+    return [rises, falls]
+
+
+def _number_bits(formula: Formula, leaves: list[Leaf]) -> list[WeightedBit]:
+    """Return the binary digits of "the value of the leaf that holds"; just one leaf does."""
+    width = max((value for _, value in leaves), default=0).bit_length()
+    digits = []
+    for k in range(width):
+        ones = [literal for literal, value in leaves if value >> k & 1]
+        zeros = [literal for literal, value in leaves if not value >> k & 1]
+        if not ones:
+            continue
+        digits.append((k, formula.disjunction(ones) if zeros else formula.true))
+    return digits

@@ -1,0 +1,325 @@
+"""The same counts on a Dask cluster: models are sent once, results stream back as they come.
+
+Counts that take a fraction of a second travel in bundles of about ``BUNDLE_SECONDS`` (longer on
+hundreds of workers), so that scheduling costs little; a long one is spread over all workers when
+nothing else is left for them (see :mod:`xcount.cluster.worker`). A worker that dies costs its bundle,
+which Dask runs again elsewhere; one that joins gets its share of what is left. A count depends on
+the model, the question and the seed alone, so the numbers are those of one machine; client and
+workers must have the same versions of what computes them.
+
+Workers should have a thread per core: a count takes one thread unless ``jobs`` says otherwise.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+
+from xcount.answers.count import versions
+from xcount.answers.measure import Weighing
+from xcount.answers.result import CountResult
+from xcount.cluster.worker import (
+    Flight,
+    Question,
+    Terms,
+    count_bundle,
+    count_one,
+    from_message,
+    packed,
+    refuse,
+    send,
+    unpacked,
+    version_differences,
+)
+from xcount.counters.base import Progress, Settings
+from xcount.errors import BudgetError, ClusterError, MissingExtraError
+from xcount.problem.problem import Problem
+from xcount.runs.plan import Task
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+BUNDLE_SECONDS = 0.5
+"""How long a bundle of short counts should take: long beside Dask's cost of a few ms a task."""
+
+MAX_BUNDLES_PER_SECOND = 100
+"""What the scheduler, the client and the journal are asked to keep up with."""
+
+MAX_BUNDLE = 256
+SMALLEST_PART = 8
+"""The last bundles are at least this part of what a bundle should be."""
+
+CONNECT_SECONDS = 10.0
+_TICK_SECONDS = 0.2
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+
+class Cluster:
+    """A Dask cluster that counts; a context that cancels what it left unfinished.
+
+    Example::
+
+        with Cluster("tcp://scheduler:8786") as cluster:
+            for results in cluster.counts(dict(enumerate(tasks)), threading.Event()):
+                ...
+    """
+
+    def __init__(self, where: str | Client) -> None:
+        """Connect, and refuse workers whose versions differ.
+
+        Args:
+            where: the scheduler's address, or a Dask client, which stays open.
+        """
+        self._is_own = isinstance(where, str)
+        self.client = _connect(where) if isinstance(where, str) else where
+        self.address = str(getattr(self.client.scheduler, "address", where))
+        try:
+            _check_workers(self.client, self.address)
+        except BaseException:
+            self.close()
+            raise
+        self._flight = Flight(self.client)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.cancel()
+        self.close()
+
+    def counts(
+        self, tasks: Mapping[int, Task], stop: threading.Event, jobs: int = 0
+    ) -> Iterator[dict[int, CountResult | BudgetError]]:
+        """Yield results by their tasks' numbers as they come, and nothing a few times a second.
+
+        A count that its method refuses has the refusal as its result.
+
+        When ``stop`` is set, what is going on is cancelled and the rest left out.
+        """
+        models = {id(base): send(self.client, unpacked, packed(base)) for base in _bases(tasks)}
+        # Tasks about one model stand together: a bundle has one model.
+        rank = {model: i for i, model in enumerate(models)}
+        waiting = deque(sorted(tasks, key=lambda index: rank[id(tasks[index].base)]))
+        pace = _Pace()
+        with self._event() as all_begun:
+            terms = Terms(versions(), max(1, jobs), all_begun.name)
+
+            def submit() -> None:
+                size = pace.bundle_size(len(waiting), self._flight.n_threads)
+                bundle = _next_bundle(waiting, tasks, size)
+                questions = [Question.of(tasks[index]) for index in bundle]
+                model = models[id(tasks[bundle[0]].base)]
+                self._flight.submit(bundle, count_bundle, model, questions, terms)
+                if not waiting:
+                    all_begun.set()
+
+            for ended in self._stream(submit, lambda: bool(waiting) and not stop.is_set()):
+                results: dict[int, CountResult | BudgetError] = {}
+                for bundle, answers in ended:
+                    results.update(zip(bundle, answers, strict=True))
+                for result in results.values():
+                    if isinstance(result, CountResult):
+                        pace.note(result.seconds)
+                yield results
+                if stop.is_set():
+                    return
+
+    def count(
+        self,
+        problem: Problem,
+        settings: Settings,
+        method: str = "auto",
+        weighing: Weighing | None = None,
+    ) -> CountResult:
+        """Count one problem, spread over all workers if it takes long.
+
+        Ctrl-C ends it with the bounds it has; a second one leaves it.
+        """
+        sent = send(self.client, unpacked, packed(problem))
+        plain = replace(settings, on_progress=None)
+        with self._event() as all_begun, self._event() as end, self._progress_of(end.name) as heard:
+            all_begun.set()
+            terms = Terms(versions(), max(1, settings.jobs), all_begun.name, end.name)
+            self._flight.submit(None, count_one, sent, plain, method, weighing, terms)
+            is_ending = False
+            while True:
+                try:
+                    with self._losses():
+                        for _, result in self._flight.collect(_TICK_SECONDS):
+                            return cast(CountResult, result)
+                    if heard:
+                        settings.report(heard.pop())
+                except KeyboardInterrupt:
+                    if is_ending:
+                        raise
+                    is_ending = True
+                    end.set()
+
+    def map(
+        self, function: Callable[[Item], Answer], items: Iterable[Item]
+    ) -> Iterator[tuple[int, Answer]]:
+        """Yield ``(index, function(item))`` for every item, in the order in which they end."""
+        waiting = deque(enumerate(items))
+
+        def submit() -> None:
+            index, item = waiting.popleft()
+            self._flight.submit(index, function, item)
+
+        for ended in self._stream(submit, lambda: bool(waiting)):
+            yield from ended
+
+    def cancel(self) -> None:
+        """Stop what is still going on."""
+        self._flight.cancel()
+
+    def close(self) -> None:
+        """Leave the cluster; a client that was given stays open."""
+        if self._is_own:
+            self.client.close(timeout=1)
+
+    def _stream(
+        self, submit: Callable[[], None], has_more: Callable[[], bool]
+    ) -> Iterator[list[tuple[Any, Any]]]:
+        """Keep all workers busy; yield the labels and answers of what has ended, or nothing."""
+        while has_more() or len(self._flight):
+            with self._losses():
+                while has_more() and len(self._flight) < 2 * self._flight.n_threads + 2:
+                    submit()
+                ended = self._flight.collect(_TICK_SECONDS)
+            yield ended
+
+    @contextmanager
+    def _event(self) -> Iterator[Any]:
+        """Make an event that workers can see; a context that takes it away again."""
+        from distributed import Event
+
+        event = Event(f"xcount-{uuid.uuid4().hex}", self.client)
+        try:
+            yield event
+        finally:
+            if self.client.status == "running":
+                with suppress(OSError, TimeoutError):
+                    event.clear()
+
+    @contextmanager
+    def _progress_of(self, topic: str) -> Iterator[deque[Progress]]:
+        """Yield where the latest progress of a count is found."""
+        heard: deque[Progress] = deque(maxlen=1)
+        self.client.subscribe_topic(topic, lambda event: heard.append(from_message(event[1])))
+        try:
+            yield heard
+        finally:
+            if self.client.status == "running":
+                self.client.unsubscribe_topic(topic)
+
+    @contextmanager
+    def _losses(self) -> Iterator[None]:
+        """Say in our words what was lost."""
+        from distributed.scheduler import KilledWorker
+
+        try:
+            yield
+        except KilledWorker as error:
+            raise ClusterError(
+                f"several workers died while they counted, the last one {error.last_worker}: their "
+                "memory may be too small; limit each count with --memory"
+            ) from error
+        except (CancelledError, OSError, TimeoutError) as error:
+            raise ClusterError(
+                f"the connection to the scheduler at {self.address} was lost; all finished "
+                "results are kept, in the journal if there is one: start the scheduler again, "
+                "then continue with --resume"
+            ) from error
+
+
+class _Pace:
+    """How long counts take, and so how many make a bundle."""
+
+    def __init__(self) -> None:
+        self._seconds, self._n_counts = 0.0, 0
+
+    def note(self, seconds: float) -> None:
+        self._seconds += seconds
+        self._n_counts += 1
+
+    def bundle_size(self, n_waiting: int, n_threads: int) -> int:
+        """Return how many counts go together: one until their time is known."""
+        if not self._n_counts:
+            return 1
+        return bundle_size(self._seconds / self._n_counts, n_waiting, n_threads)
+
+
+def bundle_size(mean_seconds: float, n_waiting: int, n_threads: int) -> int:
+    """Return how many counts of that mean time make a bundle.
+
+    Example:
+        >>> bundle_size(0.05, n_waiting=10_000, n_threads=2)
+        10
+    """
+    seconds = max(BUNDLE_SECONDS, n_threads / MAX_BUNDLES_PER_SECOND)
+    # The last bundles are smaller, or one worker would be busy while the others are done; but not
+    # so small that handing them out takes longer than they do.
+    fair = n_waiting // (4 * n_threads)
+    paced = round(seconds / max(mean_seconds, seconds / MAX_BUNDLE))
+    return max(1, min(paced, max(fair, paced // SMALLEST_PART)))
+
+
+def _next_bundle(waiting: deque[int], tasks: Mapping[int, Task], size: int) -> list[int]:
+    """Take up to ``size`` waiting tasks about one model."""
+    bundle = [waiting.popleft()]
+    base = tasks[bundle[0]].base
+    while waiting and len(bundle) < size and tasks[waiting[0]].base is base:
+        bundle.append(waiting.popleft())
+    return bundle
+
+
+def _bases(tasks: Mapping[int, Task]) -> list[Problem]:
+    """Return the models and grids that the tasks are about, each once."""
+    return list({id(task.base): task.base for task in tasks.values()}.values())
+
+
+def _connect(address: str) -> Client:
+    try:
+        from distributed import Client
+        from distributed.versions import VersionMismatchWarning
+    except ImportError:
+        raise MissingExtraError(
+            "a cluster needs the library distributed; install it with: "
+            "pip install 'xcount[cluster]'"
+        ) from None
+    try:
+        with warnings.catch_warnings():
+            # What matters to a count is checked, and refused, below.
+            warnings.simplefilter("ignore", VersionMismatchWarning)
+            return Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise ClusterError(
+            f"no Dask scheduler answers at {address} ({error}); start one with: dask scheduler"
+        ) from error
+
+
+def _check_workers(client: Client, address: str) -> None:
+    """Refuse what cannot count with us."""
+    found = client.get_versions(packages=["xcount", "numpy"])
+    workers: Mapping[str, Any] = found["workers"]
+    if not workers:
+        raise ClusterError(
+            f"the scheduler at {address} has no workers; start some with: dask worker {address}"
+        )
+    for worker, info in workers.items():
+        refuse(worker, version_differences(versions(), info["packages"]))

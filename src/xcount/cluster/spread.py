@@ -1,0 +1,309 @@
+"""The work of a long count in units that workers elsewhere can do, with the numbers of one machine.
+
+Exact counting is many independent tasks; sampling is batches of numbered random numbers. Neither
+depends on who does it, nor on when the helpers were called: results are put in the order of their
+tasks, and batches are taken in the order of their numbers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+from numpy.typing import NDArray
+
+from xcount import _core
+from xcount.counters.base import Crew, Settings, free_bytes
+from xcount.problem.problem import Problem, Subproblem
+
+UNIT_SECONDS = 0.5
+"""How long a unit should take: long beside the cost of sending it, short beside the whole count."""
+
+Result = tuple[str, int, int, int, int]
+"""Status, count, total, size of the part, number of steps."""
+Outcomes = tuple[NDArray[Any], ...]
+"""What :meth:`xcount.counters.sampling.estimator.Draws.draw` returns."""
+
+_POLL_SECONDS = 0.1
+_SECONDS_PER_STEP = 3e-8
+_UNKNOWN: Result = ("cancelled", 0, 1, 0, 0)
+
+
+class Tuning(NamedTuple):
+    """How the exact counter works; its answers do not depend on it (benchmarks/variants.py)."""
+
+    max_paths: int = 16_384
+    """Combinations of leaves up to which a state is enumerated."""
+    memo_bytes: int = 2**21
+    """What a memo holds before it is emptied, unless it is used much."""
+
+
+class Solver(Protocol):
+    """What solves exact tasks in the background: the native counter, or helpers along with it."""
+
+    @property
+    def n_done(self) -> int: ...
+    def live(
+        self,
+        pairs: Sequence[tuple[int, int]],
+        n_threads: int,
+        seconds: float,
+        on_pause: Callable[[], None],
+    ) -> list[int]: ...
+    def start(
+        self,
+        tasks: Sequence[Subproblem],
+        n_masks: int,
+        max_steps: int,
+        max_bytes: int,
+        n_threads: int,
+        max_paths: int = ...,
+        memo_bytes: int = ...,
+    ) -> None: ...
+    def wait(self, seconds: float) -> bool: ...
+    def cancel(self) -> None: ...
+    def results(self) -> list[Result]: ...
+
+
+def make_solver(
+    problem: Problem, settings: Settings, recipe: Callable[[], Problem] | None = None
+) -> Solver:
+    """Return what solves the problem's tasks.
+
+    Args:
+        problem: whose pairs of masks the tasks name.
+        settings: may name helpers.
+        recipe: makes the problem again elsewhere, where it cannot simply be sent.
+    """
+    if settings.helpers is None:
+        return _native(problem)
+    return SpreadSolver(problem, settings, recipe or partial(_sent, problem))
+
+
+def _native(problem: Problem) -> _core.ExactCounter:
+    return _core.ExactCounter(problem.forest, problem.masks, problem.threshold_limbs)
+
+
+def _sent(problem: Problem) -> Problem:
+    return problem
+
+
+@dataclass(frozen=True, slots=True)
+class SolvingUnit:
+    """A few exact tasks, and the limits of each."""
+
+    tasks: Sequence[Subproblem]
+    max_steps: int
+    n_threads: int
+    memory_bytes: int | None
+    tuning: Tuning
+
+    def __call__(self, problem: Problem, check: Callable[[], None]) -> list[Result]:
+        counter = _native(problem)
+        free = free_bytes(self.memory_bytes)
+        counter.start(
+            self.tasks, problem.n_masks, self.max_steps, free, self.n_threads, *self.tuning
+        )
+        try:
+            while not counter.wait(_POLL_SECONDS):
+                check()
+        finally:
+            counter.cancel()
+        return counter.results()
+
+
+class SpreadSolver:
+    """Solves tasks unit by unit: here, until helpers are free for those that are still waiting."""
+
+    def __init__(self, problem: Problem, settings: Settings, recipe: Callable[[], Problem]) -> None:
+        assert settings.helpers is not None
+        self._problem, self._recipe = problem, recipe
+        self._helpers, self._memory_bytes = settings.helpers, settings.memory_bytes
+        self._native = _native(problem)
+        self._crew: Crew | None = None
+        self._tasks: Sequence[Subproblem] = ()
+        self._limits = (0, 0, 1)
+        self._tuning = Tuning()
+        self._results: list[Result] = []
+        self._waiting: deque[range] = deque()
+        self._here: range | None = None
+        self._n_away = self._n_done = 0
+
+    @property
+    def n_done(self) -> int:
+        return self._n_done + (0 if self._here is None else self._native.n_done)
+
+    def live(
+        self,
+        pairs: Sequence[tuple[int, int]],
+        n_threads: int,
+        seconds: float,
+        on_pause: Callable[[], None],
+    ) -> list[int]:
+        return self._native.live(pairs, n_threads, seconds, on_pause)
+
+    def start(
+        self,
+        tasks: Sequence[Subproblem],
+        n_masks: int,
+        max_steps: int,
+        max_bytes: int,
+        n_threads: int,
+        max_paths: int = Tuning().max_paths,
+        memo_bytes: int = Tuning().memo_bytes,
+    ) -> None:
+        if n_masks != self._problem.n_masks:
+            raise ValueError(f"{n_masks} masks are not the problem's {self._problem.n_masks}")
+        self._tasks, self._limits = tasks, (max_steps, max_bytes, n_threads)
+        self._tuning = Tuning(max_paths, memo_bytes)
+        self._results, self._n_done = [_UNKNOWN] * len(tasks), 0
+        size = tasks_per_unit(len(tasks), max_steps, n_threads)
+        self._waiting.extend(
+            range(at, min(at + size, len(tasks))) for at in range(0, len(tasks), size)
+        )
+
+    def wait(self, seconds: float) -> bool:
+        end = time.monotonic() + seconds
+        while self._n_done < len(self._tasks):
+            self._begin()
+            left = end - time.monotonic()
+            self._take_ended(max(0.0, left))
+            if left <= 0:
+                break
+        return self._n_done == len(self._tasks)
+
+    def cancel(self) -> None:
+        self._native.cancel()
+        if self._here is not None:
+            self._put(self._here, self._native.results())
+            self._here = None
+        if self._crew is not None:
+            self._crew.cancel()
+        self._waiting.clear()
+        self._n_away = 0
+
+    def results(self) -> list[Result]:
+        return self._results
+
+    def _begin(self) -> None:
+        """Send units to the helpers if there are any, else begin the next one here."""
+        if self._crew is None and self._waiting and self._helpers.are_free():
+            self._crew = self._helpers.crew(self._problem, self._recipe)
+        max_steps, max_bytes, n_threads = self._limits
+        while self._crew is not None and self._waiting and self._n_away < max_under_way(self._crew):
+            span = self._waiting.popleft()
+            tasks = [self._tasks[i] for i in span]
+            unit = SolvingUnit(tasks, max_steps, n_threads, self._memory_bytes, self._tuning)
+            self._crew.submit(span, unit)
+            self._n_away += 1
+        if self._crew is None and self._here is None and self._waiting:
+            self._here = self._waiting.popleft()
+            tasks = [self._tasks[i] for i in self._here]
+            n_masks = self._problem.n_masks
+            self._native.start(tasks, n_masks, max_steps, max_bytes, n_threads, *self._tuning)
+
+    def _take_ended(self, seconds: float) -> None:
+        if self._here is not None:
+            if self._native.wait(min(seconds, _POLL_SECONDS / 4) if self._n_away else seconds):
+                self._put(self._here, self._native.results())
+                self._here = None
+            seconds = 0.0
+        if self._n_away and self._crew is not None:
+            for span, results in self._crew.collect(seconds):
+                self._n_away -= 1
+                self._put(span, results)
+
+    def _put(self, span: range, results: Sequence[Result]) -> None:
+        self._results[span.start : span.stop] = results
+        self._n_done += len(span)
+
+
+def max_under_way(crew: Crew) -> int:
+    """Return how many units keep a crew busy while answers are on their way."""
+    return 2 * crew.n_workers + 2
+
+
+def tasks_per_unit(n_tasks: int, max_steps: int, n_threads: int) -> int:
+    """Return how many tasks make a unit that takes no longer than it should, at the worst.
+
+    Example:
+        >>> tasks_per_unit(1000, 200_000, 1), tasks_per_unit(1000, 500_000_000, 1)
+        (83, 1)
+    """
+    affordable = int(UNIT_SECONDS / (max_steps * _SECONDS_PER_STEP))
+    return max(1, min(affordable, n_tasks)) * n_threads
+
+
+@dataclass(frozen=True, slots=True)
+class DrawingUnit:
+    """Batches of samples, by their numbers."""
+
+    seed: int
+    stream: int
+    first: int
+    n: int
+    n_threads: int
+    seconds: float
+
+    def __call__(self, draws: Any, check: Callable[[], None]) -> Outcomes:
+        check()
+        outcomes: Outcomes = draws.draw(
+            self.seed, self.stream, self.first, self.n, self.n_threads, self.seconds, check
+        )
+        return outcomes
+
+
+class SpreadDraws:
+    """Batches that a crew draws, ahead of the look at them, taken in the order of their numbers.
+
+    Args:
+        crew: has what draws.
+        key: seed and stream.
+        spans: which batches to draw: (number of the first, how many), without an end.
+        n_threads: of each unit.
+    """
+
+    def __init__(
+        self, crew: Crew, key: tuple[int, int], spans: Iterator[tuple[int, int]], n_threads: int
+    ) -> None:
+        self._crew, self._key, self._spans, self._n_threads = crew, key, spans, n_threads
+        self._under_way: deque[tuple[int, int]] = deque()
+        self._ready: dict[tuple[int, int], Outcomes] = {}
+
+    def take(self, seconds: float, seconds_left: float) -> tuple[int, Outcomes] | None:
+        """Return the next batches and how many they are; None if they are not there in time."""
+        while len(self._under_way) < max_under_way(self._crew):
+            first, n = span = next(self._spans)
+            unit = DrawingUnit(*self._key, first, n, self._n_threads, seconds_left)
+            self._crew.submit(span, unit)
+            self._under_way.append(span)
+        if self._under_way[0] not in self._ready:
+            self._ready.update(self._crew.collect(seconds))
+        outcomes = self._ready.pop(self._under_way[0], None)
+        return None if outcomes is None else (self._under_way.popleft()[1], outcomes)
+
+    def close(self) -> None:
+        """Give up what was drawn ahead."""
+        self._crew.cancel()
+
+
+def spans_between(
+    first: int, end: int, look_after: Callable[[int], int], size: int
+) -> Iterator[tuple[int, int]]:
+    """Yield spans of at most ``size`` batches, none of which has a look in its middle.
+
+    Example:
+        >>> from itertools import islice
+        >>> list(islice(spans_between(7, 10, lambda n: n + 4, 3), 3))
+        [(7, 3), (10, 3), (13, 1)]
+    """
+    while True:
+        while first < end:
+            n = min(size, end - first)
+            yield first, n
+            first += n
+        end = look_after(end)

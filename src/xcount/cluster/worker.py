@@ -1,0 +1,422 @@
+"""What runs on a cluster's workers: counts, and the units of counts that go on for long.
+
+A count runs on one worker. When it has gone on for ``PATIENCE_SECONDS`` and no count waits for a
+worker any more, it leaves its thread to others and hands out its work in units (see
+:mod:`xcount.cluster.spread`), which all workers take; it puts their answers together. Units of
+about half a second keep everyone busy to the end, and a worker that dies costs the units it had.
+"""
+
+from __future__ import annotations
+
+import pickle
+import queue
+import threading
+import time
+import uuid
+import warnings
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from xcount.answers.count import solve, versions
+from xcount.answers.measure import Weighing
+from xcount.answers.result import CountResult
+from xcount.counters.base import Progress, Settings, Unit
+from xcount.errors import BudgetError, ClusterError
+from xcount.problem.problem import Problem
+from xcount.question.query import Query
+from xcount.question.share import Limit
+from xcount.runs.plan import Options, Task
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+PATIENCE_SECONDS = 1.0
+"""How long a count goes on before it asks for help, and how often it asks again."""
+
+LINE_SECONDS = 0.5
+"""How often a single count tells its progress."""
+
+UNIT_PRIORITY = 1
+"""Units go before counts that have not begun: what is open is finished first."""
+
+_RECOUNT_SECONDS = 2.0
+
+
+class Flight:
+    """Calls under way on a cluster: submitted with a label, collected as they end."""
+
+    def __init__(self, client: Client, priority: int = 0) -> None:
+        self._client, self._priority = client, priority
+        self._running: dict[Future, Any] = {}
+        self._ended: queue.SimpleQueue[Future] = queue.SimpleQueue()
+        self._failures: list[Exception] = []
+        self._n_threads, self._recount_at = 1, 0.0
+
+    def __len__(self) -> int:
+        return len(self._running) + len(self._failures)
+
+    @property
+    def n_threads(self) -> int:
+        """The threads of all workers, as they were a moment ago."""
+        if time.monotonic() >= self._recount_at and self._client.status == "running":
+            self._n_threads = max(1, sum(self._client.nthreads().values()))
+            self._recount_at = time.monotonic() + _RECOUNT_SECONDS
+        return self._n_threads
+
+    def submit(self, label: Any, function: Callable[..., Any], *arguments: Any) -> None:
+        future = self._client.submit(function, *arguments, pure=False, priority=self._priority)
+        self._running[future] = label
+        future.add_done_callback(self._ended.put)
+
+    def collect(self, seconds: float) -> list[tuple[Any, Any]]:
+        """Return labels and answers of what has ended; wait at most that long for the first.
+
+        An error of a call is raised after the answers that came with it have been returned.
+        """
+        ended = [] if self._failures else self._take(seconds)
+        answers = []
+        try:
+            for future in ended:
+                answers += self._answer(future)
+        except BaseException:  # an interrupt: what has ended is collected the next time
+            for future in ended:
+                self._ended.put(future)
+            raise
+        for future in ended:
+            self._running.pop(future, None)
+        if self._failures and not answers:
+            raise self._failures.pop()
+        return answers
+
+    def _take(self, seconds: float) -> list[Future]:
+        ended = []
+        try:
+            ended.append(self._ended.get(timeout=seconds))
+            while True:
+                ended.append(self._ended.get_nowait())
+        except queue.Empty:
+            return ended
+
+    def _answer(self, future: Future) -> list[tuple[Any, Any]]:
+        """Return a call's label and answer; none if it was given up, or failed."""
+        if future not in self._running:
+            return []
+        try:
+            return [(self._running[future], future.result())]
+        except Exception as error:
+            self._failures.append(error)
+            return []
+
+    def cancel(self) -> None:
+        """Stop what is still going on."""
+        if self._running and self._client.status == "running":
+            self._client.cancel(list(self._running))
+        self._running.clear()
+        self._failures.clear()
+
+
+def send(client: Client, function: Callable[..., Any], *arguments: Any) -> Future:
+    """Put something on the cluster, once.
+
+    As a task that makes it, not as scattered data: Dask can run a task again when the only worker
+    that had its result dies.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
+        return client.submit(function, *arguments, pure=False, priority=UNIT_PRIORITY)
+
+
+def packed(value: object) -> bytes:
+    """Return a value as it is sent."""
+    return zlib.compress(pickle.dumps(value), 1)
+
+
+def unpacked(data: bytes) -> Any:
+    """Return what was sent."""
+    return pickle.loads(zlib.decompress(data))
+
+
+def version_differences(ours: Mapping[str, str], theirs: Mapping[str, str | None]) -> list[str]:
+    """Return in words where a worker differs; Python's third number does not matter.
+
+    Example:
+        >>> version_differences({"xcount": "1.0", "python": "3.11.7"},
+        ...                     {"xcount": "0.9", "python": "3.11.2"})
+        ['xcount 0.9 instead of 1.0']
+    """
+    differences = []
+    for name, version in ours.items():
+        other = theirs.get(name)
+        n_parts = 2 if name == "python" else 99
+        if other is None:
+            differences.append(f"no {name}")
+        elif other.split(".")[:n_parts] != version.split(".")[:n_parts]:
+            differences.append(f"{name} {other} instead of {version}")
+    return differences
+
+
+def refuse(worker: str, differences: Sequence[str]) -> None:
+    """Raise if there are any differences."""
+    if differences:
+        raise ClusterError(
+            f"the worker at {worker} has {', '.join(differences)}: its counts might differ; "
+            "install the same versions everywhere"
+        )
+
+
+# ---- counts ----
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a client asks of its workers.
+
+    Attributes:
+        versions: what they must have.
+        n_threads: of each count, and of each unit.
+        call: name of the event that is set when no count waits for a worker any more.
+        line: topic of one count's progress, and name of the event that ends it early.
+    """
+
+    versions: Mapping[str, str]
+    n_threads: int
+    call: str
+    line: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A task without its model, which is on the cluster already."""
+
+    query: Query
+    options: Options
+    max_share: Limit | None
+    weighing: Weighing | None
+    n_witnesses: int
+
+    @classmethod
+    def of(cls, task: Task) -> Question:
+        return cls(task.query, task.options, task.max_share, task.weighing, task.n_witnesses)
+
+    def asked_of(self, base: Problem) -> Task:
+        """Return the task again."""
+        return Task(
+            base, self.query, self.options, (), self.max_share, self.weighing, self.n_witnesses
+        )
+
+
+def count_bundle(
+    base: Problem, questions: Sequence[Question], terms: Terms
+) -> list[CountResult | BudgetError]:
+    """Count, on a worker; a count that its method refuses is answered with that."""
+    from distributed import rejoin
+
+    check = _checked_in(terms)
+
+    def note(progress: Progress) -> None:
+        check()
+
+    results: list[CountResult | BudgetError] = []
+    with _unwanted_calls_ending():
+        for question in questions:
+            with WorkerHelpers(terms) as helpers:
+                try:
+                    results.append(question.asked_of(base).run(terms.n_threads, note, helpers))
+                except BudgetError as error:
+                    results.append(error)
+            if helpers.were_called and len(results) < len(questions):
+                rejoin()
+    return results
+
+
+def count_one(
+    problem: Problem, settings: Settings, method: str, weighing: Weighing | None, terms: Terms
+) -> CountResult:
+    """Count on a worker, and tell how far that is; the client may end it early."""
+    note = _Line(_checked_in(terms), terms).note
+    with _unwanted_calls_ending(), WorkerHelpers(terms) as helpers:
+        settings = replace(
+            settings,
+            jobs=terms.n_threads,
+            on_progress=note,
+            helpers=helpers,
+            started=time.monotonic(),  # clocks of different machines have nothing in common
+        )
+        return solve(problem, settings, method, weighing)
+
+
+class _Line:
+    """Passes a count's progress on to the client, and the client's wish to end it back."""
+
+    def __init__(self, check: Callable[[], None], terms: Terms) -> None:
+        self._check, self._line = check, terms.line
+        self._next = time.monotonic() + LINE_SECONDS
+        self._has_ended = False
+
+    def note(self, progress: Progress) -> None:
+        self._check()
+        if time.monotonic() < self._next:
+            return
+        from distributed import Event, get_client, get_worker
+
+        self._next = time.monotonic() + LINE_SECONDS
+        get_worker().log_event(self._line, to_message(progress))
+        if not self._has_ended and Event(self._line, get_client()).is_set():
+            self._has_ended = True
+            raise KeyboardInterrupt
+
+
+def to_message(progress: Progress) -> list[Any]:
+    """Return progress as it can be sent: counts of any size are text (decimals have a limit)."""
+    return [progress.fraction, hex(progress.low), hex(progress.high), progress.message]
+
+
+def from_message(message: Sequence[Any]) -> Progress:
+    """Return what was sent."""
+    return Progress(message[0], int(message[1], 16), int(message[2], 16), message[3])
+
+
+def _checked_in(terms: Terms) -> Callable[[], None]:
+    """Refuse other versions; return what ends a call, as Ctrl-C does, that nobody wants any more.
+
+    A Dask worker lets a call that runs in a thread go on when it is cancelled.
+    """
+    from distributed import get_worker
+
+    worker = get_worker()
+    refuse(worker.address, version_differences(terms.versions, versions()))
+    key = worker.get_current_task()
+
+    def check() -> None:
+        state = worker.state.tasks.get(key)
+        if state is None or state.state == "cancelled":
+            raise KeyboardInterrupt
+
+    return check
+
+
+@contextmanager
+def _unwanted_calls_ending() -> Iterator[None]:
+    """End a call that nobody wants any more: an interrupt would end the worker."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise ClusterError("the call was cancelled") from None
+
+
+# ---- units of one count ----
+
+_TOOLS_HERE: dict[str, Any] = {}
+"""The tools of counts that run in this process, for the units that come back to it."""
+
+
+class SharedTool:
+    """A tool as it travels: by its recipe, made once on each worker that needs it.
+
+    Dask keeps one of these on each such worker, and drops it when the count is over.
+    """
+
+    def __init__(self, key: str, recipe: bytes) -> None:
+        self._key, self._recipe = key, recipe
+        self._tool: Any = None
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[type[SharedTool], tuple[str, bytes]]:
+        return SharedTool, (self._key, self._recipe)
+
+    def get(self) -> Any:
+        """Return the tool; make it if need be."""
+        with self._lock:
+            if self._tool is None:
+                here = _TOOLS_HERE.get(self._key)
+                self._tool = unpacked(self._recipe)() if here is None else here
+            return self._tool
+
+
+def do_unit(tool: SharedTool, unit: Unit, terms: Terms) -> Any:
+    """Do a piece of a count, on a worker."""
+    check = _checked_in(terms)
+    with _unwanted_calls_ending():
+        return unit(tool.get(), check)
+
+
+class WorkerHelpers:
+    """All workers as the helpers of one count that runs on one of them.
+
+    A context that gives up units under way, and what was made for them.
+    """
+
+    def __init__(self, terms: Terms) -> None:
+        self._terms = terms
+        self._ask_at = time.monotonic() + PATIENCE_SECONDS
+        self._crews: list[WorkerCrew] = []
+        self._are_free = False
+
+    @property
+    def were_called(self) -> bool:
+        return bool(self._crews)
+
+    def are_free(self) -> bool:
+        """Tell whether the count has gone on for long, and nothing else is left to begin."""
+        if not self._are_free and time.monotonic() >= self._ask_at:
+            from distributed import Event, get_client
+
+            client = get_client()
+            n_threads = sum(client.nthreads().values())
+            self._are_free = n_threads > 1 and Event(self._terms.call, client).is_set()
+            self._ask_at = time.monotonic() + PATIENCE_SECONDS
+        return self._are_free
+
+    def crew(self, tool: Any, recipe: Callable[[], Any]) -> WorkerCrew:
+        """Leave this thread of the worker to others, and return who does the units."""
+        from distributed import get_client, secede
+
+        if not self._crews:
+            secede()
+        crew = WorkerCrew(get_client(), tool, recipe, self._terms)
+        self._crews.append(crew)
+        return crew
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for crew in self._crews:
+            crew.close()
+
+
+class WorkerCrew:
+    """The workers of a cluster, with the tool for one kind of units."""
+
+    def __init__(self, client: Client, tool: Any, recipe: Callable[[], Any], terms: Terms) -> None:
+        self._key, self._terms = f"tool-{uuid.uuid4().hex}", terms
+        _TOOLS_HERE[self._key] = tool
+        self._shared: Future | None = send(client, SharedTool, self._key, packed(recipe))
+        self._flight = Flight(client, UNIT_PRIORITY)
+
+    @property
+    def n_workers(self) -> int:
+        return self._flight.n_threads
+
+    def submit(self, label: Any, unit: Unit) -> None:
+        self._flight.submit(label, do_unit, self._shared, unit, self._terms)
+
+    def collect(self, seconds: float) -> list[tuple[Any, Any]]:
+        return self._flight.collect(seconds)
+
+    def cancel(self) -> None:
+        self._flight.cancel()
+
+    def close(self) -> None:
+        self._flight.cancel()
+        self._shared = None
+        _TOOLS_HERE.pop(self._key, None)

@@ -1,0 +1,1 @@
+"""Estimates from random regions, with a certificate."""

@@ -1,0 +1,465 @@
+"""Estimating what is left of a count from random regions: plan, draw, look, stop.
+
+The regions not counted yet are ``undecided = (combinations of other cells) x (masks)`` many; a
+share p of them is sensitive, and ``C = certain + p * undecided``. One sample is one combination of
+the non-sensitive cells; its outcome is the fraction of the masks that are sensitive there, so its
+mean is p. Outcomes feed a confidence sequence and, where the outcomes vary much, Huber's estimate
+(see :mod:`xcount.counters.sampling.confidence`); delta is split between the two.
+
+Same seed, same answer: samples are numbered, the interval is looked at after numbers of samples
+that do not depend on time, and how the work was sliced leaves no trace.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcount import _core
+from xcount.cluster.spread import UNIT_SECONDS, SpreadDraws, spans_between
+from xcount.counters.base import Progress, Settings
+from xcount.counters.sampling.confidence import BettingSequence, GammaBernoulli
+from xcount.counters.tally import StopReason, Tally
+from xcount.question.share import Limit
+from xcount.support.numerals import digits
+
+BATCH: int = _core.Sampler.batch
+"""Samples per batch, the unit of random numbers."""
+
+PILOT, MAIN = 0, 1
+"""Streams of random numbers."""
+
+_PILOT_HITS = 20
+_MAX_PILOT_BATCHES = 64
+_PILOT_PART = 0.1
+_GROWTH = 0.1
+"""The interval is looked at whenever the number of samples has grown by this fraction."""
+_SLICE_SECONDS = 0.1
+MIN_GAMMA_EPSILON = 1e-3
+"""Huber's estimate is planned in time proportional to 1 / epsilon; below this it is not used."""
+GAMMA_DELTA = 0.8
+"""Part of delta that goes to Huber's estimate where it is used."""
+_GAMMA_MARGIN = 1e-9
+"""Huber's estimate aims at this much less than epsilon: room for the widening below."""
+FLOAT_MARGIN = Fraction(1, 2**40)
+"""Relative widening of sampled shares: beyond all rounding of box weights and floats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """``low <= C <= high``."""
+
+    low: int
+    high: int
+
+    def settled(self, epsilon: float, near: int) -> int | None:
+        """Return a count within (1 +- epsilon) of all values from low to high, if there is one."""
+        fraction = Fraction(epsilon)
+        least = max(self.low, math.ceil((1 - fraction) * self.high))
+        most = min(self.high, math.floor((1 + fraction) * self.low))
+        return min(max(near, least), most) if least <= most else None
+
+    def decides(self, max_share: Limit, n_regions: int) -> bool:
+        """Tell whether all counts from low to high are on one side of the share."""
+        return max_share.allows(self.high, n_regions) or not max_share.allows(self.low, n_regions)
+
+    def meet(self, other: Bounds) -> Bounds:
+        """Return the common part; of two that exclude each other, the first."""
+        low, high = max(self.low, other.low), min(self.high, other.high)
+        return Bounds(low, high) if low <= high else self
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What is known before sampling: ``certain <= C <= certain + slack + undecided``.
+
+    Attributes:
+        certain: sensitive regions that are counted already.
+        undecided: regions that the sampler draws from.
+        known: bounds of C that hold in any case.
+        n_regions: all regions.
+        slack: rounding of what is certain.
+    """
+
+    certain: int
+    undecided: int
+    known: Bounds
+    n_regions: int
+    slack: int = 0
+
+    def bounds(self) -> Bounds:
+        """Return what is known of C before any sample."""
+        high = self.certain + self.slack + self.undecided
+        return self.known.meet(Bounds(self.certain, high))
+
+    def count_of(self, share: Fraction) -> Fraction:
+        """Return the count if this share of the undecided regions is sensitive."""
+        return self.certain + share * self.undecided
+
+    def scaled(self, shares: tuple[float, float]) -> Bounds:
+        """Turn bounds of the share into bounds of the count; C is whole, so round inwards.
+
+        Bounds with no whole number between them are wrong; rounding outwards keeps them in order.
+        """
+        low = self.count_of(Fraction(shares[0]) * (1 - 4 * FLOAT_MARGIN))
+        high = self.count_of(min(Fraction(1), Fraction(shares[1]) * (1 + FLOAT_MARGIN)))
+        if math.ceil(low) > math.floor(high) + self.slack:
+            return Bounds(math.floor(low), math.ceil(high) + self.slack)
+        return Bounds(math.ceil(low), math.floor(high) + self.slack)
+
+    @property
+    def certain_share(self) -> float:
+        """What is certain, in units of the undecided regions."""
+        return float(min(Fraction(self.certain, self.undecided), Fraction(10**9)))
+
+
+@dataclass(frozen=True, slots=True)
+class Pilot:
+    """What a few samples say about the rest; they are not used again."""
+
+    n: int
+    mean: float
+    variance: float
+
+    def relative_target(self, epsilon: float, certain_share: float) -> float:
+        """Return the relative error of p that makes one of epsilon in the whole count."""
+        return min(0.5, epsilon * (1 + 0.95 * certain_share / self._mean))
+
+    def betting_samples(self, epsilon: float, delta: float, certain_share: float) -> float:
+        """Guess how many samples the confidence sequence takes (constant measured)."""
+        variance = self.variance + 0.5 / self.n
+        return 2.4 * math.log(2 / delta) * variance / (epsilon * (self._mean + certain_share)) ** 2
+
+    def gamma_samples(self, epsilon: float, delta: float, certain_share: float) -> float:
+        """Guess how many samples Huber's estimate takes: about log(2/delta) / eps^2 successes."""
+        target = self.relative_target(epsilon, certain_share)
+        return math.log(2 / (GAMMA_DELTA * delta)) / target**2 / self._mean
+
+    def samples_needed(self, epsilon: float, delta: float, certain_share: float) -> float:
+        """Guess how many samples the answer takes; from above when there was no hit."""
+        return min(
+            self.betting_samples(epsilon, delta, certain_share),
+            self.gamma_samples(epsilon, delta, certain_share),
+        )
+
+    @property
+    def _mean(self) -> float:
+        return max(self.mean, 1 / self.n)
+
+
+class OutOfTimeError(Exception):
+    """The time was over before the samples were drawn."""
+
+
+class Draws(Protocol):
+    """What draws the outcomes: a native sampler or a native cover."""
+
+    @property
+    def levels(self) -> int: ...
+    @property
+    def n_trees(self) -> float: ...
+    def draw(
+        self,
+        seed: int,
+        stream: int,
+        first: int,
+        n: int,
+        n_threads: int,
+        seconds: float,
+        on_pause: Callable[[], None],
+    ) -> tuple[NDArray[Any], ...]:
+        """Return a histogram of outcomes and the hits of the samples.
+
+        Where samples are left open, both follow once more with what is open counted as a hit.
+        """
+        ...
+
+
+@dataclass
+class Evidence:
+    """What outcomes say about their mean: a confidence sequence, and maybe Huber's estimate."""
+
+    sequence: BettingSequence
+    gamma: GammaBernoulli | None
+    _pending: NDArray[Any] | None = None
+
+    def add(self, histogram: NDArray[Any], hits: NDArray[Any]) -> None:
+        """Take outcomes that nobody has looked at yet."""
+        self._pending = histogram if self._pending is None else self._pending + histogram
+        if self.gamma is not None:
+            self.gamma.update(hits)
+
+    def take_in(self, certain_share: float) -> None:
+        """Hand what came since the last look to the sequence, all at once."""
+        if self._pending is not None:
+            self.sequence.update(self._pending, certain_share)
+            self._pending = None
+
+    @property
+    def estimated(self) -> tuple[float, float] | None:
+        """The interval of Huber's estimate, once it is there."""
+        return None if self.gamma is None else self.gamma.interval
+
+
+def next_look(n_batches: int) -> int:
+    """Return after how many batches the interval is looked at again."""
+    return n_batches + max(1, int(n_batches * _GROWTH))
+
+
+class Estimator:
+    """One estimation: draws, looks, stops.
+
+    Where samples are left open, the mean p lies between that of the outcomes with nothing open
+    sensitive and that with everything open sensitive: the low end of the interval comes from the
+    former, the high end from the latter. Each end fails with its half of delta, as for one mean.
+
+    Args:
+        sampler: draws the outcomes.
+        ground: what is known before.
+        settings: accuracy and limits.
+        recipe: makes the sampler again elsewhere; None if helpers are of no use.
+    """
+
+    def __init__(
+        self,
+        sampler: Draws,
+        ground: Ground,
+        settings: Settings,
+        recipe: Callable[[], Draws] | None = None,
+    ) -> None:
+        self.ground = ground
+        self.recipe = recipe
+        self.bounds = ground.bounds()
+        self._shown = self.bounds  # to whoever listens: looked at more often, of no consequence
+        self._sampler = sampler
+        self._settings = settings
+        self._lower: Evidence | None = None
+        self._upper: Evidence | None = None  # the same while nothing was left open
+        self._spread: SpreadDraws | None = None
+        self._batches = 0
+        self._seconds_per_batch = 0.0
+        self._reported = 0.0
+
+    def pilot(self, max_batches: int = _MAX_PILOT_BATCHES) -> Pilot:
+        """Draw a few samples to plan by: until some are hits, or as many batches as given.
+
+        Under a time limit they take no more than a small part of what is left of it.
+
+        Raises:
+            OutOfTimeError: before that, the time was over.
+        """
+        values = self._values()
+        histogram, batches, n_hits = np.zeros(len(values)), 0, 0
+        left = self._settings.seconds_left()
+        end = math.inf if left is None else time.monotonic() + _PILOT_PART * left
+        while batches == 0 or (n_hits < _PILOT_HITS and batches < max_batches):
+            if batches and time.monotonic() > end:
+                break
+            chunk = max(1, min(batches, max_batches - batches))
+            drawn, hits, *_ = self._draw(PILOT, batches, chunk)
+            histogram += drawn
+            batches += chunk
+            n_hits += int(hits.sum())
+        n = float(histogram.sum())
+        mean = float(values @ histogram) / n
+        return Pilot(int(n), mean, float((values - mean) ** 2 @ histogram) / n)
+
+    def run(self, pilot: Pilot, method: str, details: Mapping[str, Any]) -> Tally:
+        """Run to the end, whatever ends it, and say what was found."""
+        self._plan(pilot)
+        try:
+            reason = self._sample()
+        except KeyboardInterrupt:
+            reason = StopReason.INTERRUPTED
+        finally:
+            if self._spread is not None:
+                self._spread.close()
+        self._take_in()
+        self._look()
+        count = self.bounds.settled(self._settings.epsilon, self._point())
+        if count is None:
+            count = min(max(self._point(), self.bounds.low), self.bounds.high)
+        low, high = self.bounds.low, self.bounds.high
+        confidence = 1 - self._settings.delta
+        details = self._details(details)
+        return Tally(count, low, high, method, reason, confidence=confidence, details=details)
+
+    def _values(self) -> NDArray[np.float64]:
+        return np.arange(self._sampler.levels + 1) / self._sampler.levels
+
+    def _plan(self, pilot: Pilot) -> None:
+        """Choose the tools: Huber's estimate only where it is likely to finish first."""
+        delta, epsilon = self._settings.delta, self._settings.epsilon
+        share = self.ground.certain_share
+        betting = pilot.betting_samples(epsilon, delta, share)
+        gamma = None
+        if epsilon >= MIN_GAMMA_EPSILON and pilot.gamma_samples(epsilon, delta, share) < betting:
+            random = np.random.default_rng([self._seed, 1])
+            inside = pilot.relative_target(epsilon, share) * (1 - _GAMMA_MARGIN)
+            gamma = GammaBernoulli(inside, delta * GAMMA_DELTA, random)
+            delta *= 1 - GAMMA_DELTA
+        self._lower = Evidence(BettingSequence(self._values(), delta, epsilon), gamma)
+        self._upper = self._lower
+
+    @property
+    def _seed(self) -> int:
+        return self._settings.seed & (2**64 - 1)
+
+    def _sample(self) -> StopReason:
+        while True:
+            end = next_look(self._batches)
+            while self._batches < end:
+                if self._settings.expired():
+                    return StopReason.TIMEOUT
+                try:
+                    self._slice(end)
+                except OutOfTimeError:
+                    return StopReason.TIMEOUT
+            self._take_in()
+            if (reason := self._finished()) is not None:
+                return reason
+            self._report()
+
+    def _slice(self, end: int) -> None:
+        """Draw as many batches as fit into a slice of time, none beyond the end."""
+        if self._spread is None:
+            self._call_helpers(end)
+        if self._spread is None:
+            n = min(end - self._batches, self._affordable(_SLICE_SECONDS))
+            outcomes = self._draw(MAIN, self._batches, n)
+        else:
+            taken = self._spread.take(_SLICE_SECONDS, self._seconds_left())
+            if taken is None:
+                return self._pause()
+            n, outcomes = taken
+            if not len(outcomes[0]):
+                raise OutOfTimeError
+        self._add(*outcomes)
+        self._batches += n
+
+    def _add(self, histogram: NDArray[Any], hits: NDArray[Any], *upper: NDArray[Any]) -> None:
+        assert self._lower is not None
+        assert self._upper is not None
+        if upper and self._upper is self._lower:  # what was drawn before is the same for both
+            self._upper = copy.deepcopy(self._lower)
+        if self._upper is not self._lower:
+            self._upper.add(*(upper or (histogram, hits)))
+        self._lower.add(histogram, hits)
+
+    def _affordable(self, seconds: float) -> int:
+        """Return how many batches all threads draw in that time."""
+        return max(1, int(seconds * self._settings.n_threads / max(1e-9, self._seconds_per_batch)))
+
+    def _call_helpers(self, end: int) -> None:
+        """Let helpers draw from here on, if they are free."""
+        helpers = self._settings.helpers
+        if self.recipe is None or helpers is None or not helpers.are_free():
+            return
+        spans = spans_between(self._batches, end, next_look, self._affordable(UNIT_SECONDS))
+        crew = helpers.crew(self._sampler, self.recipe)
+        self._spread = SpreadDraws(crew, (self._seed, MAIN), spans, self._settings.n_threads)
+
+    def _seconds_left(self) -> float:
+        left = self._settings.seconds_left()
+        return math.inf if left is None else left
+
+    def _draw(self, stream: int, first: int, n: int) -> tuple[NDArray[Any], ...]:
+        started = time.perf_counter()
+        # Threads are worth starting for more than a few milliseconds of work.
+        n_threads = self._settings.n_threads if n * self._seconds_per_batch > 0.003 else 1
+        seconds = self._seconds_left()
+        outcomes = self._sampler.draw(self._seed, stream, first, n, n_threads, seconds, self._pause)
+        if not len(outcomes[0]):
+            raise OutOfTimeError
+        self._seconds_per_batch = (time.perf_counter() - started) * n_threads / n
+        return outcomes
+
+    def _take_in(self) -> None:
+        """Hand what was drawn since the last look to the sequences."""
+        for evidence in (self._lower, self._upper):
+            if evidence is not None:
+                evidence.take_in(self.ground.certain_share)
+
+    def _finished(self) -> StopReason | None:
+        assert self._lower is not None
+        assert self._upper is not None
+        gamma_done = self._lower.estimated is not None and self._upper.estimated is not None
+        max_share = self._settings.max_share
+        near = self._lower.sequence.is_worth_computing(self.ground.certain_share)
+        if not (gamma_done or near or max_share is not None):
+            return None
+        self._look()
+        if self.bounds.settled(self._settings.epsilon, self._point()) is not None:
+            return StopReason.COMPLETE
+        if max_share is not None and self.bounds.decides(max_share, self.ground.n_regions):
+            return StopReason.DECIDED
+        return None
+
+    def _look(self) -> None:
+        """Bring the bounds up to date."""
+        if self._lower is None or self._upper is None:
+            return
+        self.bounds = self.bounds.meet(self._sequence_bounds())
+        lower, upper = self._lower.estimated, self._upper.estimated
+        if lower is not None and upper is not None:
+            self.bounds = self.ground.scaled((lower[0], upper[1])).meet(self.bounds)
+
+    def _sequence_bounds(self, *, keep: bool = True) -> Bounds:
+        assert self._lower is not None
+        assert self._upper is not None
+        low, high = self._lower.sequence.interval(keep=keep)
+        if self._upper is not self._lower:
+            high = self._upper.sequence.interval(keep=keep)[1]
+        return self.ground.scaled((low, high))
+
+    def _mean(self) -> float:
+        """Return the mean outcome; halfway where some are open."""
+        if self._lower is None or self._upper is None:
+            return 0.0
+        return (self._lower.sequence.mean + self._upper.sequence.mean) / 2
+
+    def _point(self) -> int:
+        if self._lower is None or self._lower.sequence.n == 0:
+            return (self.bounds.low + self.bounds.high) // 2
+        return round(self.ground.count_of(Fraction(self._mean())))
+
+    def _report(self) -> None:
+        """Tell how far the run is, now and then; listening does not change the answer."""
+        now = time.monotonic()
+        if self._settings.on_progress is None or now - self._reported < _SLICE_SECONDS:
+            return
+        self._reported = now
+        self._shown = self._shown.meet(self.bounds).meet(self._sequence_bounds(keep=False))
+        self._pause()
+
+    @property
+    def _fraction_done(self) -> float:
+        gamma = None if self._lower is None else self._lower.gamma
+        return 0.0 if gamma is None else gamma.fraction_done
+
+    def _pause(self) -> None:
+        """Tell that the run goes on, in a long draw; whoever listens may end it by raising."""
+        message = f"{self._batches * BATCH:,} samples"
+        low, high = self._shown.low, self._shown.high
+        self._settings.report(Progress(self._fraction_done, low, high, message))
+
+    def _details(self, details: Mapping[str, Any]) -> dict[str, Any]:
+        known = dict(details)
+        known["trees_per_sample"] = round(self._sampler.n_trees, 1)
+        known["samples"] = self._batches * BATCH
+        known["sampled_share"] = self._mean()
+        if self._lower is not None and self._upper is not None and self._upper is not self._lower:
+            known["open_share"] = self._upper.sequence.mean - self._lower.sequence.mean
+        known["certain"] = digits(self.ground.certain)
+        known["undecided"] = digits(self.ground.undecided)
+        if self.bounds.low == 0 < self.bounds.high:
+            known["note"] = "no sensitive region was proved to exist: the count may be 0"
+        return known

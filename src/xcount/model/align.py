@@ -1,0 +1,100 @@
+"""Models side by side: features in one order, the same classes, names to tell them by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from xcount.errors import QueryError
+from xcount.model.ensemble import Ensemble, Feature
+
+
+def aligned(ensembles: list[Ensemble]) -> list[Ensemble]:
+    """Put every model's features into the order of the first one's."""
+    if not ensembles:
+        raise QueryError("give at least one model to compare")
+    first = ensembles[0]
+    aligned = [first, *(_reordered(ensemble, first) for ensemble in ensembles[1:])]
+    for features in zip(*(ensemble.features for ensemble in aligned), strict=True):
+        _check_labels(features)
+    return aligned
+
+
+def same_class(ensembles: Sequence[Ensemble], output: int) -> list[int]:
+    """Return the index in each model of the class that has this one in the first.
+
+    Classes are known by their labels; by their number where a model has no labels.
+    """
+    _check_classes(ensembles)
+    named = [ensemble.class_labels for ensemble in ensembles if ensemble.class_labels is not None]
+    if ensembles[0].n_outputs == 1 or not named:
+        return [output] * len(ensembles)
+    label = named[0][output]
+    return [
+        output if ensemble.class_labels is None else ensemble.class_labels.index(label)
+        for ensemble in ensembles
+    ]
+
+
+def _check_classes(ensembles: Sequence[Ensemble]) -> None:
+    """Refuse models that do not have the same classes."""
+    if len({ensemble.n_outputs for ensemble in ensembles}) > 1:
+        counts = ", ".join(str(ensemble.n_outputs) for ensemble in ensembles)
+        raise QueryError(f"models compare only with the same classes; outputs are {counts}")
+    if ensembles[0].n_outputs == 1:
+        return
+    named = [ensemble.class_labels for ensemble in ensembles if ensemble.class_labels is not None]
+    for labels in named[1:]:
+        if sorted(labels) != sorted(named[0]):
+            raise QueryError(
+                f"models compare only with the same classes; one has {', '.join(named[0])}, "
+                f"another {', '.join(labels)}"
+            )
+
+
+def _check_labels(features: Sequence[Feature]) -> None:
+    """Refuse models in which one category code means different categories."""
+    meaning: dict[int, str] = {}
+    for feature in features:
+        for code, label in zip(feature.categories or (), feature.labels or (), strict=False):
+            if meaning.setdefault(code, label) != label:
+                raise QueryError(
+                    f"category {code} of feature {feature.name!r} means {meaning[code]!r} in one "
+                    f"model and {label!r} in another; train them with the same encoding"
+                )
+
+
+def _reordered(ensemble: Ensemble, first: Ensemble) -> Ensemble:
+    names = first.feature_names
+    if ensemble.feature_names == names:
+        return ensemble
+    if sorted(ensemble.feature_names) != sorted(names) or len(set(names)) != len(names):
+        only_here = sorted(set(ensemble.feature_names) - set(names))
+        only_first = sorted(set(names) - set(ensemble.feature_names))
+        raise QueryError(
+            f"models compare only on the same features; {ensemble.path or 'a model'} "
+            f"lacks {only_first[:5]} and adds {only_here[:5]}"
+        )
+    place = {name: index for index, name in enumerate(names)}
+    # Leaves have feature -1, which picks the last entry: it is -1 again.
+    new_index = np.array([*(place[name] for name in ensemble.feature_names), -1], dtype=np.int32)
+    trees = tuple(replace(tree, feature=new_index[tree.feature]) for tree in ensemble.trees)
+    by_name = {feature.name: feature for feature in ensemble.features}
+    return replace(ensemble, features=tuple(by_name[name] for name in names), trees=trees)
+
+
+def distinct_names(ensembles: Sequence[Ensemble], names: Sequence[str] | None) -> tuple[str, ...]:
+    """Return what to call the models: given, or the shortest ends of paths that tell them apart."""
+    if names is not None:
+        if len(names) != len(ensembles):
+            raise QueryError(f"{len(names)} names were given for {len(ensembles)} models")
+        return tuple(names)
+    paths = [ensemble.path or f"model {i + 1}" for i, ensemble in enumerate(ensembles)]
+    parts = [path.replace("\\", "/").split("/") for path in paths]
+    for length in range(1, max(len(part) for part in parts) + 1):
+        short = ["/".join(part[-length:]) for part in parts]
+        if len(set(short)) == len(short):
+            return tuple(short)
+    return tuple(f"{path} ({i + 1})" for i, path in enumerate(paths))

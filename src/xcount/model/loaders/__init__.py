@@ -1,0 +1,139 @@
+"""Model file or live model -> :class:`~xcount.model.ensemble.Ensemble`.
+
+A file is recognised by its content, a live model by the package that its class comes from. No
+library is imported to read a file of XGBoost, LightGBM or CatBoost.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
+
+from xcount.errors import ModelFormatError, UnsupportedModelError
+from xcount.model.ensemble import Ensemble
+from xcount.model.loaders import files
+
+__all__ = ["load"]
+
+_LIVE_HOMES = {
+    "xgboost": "xcount.model.loaders.xgboost_json",
+    "lightgbm": "xcount.model.loaders.lightgbm_text",
+    "sklearn": "xcount.model.loaders.sklearn_models",
+    "catboost": "xcount.model.loaders.catboost_models",
+}
+
+
+def load(model: Any, *, check: Any = None, trust_pickle: bool = False) -> Ensemble:
+    """Return the ensemble of a model file or a live model.
+
+    Args:
+        model: a path, a live model of XGBoost, LightGBM, scikit-learn or CatBoost, or an Ensemble.
+        check: rows that the original library predicts too; a mismatch is refused.
+        trust_pickle: whether a pickle or joblib file may be opened; doing so runs its code.
+
+    Raises:
+        ModelFormatError: the file is malformed, or ``check`` found a mismatch.
+        UnsupportedModelError: the model cannot be represented; the message names the construct.
+
+    Example:
+        >>> from xcount.model.examples import adult_model_path
+        >>> ensemble = load(adult_model_path())
+        >>> ensemble.n_trees, ensemble.feature_names[:3]
+        (50, ('age', 'workclass', 'education_num'))
+    """
+    if isinstance(model, Ensemble):
+        ensemble = model
+    elif isinstance(model, str | os.PathLike):
+        ensemble = _load_file(model, trust_pickle)
+    else:
+        ensemble = _load_live(model)
+    if check is not None:
+        from xcount.model.loaders.check import check as check_rows
+
+        check_rows(ensemble, model, check, trust_pickle=trust_pickle)
+    return ensemble
+
+
+def _load_file(path: str | os.PathLike[str], trust_pickle: bool) -> Ensemble:
+    file = files.read(path)
+    try:
+        ensemble = _parse(file.data, file.path, trust_pickle)
+    except MemoryError:
+        raise ModelFormatError(f"{file.path}: too large for the memory of this machine") from None
+    return replace(ensemble, path=file.path, sha256=file.sha256)
+
+
+def _parse(data: bytes, where: str, trust_pickle: bool) -> Ensemble:
+    kind = files.recognise(data)
+    if kind == "json":
+        return _parse_json(data, where)
+    if kind == "skops":
+        return _call("xcount.model.loaders.sklearn_models", "from_skops", data, where)
+    if kind == "pickle":
+        if not trust_pickle:
+            raise UnsupportedModelError(
+                f"{where}: a pickle file runs code when it is opened; "
+                "pass --trust-pickle (trust_pickle=True) if you trust where it comes from"
+            )
+        return _call("xcount.model.loaders.sklearn_models", "from_pickle", data, where)
+    if kind == "xgboost-binary":
+        raise UnsupportedModelError(
+            f"{where}: XGBoost's old binary format; load it with an XGBoost that reads it "
+            "and save it as JSON (Booster.save_model('model.json'))"
+        )
+    if kind == "catboost-binary":
+        raise UnsupportedModelError(
+            f"{where}: a binary CatBoost model (cbm); save it with "
+            'model.save_model(path, format="json"), or pass the live model'
+        )
+    homes = {
+        "ubjson": "xcount.model.loaders.ubjson",
+        "lightgbm-text": "xcount.model.loaders.lightgbm_text",
+    }
+    if kind not in homes:
+        raise ModelFormatError(
+            f"{where}: not a model file; expected XGBoost JSON or UBJSON, a LightGBM text model, "
+            "CatBoost JSON or a skops file"
+        )
+    return _call(homes[kind], "from_bytes", data, where)
+
+
+def _parse_json(data: bytes, where: str) -> Ensemble:
+    """Read one of the JSON formats; the document is parsed once and told apart by its keys."""
+    from xcount.model.loaders import xgboost_json
+
+    document = xgboost_json.parse_json(data, where)
+    if isinstance(document, list):
+        return _call("xcount.model.loaders.xgboost_dump", "from_document", document, where)
+    if "learner" in document:
+        return xgboost_json.from_document(document, where, "xgboost-json")
+    if "oblivious_trees" in document or "features_info" in document or "trees" in document:
+        home = "xcount.model.loaders.catboost_models"
+        return _call(home, "from_document", document, where, "catboost-json")
+    if "tree_info" in document:
+        raise UnsupportedModelError(
+            f"{where}: LightGBM's JSON dump; save the model as text instead (Booster.save_model)"
+        )
+    raise ModelFormatError(
+        f"{where}: JSON, but not a model: expected XGBoost's 'learner', an array of trees, "
+        "or CatBoost's 'oblivious_trees'"
+    )
+
+
+def _load_live(model: Any) -> Ensemble:
+    for base in type(model).__mro__:
+        home = _LIVE_HOMES.get(base.__module__.partition(".")[0])
+        if home is not None:
+            return _call(home, "from_live", model)
+    raise UnsupportedModelError(
+        f"cannot load a {type(model).__module__}.{type(model).__qualname__}; expected a path or a "
+        "live model of XGBoost, LightGBM, scikit-learn or CatBoost"
+    )
+
+
+def _call(module: str, function: str, *arguments: Any) -> Ensemble:
+    """Call a loader, importing its module only now."""
+    ensemble: Ensemble = getattr(import_module(module), function)(*arguments)
+    return ensemble

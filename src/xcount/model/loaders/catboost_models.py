@@ -1,0 +1,259 @@
+"""CatBoost's JSON model format, and live CatBoost models.
+
+CatBoost rounds inputs to float32 and asks ``x > border``; *right* is where that holds, so the
+library's test in our words is: left iff ``x <= border``. A missing value answers every test of its
+feature alike: false (treatments ``AsIs`` and ``AsFalse``) or true (``AsTrue``), as -inf or +inf
+would. Every feature can be missing: CatBoost predicts on NaN even where it never saw one.
+
+A feature with missing training values may have the border -3.4028235e38, the lowest float32. The
+test tells missing values from numbers, but for that one number and -inf, which go with the missing
+ones; it is a guard like any other. (The same test at the upper end, ``x > 3.4028235e38``, holds for
+no finite number and makes no guard.)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from xcount.errors import MissingExtraError, ModelFormatError, UnsupportedModelError
+from xcount.model.ensemble import Ensemble, Feature, Tree
+from xcount.model.loaders import fields, splits
+from xcount.model.loaders.catboost_trees import Nodes, read_nested, read_oblivious
+from xcount.model.loaders.xgboost_json import parse_json
+
+Task = Literal["regression", "binary", "multiclass", "ranking", "unknown"]
+
+_BINARY = frozenset({"Logloss", "CrossEntropy", "Focal"})
+_MULTICLASS = frozenset({"MultiClass", "MultiClassOneVsAll"})
+_RANKING = ("YetiRank", "PairLogit", "Query", "StochasticRank", "LambdaMart", "StochasticFilter")
+_MISSING_LEFT = {"AsIs": True, "AsFalse": True, "AsTrue": False}
+_REFUSED_FEATURES = {
+    "categorical_features": "categorical",
+    "text_features": "text",
+    "embedding_features": "embedding",
+}
+
+
+def from_live(model: Any) -> Ensemble:
+    """Return the ensemble of a fitted CatBoost, CatBoostClassifier, -Regressor or -Ranker."""
+    catboost = _catboost()
+    name = type(model).__name__
+    if not model.is_fitted():
+        raise UnsupportedModelError(f"{name}: the model is not fitted; call fit() first")
+    for indices, kind in (
+        (model._get_text_feature_indices(), "text"),
+        (model._get_embedding_feature_indices(), "embedding"),
+        (model._get_cat_feature_indices(), "categorical"),
+    ):
+        if len(indices):
+            raise _refused_feature(name, kind, str(model.feature_names_[indices[0]]))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.json"
+        try:
+            model.save_model(str(path), format="json")
+        except catboost.CatBoostError as error:
+            raise UnsupportedModelError(
+                f"{name}: CatBoost cannot write the model as JSON: {error}"
+            ) from None
+        return from_document(parse_json(path.read_bytes(), name), name, "catboost")
+
+
+def raw_predictions(model_or_path: Any, rows: ArrayLike) -> NDArray[np.float64]:
+    """Return what CatBoost itself calls ``RawFormulaVal``, shape ``(n_rows, n_outputs)``."""
+    model = model_or_path
+    if isinstance(model_or_path, str | os.PathLike):
+        catboost = _catboost()
+        model = catboost.CatBoost()
+        try:
+            model.load_model(os.fspath(model_or_path), format="json")
+        except catboost.CatBoostError as error:
+            reason = str(error).splitlines()[0]
+            raise ModelFormatError(f"{model_or_path}: CatBoost cannot read it: {reason}") from None
+    matrix = np.atleast_2d(np.asarray(rows, dtype=np.float64))
+    raw = model.predict(matrix, prediction_type="RawFormulaVal", thread_count=1)
+    margins: NDArray[np.float64] = np.asarray(raw, dtype=np.float64).reshape(len(matrix), -1)
+    return margins
+
+
+def _catboost() -> Any:
+    try:
+        import catboost
+    except ImportError:
+        raise MissingExtraError(
+            "predicting with CatBoost needs the catboost package: pip install 'xcount[catboost]'"
+        ) from None
+    return catboost
+
+
+@dataclass(frozen=True, eq=False)
+class _Columns:
+    """The float features of a model.
+
+    Attributes:
+        flat: position in ``float_features`` -> column of the input.
+        missing_left: position in ``float_features`` -> whether a missing value goes left.
+        features: the columns of the input.
+    """
+
+    flat: NDArray[np.int64]
+    missing_left: NDArray[np.bool_]
+    features: tuple[Feature, ...]
+
+
+def from_document(document: object, where: str, format_name: str) -> Ensemble:
+    """Turn a parsed model document into an ensemble."""
+    columns = _read_columns(fields.member(document, "features_info", where), where)
+    model = fields.as_object(document, where)
+    if "oblivious_trees" in model:
+        key, read = "oblivious_trees", read_oblivious
+    else:
+        key, read = "trees", read_nested
+    listed = fields.as_list(fields.member(model, key, where), f"{where}: {key}")
+    nodes = [read(tree, f"{where}: {key}[{i}]") for i, tree in enumerate(listed)]
+    scale, base = _read_scale_and_bias(model, nodes, where)
+    task, labels = _read_task(model, len(base), where)
+    trees = [
+        tree
+        for i, tree_nodes in enumerate(nodes)
+        for tree in _build(tree_nodes, columns, scale, len(base), f"{where}: {key}[{i}]")
+    ]
+    return Ensemble(
+        features=columns.features,
+        trees=tuple(trees),
+        base=base,
+        input_dtype="float32",
+        task=task,
+        format=format_name,
+        class_labels=labels,
+    )
+
+
+def _read_columns(info: object, where: str) -> _Columns:
+    kinds = fields.as_object(info, f"{where}: features_info")
+    for key, kind in _REFUSED_FEATURES.items():
+        for feature in fields.optional_list(kinds, key, f"{where}: features_info.{key}"):
+            name = feature.get("feature_id") if isinstance(feature, dict) else None
+            raise _refused_feature(where, kind, str(name or ""))
+    place = f"{where}: features_info.float_features"
+    listed = fields.as_list(fields.member(info, "float_features", place), place)
+    flat, missing_left, named = [], [], {}
+    for i, feature in enumerate(listed):
+        at = f"{place}[{i}]"
+        column = fields.as_int(fields.member(feature, "flat_feature_index", at), at)
+        if column in named:
+            raise ModelFormatError(f"{at}: column {column} occurs twice")
+        treatment = feature.get("nan_value_treatment", "AsIs")
+        if not isinstance(treatment, str) or treatment not in _MISSING_LEFT:
+            raise ModelFormatError(f"{at}: unknown nan_value_treatment {fields.shown(treatment)}")
+        named[column] = fields.as_text(feature.get("feature_id", ""), at) or f"f{column}"
+        flat.append(column)
+        missing_left.append(_MISSING_LEFT[treatment])
+    n_features = splits.check_feature_count(where, max(named, default=-1) + 1)
+    names = [named.get(column, f"f{column}") for column in range(n_features)]
+    return _Columns(
+        np.array(flat, dtype=np.int64),
+        np.array(missing_left, dtype=np.bool_),
+        splits.make_features(where, names, can_be_missing=True),
+    )
+
+
+def _refused_feature(where: str, kind: str, name: str) -> UnsupportedModelError:
+    called = f" {name!r}" if name else ""
+    return UnsupportedModelError(
+        f"{where}: {kind} feature{called}: of CatBoost models, those with numeric features only "
+        "are supported"
+    )
+
+
+def _read_scale_and_bias(
+    model: dict[str, Any], nodes: Sequence[Nodes], where: str
+) -> tuple[float, tuple[float, ...]]:
+    """Return the factor of all leaves, and what each sum starts from."""
+    place = f"{where}: scale_and_bias"
+    pair = fields.as_list(model.get("scale_and_bias", [1.0, 0.0]), place)
+    if len(pair) != 2:
+        raise ModelFormatError(f"{place}: expected a scale and a bias, found {len(pair)} entries")
+    scale = splits.finite(fields.as_float(pair[0], place), where, "the scale")
+    biases = pair[1] if isinstance(pair[1], list) else [pair[1]]
+    base = [splits.finite(fields.as_float(b, place), where, "a bias") for b in biases]
+    n_outputs = nodes[0].values.shape[1] if nodes else max(1, len(base))
+    if len(base) <= 1:
+        base = (base or [0.0]) * n_outputs
+    if len(base) != n_outputs:
+        raise ModelFormatError(f"{place}: {len(base)} biases, but leaves hold {n_outputs} values")
+    return scale, tuple(base)
+
+
+def _read_task(
+    model: dict[str, Any], n_outputs: int, where: str
+) -> tuple[Task, tuple[str, ...] | None]:
+    """Return what the sums mean, and the names of the classes if the model has them."""
+    info = _nested(model.get("model_info"))
+    params = _nested(info.get("params"))
+    described = _nested(info.get("loss_function") or params.get("loss_function"))
+    loss = fields.as_text(described.get("type") or "", f"{where}: loss_function.type")
+    listed = _nested(info.get("class_params")).get("class_names")
+    labels = tuple(str(name) for name in listed) if isinstance(listed, list) and listed else None
+    if loss in _BINARY and n_outputs == 1:
+        return "binary", labels
+    if loss in _MULTICLASS:
+        return "multiclass", labels if labels and len(labels) == n_outputs else None
+    if n_outputs > 1:
+        raise UnsupportedModelError(
+            f"{where}: loss function {loss or 'unknown'} with {n_outputs} outputs: "
+            "multi-output models are not supported, but for MultiClass and MultiClassOneVsAll"
+        )
+    if not loss:
+        return "unknown", None
+    return ("ranking" if loss.startswith(_RANKING) else "regression"), None
+
+
+def _nested(value: object) -> dict[str, Any]:
+    """Return an object that may be written as a string of JSON; what is neither is empty."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _build(nodes: Nodes, columns: _Columns, scale: float, n_outputs: int, where: str) -> list[Tree]:
+    """Return one tree per output: the same tests, each output's part of the leaves."""
+    if nodes.values.shape[1] != n_outputs:
+        raise ModelFormatError(
+            f"{where}: leaves of {nodes.values.shape[1]} values, expected {n_outputs}"
+        )
+    inner = nodes.position >= 0
+    if inner.any() and int(nodes.position.max()) >= len(columns.flat):
+        raise ModelFormatError(
+            f"{where}: float_feature_index {nodes.position.max()}, but there are "
+            f"{len(columns.flat)} float features"
+        )
+    feature = np.full(len(inner), -1, dtype=np.int64)
+    feature[inner] = columns.flat[nodes.position[inner]]
+    missing_left = np.zeros(len(inner), dtype=np.bool_)
+    missing_left[inner] = columns.missing_left[nodes.position[inner]]
+    with np.errstate(over="ignore"):
+        leaves = np.where(inner[:, np.newaxis], 0.0, nodes.values[nodes.leaf] * scale)
+    return splits.trees_from_arrays(
+        where,
+        values=leaves,
+        n_features=len(columns.features),
+        feature=feature,
+        threshold=nodes.border,
+        left=nodes.left,
+        right=nodes.right,
+        missing_left=missing_left,
+        operator="<=",
+        dtype="float32",
+    )

@@ -1,0 +1,369 @@
+"""scikit-learn's trees, forests and boosting models: live, from a skops file, from a pickle.
+
+What the sums of an ensemble are:
+
+- a tree or forest for regression: the prediction;
+- a tree or forest for classification: the probability of class 1, or one probability per class
+  when there are more than two (a forest averages, see ``Ensemble.divisor``);
+- GradientBoosting and HistGradientBoosting: the raw margin (``decision_function``), one sum per
+  class when there are more than two.
+
+Trees round inputs to float32 and go left iff ``x <= threshold`` with a float64 threshold; a
+threshold of +inf tells missing values from numbers. HistGradientBoosting has a module of its own.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import warnings
+import zipfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from xcount.errors import (
+    MissingExtraError,
+    ModelFormatError,
+    UnsupportedModelError,
+    XCountError,
+)
+from xcount.model.ensemble import Ensemble, Tree
+from xcount.model.loaders import files, hist_gradient_boosting, splits
+
+_SUPPORTED = (
+    "DecisionTree, ExtraTree, RandomForest, ExtraTrees, GradientBoosting and HistGradientBoosting "
+    "classifiers and regressors"
+)
+_TRUSTED = frozenset(
+    {
+        "functools.partial",
+        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+        "sklearn.tree._tree.Tree",
+        "sklearn.utils.validation.check_array",
+    }
+)
+"""What skops asks about in the files of the supported models, beyond what it trusts by itself."""
+_CONSTANT_STRATEGIES = frozenset(
+    {"constant", "mean", "median", "most_frequent", "prior", "quantile", "uniform"}
+)
+_PREDICTORS = ("decision_function", "predict", "predict_proba")
+
+
+def from_live(model: Any) -> Ensemble:
+    """Return the ensemble of a fitted scikit-learn model."""
+    estimator = _final_step(model)
+    where = type(estimator).__name__
+    family = _family_of(estimator)
+    _check_fitted(estimator)
+    if getattr(estimator, "n_outputs_", 1) != 1:
+        raise UnsupportedModelError(
+            f"{where}: a multi-output model ({estimator.n_outputs_} outputs); "
+            "train one model per output"
+        )
+    ensemble = _READERS[family](estimator, where)
+    if not hasattr(estimator, "classes_"):
+        return replace(ensemble, task="regression", format="sklearn")
+    return replace(
+        ensemble,
+        task="binary" if len(estimator.classes_) <= 2 else "multiclass",
+        class_labels=tuple(str(label) for label in estimator.classes_),
+        format="sklearn",
+    )
+
+
+def from_skops(data: bytes, where: str) -> Ensemble:
+    """Read a skops file; types that the supported models do not need are refused by name."""
+    return _read_opened(_open_skops(data, where), where, "sklearn-skops")
+
+
+def from_pickle(data: bytes, where: str) -> Ensemble:
+    """Read a pickle or joblib file. Opening one runs its code: only for files the user trusts."""
+    model = open_pickle(data, where)
+    if type(model).__module__.partition(".")[0] != "sklearn":
+        from xcount import loaders
+
+        if isinstance(model, str | os.PathLike):
+            raise ModelFormatError(f"{where}: the pickle holds a text, not a model")
+        return loaders.load(model)
+    return _read_opened(model, where, "sklearn-pickle")
+
+
+def raw_predictions(model_or_path: Any, rows: ArrayLike) -> NDArray[np.float64]:
+    """Return scikit-learn's own values of the sums, shape ``(n_rows, n_outputs)``.
+
+    A path is that of a skops file; a pickle is opened with :func:`open_pickle` first.
+    """
+    model = model_or_path
+    if isinstance(model_or_path, str | os.PathLike):
+        file = files.read(model_or_path)
+        model = _open_skops(file.data, file.path)
+    estimator = _final_step(model)
+    matrix = np.atleast_2d(np.asarray(rows, dtype=np.float64))
+    # scikit-learn sums all inputs up to see whether they are finite; huge ones overflow there.
+    with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore"):
+        # Rows come as plain arrays, also to a model that was fitted on a data frame.
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        raw = _library_margins(estimator, _family_of(estimator), matrix)
+    return np.asarray(raw, dtype=np.float64).reshape(len(matrix), -1)
+
+
+def _library_margins(estimator: Any, family: str, rows: NDArray[np.float64]) -> Any:
+    if family == "hist_gradient_boosting":
+        return hist_gradient_boosting.raw_predictions(estimator, rows, type(estimator).__name__)
+    if hasattr(estimator, "decision_function"):
+        return estimator.decision_function(rows)
+    if hasattr(estimator, "predict_proba"):
+        probabilities = estimator.predict_proba(rows)
+        return probabilities[:, 1] if probabilities.shape[1] == 2 else probabilities
+    return estimator.predict(rows)
+
+
+def _read_opened(model: Any, where: str, format_name: str) -> Ensemble:
+    """Read a model that a file held; whatever is broken in it is the file's fault."""
+    try:
+        return replace(from_live(model), format=format_name)
+    except XCountError as error:
+        raise type(error)(f"{where}: {error}") from None
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise ModelFormatError(
+            f"{where}: a damaged {type(model).__name__}: {_first_line(error)}"
+        ) from None
+
+
+def _open_skops(data: bytes, where: str) -> Any:
+    skops_io = _imported("skops.io")
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            size = sum(entry.file_size for entry in archive.infolist())
+        if size > files.MAX_FILE_BYTES:
+            raise ModelFormatError(f"{where}: unpacks to {size} bytes")
+        untrusted = set(skops_io.get_untrusted_types(data=data)) - _TRUSTED
+        if not untrusted:
+            return skops_io.loads(data, trusted=sorted(_TRUSTED))
+    except XCountError:
+        raise
+    except Exception as error:  # whatever a hostile file makes skops raise
+        raise ModelFormatError(f"{where}: not a skops file: {_first_line(error)}") from None
+    raise UnsupportedModelError(
+        f"{where}: holds types that no supported model needs: {', '.join(sorted(untrusted))}"
+    )
+
+
+def open_pickle(data: bytes, where: str) -> Any:
+    """Return the object in a pickle or joblib file. This runs the file's code."""
+    joblib = _imported("joblib")
+    try:
+        return joblib.load(io.BytesIO(data))
+    except Exception as error:  # unpickling can raise anything
+        raise ModelFormatError(
+            f"{where}: the pickle cannot be opened: {_first_line(error)}"
+        ) from None
+
+
+def _imported(module: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError:
+        raise MissingExtraError(
+            f"reading scikit-learn models needs {module.partition('.')[0]}: "
+            "pip install 'xcount[sklearn]'"
+        ) from None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [""])[0] or type(error).__name__
+
+
+def _final_step(model: Any) -> Any:
+    """Return the model of a pipeline whose other steps leave the input as it is."""
+    if not hasattr(model, "steps") or not hasattr(model, "named_steps"):
+        return model
+    for name, step in model.steps[:-1]:
+        if step in (None, "passthrough"):
+            continue
+        raise UnsupportedModelError(
+            f"{type(model).__name__}: step {name!r} ({type(step).__name__}) changes the input; "
+            "pass the final model alone, whose features are what that step puts out"
+        )
+    return model.steps[-1][1]
+
+
+def _family_of(estimator: Any) -> str:
+    """Return which reader understands the model, by its class or the one it is derived from."""
+    ensemble, tree = import_module("sklearn.ensemble"), import_module("sklearn.tree")
+    families: dict[type, str] = {
+        tree.DecisionTreeClassifier: "tree",
+        tree.DecisionTreeRegressor: "tree",
+        ensemble.RandomForestClassifier: "forest",
+        ensemble.RandomForestRegressor: "forest",
+        ensemble.ExtraTreesClassifier: "forest",
+        ensemble.ExtraTreesRegressor: "forest",
+        ensemble.GradientBoostingClassifier: "gradient_boosting",
+        ensemble.GradientBoostingRegressor: "gradient_boosting",
+        ensemble.HistGradientBoostingClassifier: "hist_gradient_boosting",
+        ensemble.HistGradientBoostingRegressor: "hist_gradient_boosting",
+    }
+    kind = type(estimator)
+    base = next((known for known in kind.__mro__ if known in families), None)
+    if base is None:
+        hint = "; pass its best_estimator_" if hasattr(estimator, "best_estimator_") else ""
+        raise UnsupportedModelError(
+            f"scikit-learn's {kind.__name__} is not supported{hint} (supported: {_SUPPORTED})"
+        )
+    for method in _PREDICTORS:
+        if getattr(kind, method, None) is not getattr(base, method, None):
+            raise UnsupportedModelError(
+                f"{kind.__name__} is a {base.__name__} with a {method}() of its own"
+            )
+    return families[base]
+
+
+def _check_fitted(estimator: Any) -> None:
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        raise UnsupportedModelError(
+            f"{type(estimator).__name__}: the model is not fitted; call fit() first"
+        ) from None
+
+
+def _names(estimator: Any) -> list[str]:
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None:
+        return splits.default_names(int(estimator.n_features_in_))
+    return [str(name) for name in names]
+
+
+def _read_forest(estimator: Any, where: str) -> Ensemble:
+    members = estimator.estimators_
+    trees: list[Tree] = []
+    n_outputs = 1
+    for i, member in enumerate(members):
+        values = _leaf_values(member)
+        n_outputs = values.shape[1]
+        trees += _build(member.tree_, values, f"{where}: tree {i}", estimator.n_features_in_)
+    base = (0.0,) * n_outputs
+    return _voting_ensemble(estimator, where, trees, base, divisor=len(members), first=members[0])
+
+
+def _read_single_tree(estimator: Any, where: str) -> Ensemble:
+    values = _leaf_values(estimator)
+    trees = _build(estimator.tree_, values, where, estimator.n_features_in_)
+    return _voting_ensemble(estimator, where, trees, (0.0,) * values.shape[1], first=estimator)
+
+
+def _voting_ensemble(estimator: Any, *arguments: Any, **options: Any) -> Ensemble:
+    """Return an ensemble whose sum is a probability, if it classifies."""
+    decides_at = 0.5 if hasattr(estimator, "classes_") else 0.0
+    return replace(_float32_ensemble(estimator, *arguments, **options), decides_at=decides_at)
+
+
+def _leaf_values(estimator: Any) -> NDArray[np.float64]:
+    """Return what each node of a tree would predict, one column per sum."""
+    values: NDArray[np.float64] = estimator.tree_.value[:, 0, :]
+    if not hasattr(estimator, "classes_"):
+        return values
+    # scikit-learn before 1.3 stored the weight of each class, later ones store its share.
+    totals = values.sum(axis=1, keepdims=True)
+    if np.any(np.abs(totals - 1.0) > 1e-6):
+        values = values / np.where(totals == 0.0, 1.0, totals)
+    return values[:, 1:] if values.shape[1] == 2 else values
+
+
+def _read_gradient_boosting(estimator: Any, where: str) -> Ensemble:
+    base = _initial_margins(estimator, where)
+    trees = [
+        tree
+        for i, stage in enumerate(estimator.estimators_)
+        for output, member in enumerate(stage)
+        for tree in _build(
+            member.tree_,
+            member.tree_.value[:, 0, :] * estimator.learning_rate,
+            f"{where}: stage {i}, tree {output}",
+            estimator.n_features_in_,
+            first_output=output,
+        )
+    ]
+    return _float32_ensemble(estimator, where, trees, base)
+
+
+def _initial_margins(estimator: Any, where: str) -> tuple[float, ...]:
+    """Return what boosting starts from, if that is the same for every input."""
+    from sklearn.dummy import DummyClassifier, DummyRegressor
+
+    init = estimator.init_
+    if isinstance(init, str) and init == "zero":
+        return (0.0,) * int(estimator.estimators_.shape[1])
+    if not isinstance(init, DummyClassifier | DummyRegressor):
+        raise UnsupportedModelError(
+            f"{where}: init={type(init).__name__}: boosting that starts from another model"
+        )
+    if init.strategy not in _CONSTANT_STRATEGIES:
+        raise UnsupportedModelError(f"{where}: init with the random strategy {init.strategy!r}")
+    anywhere = np.zeros((1, estimator.n_features_in_), dtype=np.float32)
+    return tuple(float(margin) for margin in estimator._raw_predict_init(anywhere)[0])
+
+
+def _read_hist_gradient_boosting(estimator: Any, where: str) -> Ensemble:
+    return hist_gradient_boosting.read(estimator, _names(estimator), where)
+
+
+_READERS: dict[str, Callable[[Any, str], Ensemble]] = {
+    "tree": _read_single_tree,
+    "forest": _read_forest,
+    "gradient_boosting": _read_gradient_boosting,
+    "hist_gradient_boosting": _read_hist_gradient_boosting,
+}
+
+
+def _float32_ensemble(
+    estimator: Any,
+    where: str,
+    trees: Sequence[Tree],
+    base: tuple[float, ...],
+    *,
+    divisor: int = 1,
+    first: Any = None,
+) -> Ensemble:
+    """Return the ensemble of plain trees; ``first`` is the tree that says if NaN is accepted."""
+    sample = np.zeros((1, estimator.n_features_in_), dtype=np.float32)
+    takes_missing = first is not None and bool(first._support_missing_values(sample))
+    return Ensemble(
+        features=splits.make_features(where, _names(estimator), can_be_missing=takes_missing),
+        trees=tuple(trees),
+        base=base,
+        divisor=divisor,
+        input_dtype="float32",
+    )
+
+
+def _build(
+    tree: Any,
+    values: NDArray[np.float64],
+    where: str,
+    n_features: int,
+    *,
+    first_output: int = 0,
+) -> list[Tree]:
+    """Return one tree per column of ``values``: the same tests, other leaves."""
+    return splits.trees_from_arrays(
+        where,
+        values=values,
+        first_output=first_output,
+        n_features=n_features,
+        feature=tree.feature,
+        threshold=tree.threshold,
+        left=tree.children_left,
+        right=tree.children_right,
+        missing_left=np.asarray(tree.missing_go_to_left) != 0,
+        operator="<=",
+        dtype="float32",
+    )

@@ -1,0 +1,333 @@
+"""Data tables -> rows in the order of a model's features.
+
+A table is a CSV or Parquet file, a pandas, polars or pyarrow table, a mapping of columns, or a
+numpy array. Columns are matched by name; a table without names (an array, a CSV file whose first
+line is numbers, unless these are the model's names) is matched by position. Columns that the model
+does not know are left out and listed. Text of a categorical feature is mapped through the labels
+that the model stores.
+
+CSV needs nothing but Python; gzip is read, too. Both are read within the limits of model files.
+Parquet needs pyarrow.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import io
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcount.errors import MissingExtraError, ModelFormatError, TableError
+from xcount.model.ensemble import Ensemble, Feature
+from xcount.model.loaders import files
+
+MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "null", "none", "<na>"})
+_TRUTH_WORDS = {"true": 1.0, "false": 0.0}
+_LISTED = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows of inputs for one model.
+
+    Attributes:
+        rows: one row per line of the table, one column per feature of the model; NaN is missing.
+        source: where the table comes from, for messages and reports.
+        other_columns: columns that the model does not know.
+    """
+
+    rows: NDArray[np.float64]
+    source: str
+    other_columns: tuple[str, ...] = ()
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class _Columns:
+    """A table before it is matched: its columns, with names or without."""
+
+    names: tuple[str, ...] | None
+    values: tuple[Any, ...]
+    source: str
+    first_row: int = 0
+    """What the first row is called in messages."""
+
+
+def read_table(data: Any, ensemble: Ensemble) -> Table:
+    """Return the rows of a table as the model takes them.
+
+    Args:
+        data: a path, a pandas/polars/pyarrow table, a mapping of columns, or a numpy array.
+        ensemble: the model.
+
+    Raises:
+        TableError: a column is missing, or holds what its feature cannot; the message names it.
+
+    Example:
+        >>> from xcount.model.examples import figure_1
+        >>> read_table({"f1": [1, 2], "f0": [3, 4], "y": [0, 1]}, figure_1()).rows.tolist()
+        [[3.0, 1.0], [4.0, 2.0]]
+    """
+    columns = _columns_of(data, ensemble.feature_names)
+    positions, others = _matched(columns, ensemble)
+    rows = np.empty((_n_rows(columns), ensemble.n_features))
+    for index, (feature, position) in enumerate(zip(ensemble.features, positions, strict=True)):
+        rows[:, index] = _numbers(feature, columns.values[position], columns)
+    if not len(rows):
+        raise TableError(f"{columns.source} has no rows")
+    return Table(rows, columns.source, others)
+
+
+def _columns_of(data: Any, feature_names: Sequence[str]) -> _Columns:
+    if isinstance(data, str | os.PathLike):
+        return _file_columns(Path(data), feature_names)
+    package = type(data).__module__.partition(".")[0]
+    if package in ("pandas", "polars", "pyarrow") and hasattr(type(data), "columns"):
+        return _frame_columns(data, package)
+    if isinstance(data, Mapping):
+        names = tuple(str(name) for name in data)
+        return _Columns(names, tuple(data.values()), "the table")
+    if isinstance(data, np.ndarray):
+        return _array_columns(data)
+    raise TableError(
+        f"cannot read a table from {type(data).__module__}.{type(data).__qualname__}; give a CSV "
+        "or Parquet file, a pandas, polars or pyarrow table, a mapping of columns or a numpy array"
+    )
+
+
+def _array_columns(data: NDArray[Any]) -> _Columns:
+    if data.dtype.names is not None:
+        values = tuple(data[name] for name in data.dtype.names)
+        return _Columns(tuple(data.dtype.names), values, "the array")
+    if data.ndim != 2:
+        raise TableError(f"an array of rows has two dimensions, this one has {data.ndim}")
+    return _Columns(None, tuple(data.T), "the array")
+
+
+def _frame_columns(frame: Any, package: str) -> _Columns:
+    if package == "pyarrow":
+        return _Columns(tuple(frame.column_names), tuple(frame.columns), "the pyarrow table")
+    if package == "polars" and not hasattr(frame, "get_columns"):
+        frame = frame.collect()
+    names = tuple(str(name) for name in frame.columns)
+    if package == "polars":
+        return _Columns(names, tuple(frame.get_columns()), "the polars table")
+    values = tuple(frame.iloc[:, i] for i in range(len(names)))
+    return _Columns(names, values, "the pandas table")
+
+
+def _file_columns(path: Path, feature_names: Sequence[str]) -> _Columns:
+    try:
+        with path.open("rb") as file:
+            start = file.read(4)
+        if start == b"PAR1":
+            return _parquet_columns(path)
+        text = files.read(path).data.decode("utf-8-sig")
+        return _csv_columns(text, str(path), feature_names)
+    except OSError as error:
+        raise TableError(f"cannot read {path}: {error.strerror or error}") from error
+    except ModelFormatError as error:
+        raise TableError(str(error)) from None
+    except UnicodeDecodeError as error:
+        raise TableError(
+            f"{path} is neither Parquet nor CSV text in UTF-8 (byte {error.start}: {error.reason})"
+        ) from None
+
+
+def _parquet_columns(path: Path) -> _Columns:
+    try:
+        from pyarrow import ArrowException, parquet  # type: ignore[import-untyped]
+    except ImportError:
+        raise MissingExtraError(
+            f"reading {path} needs pyarrow; install it with: pip install 'xcount[parquet]'"
+        ) from None
+    try:
+        table = parquet.read_table(path)
+    except ArrowException as error:
+        raise TableError(f"{path} is no readable Parquet file: {error}") from None
+    return _Columns(tuple(table.column_names), tuple(table.columns), str(path))
+
+
+def _csv_columns(text: str, source: str, feature_names: Sequence[str]) -> _Columns:
+    """Return the columns; the first line is names if it has a word, or is the model's names."""
+    try:
+        lines = [line for line in csv.reader(io.StringIO(text, newline=""), strict=True) if line]
+    except csv.Error as error:
+        raise TableError(f"{source} is no readable CSV file: {error}") from None
+    if not lines:
+        raise TableError(f"{source} is empty")
+    head = [word.strip() for word in lines[0]]
+    has_names = any(_number(word) is None for word in head) or head == [*feature_names]
+    body = lines[1:] if has_names else lines
+    for number, line in enumerate(body, start=1):
+        if len(line) != len(head):
+            raise TableError(
+                f"{source}, row {number}: {len(line)} fields, where the first line has {len(head)}"
+            )
+    values = tuple(list(column) for column in zip(*body, strict=True)) or ([],) * len(head)
+    return _Columns(tuple(head) if has_names else None, values, source, first_row=1)
+
+
+def _n_rows(columns: _Columns) -> int:
+    sizes = {len(column) for column in columns.values}
+    if len(sizes) > 1:
+        raise TableError(f"the columns of {columns.source} differ in length: {sorted(sizes)}")
+    return sizes.pop() if sizes else 0
+
+
+def _matched(columns: _Columns, ensemble: Ensemble) -> tuple[list[int], tuple[str, ...]]:
+    """Return for each feature the position of its column, and the names nobody asked for."""
+    wanted = ensemble.feature_names
+    if columns.names is None:
+        if len(columns.values) != len(wanted):
+            raise TableError(
+                f"{columns.source} has {len(columns.values)} columns without names, "
+                f"the model has {len(wanted)} features"
+            )
+        return list(range(len(wanted))), ()
+    names = columns.names
+    doubled = sorted({name for name in names if names.count(name) > 1} & set(wanted))
+    if doubled:
+        raise TableError(f"{columns.source} has several columns named {_some(doubled)}")
+    at = {name: position for position, name in enumerate(names)}
+    absent = [name for name in wanted if name not in at]
+    unknown = tuple(name for name in names if name not in set(wanted))
+    if absent:
+        raise TableError(_absence(columns.source, absent, unknown))
+    return [at[name] for name in wanted], unknown
+
+
+def _absence(source: str, absent: Sequence[str], unknown: Sequence[str]) -> str:
+    message = f"{source} lacks {_some(absent)}, which the model needs"
+    if unknown:
+        message += f"; it has the unknown {_some(unknown)}"
+    by_lowered = {name.strip().lower(): name for name in unknown}
+    for name in absent:
+        near = difflib.get_close_matches(name.strip().lower(), list(by_lowered), n=1, cutoff=0.7)
+        if near:
+            return f"{message} (is {by_lowered[near[0]]!r} meant to be {name!r}?)"
+    return message
+
+
+def _some(names: Sequence[str]) -> str:
+    listed = ", ".join(repr(name) for name in names[:_LISTED])
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return f"column {listed}" if len(names) == 1 else f"columns {listed}{more}"
+
+
+def _numbers(feature: Feature, column: Any, columns: _Columns) -> NDArray[np.float64]:
+    """Return a column as numbers; of a categorical feature, as category codes."""
+    values = _plain(feature, column)
+    if feature.is_categorical:
+        return _codes(feature, values, columns)
+    if isinstance(values, np.ndarray) and values.dtype.kind in "fiub":
+        return values.astype(np.float64)
+    try:
+        return np.array(values, dtype=np.str_).astype(np.float64)
+    except (ValueError, TypeError):
+        return _numbers_one_by_one(feature, values, columns)
+
+
+def _numbers_one_by_one(
+    feature: Feature, values: Sequence[Any] | NDArray[Any], columns: _Columns
+) -> NDArray[np.float64]:
+    numbers = np.empty(len(values))
+    for index, value in enumerate(values):
+        number = _number(value)
+        if number is None:
+            row = index + columns.first_row
+            raise TableError(
+                f"{columns.source}, column {feature.name!r}, row {row}: {value!r} is "
+                f"{_kind(value)}, the model takes numbers; encode it as for the training"
+            )
+        numbers[index] = number
+    return numbers
+
+
+def _plain(feature: Feature, column: Any) -> Sequence[Any] | NDArray[Any]:
+    """Return the column as an array of numbers, or a list of Python values."""
+    if isinstance(column, list | tuple):
+        return column
+    package = type(column).__module__.partition(".")[0]
+    if package == "pandas" and hasattr(column, "cat") and not feature.labels:
+        # Libraries that keep no labels were trained on the codes themselves; -1 is missing.
+        codes = column.cat.codes.to_numpy().astype(np.float64)
+        return np.where(codes < 0, np.nan, codes)
+    array = column.to_numpy() if hasattr(column, "to_numpy") else column
+    if isinstance(array, np.ndarray) and array.dtype.kind in "fiub":
+        return array
+    for method in ("to_list", "to_pylist", "tolist"):
+        if hasattr(column, method):
+            return cast("list[Any]", getattr(column, method)())
+    return list(column)
+
+
+def _codes(
+    feature: Feature, values: Sequence[Any] | NDArray[Any], columns: _Columns
+) -> NDArray[np.float64]:
+    """Map labels to category codes; numbers are codes already, unless they are labels."""
+    categories = feature.categories or ()
+    labels = dict(zip(feature.labels or (), categories, strict=False))
+    codes = np.empty(len(values))
+    for index, value in enumerate(values):
+        code = _code(value, labels, categories)
+        if code is None:
+            known = list(labels) or [str(code) for code in categories]
+            row = index + columns.first_row
+            raise TableError(
+                f"{columns.source}, column {feature.name!r}, row {row}: {value!r} is no category "
+                f"of the model; it knows {_some(known).partition(' ')[2]}"
+            )
+        codes[index] = code
+    return codes
+
+
+def _code(value: Any, labels: Mapping[str, int], categories: Sequence[int]) -> float | None:
+    """Return the code of one value; NaN where it is missing, None where it is unknown."""
+    text = str(value)
+    for word in (text, text.strip()):
+        if word in labels:
+            return float(labels[word])
+    number = _number(value)
+    if number is None or math.isnan(number):
+        return number
+    if labels:
+        # A label such as "3" may come back from a table as the number 3.0.
+        whole = f"{number:.0f}" if number.is_integer() else text
+        return float(labels[whole]) if whole in labels else _known(number, categories)
+    return _known(number, categories)
+
+
+def _known(number: float, categories: Sequence[int]) -> float | None:
+    return number if number in categories else None
+
+
+def _number(value: Any) -> float | None:
+    """Return the number a value stands for; NaN for a missing one, None for what is no number."""
+    if isinstance(value, int | float | np.number | np.bool_ | Decimal):
+        return float(value)
+    text = str(value).strip().lower()
+    if text in MISSING_WORDS:
+        return math.nan
+    if text in _TRUTH_WORDS:
+        return _TRUTH_WORDS[text]
+    try:
+        return float(text) if isinstance(value, str) else None
+    except ValueError:
+        return None
+
+
+def _kind(value: Any) -> str:
+    return "text" if isinstance(value, str) else f"of type {type(value).__name__}"

@@ -1,0 +1,212 @@
+"""A flip as pairs of masks: the decision of every mask in the form that counters work on.
+
+Every decision is a conjunction of *functions* ``D > 0``, each an integer sum of leaves: of one sum
+with the cut-off T, ``V - T > 0`` is one decision and ``T - V + 1 > 0`` the other (all are integers,
+see :mod:`xcount.problem.integers`); of several sums, class k wins iff ``V_k - V_j > 0`` for all j < k and
+``V_k - V_j + 1 > 0`` for all j > k. The base of a sum counts as a leaf more.
+
+A feature is added, the *switch*, with one cell that turns all trees off and one per function::
+
+    W(x, m, off) = 0,   W(x, m, function) = D(x, m) + K,   K >= |D| everywhere
+
+so that ``D > 0`` iff ``|W(x, m, function) - W(x, m, off)| > K``: a pair of masks of the new
+problem, with K as its gap. The region (x, m) does *not* flip iff one decision holds at m and at all
+neighbours of m. At most one does, hence, over the non-sensitive cells x::
+
+    |{x : (x, m) flips}| = n_combinations - sum over decisions of |{x : it holds at all of them}|
+
+and each term is one subproblem "all of these pairs differ".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcount.model.ensemble import Ensemble, Feature, Tree
+from xcount.problem.integers import ScaledLeaves, scale_leaves
+from xcount.problem.problem import Problem
+from xcount.question.grid import Axis, Grid
+from xcount.question.query import Query
+
+OFF = 0
+"""The switch's cell in which no tree counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """``D = (plus's sum) - (minus's sum) + constant``; None is no sum."""
+
+    plus: int | None
+    minus: int | None
+    constant: int
+
+
+@dataclass(frozen=True, eq=False)
+class FlipEncoding:
+    """A question about flips as a problem with one feature more, the switch.
+
+    Attributes:
+        original: the question.
+        problem: the problem with the switch; its masks are numbered ``mask * n_switch + cell``.
+        decisions: for each decision, the switch's cells of its functions: it is taken where all
+            of them hold.
+    """
+
+    original: Problem
+    problem: Problem
+    decisions: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, original: Problem) -> FlipEncoding:
+        """Encode a question about flips."""
+        return _Encoder(original).encode()
+
+    @property
+    def n_switch(self) -> int:
+        return self.problem.grid.axes[-1].n_cells
+
+    def pairs(self, decision: int, masks: Iterable[int]) -> list[tuple[int, int]]:
+        """Return the pairs that all differ where this decision is taken at all these masks."""
+        size, cells = self.n_switch, self.decisions[decision]
+        return [(m * size + OFF, m * size + cell) for m in masks for cell in cells]
+
+    @cached_property
+    def duels(self) -> tuple[tuple[int, int, int], ...]:
+        """Cells that tell the decision: (cell, decision if it holds, decision if not)."""
+        if len(self.decisions) == 2:
+            return ((self.decisions[1][0], 1, 0),)
+        n = len(self.decisions)
+        return tuple((self.decisions[k][j - 1], k, j) for k in range(n) for j in range(k + 1, n))
+
+    def decide(self, holds: NDArray[np.bool_]) -> NDArray[np.int16]:
+        """Return the decisions, given for each duel (last axis, in order) whether it holds."""
+        if len(self.duels) == 1:
+            return holds[..., 0].astype(np.int16)
+        won = np.zeros((*holds.shape[:-1], len(self.decisions)), dtype=np.int16)
+        for index, (_, winner, loser) in enumerate(self.duels):
+            won[..., winner] += holds[..., index]
+            won[..., loser] += ~holds[..., index]
+        decisions: NDArray[np.int16] = won.argmax(axis=-1).astype(np.int16)
+        return decisions
+
+
+class _Encoder:
+    """Builds the trees, leaves and grid of the problem with the switch."""
+
+    def __init__(self, original: Problem) -> None:
+        self._original = original
+        self._ensemble = original.ensemble
+        self._switch = self._ensemble.n_features
+        self._values: list[int] = []
+        self._scale_sums()
+
+    def _scale_sums(self) -> None:
+        """Scale leaves, bases and the cut-off together to integers."""
+        query, ensemble = self._original.query, self._ensemble
+        parts = [tree.value for tree in ensemble.trees]
+        flat = np.concatenate(parts) if parts else np.empty(0)
+        scaled = scale_leaves(flat, ensemble.divisor, query.precision)
+        bases = [Fraction(base) * scaled.scale for base in ensemble.base]
+        finer = 1
+        if query.precision is None:
+            finer = max(base.denominator for base in bases)  # powers of two
+        ends = np.cumsum([len(part) for part in parts]).tolist()
+        integers = [value * finer for value in scaled.values]
+        self._leaves = [integers[e - len(p) : e] for e, p in zip(ends, parts, strict=True)]
+        self._bases = [round(base * finer) for base in bases]
+        self._scaled = ScaledLeaves([], scaled.scale * finer)
+        self._cutoff = self._scaled.threshold(query.cutoff)
+
+    def encode(self) -> FlipEncoding:
+        functions, decisions = self._functions()
+        offsets = [self._offset(function) for function in functions]
+        total = sum(max(map(abs, leaves)) for leaves in self._leaves)
+        shift = 2 * total + max(map(abs, offsets)) + 1
+        trees = [
+            self._switched(tree, leaves, functions)
+            for tree, leaves in zip(self._ensemble.trees, self._leaves, strict=True)
+        ]
+        trees += [self._constant(i + 1, offset + shift) for i, offset in enumerate(offsets)]
+        problem = self._problem(tuple(trees), len(functions) + 1)
+        # Integers from the start: no float could hold the leaves, the bases and the shift.
+        problem.laid.__dict__["leaves"] = ScaledLeaves(self._values, self._scaled.scale)
+        problem.laid.__dict__["bound"] = 2 * shift
+        problem.__dict__["threshold"] = shift
+        return FlipEncoding(self._original, problem, decisions)
+
+    def _functions(self) -> tuple[list[Function], tuple[tuple[int, ...], ...]]:
+        """Return all functions, and the cells of each decision's; the cell of the i-th is i + 1."""
+        n = self._ensemble.n_outputs
+        if n == 1:
+            above = Function(0, None, -self._cutoff)
+            return [above, Function(None, 0, self._cutoff + 1)], ((2,), (1,))
+        functions = [Function(k, j, int(k < j)) for k in range(n) for j in range(n) if j != k]
+        cells = range(1, len(functions) + 1)
+        decisions = tuple(tuple(cells[k * (n - 1) : (k + 1) * (n - 1)]) for k in range(n))
+        return functions, decisions
+
+    def _offset(self, function: Function) -> int:
+        offset = function.constant
+        offset += 0 if function.plus is None else self._bases[function.plus]
+        return offset - (0 if function.minus is None else self._bases[function.minus])
+
+    def _switched(self, tree: Tree, leaves: list[int], functions: list[Function]) -> Tree:
+        """Return the tree with tests of the switch above it: added, subtracted, or turned off."""
+        cells = range(1, len(functions) + 1)
+        plus = frozenset(c for c, f in zip(cells, functions, strict=True) if f.plus == tree.output)
+        minus = frozenset(
+            c for c, f in zip(cells, functions, strict=True) if f.minus == tree.output
+        )
+        # 0: in plus? -> 3; else 1: in minus? -> 3 + n; else 2: a leaf of 0
+        n = tree.n_nodes
+        self._values += [0, 0, 0, *leaves, *(-leaf for leaf in leaves)]
+        categories = {node + 3: codes for node, codes in tree.left_categories.items()}
+        categories |= {node + 3 + n: codes for node, codes in tree.left_categories.items()}
+        head = np.array([3, 3 + n, -1])
+        return Tree(
+            feature=_stacked([self._switch, self._switch, -1], tree.feature, tree.feature),
+            threshold=np.concatenate([np.full(3, np.nan), tree.threshold, tree.threshold]),
+            left=_stacked(head, _moved(tree.left, 3), _moved(tree.left, 3 + n)),
+            right=_stacked([1, 2, -1], _moved(tree.right, 3), _moved(tree.right, 3 + n)),
+            missing_left=_stacked([0, 0, 0], tree.missing_left, tree.missing_left).astype(np.bool_),
+            zero_side=_stacked([0, 0, 0], tree.zero_side, tree.zero_side).astype(np.int8),
+            value=np.zeros(2 * n + 3),
+            left_categories={**categories, 0: plus, 1: minus},
+        )
+
+    def _constant(self, cell: int, value: int) -> Tree:
+        """Return a tree that adds a constant where the switch is at one cell."""
+        self._values += [0, value, 0]
+        return Tree(
+            feature=np.array([self._switch, -1, -1], dtype=np.int32),
+            threshold=np.full(3, np.nan),
+            left=np.array([1, -1, -1], dtype=np.int32),
+            right=np.array([2, -1, -1], dtype=np.int32),
+            missing_left=np.zeros(3, dtype=np.bool_),
+            zero_side=np.zeros(3, dtype=np.int8),
+            value=np.zeros(3),
+            left_categories={0: frozenset({cell})},
+        )
+
+    def _problem(self, trees: tuple[Tree, ...], n_switch: int) -> Problem:
+        original, query = self._original, self._original.query
+        switch = Feature("decision", tuple(range(n_switch)))
+        ensemble = Ensemble((*self._ensemble.features, switch), trees)
+        classes = tuple((cell,) for cell in range(n_switch))
+        axis = Axis(switch, np.empty(0), classes)
+        grid = Grid((*original.grid.axes, axis), original.grid.input_dtype)
+        return Problem(ensemble, grid, Query((*query.sensitive, self._switch), Fraction(0), None))
+
+
+def _moved(children: NDArray[np.int32], by: int) -> NDArray[np.int32]:
+    return np.where(children >= 0, children + by, -1)
+
+
+def _stacked(*parts: object) -> NDArray[np.int32]:
+    return np.concatenate([np.asarray(part, dtype=np.int32) for part in parts])

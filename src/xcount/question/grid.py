@@ -1,0 +1,272 @@
+"""Ensemble(s) -> Grid: the cells of every feature, and the way between cells and points.
+
+A numeric feature with sorted thresholds ``t[0] < ... < t[m-1]`` has ``m + 1`` cells::
+
+    cell i is  t[i-1] <= x < t[i]        (t[-1] = -inf and t[m] = +inf)
+
+A categorical feature's cells are the classes of categories that no split tells apart. With
+``missing="cell"`` a feature that can be missing has one more cell, the last one. A *region* is one
+cell per feature; all points of a region get the same answer from the model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import groupby
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from xcount.errors import QueryError
+from xcount.model.ensemble import ZERO_RANGE, Ensemble, Feature, Tree
+
+Missing = Literal["none", "cell"]
+_ZERO_GUARDS = (-ZERO_RANGE, float(np.nextafter(ZERO_RANGE, np.inf)))
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """The cells of one feature.
+
+    Attributes:
+        feature: what the axis belongs to.
+        thresholds: sorted guards of a numeric feature; empty for a categorical one.
+        classes: the category codes of each cell of a categorical feature; empty for a numeric one.
+        missing_cell: index of the cell of missing values, always the last one; or None.
+    """
+
+    feature: Feature
+    thresholds: NDArray[np.float64]
+    classes: tuple[tuple[int, ...], ...] = ()
+    missing_cell: int | None = None
+
+    @property
+    def n_cells(self) -> int:
+        n_values = len(self.classes) if self.feature.is_categorical else len(self.thresholds) + 1
+        return n_values + (self.missing_cell is not None)
+
+    @property
+    def n_guards(self) -> int:
+        """Number of (feature, threshold) guards; a categorical axis has one per class but one."""
+        return self.n_cells - (self.missing_cell is not None) - 1
+
+    def distance(self, cell: int, other: int) -> int:
+        """Return ``|cell - other|``; 1 for different cells without an order between them."""
+        if self.feature.is_categorical or self.missing_cell in (cell, other):
+            return int(cell != other)
+        return abs(cell - other)
+
+    def cells_of(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the cell of each value; -1 where no cell holds it (NaN, unknown category)."""
+        missing = -1 if self.missing_cell is None else self.missing_cell
+        if not self.feature.is_categorical:
+            cells = np.searchsorted(self.thresholds, values, side="right")
+        else:
+            cell_of = {code: i for i, codes in enumerate(self.classes) for code in codes}
+            cells = np.array(
+                [cell_of.get(int(v), -1) if np.isfinite(v) else -1 for v in values], dtype=np.int64
+            )
+        return np.where(np.isnan(values), missing, cells).astype(np.int64)
+
+    def describe(self, cell: int) -> str:
+        """Return the cell in words, e.g. ``30.5 <= age < 42``."""
+        name = self.feature.name
+        if cell == self.missing_cell:
+            return f"{name} is missing"
+        if self.feature.is_categorical:
+            return f"{name} in {{{', '.join(self._label(code) for code in self.classes[cell])}}}"
+        low = f"{self.guard_texts[cell - 1]} <= " if cell > 0 else ""
+        high = f" < {self.guard_texts[cell]}" if cell < len(self.thresholds) else ""
+        return f"{low}{name}{high}" if low or high else f"any {name}"
+
+    @cached_property
+    def guard_texts(self) -> tuple[str, ...]:
+        """The thresholds with six digits, or as many as tell them from their neighbours."""
+        runs = groupby(self.thresholds.tolist(), key="{:g}".format)
+        return tuple(text for _, run in runs for text in _told_apart(list(run)))
+
+    def _label(self, code: int) -> str:
+        categories, labels = self.feature.categories, self.feature.labels
+        if categories is None or labels is None:
+            return str(code)
+        return labels[categories.index(code)]
+
+    def point(self, cell: int, dtype: str) -> float:
+        """Return a value of the cell that ``dtype`` represents exactly."""
+        if cell == self.missing_cell:
+            return math.nan
+        if self.feature.is_categorical:
+            return float(self.classes[cell][0])
+        if len(self.thresholds) == 0:
+            return 0.0
+        if cell == 0:
+            return _below(float(self.thresholds[0]), dtype)
+        low = float(self.thresholds[cell - 1])
+        if cell == len(self.thresholds):
+            return low
+        middle = float(np.dtype(dtype).type(low + (float(self.thresholds[cell]) - low) / 2))
+        return middle if low <= middle < self.thresholds[cell] else low
+
+
+def _told_apart(values: list[float]) -> list[str]:
+    """Return different numbers with at least six digits, equally many, as different texts."""
+    for digits in range(6, 17):
+        texts = [f"{value:.{digits}g}" for value in values]
+        if len(set(texts)) == len(texts):
+            return texts
+    return [f"{value:.17g}" for value in values]  # enough for any two floats
+
+
+def _below(threshold: float, dtype: str) -> float:
+    """Return a value of ``dtype`` below the threshold, a round one if there is one nearby."""
+    lower = threshold - max(1.0, abs(threshold) * 2**-20)
+    with np.errstate(over="ignore"):
+        rounded = float(np.dtype(dtype).type(lower))
+    if math.isfinite(rounded) and rounded < threshold:
+        return rounded
+    with np.errstate(over="ignore"):
+        return float(np.nextafter(np.dtype(dtype).type(threshold), np.dtype(dtype).type(-np.inf)))
+
+
+def rounded_up(guards: NDArray[np.float64], dtype: str) -> NDArray[np.float64]:
+    """Return guards of ``dtype`` that decide inputs of that type like the given ones."""
+    if dtype == "float64":
+        return guards
+    infinity = np.dtype(dtype).type(np.inf)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        nearest = guards.astype(dtype)
+        above = np.where(nearest < guards, np.nextafter(nearest, infinity), nearest)
+    return above.astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """The cells of all features of one ensemble, or of several that share their guards."""
+
+    axes: tuple[Axis, ...]
+    input_dtype: Literal["float32", "float64"] = "float64"
+    derived: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+    """What others made of this grid and keep for its other users, e.g. trees laid on it."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what another process needs; native trees cannot travel, and are made again."""
+        return {**self.__dict__, "derived": {}}
+
+    @classmethod
+    def of(cls, *ensembles: Ensemble, missing: Missing = "none") -> Grid:
+        """Build the grid in which every cell gets one answer from every given ensemble."""
+        first = ensembles[0]
+        for other in ensembles[1:]:
+            if other.feature_names != first.feature_names:
+                raise QueryError("models on a shared grid must have the same features in order")
+        # float64 can hold every float32 guard, so mixed libraries share a float32 input space.
+        dtype = "float32" if any(e.input_dtype == "float32" for e in ensembles) else "float64"
+        trees = [tree for ensemble in ensembles for tree in ensemble.trees]
+        guards, sets = _collect_guards(trees, first.n_features, dtype)
+        axes = []
+        for index in range(first.n_features):
+            feature = _joined([ensemble.features[index] for ensemble in ensembles])
+            axes.append(_axis(feature, guards[index], sets[index], missing))
+        return cls(tuple(axes), dtype)  # type: ignore[arg-type]  # a Literal by construction
+
+    @cached_property
+    def n_regions(self) -> int:
+        """The number of regions, a Python int of any size."""
+        return math.prod(axis.n_cells for axis in self.axes)
+
+    @cached_property
+    def n_guards(self) -> int:
+        """The number of (feature, threshold) pairs."""
+        return sum(axis.n_guards for axis in self.axes)
+
+    @property
+    def cell_counts(self) -> tuple[int, ...]:
+        return tuple(axis.n_cells for axis in self.axes)
+
+    def cells_of(self, rows: ArrayLike) -> NDArray[np.int64]:
+        """Return the region of each row; -1 in a column where no cell holds the value."""
+        matrix = np.atleast_2d(np.asarray(rows, dtype=np.float64))
+        with np.errstate(over="ignore"):
+            matrix = matrix.astype(self.input_dtype).astype(np.float64)
+        columns = [axis.cells_of(matrix[:, i]) for i, axis in enumerate(self.axes)]
+        return np.stack(columns, axis=1) if columns else np.zeros((len(matrix), 0), dtype=np.int64)
+
+    def point(self, cells: Sequence[int]) -> NDArray[np.float64]:
+        """Return an input that the library itself routes into the region."""
+        values = [
+            axis.point(int(cell), self.input_dtype)
+            for axis, cell in zip(self.axes, cells, strict=True)
+        ]
+        return np.array(values, dtype=np.float64)
+
+
+def zero_range_matters(threshold: float, zero_side: int) -> bool:
+    """Tell whether sending zero to ``zero_side`` differs from what ``x < threshold`` does."""
+    if zero_side < 0:
+        return threshold <= ZERO_RANGE
+    return zero_side > 0 and threshold > -ZERO_RANGE
+
+
+def _collect_guards(
+    trees: list[Tree], n_features: int, dtype: str
+) -> tuple[list[NDArray[np.float64]], list[list[frozenset[int]]]]:
+    """Return, for each feature, its sorted thresholds and its categorical splits' left sets."""
+    sets: list[list[frozenset[int]]] = [[] for _ in range(n_features)]
+    if not trees:
+        return [np.empty(0)] * n_features, sets
+    feature = np.concatenate([tree.feature for tree in trees])
+    threshold = np.concatenate([tree.threshold for tree in trees])
+    zero_side = np.concatenate([tree.zero_side for tree in trees])
+    extra: dict[int, NDArray[np.float64]] = {}
+    for node in np.flatnonzero(zero_side):
+        if zero_range_matters(float(threshold[node]), int(zero_side[node])):
+            extra[int(feature[node])] = rounded_up(np.array(_ZERO_GUARDS), dtype)
+    for tree in trees:
+        for node_index, categories in tree.left_categories.items():
+            sets[int(tree.feature[node_index])].append(categories)
+    threshold = rounded_up(threshold, dtype)
+    # x < -inf and x < inf tell no two numbers apart: such a test is about missing values only.
+    numeric = (feature >= 0) & np.isfinite(threshold)
+    feature, threshold = feature[numeric], threshold[numeric]
+    by_feature = np.argsort(feature)
+    ends = np.searchsorted(feature[by_feature], np.arange(1, n_features))
+    # Not np.unique: it imports numpy.ma, a tenth of the start-up time.
+    guards = [
+        np.array(sorted({*threshold[nodes].tolist(), *extra.get(f, ())}), dtype=np.float64)
+        for f, nodes in enumerate(np.split(by_feature, ends))
+    ]
+    return guards, sets
+
+
+def _joined(features: list[Feature]) -> Feature:
+    """Return one feature that allows what any of the models' features allows."""
+    first = features[0]
+    if len({feature.is_categorical for feature in features}) > 1:
+        raise QueryError(f"feature {first.name!r} is categorical in one model, numeric in another")
+    can_be_missing = any(feature.can_be_missing for feature in features)
+    if first.categories is None or all(f.categories == first.categories for f in features):
+        return Feature(first.name, first.categories, first.labels, can_be_missing)
+    codes = tuple(sorted({code for f in features for code in f.categories or ()}))
+    return Feature(first.name, codes, None, can_be_missing)
+
+
+def _axis(
+    feature: Feature,
+    guards: NDArray[np.float64],
+    sets: list[frozenset[int]],
+    missing: Missing,
+) -> Axis:
+    classes: tuple[tuple[int, ...], ...] = ()
+    if feature.categories is not None:
+        by_signature: dict[tuple[bool, ...], list[int]] = {}
+        for code in feature.categories:
+            by_signature.setdefault(tuple(code in s for s in sets), []).append(code)
+        classes = tuple(tuple(codes) for codes in by_signature.values()) or ((0,),)
+        guards = np.empty(0)
+    n_values = len(classes) if feature.is_categorical else len(guards) + 1
+    has_missing_cell = missing == "cell" and feature.can_be_missing
+    return Axis(feature, guards, classes, n_values if has_missing_cell else None)

@@ -1,0 +1,67 @@
+"""Cells -> inputs that people like to read: the shortest decimals that lie in the cells."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcount.question.grid import Axis, Grid
+
+_MAX_DECIMALS = 20
+
+
+def friendly_point(
+    grid: Grid, cells: Sequence[int], keep: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    """Return an input in the region, with natural numbers; values of ``keep`` stay where they can.
+
+    Example:
+        >>> from xcount.model.examples import figure_1
+        >>> friendly_point(Grid.of(figure_1()), [1, 0]).tolist()
+        [3.0, 1.0]
+    """
+    values = []
+    for index, (axis, cell) in enumerate(zip(grid.axes, cells, strict=True)):
+        if keep is not None and _holds(axis, int(cell), float(keep[index]), grid.input_dtype):
+            values.append(float(keep[index]))
+        else:
+            values.append(friendly_value(axis, int(cell), grid.input_dtype))
+    return np.array(values, dtype=np.float64)
+
+
+def friendly_value(axis: Axis, cell: int, dtype: str) -> float:
+    """Return a value of the cell: the decimal with the fewest digits, near the cell's middle."""
+    fallback = axis.point(cell, dtype)
+    if cell == axis.missing_cell or axis.feature.is_categorical or not len(axis.thresholds):
+        return fallback
+    low, high = _ends(axis, cell)
+    middle = low + (high - low) / 2
+    for decimals in range(_MAX_DECIMALS):
+        nearest = round(middle, decimals)
+        step = 10.0**-decimals
+        for value in (nearest, nearest + step, nearest - step):
+            if low <= value < high and _holds(axis, cell, value, dtype):
+                return value + 0.0  # no -0.0
+    return fallback
+
+
+def _ends(axis: Axis, cell: int) -> tuple[float, float]:
+    """Return the cell's ends; an open one is put at zero, or about a cell's width away."""
+    thresholds = axis.thresholds
+    span = float(thresholds[-1] - thresholds[0]) / max(1, len(thresholds) - 1)
+    width = span if math.isfinite(span) and span > 0 else max(1.0, abs(float(thresholds[0])))
+    if cell == 0:
+        high = float(thresholds[0])
+        return (0.0 if 0 < high <= 4 * width else high - width), high
+    low = float(thresholds[cell - 1])
+    return low, float(thresholds[cell]) if cell < len(thresholds) else low + width
+
+
+def _holds(axis: Axis, cell: int, value: float, dtype: str) -> bool:
+    """Tell whether the library, which rounds to ``dtype``, finds the value in the cell."""
+    with np.errstate(over="ignore"):
+        rounded = np.array([value], dtype=dtype).astype(np.float64)
+    return int(axis.cells_of(rounded)[0]) == cell

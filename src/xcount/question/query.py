@@ -1,0 +1,236 @@
+"""What is asked, validated against an ensemble and its grid.
+
+The question, for sensitive features S, a distance d and a gap G: how many regions ``b`` have
+another region ``b'`` with the same cells outside S, ``1 <= distance(b, b') <= d`` and
+``|V(b) - V(b')| > G``?
+
+Or, for a *flip* instead of a gap: how many have such a ``b'`` with another decision? Of one sum, a
+decision is which side of the cut-off it lies on: ``V > T``, or ``V <= T`` (a tie is not above). Of
+several, it is the class with the largest sum; of equal ones the first wins. The base is part of V.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+
+from xcount.errors import QueryError, QueryWarning
+from xcount.model.ensemble import Ensemble
+
+MAX_PRECISION = 30
+MAX_GAP = Fraction(sys.float_info.max)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One question about one output of an ensemble.
+
+    Attributes:
+        sensitive: indices of the sensitive features, ascending.
+        gap: G, an exact number; a change counts when it is strictly larger.
+        distance: d, the largest distance of two masks; None for any distance.
+        output: index of the sum (the class) asked about.
+        precision: decimals that leaves are rounded to; None for the leaves as stored.
+        flip: whether a change of the decision counts, instead of one by more than the gap.
+        cutoff: T, where the decision about one sum changes.
+    """
+
+    sensitive: tuple[int, ...]
+    gap: Fraction
+    distance: int | None = 1
+    output: int = 0
+    precision: int | None = None
+    flip: bool = False
+    cutoff: Fraction = Fraction(0)
+
+    @classmethod
+    def of(
+        cls,
+        ensemble: Ensemble,
+        sensitive: str | int | Iterable[str | int],
+        gap: object = None,
+        *,
+        distance: object = 1,
+        output: object = None,
+        precision: object = "exact",
+        flip: bool = False,
+        cutoff: object = None,
+    ) -> Query:
+        """Validate a question in the user's words.
+
+        Features are given by name, as ``fN`` or by index; a string may list several with commas.
+        A question has a gap, or is about a flip.
+
+        Example:
+            >>> from xcount.model.examples import figure_1
+            >>> Query.of(figure_1(), "f0", "80").sensitive
+            (0,)
+        """
+        features = resolve_features(ensemble, sensitive)
+        steps, decimals = parse_distance(distance), parse_precision(precision)
+        if flip:
+            if gap is not None:
+                raise QueryError("a question is about a gap or about a flip, not both")
+            threshold = resolve_cutoff(ensemble, output, cutoff)
+            return cls(features, Fraction(0), steps, 0, decimals, True, threshold)
+        if cutoff is not None:
+            raise QueryError("a cut-off is for flips; give --flip, too")
+        if gap is None:
+            raise QueryError("no gap given; give --gap, or --flip to ask about the decision")
+        return cls(features, parse_gap(gap), steps, resolve_output(ensemble, output), decimals)
+
+
+def resolve_features(
+    ensemble: Ensemble, sensitive: str | int | Iterable[str | int]
+) -> tuple[int, ...]:
+    """Return the sorted indices of the named features."""
+    words: list[str | int]
+    if isinstance(sensitive, str):
+        whole_name = sensitive in ensemble.feature_names
+        words = [sensitive] if whole_name else [w.strip() for w in sensitive.split(",")]
+    elif isinstance(sensitive, Iterable):
+        words = list(sensitive)
+    else:
+        words = [sensitive]
+    indices = [resolve_feature(ensemble, word) for word in words if word != ""]
+    if not indices:
+        raise QueryError("no sensitive feature given; name at least one")
+    if len(set(indices)) != len(indices):
+        raise QueryError(f"a sensitive feature is named twice in {sensitive!r}")
+    return tuple(sorted(indices))
+
+
+def resolve_feature(ensemble: Ensemble, word: str | int) -> int:
+    """Return the index of a feature given by name, as ``fN`` or by index."""
+    names = ensemble.feature_names
+    text = str(word)
+    if isinstance(word, str) and text in names:
+        return names.index(text)
+    digits = text[1:] if text[:1] == "f" else text
+    if digits.isascii() and digits.isdigit():
+        if int(digits) < len(names):
+            return int(digits)
+        raise QueryError(f"feature index {digits} is out of range: the model has {len(names)}")
+    raise QueryError(f"unknown feature {text!r}; {_suggest(text, names)}")
+
+
+def _suggest(word: str, names: Sequence[str]) -> str:
+    import difflib  # only for this message
+
+    lowered = {name.lower(): name for name in names}
+    close = difflib.get_close_matches(word.lower(), list(lowered), n=1, cutoff=0.5)
+    if close:
+        return f"did you mean {lowered[close[0]]!r}?"
+    listed = ", ".join(repr(name) for name in names[:8])
+    return f"the model has {listed}{', ...' if len(names) > 8 else ''}"
+
+
+def parse_gap(gap: object) -> Fraction:
+    """Return the gap as the exact number its decimal text says."""
+    value = _parse_margin(gap, "gap")
+    if value < 0:
+        raise QueryError(f"the gap must not be negative, got {gap!r}")
+    return value
+
+
+def resolve_cutoff(ensemble: Ensemble, output: object, cutoff: object) -> Fraction:
+    """Return the cut-off of a flip, 0 unless given; a model with several classes has none."""
+    if ensemble.n_outputs > 1:
+        if cutoff is not None:
+            raise QueryError("the class with the largest sum wins; leave out the cut-off")
+        if output is not None:
+            raise QueryError("a flip is about all classes together; leave out --class")
+        return Fraction(0)
+    resolve_output(ensemble, output)
+    if cutoff is not None:
+        return _parse_margin(cutoff, "cut-off")
+    if ensemble.decides_at != 0:
+        warnings.warn(_other_cutoff(ensemble), QueryWarning, stacklevel=3)
+    return Fraction(0)
+
+
+def _other_cutoff(ensemble: Ensemble) -> str:
+    """Say why the model may decide elsewhere than at 0."""
+    if ensemble.decides_at is None:
+        return (
+            "the file has no base score, so the cut-off 0 is that of the leaves alone; give "
+            "--cutoff (minus the base score), or save the whole model"
+        )
+    return f"this model decides at {ensemble.decides_at}, not at 0; give --cutoff"
+
+
+def _parse_margin(text: object, what: str) -> Fraction:
+    try:
+        decimal = None if isinstance(text, Fraction) else Decimal(str(text).strip())
+    except InvalidOperation:
+        raise QueryError(f"the {what} must be a decimal number, not {text!r}") from None
+    if decimal is not None:
+        if not decimal.is_finite():
+            raise QueryError(f"the {what} must be a finite number, not {text!r}")
+        # Checked before the conversion: 1e999999999 as a fraction would fill the memory.
+        if decimal and abs(decimal.adjusted()) > 400:
+            raise QueryError(f"the {what} {text!r} is outside the range of any leaf value")
+    value = text if isinstance(text, Fraction) else Fraction(decimal or 0)
+    if abs(value) > MAX_GAP:
+        raise QueryError(f"the {what} {text!r} is outside the range of any leaf value")
+    return value
+
+
+def parse_distance(distance: object) -> int | None:
+    """Return the distance; None for ``"any"``."""
+    if distance is None or str(distance).strip().lower() == "any":
+        return None
+    text = str(distance).strip()
+    if not (text.isascii() and text.isdigit()) or int(text) < 1:
+        raise QueryError(f"the distance must be a whole number >= 1 or 'any', not {distance!r}")
+    return int(text)
+
+
+def parse_precision(precision: object) -> int | None:
+    """Return the number of decimals; None for ``"exact"``."""
+    if precision is None or str(precision).strip().lower() == "exact":
+        return None
+    text = str(precision).strip()
+    if not (text.isascii() and text.isdigit()) or int(text) > MAX_PRECISION:
+        raise QueryError(
+            f"the precision must be 'exact' or a number of decimals 0..{MAX_PRECISION}, "
+            f"not {precision!r}"
+        )
+    return int(text)
+
+
+def resolve_output(ensemble: Ensemble, output: object) -> int:
+    """Return the index of the class asked about; the only one may be left out."""
+    n_outputs = ensemble.n_outputs
+    labels = ensemble.class_labels or ()
+    if output is None:
+        if n_outputs == 1:
+            return 0
+        listed = f" ({', '.join(labels)})" if labels else ""
+        raise QueryError(f"the model has {n_outputs} classes{listed}; say which one with --class")
+    text = str(output).strip()
+    if n_outputs > 1 and text in labels:
+        return labels.index(text)
+    if not (text.isascii() and text.isdigit()):
+        raise QueryError(f"unknown class {output!r}; classes are 0..{n_outputs - 1}")
+    if int(text) >= n_outputs:
+        raise QueryError(f"class {text} is out of range: the model has {n_outputs}")
+    return int(text)
+
+
+def decimal_text(value: Fraction) -> str:
+    """Return an exact decimal as text, e.g. ``Fraction(1, 20)`` -> ``"0.05"``."""
+    if value.denominator == 1:
+        return str(value.numerator)
+    places = 1
+    while (value * 10**places).denominator != 1:
+        places += 1
+        if places > 1100:
+            return str(float(value)) if math.isfinite(float(value)) else str(value)
+    digits = str(abs(value * 10**places).numerator).rjust(places + 1, "0")
+    return f"{'-' if value < 0 else ''}{digits[:-places]}.{digits[-places:]}"

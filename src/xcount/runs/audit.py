@@ -1,0 +1,397 @@
+"""An audit: every used feature (or given groups) x gaps x distances, ranked, with a verdict."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from xcount.answers.count import class_label, model_info, versions
+from xcount.answers.measure import Weighing
+from xcount.answers.result import CountResult, ModelInfo, Verdict
+from xcount.counters.tally import StopReason
+from xcount.errors import QueryError
+from xcount.model.ensemble import Ensemble
+from xcount.problem.problem import Problem
+from xcount.question.grid import Grid, Missing
+from xcount.question.query import Query
+from xcount.runs.batch import BatchOutcome, BatchProgress, run_kept
+from xcount.runs.journal import Record
+from xcount.runs.journal_schema import last_run, result_of
+from xcount.runs.plan import (
+    Gaps,
+    Group,
+    MaxShare,
+    Options,
+    Task,
+    choose_change,
+    choose_groups,
+    choose_max_shares,
+    fingerprint,
+    margin_is_probability,
+    questions,
+)
+from xcount.support.numerals import to_json
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+FORMAT = 1
+MAX_PROFILE_BITS = 20_000_000
+"""Without profiles beyond this many bits of counts: the journal of a wide model stays readable."""
+
+Panel = tuple[int | None, str]
+"""A (distance, gap): the counts of one panel compare with each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A group of features in the ranking.
+
+    ``score`` is the mean of its shares over all panels; the largest comes first.
+    """
+
+    rank: int
+    sensitive: tuple[str, ...]
+    score: float
+    results: tuple[CountResult, ...]
+
+    @property
+    def label(self) -> str:
+        return " + ".join(self.sensitive)
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """All counts of an audit, and what they are about.
+
+    Attributes:
+        results: one per group, gap and distance, in that order of distance, gap, names.
+        model: which model was asked.
+        n_planned: counts that were planned; an interrupted audit has fewer results.
+        gap_origin: where the gaps come from, in words.
+        created: when the run began (ISO 8601, UTC).
+        unused_features: features that no tree tests: changing them changes nothing.
+        task: what the model is for, e.g. ``"binary"``.
+        margin: ``"probability"`` where the trees' votes add up to one, else ``"score"``.
+        output_label: the class asked about, for a model with several.
+    """
+
+    results: tuple[CountResult, ...]
+    model: ModelInfo
+    n_planned: int
+    gap_origin: str = ""
+    created: str = ""
+    unused_features: tuple[str, ...] = ()
+    task: str = "unknown"
+    margin: str = "score"
+    output_label: str | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def panels(self) -> tuple[Panel, ...]:
+        """The (distance, gap) pairs that were counted, ascending."""
+        return tuple(dict.fromkeys((r.distance, r.gap) for r in self.results))
+
+    @cached_property
+    def ranking(self) -> tuple[Ranked, ...]:
+        """The groups, most sensitive first: by the mean share over the panels they have."""
+        groups: dict[tuple[str, ...], list[CountResult]] = {}
+        for result in self.results:
+            groups.setdefault(result.sensitive, []).append(result)
+        scores = {
+            name: sum(r.share for r in results) / len(results) for name, results in groups.items()
+        }
+        order = sorted(groups, key=lambda name: -scores[name])
+        return tuple(
+            Ranked(rank, name, scores[name], tuple(groups[name]))
+            for rank, name in enumerate(order, start=1)
+        )
+
+    def panel(self, panel: Panel) -> tuple[CountResult, ...]:
+        """Return one panel's results, the largest share first."""
+        found = [r for r in self.results if (r.distance, r.gap) == panel]
+        return tuple(sorted(found, key=lambda r: -r.share))
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """FAIL if any count fails; else UNDECIDED if any is, or is missing; else PASS."""
+        verdicts = [r.verdict for r in self.results if r.verdict is not None]
+        if Verdict.FAIL in verdicts:
+            return Verdict.FAIL
+        if not verdicts:
+            return None
+        unfinished = Verdict.UNDECIDED in verdicts or len(self.results) < self.n_planned
+        return Verdict.UNDECIDED if unfinished else Verdict.PASS
+
+    @property
+    def exit_status(self) -> int:
+        """0 answered (and PASS), 1 FAIL, 3 UNDECIDED or stopped by a limit."""
+        if self.verdict is Verdict.FAIL:
+            return 1
+        complete = (StopReason.COMPLETE, StopReason.DECIDED)
+        stopped = any(
+            r.stop_reason not in complete for r in self.results if r.verdict is not Verdict.PASS
+        )
+        missing = len(self.results) < self.n_planned
+        return 3 if stopped or missing or self.verdict is Verdict.UNDECIDED else 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON contract of ``xcount audit --json``."""
+        return {
+            "kind": "audit",
+            "format": FORMAT,
+            "created": self.created,
+            "verdict": None if self.verdict is None else str(self.verdict),
+            "exit_status": self.exit_status,
+            "model": asdict(self.model),
+            "task": self.task,
+            "margin": self.margin,
+            "class_label": self.output_label,
+            "gap_origin": self.gap_origin,
+            "planned": self.n_planned,
+            "unused_features": list(self.unused_features),
+            "versions": dict(self.versions),
+            "ranking": [
+                {"rank": r.rank, "sensitive": list(r.sensitive), "score": r.score}
+                for r in self.ranking
+            ],
+            "results": [result.to_dict() for result in self.results],
+        }
+
+    def to_json(self, indent: int | None = None) -> str:
+        """Return the audit as one JSON object."""
+        return to_json(self.to_dict(), indent)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> AuditResult:
+        """Read back what :meth:`to_dict` wrote, or a run line of a journal with its results."""
+        results = (CountResult.from_dict(result) for result in data["results"])
+        return cls(
+            results=_in_order(results),
+            model=ModelInfo(**data["model"]),
+            n_planned=data["planned"],
+            gap_origin=data["gap_origin"],
+            created=data["created"],
+            unused_features=tuple(data["unused_features"]),
+            task=data["task"],
+            margin=data["margin"],
+            output_label=data["class_label"],
+            versions=data["versions"],
+        )
+
+    @classmethod
+    def from_journal(cls, path: str | os.PathLike[str]) -> AuditResult:
+        """Read the last audit from a journal, finished or not; the latest of equal counts wins.
+
+        Without a list of what it planned, as in older journals, it is all counts there are.
+        """
+        kept = last_run(path, "audit")
+        if kept.keys is not None:
+            found = [result for result in kept.results() if result is not None]
+            planned = len(kept.keys)
+        else:
+            by_question = {_question(r): r for r in map(result_of, kept.lines)}
+            found = list(by_question.values())
+            planned = max(kept.header["planned"], len(found))
+        data = {**kept.header, "results": [result.to_dict() for result in found]}
+        return cls.from_dict(data | {"planned": planned})
+
+    def to_html(self) -> str:
+        """Return the report: one self-contained HTML page."""
+        from xcount.report import html_report
+
+        return html_report(self)
+
+    def to_markdown(self) -> str:
+        """Return a block for a model card."""
+        from xcount.report import markdown_report
+
+        return markdown_report(self)
+
+    def to_csv(self) -> str:
+        """Return one line per count."""
+        from xcount.report import csv_report
+
+        return csv_report(self)
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
+        """Draw the ranking; with a path, save it (PNG, SVG, PDF). Needs the extra ``plots``."""
+        from xcount.report import plot_audit
+
+        return plot_audit(self, path)
+
+
+def audit(
+    model: Any,
+    *,
+    sensitive: Iterable[Group] | str | int | None = None,
+    gaps: object = None,
+    probability_gaps: object = None,
+    base_rate: float | None = None,
+    flip: bool = False,
+    cutoff: object = None,
+    distances: object = 1,
+    precision: int | str | None = "exact",
+    output: int | str | None = None,
+    missing: Missing = "none",
+    method: str = "auto",
+    epsilon: float = 0.1,
+    delta: float = 0.1,
+    seed: int = 0,
+    timeout_seconds: float | None = 60.0,
+    memory_bytes: int | None = None,
+    jobs: int = 0,
+    max_share: MaxShare | None = None,
+    measures: str | Iterable[str] = (),
+    data: Any = None,
+    bounds: Mapping[str, tuple[float, float]] | str | None = None,
+    n_witnesses: int = 0,
+    profile: bool = True,
+    journal: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    cluster: str | Client | None = None,
+    on_progress: Callable[[BatchProgress], None] | None = None,
+) -> AuditResult:
+    """Count every group of features at every gap and distance.
+
+    Args:
+        model: a model file, a live model, or an ensemble.
+        sensitive: groups of features; None for each used feature by itself.
+        gaps: gaps in margin; None for a ladder that fits the leaves.
+        probability_gaps: gaps as changes of a binary classifier's probability, instead.
+        base_rate: the probability from which those changes are taken.
+        flip: count changes of the decision instead of changes by more than a gap.
+        cutoff: the margin at which the decision changes; 0 unless given.
+        distances: numbers, or ``"any"``; one or several.
+        precision: decimals that leaves are rounded to, or ``"exact"``.
+        output: the class asked about, where the model has several.
+        missing: whether missing values are a cell of their own.
+        method: how to count.
+        epsilon: relative error allowed.
+        delta: probability with which an interval may be wrong.
+        seed: seed of all random choices.
+        timeout_seconds: limit of each count, not of the audit.
+        memory_bytes: limit of each count.
+        jobs: cores to use; 0 for all.
+        max_share: the largest share allowed: a number for all, or per feature, as a mapping or as
+            ``"age=0.01,sex=0"``. Needs gaps that are given.
+        measures: other weights of the same regions (see :mod:`xcount.answers.measure`).
+        data: the table that the measures need.
+        bounds: the bounds of a volume.
+        n_witnesses: how many examples of each count to add, where they can be drawn.
+        profile: whether to take each count apart by cells.
+        journal: file that keeps each finished count.
+        resume: go on with a journal that exists.
+        cluster: a Dask scheduler's address, or a Dask client; there, jobs are threads a count.
+        on_progress: called from the calling thread, a few times a second.
+
+    Example:
+        >>> import xcount
+        >>> from xcount.model.examples import figure_1
+        >>> result = xcount.audit(figure_1(), gaps=80)
+        >>> [(ranked.label, ranked.results[0].count) for ranked in result.ranking]
+        [('f0', 2), ('f1', 0)]
+    """
+    from xcount.model.loaders import load
+
+    ensemble = load(model)
+    options = Options(method, epsilon, delta, seed, missing, timeout_seconds, memory_bytes, profile)
+    template, chosen = choose_change(
+        ensemble,
+        gaps=gaps,
+        probability_gaps=probability_gaps,
+        base_rate=base_rate,
+        flip=flip,
+        cutoff=cutoff,
+        output=output,
+        precision=precision,
+    )
+    if max_share is not None and gaps is None and probability_gaps is None and not flip:
+        raise QueryError("a verdict needs a gap of your choice: give --gap or --probability-gap")
+    grid = Grid.of(ensemble, missing=missing)
+    tasks = _tasks(ensemble, grid, options, template, chosen, sensitive, distances, max_share)
+    if measures:
+        weighing = Weighing.of(ensemble, measures, data, bounds)
+        tasks = [replace(task, weighing=weighing) for task in tasks]
+    if n_witnesses:
+        tasks = [replace(task, n_witnesses=n_witnesses) for task in tasks]
+    header = _header(ensemble, grid, tasks, chosen)
+    outcome = run_kept(
+        tasks,
+        header,
+        journal=journal,
+        resume=resume,
+        jobs=jobs,
+        cluster=cluster,
+        on_progress=on_progress,
+    )
+    return _audit_result(header, outcome)
+
+
+def _tasks(
+    ensemble: Ensemble,
+    grid: Grid,
+    options: Options,
+    template: Query,
+    gaps: Gaps,
+    sensitive: Iterable[Group] | str | int | None,
+    distances: object,
+    max_share: MaxShare | None,
+) -> list[Task]:
+    groups = choose_groups(ensemble, grid, sensitive)
+    shares = choose_max_shares(ensemble, groups, max_share)
+    n_bits = len(groups) * len(gaps.values) * grid.n_regions.bit_length()
+    if n_bits > MAX_PROFILE_BITS:
+        options = replace(options, profile=False)
+    base = Problem(ensemble, grid, template)
+    scope = (fingerprint(ensemble),)
+    share_of = dict(zip(groups, shares, strict=True))
+    return [
+        Task(base, query, options, scope, share_of[query.sensitive])
+        for query in questions(template, gaps, groups, distances)
+    ]
+
+
+def _header(ensemble: Ensemble, grid: Grid, tasks: list[Task], gaps: Gaps) -> dict[str, Any]:
+    """Return what the journal's run line says."""
+    unused = [
+        f.name for f, axis in zip(ensemble.features, grid.axes, strict=True) if axis.n_cells < 2
+    ]
+    return {
+        "command": "audit",
+        "format": FORMAT,
+        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "fingerprint": fingerprint(ensemble),
+        "model": asdict(model_info(ensemble, grid)),
+        "task": ensemble.task,
+        "margin": "probability" if margin_is_probability(ensemble) else "score",
+        "class_label": class_label(ensemble, tasks[0].query),
+        "gap_origin": gaps.origin,
+        "planned": len(tasks),
+        "keys": [task.key for task in tasks],
+        "unused_features": unused,
+        "versions": versions(),
+    }
+
+
+def _audit_result(header: Record, outcome: BatchOutcome) -> AuditResult:
+    data = {**header, "results": [r.to_dict() for r in outcome.finished]}
+    return AuditResult.from_dict(data)
+
+
+def _question(result: CountResult) -> tuple[Any, ...]:
+    return (result.sensitive, result.gap, result.distance, result.precision, result.output)
+
+
+def _in_order(results: Iterable[CountResult]) -> tuple[CountResult, ...]:
+    def place(result: CountResult) -> tuple[float, Fraction, tuple[str, ...]]:
+        distance = float("inf") if result.distance is None else result.distance
+        gap = Fraction(0 if result.flip else result.gap)
+        return (distance, gap, result.sensitive)
+
+    return tuple(sorted(results, key=place))

@@ -1,0 +1,343 @@
+"""Many counts in one run: on all cores, with progress, resumable from a journal.
+
+Counts run in threads (the native counters release Python's lock). While there are more counts than
+cores each has one core; the last ones share all of them. An answer does not depend on that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from xcount.answers.result import CountResult
+from xcount.counters.base import Progress
+from xcount.counters.tally import StopReason
+from xcount.errors import BudgetError, JournalError, QueryWarning
+from xcount.runs.journal import Journal, Record
+from xcount.runs.journal_schema import is_last_run, line_fault, result_of
+from xcount.runs.plan import Options, Task
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+_REPORT_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class BatchProgress:
+    """How far a run is: counts done of all, and the labels of those going on."""
+
+    done: int
+    total: int
+    fraction: float
+    running: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOutcome:
+    """What a run brought: a result per task.
+
+    None where it was interrupted before its start, or refused as too large for its method.
+    """
+
+    results: tuple[CountResult | None, ...]
+    n_resumed: int = 0
+
+    @property
+    def finished(self) -> tuple[CountResult, ...]:
+        return tuple(result for result in self.results if result is not None)
+
+
+def run_batch(
+    tasks: Sequence[Task],
+    *,
+    jobs: int = 0,
+    journal: Journal | None = None,
+    header: Record | None = None,
+    cluster: str | Client | None = None,
+    on_progress: Callable[[BatchProgress], None] | None = None,
+) -> BatchOutcome:
+    """Count all tasks that the journal has no answer to yet.
+
+    Ctrl-C ends the counts that are going on with the bounds they have; the rest is left out. So is
+    a count that its method refuses, with a warning that names it.
+
+    Raises:
+        BudgetError: every count was refused.
+
+    Args:
+        tasks: what to count.
+        jobs: cores to use; 0 for all.
+        journal: where finished counts are kept, and found again.
+        header: what the journal is about; written before the first new result, and where the
+            journal's last run asked something else.
+        cluster: a Dask scheduler's address, or a Dask client, whose workers do the counts.
+        on_progress: called from the calling thread.
+    """
+    results = _resumed(tasks, journal)
+    n_resumed = len(results)
+    todo = [index for index in range(len(tasks)) if index not in results]
+    stop = threading.Event()
+    with _interrupts_set(stop):
+        if journal is not None and header is not None:
+            is_same = not todo and is_last_run(header, journal.records)
+            journal.append(*([] if is_same else [{"kind": "run", **header}]))
+        run = _Run(tasks, todo, results, jobs, journal, on_progress, stop)
+        if todo and cluster is None:
+            run.run()
+        elif todo:
+            run.run_on(cluster)
+    if run.refused:
+        _name_refused(tasks, run.refused, has_results=bool(results))
+    return BatchOutcome(tuple(results.get(index) for index in range(len(tasks))), n_resumed)
+
+
+def _name_refused(
+    tasks: Sequence[Task], refused: Mapping[int, BudgetError], has_results: bool
+) -> None:
+    """Say which counts were refused by their method; raise if there are no others."""
+    first = min(refused)
+    if not has_results:
+        raise refused[first]
+    names = " and ".join([tasks[first].label, *([f"{len(refused) - 1} more"] * (len(refused) > 1))])
+    warnings.warn(
+        f"{len(refused)} of {len(tasks)} counts refused and left out ({names}): {refused[first]}",
+        QueryWarning,
+        stacklevel=2,
+    )
+
+
+def run_kept(
+    tasks: Sequence[Task],
+    header: Record,
+    *,
+    journal: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    jobs: int = 0,
+    cluster: str | Client | None = None,
+    on_progress: Callable[[BatchProgress], None] | None = None,
+) -> BatchOutcome:
+    """Count all tasks; keep what is finished in a journal, if one is named.
+
+    A journal that is about other models than the header says is refused.
+    """
+    opened = contextlib.nullcontext() if journal is None else _journal_of(journal, resume, header)
+    with opened as book:
+        return run_batch(
+            tasks,
+            jobs=jobs,
+            journal=book,
+            header=header,
+            cluster=cluster,
+            on_progress=on_progress,
+        )
+
+
+def _journal_of(path: str | os.PathLike[str], resume: bool, header: Record) -> Journal:
+    journal = Journal(path, resume=resume, check=line_fault)
+    runs = [record for record in journal.records if record["kind"] == "run"]
+    differences = [text for run in runs if (text := _difference(run, header)) is not None]
+    if differences:
+        journal.close()
+        raise JournalError(f"{path} {differences[0]}; name another file")
+    return journal
+
+
+def _difference(run: Record, header: Record) -> str | None:
+    """Return why a journal's run does not go with the one that is to be done, if it does not."""
+    before, now = _models_of(run), _models_of(header)
+    if before != now:
+        other = "another model" if len(now) == 1 else "other models"
+        return f"is about {other} (sha256 {', '.join(before)}, not {', '.join(now)})"
+    if run.get("command") != header["command"]:
+        return f"is the journal of another command ({run.get('command')})"
+    return None
+
+
+def _models_of(run: Record) -> list[str]:
+    """Return the fingerprints in a journal's run line."""
+    several: list[str] | None = run.get("fingerprints")
+    return [str(run.get("fingerprint"))] if several is None else several
+
+
+@contextlib.contextmanager
+def _interrupts_set(stop: threading.Event) -> Iterator[None]:
+    """Let Ctrl-C set a flag instead of raising: no interrupt splits a write; a second one raises.
+
+    Only where signals would raise KeyboardInterrupt, and only the main thread can have handlers.
+    """
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    raising = [
+        number
+        for number in (signal.SIGINT, signal.SIGTERM)
+        if threading.current_thread() is threading.main_thread()
+        and signal.getsignal(number) is signal.default_int_handler
+    ]
+    for number in raising:
+        signal.signal(number, note)
+    try:
+        yield
+    finally:
+        for number in raising:
+            signal.signal(number, signal.default_int_handler)
+
+
+class _Run:
+    """One run of the tasks ``todo``; adds to ``results`` as they finish."""
+
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        todo: Sequence[int],
+        results: dict[int, CountResult],
+        jobs: int,
+        journal: Journal | None,
+        on_progress: Callable[[BatchProgress], None] | None,
+        stop: threading.Event,
+    ) -> None:
+        self._tasks, self._results, self._journal = tasks, results, journal
+        self._waiting = list(reversed(todo))
+        self._jobs = jobs
+        self._n_cores = jobs if jobs > 0 else os.cpu_count() or 1
+        self._on_progress = on_progress
+        self._stop = stop
+        self._fractions: dict[int, float] = {}
+        self._running: dict[Future[CountResult], int] = {}
+        self.refused: dict[int, BudgetError] = {}
+
+    def run(self) -> None:
+        n_workers = min(self._n_cores, len(self._waiting))
+        with ThreadPoolExecutor(n_workers, thread_name_prefix="xcount") as pool:
+            try:
+                self._loop(pool, n_workers)
+            except KeyboardInterrupt:
+                if self._stop.is_set():
+                    raise
+                self._stop.set()
+                self._loop(pool, n_workers)
+            except BaseException:
+                self._stop.set()
+                raise
+
+    def run_on(self, cluster: Any) -> None:
+        """Let a cluster's workers count; what they are at when the run is to end is left out."""
+        from xcount.cluster.client import Cluster
+
+        todo = {index: self._tasks[index] for index in reversed(self._waiting)}
+        with Cluster(cluster) as found:
+            for results in found.counts(todo, self._stop, self._jobs):
+                self._keep(results)
+                self._report()
+
+    def _loop(self, pool: ThreadPoolExecutor, n_workers: int) -> None:
+        while self._has_work():
+            while self._waiting and len(self._running) < n_workers:
+                self._start(pool, n_workers)
+            done, _ = wait(self._running, timeout=_REPORT_SECONDS, return_when=FIRST_COMPLETED)
+            errors = [error for future in done if (error := self._finish(future)) is not None]
+            if errors:
+                raise errors[0]
+            self._report()
+
+    def _has_work(self) -> bool:
+        if self._stop.is_set():
+            self._waiting.clear()
+        return bool(self._waiting or self._running)
+
+    def _start(self, pool: ThreadPoolExecutor, n_workers: int) -> None:
+        n_sharing = min(n_workers, len(self._running) + len(self._waiting))
+        index = self._waiting.pop()
+        self._fractions[index] = 0.0
+        task, threads = self._tasks[index], max(1, self._n_cores // n_sharing)
+        future = pool.submit(task.run, threads, lambda progress: self._note(index, progress))
+        self._running[future] = index
+
+    def _note(self, index: int, progress: Progress) -> None:
+        """Take a count's progress (in its own thread), and stop it when the run is to end.
+
+        Counters answer a KeyboardInterrupt with the bounds they have.
+        """
+        self._fractions[index] = progress.fraction
+        if self._stop.is_set():
+            raise KeyboardInterrupt
+
+    def _finish(self, future: Future[CountResult]) -> BaseException | None:
+        """Keep what has come of a count; return what ends the run."""
+        index = self._running.pop(future)
+        del self._fractions[index]
+        error = future.exception()
+        if error is None:
+            self._keep({index: future.result()})
+        elif isinstance(error, BudgetError):
+            self._keep({index: error})
+        elif not (isinstance(error, KeyboardInterrupt) and self._stop.is_set()):
+            return error
+        return None
+
+    def _keep(self, answers: Mapping[int, CountResult | BudgetError]) -> None:
+        results = {i: answer for i, answer in answers.items() if isinstance(answer, CountResult)}
+        self.refused |= {i: error for i, error in answers.items() if isinstance(error, BudgetError)}
+        self._results.update(results)
+        if self._journal is not None:
+            lines = [_line(self._tasks[index], result) for index, result in results.items()]
+            self._journal.append(*lines)
+
+    def _report(self) -> None:
+        if self._on_progress is None:
+            return
+        done, total = len(self._results) + len(self.refused), len(self._tasks)
+        fractions = dict(self._fractions)
+        running = tuple(self._tasks[index].label for index in fractions)
+        fraction = (done + sum(fractions.values())) / total
+        self._on_progress(BatchProgress(done, total, min(1.0, fraction), running))
+
+
+def _line(task: Task, result: CountResult) -> Record:
+    return {
+        "kind": "result",
+        "key": task.key,
+        "model": task.scope[0],
+        "limits": task.options.limits(),
+        "result": result.to_dict(),
+    }
+
+
+def _resumed(tasks: Sequence[Task], journal: Journal | None) -> dict[int, CountResult]:
+    """Return the results that the journal has, by the index of their task."""
+    if journal is None:
+        return {}
+    known = {record["key"]: record for record in journal.records if record["kind"] == "result"}
+    found = {}
+    for index, task in enumerate(tasks):
+        record = known.get(task.key)
+        if record is not None and _is_done(record, task.options):
+            found[index] = result_of(record)
+    return found
+
+
+def _is_done(record: Record, options: Options) -> bool:
+    """Tell whether a rerun could not do better: it was complete, or had the same room."""
+    reason = record["result"]["stop_reason"]
+    if reason in (StopReason.COMPLETE, StopReason.DECIDED):
+        return True
+    if reason == StopReason.INTERRUPTED:
+        return False
+    limits: Mapping[str, Any] = record.get("limits", {})
+    return all(_at_most(asked, limits.get(name)) for name, asked in options.limits().items())
+
+
+def _at_most(asked: float | None, had: float | None) -> bool:
+    return had is None or (asked is not None and asked <= had)

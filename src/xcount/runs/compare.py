@@ -1,0 +1,446 @@
+"""A comparison: several models asked the same questions on one shared grid.
+
+Counts of different models compare only when they count the same regions, so the grid holds the
+guards of all of them (as in section 6 of the paper). The first model is the baseline, and::
+
+    relative sensitivity of model i  =  C_i / C_0
+
+for each question whose baseline count is not zero.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import os
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from xcount.answers.count import model_info, versions
+from xcount.answers.result import CountResult, ModelInfo, Verdict, judged, limit_fields, limit_from
+from xcount.counters.tally import StopReason
+from xcount.errors import QueryError
+from xcount.model.align import aligned, distinct_names, same_class
+from xcount.model.ensemble import Ensemble
+from xcount.problem.problem import Problem
+from xcount.question.grid import Grid, Missing
+from xcount.question.query import Query
+from xcount.question.share import Limit
+from xcount.runs.batch import BatchProgress, run_kept
+from xcount.runs.journal import Record
+from xcount.runs.journal_schema import KeptRun, last_run, result_of
+from xcount.runs.plan import (
+    Gaps,
+    Group,
+    Options,
+    Task,
+    choose_change,
+    choose_groups,
+    fingerprint,
+    questions,
+)
+from xcount.support.numerals import to_json
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A count divided by the baseline's, with the bounds that their intervals give.
+
+    ``high`` is None where the baseline may be zero.
+    """
+
+    value: float
+    low: float
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One question, answered by every model (None where the run was interrupted)."""
+
+    sensitive: tuple[str, ...]
+    distance: int | None
+    gap: str
+    results: tuple[CountResult | None, ...]
+
+    @property
+    def label(self) -> str:
+        return " + ".join(self.sensitive)
+
+    def ratio(self, index: int) -> Ratio | None:
+        """Return C_i / C_0; None where C_0 is zero or a count is missing."""
+        base, other = self.results[0], self.results[index]
+        if base is None or other is None or base.count == 0:
+            return None
+        high = None if base.low == 0 else other.high / base.low
+        return Ratio(other.count / base.count, other.low / base.high, high)
+
+    def verdict(self, index: int, max_ratio: Limit) -> Verdict:
+        """Tell whether C_i is at most ``max_ratio`` times C_0, as far as the intervals tell."""
+        base, other = self.results[0], self.results[index]
+        if base is None or other is None:
+            return Verdict.UNDECIDED
+        return judged(max_ratio, (other.low, other.high), (base.low, base.high))
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSummary:
+    """One model over all questions.
+
+    Attributes:
+        rank: 1 for the least sensitive model.
+        mean_share: the mean of its shares.
+        n_ratios: questions whose baseline count is not zero.
+        quartiles: of the relative sensitivity over those questions: lower, median, upper.
+    """
+
+    index: int
+    name: str
+    rank: int
+    mean_share: float
+    n_ratios: int
+    quartiles: tuple[float, float, float] | None
+
+
+@dataclass(frozen=True)
+class CompareResult:
+    """The answers of several models to the same questions on a shared grid.
+
+    Attributes:
+        names: what the models are called.
+        models: which models were asked; the first is the baseline.
+        rows: one per question, in the order of distance, gap, names.
+        n_regions: regions of the shared grid.
+        max_ratio: the largest C_i / C_0 allowed; None for no verdict.
+        n_planned: counts that were planned; an interrupted comparison has fewer results.
+    """
+
+    names: tuple[str, ...]
+    models: tuple[ModelInfo, ...]
+    rows: tuple[Compared, ...]
+    n_regions: int
+    gap_origin: str = ""
+    created: str = ""
+    task: str = "unknown"
+    max_ratio: Limit | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+    n_planned: int = 0
+
+    @property
+    def n_models(self) -> int:
+        return len(self.names)
+
+    @cached_property
+    def results(self) -> tuple[CountResult, ...]:
+        """All counts that there are, row by row."""
+        return tuple(result for result in self._answers if result is not None)
+
+    @property
+    def _answers(self) -> list[CountResult | None]:
+        return [result for row in self.rows for result in row.results]
+
+    @property
+    def n_results(self) -> int:
+        return len(self.results)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every planned count has a result."""
+        return self.n_results >= self.n_planned and None not in self._answers
+
+    @cached_property
+    def panels(self) -> tuple[tuple[int | None, str], ...]:
+        """The (distance, gap) pairs that were counted, ascending."""
+        return tuple(dict.fromkeys((row.distance, row.gap) for row in self.rows))
+
+    @cached_property
+    def ranking(self) -> tuple[ModelSummary, ...]:
+        """The models, least sensitive first: by the mean of their shares."""
+        means = [self._mean_share(index) for index in range(self.n_models)]
+        order = sorted(range(self.n_models), key=lambda index: means[index])
+        return tuple(
+            ModelSummary(index, self.names[index], rank, means[index], *self._quartiles(index))
+            for rank, index in enumerate(order, start=1)
+        )
+
+    def _mean_share(self, index: int) -> float:
+        shares = [r.share for row in self.rows if (r := row.results[index]) is not None]
+        return math.fsum(shares) / len(shares) if shares else 0.0
+
+    def _quartiles(self, index: int) -> tuple[int, tuple[float, float, float] | None]:
+        ratios = [ratio.value for row in self.rows if (ratio := row.ratio(index)) is not None]
+        if len(ratios) < 2:
+            return len(ratios), (ratios[0],) * 3 if ratios else None
+        low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
+        return len(ratios), (low, middle, high)
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """FAIL if any count exceeds ``max_ratio``; else UNDECIDED if any may, or none is compared.
+
+        A planned count that is missing may exceed it, too.
+        """
+        if self.max_ratio is None:
+            return None
+        found = {
+            row.verdict(i, self.max_ratio) for row in self.rows for i in range(1, self.n_models)
+        }
+        if Verdict.FAIL in found:
+            return Verdict.FAIL
+        return Verdict.PASS if found == {Verdict.PASS} and self.is_whole else Verdict.UNDECIDED
+
+    @property
+    def exit_status(self) -> int:
+        """0 answered (and PASS), 1 FAIL, 3 UNDECIDED or stopped by a limit."""
+        if self.verdict is not None:
+            return {Verdict.PASS: 0, Verdict.FAIL: 1, Verdict.UNDECIDED: 3}[self.verdict]
+        is_done = all(result.stop_reason is StopReason.COMPLETE for result in self.results)
+        return 0 if is_done and self.is_whole else 3
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON contract of ``xcount compare --json``."""
+        return {
+            "kind": "compare",
+            "format": FORMAT,
+            "created": self.created,
+            "verdict": None if self.verdict is None else str(self.verdict),
+            "exit_status": self.exit_status,
+            "names": list(self.names),
+            "models": [asdict(model) for model in self.models],
+            "task": self.task,
+            "gap_origin": self.gap_origin,
+            "n_regions": self.n_regions,
+            **limit_fields("max_ratio", self.max_ratio),
+            "planned": self.n_planned,
+            "versions": dict(self.versions),
+            "ranking": [asdict(summary) for summary in self.ranking],
+            "rows": [self._row_dict(row) for row in self.rows],
+        }
+
+    def _row_dict(self, row: Compared) -> dict[str, Any]:
+        ratios = [row.ratio(index) for index in range(self.n_models)]
+        return {
+            "sensitive": list(row.sensitive),
+            "distance": "any" if row.distance is None else row.distance,
+            "gap_text": row.gap,
+            "ratios": [None if ratio is None else asdict(ratio) for ratio in ratios],
+            "results": [None if r is None else r.to_dict() for r in row.results],
+        }
+
+    def to_json(self, indent: int | None = None) -> str:
+        """Return the comparison as one JSON object."""
+        return to_json(self.to_dict(), indent)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> CompareResult:
+        """Read back what :meth:`to_dict` wrote."""
+        rows = tuple(
+            Compared(
+                tuple(row["sensitive"]),
+                None if row["distance"] == "any" else row["distance"],
+                row["gap_text"],
+                tuple(None if r is None else CountResult.from_dict(r) for r in row["results"]),
+            )
+            for row in data["rows"]
+        )
+        return cls(**_facts(data), rows=rows)
+
+    @classmethod
+    def from_journal(cls, path: str | os.PathLike[str]) -> CompareResult:
+        """Read a comparison from its journal, finished or not."""
+        kept = last_run(path, "compare")
+        return _compare_result(kept.header, _answers(kept))
+
+    def to_html(self) -> str:
+        """Return the report: one self-contained HTML page."""
+        from xcount.report import html_comparison
+
+        return html_comparison(self)
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
+        """Draw the relative sensitivities; with a path, save it. Needs the extra ``plots``."""
+        from xcount.report import plot_comparison
+
+        return plot_comparison(self, path)
+
+
+def compare(
+    models: Sequence[Any],
+    *,
+    names: Sequence[str] | None = None,
+    sensitive: Iterable[Group] | str | int | None = None,
+    gaps: object = None,
+    probability_gaps: object = None,
+    base_rate: float | None = None,
+    flip: bool = False,
+    cutoff: object = None,
+    distances: object = 1,
+    precision: int | str | None = "exact",
+    output: int | str | None = None,
+    missing: Missing = "none",
+    method: str = "auto",
+    epsilon: float = 0.1,
+    delta: float = 0.1,
+    seed: int = 0,
+    timeout_seconds: float | None = 60.0,
+    memory_bytes: int | None = None,
+    jobs: int = 0,
+    max_ratio: object = None,
+    journal: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    cluster: str | Client | None = None,
+    on_progress: Callable[[BatchProgress], None] | None = None,
+) -> CompareResult:
+    """Ask several models the same questions on the grid of all their guards.
+
+    The options are those of :func:`xcount.audit`. The models need the same features and classes, in
+    any order; ``output`` and default gaps are the first model's. ``max_ratio`` asks for a verdict:
+    no count may be more than that many times the first model's.
+
+    Example:
+        >>> import xcount
+        >>> from xcount.model.examples import ensemble_of
+        >>> rough, smooth = ensemble_of((0, 1.0, 0.0, 3.0)), ensemble_of((0, 1.0, 0.0, 1.0))
+        >>> result = xcount.compare([rough, smooth], gaps=2)
+        >>> result.rows[0].ratio(1).value
+        0.0
+    """
+    from xcount.model.loaders import load
+
+    ensembles = aligned([load(model) for model in models])
+    ratio = None if max_ratio is None else Limit.of(max_ratio)
+    if ratio is not None and len(ensembles) < 2:
+        raise QueryError("a maximum ratio compares with the first model; give at least two models")
+    options = Options(
+        method, epsilon, delta, seed, missing, timeout_seconds, memory_bytes, profile=False
+    )
+    template, chosen = choose_change(
+        ensembles[0],
+        gaps=gaps,
+        probability_gaps=probability_gaps,
+        base_rate=base_rate,
+        flip=flip,
+        cutoff=cutoff,
+        output=output,
+        precision=precision,
+    )
+    classes = same_class(ensembles, template.output)
+    grid = Grid.of(*ensembles, missing=missing)
+    groups = choose_groups(ensembles[0], grid, sensitive)
+    asked = questions(template, chosen, groups, distances)
+    tasks = _tasks(ensembles, grid, options, classes, asked)
+    header = _header(ensembles, grid, chosen, distinct_names(ensembles, names), tasks, ratio)
+    outcome = run_kept(
+        tasks,
+        header,
+        journal=journal,
+        resume=resume,
+        jobs=jobs,
+        cluster=cluster,
+        on_progress=on_progress,
+    )
+    return _compare_result(header, _by_model(outcome.results, len(ensembles)))
+
+
+def _tasks(
+    ensembles: Sequence[Ensemble],
+    grid: Grid,
+    options: Options,
+    classes: Sequence[int],
+    asked: Sequence[Query],
+) -> list[Task]:
+    """Return every question to every model, the models of a question next to each other."""
+    marks = tuple(fingerprint(ensemble) for ensemble in ensembles)
+    bases = [
+        Problem(ensemble, grid, replace(asked[0], output=output))
+        for ensemble, output in zip(ensembles, classes, strict=True)
+    ]
+    return [
+        Task(base, replace(query, output=base.query.output), options, (mark, *marks))
+        for query in asked
+        for base, mark in zip(bases, marks, strict=True)
+    ]
+
+
+def _header(
+    ensembles: Sequence[Ensemble],
+    grid: Grid,
+    gaps: Gaps,
+    names: Sequence[str],
+    tasks: Sequence[Task],
+    max_ratio: Limit | None,
+) -> dict[str, Any]:
+    """Return what the journal's run line says."""
+    return {
+        "command": "compare",
+        "format": FORMAT,
+        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "fingerprints": [fingerprint(ensemble) for ensemble in ensembles],
+        "names": list(names),
+        "models": [asdict(model_info(ensemble, grid)) for ensemble in ensembles],
+        "task": ensembles[0].task,
+        "gap_origin": gaps.origin,
+        "n_regions": grid.n_regions,
+        **limit_fields("max_ratio", max_ratio),
+        "planned": len(tasks),
+        "keys": [task.key for task in tasks],
+        "versions": versions(),
+    }
+
+
+def _facts(data: Record) -> dict[str, Any]:
+    return {
+        "names": tuple(data["names"]),
+        "models": tuple(ModelInfo(**model) for model in data["models"]),
+        "n_regions": data["n_regions"],
+        "gap_origin": data["gap_origin"],
+        "created": data["created"],
+        "task": data["task"],
+        "max_ratio": limit_from(data, "max_ratio"),
+        "versions": data["versions"],
+        "n_planned": data.get("planned", 0),
+    }
+
+
+def _by_model(
+    results: Sequence[CountResult | None], n_models: int
+) -> list[tuple[int, CountResult]]:
+    """Return (model, result) of what there is, where the models of a question are neighbours."""
+    return [(i % n_models, result) for i, result in enumerate(results) if result is not None]
+
+
+def _answers(kept: KeptRun) -> list[tuple[int, CountResult]]:
+    """Return (model, result) of the last run; without its keys, of all runs."""
+    if kept.keys is not None:
+        return _by_model(kept.results(), len(kept.header["names"]))
+    marks = list(enumerate(kept.header["fingerprints"]))
+    return [
+        (i, result_of(line)) for line in kept.lines for i, mark in marks if mark == line["model"]
+    ]
+
+
+def _compare_result(header: Record, found: Iterable[tuple[int, CountResult]]) -> CompareResult:
+    """Gather (model, result) into rows; the latest of equal questions wins."""
+    n_models = len(header["names"])
+    rows: dict[tuple[tuple[str, ...], int | None, str], list[CountResult | None]] = {}
+    for index, result in found:
+        question = (result.sensitive, result.distance, result.gap)
+        rows.setdefault(question, [None] * n_models)[index] = result
+    compared = [Compared(*question, tuple(results)) for question, results in rows.items()]
+    compared.sort(
+        key=lambda row: (
+            math.inf if row.distance is None else row.distance,
+            Fraction(0 if row.gap.startswith("flip") else row.gap),
+            row.sensitive,
+        )
+    )
+    return CompareResult(**_facts(header), rows=tuple(compared))

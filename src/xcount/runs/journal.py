@@ -1,0 +1,201 @@
+"""An append-only journal of results: one JSON object per line, safe against a crash at any moment.
+
+A line is on the disk (``fsync``) before the next count starts to matter, so a killed run loses at
+most the counts that were still going on. What a crash can leave behind is one unfinished last line;
+opening the journal again cuts it off. Two kinds of lines exist::
+
+    {"kind": "run", ...}                          who wrote the following lines, and about what
+    {"kind": "result", "key": "...", ...}         one finished count
+
+One process at a time writes to a journal (an advisory lock on the file); anyone may read it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from xcount.errors import JournalError
+from xcount.support.numerals import from_json, to_json
+
+Record = Mapping[str, Any]
+
+Check = Callable[[Record], str | None]
+"""Returns what is wrong with a record, in words that follow "line 3"; None if it is good."""
+
+
+class Journal:
+    """A journal that is open for appending, locked against other writers.
+
+    Example:
+        >>> import tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "results.jsonl"
+        >>> with Journal(path) as journal:
+        ...     journal.append({"kind": "run"})
+        >>> read_journal(path)
+        ({'kind': 'run'},)
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, resume: bool = False, check: Check | None = None
+    ) -> None:
+        """Open or create the journal.
+
+        Args:
+            path: the file, by convention ``*.jsonl``.
+            resume: whether to go on with a journal that has lines already.
+            check: what each of those lines must pass.
+        """
+        self.path = Path(path)
+        self._descriptor = _open(self.path)
+        try:
+            _lock(self._descriptor, self.path)
+            records, end = _parse(self._read(), self.path, check)
+            if records and not resume:
+                raise JournalError(
+                    f"{self.path} already holds {len(records)} lines; "
+                    "continue it with --resume, or name another file"
+                )
+            self.records = records
+            self._end = self._repair(end)
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+
+    def append(self, *records: Record) -> None:
+        """Write records and wait until they are on the disk."""
+        if not records:
+            return
+        lines = b"".join(to_json(record).encode() + b"\n" for record in records)
+        try:
+            _write_all(self._descriptor, lines)
+            os.fsync(self._descriptor)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._descriptor, self._end)
+            raise JournalError(
+                f"cannot write to {self.path}: {error.strerror}; all earlier results are safe in "
+                "it: make room or change its permissions, then continue with --resume"
+            ) from error
+        self._end += len(lines)
+
+    def close(self) -> None:
+        """Release the file and its lock."""
+        os.close(self._descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _read(self) -> bytes:
+        with os.fdopen(os.dup(self._descriptor), "rb") as file:
+            file.seek(0)
+            return file.read()
+
+    def _repair(self, end: int) -> int:
+        """Cut off what a crash left behind ``end``, and end the last whole line."""
+        try:
+            os.ftruncate(self._descriptor, end)
+            if end and os.pread(self._descriptor, 1, end - 1) != b"\n":
+                _write_all(self._descriptor, b"\n")
+                end += 1
+            os.fsync(self._descriptor)
+        except OSError as error:
+            raise JournalError(f"cannot write to {self.path}: {error.strerror}") from error
+        return end
+
+
+def read_journal(path: str | os.PathLike[str], check: Check | None = None) -> tuple[Record, ...]:
+    """Return the whole lines of a journal, each checked, without locking or repairing it."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise JournalError(f"cannot read {path}: {error.strerror}") from error
+    return _parse(data, Path(path), check)[0]
+
+
+def _open(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise JournalError(
+            f"cannot open the journal {path} for writing: {error.strerror}; "
+            "name a file in a folder that exists and that you may write to"
+        ) from error
+
+
+def _lock(descriptor: int, path: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise JournalError(
+            f"{path} is in use by another run; wait for it to end, or name another file"
+        ) from None
+    except OSError as error:
+        raise JournalError(f"cannot lock {path}: {error.strerror}; name a local file") from error
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _parse(data: bytes, path: Path, check: Check | None = None) -> tuple[tuple[Record, ...], int]:
+    """Return the records, and where the last whole one ends.
+
+    Only the last line may be unfinished: an append that was cut short by a crash. Damage anywhere
+    else is not ours to repair.
+    """
+    records: list[Record] = []
+    end = 0
+    lines = data.split(b"\n")
+    last = len(lines) - 1 if lines[-1] else len(lines) - 2
+    for number, line in enumerate(lines[: last + 1]):
+        record = _record(line)
+        if record is not None:
+            _pass(record, check, f"line {number + 1} of {path}")
+            records.append(record)
+            end = min(end + len(line) + 1, len(data))
+        elif line.strip() == b"" and number != last:
+            end += len(line) + 1
+        elif number != last or not _looks_torn(line, data.endswith(b"\n"), bool(records)):
+            raise JournalError(
+                f"line {number + 1} of {path} is not a journal record; "
+                "restore the file from a copy, or remove that line"
+            )
+    return tuple(records), end
+
+
+def _pass(record: Record, check: Check | None, where: str) -> None:
+    fault = None if check is None else check(record)
+    if fault is not None:
+        raise JournalError(f"{where} {fault}; restore the file from a copy, or remove that line")
+
+
+def _record(line: bytes) -> Record | None:
+    try:
+        record = from_json(line)
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) and "kind" in record else None
+
+
+def _looks_torn(line: bytes, is_ended: bool, is_journal: bool) -> bool:
+    """Tell an unfinished record from damage, and from a file that never was a journal."""
+    if not line.strip(b"\0 \r"):
+        return True
+    start = b'{"kind"'
+    return not is_ended and (is_journal or line[: len(start)] == start[: len(line)])

@@ -1,0 +1,1 @@
+"""Text and numbers of any size, and what the process holds: used by every room."""

@@ -1,0 +1,116 @@
+"""Results: shares, verdicts, and JSON that reads back."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from json_contract import CONTRACT, MODEL_CONTRACT
+
+import xcount
+from xcount.answers.result import CountResult, Verdict, is_at_most
+from xcount.counters.tally import StopReason
+from xcount.model.examples import Nested, ensemble_of, figure_1
+from xcount.support.numerals import scientific_text
+
+
+@pytest.fixture
+def result() -> CountResult:
+    """Return the result of the paper's example."""
+    return xcount.count(figure_1(), sensitive="f0", gap="80.5", profile=True)
+
+
+@pytest.fixture
+def any_number_of_digits() -> Iterator[None]:
+    """Lift Python's limit on the digits of an integer, as the command line does."""
+    limit = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(0)
+    yield
+    sys.set_int_max_str_digits(limit)
+
+
+def test_json_has_every_promised_field(result: CountResult) -> None:
+    """The contract of ``xcount count --json``."""
+    data = json.loads(result.to_json())
+    assert data.keys() >= CONTRACT
+    assert data["model"].keys() == MODEL_CONTRACT
+    assert type(data["count"]) is int
+    assert data["exact"] is True
+    assert (data["verdict"], data["gap"], data["distance"]) == (None, 80.5, 1)
+    assert (data["precision"], data["confidence"]) == ("exact", 1.0)
+
+
+def test_json_reads_back(result: CountResult) -> None:
+    """Nothing is lost on the way, the profile included."""
+    assert CountResult.from_dict(json.loads(result.to_json())) == result
+
+
+@pytest.mark.usefixtures("any_number_of_digits")
+def test_counts_of_any_size_survive_json(result: CountResult) -> None:
+    """Beyond floats, and beyond the digits that Python prints by default."""
+    huge = replace(result, count=10**5000, low=10**5000, high=10**5000, n_regions=4 * 10**5000)
+    assert huge.share == 0.25
+    assert CountResult.from_dict(json.loads(huge.to_json())) == huge
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "max_share", "verdict"),
+    [
+        (3, 3, 0.3, Verdict.PASS),  # 0.3 as a float lies below 3/10, and still means 3 of 10
+        (3, 3, 0.29, Verdict.FAIL),
+        (3, 4, 0.3, Verdict.UNDECIDED),
+        (2, 3, 0.3, Verdict.PASS),
+        (4, 9, 0.3, Verdict.FAIL),
+        (0, 0, 0.0, Verdict.PASS),
+        (10, 10, 1.0, Verdict.PASS),
+        (3, 3, None, None),
+    ],
+)
+def test_verdicts_follow_the_interval(
+    result: CountResult, low: int, high: int, max_share: float | None, verdict: Verdict | None
+) -> None:
+    """PASS and FAIL only where the whole interval says so."""
+    judged = replace(result, low=low, high=high, n_regions=10, max_share=max_share)
+    assert judged.verdict is verdict
+
+
+def test_shares_are_compared_without_rounding() -> None:
+    """One region too many in 10^30 is one too many."""
+    assert is_at_most(10**28, 10**30, 0.01)
+    assert not is_at_most(10**28 + 1, 10**30, 0.01)
+
+
+def test_an_interval_is_exact_only_with_certainty(result: CountResult) -> None:
+    """A point estimate with a confidence below 1 is an estimate."""
+    assert result.exact
+    assert not replace(result, confidence=0.9).exact
+    assert not replace(result, high=result.high + 1).exact
+
+
+def test_a_decided_verdict_is_why_a_run_stopped() -> None:
+    """With a limit reached but the verdict certain, the run says decided."""
+    decided = xcount.count(figure_1(), sensitive="f0", gap=80, max_share=1.0, timeout_seconds=1e-9)
+    assert (decided.stop_reason, decided.verdict) == (StopReason.DECIDED, Verdict.PASS)
+    open_ = xcount.count(figure_1(), sensitive="f0", gap=80, max_share=0.5, timeout_seconds=1e-9)
+    assert (open_.stop_reason, open_.verdict) == (StopReason.TIMEOUT, Verdict.UNDECIDED)
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(7, "7.000e+0"), (1234567, "1.235e+6"), (10**5000, "1.000e+5000"), (-(10**30), "-1.000e+30")],
+    ids=["small", "large", "beyond floats", "negative"],
+)
+def test_numbers_of_any_size_have_a_short_form(number: int, text: str) -> None:
+    """Without a float, which ends at 1e308."""
+    assert scientific_text(number) == text
+
+
+def test_counts_of_thousands_of_digits_are_written_as_json() -> None:
+    """Python refuses to write integers of more than 4,300 digits unless it is told otherwise."""
+    trees: list[Nested] = [(f, 0.5, 0.0, 1.0) for f in range(14_500)]
+    result = xcount.count(ensemble_of(*trees), sensitive="f0", gap="0.5")
+    assert result.count == 2**14_500
+    assert len(result.to_json()) > 2 * 4_300

@@ -1,0 +1,163 @@
+"""What the paper prints does not count what it defines; each error, and that ours does not have it.
+
+The tests stand in the order of docs/errata.md.
+"""
+
+from __future__ import annotations
+
+import math
+
+import as_printed
+import numpy as np
+import pytest
+
+from xcount import count
+from xcount.baselines.paper.guards import GuardSpace
+from xcount.baselines.paper.union import threshold_of
+from xcount.model.ensemble import Ensemble
+from xcount.model.examples import ensemble_of, figure_1
+from xcount.problem.problem import Problem
+from xcount.question.grid import Grid
+from xcount.question.query import Query
+
+METHODS = ["brute", "xcount", "add-baseline"]
+
+
+def problem_of(ensemble: Ensemble, gap: object, distance: object = 1) -> Problem:
+    """Return the question about the first feature."""
+    return Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, 0, gap, distance=distance))
+
+
+def ladder(n_cells: int) -> Ensemble:
+    """Return an ensemble whose value is 10 x the cell of its only feature."""
+    return ensemble_of(*((0, float(i), 0.0, 10.0) for i in range(n_cells - 1)))
+
+
+def test_1_a_mask_is_missing() -> None:
+    """BitMaskGen stores k masks; without (1, ..., 1) figure 1 has no sensitive pair left."""
+    assert as_printed.bit_mask_gen(2) == [(0, 1), (0, 0)]
+    problem = problem_of(figure_1(), 80)
+    assert problem.n_masks == 3
+    printed = [as_printed.cell_of(mask) for mask in as_printed.bit_mask_gen(2)]
+    assert all(not as_printed.solutions(problem, a, b) for a in printed for b in printed)
+    assert count(figure_1(), sensitive=0, gap=80, method="xcount").count == 2
+
+
+def test_2_each_solution_makes_two_regions_sensitive() -> None:
+    """With t = |Sol| the estimate is about half of the count."""
+    ensemble = ensemble_of((0, 0.0, 1.0, -1.0), *((1, float(t), 0.0, 0.0) for t in range(199)))
+    problem = problem_of(ensemble, 1)
+    t = len(as_printed.solutions(problem, 0, 1))
+    expected = count(ensemble, sensitive=0, gap=1, method="brute").count
+    assert (t, expected) == (200, 400)
+    estimates = [as_printed.estimate(problem, t, seed) for seed in range(200)]
+    assert np.mean(estimates) == pytest.approx(expected / 2, rel=0.05)
+    assert count(ensemble, sensitive=0, gap=1, method="xcount").count == expected
+
+
+def test_3_poisson_draws_break_the_theorem_for_small_counts() -> None:
+    """At p = 1, |X| is Poisson(C): for C = 37 and epsilon = 0.1 most runs miss the interval."""
+    c, epsilon = 37, 0.1
+    inside = range(math.ceil(c * (1 - epsilon)), math.floor(c * (1 + epsilon)) + 1)
+    probability = sum(math.exp(k * math.log(c) - c - math.lgamma(k + 1)) for k in inside)
+    assert probability == pytest.approx(0.43, abs=0.02)
+    stump = ensemble_of((0, 0.0, 1.0, -1.0), *((1, float(t), 0.0, 0.0) for t in range(17)))
+    for seed in range(50):
+        found = count(stump, sensitive=0, gap=1, method="xcount", seed=seed)
+        assert (found.count, found.exact) == (36, True)
+
+
+def test_4_one_direction_needs_ordered_pairs() -> None:
+    """V > G sees a jump from one side only; |v| > G needs each pair once."""
+    problem = problem_of(figure_1(), 80)
+    forward, back = as_printed.solutions(problem, 0, 1), as_printed.solutions(problem, 1, 0)
+    assert (len(forward), len(back)) == (1, 0)
+    assert [pair for pair in problem.pairs() if pair[0] >= pair[1]] == []
+
+
+def test_5_exact_count_counts_pairs() -> None:
+    """ExactCount counts (b, b') in one direction: 1 instead of 2, and 6 instead of 4."""
+    assert as_printed.exact_count(problem_of(figure_1(), 80)) == 1
+    assert as_printed.exact_count(problem_of(ladder(4), 5, "any")) == 6
+    for method in METHODS:
+        assert count(figure_1(), sensitive=0, gap=80, method=method).count == 2
+        found = count(ladder(4), sensitive=0, gap=5, distance="any", method=method)
+        assert found.count == 4
+
+
+def test_6_zero_is_a_legal_value() -> None:
+    """Multiplying the ADD by the constraint makes points that are no regions look sensitive."""
+    constant = ensemble_of((0, 1.0, 50.0, (0, 2.0, 50.0, 50.0)))
+    problem = problem_of(constant, 10)
+    space = GuardSpace(problem, [0])
+    table = space.table
+    add = table.encode(problem.forest, 0, space.open_cells(), np.zeros(1, dtype=np.uint32))
+    valid = table.monotone([0])
+    multiplied = table.ite(valid, add, space.number(0))
+    # At the point (1, 0), which is no region, the product is 0: 50 away from its neighbours.
+    at_hole = table.restrict(multiplied, np.array([1, 0], dtype=np.int8))
+    beside = table.restrict(multiplied, np.array([1, 1], dtype=np.int8))
+    assert at_hole == space.number(0)
+    assert beside == add != at_hole
+    for method in METHODS:
+        assert count(constant, sensitive=0, gap=10, method=method).count == 0
+
+
+def test_7_huge_draws_overflow() -> None:
+    """No library draws a Poisson number of mean 10**30; p must be halved before the draw."""
+    with pytest.raises(ValueError, match="too large"):
+        np.random.default_rng(0).poisson(1e30)
+    with pytest.raises(OverflowError):
+        float(2**1100)
+    ensemble = ensemble_of(
+        (0, 0.0, 1.0, -1.0),
+        *((f, float(t), 0.0, 0.0) for f in range(1, 121) for t in range(10)),
+    )
+    found = count(ensemble, sensitive=0, gap=1, method="xcount", epsilon=0.5)
+    assert found.count == 2 * 11**120
+    assert found.details["halvings"] > 300
+
+
+@pytest.mark.parametrize(
+    ("trees", "gap", "precision", "expected"),
+    [
+        ([(0, 0.0, 1.0001, -0.9998)], "2", 3, 0),
+        ([(0, 0.0, 1.990, 0.0)] + [(1, 0.0, 0.0, 0.0)] * 11, "2", 3, 0),
+        ([(0, 0.0, 0.001, 0.0)] + [(1, 0.0, 0.0, 0.0)] * 51, "0.05", 3, 0),
+        ([(0, 0.0, 0.0008, 0.0)], "0.0005", "exact", 2),
+        ([(0, 0.0, 0.0008, 0.0)], "0.0005", 3, 2),
+    ],
+)
+def test_8_rounding_to_nearest_does_not_inflate(
+    trees: list[tuple[int, float, float, float]], gap: str, precision: object, expected: int
+) -> None:
+    """Directed rounding and a lowered threshold count these; rounding to nearest does not."""
+    for method in METHODS:
+        found = count(
+            ensemble_of(*trees),
+            sensitive=0,
+            gap=gap,
+            precision=precision,  # type: ignore[arg-type]
+            method=method,
+        )
+        assert found.count == expected * found.n_regions // 2
+
+
+def test_9_counts_at_two_to_the_63() -> None:
+    """Counts at and beyond 2**63 neither hang nor wrap."""
+    for n_features in (61, 62, 63, 64):
+        ensemble = ensemble_of(
+            (0, 0.0, 1.0, -1.0), *((f, 0.0, 0.0, 0.0) for f in range(1, n_features + 1))
+        )
+        for method in ("xcount", "xcount-exact-union", "add-baseline"):
+            assert count(ensemble, sensitive=0, gap=1, method=method).count == 2 ** (n_features + 1)
+
+
+def test_10_the_sum_over_levels_is_geometric() -> None:
+    """The printed bound grows with log C; adding the terms as they are stays below delta / 6."""
+    epsilon, delta = 0.1, 0.1
+    thresh = threshold_of(epsilon, delta, 100)
+    term = math.exp(-(epsilon**2) * thresh / 12)
+    n_levels = 22  # what a count of a million times Thresh needs
+    assert 2 * n_levels * term > delta / 6
+    assert 2 * sum(term ** (2**k) for k in range(n_levels)) < delta / 6

@@ -1,0 +1,303 @@
+"""``xcount count`` from the command line to its exit status."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import Command
+from json_contract import CONTRACT, MODEL_CONTRACT
+from model_files import Nested, write_model
+
+import xcount
+from xcount.cli.parameters import METHODS, PAPER_METHODS, parse_duration, parse_share, parse_size
+
+
+def comb(n_features: int, n_guards: int) -> list[Nested]:
+    """Return one stump per guard: ``(n_guards + 1) ** n_features`` regions."""
+    return [(f, float(t), 1.0, -1.0) for f in range(n_features) for t in range(n_guards)]
+
+
+def all_tested(first: int, depth: int) -> Nested:
+    """Return a full tree of that depth in which every test has a feature of its own."""
+    if depth == 0:
+        return 0.0
+    right = first + 2 ** (depth - 1)
+    return (first, 0.0, all_tested(first + 1, depth - 1), all_tested(right, depth - 1))
+
+
+def names(n_features: int) -> list[str]:
+    """Return that many names."""
+    return [f"x{i}" for i in range(n_features)]
+
+
+def test_a_count_is_a_table(xcount_command: Command, figure_1_file: str) -> None:
+    """The question in words, the count, its share, and how it was found."""
+    run = xcount_command("count", figure_1_file, "--sensitive", "age", "--gap", "80")
+    assert (run.status, run.err) == (0, "")
+    assert "move by more than 80 when only age changes, by at most 1 cell?" in " ".join(
+        run.out.split()
+    )
+    for words in ("2 (exact)", "22.2 %", "4 guards"):
+        assert words in run.out
+
+
+def test_json_is_one_object_and_nothing_else(xcount_command: Command, figure_1_file: str) -> None:
+    """Every promised field, with the promised types."""
+    run = xcount_command("count", figure_1_file, "--sensitive", "age", "--gap", "80", "--json")
+    assert (run.status, run.err) == (0, "")
+    data = json.loads(run.out)
+    assert data.keys() >= CONTRACT
+    assert data["model"].keys() == MODEL_CONTRACT
+    assert (data["count"], data["n_regions"], data["exact"]) == (2, 9, True)
+    assert data["model"]["path"] == figure_1_file
+    assert data["model"]["format"] == "xgboost-json"
+    assert data["versions"]["xcount"] == xcount.__version__
+
+
+@pytest.mark.parametrize("name", ["age", "f0", "0"])
+def test_features_go_by_name_letter_and_index(
+    xcount_command: Command, figure_1_file: str, name: str
+) -> None:
+    """Three ways to say the same."""
+    run = xcount_command("count", figure_1_file, "--sensitive", name, "--gap", "80", "--json")
+    data = json.loads(run.out)
+    assert (data["count"], data["sensitive"]) == (2, ["age"])
+
+
+@pytest.mark.parametrize(
+    "words", [["--sensitive", "age,sex"], ["--sensitive", "sex", "--sensitive", "age"]]
+)
+def test_several_features_are_a_list_or_several_options(
+    xcount_command: Command, figure_1_file: str, words: list[str]
+) -> None:
+    """All features may be sensitive: a valid question."""
+    run = xcount_command("count", figure_1_file, *words, "--gap", "80", "--json")
+    data = json.loads(run.out)
+    assert (run.status, data["sensitive"], data["exact"]) == (0, ["age", "sex"], True)
+
+
+def test_options_reach_the_count(xcount_command: Command, figure_1_file: str) -> None:
+    """Each option shows up in the result."""
+    words = "--gap 60 --distance any --precision 3 --epsilon 0.2 --delta 0.05 --seed 7"
+    limits = "--timeout 1m --memory 1GiB --jobs 1 --method brute --missing cell --class 0"
+    run = xcount_command(
+        "count", figure_1_file, "--sensitive", "age", *words.split(), *limits.split(), "--json"
+    )
+    data = json.loads(run.out)
+    assert run.status == 0
+    assert (data["gap"], data["distance"], data["precision"]) == (60.0, "any", 3)
+    assert (data["epsilon"], data["delta"], data["seed"]) == (0.2, 0.05, 7)
+    assert (data["method"], data["class"]) == ("brute", 0)
+    assert data["n_regions"] == 16  # each feature has a missing cell
+
+
+@pytest.mark.parametrize(
+    ("max_share", "status", "verdict"), [("50%", 0, "PASS"), ("0.2", 1, "FAIL")]
+)
+def test_the_exit_status_is_the_verdict(
+    xcount_command: Command, figure_1_file: str, max_share: str, status: int, verdict: str
+) -> None:
+    """2 of 9 is at most a half, and more than a fifth."""
+    question = ("count", figure_1_file, "--sensitive", "age", "--gap", "80")
+    run = xcount_command(*question, "--max-share", max_share, "--json")
+    assert (run.status, json.loads(run.out)["verdict"]) == (status, verdict)
+    table = xcount_command(*question, "--max-share", max_share)
+    assert table.status == status
+    assert verdict in table.out
+
+
+@pytest.mark.parametrize("extra", [[], ["--max-share", "10%"]])
+def test_a_limit_leaves_bounds_and_status_3(
+    xcount_command: Command, tmp_path: Path, extra: list[str]
+) -> None:
+    """Stopped before the asked accuracy, or UNDECIDED."""
+    # Large enough that one slice of the enumeration, begun just in time, is but a small part.
+    model = write_model(tmp_path / "m.json", comb(11, 4), names(11))
+    question = ("--sensitive", "x0", "--gap", "1", "--method", "brute", "--timeout", "1ms")
+    run = xcount_command("count", model, *question, *extra, "--json")
+    data = json.loads(run.out)
+    assert run.status == 3
+    assert data["low"] < data["high"]
+    assert data["stop_reason"] == "timeout"
+    assert data["verdict"] == ("UNDECIDED" if extra else None)
+    table = xcount_command("count", model, *question, *extra)
+    assert table.status == 3
+    assert "between" in table.out
+
+
+def test_the_profile_lists_every_mask(xcount_command: Command, figure_1_file: str) -> None:
+    """In words on the screen, as numbers in JSON."""
+    question = ("count", figure_1_file, "--sensitive", "age", "--gap", "80", "--profile")
+    assert "3 <= age < 4" in xcount_command(*question).out
+    masks = json.loads(xcount_command(*question, "--json").out)["profile"]["masks"]
+    assert sum(mask["low"] for mask in masks) == 2
+
+
+def test_counts_may_have_thousands_of_digits(xcount_command: Command, tmp_path: Path) -> None:
+    """More digits than Python prints by default: every integer is there in full."""
+    n_features = 1 + 2 * (2**13 - 1)
+    trees = [(0, 0.0, 5.0, 0.0), all_tested(1, 13), all_tested(2**13, 13)]
+    model = write_model(tmp_path / "wide.json", trees, names(n_features))
+    question = ("count", model, "--sensitive", "0", "--gap", "1", "--method", "exact")
+    run = xcount_command(*question, "--json")
+    assert run.status == 0, run.err
+    data = json.loads(run.out)
+    assert data["count"] == data["n_regions"] == 2**n_features
+    assert data["share"] == 1.0
+    assert "e+4931 (exact)" in xcount_command(*question).out
+
+
+def test_help_offers_every_method(xcount_command: Command) -> None:
+    """The methods that exist are among those that are offered."""
+    from xcount import counters
+
+    text = xcount_command("count", "--help").out
+    assert {*METHODS, *PAPER_METHODS} == set(counters.METHODS)
+    assert all(method in re.sub(r"-\s+", "-", text) for method in counters.METHODS)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("60s", 60), ("5m", 300), ("1h", 3600), ("90", 90), ("1.5h", 5400), ("250ms", 0.25)],
+)
+def test_durations(text: str, seconds: float) -> None:
+    """A number and a unit; seconds without one."""
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("4GB", 4 * 10**9),
+        ("500MB", 5 * 10**8),
+        ("1GiB", 2**30),
+        ("1.5 gib", 3 * 2**29),
+        ("2G", 2 * 10**9),
+        ("4096", 4096),
+    ],
+)
+def test_sizes(text: str, size: int) -> None:
+    """GB is a power of ten, GiB a power of two."""
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "s", "-5s", "0", "5x", "1e3s", "nan", "inf", "5 5", "٣s"])
+def test_what_is_no_duration_and_no_size(text: str) -> None:
+    """Refused with an example of what is meant."""
+    with pytest.raises(ValueError, match="is not a duration such as 60s"):
+        parse_duration(text)
+    with pytest.raises(ValueError, match="is not a size such as 4GB"):
+        parse_size(text)
+
+
+@pytest.mark.parametrize("text", ["", "%", "-1%", "101%", "1.01", "nan", "inf", "1/0", "much"])
+def test_what_is_no_share(text: str) -> None:
+    """A share lies between 0 and 1."""
+    with pytest.raises(ValueError, match=r"share|between"):
+        parse_share(text)
+
+
+@pytest.fixture
+def endless(tmp_path: Path) -> list[str]:
+    """Return a command that enumerates for minutes."""
+    model = write_model(tmp_path / "endless.json", comb(9, 7), names(9))
+    words = ["--sensitive", "x0", "--gap", "1", "--method", "brute", "--jobs", "1", "--json"]
+    return [sys.executable, "-m", "xcount", "count", model, *words]
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_count_gives_its_bounds(endless: list[str], stop: signal.Signals) -> None:
+    """Progress shows on a terminal; Ctrl-C then ends the run with an interval and status 3."""
+    controller, terminal = pty.openpty()
+    with subprocess.Popen(endless, stdout=subprocess.PIPE, stderr=terminal) as process:
+        os.close(terminal)
+        shown = os.read(controller, 1000)  # waits for the first line of progress
+        process.send_signal(stop)
+        assert process.stdout is not None
+        data = json.loads(process.stdout.read())
+    os.close(controller)
+    assert b"%" in shown
+    assert b"regions visited" in shown
+    assert process.returncode == 3
+    assert data["stop_reason"] == "interrupted"
+    assert 0 < data["low"] < data["high"]
+
+
+def test_no_progress_without_a_terminal(endless: list[str]) -> None:
+    """Two seconds into a run, standard error is still empty."""
+    process = subprocess.run([*endless, "--timeout", "2s"], capture_output=True, check=False)
+    assert (process.returncode, process.stderr) == (3, b"")
+    assert json.loads(process.stdout)["stop_reason"] == "timeout"
+
+
+def test_a_reader_that_leaves_early_is_no_error(figure_1_file: str) -> None:
+    """``xcount ... | head -0``: no traceback, and no status that means a verdict."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    words = ["count", figure_1_file, "--sensitive", "age", "--gap", "80"]
+    process = subprocess.run(
+        [sys.executable, "-m", "xcount", *words], stdout=writer, stderr=subprocess.PIPE, check=False
+    )
+    os.close(writer)
+    assert (process.returncode, process.stderr) == (141, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_an_error(figure_1_file: str) -> None:
+    """An answer that could not be written is none."""
+    words = ["count", figure_1_file, "--sensitive", "age", "--gap", "80", "--json"]
+    with Path("/dev/full").open("w") as full:
+        process = subprocess.run(
+            [sys.executable, "-m", "xcount", *words],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+            text=True,
+        )
+    assert process.returncode == 2
+    assert process.stderr == "xcount: No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    ("closed", "status", "said"),
+    [
+        ("2>&-", 0, '"count": '),
+        (">&-", 2, "xcount: standard output is closed"),
+        (">&- 2>&-", 2, ""),
+    ],
+)
+def test_a_closed_stream_is_never_a_verdict(
+    figure_1_file: str, closed: str, status: int, said: str
+) -> None:
+    """Without standard error there is still the answer; without standard output, an error."""
+    words = [sys.executable, "-m", "xcount", "count", figure_1_file, "--sensitive", "age"]
+    process = subprocess.run(
+        ["sh", "-c", f'"$@" {closed}', "sh", *words, "--gap", "80", "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert process.returncode == status
+    assert said in process.stdout + process.stderr
+    assert (process.stdout + process.stderr).count("\n") == bool(said)
+
+
+def test_names_of_any_script_print_on_any_terminal(tmp_path: Path) -> None:
+    """An ASCII terminal gets escapes, not a traceback."""
+    model = write_model(tmp_path / "m.json", [(0, 0.0, 1.0, 0.0)], ["âge [年]"])
+    process = subprocess.run(
+        [sys.executable, "-m", "xcount", "inspect", model],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        check=False,
+    )
+    assert process.returncode == 0, process.stderr
+    assert b"\\xe2ge [\\u5e74]" in process.stdout

@@ -1,0 +1,228 @@
+"""A count spread over helpers: whoever does the work, in whatever order, same answer."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from strategies import random_ensemble, random_tree
+
+from xcount.answers import measure as measures
+from xcount.answers.measure import Weighing, measure
+from xcount.cluster import spread as spreading
+from xcount.cluster.spread import max_under_way, spans_between
+from xcount.counters import auto, counter, exact
+from xcount.counters import known_counts as solving
+from xcount.counters.base import Crew, Settings, Unit
+from xcount.counters.flip import flip_counter
+from xcount.counters.sampling import counter as sampling
+from xcount.counters.sampling.counter import make_cover, whole
+from xcount.counters.sampling.estimator import next_look
+from xcount.counters.tally import StopReason, Tally
+from xcount.errors import ClusterError
+from xcount.model.ensemble import Ensemble, Feature
+from xcount.problem.problem import Problem
+from xcount.question.grid import Grid
+from xcount.question.query import Query
+
+
+class ScrambledCrew:
+    """Does units here, but through pickles and out of order."""
+
+    def __init__(self, helpers: ScrambledHelpers, recipe: Callable[[], Any]) -> None:
+        self._helpers = helpers
+        self._tool = pickle.loads(pickle.dumps(recipe))()
+        self._under_way: list[tuple[Any, Unit]] = []
+        self._random = np.random.default_rng(helpers.seed)
+
+    @property
+    def n_workers(self) -> int:
+        return 3
+
+    def submit(self, label: Any, unit: Unit) -> None:
+        self._under_way.append((label, pickle.loads(pickle.dumps(unit))))
+
+    def collect(self, seconds: float) -> list[tuple[Any, Any]]:
+        if not self._under_way or self._random.random() < 0.2:
+            return []
+        at = int(self._random.integers(len(self._under_way)))
+        label, unit = self._under_way.pop(at)
+        self._helpers.units.append(unit)
+        return [(label, unit(self._tool, lambda: None))]
+
+    def cancel(self) -> None:
+        self._under_way.clear()
+
+
+class ScrambledHelpers:
+    """Helpers who become free when they were asked a few times."""
+
+    def __init__(self, seed: int, patience: int) -> None:
+        self.seed, self._patience = seed, patience
+        self.units: list[Unit] = []
+
+    def are_free(self) -> bool:
+        self._patience -= 1
+        return self._patience < 0
+
+    def crew(self, tool: Any, recipe: Callable[[], Any]) -> Crew:
+        return ScrambledCrew(self, recipe)
+
+
+def wide_ensemble() -> Ensemble:
+    """Return an ensemble whose count takes many steps or samples: 40 trees on 6 features."""
+    rng = np.random.default_rng(5)
+    features = tuple(Feature(f"f{i}") for i in range(6))
+    leaves = rng.normal(size=64) * 0.2
+    trees = tuple(random_tree(rng, features, 4, leaves, np.arange(8.0)) for _ in range(40))
+    return Ensemble(features, trees)
+
+
+def problem_of(ensemble: Ensemble, gap: object = None, **question: Any) -> Problem:
+    """Return a question about the first feature."""
+    query = Query.of(ensemble, "f0", gap, **question)
+    return Problem(ensemble, Grid.of(ensemble), query)
+
+
+def spread(
+    problem: Problem, method: str, patience: int, settings: Settings
+) -> tuple[Tally, Tally, list[Unit]]:
+    """Count alone and with helpers."""
+    count = (flip_counter if problem.query.flip else counter)(method)
+    alone = count(problem, settings)
+    helpers = ScrambledHelpers(patience, patience)
+    return alone, count(problem, replace(settings, helpers=helpers)), helpers.units
+
+
+@pytest.fixture
+def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let even small counts have many units."""
+    monkeypatch.setattr(spreading, "UNIT_SECONDS", 1e-3)
+
+
+@pytest.mark.usefixtures("small_units")
+@pytest.mark.parametrize("patience", [0, 1, 5])
+@pytest.mark.parametrize("distance", [1, 3, "any"])
+@pytest.mark.parametrize("method", ["exact", "auto", "sample"])
+def test_helpers_do_not_change_the_answer(method: str, distance: int | str, patience: int) -> None:
+    """Called at once or in the middle, they leave no trace: not even in the number of steps."""
+    problem = problem_of(wide_ensemble(), "0.4", distance=distance)
+    settings = Settings(epsilon=0.03, jobs=1, want_profile=method == "exact")
+    alone, together, units = spread(problem, method, patience, settings)
+    assert together == alone
+    assert units or patience or method == "auto"
+
+
+@pytest.mark.usefixtures("small_units")
+@pytest.mark.parametrize("seed", range(20))
+def test_small_ensembles_are_counted_by_helpers_too(seed: int) -> None:
+    """Categories, missing values, ties, huge leaves: all of it travels."""
+    ensemble = random_ensemble(seed)
+    problem = problem_of(ensemble, "0.3", distance=(1, 2, "any")[seed % 3])
+    alone, together, _ = spread(problem, "exact", 0, Settings(jobs=1))
+    assert together == alone
+
+
+@pytest.mark.usefixtures("small_units")
+def test_what_budgets_leave_open_is_drawn_by_helpers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both parts of auto are spread: exact tasks, and batches of samples."""
+    monkeypatch.setattr(auto, "BUDGETS", (200, 2_400))
+    problem = problem_of(wide_ensemble(), "0.4", distance=3)
+    alone, together, units = spread(problem, "auto", 0, Settings(epsilon=0.03, jobs=1))
+    assert together == alone
+    assert {type(unit) for unit in units} == {spreading.SolvingUnit, spreading.DrawingUnit}
+
+
+@pytest.mark.usefixtures("small_units")
+@pytest.mark.parametrize("method", ["exact", "auto", "sample"])
+def test_flips_are_spread(method: str) -> None:
+    """Their exact part travels as the question, which is encoded again."""
+    ensemble = replace(wide_ensemble(), trees=wide_ensemble().trees[:8])
+    problem = problem_of(ensemble, flip=True)
+    alone, together, units = spread(problem, method, 0, Settings(epsilon=0.05, jobs=1))
+    assert together == alone
+    assert units
+
+
+def test_measures_are_spread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A share under weights is drawn by helpers as by this process."""
+    monkeypatch.setattr(measures, "MAX_TERMS", 0)
+    ensemble = wide_ensemble()
+    problem = problem_of(ensemble, flip=True, distance=2)
+    weighing = Weighing.of(ensemble, "volume", None, dict.fromkeys(ensemble.feature_names, (0, 8)))
+    helpers = ScrambledHelpers(0, 0)
+    settings = Settings(epsilon=0.02, jobs=1)
+    alone = measure(problem, weighing, settings)
+    assert measure(problem, weighing, replace(settings, helpers=helpers)) == alone
+    assert helpers.units
+
+
+def test_a_cover_is_the_same_elsewhere() -> None:
+    """It is made again by the same steps, and refused where it is another one."""
+    problem = problem_of(wide_ensemble(), "0.4")
+    rest = whole(problem, Settings(jobs=1))
+    steps = (300, 500)
+    cover = make_cover(problem, rest, steps)
+    again = make_cover(problem, rest, steps, cover.work)
+    drawn, repeated = (c.draw(7, 1, 3, 2, 1) for c in (cover, again))
+    assert drawn[0].tolist() == repeated[0].tolist()
+    assert drawn[1].tolist() == repeated[1].tolist()
+    with pytest.raises(ClusterError, match="its build of xcount differs"):
+        make_cover(problem, rest, steps, cover.work + 1)
+
+
+@pytest.mark.usefixtures("small_units")
+def test_a_cover_is_drawn_from_by_helpers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where drawing is the larger part, helpers make the cover, too."""
+    monkeypatch.setattr(sampling, "PLAIN_SECONDS", 0.0)
+    monkeypatch.setattr(sampling, "_FIRST_WORK", 2_000)
+    monkeypatch.setattr(sampling, "_SECONDS_PER_WORK", 1e-12)
+    monkeypatch.setattr(sampling, "DEFAULT_MEMORY_BYTES", 1)
+    problem = problem_of(wide_ensemble(), "1")
+    settings = Settings(epsilon=0.03, jobs=1)
+    alone, together, units = spread(problem, "sample", 0, settings)
+    assert together == alone
+    assert "cover_states" in alone.details
+    assert units
+
+
+def test_an_interrupt_keeps_what_is_solved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What helpers solved before counts; the rest is bounded."""
+    monkeypatch.setattr(spreading, "UNIT_SECONDS", 1e-3)
+    monkeypatch.setattr(solving, "_POLL_SECONDS", 0.0)
+
+    def interrupt(progress: object) -> None:
+        if len(helpers.units) > 5:
+            raise KeyboardInterrupt
+
+    helpers = ScrambledHelpers(0, 0)
+    settings = Settings(jobs=1, helpers=helpers, on_progress=interrupt)
+    tally = exact.count_exactly(problem_of(wide_ensemble(), "0.4"), settings)
+    assert tally.stop_reason is StopReason.INTERRUPTED
+    true = exact.count_exactly(problem_of(wide_ensemble(), "0.4"), Settings(jobs=1))
+    assert tally.low <= true.count <= tally.high
+    assert tally.high < problem_of(wide_ensemble(), "0.4").n_regions
+
+
+def test_no_span_of_batches_hides_a_look() -> None:
+    """Every look's number of batches is the end of a span, and spans follow each other."""
+    first, end = 42, next_look(40)
+    looks, spans = {end}, spans_between(first, end, next_look, 5)
+    for _ in range(60):
+        looks.add(end := next_look(end))
+    at = first
+    ends = set()
+    for start, n in (next(spans) for _ in range(2_000)):
+        assert start == at
+        assert 1 <= n <= 5
+        ends.add(at := start + n)
+    assert {look for look in looks if look <= at} <= ends
+
+
+def test_a_crew_is_kept_busy() -> None:
+    """More units are under way than there are workers."""
+    assert max_under_way(ScrambledCrew(ScrambledHelpers(0, 0), int)) == 8

@@ -1,0 +1,189 @@
+"""Samples that are single regions: decided right by a search, for any number of masks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracle import all_regions
+from strategies import random_ensemble
+
+import xcount
+from benchmarks.coverage import StopEarly
+from benchmarks.known_counts import HASTY_BUDGET, region_instances
+from xcount import _core
+from xcount.answers.count import solve
+from xcount.counters.base import Settings
+from xcount.counters.sampling import counter as sampling
+from xcount.counters.tally import StopReason
+from xcount.model.ensemble import Ensemble
+from xcount.model.examples import ensemble_of, figure_1
+from xcount.problem.problem import Problem
+from xcount.question.grid import Grid
+from xcount.question.query import Query
+
+OPEN, SENSITIVE = 0, 1
+
+
+def random_problem(seed: int) -> Problem:
+    """Return a small random problem: one to three sensitive features, any distance."""
+    rng = np.random.default_rng([seed, 8])
+    ensemble = random_ensemble(seed)
+    size = int(rng.integers(1, min(3, ensemble.n_features) + 1))
+    sensitive = [int(f) for f in rng.choice(ensemble.n_features, size, replace=False)]
+    gap = ("0", "0.5", "0.3", "1")[int(rng.integers(4))]
+    distance = (1, 2, 3, "any")[int(rng.integers(4))]
+    query = Query.of(ensemble, sensitive, gap, distance=distance)
+    return Problem(ensemble, Grid.of(ensemble, missing="cell" if seed % 2 else "none"), query)
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_every_region_is_decided_as_by_enumeration(seed: int) -> None:
+    """Missing cells, categories, huge and tiny leaves, any distance: the counts of enumeration."""
+    problem = random_problem(seed)
+    brute = _core.BruteForce(problem.forest, problem.masks, problem.threshold_limbs)
+    sampler = sampling.make_region_sampler(problem)
+    answers = sampler.decide(all_regions(problem).ravel())
+    assert OPEN not in answers
+    expected = int(brute.count(0, brute.n_combinations, 1).sum())
+    assert int((answers == SENSITIVE).sum()) == expected
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_search_that_ends_early_is_never_wrong(seed: int) -> None:
+    """With a small budget regions may stay open; those decided are decided right."""
+    problem = random_problem(seed)
+    regions = all_regions(problem).ravel()
+    right = sampling.make_region_sampler(problem).decide(regions)
+    hasty = sampling.make_region_sampler(problem, 4).decide(regions)
+    assert np.all((hasty == OPEN) | (hasty == right))
+
+
+@pytest.mark.parametrize("budget", [None, HASTY_BUDGET])
+def test_draws_do_not_depend_on_threads_or_slices(budget: int | None) -> None:
+    """Batches are numbered: one by one or all at once, on one thread or three, they are the same.
+
+    With open samples, they come once more with what is open counted as sensitive.
+    """
+    problem = region_instances(3)[2].problem
+    sampler = sampling.make_region_sampler(problem, budget)
+    whole = sampler.draw(5, 1, 0, 6, 3)
+    parts = [sampler.draw(5, 1, i, 1, 1) for i in range(6)]
+    np.testing.assert_array_equal(whole[0], sum(part[0] for part in parts))
+    np.testing.assert_array_equal(whole[1], np.concatenate([part[1] for part in parts]))
+    assert len(whole) == (2 if budget is None else 4)
+    if budget is not None:
+        np.testing.assert_array_equal(whole[3], np.concatenate([part[-1] for part in parts]))
+        assert np.all(whole[1] <= whole[3])
+        assert whole[0].sum() == whole[2].sum() == len(whole[3])
+
+
+@pytest.mark.parametrize("seed", [3, 7, 11, 21])
+def test_the_mean_of_the_draws_is_the_share(seed: int) -> None:
+    """Sixty thousand samples come within five standard deviations."""
+    problem = random_problem(seed)
+    brute = _core.BruteForce(problem.forest, problem.masks, problem.threshold_limbs)
+    share = int(brute.count(0, brute.n_combinations, 1).sum()) / problem.n_regions
+    sampler = sampling.make_region_sampler(problem)
+    histogram, hits = sampler.draw(0, 0, 0, 240, 2)
+    values = np.arange(sampler.levels + 1) / sampler.levels
+    room = 5 * np.sqrt(share * (1 - share) / len(hits)) + 1e-12
+    assert abs(values @ histogram / histogram.sum() - share) <= room
+    assert abs(hits.mean() - share) <= room
+
+
+def question_of_many_masks(distance: object, n_features: int = 3) -> Problem:
+    """Return a question with 201 cells on every sensitive feature.
+
+    A step on any of them changes V by 1, up or down as the last feature says.
+    """
+    last = n_features
+    stumps = [
+        (f, float(t), 0.0, (last, 0.5, 1.0, -1.0)) for f in range(last) for t in range(200)
+    ]  # fmt: skip
+    ensemble = ensemble_of(*stumps)
+    query = Query.of(ensemble, range(last), 1, distance=distance)
+    return Problem(ensemble, Grid.of(ensemble), query)
+
+
+@pytest.mark.parametrize("method", ["auto", "sample"])
+@pytest.mark.parametrize("distance", [2, 3, "any"])
+@pytest.mark.parametrize("n_features", [3, 9])
+def test_any_number_of_masks_is_answered(method: str, distance: object, n_features: int) -> None:
+    """Two steps change V by 2, which is more than the gap: every region is sensitive.
+
+    Three features have 8 million masks, nine have more than 64 bits can number.
+    """
+    problem = question_of_many_masks(distance, n_features)
+    result = solve(problem, Settings(memory_bytes=10**9), method)
+    assert result.stop_reason is StopReason.COMPLETE
+    assert result.high == problem.n_regions
+    assert result.low >= 0.8 * result.high
+
+
+def test_a_limit_of_time_leaves_a_valid_interval() -> None:
+    """One step never changes V by more than the gap: a zero, which sampling does not prove."""
+    result = solve(question_of_many_masks(1), Settings(timeout_seconds=1.0), "auto")
+    assert result.stop_reason is StopReason.TIMEOUT
+    assert result.low == 0 < result.high < result.n_regions
+    assert "may be 0" in result.details["note"]
+
+
+def test_less_memory_than_the_trees_take_is_a_limit() -> None:
+    """Nothing is sampled; the bounds hold all the same."""
+    problem = question_of_many_masks("any")
+    result = solve(problem, Settings(memory_bytes=1_000_000), "sample")
+    assert result.stop_reason is StopReason.MEMORY
+    assert (result.low, result.high, result.confidence) == (0, problem.n_regions, 1)
+
+
+def test_the_answer_does_not_depend_on_threads() -> None:
+    """Same seed, same answer: with one thread or three."""
+    problem = question_of_many_masks(3)
+    tallies = [solve(problem, Settings(jobs=jobs, seed=4, epsilon=0.02), "auto") for jobs in (1, 3)]
+    assert len({(t.count, t.low, t.high, t.details["samples"]) for t in tallies}) == 1
+
+
+def test_open_samples_widen_the_interval() -> None:
+    """The low end counts what is open as not sensitive, the high end as sensitive."""
+    instance = region_instances(6)[5]
+    estimator = instance.estimator(StopEarly(seed=1, jobs=1, looks=20))
+    tally = estimator.run(estimator.pilot(), "sample", {})
+    n_open = tally.details["open_share"] * instance.problem.n_regions
+    assert tally.stop_reason is StopReason.TIMEOUT
+    assert tally.low <= instance.count <= tally.high
+    assert tally.high - tally.low > n_open > 0.1 * instance.count
+
+
+def test_a_distance_beyond_all_cells_is_any_distance() -> None:
+    """However large the number."""
+    problem = Problem(figure_1(), Grid.of(figure_1()), Query.of(figure_1(), "f0", 80, distance=9))
+    far = Query.of(figure_1(), "f0", 80, distance=10**30)
+    unlimited = Problem(figure_1(), Grid.of(figure_1()), far)
+    regions = all_regions(problem).ravel()
+    np.testing.assert_array_equal(
+        sampling.make_region_sampler(problem).decide(regions),
+        sampling.make_region_sampler(unlimited).decide(regions),
+    )
+
+
+def test_nonsense_is_refused() -> None:
+    """No such feature, no such distance."""
+    problem = Problem(figure_1(), Grid.of(figure_1()), Query.of(figure_1(), "f0", 80))
+    with pytest.raises(ValueError, match="out of range"):
+        _core.RegionSampler(problem.forest, [2], 1, problem.threshold_limbs)
+    with pytest.raises(ValueError, match="at least 1"):
+        _core.RegionSampler(problem.forest, [0], 0, problem.threshold_limbs)
+
+
+def test_more_masks_than_a_row_holds_are_sampled_region_by_region(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The answer of the two ways of sampling is the same but for chance."""
+    ensemble: Ensemble = random_ensemble(7)
+    by_row = xcount.count(ensemble, sensitive="f0", gap=0, method="sample", epsilon=0.05)
+    monkeypatch.setattr(sampling, "MAX_ROW", 0)
+    monkeypatch.setattr(sampling, "MAX_CHECKED_PAIRS", 0)
+    by_region = xcount.count(ensemble, sensitive="f0", gap=0, method="sample", epsilon=0.05)
+    assert by_region.low <= by_row.high
+    assert by_row.low <= by_region.high
+    assert by_region.details["samples"] > by_row.details["samples"]

@@ -1,0 +1,145 @@
+"""Every example in a docstring and in a help text runs; those of documents: test_documents.py."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import json
+import pkgutil
+import shlex
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from conftest import Command
+
+import xcount
+from xcount.cli.app import COMMANDS, application
+from xcount.model.examples import adult_model_path, figure_1
+
+
+def module_names() -> list[str]:
+    """Return every module of the package."""
+    found = pkgutil.walk_packages(xcount.__path__, "xcount.")
+    return [module.name for module in found if not module.name.endswith(("__main__", "_core"))]
+
+
+@pytest.mark.parametrize("name", module_names())
+def test_docstring_examples_say_the_truth(name: str) -> None:
+    """What an example shows is what comes out."""
+    result = doctest.testmod(importlib.import_module(name))
+    assert result.failed == 0
+
+
+def test_every_public_function_has_an_example() -> None:
+    """``xcount.count`` and its like are shown in use."""
+    functions = [getattr(xcount, name) for name in xcount.__all__]
+    lacking = [
+        function.__name__
+        for function in functions
+        if callable(function)
+        and not isinstance(function, type)
+        and ">>>" not in (function.__doc__ or "")
+    ]
+    assert lacking == []
+
+
+def test_public_functions_win_over_modules_of_their_name() -> None:
+    """``xcount.audit`` is the function, whoever imported the module before."""
+    for name in module_names():
+        importlib.import_module(name)
+    modules = [name for name in xcount.__all__ if inspect.ismodule(getattr(xcount, name))]
+    assert modules == []
+
+
+def command_named(name: str) -> click.Command:
+    """Return a command of the application."""
+    with click.Context(application) as context:
+        command = application.get_command(context, name)
+    assert command is not None
+    return command
+
+
+def help_examples() -> Iterator[str]:
+    """Yield the examples in the commands' help that need no cluster (those: test_cluster.py)."""
+    for name in COMMANDS:
+        lines = (command_named(name).epilog or "").splitlines()
+        yield from (x.strip() for x in lines if "  xcount " in x and "--cluster" not in x)
+
+
+@pytest.fixture
+def beside_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in a directory with models and a journal, as the examples assume."""
+    for name in ("model.json", "old.json", "new.json"):
+        shutil.copy(adult_model_path(), tmp_path / name)
+    xcount.audit(figure_1(), gaps=80, journal=tmp_path / "results.jsonl")
+    model = xcount.load(adult_model_path())
+    rows = [model.feature_names]
+    for share in (0, 0.5, 1):
+        cells = [int(share * (axis.n_cells - 1)) for axis in xcount.Grid.of(model).axes]
+        rows.append(tuple(map(str, xcount.Grid.of(model).point(cells))))
+    (tmp_path / "people.csv").write_text("\n".join(map(",".join, rows)))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_an_example(xcount_command: Command, name: str) -> None:
+    """A command that nobody explains is not finished."""
+    run = xcount_command(name, "--help")
+    assert (run.status, run.err) == (0, "")
+    assert f"xcount {name}" in run.out.partition("Example")[2]
+    options = [p for p in command_named(name).params if isinstance(p, click.Option)]
+    assert [option.name for option in options if not option.help] == []
+
+
+@pytest.mark.usefixtures("beside_a_model")
+@pytest.mark.parametrize("line", list(help_examples()))
+def test_documented_commands_work(xcount_command: Command, line: str) -> None:
+    """With an answer, a verdict, or bounds; never with an error."""
+    words = shlex.split(line)[1:]
+    run = xcount_command(*words)
+    assert run.status in (0, 1, 3), run.err
+    assert run.err == ""
+
+
+def test_the_demo_ends_with_a_report(
+    xcount_command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table about sex, race and age, and a page with the same answers."""
+    monkeypatch.chdir(tmp_path)
+    run = xcount_command("demo")
+    assert (run.status, run.err) == (0, "")
+    page = (tmp_path / "xcount-demo.html").read_text()
+    for name in ("sex", "race", "age"):
+        assert f" {name} " in run.out
+        assert f'data-sensitive="{name}"' in page
+    assert "6.72 %" in run.out
+    assert "6.72 %" in page
+    assert "Wrote xcount-demo.html" in run.out
+    assert "xcount demo --save-model adult.json" in run.out
+
+
+def test_the_demo_gives_its_model_away(
+    xcount_command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``--save-model`` writes the model, and what to try next names the copy."""
+    monkeypatch.chdir(tmp_path)
+    run = xcount_command("demo", "--save-model", "adult.json")
+    assert (tmp_path / "adult.json").read_bytes() == adult_model_path().read_bytes()
+    assert "xcount inspect adult.json" in run.out
+    assert "--save-model" not in run.out
+    refused = xcount_command("demo", "--save-model", "nowhere/adult.json")
+    assert refused.status == 2
+    assert "nowhere" in refused.err
+
+
+def test_the_demo_speaks_json(xcount_command: Command, tmp_path: Path) -> None:
+    """One object with an answer for each of three features, three gaps, two distances."""
+    run = xcount_command("demo", "--json", "--html", tmp_path / "d.html")
+    results = json.loads(run.out)["results"]
+    assert len(results) == 18
+    sex = [r for r in results if r["sensitive"] == ["sex"] and r["gap"] == 0.5]
+    assert [(r["count"], r["exact"]) for r in sex] == [(1280464945800, True)] * 2

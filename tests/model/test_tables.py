@@ -1,0 +1,186 @@
+"""Tables in every shape, and what is said when one does not fit."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from xcount.errors import TableError
+from xcount.model.ensemble import Ensemble, Feature
+from xcount.model.loaders import files
+from xcount.model.tables import read_table
+
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
+pa = pytest.importorskip("pyarrow")
+
+MODEL = Ensemble(
+    (
+        Feature("age"),
+        Feature("job", categories=(0, 1, 2), labels=("admin", "clerk", "3")),
+        Feature("member"),
+    ),
+    (),
+)
+COLUMNS: dict[str, list[Any]] = {
+    "income": [1, 2, 3],
+    "member": [True, False, True],
+    "job": ["clerk", "admin", "3"],
+    "age": [20.5, None, 40.0],
+}
+ROWS = [[20.5, 1, 1], [np.nan, 0, 0], [40, 2, 1]]
+
+
+def _csv(path: Path) -> Path:
+    path.write_text("income,member,job,age\n1,True,clerk,20.5\n2,False, admin,\n3,1,3,4e1\n")
+    return path
+
+
+def _parquet(path: Path) -> Path:
+    pl.DataFrame(COLUMNS).write_parquet(path)
+    return path
+
+
+def _gzip(path: Path) -> Path:
+    path.write_bytes(gzip.compress(_csv(path).read_bytes()))
+    return path
+
+
+SHAPES = {
+    "mapping": lambda path: COLUMNS,
+    "pandas": lambda path: pd.DataFrame(COLUMNS),
+    "pandas-category": lambda path: pd.DataFrame(COLUMNS).astype({"job": "category"}),
+    "polars": lambda path: pl.DataFrame(COLUMNS),
+    "polars-lazy": lambda path: pl.DataFrame(COLUMNS).lazy(),
+    "polars-category": lambda path: pl.DataFrame(COLUMNS).with_columns(
+        pl.col("job").cast(pl.Categorical)
+    ),
+    "pyarrow": lambda path: pa.table(COLUMNS),
+    "csv": _csv,
+    "csv.gz": _gzip,
+    "parquet": _parquet,
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_shape_gives_the_same_rows(shape: str, tmp_path: Path) -> None:
+    """Columns are matched by name, labels become codes, empty is NaN."""
+    table = read_table(SHAPES[shape](tmp_path / f"data.{shape}"), MODEL)
+    np.testing.assert_array_equal(table.rows, ROWS)
+    assert table.other_columns == ("income",)
+    assert table.n_rows == 3
+
+
+def test_arrays_are_matched_by_position() -> None:
+    """An array has no names; its columns are the features in order."""
+    np.testing.assert_array_equal(read_table(np.array(ROWS), MODEL).rows, ROWS)
+    structured = np.array([(1.0, 2, 20.0)], dtype=[("member", "f8"), ("job", "i4"), ("age", "f4")])
+    np.testing.assert_array_equal(read_table(structured, MODEL).rows, [[20, 2, 1]])
+
+
+def test_a_csv_of_numbers_alone_has_no_header(tmp_path: Path) -> None:
+    """Without names the columns are the features in order, and no row is lost."""
+    path = tmp_path / "t.csv"
+    path.write_text("1,0,5\n2,1,6\n")
+    np.testing.assert_array_equal(read_table(path, MODEL).rows, [[1, 0, 5], [2, 1, 6]])
+
+
+def test_pandas_categories_without_labels_are_codes() -> None:
+    """A library that keeps no labels was trained on the codes that pandas assigns."""
+    model = Ensemble((Feature("job", categories=(0, 1)),), ())
+    frame = pd.DataFrame({"job": pd.Categorical(["b", "a", None], categories=["a", "b"])})
+    np.testing.assert_array_equal(read_table(frame, model).rows[:, 0], [1, 0, np.nan])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"age": None, "Age ": [1, 2, 3]}, r"lacks column 'age'.*is 'Age ' meant to be 'age'"),
+        ({"age": None}, r"lacks column 'age', which the model needs; .*unknown column 'income'"),
+        ({"age": [1, 2, "old"]}, r"column 'age', row 2: 'old' is text, the model takes numbers"),
+        ({"age": [1, [2], 3]}, r"column 'age', row 1: \[2\] is of type list"),
+        ({"job": ["clerk", "king", "3"]}, r"column 'job', row 1: 'king' is no category.*'admin'"),
+        ({"job": [0, 1, 7]}, r"column 'job', row 2: 7 is no category"),
+        ({"age": [1, 2]}, "differ in length"),
+        ({"age": [], "job": [], "member": [], "income": []}, "no rows"),
+    ],
+)
+def test_what_does_not_fit_is_named(change: dict[str, Any], message: str) -> None:
+    """The error names the column, the row, the value and what was expected."""
+    columns = {name: values for name, values in (COLUMNS | change).items() if values is not None}
+    with pytest.raises(TableError, match=message):
+        read_table(columns, MODEL)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "empty"),
+        (b"age,job,member\n1,2\n", "row 1: 2 fields, where the first line has 3"),
+        (b"1,2\n", "2 columns without names, the model has 3 features"),
+        (b"\xff\xfe\x00", "neither Parquet nor CSV"),
+        (b"PAR1garbage", "no readable Parquet"),
+        (b"\x1f\x8bgarbage", "broken gzip"),
+        (gzip.compress(b"", mtime=0)[:10] + b"\x07" + bytes(20), "broken gzip"),
+        (gzip.compress(b"age,job,member\n1,2,3\n", mtime=0)[:-9], "truncated"),
+        (b"age,age,job,member\n1,1,1,1\n", "several columns named column 'age'"),
+        (b"age,job,member\n", "no rows"),
+    ],
+)
+def test_bad_files_are_named(tmp_path: Path, content: bytes, message: str) -> None:
+    """A file that cannot be read says why, with its name."""
+    path = tmp_path / "t.csv"
+    path.write_bytes(content)
+    with pytest.raises(TableError, match=message) as error:
+        read_table(path, MODEL)
+    assert str(path) in str(error.value)
+
+
+def test_what_unpacks_to_too_much_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tables are read within the limits of model files."""
+    monkeypatch.setattr(files.read, "__kwdefaults__", {"max_bytes": 1000})
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(b"age,job,member\n" + b"1,2,3\n" * 1000))
+    with pytest.raises(TableError, match="unpacks to more than 1000 bytes"):
+        read_table(path, MODEL)
+
+
+def test_names_that_are_numbers_are_names(tmp_path: Path) -> None:
+    """A first line of the model's names is no row; other numbers are one."""
+    model = Ensemble((Feature("0"), Feature("1")), ())
+    path = tmp_path / "t.csv"
+    path.write_text("0,1\n5,6\n")
+    assert read_table(path, model).rows.tolist() == [[5, 6]]
+    path.write_text("7,8\n5,6\n")
+    assert read_table(path, model).rows.tolist() == [[7, 8], [5, 6]]
+
+
+def test_absent_files_and_foreign_objects(tmp_path: Path) -> None:
+    """What is no table at all says what would be one."""
+    with pytest.raises(TableError, match="No such file"):
+        read_table(tmp_path / "none.csv", MODEL)
+    with pytest.raises(TableError, match=r"from builtins\.int; give a CSV"):
+        read_table(3, MODEL)
+    with pytest.raises(TableError, match="two dimensions"):
+        read_table(np.zeros(3), MODEL)
+
+
+def test_csv_needs_no_data_library(tmp_path: Path) -> None:
+    """Reading CSV imports neither pandas nor polars nor pyarrow."""
+    path = tmp_path / "t.csv"
+    path.write_text("f0,f1\n1,2\n")
+    code = (
+        "import sys; from xcount.model.tables import read_table;"
+        "from xcount.model.examples import figure_1;"
+        "read_table(sys.argv[1], figure_1());"
+        "assert not {'pandas', 'polars', 'pyarrow'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(path)], check=True)

@@ -1,0 +1,181 @@
+"""Questions in the user's words: what is understood, and what is refused with which advice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from xcount.errors import QueryError, QueryWarning
+from xcount.model.ensemble import Ensemble, Feature
+from xcount.question.query import Query, decimal_text, parse_gap, resolve_features
+
+PERSON = Ensemble(
+    tuple(Feature(name) for name in ("age", "hours, paid", "sex", "f0", "7")), (), (0.0,)
+)
+CLASSES = Ensemble((Feature("a"),), (), (0.0,) * 3, class_labels=("cat", "dog", "2"))
+
+
+@pytest.mark.parametrize(
+    ("sensitive", "expected"),
+    [
+        ("age", (0,)),
+        ("sex,age", (0, 2)),
+        (" sex , age ", (0, 2)),
+        ("hours, paid", (1,)),
+        (["hours, paid", "sex"], (1, 2)),
+        ("f2", (2,)),
+        ("2", (2,)),
+        (2, (2,)),
+        (np.int64(2), (2,)),
+        ([2, "age"], (0, 2)),
+        ("f0", (3,)),  # a feature of that name wins over the index
+        ("7", (4,)),
+        ("f4", (4,)),
+    ],
+)
+def test_features_have_names_and_numbers(sensitive: str, expected: tuple[int, ...]) -> None:
+    """By name, as fN, by index; a list with commas; a name that has a comma itself."""
+    assert resolve_features(PERSON, sensitive) == expected
+
+
+@pytest.mark.parametrize(
+    ("sensitive", "message"),
+    [
+        ("agee", "unknown feature 'agee'; did you mean 'age'?"),
+        ("SEX", "unknown feature 'SEX'; did you mean 'sex'?"),
+        ("zzzzzz", "unknown feature 'zzzzzz'; the model has 'age', 'hours, paid', 'sex'"),
+        ("f9", "feature index 9 is out of range: the model has 5"),
+        ("-1", "unknown feature '-1'"),
+        (-1, "unknown feature '-1'"),
+        ("", "no sensitive feature given"),
+        ([], "no sensitive feature given"),
+        ("age,0", "named twice"),
+        ("age,age", "named twice"),
+    ],
+)
+def test_unknown_features_are_refused_with_advice(sensitive: str, message: str) -> None:
+    """The nearest name, or the first few."""
+    with pytest.raises(QueryError) as caught:
+        resolve_features(PERSON, sensitive)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("gap", "expected"),
+    [
+        ("0.05", Fraction(1, 20)),
+        (0.05, Fraction(1, 20)),  # the decimal that is meant, not the float's expansion
+        ("2", Fraction(2)),
+        (" 1e-3 ", Fraction(1, 1000)),
+        (0, Fraction(0)),
+        ("0E-999", Fraction(0)),
+        (Fraction(1, 3), Fraction(1, 3)),
+    ],
+)
+def test_a_gap_is_the_decimal_that_its_text_says(gap: object, expected: Fraction) -> None:
+    """Exactly, without a float in between."""
+    assert parse_gap(gap) == expected
+
+
+@pytest.mark.parametrize(
+    ("gap", "message"),
+    [
+        ("-1", "must not be negative"),
+        (-0.5, "must not be negative"),
+        ("nan", "finite"),
+        (float("nan"), "finite"),
+        ("inf", "finite"),
+        ("two", "must be a decimal number, not 'two'"),
+        ("", "must be a decimal number"),
+        (None, "must be a decimal number"),
+        ("1e309", "outside the range"),
+        ("1e999999999", "outside the range"),
+        ("1e-999999999", "outside the range"),
+    ],
+)
+def test_a_gap_is_a_number_from_0_on(gap: object, message: str) -> None:
+    """Huge exponents are refused before they fill the memory."""
+    with pytest.raises(QueryError, match=message):
+        parse_gap(gap)
+
+
+@pytest.mark.parametrize(("distance", "expected"), [(1, 1), ("3", 3), ("any", None), (None, None)])
+def test_distances(distance: object, expected: int | None) -> None:
+    """A whole number, or any."""
+    assert Query.of(PERSON, "age", 1, distance=distance).distance == expected
+
+
+@pytest.mark.parametrize("distance", [0, -1, "0", 1.5, "many", "", "²", True])
+def test_a_distance_is_at_least_1(distance: object) -> None:
+    """A pair at distance 0 is not a pair."""
+    with pytest.raises(QueryError, match="the distance must be a whole number >= 1 or 'any'"):
+        Query.of(PERSON, "age", 1, distance=distance)
+
+
+@pytest.mark.parametrize("precision", [-1, 31, "3.5", "fine", "", float("nan")])
+def test_precisions_that_make_no_sense(precision: object) -> None:
+    """A number of decimals, or exact."""
+    with pytest.raises(QueryError, match="the precision must be 'exact' or a number of decimals"):
+        Query.of(PERSON, "age", 1, precision=precision)
+
+
+@pytest.mark.parametrize(("output", "expected"), [(1, 1), ("1", 1), ("dog", 1), ("2", 2), (0, 0)])
+def test_classes_have_labels_and_numbers(output: object, expected: int) -> None:
+    """A label wins over a number."""
+    assert Query.of(CLASSES, "a", 1, output=output).output == expected
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        (None, r"the model has 3 classes \(cat, dog, 2\); say which one with --class"),
+        (3, "class 3 is out of range: the model has 3"),
+        (-1, "unknown class -1"),
+        ("bird", "unknown class 'bird'; classes are 0..2"),
+    ],
+)
+def test_a_class_must_be_one_of_the_models(output: object, message: str) -> None:
+    """With several classes the question has to name one."""
+    with pytest.raises(QueryError, match=message):
+        Query.of(CLASSES, "a", 1, output=output)
+
+
+def test_the_only_output_needs_no_name() -> None:
+    """Binary and regression models have one sum."""
+    assert Query.of(PERSON, "age", 1).output == 0
+
+
+@pytest.mark.parametrize(
+    ("decides_at", "message"),
+    [(0.5, "decides at 0.5, not at 0; give --cutoff"), (None, "no base score")],
+)
+def test_a_flip_at_0_of_a_model_that_decides_elsewhere(
+    decides_at: float | None, message: str
+) -> None:
+    """It is answered with a warning, unless the cut-off is given."""
+    model = replace(PERSON, decides_at=decides_at)
+    with pytest.warns(QueryWarning, match=message):
+        assert Query.of(model, "age", flip=True).cutoff == 0
+    assert Query.of(model, "age", flip=True, cutoff="0.5").cutoff == Fraction(1, 2)
+    assert Query.of(model, "age", 1).gap == 1
+    assert Query.of(replace(CLASSES, decides_at=0.5), "a", flip=True).flip
+
+
+def test_a_query_error_is_a_value_error() -> None:
+    """Callers who expect Python's own exception get it."""
+    with pytest.raises(ValueError, match="unknown feature"):
+        Query.of(PERSON, "agee", 1)
+
+
+@pytest.mark.parametrize("text", ["0", "2", "0.05", "80", "0.001", "12.5", "100"])
+def test_decimals_are_written_as_they_were_read(text: str) -> None:
+    """Text -> fraction -> the same text."""
+    assert decimal_text(parse_gap(text)) == text
+
+
+def test_a_gap_without_a_finite_decimal_is_written_as_a_fraction_or_a_float() -> None:
+    """1/3 has no finite decimal; what is written is still readable as a number."""
+    assert float(Fraction(decimal_text(Fraction(1, 3)))) == 1 / 3

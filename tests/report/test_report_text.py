@@ -1,0 +1,166 @@
+"""Results in words, and tables that hold them."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+from rich.console import Console, RenderableType
+
+import xcount
+from xcount.answers.result import CountResult
+from xcount.cli.output import exit_status
+from xcount.cli.progress import QUIET_SECONDS, ProgressLine, progress_text
+from xcount.counters.base import Progress
+from xcount.counters.tally import MaskCount, Profile, StopReason
+from xcount.model.examples import ensemble_of, figure_1
+from xcount.report.text import (
+    MAX_ROWS,
+    answer_text,
+    bytes_text,
+    count_tables,
+    count_text,
+    question_text,
+)
+
+
+@pytest.fixture
+def result() -> CountResult:
+    """Return the result of the paper's example."""
+    return xcount.count(figure_1(), sensitive="f0", gap=80)
+
+
+def shown(*tables: RenderableType) -> str:
+    """Return tables as a wide terminal shows them."""
+    console = Console(file=io.StringIO(), width=200)
+    for table in tables:
+        console.print(table)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0"), (1234567, "1,234,567"), (10**15 - 1, "999,999,999,999,999"), (10**15, "1.000e+15")],
+)
+def test_counts_are_grouped_or_scientific(count: int, text: str) -> None:
+    """Digits while they can be read."""
+    assert count_text(count) == text
+
+
+@pytest.mark.parametrize(("size", "text"), [(120 * 10**6, "120 MB"), (25 * 10**8, "2.5 GB")])
+def test_sizes_have_units(size: int, text: str) -> None:
+    """Megabytes, then gigabytes."""
+    assert bytes_text(size) == text
+
+
+def test_the_question_is_said_in_words(result: CountResult) -> None:
+    """Which features, how far, how much."""
+    assert question_text(result) == (
+        "In how many regions does the margin move by more than 80 "
+        "when only f0 changes, by at most 1 cell?"
+    )
+    several = replace(result, sensitive=("a", "b", "c"), distance=None, precision=3, output=2)
+    assert question_text(several) == (
+        "In how many regions does the margin of class 2 move by more than 80 "
+        "(leaves at 3 decimals) when only a, b and c change, in any way?"
+    )
+
+
+def test_a_question_about_one_of_several_classes_names_it() -> None:
+    """By its label, the first class like the others; where there are no labels, by its number."""
+    ensemble = ensemble_of((0, 1.0, -1.0, 1.0))
+    two = replace(ensemble, base=(0.0, 0.0))
+    named = replace(two, class_labels=("low", "high"))
+    for model, name in ((two, "0"), (named, "low")):
+        found = xcount.count(model, sensitive="f0", gap=1, output=0)
+        assert f"the margin of class {name} move" in question_text(found)
+        assert CountResult.from_dict(found.to_dict()).class_label == name
+    assert xcount.count(ensemble, sensitive="f0", gap=1).class_label is None
+
+
+def test_an_answer_says_how_sure_it_is(result: CountResult) -> None:
+    """Exact, certain bounds, or a confidence."""
+    assert answer_text(result) == "2 (exact)"
+    bounded = replace(result, low=1, high=4)
+    assert answer_text(bounded) == "about 2, between 1 and 4, certainly"
+    estimated = replace(bounded, confidence=0.9)
+    assert answer_text(estimated) == "about 2, between 1 and 4, with 90% confidence"
+
+
+def test_names_are_not_markup(result: CountResult) -> None:
+    """A feature may be called ``[bold]``."""
+    odd = replace(result, sensitive=("[bold]x[/bold]",))
+    assert "[bold]x[/bold]" in shown(*count_tables(odd))
+
+
+@pytest.mark.parametrize("reason", StopReason)
+def test_every_stop_reason_has_words(result: CountResult, reason: StopReason) -> None:
+    """A table can show any result."""
+    assert shown(*count_tables(replace(result, stop_reason=reason)))
+
+
+def test_long_profiles_are_cut(result: CountResult) -> None:
+    """The rest is in JSON, and the table says so."""
+    rows = tuple(MaskCount((i,), f"mask {i};", i, i + i % 2, 1000) for i in range(MAX_ROWS + 2))
+    text = shown(*count_tables(replace(result, profile=Profile(rows))))
+    assert f"mask {MAX_ROWS - 1};" in text
+    assert f"mask {MAX_ROWS};" not in text
+    assert "2 more; --json lists them" in text
+    assert "1 to 2" in text
+
+
+@pytest.mark.parametrize(
+    ("reason", "status"),
+    [
+        (StopReason.COMPLETE, 0),
+        (StopReason.TIMEOUT, 3),
+        (StopReason.MEMORY, 3),
+        (StopReason.STEPS, 3),
+        (StopReason.INTERRUPTED, 3),
+    ],
+)
+def test_the_status_of_a_result_without_a_verdict(
+    result: CountResult, reason: StopReason, status: int
+) -> None:
+    """0 when the asked accuracy was reached."""
+    assert exit_status(replace(result, low=0, high=9, stop_reason=reason)) == status
+
+
+@pytest.mark.parametrize(("max_share", "status"), [(0.5, 0), (0.1, 1), (0.3, 3)])
+def test_the_status_of_a_verdict(result: CountResult, max_share: float, status: int) -> None:
+    """PASS, FAIL, UNDECIDED, whatever stopped the run."""
+    limited = replace(result, low=2, high=4, max_share=max_share, stop_reason=StopReason.TIMEOUT)
+    assert exit_status(limited) == status
+
+
+def test_progress_is_one_line() -> None:
+    """A bar, a fraction, the interval, what is being done."""
+    text = progress_text(Progress(0.42, 17, 10**20, "masks counted"))
+    assert text == "[########            ]  42%  17 .. 1.000e+20  masks counted"
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        """Say so."""
+        return True
+
+
+def test_progress_waits_and_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing in the first second; then a line that is wiped at the end."""
+    now = 100.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    stream = Terminal()
+    with ProgressLine(stream) as line:
+        now += QUIET_SECONDS / 2
+        line.show(Progress(0.1, 0, 9))
+        assert stream.getvalue() == ""
+        now += QUIET_SECONDS
+        line.show(Progress(0.5, 0, 9))
+        line.show(Progress(0.6, 0, 9))  # too soon after the last
+        assert "[##########" in stream.getvalue()
+        assert "60%" not in stream.getvalue()
+    assert stream.getvalue().endswith("\r\x1b[K")

@@ -1,0 +1,295 @@
+"""The journal: nothing lost, nothing twice, one writer."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Command
+
+import xcount
+from xcount.errors import JournalError
+from xcount.model.examples import figure_1
+from xcount.runs.journal import Journal, read_journal
+
+RUN = {"kind": "run", "command": "audit"}
+
+
+def test_records_come_back_in_order(tmp_path: Path) -> None:
+    """What was appended is what is read."""
+    path = tmp_path / "j.jsonl"
+    with Journal(path) as journal:
+        for number in range(3):
+            journal.append({"kind": "result", "key": str(number)})
+    assert [record["key"] for record in read_journal(path)] == ["0", "1", "2"]
+
+
+def test_several_records_are_several_lines(tmp_path: Path) -> None:
+    """Records that are appended together are no different from others; none at all is nothing."""
+    path = tmp_path / "j.jsonl"
+    with Journal(path) as journal:
+        journal.append(RUN, {"kind": "result"})
+        journal.append()
+        journal.append(RUN)
+    assert read_journal(path) == (RUN, {"kind": "result"}, RUN)
+
+
+def test_a_line_is_in_the_file_as_soon_as_append_returns(tmp_path: Path) -> None:
+    """Another reader sees every appended line at once."""
+    path = tmp_path / "j.jsonl"
+    with Journal(path) as journal:
+        journal.append(RUN)
+        assert path.read_bytes() == b'{"kind": "run", "command": "audit"}\n'
+
+
+def test_integers_of_any_size_survive(tmp_path: Path) -> None:
+    """A count with more digits than Python converts by default is written and read."""
+    path = tmp_path / "j.jsonl"
+    with Journal(path) as journal:
+        journal.append({"kind": "result", "count": 7**10_000})
+    assert read_journal(path)[0]["count"] == 7**10_000
+    assert sys.get_int_max_str_digits() == 4300
+
+
+@pytest.mark.parametrize("length", range(1, len(b'{"kind": "result", "key": "b"}\n')))
+def test_a_torn_last_line_is_cut_off_wherever_it_tore(tmp_path: Path, length: int) -> None:
+    """Every prefix of an append leaves a journal that reads, repairs and goes on."""
+    path = tmp_path / "j.jsonl"
+    whole = b'{"kind": "result", "key": "b"}\n'
+    path.write_bytes(b'{"kind": "run"}\n' + whole[:length])
+    complete = length >= len(whole) - 1
+    assert len(read_journal(path)) == 1 + complete
+    with Journal(path, resume=True) as journal:
+        assert len(journal.records) == 1 + complete
+        journal.append({"kind": "result", "key": "c"})
+    keys = [record.get("key") for record in read_journal(path)]
+    assert keys == ([None, "b", "c"] if complete else [None, "c"])
+
+
+def test_the_first_line_may_be_torn(tmp_path: Path) -> None:
+    """A crash in the very first append leaves a journal that starts anew."""
+    path = tmp_path / "j.jsonl"
+    path.write_bytes(b'{"kind": "r')
+    with Journal(path) as journal:
+        journal.append(RUN)
+    assert read_journal(path) == (RUN,)
+
+
+def test_blocks_of_zeros_after_a_power_failure_are_cut_off(tmp_path: Path) -> None:
+    """A file system may leave zeros where an append was to be."""
+    path = tmp_path / "j.jsonl"
+    path.write_bytes(b'{"kind": "run"}\n' + b"\0" * 100)
+    with Journal(path, resume=True) as journal:
+        assert len(journal.records) == 1
+    assert path.read_bytes() == b'{"kind": "run"}\n'
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"hello",
+        b"a,b\n1,2\n",
+        b'{"kind": "run"}\nnot json\n{"kind": "result"}\n',
+        b'{"kind": "run"}\n[1]\n',
+        b'{"kind": "run"}\n{"no": 1}\n',
+    ],
+)
+def test_what_is_no_torn_line_is_left_alone(tmp_path: Path, content: bytes) -> None:
+    """Damage in the middle, or a file that is no journal, is an error and stays untouched."""
+    path = tmp_path / "j.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(JournalError, match=r"line [123] of .* is not a journal record"):
+        Journal(path, resume=True)
+    assert path.read_bytes() == content
+
+
+def test_an_existing_journal_needs_resume(tmp_path: Path) -> None:
+    """Nobody appends to old results by accident."""
+    path = tmp_path / "j.jsonl"
+    with Journal(path) as journal:
+        journal.append(RUN)
+    with pytest.raises(JournalError, match="--resume"):
+        Journal(path)
+
+
+def test_two_writers_are_refused(tmp_path: Path) -> None:
+    """The second writer gets an error; after the first one ends, it may write."""
+    path = tmp_path / "j.jsonl"
+    with Journal(path), pytest.raises(JournalError, match="in use by another run"):
+        Journal(path)
+    Journal(path).close()
+
+
+def test_a_lock_ends_with_its_process(tmp_path: Path) -> None:
+    """A killed writer leaves no lock behind."""
+    path = tmp_path / "j.jsonl"
+    code = (
+        "import sys, os, signal; from xcount.runs.journal import Journal;"
+        "Journal(sys.argv[1]).append({'kind': 'run'}); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(path)], check=False)
+    assert done.returncode == -9
+    with Journal(path, resume=True) as journal:
+        assert len(journal.records) == 1
+
+
+def test_a_full_disk_is_one_error_and_loses_nothing(tmp_path: Path) -> None:
+    """A write that does not fit leaves all earlier lines whole."""
+    path = tmp_path / "j.jsonl"
+    code = (
+        "import resource, sys; from xcount.runs.journal import Journal\n"
+        "from xcount.errors import *\n"
+        "j = Journal(sys.argv[1])\n"
+        "j.append({'kind': 'result', 'key': 'a'})\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
+        "try:\n"
+        "    j.append({'kind': 'result', 'key': 'b' * 200})\n"
+        "except JournalError as error:\n"
+        "    print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)], check=True, capture_output=True, text=True
+    )
+    assert "cannot write" in done.stdout
+    assert "earlier results are safe" in done.stdout
+    assert path.read_bytes() == b'{"kind": "result", "key": "a"}\n'
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    """A missing folder and a folder in place of a file are errors that name the path."""
+    with pytest.raises(JournalError, match=r"absent/j\.jsonl"):
+        Journal(tmp_path / "absent" / "j.jsonl")
+    with pytest.raises(JournalError, match="directory"):
+        Journal(tmp_path)
+    with pytest.raises(JournalError, match="cannot read"):
+        read_journal(tmp_path / "none.jsonl")
+
+
+def test_a_read_only_place_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder or file system that cannot be written is an error that names the path."""
+    for code, words in (
+        (errno.EACCES, "Permission denied"),
+        (errno.EROFS, "Read-only file system"),
+    ):
+
+        def refuse(*arguments: object, code: int = code) -> int:
+            raise OSError(code, os.strerror(code))
+
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "open", refuse)
+            with pytest.raises(JournalError, match=f"j.jsonl for writing: {words}"):
+                Journal(tmp_path / "j.jsonl")
+
+
+def test_a_half_written_line_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that fills up in the middle of a line leaves whole lines, and room means going on."""
+    path = tmp_path / "j.jsonl"
+    write = os.write
+
+    def fill_up(descriptor: int, data: bytes) -> int:
+        if len(data) < 20:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(descriptor, data[: len(data) // 2])
+
+    with Journal(path) as journal:
+        journal.append(RUN)
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "write", fill_up)
+            with pytest.raises(JournalError, match=r"No space left on device; all earlier results"):
+                journal.append({"kind": "result", "key": "b" * 100})
+        assert read_journal(path) == (RUN,)
+        journal.append({"kind": "result", "key": "c"})
+    assert [record.get("key") for record in read_journal(path)] == [None, "c"]
+
+
+def changed_line(path: Path, number: int, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change one line of a journal, counted from 1."""
+    lines = path.read_text().splitlines()
+    record = json.loads(lines[number - 1])
+    change(record)
+    lines[number - 1] = json.dumps(record)
+    path.write_text("".join(line + "\n" for line in lines))
+
+
+def places(record: dict[str, Any], inside: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """Return where the fields of a record are, as paths."""
+    found = []
+    for name, value in record.items():
+        found.append((*inside, name))
+        if isinstance(value, dict) and name in ("result", "model"):
+            found += places(value, (*inside, name))
+    return found
+
+
+@pytest.fixture(scope="module")
+def journals(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Return the journals of an audit and a comparison, each a run line and result lines."""
+    folder = tmp_path_factory.mktemp("journals")
+    xcount.audit(figure_1(), gaps=80, max_share=0.5, journal=folder / "audit")
+    xcount.compare([figure_1(), figure_1()], gaps=80, max_ratio=1, journal=folder / "compare")
+    return {name: (folder / name).read_bytes() for name in ("audit", "compare")}
+
+
+@pytest.mark.parametrize("command", ["audit", "compare"])
+@pytest.mark.parametrize("number", [1, 2])
+def test_damaged_lines_are_named(
+    tmp_path: Path, xcount_command: Command, journals: dict[str, bytes], command: str, number: int
+) -> None:
+    """Whatever field is gone or is something else: a page, or an error that names the line."""
+    path = tmp_path / "j.jsonl"
+    whole = journals[command]
+    n_named = 0
+    values: list[object] = ["absent", None, [], [[]], {}, "text", -1, True]
+    for place in places(json.loads(whole.splitlines()[number - 1])):
+        for value in values:
+            path.write_bytes(whole)
+            changed_line(path, number, lambda record, p=place, v=value: _set(record, p, v))  # type: ignore[misc]  # bound at once
+            run = xcount_command("report", path, "--json")
+            assert "internal error" not in run.err, (place, value)
+            if run.status == 2 and place != ("kind",):
+                n_named += f"line {number} of {path}" in run.err or "run line" in run.err
+    assert n_named > 50
+
+
+def _set(record: dict[str, Any], place: Sequence[str], value: object) -> None:
+    for name in place[:-1]:
+        record = record[name]
+    record[place[-1]] = value
+    if value == "absent":
+        del record[place[-1]]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"kind": "run", "command": "audit"}',
+        '{"kind": "run", "command": "compare"}',
+        '{"kind": "run", "command": []}',
+        '{"kind": "run"}',
+        '{"kind": "result"}',
+        '{"kind": "result", "key": "k", "model": "m", "result": {}}',
+        '{"kind": "result", "key": [], "model": "m", "result": {}}',
+    ],
+)
+def test_foreign_lines_are_named(
+    tmp_path: Path,
+    xcount_command: Command,
+    figure_1_file: str,
+    journals: dict[str, bytes],
+    line: str,
+) -> None:
+    """The report and --resume say which line is none of a run's."""
+    path = tmp_path / "j.jsonl"
+    path.write_bytes(journals["audit"] + line.encode() + b"\n")
+    resume = ("audit", figure_1_file, "--gap", "80", "--journal", path, "--resume")
+    for arguments in (("report", path), resume):
+        run = xcount_command(*arguments)
+        assert (run.status, run.out, run.err.count("\n")) == (2, "", 1)
+        assert f"line 4 of {path} " in run.err

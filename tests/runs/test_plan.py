@@ -1,0 +1,191 @@
+"""Gaps, groups and limits in the user's words; keys of tasks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from strategies import random_ensemble
+
+from xcount.answers.inspection import leaf_scale
+from xcount.cli.parameters import parse_share
+from xcount.errors import QueryError
+from xcount.model.ensemble import Ensemble, Feature
+from xcount.model.examples import ensemble_of, figure_1
+from xcount.problem.problem import Problem
+from xcount.question.grid import Grid
+from xcount.question.query import Query
+from xcount.runs.plan import (
+    Options,
+    Task,
+    choose_gaps,
+    choose_groups,
+    choose_max_shares,
+    fingerprint,
+    probability_gap,
+)
+
+
+@pytest.mark.parametrize(("change", "base"), [(0.1, 0.3), (0.01, 0.5), (0.5, 0.499), (0.2, 0.01)])
+def test_a_probability_gap_moves_the_base_rate_by_just_that(change: float, base: float) -> None:
+    """sigmoid(logit(p0) + gap) is p0 + dp, up to the six decimals of the gap."""
+    margin = math.log(base / (1 - base)) + float(probability_gap(change, base))
+    assert 1 / (1 + math.exp(-margin)) == pytest.approx(base + change, abs=1e-6)
+
+
+@pytest.mark.parametrize(("change", "base"), [(0, 0.3), (0.7, 0.3), (0.1, 0), (-0.1, 0.5)])
+def test_an_impossible_probability_gap_is_refused(change: float, base: float) -> None:
+    """Probabilities stay strictly between 0 and 1."""
+    with pytest.raises(QueryError, match="0 < p0 < p0"):
+        probability_gap(change, base)
+
+
+def test_the_origin_of_a_probability_gap_states_the_formula() -> None:
+    """Whoever reads the report can redo the conversion."""
+    gaps = choose_gaps(figure_1(), 0, probability_gaps=[0.1], base_rate=0.3)
+    assert gaps.values == (Fraction("0.441833"),)
+    assert "logit(p0 + dp) - logit(p0)" in gaps.origin
+    assert "0.441833" in gaps.origin
+
+
+def test_probability_gaps_are_for_log_odds_only() -> None:
+    """A regression's margin, or a forest's mean of votes, is no log-odds."""
+    for ensemble in (replace(figure_1(), task="regression"), replace(figure_1(), divisor=2)):
+        with pytest.raises(QueryError, match="margin"):
+            choose_gaps(ensemble, 0, probability_gaps=0.1, base_rate=0.3)
+    with pytest.raises(QueryError, match="--base-rate"):
+        choose_gaps(figure_1(), 0, probability_gaps=0.1)
+    with pytest.raises(QueryError, match="not both"):
+        choose_gaps(figure_1(), 0, gaps=1, probability_gaps=0.1, base_rate=0.3)
+
+
+def test_a_forest_of_votes_needs_no_conversion() -> None:
+    """Scikit-learn's trees and forests add up to a probability: its change is the gap."""
+    votes = ensemble_of((0, 1.0, 0.25, 1.0), (1, 1.0, 0.0, 0.5))
+    forest = replace(votes, task="binary", format="sklearn", divisor=2, decides_at=0.5)
+    assert choose_gaps(forest, 0, probability_gaps=["0.1", 0.2]).values == (
+        Fraction(1, 10),
+        Fraction(1, 5),
+    )
+    boosted = replace(forest, base=(0.5,), divisor=1, decides_at=0.0)
+    assert choose_gaps(boosted, 0, probability_gaps=0.1, base_rate=0.3).values == (
+        Fraction("0.441833"),
+    )
+
+
+def test_the_ladder_follows_the_leaves() -> None:
+    """Leaves ten times as large have gaps ten times as large."""
+    small = ensemble_of((0, 1.0, 0.0, 0.2), (1, 1.0, -0.1, 0.1))
+    large = ensemble_of((0, 1.0, 0.0, 2.0), (1, 1.0, -1.0, 1.0))
+    gaps = choose_gaps(small, 0).values
+    assert choose_gaps(large, 0).values == tuple(10 * gap for gap in gaps)
+    assert gaps == (Fraction(1, 50), Fraction(1, 20), Fraction(1, 10))
+    assert gaps[0] < leaf_scale(small, 0)
+    assert leaf_scale(small, 0) == pytest.approx(math.sqrt(0.01 + 0.01))
+
+
+def test_gaps_are_sorted_and_said_once() -> None:
+    """Two spellings of one number are one gap."""
+    assert choose_gaps(figure_1(), 0, gaps="2, 0.5,2.0").values == (Fraction(1, 2), Fraction(2))
+
+
+def test_leaves_that_suggest_no_gap_are_an_error() -> None:
+    """Equal leaves have no scale."""
+    with pytest.raises(QueryError, match="give one"):
+        choose_gaps(ensemble_of((0, 1.0, 3.0, 3.0)), 0)
+
+
+def test_without_groups_every_used_feature_is_audited() -> None:
+    """A feature that no tree tests is left out."""
+    ensemble = ensemble_of((0, 1.0, 0.0, 1.0), (2, 1.0, 0.0, 1.0), n_features=4)
+    assert choose_groups(ensemble, Grid.of(ensemble), None) == ((0,), (2,))
+
+
+def test_groups_in_all_spellings() -> None:
+    """A group is a name, an index, names with commas, or a list; equal groups are one."""
+    ensemble = figure_1()
+    groups = choose_groups(ensemble, Grid.of(ensemble), ["f0", 1, "f1,f0", ["f0", "f1"]])
+    assert groups == ((0,), (1,), (0, 1))
+
+
+def test_max_shares_for_all_and_per_feature() -> None:
+    """A number is for all; names override it; the features of a group are joined by +."""
+    ensemble = figure_1()
+    groups = ((0,), (1,), (0, 1))
+    assert choose_max_shares(ensemble, groups, 0.5) == (0.5, 0.5, 0.5)
+    assert choose_max_shares(ensemble, groups, "f0=0.01,f1=0") == (0.01, 0.0, None)
+    assert choose_max_shares(ensemble, groups, "0.2,f0+f1=0.01") == (0.2, 0.2, 0.01)
+    assert choose_max_shares(ensemble, groups, "1.1%,f0=5 %") == (0.05, 0.011, 0.011)
+    assert choose_max_shares(ensemble, groups, {"f1": 0.3}) == (None, 0.3, None)
+    assert choose_max_shares(ensemble, groups, None) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("f1=0.1", "not audited"),
+        ("f0=2", "between 0 and 1"),
+        ("f0=x", "not a share"),
+        ("f9=0", "range"),
+    ],
+)
+def test_wrong_max_shares_are_named(text: str, message: str) -> None:
+    """The error says what is wrong."""
+    with pytest.raises(QueryError, match=message):
+        choose_max_shares(figure_1(), ((0,),), text)
+
+
+def test_a_name_with_an_equals_sign_can_have_a_limit() -> None:
+    """The last equals sign parts the name from the share."""
+    ensemble = replace(figure_1(), features=(Feature("a=b"), Feature("c")))
+    assert choose_max_shares(ensemble, ((0,),), "a=b=0.5") == (0.5,)
+
+
+def test_keys_differ_when_the_question_does() -> None:
+    """Each part of a question is part of its key; the limits are not."""
+    ensemble = random_ensemble(1)
+    query = Query((0,), Fraction(1))
+    base = Problem(ensemble, Grid.of(ensemble), query)
+    task = Task(base, query, Options(), (fingerprint(ensemble),))
+    others = [
+        replace(task, query=replace(query, gap=Fraction(2))),
+        replace(task, query=replace(query, distance=None)),
+        replace(task, query=replace(query, precision=3)),
+        replace(task, options=replace(task.options, seed=1)),
+        replace(task, options=replace(task.options, epsilon=0.2)),
+        replace(task, options=replace(task.options, method="brute")),
+        replace(task, options=replace(task.options, missing="cell")),
+        replace(task, max_share=0.1),
+        replace(task, scope=("other",)),
+    ]
+    assert len({task.key, *(other.key for other in others)}) == len(others) + 1
+    assert replace(task, options=replace(task.options, timeout_seconds=1)).key == task.key
+
+
+def test_a_live_model_is_known_by_its_trees() -> None:
+    """Equal trees have one fingerprint; any change of a tree changes it."""
+
+    def made(leaf: float) -> Ensemble:
+        return ensemble_of((0, 1.0, leaf, 1.0))
+
+    assert fingerprint(made(0.5)) == fingerprint(made(0.5))
+    assert fingerprint(made(0.5)) != fingerprint(made(0.25))
+    assert fingerprint(replace(made(0.5), sha256="ab")) == "ab"
+
+
+@pytest.mark.parametrize("share", ["nan%", "nan", "1e4000000%", "1e4000000", "inf", "1/0", "x"])
+def test_what_is_no_share_is_refused_at_once(share: str) -> None:
+    """Numbers without a value, without an end, or of millions of digits."""
+    with pytest.raises(QueryError, match=r"is not a share|does not lie between 0 and 1"):
+        choose_max_shares(figure_1(), [(0,)], share)
+    with pytest.raises(ValueError, match=r"is not a share|does not lie between 0 and 1"):
+        parse_share(share)
+
+
+def test_shares_are_read_alike_everywhere() -> None:
+    """Of one count and of an audit: decimals, per cent, fractions."""
+    for text, share in (("1/3", 1 / 3), ("1.1%", 0.011), ("0.25", 0.25), ("1e-3", 0.001), ("0", 0)):
+        assert choose_max_shares(figure_1(), [(0,)], f"f0={text}") == (share,)
+        assert parse_share(text) == share
