@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from benchmarks.known_counts import HASTY_BUDGET, KnownCount, all_instances
-from xcount.counters.base import Settings
+from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason, Tally
 
 

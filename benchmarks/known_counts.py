@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from xcount import _core
-from xcount.counters.base import Settings
 from xcount.counters.sampling.counter import (
     Rest,
     cover_tasks,
@@ -26,6 +25,7 @@ from xcount.counters.sampling.counter import (
     make_sampler,
 )
 from xcount.counters.sampling.estimator import Estimator, Ground
+from xcount.counters.settings import Settings
 from xcount.model.ensemble import Ensemble, Feature, Tree
 from xcount.model.examples import ensemble_of
 from xcount.problem.problem import Problem

@@ -27,7 +27,6 @@ from benchmarks.records import surroundings
 from benchmarks.running import load_model
 from benchmarks.summary import markdown
 from xcount import CountResult, count
-from xcount.counters.base import Progress
 from xcount.counters.sampling.counter import (
     MAX_ROW,
     everything,
@@ -35,6 +34,7 @@ from xcount.counters.sampling.counter import (
     make_sampler,
 )
 from xcount.counters.sampling.estimator import BATCH
+from xcount.counters.tally import Progress
 from xcount.problem.problem import Problem
 from xcount.question.query import Query
 

@@ -19,8 +19,8 @@ import xcount
 from xcount.answers import count as counting
 from xcount.answers import measure as measures
 from xcount.answers.measure import Weighing, measure
-from xcount.counters.base import Settings
-from xcount.counters.sampling.decisions import RegionDecider
+from xcount.counters.decisions import RegionDecider
+from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
 from xcount.errors import BudgetError, QueryError
 from xcount.model.ensemble import Ensemble

@@ -19,15 +19,15 @@ import pytest
 from conftest import Command
 from model_files import FIGURE_1, write_model
 from strategies import random_classifier, random_ensemble
+from xcount.counters.flip import FlipRun
 
 import xcount
 from xcount.answers.witness import search as finding
 from xcount.answers.witness.search import NearestSearch, RegionFinder
 from xcount.answers.witness.witnesses import Witness, witnesses
-from xcount.counters.base import Progress, Settings
 from xcount.counters.exact import ExactRun
-from xcount.counters.flip import FlipRun
-from xcount.counters.tally import StopReason
+from xcount.counters.settings import Settings
+from xcount.counters.tally import Progress, StopReason
 from xcount.errors import BudgetError, ModelFormatError, QueryError
 from xcount.model.ensemble import Ensemble
 from xcount.model.examples import adult_model_path, ensemble_of, figure_1

@@ -28,8 +28,7 @@ from xcount.cluster.worker import (
     packed,
     to_message,
 )
-from xcount.counters.base import Progress
-from xcount.counters.tally import StopReason
+from xcount.counters.tally import Progress, StopReason
 from xcount.errors import ClusterError
 from xcount.model.examples import adult_model_path
 from xcount.problem.problem import Problem

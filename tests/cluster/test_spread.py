@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 from strategies import random_ensemble, random_tree
+from xcount.counters.flip import flip_counter
 
 from xcount.answers import measure as measures
 from xcount.answers.measure import Weighing, measure
 from xcount.cluster import spread as spreading
-from xcount.cluster.spread import max_under_way, spans_between
+from xcount.cluster.spread import Crew, Unit, max_under_way, spans_between
 from xcount.counters import auto, counter, exact
 from xcount.counters import known_counts as solving
-from xcount.counters.base import Crew, Settings, Unit
-from xcount.counters.flip import flip_counter
 from xcount.counters.sampling import counter as sampling
 from xcount.counters.sampling.counter import make_cover, whole
 from xcount.counters.sampling.estimator import next_look
+from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason, Tally
 from xcount.errors import ClusterError
 from xcount.model.ensemble import Ensemble, Feature

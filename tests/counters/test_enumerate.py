@@ -12,8 +12,7 @@ import pytest
 from strategies import SCALES, random_ensemble
 
 import xcount
-from xcount.counters.base import Progress
-from xcount.counters.tally import StopReason
+from xcount.counters.tally import Progress, StopReason
 from xcount.errors import BudgetError
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.examples import ensemble_of, figure_1, tree_of

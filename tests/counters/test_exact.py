@@ -19,10 +19,10 @@ import xcount
 from xcount import _core
 from xcount.cluster.spread import Tuning
 from xcount.counters import exact
-from xcount.counters.base import Progress, Settings
 from xcount.counters.enumerate import count_by_enumeration
 from xcount.counters.exact import ExactRun, count_exactly
-from xcount.counters.tally import Profile, StopReason, Tally
+from xcount.counters.settings import Settings
+from xcount.counters.tally import Profile, Progress, StopReason, Tally
 from xcount.model.ensemble import Ensemble, Feature, Tree
 from xcount.model.examples import ensemble_of, figure_1
 from xcount.problem.problem import Problem
@@ -376,7 +376,7 @@ SCRIPT = """
 import sys
 sys.path[:0] = {path!r}
 from test_exact import HARD, problem_of, wide_ensemble
-from xcount.counters.base import Settings
+from xcount.counters.settings import Settings
 from xcount.counters.exact import count_exactly
 tell = lambda progress: print("counting", flush=True)
 problem = problem_of(wide_ensemble(**HARD), sensitive="f0", gap="1.5")

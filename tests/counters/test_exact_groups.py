@@ -12,8 +12,8 @@ import pytest
 from test_exact import agree, nested_tree, problem_of, run_exactly
 
 from xcount.counters import exact
-from xcount.counters.base import Settings
 from xcount.counters.exact import ExactRun
+from xcount.counters.settings import Settings
 from xcount.counters.solutions import Solutions, weighted_shares
 from xcount.model.ensemble import Ensemble, Tree
 from xcount.model.examples import ensemble_of

@@ -8,17 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 from test_exact import agree, masks_of, odd_ensemble, problem_of, random_question, wide_ensemble
+from xcount.counters.flip import FlipRun, enumerate_flips
 
 from xcount import _core
 from xcount.cluster.spread import Tuning
 from xcount.counters import known_counts as solving
-from xcount.counters.base import Settings
 from xcount.counters.enumerate import count_by_enumeration
 from xcount.counters.exact import ExactRun
-from xcount.counters.flip import FlipRun, enumerate_flips
+from xcount.counters.settings import Settings
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.examples import ensemble_of
-from xcount.problem.problem import Problem, Subproblem
+from xcount.problem.problem import Problem
+from xcount.problem.subproblem import Subproblem
 
 
 def test_parts_add_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,6 @@ from test_exact import problem_of, run_exactly, wide_ensemble
 
 import xcount
 from xcount import _core
-from xcount.counters.base import held_memory_bytes
 from xcount.counters.sampling import counter as sampling
 from xcount.counters.solutions import Solutions, weighted_shares
 from xcount.counters.tally import StopReason
@@ -22,6 +21,7 @@ from xcount.errors import BudgetError
 from xcount.model.ensemble import Ensemble, Feature, Tree
 from xcount.model.examples import Nested, ensemble_of, figure_1
 from xcount.problem.problem import Problem
+from xcount.support.process import held_memory_bytes
 
 SENSITIVE = 1
 

@@ -15,7 +15,7 @@ from strategies import random_ensemble
 
 import xcount
 from xcount.answers.count import solve
-from xcount.counters.base import Settings
+from xcount.counters.settings import Settings
 from xcount.errors import QueryError
 from xcount.model.ensemble import ZERO_RANGE, Ensemble, Feature
 from xcount.model.examples import ensemble_of, figure_1, tree_of

@@ -12,8 +12,7 @@ import xcount
 from xcount.answers.result import CountResult
 from xcount.cli.output import exit_status
 from xcount.cli.progress import QUIET_SECONDS, ProgressLine, progress_text
-from xcount.counters.base import Progress
-from xcount.counters.tally import MaskCount, Profile, StopReason
+from xcount.counters.tally import MaskCount, Profile, Progress, StopReason
 from xcount.model.examples import ensemble_of, figure_1
 from xcount.report.text import (
     MAX_ROWS,

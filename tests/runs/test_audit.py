@@ -19,11 +19,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import random_ensemble
+from xcount.counters.flip import FlipRun
 
 import xcount
 from xcount.answers.result import CountResult, Verdict
-from xcount.counters.base import Settings, held_memory_bytes
-from xcount.counters.flip import FlipRun
+from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
 from xcount.errors import BudgetError, JournalError, QueryError, QueryWarning
 from xcount.model.examples import ensemble_of, figure_1
@@ -34,6 +34,7 @@ from xcount.runs.audit import AuditResult, audit
 from xcount.runs.batch import BatchProgress
 from xcount.runs.journal import read_journal
 from xcount.runs.plan import Task
+from xcount.support.process import held_memory_bytes
 
 FLIP = Query((0,), Fraction(0), flip=True)
 

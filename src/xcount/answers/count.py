@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import platform
-import resource
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from xcount.answers.measure import Weighing, check_data, measure
+from xcount.answers.measure import Measured, check_data, measure
 from xcount.answers.result import CountResult, ModelInfo, Verdict, judged
 from xcount.counters import counter
-from xcount.counters.base import Counter, Progress, Settings
-from xcount.counters.tally import StopReason, Tally
-from xcount.errors import QueryError
+from xcount.counters.settings import Settings
+from xcount.counters.tally import Progress, StopReason, Tally
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
+from xcount.question.change import Gap
 from xcount.question.grid import Grid, Missing
-from xcount.question.query import Query, decimal_text
+from xcount.question.query import Query
 from xcount.question.share import Limit
+from xcount.question.weighting import Weighing
+from xcount.support.process import peak_memory_bytes
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -50,6 +50,7 @@ def count(
     measures: str | Iterable[str] = (),
     data: Any = None,
     bounds: Mapping[str, tuple[float, float]] | str | None = None,
+    trust_pickle: bool = False,
     cluster: str | Client | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> CountResult:
@@ -57,7 +58,8 @@ def count(
 
     A region is sensitive if a change of the sensitive features within the distance changes the
     margin by more than ``gap``; or, with ``flip``, if it changes the decision: which side of the
-    ``cutoff`` (a margin, 0 unless given) the margin lies on, or which of several classes wins.
+    ``cutoff`` (a margin, the model's own unless given) the margin lies on, or which of several
+    classes wins.
 
     Args:
         model: a model file, a live model, or an ensemble.
@@ -73,23 +75,22 @@ def count(
         epsilon: relative error allowed.
         delta: probability with which an interval may be wrong.
         seed: seed of all random choices.
-        timeout_seconds: when to stop, with the bounds found so far.
+        timeout_seconds: when to stop, with the bounds found so far; reading the model counts, too.
         memory_bytes: at how much memory to stop.
         jobs: threads; 0 for all cores.
-        max_share: the largest share allowed, for a verdict (0.05, ``"5%"``, ``"1/20"``); may stop the
-            run early.
+        max_share: the largest share allowed, for a verdict: 0.05, ``"5%"`` or ``"1/20"``; may stop
+            the run early.
         profile: whether to take the count apart by cells.
         grid: the cells to count in, if not those of the model alone.
         measures: other weights of the same regions: ``volume``, ``marginals``, ``rows`` (see
             :mod:`xcount.answers.measure`); the shares are in the result's ``details["measures"]``.
         data: the table that the measures need.
         bounds: the bounds of a volume.
-        cluster: a Dask scheduler's address, or a Dask client, to spread a long count over.
+        trust_pickle: whether a pickle may be opened.
+        cluster: a Dask scheduler's address, or a Dask client, to spread a long count over; there,
+            ``jobs`` are the threads of each unit of work.
         on_progress: called a few times a second; a KeyboardInterrupt raised in it ends the count
             with the bounds found so far.
-
-    ``cluster`` is a Dask scheduler's address, or a Dask client, whose workers count; a count that
-    takes long is spread over all of them, and ``jobs`` are the threads of each part.
 
     Example:
         >>> import xcount
@@ -100,7 +101,18 @@ def count(
     """
     from xcount.model.loaders import load
 
-    ensemble = load(model)
+    settings = Settings(
+        epsilon=epsilon,
+        delta=delta,
+        seed=seed,
+        timeout_seconds=timeout_seconds,
+        memory_bytes=memory_bytes,
+        jobs=jobs,
+        max_share=None if max_share is None else Limit.share(max_share),
+        want_profile=profile,
+        on_progress=on_progress,
+    )
+    ensemble = load(model, trust_pickle=trust_pickle)
     query = Query.of(
         ensemble,
         sensitive,
@@ -110,17 +122,6 @@ def count(
         precision=precision,
         flip=flip,
         cutoff=cutoff,
-    )
-    settings = Settings(
-        epsilon=_fraction(epsilon, "epsilon"),
-        delta=_fraction(delta, "delta"),
-        seed=seed,
-        timeout_seconds=timeout_seconds,
-        memory_bytes=memory_bytes,
-        jobs=jobs,
-        max_share=None if max_share is None else Limit.share(max_share),
-        want_profile=profile,
-        on_progress=on_progress,
     )
     problem = Problem(ensemble, grid or Grid.of(ensemble, missing=missing), query)
     weighing = Weighing.of(ensemble, measures, data, bounds) if measures else None
@@ -142,25 +143,16 @@ def solve(
     started = time.perf_counter()
     if weighing is not None:
         check_data(problem, weighing)
-    query, ensemble = problem.query, problem.ensemble
-    has_cutoff = query.flip and ensemble.n_outputs == 1
-    cutoff = decimal_text(query.cutoff) if has_cutoff else None
-    count_problem = (_flip_counter if query.flip else counter)(method)
-    limited = settings
-    if weighing is not None and weighing.n_weighed and settings.timeout_seconds is not None:
-        # The limit is that of the whole answer: half of it is left to the measures.
-        limited = replace(settings, timeout_seconds=settings.timeout_seconds / 2)
-    try:
-        tally = count_problem(problem, limited)
-    except KeyboardInterrupt:  # before the counter knew anything: nothing is certain
-        n = problem.n_regions
-        tally = Tally(n // 2, 0, n, method, StopReason.INTERRUPTED)
-    details, found = dict(tally.details), {}
+    tally = _tally(problem, settings, method, weighing)
+    found: dict[str, Measured] = {}
     if weighing and weighing.names and tally.stop_reason is not StopReason.INTERRUPTED:
         found = measure(problem, weighing, settings)
-        details["measures"] = {name: measured.to_dict() for name, measured in found.items()}
     if any(measured.stop_reason is StopReason.INTERRUPTED for measured in found.values()):
         tally = replace(tally, stop_reason=StopReason.INTERRUPTED)
+    details = dict(tally.details)
+    if found:
+        details["measures"] = {name: measured.to_dict() for name, measured in found.items()}
+    query, ensemble = problem.query, problem.ensemble
     return CountResult(
         count=tally.count,
         low=tally.low,
@@ -170,12 +162,9 @@ def solve(
         method=tally.method,
         stop_reason=_stop_reason(tally, problem, settings),
         sensitive=tuple(ensemble.features[f].name for f in query.sensitive),
-        gap=_change_text(query, cutoff),
+        change=query.change,
         distance=query.distance,
         precision=query.precision,
-        output=query.output,
-        flip=query.flip,
-        cutoff=cutoff,
         class_label=class_label(ensemble, query),
         model=model_info(ensemble, problem.grid),
         epsilon=settings.epsilon,
@@ -190,25 +179,23 @@ def solve(
     )
 
 
+def _tally(problem: Problem, settings: Settings, method: str, weighing: Weighing | None) -> Tally:
+    """Count; half of the time is left to measures that need some."""
+    if weighing is not None and weighing.n_weighed:
+        settings = settings.within(0.5)
+    try:
+        return counter(method, problem)(problem, settings)
+    except KeyboardInterrupt:  # before the counter knew anything: nothing is certain
+        n = problem.n_regions
+        return Tally(n // 2, 0, n, method, StopReason.INTERRUPTED)
+
+
 def class_label(ensemble: Ensemble, query: Query) -> str | None:
     """Return the name of the class asked about, where the model has several."""
-    if query.flip or ensemble.n_outputs < 2:
+    if not isinstance(query.change, Gap) or ensemble.n_outputs < 2:
         return None
-    labels = ensemble.class_labels
-    return labels[query.output] if labels else str(query.output)
-
-
-def _change_text(query: Query, cutoff: str | None) -> str:
-    """Return the gap; of a flip, where it is."""
-    if not query.flip:
-        return decimal_text(query.gap)
-    return "flip" if cutoff is None else f"flip at {cutoff}"
-
-
-def _flip_counter(method: str) -> Counter:
-    from xcount.counters.flip import flip_counter
-
-    return flip_counter(method)
+    labels, output = ensemble.class_labels, query.change.output
+    return labels[output] if labels else str(output)
 
 
 def _stop_reason(tally: Tally, problem: Problem, settings: Settings) -> StopReason:
@@ -240,15 +227,3 @@ def versions() -> dict[str, str]:
     from xcount._version import __version__
 
     return {"xcount": __version__, "python": platform.python_version(), "numpy": np.__version__}
-
-
-def peak_memory_bytes() -> int:
-    """Return the most memory the process ever held."""
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
-def _fraction(value: float, name: str) -> float:
-    if not 0 < value < 1:
-        raise QueryError(f"{name} must lie strictly between 0 and 1, not {value!r}")
-    return float(value)

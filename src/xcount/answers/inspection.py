@@ -83,8 +83,13 @@ class Inspection:
         return asdict(self)
 
 
-def inspect(model: Any, *, missing: Missing = "none") -> Inspection:
+def inspect(model: Any, *, missing: Missing = "none", trust_pickle: bool = False) -> Inspection:
     """Describe a model: a file, a live one, or an ensemble.
+
+    Args:
+        model: what to describe.
+        missing: ``"cell"`` if missing values are a cell of their own.
+        trust_pickle: whether a pickle may be opened.
 
     Example:
         >>> import xcount
@@ -93,7 +98,7 @@ def inspect(model: Any, *, missing: Missing = "none") -> Inspection:
         >>> inspection.n_regions, [feature.max_change for feature in inspection.features]
         (9, [150.0, 140.0])
     """
-    ensemble = load(model)
+    ensemble = load(model, trust_pickle=trust_pickle)
     grid = Grid.of(ensemble, missing=missing)
     changes = max_changes(ensemble)
     n_trees = Counter(feature for tree in ensemble.trees for feature in set(tree.feature.tolist()))

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from xcount.counters.tally import MaskCount, PairCount, Profile, StopReason
+from xcount.question.change import Change, change_from
 from xcount.question.share import Limit
 from xcount.support.numerals import to_json
 
@@ -38,10 +39,8 @@ class ModelInfo:
 class CountResult:
     """How many regions are sensitive, and how sure that is.
 
-    ``low <= C <= high`` holds with probability at least ``confidence``. Of a question about flips,
-    ``flip`` is set, ``cutoff`` is the cut-off (None where one of several classes wins), and ``gap``
-    says so in words: ``"flip at 0"`` or ``"flip"``. ``class_label`` names the class asked about,
-    where the model has several.
+    ``low <= C <= high`` holds with probability at least ``confidence``. ``change`` makes two
+    regions differ; ``class_label`` names the class asked about, where the model has several.
     """
 
     count: int
@@ -52,10 +51,9 @@ class CountResult:
     method: str
     stop_reason: StopReason
     sensitive: tuple[str, ...]
-    gap: str
+    change: Change
     distance: int | None
     precision: int | None
-    output: int
     model: ModelInfo
     epsilon: float = 0.1
     delta: float = 0.1
@@ -66,13 +64,16 @@ class CountResult:
     versions: Mapping[str, str] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
     profile: Profile | None = None
-    flip: bool = False
-    cutoff: str | None = None
     class_label: str | None = None
 
     @property
     def exact(self) -> bool:
         return self.low == self.high and self.confidence == 1.0
+
+    @property
+    def gap(self) -> str:
+        """The change as briefly as possible: ``"2"``, or of a decision ``"flip at 0"``."""
+        return self.change.text
 
     @property
     def share(self) -> float:
@@ -109,11 +110,9 @@ class CountResult:
             "stop_reason": str(self.stop_reason),
             "verdict": None if self.verdict is None else str(self.verdict),
             "sensitive": list(self.sensitive),
-            "gap": None if self.flip else float(self.gap),
-            "gap_text": self.gap,
+            **self.change.to_dict(),
             "distance": "any" if self.distance is None else self.distance,
             "precision": "exact" if self.precision is None else self.precision,
-            "class": self.output,
             "epsilon": self.epsilon,
             "delta": self.delta,
             "seed": self.seed,
@@ -124,11 +123,6 @@ class CountResult:
             "versions": dict(self.versions),
             "details": dict(self.details),
         }
-        if self.flip:
-            del data["gap"], data["class"]
-            data["flip"] = True
-            data["cutoff"] = None if self.cutoff is None else float(self.cutoff)
-            data["cutoff_text"] = self.cutoff
         if self.class_label is not None:
             data["class_label"] = self.class_label
         if self.profile is not None:
@@ -157,10 +151,9 @@ class CountResult:
             method=data["method"],
             stop_reason=StopReason(data["stop_reason"]),
             sensitive=tuple(data["sensitive"]),
-            gap=data["gap_text"] if "gap_text" in data else str(data["gap"]),
+            change=change_from(data),
             distance=None if data["distance"] == "any" else data["distance"],
             precision=None if data["precision"] == "exact" else data["precision"],
-            output=data.get("class", 0),
             model=ModelInfo(**data["model"]),
             epsilon=data["epsilon"],
             delta=data["delta"],
@@ -171,8 +164,6 @@ class CountResult:
             versions=data["versions"],
             details=data.get("details", {}),
             profile=_profile_from(data["profile"]) if "profile" in data else None,
-            flip=data.get("flip", False),
-            cutoff=data.get("cutoff_text"),
             class_label=data.get("class_label"),
         )
 

@@ -61,7 +61,6 @@ def command(
     unless said otherwise) with the bounds it has. With --journal a stopped or killed audit loses
     nothing that was finished: --resume goes on where it ended.
     """
-    from xcount.cli.models import load_model
     from xcount.cli.progress import stoppable
     from xcount.counters import counter
     from xcount.runs.audit import audit
@@ -70,9 +69,9 @@ def command(
     batch.check_outputs(paths, as_json, question["journal"], question["resume"])
     parameters.check_measures(question)
     counter(question["method"])  # a wrong name is said before a large model is read
-    ensemble = load_model(model, trust_pickle)
     with stoppable(), batch.BatchLine() as line:
-        result = audit(ensemble, on_progress=line.show_batch, **batch.asked(question))
+        asked = batch.asked(question)
+        result = audit(model, trust_pickle=trust_pickle, on_progress=line.show_batch, **asked)
     batch.write_outputs(outputs_of(result), paths, as_json)
     return result.exit_status
 

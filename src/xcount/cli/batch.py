@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from xcount.runs.batch import BatchProgress
 
-DEFAULT_TIMEOUT_SECONDS = 60.0
 _REDRAW_SECONDS = 0.1
 _BAR_WIDTH = 20
 
@@ -177,13 +176,13 @@ def batch_text(progress: BatchProgress) -> str:
 
 def asked(question: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the options of a run of many counts ask for, as its function takes it."""
+    given = {name: value for name, value in question.items() if value is not None}
     return {
-        **question,
+        **given,  # what was not given has the function's default
         "sensitive": list(question["sensitive"]) or None,
         "gaps": listed(question["gaps"]),
         "probability_gaps": listed(question["probability_gaps"]),
         "distances": listed(question["distances"]) or [1],
-        "timeout_seconds": question["timeout_seconds"] or DEFAULT_TIMEOUT_SECONDS,
     }
 
 

@@ -22,11 +22,7 @@ if TYPE_CHECKING:
     ),
 )
 @click.argument("models", metavar="MODEL...", nargs=-1, required=True)
-@click.option(
-    "--trust-pickle",
-    is_flag=True,
-    help="Read pickle and joblib files. They can run any code: only from whom you trust.",
-)
+@parameters.trust_option
 @click.option("--name", "names", metavar="NAME", multiple=True, help="What to call each model.")
 @batch.question_options
 @parameters.accuracy_options
@@ -54,7 +50,6 @@ def command(
 
     The first one is the baseline: C/C0 is a model's count divided by the baseline's.
     """
-    from xcount.cli.models import load_model
     from xcount.cli.progress import stoppable
     from xcount.counters import counter
     from xcount.runs.compare import compare
@@ -62,10 +57,14 @@ def command(
     paths = {"html": html, "csv": csv, "plot": plot}
     batch.check_outputs(paths, as_json, question["journal"], question["resume"])
     counter(question["method"])
-    ensembles = [load_model(model, trust_pickle) for model in models]
     with stoppable(), batch.BatchLine() as line:
-        asked = batch.asked(question)
-        result = compare(ensembles, names=names or None, on_progress=line.show_batch, **asked)
+        result = compare(
+            models,
+            names=names or None,
+            trust_pickle=trust_pickle,
+            on_progress=line.show_batch,
+            **batch.asked(question),
+        )
     batch.write_outputs(outputs_of(result), paths, as_json)
     return result.exit_status
 

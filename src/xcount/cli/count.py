@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import click
@@ -43,9 +42,7 @@ def command(
     the margin by more than G, or with --flip changes the decision. Ctrl-C and limits leave a valid
     interval.
     """
-    started = time.monotonic()
     from xcount.answers.count import count
-    from xcount.cli.models import load_model, split_names
     from xcount.cli.output import exit_status, print_json, print_tables
     from xcount.cli.progress import ProgressLine, stoppable
     from xcount.counters import counter
@@ -54,14 +51,14 @@ def command(
         raise click.UsageError("Missing option '--gap' (or --flip).")
     parameters.check_measures(question)
     counter(question["method"])  # a wrong name is said before a large model is read
-    ensemble = load_model(model, trust_pickle)
-    if question["timeout_seconds"] is not None:
-        # The limit is the command's: reading the model is part of it.
-        left = question["timeout_seconds"] - (time.monotonic() - started)
-        question["timeout_seconds"] = max(1e-3, left)
     with stoppable(), ProgressLine() as line:
-        names = split_names(ensemble, sensitive)
-        result = count(ensemble, sensitive=names, on_progress=line.show, **question)
+        result = count(
+            model,
+            sensitive=sensitive,
+            trust_pickle=trust_pickle,
+            on_progress=line.show,
+            **question,
+        )
     if as_json:
         print_json(result.to_dict())
     else:

@@ -48,8 +48,8 @@ def command(
     answers are printed, and written as a report to look at in a browser.
     """
     from xcount.cli.progress import stoppable
+    from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS
     from xcount.model.examples import adult_model_path
-    from xcount.model.loaders import load
     from xcount.runs.audit import audit
 
     batch.check_outputs({"html": html}, as_json)
@@ -58,11 +58,11 @@ def command(
         path = _copied(path, save_model)
     with stoppable(), batch.BatchLine() as line:
         result = audit(
-            load(path),
+            path,
             sensitive=FEATURES,
             gaps=GAPS,
             distances=DISTANCES,
-            timeout_seconds=timeout_seconds or batch.DEFAULT_TIMEOUT_SECONDS,
+            timeout_seconds=timeout_seconds or DEFAULT_TIMEOUT_SECONDS,
             memory_bytes=memory_bytes,
             jobs=jobs,
             on_progress=line.show_batch,

@@ -41,15 +41,14 @@ def command(
     regions. Comments say which guard each variable is. Rounded leaves make much smaller formulas.
     """
     from xcount.baselines.cnf.encode import encode
-    from xcount.cli.models import load_model, split_names
     from xcount.cli.output import ANSWERED
+    from xcount.model.loaders import load
     from xcount.problem.problem import Problem
     from xcount.question.grid import Grid
     from xcount.question.query import Query
 
-    ensemble = load_model(model, trust_pickle)
-    names = split_names(ensemble, sensitive)
-    query = Query.of(ensemble, names, question.pop("gap"), output=output, **question)
+    ensemble = load(model, trust_pickle=trust_pickle)
+    query = Query.of(ensemble, sensitive, question.pop("gap"), output=output, **question)
     grid = Grid.of(ensemble, missing="cell" if missing == "cell" else "none")
     formula = encode(Problem(ensemble, grid, query))
     with click.open_file(path or "-", "w", encoding="ascii", errors="backslashreplace") as stream:

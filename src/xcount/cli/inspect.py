@@ -19,11 +19,10 @@ from xcount.cli import parameters
 def command(model: str, trust_pickle: bool, missing: str, show_all: bool, as_json: bool) -> int:
     """Describe MODEL: trees, guards and cells, number of regions, and gaps to ask about."""
     from xcount.answers.inspection import inspect
-    from xcount.cli.models import load_model
     from xcount.cli.output import ANSWERED, print_json, print_tables
 
     inspection = inspect(
-        load_model(model, trust_pickle), missing="cell" if missing == "cell" else "none"
+        model, missing="cell" if missing == "cell" else "none", trust_pickle=trust_pickle
     )
     if as_json:
         print_json(inspection.to_dict())

@@ -111,14 +111,14 @@ def together(*decorators: Callable[[Command], Command]) -> Callable[[Command], C
     return decorate
 
 
-model_argument = together(
-    click.argument("model", metavar="MODEL"),
-    click.option(
-        "--trust-pickle",
-        is_flag=True,
-        help="Read pickle and joblib files. They can run any code: only from whom you trust.",
-    ),
+trust_option = click.option(
+    "--trust-pickle",
+    is_flag=True,
+    help="Read pickle and joblib files. They can run arbitrary code: use only files from a source "
+    "you trust.",
 )
+
+model_argument = together(click.argument("model", metavar="MODEL"), trust_option)
 
 missing_option = click.option(
     "--missing",
@@ -156,8 +156,8 @@ flip_options = together(
     click.option(
         "--cutoff",
         metavar="T",
-        help="The margin at which the decision changes; 0 unless given. A model that averages "
-        "probabilities has it at 0.5.",
+        help="The margin at which the decision changes; the model's own unless given (0 for "
+        "log-odds, 0.5 for a forest's votes).",
     ),
 )
 

@@ -14,7 +14,7 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
 if TYPE_CHECKING:
-    from xcount.counters.base import Progress
+    from xcount.counters.tally import Progress
 
 QUIET_SECONDS = 1.0
 """Runs shorter than this show nothing."""

@@ -31,6 +31,7 @@ from xcount.cli import parameters
 )
 @click.option("--near", metavar="FILE", help="CSV or Parquet: find the nearest of each row.")
 @parameters.seed_option
+@parameters.limit_options
 @click.option(
     "--verify",
     is_flag=True,
@@ -53,17 +54,22 @@ def command(
     the guards crossed and the trees responsible are shown.
     """
     from xcount.answers.witness.witnesses import witnesses
-    from xcount.cli.models import load_model, split_names
     from xcount.cli.output import print_json, print_tables, print_text
+    from xcount.cli.progress import ProgressLine, stoppable
     from xcount.report.witness_text import witness_csv, witness_tables
 
     if question["gap"] is None and not question["flip"]:
         raise click.UsageError("Missing option '--gap' (or --flip).")
     if as_csv and as_json:
         raise click.UsageError("only one of --json and --csv can be printed")
-    ensemble = load_model(model, trust_pickle)
-    names = split_names(ensemble, sensitive)
-    found = witnesses(model, sensitive=names, trust_pickle=trust_pickle, **question)
+    with stoppable(), ProgressLine() as line:
+        found = witnesses(
+            model,
+            sensitive=sensitive,
+            trust_pickle=trust_pickle,
+            on_progress=line.show,
+            **question,
+        )
     if as_json:
         print_json({"kind": "witnesses", "witnesses": [witness.to_dict() for witness in found]})
     elif as_csv:

@@ -2,10 +2,10 @@
 
 Counts that take a fraction of a second travel in bundles of about ``BUNDLE_SECONDS`` (longer on
 hundreds of workers), so that scheduling costs little; a long one is spread over all workers when
-nothing else is left for them (see :mod:`xcount.cluster.worker`). A worker that dies costs its bundle,
-which Dask runs again elsewhere; one that joins gets its share of what is left. A count depends on
-the model, the question and the seed alone, so the numbers are those of one machine; client and
-workers must have the same versions of what computes them.
+nothing else is left for them (see :mod:`xcount.cluster.worker`). A worker that dies costs its
+bundle, which Dask runs again elsewhere; one that joins gets its share of what is left. A count
+depends on the model, the question and the seed alone, so the numbers are those of one machine;
+client and workers must have the same versions of what computes them.
 
 Workers should have a thread per core: a count takes one thread unless ``jobs`` says otherwise.
 """
@@ -24,11 +24,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from xcount.answers.count import versions
-from xcount.answers.measure import Weighing
 from xcount.answers.result import CountResult
 from xcount.cluster.worker import (
     Flight,
-    Question,
     Terms,
     count_bundle,
     count_one,
@@ -39,10 +37,12 @@ from xcount.cluster.worker import (
     unpacked,
     version_differences,
 )
-from xcount.counters.base import Progress, Settings
+from xcount.counters.settings import Settings
+from xcount.counters.tally import Progress
 from xcount.errors import BudgetError, ClusterError, MissingExtraError
 from xcount.problem.problem import Problem
-from xcount.runs.plan import Task
+from xcount.question.weighting import Weighing
+from xcount.runs.task import Task
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -122,7 +122,7 @@ class Cluster:
             def submit() -> None:
                 size = pace.bundle_size(len(waiting), self._flight.n_threads)
                 bundle = _next_bundle(waiting, tasks, size)
-                questions = [Question.of(tasks[index]) for index in bundle]
+                questions = [tasks[index].question for index in bundle]
                 model = models[id(tasks[bundle[0]].base)]
                 self._flight.submit(bundle, count_bundle, model, questions, terms)
                 if not waiting:

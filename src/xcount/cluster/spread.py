@@ -1,8 +1,8 @@
 """The work of a long count in units that workers elsewhere can do, with the numbers of one machine.
 
-Exact counting is many independent tasks; sampling is batches of numbered random numbers. Neither
-depends on who does it, nor on when the helpers were called: results are put in the order of their
-tasks, and batches are taken in the order of their numbers.
+Exact counting is many independent subproblems; sampling is batches of numbered random numbers.
+Neither depends on who does it, nor on when the helpers were called: results are put in the order of
+their subproblems, and batches are taken in the order of their numbers.
 """
 
 from __future__ import annotations
@@ -11,90 +11,87 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, NamedTuple, Protocol
-
-from numpy.typing import NDArray
+from typing import Any, Protocol
 
 from xcount import _core
-from xcount.counters.base import Crew, Settings, free_bytes
-from xcount.problem.problem import Problem, Subproblem
+from xcount.counters.engine import Draws, Outcomes, Solved, Tuning, Weights
+from xcount.counters.sampling.estimator import next_look
+from xcount.counters.settings import free_bytes
+from xcount.problem.form import PairSpace
+from xcount.problem.subproblem import Pair, Subproblem
 
 UNIT_SECONDS = 0.5
 """How long a unit should take: long beside the cost of sending it, short beside the whole count."""
 
-Result = tuple[str, int, int, int, int]
-"""Status, count, total, size of the part, number of steps."""
-Outcomes = tuple[NDArray[Any], ...]
-"""What :meth:`xcount.counters.sampling.estimator.Draws.draw` returns."""
-
 _POLL_SECONDS = 0.1
 _SECONDS_PER_STEP = 3e-8
-_UNKNOWN: Result = ("cancelled", 0, 1, 0, 0)
+_UNKNOWN: Solved = ("cancelled", 0, 1, 0, 0)
+
+Unit = Callable[[Any, Callable[[], None]], Any]
+"""A piece of a count's work, ready to be sent: called with the tool it needs (what counts, what
+draws) and with what raises KeyboardInterrupt as soon as nobody wants the answer any more."""
 
 
-class Tuning(NamedTuple):
-    """How the exact counter works; its answers do not depend on it (benchmarks/variants.py)."""
-
-    max_paths: int = 16_384
-    """Combinations of leaves up to which a state is enumerated."""
-    memo_bytes: int = 2**21
-    """What a memo holds before it is emptied, unless it is used much."""
-
-
-class Solver(Protocol):
-    """What solves exact tasks in the background: the native counter, or helpers along with it."""
+class Crew(Protocol):
+    """Workers elsewhere who have the tool for the units of one kind of work."""
 
     @property
-    def n_done(self) -> int: ...
-    def live(
-        self,
-        pairs: Sequence[tuple[int, int]],
-        n_threads: int,
-        seconds: float,
-        on_pause: Callable[[], None],
-    ) -> list[int]: ...
-    def start(
-        self,
-        tasks: Sequence[Subproblem],
-        n_masks: int,
-        max_steps: int,
-        max_bytes: int,
-        n_threads: int,
-        max_paths: int = ...,
-        memo_bytes: int = ...,
-    ) -> None: ...
-    def wait(self, seconds: float) -> bool: ...
-    def cancel(self) -> None: ...
-    def results(self) -> list[Result]: ...
+    def n_workers(self) -> int: ...
+    def submit(self, label: Any, unit: Unit) -> None: ...
+    def collect(self, seconds: float) -> list[tuple[Any, Any]]:
+        """Return the labels and answers of what has ended; wait at most that long for one."""
+        ...
+
+    def cancel(self) -> None:
+        """Give up what is under way."""
+        ...
 
 
-def make_solver(
-    problem: Problem, settings: Settings, recipe: Callable[[], Problem] | None = None
-) -> Solver:
-    """Return what solves the problem's tasks.
+class Helpers(Protocol):
+    """Who may take over work of a count that goes on for long; the answer is the same."""
 
-    Args:
-        problem: whose pairs of masks the tasks name.
-        settings: may name helpers.
-        recipe: makes the problem again elsewhere, where it cannot simply be sent.
-    """
-    if settings.helpers is None:
-        return _native(problem)
-    return SpreadSolver(problem, settings, recipe or partial(_sent, problem))
+    def are_free(self) -> bool: ...
+    def crew(self, tool: Any) -> Crew:
+        """Return workers who have the tool, which can be sent."""
+        ...
 
 
-def _native(problem: Problem) -> _core.ExactCounter:
-    return _core.ExactCounter(problem.forest, problem.masks, problem.threshold_limbs)
+@dataclass(frozen=True, slots=True)
+class SpreadEngine:
+    """Does the work here until helpers are free, and then with them."""
+
+    helpers: Helpers
+
+    def solver(
+        self, space: PairSpace, memory_bytes: int | None, weights: Weights | None
+    ) -> SpreadSolver:
+        return SpreadSolver(Counting(space, weights), memory_bytes, self.helpers)
+
+    def batches(
+        self, draws: Draws, key: tuple[int, int], span: tuple[int, int, int], n_threads: int
+    ) -> SpreadDraws | None:
+        if not self.helpers.are_free():
+            return None
+        first, end, per_second = span
+        spans = spans_between(first, end, next_look, max(1, int(UNIT_SECONDS * per_second)))
+        return SpreadDraws(self.helpers.crew(draws), key, spans, n_threads)
 
 
-def _sent(problem: Problem) -> Problem:
-    return problem
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """What counts subproblems: it can be sent, the native counter is made where it is used."""
+
+    space: PairSpace
+    weights: Weights | None = None
+
+    def counter(self) -> _core.ExactCounter:
+        """Return a native counter."""
+        return self.space.counter(self.weights)
 
 
 @dataclass(frozen=True, slots=True)
 class SolvingUnit:
-    """A few exact tasks, and the limits of each."""
+    """A few subproblems, and the limits of each."""
 
     tasks: Sequence[Subproblem]
     max_steps: int
@@ -102,12 +99,11 @@ class SolvingUnit:
     memory_bytes: int | None
     tuning: Tuning
 
-    def __call__(self, problem: Problem, check: Callable[[], None]) -> list[Result]:
-        counter = _native(problem)
+    def __call__(self, counting: Counting, check: Callable[[], None]) -> list[Solved]:
+        counter = counting.counter()
         free = free_bytes(self.memory_bytes)
-        counter.start(
-            self.tasks, problem.n_masks, self.max_steps, free, self.n_threads, *self.tuning
-        )
+        n_masks = counting.space.n_masks
+        counter.start(self.tasks, n_masks, self.max_steps, free, self.n_threads, *self.tuning)
         try:
             while not counter.wait(_POLL_SECONDS):
                 check()
@@ -119,16 +115,15 @@ class SolvingUnit:
 class SpreadSolver:
     """Solves tasks unit by unit: here, until helpers are free for those that are still waiting."""
 
-    def __init__(self, problem: Problem, settings: Settings, recipe: Callable[[], Problem]) -> None:
-        assert settings.helpers is not None
-        self._problem, self._recipe = problem, recipe
-        self._helpers, self._memory_bytes = settings.helpers, settings.memory_bytes
-        self._native = _native(problem)
+    def __init__(self, counting: Counting, memory_bytes: int | None, helpers: Helpers) -> None:
+        self._counting = counting
+        self._helpers, self._memory_bytes = helpers, memory_bytes
+        self._native = counting.counter()
         self._crew: Crew | None = None
         self._tasks: Sequence[Subproblem] = ()
         self._limits = (0, 0, 1)
         self._tuning = Tuning()
-        self._results: list[Result] = []
+        self._results: list[Solved] = []
         self._waiting: deque[range] = deque()
         self._here: range | None = None
         self._n_away = self._n_done = 0
@@ -139,7 +134,7 @@ class SpreadSolver:
 
     def live(
         self,
-        pairs: Sequence[tuple[int, int]],
+        pairs: Sequence[Pair],
         n_threads: int,
         seconds: float,
         on_pause: Callable[[], None],
@@ -156,8 +151,8 @@ class SpreadSolver:
         max_paths: int = Tuning().max_paths,
         memo_bytes: int = Tuning().memo_bytes,
     ) -> None:
-        if n_masks != self._problem.n_masks:
-            raise ValueError(f"{n_masks} masks are not the problem's {self._problem.n_masks}")
+        if n_masks != self._counting.space.n_masks:
+            raise ValueError(f"{n_masks} masks are not the space's {self._counting.space.n_masks}")
         self._tasks, self._limits = tasks, (max_steps, max_bytes, n_threads)
         self._tuning = Tuning(max_paths, memo_bytes)
         self._results, self._n_done = [_UNKNOWN] * len(tasks), 0
@@ -186,13 +181,13 @@ class SpreadSolver:
         self._waiting.clear()
         self._n_away = 0
 
-    def results(self) -> list[Result]:
+    def results(self) -> list[Solved]:
         return self._results
 
     def _begin(self) -> None:
         """Send units to the helpers if there are any, else begin the next one here."""
         if self._crew is None and self._waiting and self._helpers.are_free():
-            self._crew = self._helpers.crew(self._problem, self._recipe)
+            self._crew = self._helpers.crew(self._counting)
         max_steps, max_bytes, n_threads = self._limits
         while self._crew is not None and self._waiting and self._n_away < max_under_way(self._crew):
             span = self._waiting.popleft()
@@ -203,7 +198,7 @@ class SpreadSolver:
         if self._crew is None and self._here is None and self._waiting:
             self._here = self._waiting.popleft()
             tasks = [self._tasks[i] for i in self._here]
-            n_masks = self._problem.n_masks
+            n_masks = self._counting.space.n_masks
             self._native.start(tasks, n_masks, max_steps, max_bytes, n_threads, *self._tuning)
 
     def _take_ended(self, seconds: float) -> None:
@@ -217,7 +212,7 @@ class SpreadSolver:
                 self._n_away -= 1
                 self._put(span, results)
 
-    def _put(self, span: range, results: Sequence[Result]) -> None:
+    def _put(self, span: range, results: Sequence[Solved]) -> None:
         self._results[span.start : span.stop] = results
         self._n_done += len(span)
 

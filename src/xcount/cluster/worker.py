@@ -22,14 +22,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from xcount.answers.count import solve, versions
-from xcount.answers.measure import Weighing
 from xcount.answers.result import CountResult
-from xcount.counters.base import Progress, Settings, Unit
+from xcount.cluster.spread import SpreadEngine, Unit
+from xcount.counters.settings import Settings
+from xcount.counters.tally import Progress
 from xcount.errors import BudgetError, ClusterError
 from xcount.problem.problem import Problem
-from xcount.question.query import Query
-from xcount.question.share import Limit
-from xcount.runs.plan import Options, Task
+from xcount.question.weighting import Weighing
+from xcount.runs.task import Question
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -188,27 +188,6 @@ class Terms:
     line: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A task without its model, which is on the cluster already."""
-
-    query: Query
-    options: Options
-    max_share: Limit | None
-    weighing: Weighing | None
-    n_witnesses: int
-
-    @classmethod
-    def of(cls, task: Task) -> Question:
-        return cls(task.query, task.options, task.max_share, task.weighing, task.n_witnesses)
-
-    def asked_of(self, base: Problem) -> Task:
-        """Return the task again."""
-        return Task(
-            base, self.query, self.options, (), self.max_share, self.weighing, self.n_witnesses
-        )
-
-
 def count_bundle(
     base: Problem, questions: Sequence[Question], terms: Terms
 ) -> list[CountResult | BudgetError]:
@@ -221,11 +200,12 @@ def count_bundle(
         check()
 
     results: list[CountResult | BudgetError] = []
-    with _unwanted_calls_ending():
+    with cancellation_as_error():
         for question in questions:
             with WorkerHelpers(terms) as helpers:
                 try:
-                    results.append(question.asked_of(base).run(terms.n_threads, note, helpers))
+                    engine = SpreadEngine(helpers)
+                    results.append(question.answer(base, terms.n_threads, note, engine))
                 except BudgetError as error:
                     results.append(error)
             if helpers.were_called and len(results) < len(questions):
@@ -238,13 +218,12 @@ def count_one(
 ) -> CountResult:
     """Count on a worker, and tell how far that is; the client may end it early."""
     note = _Line(_checked_in(terms), terms).note
-    with _unwanted_calls_ending(), WorkerHelpers(terms) as helpers:
+    with cancellation_as_error(), WorkerHelpers(terms) as helpers:
         settings = replace(
-            settings,
+            settings.restarted(),  # clocks of different machines have nothing in common
             jobs=terms.n_threads,
             on_progress=note,
-            helpers=helpers,
-            started=time.monotonic(),  # clocks of different machines have nothing in common
+            engine=SpreadEngine(helpers),
         )
         return solve(problem, settings, method, weighing)
 
@@ -300,7 +279,7 @@ def _checked_in(terms: Terms) -> Callable[[], None]:
 
 
 @contextmanager
-def _unwanted_calls_ending() -> Iterator[None]:
+def cancellation_as_error() -> Iterator[None]:
     """End a call that nobody wants any more: an interrupt would end the worker."""
     try:
         yield
@@ -315,32 +294,32 @@ _TOOLS_HERE: dict[str, Any] = {}
 
 
 class SharedTool:
-    """A tool as it travels: by its recipe, made once on each worker that needs it.
+    """A tool as it travels: unpacked once on each worker that needs it.
 
     Dask keeps one of these on each such worker, and drops it when the count is over.
     """
 
-    def __init__(self, key: str, recipe: bytes) -> None:
-        self._key, self._recipe = key, recipe
+    def __init__(self, key: str, data: bytes) -> None:
+        self._key, self._data = key, data
         self._tool: Any = None
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[type[SharedTool], tuple[str, bytes]]:
-        return SharedTool, (self._key, self._recipe)
+        return SharedTool, (self._key, self._data)
 
     def get(self) -> Any:
-        """Return the tool; make it if need be."""
+        """Return the tool; unpack it if need be."""
         with self._lock:
             if self._tool is None:
                 here = _TOOLS_HERE.get(self._key)
-                self._tool = unpacked(self._recipe)() if here is None else here
+                self._tool = unpacked(self._data) if here is None else here
             return self._tool
 
 
 def do_unit(tool: SharedTool, unit: Unit, terms: Terms) -> Any:
     """Do a piece of a count, on a worker."""
     check = _checked_in(terms)
-    with _unwanted_calls_ending():
+    with cancellation_as_error():
         return unit(tool.get(), check)
 
 
@@ -371,13 +350,13 @@ class WorkerHelpers:
             self._ask_at = time.monotonic() + PATIENCE_SECONDS
         return self._are_free
 
-    def crew(self, tool: Any, recipe: Callable[[], Any]) -> WorkerCrew:
+    def crew(self, tool: Any) -> WorkerCrew:
         """Leave this thread of the worker to others, and return who does the units."""
         from distributed import get_client, secede
 
         if not self._crews:
             secede()
-        crew = WorkerCrew(get_client(), tool, recipe, self._terms)
+        crew = WorkerCrew(get_client(), tool, self._terms)
         self._crews.append(crew)
         return crew
 
@@ -397,10 +376,10 @@ class WorkerHelpers:
 class WorkerCrew:
     """The workers of a cluster, with the tool for one kind of units."""
 
-    def __init__(self, client: Client, tool: Any, recipe: Callable[[], Any], terms: Terms) -> None:
+    def __init__(self, client: Client, tool: Any, terms: Terms) -> None:
         self._key, self._terms = f"tool-{uuid.uuid4().hex}", terms
         _TOOLS_HERE[self._key] = tool
-        self._shared: Future | None = send(client, SharedTool, self._key, packed(recipe))
+        self._shared: Future | None = send(client, SharedTool, self._key, packed(tool))
         self._flight = Flight(client, UNIT_PRIORITY)
 
     @property

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from xcount.counters.base import Counter
+from xcount.counters.settings import Counter
 from xcount.errors import QueryError
+from xcount.problem.problem import Problem
+from xcount.question.change import Gap
 
 _COUNTERS = {
     "auto": "xcount.counters.auto:count_automatically",
@@ -25,10 +27,17 @@ _COUNTERS = {
 METHODS = tuple(_COUNTERS)
 
 
-def counter(method: str) -> Counter:
-    """Return the counter of that name."""
+GAPS_ONLY = tuple(name for name, home in _COUNTERS.items() if ".baselines." in home)
+"""Methods that the paper defines for gaps alone."""
+
+
+def counter(method: str, problem: Problem | None = None) -> Counter:
+    """Return the counter of that name; refuse one that does not count the problem's change."""
     if method not in _COUNTERS:
         raise QueryError(f"unknown method {method!r}; methods are {', '.join(METHODS)}")
+    if problem is not None and method in GAPS_ONLY and not isinstance(problem.query.change, Gap):
+        known = ", ".join(name for name in METHODS if name not in GAPS_ONLY)
+        raise QueryError(f"method {method!r} counts gaps alone; methods for this are {known}")
     module, _, name = _COUNTERS[method].partition(":")
     found: Counter = getattr(import_module(module), name)
     return found

@@ -11,16 +11,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from xcount.counters.base import Settings
 from xcount.counters.exact import ExactRun
-from xcount.counters.sampling.counter import Estimation, Rest, estimate, everything, is_cheap
+from xcount.counters.sampling.counter import is_cheap
+from xcount.counters.sampling.estimation import Estimation, estimate
 from xcount.counters.sampling.estimator import Bounds
+from xcount.counters.sampling.rest import Rest
+from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason, Tally
 from xcount.problem.problem import Problem
-from xcount.support.numerals import digits
-
-MAX_PAIRS = 20_000
-"""Pairs of masks beyond which exact counting is not tried."""
 
 BUDGETS = (200_000, 3_000_000, 30_000_000, 200_000_000, 2_000_000_000)
 """Steps a task, round by round."""
@@ -35,8 +33,9 @@ _SECONDS_PER_STEP = 3e-8
 
 def count_automatically(problem: Problem, settings: Settings) -> Tally:
     """Count what is cheap to count exactly, estimate the rest."""
-    if problem.n_pairs_about > MAX_PAIRS or is_cheap(problem, settings):
-        return estimate(problem, settings, everything(problem), method="auto")
+    form = problem.form
+    if form.n_terms > form.max_auto_terms or is_cheap(problem, settings):
+        return estimate(problem, settings, Rest.everything(problem), method="auto")
     return _Auto(problem, settings).run()
 
 
@@ -46,9 +45,7 @@ class _Auto:
     def __init__(self, problem: Problem, settings: Settings) -> None:
         self._problem = problem
         self._settings = settings
-        left = settings.seconds_left()
-        limit = None if left is None else (settings.timeout_seconds or 0) - left / 2
-        self._exact = ExactRun(problem, replace(settings, timeout_seconds=limit))
+        self._exact = ExactRun(problem, settings.within(0.5))
 
     def run(self) -> Tally:
         """Run to the end, whatever ends it."""
@@ -60,30 +57,34 @@ class _Auto:
 
     def _run(self) -> Tally:
         self._exact.solve(())
-        if not self._exact.pairs_of and self._exact.stop_reason is not StopReason.INTERRUPTED:
-            rest = everything(self._problem)
+        is_open = self._exact.decomposition is None
+        if is_open and self._exact.stop_reason is not StopReason.INTERRUPTED:
+            rest = Rest.everything(self._problem)
             return estimate(self._problem, self._settings, rest, method="auto")
         for budget in BUDGETS:
-            if self._is_over() or not self._is_worth(budget):
+            # The first round is cheap: it runs even where the limit of a verdict is trivial.
+            if self._is_over(judge=budget > BUDGETS[0]) or not self._is_worth(budget):
                 break
             self._exact.solve((budget,))
         if self._is_over():
             return self._tally()
-        rest = self._rest()
+        rest = Rest.of(self._exact)
         estimation = Estimation(self._problem, self._settings, rest)
         if not estimation.is_needed:
             return self._tally()
         return estimation.run("auto", self._details(rest))
 
-    def _is_over(self) -> bool:
-        """Tell whether the exact part has answered, or must not go on."""
+    def _is_over(self, *, judge: bool = True) -> bool:
+        """Tell whether the exact part has answered, or must not go on.
+
+        With ``judge``, a verdict is an answer, too.
+        """
         exact, settings = self._exact, self._settings
         if exact.stop_reason in (StopReason.COMPLETE, StopReason.INTERRUPTED):
             return True
         bounds = Bounds(*exact.bounds())
-        if settings.max_share is not None and bounds.decides(
-            settings.max_share, self._problem.n_regions
-        ):
+        limit = settings.max_share if judge else None
+        if limit is not None and bounds.decides(limit, self._problem.n_regions):
             return True
         return bounds.settled(settings.epsilon, bounds.low) is not None
 
@@ -91,31 +92,17 @@ class _Auto:
         """Tell whether a round with this budget cannot cost more than sampling."""
         if self._exact.stop_reason is StopReason.TIMEOUT:
             return False
-        unsolved = self._exact.unsolved_masks()
-        # A pair counts for both of its masks; a step of a union costs in proportion to its pairs.
-        n_pairs = max(1, sum(len(self._exact.pairs_of[mask]) for mask in unsolved) // 2)
-        cost = n_pairs * budget * _SECONDS_PER_STEP
+        # A step of a subproblem costs in proportion to its pairs.
+        cost = self._exact.n_open_pairs() * budget * _SECONDS_PER_STEP
         if budget <= FREE_BUDGET and cost <= FREE_SECONDS:
             return True
-        estimation = Estimation(self._problem, self._settings, self._rest())
+        estimation = Estimation(self._problem, self._settings, Rest.of(self._exact))
         return not estimation.is_needed or cost <= estimation.price(worth=cost)
-
-    def _rest(self) -> Rest:
-        """Return what the exact rounds left open."""
-        exact = self._exact
-        unresolved = exact.unsolved_masks()
-        is_open = set(unresolved)
-        n_masks = self._problem.n_masks
-        solved = sum(exact.mask_bounds(m)[0] for m in range(n_masks) if m not in is_open)
-        pairs = sorted(
-            {pair for mask in unresolved for pair in exact.pairs_of[mask]} if exact.pairs_of else []
-        )
-        return Rest(solved, unresolved, pairs, Bounds(*exact.bounds()))
 
     def _tally(self) -> Tally:
         """Return what the exact rounds found: exact, or bounds that are close enough."""
         tally = self._exact.tally("auto")
-        tally = replace(tally, details=self._details(self._rest()))
+        tally = replace(tally, details=self._details(Rest.of(self._exact)))
         bounds = Bounds(tally.low, tally.high)
         count = bounds.settled(self._settings.epsilon, tally.count)
         if count is None or tally.stop_reason is StopReason.INTERRUPTED:
@@ -128,5 +115,5 @@ class _Auto:
             "n_steps": self._exact.n_steps,
             "n_masks": n_masks,
             "masks_solved": n_masks - len(rest.unresolved),
-            "count_solved": digits(rest.solved),
+            "count_solved": rest.solved,
         }

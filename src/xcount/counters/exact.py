@@ -1,32 +1,27 @@
-"""The exact counter: every mask's union over its neighbours, by eliminating features.
+"""The exact counter: every mask's expression, one subproblem after the other.
 
-``C = sum over masks m of |A_m|`` (see :mod:`xcount.problem.problem`), and ``A_m`` is the union of the
-solutions of m's pairs. Pairs whose trees cannot add up to more than the gap drop out at once. Of
-the rest, m may have
-
-- none: ``|A_m| = 0``;
-- one: ``|A_m| = |P|``, and the pair is counted once for both of its masks;
-- two: ``|A_m| = |P| + |Q| - |P and Q|``, where P and Q are shared with other masks, and the last
-  term is needed only if neither is empty nor everything;
-- more: one count of "any of these pairs differs".
-
-What a limit leaves open is bounded by what is known of its pairs.
+``C = sum over masks m of |A_m|``, and each ``|A_m|`` is a constant plus signed counts of
+subproblems (see :mod:`xcount.problem.subproblem`); which ones is the matter of the question's form.
+With weights, the same run finds the share of each A_m under a product measure. What a limit leaves
+open is bounded by what is known of its subproblems.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from itertools import compress, islice
+from typing import Any
 
-from xcount.cluster.spread import Tuning, make_solver
-from xcount.counters.base import Progress, Settings
-from xcount.counters.known_counts import KnownCounts
-from xcount.counters.tally import MaskCount, PairCount, Profile, StopReason, Tally
-from xcount.problem.problem import Pair, Problem, Subproblem
+from xcount.counters.engine import Tuning, Weights
+from xcount.counters.known_counts import Bounded, KnownCounts
+from xcount.counters.profile import pair_rows, profile_of
+from xcount.counters.settings import Settings
+from xcount.counters.tally import Progress, StopReason, Tally
+from xcount.errors import BudgetError
+from xcount.problem.problem import Problem
+from xcount.problem.subproblem import Decomposition, Expression, Pair
 
-MAX_PAIRS = 5_000_000
 STEP_BUDGETS = (200_000, 3_000_000, 40_000_000, 500_000_000, 2**62)
 _PAIRS_PER_SLICE = 2_000
 
@@ -34,44 +29,78 @@ _PAIRS_PER_SLICE = 2_000
 def count_exactly(problem: Problem, settings: Settings) -> Tally:
     """Count every mask exactly, or bound what a limit leaves open."""
     run = ExactRun(problem, settings)
+    if run.is_too_large:
+        raise BudgetError(
+            f"exact counting would take about {problem.form.n_terms:,} terms, more than "
+            f"{problem.form.max_exact_terms:,}; use --method auto or sample"
+        )
     run.solve(STEP_BUDGETS)
     return run.tally("exact")
 
 
-@dataclass(eq=False)
+class _TimeIsUpError(Exception):
+    """The time was over before the pairs were looked at."""
+
+
 class ExactRun:
-    """The state of an exact count: which pairs and masks are solved, and to what."""
+    """The state of an exact count: which subproblems are solved, and what follows for the masks.
 
-    problem: Problem
-    settings: Settings
-    tuning: Tuning = field(default_factory=Tuning)
-    stop_reason: StopReason = StopReason.COMPLETE
-    pairs_of: list[tuple[Pair, ...]] = field(default_factory=list)
+    Args:
+        problem: the question.
+        settings: limits, and who does the work.
+        tuning: of the native counter.
+        weights: of all features' cells, for shares instead of counts.
+        masks: the masks that matter; all of them unless given.
+    """
 
-    def __post_init__(self) -> None:
-        problem = self.problem
-        self._solver = make_solver(problem, self.settings)
-        self._whole = problem.n_combinations
-        # A pair's own count; under a mask, the overlap of its two pairs or the union of its more.
-        self._counts: KnownCounts[Pair | int] = KnownCounts(
-            self._solver, problem.n_masks, self._whole, self.settings, self.tuning
+    def __init__(
+        self,
+        problem: Problem,
+        settings: Settings,
+        tuning: Tuning | None = None,
+        *,
+        weights: Weights | None = None,
+        masks: Sequence[int] | None = None,
+    ) -> None:
+        self.problem, self.settings = problem, settings
+        self.stop_reason = StopReason.COMPLETE
+        self.masks = range(problem.n_masks) if masks is None else masks
+        self.decomposition: Decomposition | None = None
+        form = problem.form
+        given = None if weights is None else form.cell_weights(weights)
+        self._is_weighed = weights is not None
+        self._whole: Any = problem.n_combinations if weights is None else 1.0
+        self._solver = settings.engine.solver(form.space, settings.memory_bytes, given)
+        self._counts = KnownCounts(
+            self._solver, form.space.n_masks, self._whole, settings, tuning or Tuning()
         )
 
     @property
     def n_steps(self) -> int:
         return self._counts.n_steps
 
+    @property
+    def n_subproblems(self) -> int:
+        """The number of subproblems that the masks' expressions have."""
+        found = self.decomposition
+        return 0 if found is None else len(found.pairs) + len(found.joint)
+
+    @property
+    def is_too_large(self) -> bool:
+        """Whether there are too many terms to be listed."""
+        return self.problem.form.n_terms > self.problem.form.max_exact_terms
+
     def solve(self, budgets: Iterable[int]) -> None:
-        """Run rounds with these budgets of steps a task, until done or stopped.
+        """Run rounds with these budgets of steps a subproblem, until done or stopped.
 
         May be called again with larger budgets: only what is still open is tried.
         """
         if self.stop_reason in (StopReason.STEPS, StopReason.MEMORY):
             self.stop_reason = StopReason.COMPLETE
         try:
-            if not self.pairs_of:
-                self._find_live_pairs()
-            for budget in budgets:
+            if self.decomposition is None and not self.is_too_large:
+                self._decompose()
+            for budget in budgets if self.decomposition is not None else ():
                 if not self._stopped():
                     self._solve_round(budget)
         except KeyboardInterrupt:
@@ -93,86 +122,124 @@ class ExactRun:
 
     def unsolved_masks(self) -> list[int]:
         """Return the masks whose count is still open."""
-        bounds = [self.mask_bounds(mask) for mask in range(self.problem.n_masks)]
-        return [mask for mask, (low, high) in enumerate(bounds) if low != high]
+        if self.decomposition is None:
+            return list(self.masks)
+        is_open = [low != high for low, high in self._each()]
+        of_mask = self.decomposition.expression_of
+        return [mask for mask in self.masks if is_open[of_mask[mask]]]
 
-    def mask_bounds(self, mask: int) -> tuple[int, int]:
-        """Return bounds of ``|A_m|``: equal when it is known."""
-        if not self.pairs_of:
-            return 0, self._whole
-        pairs = self.pairs_of[mask]
-        fewest, most = self._counts[mask]
-        if len(pairs) > 2 and fewest == most:
-            return fewest, most
-        bounds = [self._counts[pair] for pair in pairs]
-        low, high = max((low for low, _ in bounds), default=0), sum(high for _, high in bounds)
-        if len(pairs) == 2:
-            low, high = max(low, sum(low for low, _ in bounds) - most), high - fewest
-        elif len(pairs) > 2:
-            low, high = max(low, fewest), min(high, most)
-        return low, min(high, self._whole)
+    def mask_bounds(self, mask: int) -> Bounded:
+        """Return bounds of ``|A_m|``, or of its share: equal when it is known."""
+        if self.decomposition is None:
+            return self._whole - self._whole, self._whole
+        return self._bounds_of(self.decomposition.of_mask(mask))
+
+    def all_mask_bounds(self) -> list[Bounded]:
+        """Return the bounds of every mask."""
+        if self.decomposition is None:
+            return [self.mask_bounds(mask) for mask in self.masks]
+        each = self._each()
+        return [each[self.decomposition.expression_of[mask]] for mask in self.masks]
+
+    def _each(self) -> list[Bounded]:
+        assert self.decomposition is not None
+        return [self._bounds_of(expression) for expression in self.decomposition.expressions]
+
+    def _bounds_of(self, expression: Expression) -> Bounded:
+        nothing = self._whole - self._whole
+        low = high = self._whole if expression.is_complement else nothing
+        for sign, number in expression.terms:
+            least, most = self._counts[number]
+            low, high = (low + least, high + most) if sign > 0 else (low - most, high - least)
+        if low != high and expression.union_of:
+            parts = [self._counts[number] for number in expression.union_of]
+            low = max(low, *(least for least, _ in parts))
+            high = min(high, sum(most for _, most in parts))
+        return max(low, nothing), min(high, self._whole)
 
     def bounds(self) -> tuple[int, int]:
-        """Return bounds of the whole count."""
-        if not self.pairs_of:
+        """Return bounds of the whole count; with weights, nothing is known of that."""
+        if self.decomposition is None or self._is_weighed:
             return 0, self.problem.n_regions
-        bounds = [self.mask_bounds(mask) for mask in range(self.problem.n_masks)]
-        return sum(low for low, _ in bounds), sum(high for _, high in bounds)
+        each = self.all_mask_bounds()
+        return sum(low for low, _ in each), sum(high for _, high in each)
+
+    def open_pairs(self) -> list[Pair] | None:
+        """Return the pairs that may make an open mask sensitive; None if any may."""
+        found = self.decomposition
+        if found is None or not found.pairs:
+            return None if found is None or found.joint else []
+        numbers = {n for m in self.unsolved_masks() for n in found.of_mask(m).union_of}
+        return [found.pairs[number] for number in sorted(numbers)]
+
+    def n_open_pairs(self) -> int:
+        """Return about how many pairs the open subproblems have together."""
+        assert self.decomposition is not None
+        found = self.decomposition
+        # A pair of a union counts for both of its masks.
+        doubled = sum(len(found.of_mask(mask).union_of) for mask in self.unsolved_masks())
+        numbers = {n for e in self._open_expressions() if not e.union_of for _, n in e.terms}
+        return max(1, doubled // 2 + sum(len(found.subproblem(n).pairs) for n in numbers))
 
     def tally(self, method: str) -> Tally:
         """Return what is known now."""
         low, high = self.bounds()
         profile = None
-        if self.settings.want_profile and self.pairs_of:
-            profile = self._profile()
+        if self.settings.want_profile and self.decomposition is not None:
+            pairs = pair_rows(self.problem, self.decomposition.pairs, self._counts)
+            profile = profile_of(self.problem, self.all_mask_bounds(), pairs)
         details = {"n_steps": self.n_steps, "n_masks": self.problem.n_masks}
         return Tally(
             (low + high) // 2, low, high, method, self.stop_reason, details=details, profile=profile
         )
 
-    def _find_live_pairs(self) -> None:
-        """List the pairs, without those that can never exceed the gap; as far as time allows."""
-        n_masks = self.problem.n_masks
-        if n_masks > MAX_PAIRS or n_masks * len(self.problem.masks.neighbours(0)) > 4 * MAX_PAIRS:
-            self.stop_reason = StopReason.STEPS
-            return
-        pairs_of: list[list[Pair]] = [[] for _ in range(n_masks)]
-        pairs = self.problem.pairs()
-        while chunk := list(islice(pairs, _PAIRS_PER_SLICE)):
+    def _decompose(self) -> None:
+        """Take the count apart, as far as time allows."""
+        try:
+            self.decomposition = self.problem.form.decompose(self._live, self.masks)
+        except _TimeIsUpError:
+            self.stop_reason = StopReason.TIMEOUT
+
+    def _live(self, pairs: Iterable[Pair]) -> list[Pair]:
+        """Return the pairs that may differ at all."""
+        found: list[Pair] = []
+        remaining = iter(pairs)
+        while chunk := list(islice(remaining, _PAIRS_PER_SLICE)):
             if self._stopped():
-                return
+                raise _TimeIsUpError
             left = self.settings.seconds_left()
             seconds = math.inf if left is None else left
             live = self._solver.live(chunk, self.settings.n_threads, seconds, self._pause)
-            for pair in compress(chunk, live):
-                pairs_of[pair[0]].append(pair)
-                pairs_of[pair[1]].append(pair)
-        self.pairs_of = [tuple(pairs) for pairs in pairs_of]
+            found += compress(chunk, live)
+        return found
 
     def _solve_round(self, budget: int) -> None:
-        wanted = {pair for pairs in self.pairs_of if len(pairs) <= 2 for pair in pairs}
+        """Try the open pairs, then what must be looked at together."""
+        found = self.decomposition
+        assert found is not None
+        singles = {n for e in self._open_expressions() for _, n in e.terms if not found.is_joint(n)}
         if self.settings.want_profile:
-            wanted = {pair for pairs in self.pairs_of for pair in pairs}
-        open_pairs = sorted(pair for pair in wanted if not self._is_known(pair))
-        self._counts.solve({pair: Subproblem((pair,)) for pair in open_pairs}, budget, self.bounds)
-        masks = [mask for mask in range(self.problem.n_masks) if self._needs_joint_count(mask)]
-        tasks: dict[Pair | int, Subproblem] = {
-            mask: Subproblem(self.pairs_of[mask], all_pairs=len(self.pairs_of[mask]) == 2)
-            for mask in sorted(masks, key=lambda mask: len(self.pairs_of[mask]))
-        }
+            singles |= set(range(len(found.pairs)))
+        self._solve(sorted(n for n in singles if not self._counts.is_known(n)), budget)
+        joint = {n for e in self._open_expressions() for n in self._joint_terms(e)}
+        self._solve(sorted(joint, key=lambda n: (len(found.subproblem(n).pairs), n)), budget)
+
+    def _solve(self, numbers: Iterable[int], budget: int) -> None:
+        assert self.decomposition is not None
+        tasks = {number: self.decomposition.subproblem(number) for number in numbers}
         self._counts.solve(tasks, budget, self.bounds)
 
-    def _is_known(self, pair: Pair) -> bool:
-        low, high = self._counts[pair]
-        return low == high
+    def _open_expressions(self) -> list[Expression]:
+        assert self.decomposition is not None
+        each = zip(self.decomposition.expressions, self._each(), strict=True)
+        return [expression for expression, (low, high) in each if low != high]
 
-    def _needs_joint_count(self, mask: int) -> bool:
-        """Tell whether the mask's pairs must be looked at together, and can be."""
-        pairs = self.pairs_of[mask]
-        if len(pairs) < 2 or (len(pairs) == 2 and not all(map(self._is_known, pairs))):
-            return False
-        low, high = self.mask_bounds(mask)
-        return low != high
+    def _joint_terms(self, expression: Expression) -> list[int]:
+        """Return the open joint subproblems of an expression whose single pairs are known."""
+        assert self.decomposition is not None
+        is_joint = self.decomposition.is_joint
+        numbers = [n for _, n in expression.terms if not self._counts.is_known(n)]
+        return numbers if all(map(is_joint, numbers)) else []
 
     def _stopped(self) -> bool:
         if self.stop_reason is not StopReason.COMPLETE:
@@ -183,20 +250,5 @@ class ExactRun:
         return False
 
     def _pause(self) -> None:
-        """Tell that the run goes on, before there are pairs to count."""
+        """Tell that the run goes on, before there are subproblems to count."""
         self.settings.report(Progress(0.0, 0, self.problem.n_regions, "looking at pairs"))
-
-    def _profile(self) -> Profile:
-        problem = self.problem
-        masks = []
-        for mask in range(problem.n_masks):
-            cells = tuple(problem.masks.cells(mask))
-            low, high = self.mask_bounds(mask)
-            masks.append(MaskCount(cells, problem.describe(cells), low, high, self._whole))
-        pairs = []
-        for a, b in sorted({pair for pairs in self.pairs_of for pair in pairs}):
-            cells, other = tuple(problem.masks.cells(a)), tuple(problem.masks.cells(b))
-            low, high = self._counts[a, b]
-            text = f"{problem.describe(cells)} | {problem.describe(other)}"
-            pairs.append(PairCount(cells, other, text, low, high, self._whole))
-        return Profile(tuple(masks), tuple(pairs))

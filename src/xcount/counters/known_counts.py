@@ -1,21 +1,20 @@
-"""Exact counts of subproblems as far as they are known, whatever the subproblems stand for.
+"""Bounds on the counts of subproblems, by number: tried in rounds with growing budgets of steps.
 
-They are tried in rounds with growing budgets of steps, so that a hard one never keeps easy ones
-from being counted. The hard ones are cut into parts: a single one keeps all threads busy, too, and
-what is known of some parts bounds the whole.
+A hard subproblem never keeps easy ones from being counted. The hard ones are cut into parts: a
+single one keeps all threads busy, too, and what is known of some parts bounds the whole. Counts are
+whole numbers, or shares of a product measure where the solver has weights.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Generic, TypeVar
+from typing import Any
 
-from xcount.cluster.spread import Solver, Tuning
-from xcount.counters.base import Progress, Settings
-from xcount.problem.problem import Subproblem
-
-Key = TypeVar("Key", bound=Hashable)
+from xcount.counters.engine import Solver, Tuning
+from xcount.counters.settings import Settings
+from xcount.counters.tally import Progress
+from xcount.problem.subproblem import Subproblem
 
 PART_BITS = 5
 """Hard subproblems are cut into two to the power of this many parts."""
@@ -23,31 +22,39 @@ HARD_STEPS = 10_000_000
 """Hard is what such a budget of steps does not suffice for; parts share the larger ones."""
 _POLL_SECONDS = 0.1
 
+Bounded = tuple[Any, Any]
+"""The least and the largest that a count can be; equal when it is known."""
 
-class KnownCounts(Generic[Key]):
-    """What is known of the counts of subproblems, under the keys of who asked for them.
+
+class KnownCounts:
+    """Bounds on subproblem counts, by the subproblem's number.
 
     Args:
-        solver: solves tasks in the background.
-        n_masks: of the problem whose pairs of masks the subproblems name.
-        whole: how many x there are.
+        solver: solves subproblems in the background.
+        n_masks: of the space whose pairs of masks the subproblems name.
+        whole: the count of everything.
         settings: limits, and who wants to hear of progress.
         tuning: of the solver.
     """
 
     def __init__(
-        self, solver: Solver, n_masks: int, whole: int, settings: Settings, tuning: Tuning
+        self, solver: Solver, n_masks: int, whole: Any, settings: Settings, tuning: Tuning
     ) -> None:
         self._solver, self._n_masks, self._whole = solver, n_masks, whole
         self._settings, self._tuning = settings, tuning
-        self._bounds: dict[Key, tuple[int, int]] = {}
-        self._solved_parts: set[tuple[Key, int]] = set()
-        self._given_up: set[Key] = set()
+        self._bounds: dict[int, Bounded] = {}
+        self._solved_parts: dict[int, set[int]] = {}
+        self._given_up: set[int] = set()
         self.n_steps = 0
 
-    def __getitem__(self, key: Key) -> tuple[int, int]:
-        """Return bounds of the count of the subproblem with that key: equal when it is known."""
-        return self._bounds.get(key, (0, self._whole))
+    def __getitem__(self, number: int) -> Bounded:
+        """Return bounds of the subproblem's count: equal when it is known."""
+        return self._bounds.get(number, (self._whole - self._whole, self._whole))
+
+    def is_known(self, number: int) -> bool:
+        """Tell whether the count of the subproblem is known."""
+        low, high = self[number]
+        return bool(low == high)
 
     @property
     def lacked_memory(self) -> bool:
@@ -55,22 +62,22 @@ class KnownCounts(Generic[Key]):
         return bool(self._given_up)
 
     def solve(
-        self, tasks: Mapping[Key, Subproblem], budget: int, total: Callable[[], tuple[int, int]]
+        self, tasks: Mapping[int, Subproblem], budget: int, total: Callable[[], tuple[int, int]]
     ) -> None:
-        """Try each task within the budget of steps, until the time is up.
+        """Try each subproblem within the budget of steps, until the time is up.
 
         Args:
-            tasks: what is still open, by key.
+            tasks: what is still open, by number.
             budget: steps for each.
             total: returns bounds of what these are for, to be told along with the progress.
         """
         bits = PART_BITS if budget > HARD_STEPS else 0
         open_parts = {
-            (key, part): Subproblem(*task[:2], part, bits)
-            for key, task in tasks.items()
-            if key not in self._given_up
+            (number, part): Subproblem(*task[:2], part, bits)
+            for number, task in tasks.items()
+            if number not in self._given_up
             for part in range(2**bits)
-            if not bits or (key, part) not in self._solved_parts
+            if not bits or part not in self._solved_parts.get(number, ())
         }
         if not open_parts or self._settings.expired():
             return
@@ -96,15 +103,22 @@ class KnownCounts(Generic[Key]):
         left = self._settings.seconds_left()
         return _POLL_SECONDS if left is None else min(_POLL_SECONDS, left)
 
-    def _take(self, parts: Mapping[tuple[Key, int], Subproblem], bits: int) -> None:
+    def _take(self, parts: Mapping[tuple[int, int], Subproblem], bits: int) -> None:
         """Take over what was solved, and what follows for the whole subproblems."""
-        for (key, part), result in zip(parts, self._solver.results(), strict=True):
+        for (number, part), result in zip(parts, self._solver.results(), strict=True):
             status, count, total, size, n_steps = result
             self.n_steps += n_steps
             if status == "memory":
-                self._given_up.add(key)
+                self._given_up.add(number)
             elif status == "solved":
                 scale = self._whole // total  # by the features that no tree of the task tests
-                low, high = self[key] if bits else (0, self._whole)
-                self._bounds[key] = (low + count * scale, high - (size - count) * scale)
-                self._solved_parts.update([(key, part)] if bits else [])
+                self._take_part(number, part, bits, count * scale, size * scale)
+
+    def _take_part(self, number: int, part: int, bits: int, count: Any, size: Any) -> None:
+        solved = self._solved_parts.setdefault(number, set())
+        low, high = self[number] if bits else (count - count, self._whole)
+        solved.update([part] if bits else [])
+        low, high = low + count, high - (size - count)
+        # With weights, sums of parts are rounded: the last part ends the interval.
+        is_last = not bits or len(solved) == 2**bits
+        self._bounds[number] = (low, low) if is_last else (low, high)

@@ -6,7 +6,6 @@ themselves: witnesses, examples, measures other than the number of regions.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount import _core
-from xcount.problem.problem import Pair, Problem, Subproblem
+from xcount.problem.problem import Problem
+from xcount.problem.subproblem import Pair, Subproblem
 
 MAX_STEPS = 200_000_000
 MAX_BYTES = 2 * 2**30
-_POLL_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -52,16 +51,22 @@ class Solutions:
         max_bytes: int = MAX_BYTES,
     ) -> Solutions:
         """Solve a subproblem and keep its solutions; BudgetError where that is too much."""
+        space = problem.space
         diagram = _core.SolutionDiagram(
-            problem.forest,
-            problem.masks,
-            problem.threshold_limbs,
+            space.forest,
+            space.masks,
+            space.threshold_limbs,
             list(pairs),
             all_pairs,
             max_steps,
             max_bytes,
         )
         return cls(problem, tuple(pairs), diagram)
+
+    @classmethod
+    def of_subproblem(cls, problem: Problem, subproblem: Subproblem) -> Solutions:
+        """Solve a subproblem of the problem's form and keep its solutions."""
+        return cls.of(problem, subproblem.pairs, all_pairs=subproblem.all_pairs)
 
     @classmethod
     def of_mask(cls, problem: Problem, mask: int, *, max_steps: int = MAX_STEPS) -> Solutions:
@@ -94,36 +99,3 @@ class Solutions:
             box = zip(features, begins, ends, strict=True)
             found.append({f: (a, b) for f, a, b in box if (a, b) != (0, counts[f])})
         return found
-
-
-def weighted_shares(
-    problem: Problem,
-    tasks: Sequence[tuple[list[Pair], bool]],
-    weights: Sequence[NDArray[np.float64]],
-    *,
-    n_threads: int = 1,
-    max_steps: int = MAX_STEPS,
-    max_bytes: int = MAX_BYTES,
-    timeout_seconds: float = 1e9,
-) -> list[float]:
-    """Return the share of each task's solutions under a product measure; NaN where given up.
-
-    ``weights[f][c]`` is what cell c of feature f weighs; a feature's weights are scaled to sum 1.
-    A task is a list of pairs of masks, and whether all of them must differ rather than any.
-    """
-    counter = _core.ExactCounter(
-        problem.forest,
-        problem.masks,
-        problem.threshold_limbs,
-        [np.ascontiguousarray(w, dtype=np.float64) for w in weights],
-    )
-    counter.start(
-        [Subproblem(*task) for task in tasks], problem.n_masks, max_steps, max_bytes, n_threads
-    )
-    deadline = time.monotonic() + timeout_seconds
-    try:
-        while not counter.wait(_POLL_SECONDS) and time.monotonic() < deadline:
-            pass
-    finally:
-        counter.cancel()
-    return counter.shares()

@@ -55,6 +55,16 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True)
+class Progress:
+    """A snapshot of a run: what is known so far, for people and for progress bars."""
+
+    fraction: float
+    low: int
+    high: int
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Tally:
     """What a counter found: ``low <= C <= high`` with probability at least ``confidence``."""
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from xcount.model.ensemble import Ensemble
 from xcount.problem.integers import ScaledLeaves, scale_leaves
-from xcount.question.query import Query
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,15 +66,3 @@ class ExactSums:
             return bases
         power = 10**self.precision
         return [Fraction(round(base * power), power) for base in bases]
-
-
-def decision(sums: list[Fraction], query: Query) -> int:
-    """Return the decision: 1 above the cut-off, else 0; of several classes the first largest."""
-    return int(sums[0] > query.cutoff) if len(sums) == 1 else sums.index(max(sums))
-
-
-def changes(a: list[Fraction], b: list[Fraction], query: Query) -> bool:
-    """Tell whether two points differ by more than the gap, or in their decision."""
-    if query.flip:
-        return decision(a, query) != decision(b, query)
-    return abs(a[query.output] - b[query.output]) > query.gap

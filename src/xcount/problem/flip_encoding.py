@@ -1,38 +1,40 @@
-"""A flip as pairs of masks: the decision of every mask in the form that counters work on.
+"""The decision of every mask as pairs of masks: an added feature switches trees on and off.
 
 Every decision is a conjunction of *functions* ``D > 0``, each an integer sum of leaves: of one sum
 with the cut-off T, ``V - T > 0`` is one decision and ``T - V + 1 > 0`` the other (all are integers,
-see :mod:`xcount.problem.integers`); of several sums, class k wins iff ``V_k - V_j > 0`` for all j < k and
-``V_k - V_j + 1 > 0`` for all j > k. The base of a sum counts as a leaf more.
+see :mod:`xcount.problem.integers`); of several sums, class k wins iff ``V_k - V_j > 0`` for all
+j < k and ``V_k - V_j + 1 > 0`` for all j > k. The base of a sum counts as a leaf more.
 
 A feature is added, the *switch*, with one cell that turns all trees off and one per function::
 
     W(x, m, off) = 0,   W(x, m, function) = D(x, m) + K,   K >= |D| everywhere
 
-so that ``D > 0`` iff ``|W(x, m, function) - W(x, m, off)| > K``: a pair of masks of the new
-problem, with K as its gap. The region (x, m) does *not* flip iff one decision holds at m and at all
-neighbours of m. At most one does, hence, over the non-sensitive cells x::
-
-    |{x : (x, m) flips}| = n_combinations - sum over decisions of |{x : it holds at all of them}|
-
-and each term is one subproblem "all of these pairs differ".
+so that ``D > 0`` iff ``|W(x, m, function) - W(x, m, off)| > K``: a pair of masks of the new space,
+with K as its threshold.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xcount.model.ensemble import Ensemble, Feature, Tree
-from xcount.problem.integers import ScaledLeaves, scale_leaves
-from xcount.problem.problem import Problem
+from xcount.model.ensemble import Feature, Tree
+from xcount.problem.form import PairSpace
+from xcount.problem.integers import scale_leaves
+from xcount.problem.laid_trees import LaidTrees
+from xcount.problem.subproblem import Pair
+from xcount.question.change import Flip
 from xcount.question.grid import Axis, Grid
-from xcount.question.query import Query
+
+if TYPE_CHECKING:
+    from xcount.problem.problem import Problem
 
 OFF = 0
 """The switch's cell in which no tree counts."""
@@ -49,32 +51,30 @@ class Function:
 
 @dataclass(frozen=True, eq=False)
 class FlipEncoding:
-    """A question about flips as a problem with one feature more, the switch.
+    """A question about flips as a space with one feature more, the switch.
 
     Attributes:
-        original: the question.
-        problem: the problem with the switch; its masks are numbered ``mask * n_switch + cell``.
+        space: the masks with the switch, numbered ``mask * n_switch + cell``.
         decisions: for each decision, the switch's cells of its functions: it is taken where all
             of them hold.
     """
 
-    original: Problem
-    problem: Problem
+    space: PairSpace
     decisions: tuple[tuple[int, ...], ...]
 
     @classmethod
-    def of(cls, original: Problem) -> FlipEncoding:
+    def of(cls, problem: Problem) -> FlipEncoding:
         """Encode a question about flips."""
-        return _Encoder(original).encode()
+        return _Encoder(problem).encode()
 
     @property
     def n_switch(self) -> int:
-        return self.problem.grid.axes[-1].n_cells
+        return self.space.trees.grid.axes[-1].n_cells
 
-    def pairs(self, decision: int, masks: Iterable[int]) -> list[tuple[int, int]]:
+    def pairs(self, decision: int, masks: Iterable[int]) -> tuple[Pair, ...]:
         """Return the pairs that all differ where this decision is taken at all these masks."""
         size, cells = self.n_switch, self.decisions[decision]
-        return [(m * size + OFF, m * size + cell) for m in masks for cell in cells]
+        return tuple((m * size + OFF, m * size + cell) for m in masks for cell in cells)
 
     @cached_property
     def duels(self) -> tuple[tuple[int, int, int], ...]:
@@ -97,18 +97,19 @@ class FlipEncoding:
 
 
 class _Encoder:
-    """Builds the trees, leaves and grid of the problem with the switch."""
+    """Builds the trees, integer leaves and grid of the space with the switch."""
 
-    def __init__(self, original: Problem) -> None:
-        self._original = original
-        self._ensemble = original.ensemble
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._ensemble = problem.ensemble
         self._switch = self._ensemble.n_features
         self._values: list[int] = []
         self._scale_sums()
 
     def _scale_sums(self) -> None:
         """Scale leaves, bases and the cut-off together to integers."""
-        query, ensemble = self._original.query, self._ensemble
+        query, ensemble = self._problem.query, self._ensemble
+        assert isinstance(query.change, Flip)
         parts = [tree.value for tree in ensemble.trees]
         flat = np.concatenate(parts) if parts else np.empty(0)
         scaled = scale_leaves(flat, ensemble.divisor, query.precision)
@@ -120,8 +121,8 @@ class _Encoder:
         integers = [value * finer for value in scaled.values]
         self._leaves = [integers[e - len(p) : e] for e, p in zip(ends, parts, strict=True)]
         self._bases = [round(base * finer) for base in bases]
-        self._scaled = ScaledLeaves([], scaled.scale * finer)
-        self._cutoff = self._scaled.threshold(query.cutoff)
+        self._scale = scaled.scale * finer
+        self._cutoff = math.floor((query.change.cutoff or 0) * self._scale)
 
     def encode(self) -> FlipEncoding:
         functions, decisions = self._functions()
@@ -133,12 +134,11 @@ class _Encoder:
             for tree, leaves in zip(self._ensemble.trees, self._leaves, strict=True)
         ]
         trees += [self._constant(i + 1, offset + shift) for i, offset in enumerate(offsets)]
-        problem = self._problem(tuple(trees), len(functions) + 1)
+        grid = self._grid(len(functions) + 1)
         # Integers from the start: no float could hold the leaves, the bases and the shift.
-        problem.laid.__dict__["leaves"] = ScaledLeaves(self._values, self._scaled.scale)
-        problem.laid.__dict__["bound"] = 2 * shift
-        problem.__dict__["threshold"] = shift
-        return FlipEncoding(self._original, problem, decisions)
+        laid = LaidTrees(tuple(trees), self._values, grid, self._scale, known_bound=2 * shift)
+        sensitive = (*self._problem.query.sensitive, self._switch)
+        return FlipEncoding(PairSpace(laid, sensitive, None, shift), decisions)
 
     def _functions(self) -> tuple[list[Function], tuple[tuple[int, ...], ...]]:
         """Return all functions, and the cells of each decision's; the cell of the i-th is i + 1."""
@@ -194,14 +194,12 @@ class _Encoder:
             left_categories={0: frozenset({cell})},
         )
 
-    def _problem(self, trees: tuple[Tree, ...], n_switch: int) -> Problem:
-        original, query = self._original, self._original.query
+    def _grid(self, n_switch: int) -> Grid:
+        """Return the grid with the switch as its last axis."""
+        grid = self._problem.grid
         switch = Feature("decision", tuple(range(n_switch)))
-        ensemble = Ensemble((*self._ensemble.features, switch), trees)
-        classes = tuple((cell,) for cell in range(n_switch))
-        axis = Axis(switch, np.empty(0), classes)
-        grid = Grid((*original.grid.axes, axis), original.grid.input_dtype)
-        return Problem(ensemble, grid, Query((*query.sensitive, self._switch), Fraction(0), None))
+        axis = Axis(switch, np.empty(0), tuple((cell,) for cell in range(n_switch)))
+        return Grid((*grid.axes, axis), grid.input_dtype)
 
 
 def _moved(children: NDArray[np.int32], by: int) -> NDArray[np.int32]:

@@ -1,26 +1,21 @@
-"""What is asked, validated against an ensemble and its grid.
+"""What is asked, validated against an ensemble.
 
-The question, for sensitive features S, a distance d and a gap G: how many regions ``b`` have
-another region ``b'`` with the same cells outside S, ``1 <= distance(b, b') <= d`` and
-``|V(b) - V(b')| > G``?
-
-Or, for a *flip* instead of a gap: how many have such a ``b'`` with another decision? Of one sum, a
-decision is which side of the cut-off it lies on: ``V > T``, or ``V <= T`` (a tie is not above). Of
-several, it is the class with the largest sum; of equal ones the first wins. The base is part of V.
+The question, for sensitive features S, a distance d and a change: how many regions ``b`` have
+another region ``b'`` with the same cells outside S and ``1 <= distance(b, b') <= d`` that differs
+from it as the change says (see :mod:`xcount.question.change`)?
 """
 
 from __future__ import annotations
 
-import math
 import sys
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
-from xcount.errors import QueryError, QueryWarning
+from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble
+from xcount.question.change import Change, Flip, Gap
 
 MAX_PRECISION = 30
 MAX_GAP = Fraction(sys.float_info.max)
@@ -28,25 +23,19 @@ MAX_GAP = Fraction(sys.float_info.max)
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One question about one output of an ensemble.
+    """One question about an ensemble.
 
     Attributes:
         sensitive: indices of the sensitive features, ascending.
-        gap: G, an exact number; a change counts when it is strictly larger.
+        change: what makes two regions differ.
         distance: d, the largest distance of two masks; None for any distance.
-        output: index of the sum (the class) asked about.
         precision: decimals that leaves are rounded to; None for the leaves as stored.
-        flip: whether a change of the decision counts, instead of one by more than the gap.
-        cutoff: T, where the decision about one sum changes.
     """
 
     sensitive: tuple[int, ...]
-    gap: Fraction
+    change: Change
     distance: int | None = 1
-    output: int = 0
     precision: int | None = None
-    flip: bool = False
-    cutoff: Fraction = Fraction(0)
 
     @classmethod
     def of(
@@ -73,36 +62,49 @@ class Query:
         """
         features = resolve_features(ensemble, sensitive)
         steps, decimals = parse_distance(distance), parse_precision(precision)
-        if flip:
-            if gap is not None:
-                raise QueryError("a question is about a gap or about a flip, not both")
-            threshold = resolve_cutoff(ensemble, output, cutoff)
-            return cls(features, Fraction(0), steps, 0, decimals, True, threshold)
-        if cutoff is not None:
-            raise QueryError("a cut-off is for flips; give --flip, too")
-        if gap is None:
-            raise QueryError("no gap given; give --gap, or --flip to ask about the decision")
-        return cls(features, parse_gap(gap), steps, resolve_output(ensemble, output), decimals)
+        change = resolve_change(ensemble, gap, flip=flip, cutoff=cutoff, output=output)
+        return cls(features, change, steps, decimals)
+
+
+def resolve_change(
+    ensemble: Ensemble,
+    gap: object = None,
+    *,
+    flip: bool = False,
+    cutoff: object = None,
+    output: object = None,
+) -> Change:
+    """Return the change that the user's words describe."""
+    if flip:
+        if gap is not None:
+            raise QueryError("a question is about a gap or about a flip, not both")
+        return resolve_flip(ensemble, output, cutoff)
+    if cutoff is not None:
+        raise QueryError("a cut-off is for flips; give --flip, too")
+    if gap is None:
+        raise QueryError("no gap given; give --gap, or --flip to ask about the decision")
+    return Gap(parse_gap(gap), resolve_output(ensemble, output))
 
 
 def resolve_features(
     ensemble: Ensemble, sensitive: str | int | Iterable[str | int]
 ) -> tuple[int, ...]:
     """Return the sorted indices of the named features."""
-    words: list[str | int]
-    if isinstance(sensitive, str):
-        whole_name = sensitive in ensemble.feature_names
-        words = [sensitive] if whole_name else [w.strip() for w in sensitive.split(",")]
-    elif isinstance(sensitive, Iterable):
-        words = list(sensitive)
-    else:
-        words = [sensitive]
+    given = [sensitive] if isinstance(sensitive, str | int) else list(sensitive)
+    words = [word for item in given for word in _split(ensemble, item)]
     indices = [resolve_feature(ensemble, word) for word in words if word != ""]
     if not indices:
         raise QueryError("no sensitive feature given; name at least one")
     if len(set(indices)) != len(indices):
         raise QueryError(f"a sensitive feature is named twice in {sensitive!r}")
     return tuple(sorted(indices))
+
+
+def _split(ensemble: Ensemble, word: str | int) -> list[str | int]:
+    """Split a list with commas into names; a name that has a comma itself stays whole."""
+    if not isinstance(word, str) or word in ensemble.feature_names:
+        return [word]
+    return [part.strip() for part in word.split(",")]
 
 
 def resolve_feature(ensemble: Ensemble, word: str | int) -> int:
@@ -138,30 +140,23 @@ def parse_gap(gap: object) -> Fraction:
     return value
 
 
-def resolve_cutoff(ensemble: Ensemble, output: object, cutoff: object) -> Fraction:
-    """Return the cut-off of a flip, 0 unless given; a model with several classes has none."""
+def resolve_flip(ensemble: Ensemble, output: object, cutoff: object) -> Flip:
+    """Return a flip at the given cut-off, or at the model's own."""
     if ensemble.n_outputs > 1:
         if cutoff is not None:
             raise QueryError("the class with the largest sum wins; leave out the cut-off")
         if output is not None:
             raise QueryError("a flip is about all classes together; leave out --class")
-        return Fraction(0)
+        return Flip(None)
     resolve_output(ensemble, output)
     if cutoff is not None:
-        return _parse_margin(cutoff, "cut-off")
-    if ensemble.decides_at != 0:
-        warnings.warn(_other_cutoff(ensemble), QueryWarning, stacklevel=3)
-    return Fraction(0)
-
-
-def _other_cutoff(ensemble: Ensemble) -> str:
-    """Say why the model may decide elsewhere than at 0."""
+        return Flip(_parse_margin(cutoff, "cut-off"))
     if ensemble.decides_at is None:
-        return (
-            "the file has no base score, so the cut-off 0 is that of the leaves alone; give "
-            "--cutoff (minus the base score), or save the whole model"
+        raise QueryError(
+            "the file has no base score, so it does not tell where the model decides; give "
+            "--cutoff (for a log-odds model minus the base score), or save the whole model"
         )
-    return f"this model decides at {ensemble.decides_at}, not at 0; give --cutoff"
+    return Flip(Fraction(ensemble.decides_at))
 
 
 def _parse_margin(text: object, what: str) -> Fraction:
@@ -221,16 +216,3 @@ def resolve_output(ensemble: Ensemble, output: object) -> int:
     if int(text) >= n_outputs:
         raise QueryError(f"class {text} is out of range: the model has {n_outputs}")
     return int(text)
-
-
-def decimal_text(value: Fraction) -> str:
-    """Return an exact decimal as text, e.g. ``Fraction(1, 20)`` -> ``"0.05"``."""
-    if value.denominator == 1:
-        return str(value.numerator)
-    places = 1
-    while (value * 10**places).denominator != 1:
-        places += 1
-        if places > 1100:
-            return str(float(value)) if math.isfinite(float(value)) else str(value)
-    digits = str(abs(value * 10**places).numerator).rjust(places + 1, "0")
-    return f"{'-' if value < 0 else ''}{digits[:-places]}.{digits[-places:]}"

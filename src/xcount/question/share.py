@@ -17,8 +17,8 @@ class Limit:
     number that rounds to it, so that a share read off a result passes as a limit of that result.
 
     Example:
-        >>> Limit.of("2/9").allows(2, 9), Limit.of(2 / 9).allows(2, 9), Limit.of("22.2%").allows(2, 9)
-        (True, True, False)
+        >>> [Limit.of(limit).allows(2, 9) for limit in ("2/9", 2 / 9, "22.2%")]
+        [True, True, False]
     """
 
     value: Fraction

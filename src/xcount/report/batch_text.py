@@ -41,7 +41,7 @@ def audit_tables(audit: AuditResult, title: str | None = None) -> list[Renderabl
         table.add_row(
             str(ranked.rank) if is_first else "",
             escaped(ranked.label) if is_first else "",
-            escaped(result.gap),
+            escaped(result.change.text),
             "any" if result.distance is None else str(result.distance),
             share_text(result),
             short_interval(result) or "exact",
@@ -69,7 +69,7 @@ def _measures_table(audit: AuditResult) -> list[RenderableType]:
         entries = [result.details["measures"].get(name) for name in names]
         table.add_row(
             escaped(" + ".join(result.sensitive)),
-            escaped(result.gap),
+            escaped(result.change.text),
             "any" if result.distance is None else str(result.distance),
             share_text(result),
             *("" if entry is None else f"{entry['share'] * 100:.3g} %" for entry in entries),
@@ -115,7 +115,7 @@ def comparison_tables(comparison: CompareResult) -> list[RenderableType]:
             cells.append("" if result is None else share_text(result))
             cells += [_ratio(row, index)] if index else []
         distance = "any" if row.distance is None else str(row.distance)
-        table.add_row(escaped(row.label), escaped(row.gap), distance, *cells)
+        table.add_row(escaped(row.label), escaped(row.change.text), distance, *cells)
     if len(comparison.rows) > MAX_ROWS:
         table.caption = f"{len(comparison.rows) - MAX_ROWS:,} more; --html, --csv or --json has all"
     lines: list[RenderableType] = [f"Gaps: {escaped(comparison.gap_origin)}."]

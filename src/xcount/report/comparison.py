@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from xcount.answers.result import CountResult, Verdict
+from xcount.question.change import Change
 from xcount.report.charts import Bar, Box, bar, box_chart, nice_ceiling
 from xcount.report.html import BADGES, page, tabs
 from xcount.report.markup import Child, Markup, element, joined, name
@@ -16,7 +17,7 @@ from xcount.report.numbers import (
     time_text,
 )
 from xcount.report.sections import NONE, fact_list, number_cell, table
-from xcount.report.sentences import change_text, panel_label
+from xcount.report.sentences import panel_label
 from xcount.runs.compare import Compared, CompareResult
 from xcount.support.numerals import digits
 
@@ -154,8 +155,8 @@ def _questions(comparison: CompareResult) -> Markup | None:
     )
 
 
-def _panel(comparison: CompareResult, distance: int | None, gap: str) -> Markup:
-    rows = [row for row in comparison.rows if (row.distance, row.gap) == (distance, gap)]
+def _panel(comparison: CompareResult, distance: int | None, change: Change) -> Markup:
+    rows = [row for row in comparison.rows if (row.distance, row.change) == (distance, change)]
     rows.sort(key=lambda row: -max((r.share for r in row.results if r is not None), default=0))
     shown = rows[:TOP_ROWS]
     highest = max((r.share_high for row in shown for r in row.results if r is not None), default=0)
@@ -165,7 +166,7 @@ def _panel(comparison: CompareResult, distance: int | None, gap: str) -> Markup:
         note += f" These are the {TOP_ROWS} largest of {len(rows)}."
     return element(
         "section",
-        element("h3", f"{change_text(gap)}, {distance_text(distance)}"),
+        element("h3", f"{change.sentence}, {distance_text(distance)}"),
         (_group(comparison, row, axis) for row in shown),
         element("p", note, class_="note"),
     )
@@ -205,7 +206,7 @@ def _table(comparison: CompareResult) -> Markup:
         head += [f"C/C₀, {model}"] if index else []
     rows = []
     for row in comparison.rows:
-        cells: list[Child] = [element("td", name(row.label)), number_cell(row.gap)]
+        cells: list[Child] = [element("td", name(row.label)), number_cell(row.change.text)]
         cells.append(number_cell("any" if row.distance is None else str(row.distance)))
         for index, result in enumerate(row.results):
             cells.append(number_cell(NONE if result is None else integer(result.count)))

@@ -21,7 +21,6 @@ from xcount.report.numbers import (
 from xcount.report.sentences import (
     GLOSSARY,
     certificate,
-    change_text,
     finding,
     headline,
     judgement,
@@ -149,7 +148,7 @@ def _findings(audit: AuditResult) -> list[Markup]:
             element(
                 "li",
                 element("strong", name(label_of(r))),
-                f" ({panel_label(r.distance, r.gap)}): {judgement(r)}",
+                f" ({panel_label(r.distance, r.change)}): {judgement(r)}",
             )
             for r in judged[:MAX_FINDINGS]
         ]
@@ -187,14 +186,13 @@ def _numbers(audit: AuditResult) -> Markup:
 
 def _ranking(audit: AuditResult) -> Markup:
     panels = audit.panels
-    flips = any(result.flip for result in audit.results)
     return element(
         "section",
         element("h2", "What the model is sensitive to"),
         element(
             "p",
             "Share of all regions in which changing only this feature can change the "
-            f"{'decision' if flips else 'margin by more than the gap'}. "
+            f"{audit.results[0].change.what_changes}. "
             "Whiskers show the interval where a count is not exact.",
         ),
         tabs([panel_label(*panel) for panel in panels], [_panel(audit, panel) for panel in panels]),
@@ -223,10 +221,10 @@ def _panel(audit: AuditResult, panel: Panel) -> Markup:
     results = audit.panel(panel)
     axis = nice_ceiling(max(r.share_high for r in results[:TOP_BARS]))
     rows = [_bar_row(result, axis) for result in results[:TOP_BARS]]
-    distance, gap = panel
+    distance, change = panel
     return element(
         "section",
-        element("h3", f"{change_text(gap)}, {distance_text(distance)}"),
+        element("h3", f"{change.sentence}, {distance_text(distance)}"),
         element("ol", rows, class_="bars"),
         element("p", _panel_note(results, axis), class_="note"),
     )
@@ -262,7 +260,7 @@ def _bar_row(result: CountResult, axis: float) -> Markup:
         element("span", element("b", share), mark, detail, class_="value"),
         data_sensitive=label,
         data_count=digits(result.count),
-        data_gap=result.gap,
+        data_gap=result.change.text,
         data_distance="any" if result.distance is None else str(result.distance),
     )
 

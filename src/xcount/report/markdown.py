@@ -50,7 +50,7 @@ def _top(audit: AuditResult) -> list[CountResult]:
 def _row(result: CountResult) -> str:
     cells = (
         escaped(label_of(result)),
-        result.gap,
+        result.change.text,
         distance_text(result.distance),
         share_text(result),
         interval_text(result),

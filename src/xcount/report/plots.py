@@ -11,7 +11,7 @@ from xcount.answers.result import CountResult
 from xcount.errors import MissingExtraError, QueryError
 from xcount.report.files import write_atomically
 from xcount.report.sentences import label_of, panel_label
-from xcount.runs.audit import AuditResult
+from xcount.runs.audit import AuditResult, Panel
 from xcount.runs.compare import CompareResult
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def plot_count(result: CountResult, path: str | os.PathLike[str] | None = None) 
     axes.set_yticks(places, [m.description.replace("$", r"\$") for m in masks])
     axes.invert_yaxis()
     axes.set_xlabel("sensitive combinations of the other features (%)")
-    axes.set_title(panel_label(result.distance, result.gap))
+    axes.set_title(panel_label(result.distance, result.change))
     axes.spines[["top", "right"]].set_visible(False)
     _save(figure, path)
     return figure
@@ -93,7 +93,7 @@ def plot_comparison(comparison: CompareResult, path: str | os.PathLike[str] | No
     return figure
 
 
-def _draw_panel(axes: Axes, audit: AuditResult, panel: tuple[int | None, str]) -> None:
+def _draw_panel(axes: Axes, audit: AuditResult, panel: Panel) -> None:
     results = audit.panel(panel)[:TOP_BARS]
     places = list(range(len(results)))
     shares = [100 * r.share for r in results]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from typing import Any
 
 from xcount.answers.result import CountResult
@@ -18,7 +17,7 @@ from xcount.report.numbers import (
     seconds_text,
     share_text,
 )
-from xcount.report.sentences import gap_label, label_of, panel_label, share_limit
+from xcount.report.sentences import label_of, panel_label, share_limit
 from xcount.runs.audit import AuditResult, Ranked
 
 MAX_LINES = 6
@@ -59,8 +58,12 @@ def share_against_gap(audit: AuditResult) -> Markup | None:
 def _gap_chart(audit: AuditResult, distance: int | None) -> Markup | None:
     lines = []
     for ranked in audit.ranking[:MAX_LINES]:
-        found = [r for r in ranked.results if r.distance == distance and not r.flip]
-        points = tuple((float(r.gap), r.share_low, r.share, r.share_high) for r in found)
+        found = [r for r in ranked.results if r.distance == distance]
+        points = tuple(
+            (r.change.size, r.share_low, r.share, r.share_high)
+            for r in found
+            if r.change.size is not None
+        )
         if len(points) > 1:
             lines.append(Line(ranked.label, points))
     if not lines:
@@ -115,11 +118,13 @@ def _profile(results: Sequence[CountResult], is_open: bool) -> Markup:
     masks = _masks(first)
     chart: Child = None
     if len(first.sensitive) == 1 and len(masks) > 1:
-        layers = [Layer(r.gap, tuple(_mask_bounds(mask) for mask in _masks(r))) for r in shown]
+        layers = [
+            Layer(r.change.text, tuple(_mask_bounds(mask) for mask in _masks(r))) for r in shown
+        ]
         title = f"Profile of {label}, {distance_text(first.distance)}"
         chart = [
             profile_chart(layers, _edges(masks, label), title),
-            _shades([gap_label(r.gap) for r in shown]),
+            _shades([r.change.label for r in shown]),
         ]
     sharpest = shown[-1]
     return element(
@@ -196,7 +201,7 @@ def _top_masks(result: CountResult) -> Markup:
         for mask in top
         if mask.high > 0
     ]
-    caption = f"Most sensitive cells at {gap_label(result.gap)}"
+    caption = f"Most sensitive cells at {result.change.label}"
     return table(("Cell", "Sensitive"), rows, caption)
 
 
@@ -216,7 +221,7 @@ def _top_pairs(result: CountResult) -> Markup | None:
         rows.append(element("tr", element("td", _step(pair, result)), number_cell(share)))
     if not rows:
         return None
-    caption = f"Steepest steps at {gap_label(result.gap)}"
+    caption = f"Steepest steps at {result.change.label}"
     return table(("Step", "Jumps"), rows, caption)
 
 
@@ -245,7 +250,7 @@ def measures(audit: AuditResult) -> Markup | None:
         element(
             "tr",
             element("td", name(label_of(r))),
-            element("td", panel_label(r.distance, r.gap)),
+            element("td", panel_label(r.distance, r.change)),
             number_cell(share_text(r)),
             (number_cell(_measured(r.details["measures"].get(m))) for m in names),
         )
@@ -277,7 +282,7 @@ def witnesses(audit: AuditResult) -> Markup | None:
             continue
         head = list(dict.fromkeys(key for row in rows for key in row))
         body = [element("tr", (element("td", _cell(row.get(k))) for k in head)) for row in rows]
-        caption = f"{label_of(result)}: {panel_label(result.distance, result.gap)}"
+        caption = f"{label_of(result)}: {panel_label(result.distance, result.change)}"
         blocks.append(element("details", element("summary", caption), table(head, body, caption)))
     if not blocks:
         return None
@@ -317,7 +322,7 @@ def whole_ranking(audit: AuditResult) -> Markup:
 
 
 def _rank_row(ranked: Ranked, audit: AuditResult) -> Markup:
-    shares = {(r.distance, r.gap): share_text(r) for r in ranked.results}
+    shares = {(r.distance, r.change): share_text(r) for r in ranked.results}
     return element(
         "tr",
         number_cell(str(ranked.rank)),
@@ -357,7 +362,7 @@ def _count_row(result: CountResult) -> Markup:
     return element(
         "tr",
         element("td", name(label_of(result))),
-        number_cell(result.gap),
+        number_cell(result.change.text),
         number_cell("any" if result.distance is None else str(result.distance)),
         (number_cell(integer(number)) for number in numbers),
         number_cell(share_text(result)),
@@ -379,7 +384,7 @@ def record(audit: AuditResult) -> Markup:
         ("Format", model.format),
         ("Features", integer(model.n_features)),
         ("Regions", _whole(results[0].n_regions)),
-        ("Gaps", f"{', '.join(_sorted_gaps(results))} ({audit.gap_origin})"),
+        ("Gaps", f"{', '.join(_sorted_changes(results))} ({audit.gap_origin})"),
         ("Distances", ", ".join(dict.fromkeys(distance_text(r.distance) for r in results))),
         ("Leaf values", ", ".join(dict.fromkeys(_precision(r) for r in results))),
         ("Accuracy asked", ", ".join(dict.fromkeys(_accuracy(r) for r in results))),
@@ -405,10 +410,9 @@ def _whole(number: int) -> Child:
     return integer(number)
 
 
-def _sorted_gaps(results: Sequence[CountResult]) -> list[str]:
-    if any(r.flip for r in results):
-        return sorted({r.gap for r in results})
-    return sorted({r.gap for r in results}, key=Fraction)
+def _sorted_changes(results: Sequence[CountResult]) -> list[str]:
+    changes = sorted({r.change for r in results}, key=lambda change: change.order)
+    return [change.text for change in changes]
 
 
 def _precision(result: CountResult) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from xcount.answers.result import CountResult, Verdict
 from xcount.counters.tally import StopReason
+from xcount.question.change import Change
 from xcount.question.share import Limit
 from xcount.report.numbers import (
     distance_text,
@@ -83,21 +84,9 @@ def label_of(result: CountResult) -> str:
     return " + ".join(result.sensitive)
 
 
-def panel_label(distance: int | None, gap: str) -> str:
+def panel_label(distance: int | None, change: Change) -> str:
     """Return a panel's short name."""
-    return f"{gap_label(gap)}, {distance_text(distance)}"
-
-
-def gap_label(gap: str) -> str:
-    """Return ``gap 2``, or ``flip at 0`` where a change of the decision counts."""
-    return gap if gap.startswith("flip") else f"gap {gap}"
-
-
-def change_text(gap: str) -> str:
-    """Return what counts as a change, as a sentence."""
-    if gap.startswith("flip"):
-        return f"The decision changes{gap.removeprefix('flip').replace(' at', ' at the cut-off')}"
-    return f"Margin changes by more than {gap}"
+    return f"{change.label}, {distance_text(distance)}"
 
 
 def headline(audit: AuditResult) -> str:
@@ -137,19 +126,12 @@ def share_limit(share: Limit) -> str:
 
 def finding(result: CountResult) -> str:
     """Return one result as a sentence after the features' names."""
-    if result.flip:
-        how = "proved" if result.count == 0 and result.exact else interval_text(result)
-        how = "exact" if result.exact and result.count else how
-        return (
-            f"{share_text(result)} of all regions ({how}) can change their decision with "
-            f"{distance_text(result.distance)}"
-        )
     if result.count == 0 and result.exact:
-        return f"in no region does the margin change by more than {result.gap} (proved)"
+        return f"no region can change its {result.change.effect} (proved)"
     how = "exact" if result.exact else interval_text(result)
     return (
-        f"{share_text(result)} of all regions ({one_in(result)}; {how}) can change their margin "
-        f"by more than {result.gap} with {distance_text(result.distance)}"
+        f"{share_text(result)} of all regions ({one_in(result)}; {how}) can change their "
+        f"{result.change.effect} with {distance_text(result.distance)}"
     )
 
 
@@ -187,7 +169,7 @@ def _what_was_asked(audit: AuditResult) -> str:
         margin = "the model's predicted probability (its margin)"
     of_class = f" of class {audit.output_label}" if audit.output_label is not None else ""
     change = f"{margin}{of_class} by more than the stated gap"
-    if any(result.flip for result in audit.results):
+    if any(result.change.size is None for result in audit.results):
         change = "the model's decision"
     return (
         f"The thresholds of the model's trees divide the space of all possible inputs into "

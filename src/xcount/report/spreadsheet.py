@@ -62,7 +62,7 @@ def csv_comparison(comparison: CompareResult) -> str:
 
 def _row(result: CountResult) -> list[str]:
     data = result.to_dict()
-    data["gap"] = result.gap
+    data["gap"] = result.change.text
     data["sensitive"] = " + ".join(result.sensitive)
     return [cell(data[column]) for column in COLUMNS]
 

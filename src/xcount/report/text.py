@@ -54,16 +54,10 @@ def question_text(result: CountResult) -> str:
     names = _listed(result.sensitive)
     how = "in any way" if result.distance is None else f"by at most {_cells(result.distance)}"
     many = "change" if len(result.sensitive) > 1 else "changes"
-    if result.flip:
-        where = "" if result.cutoff is None else f" at the cut-off {result.cutoff}"
-        return f"In how many regions does the decision{where} flip when only {names} {many}, {how}?"
     rounded = "" if result.precision is None else f" (leaves at {result.precision} decimals)"
-    label = result.class_label or (str(result.output) if result.output else "")
-    which = f" of class {label}" if label else ""
-    return (
-        f"In how many regions does the margin{which} move by more than {result.gap}{rounded} "
-        f"when only {names} {many}, {how}?"
-    )
+    of_class = f" of class {result.class_label}" if result.class_label else ""
+    asked = result.change.asked(of_class, rounded)
+    return f"In how many regions does {asked} when only {names} {many}, {how}?"
 
 
 def answer_text(result: CountResult) -> str:

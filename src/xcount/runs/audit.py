@@ -11,30 +11,29 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from xcount.answers.count import class_label, model_info, versions
-from xcount.answers.measure import Weighing
 from xcount.answers.result import CountResult, ModelInfo, Verdict
+from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS, Settings
 from xcount.counters.tally import StopReason
 from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
+from xcount.question.change import Change
 from xcount.question.grid import Grid, Missing
-from xcount.question.query import Query
+from xcount.question.weighting import Weighing
 from xcount.runs.batch import BatchOutcome, BatchProgress, run_kept
 from xcount.runs.journal import Record
 from xcount.runs.journal_schema import last_run, result_of
 from xcount.runs.plan import (
-    Gaps,
+    Changes,
     Group,
     MaxShare,
-    Options,
-    Task,
-    choose_change,
+    choose_changes,
     choose_groups,
     choose_max_shares,
-    fingerprint,
     margin_is_probability,
     questions,
 )
+from xcount.runs.task import Question, Task, fingerprint
 from xcount.support.numerals import to_json
 
 if TYPE_CHECKING:
@@ -44,8 +43,8 @@ FORMAT = 1
 MAX_PROFILE_BITS = 20_000_000
 """Without profiles beyond this many bits of counts: the journal of a wide model stays readable."""
 
-Panel = tuple[int | None, str]
-"""A (distance, gap): the counts of one panel compare with each other."""
+Panel = tuple[int | None, Change]
+"""A (distance, change): the counts of one panel compare with each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +93,8 @@ class AuditResult:
 
     @cached_property
     def panels(self) -> tuple[Panel, ...]:
-        """The (distance, gap) pairs that were counted, ascending."""
-        return tuple(dict.fromkeys((r.distance, r.gap) for r in self.results))
+        """The (distance, change) pairs that were counted, ascending."""
+        return tuple(dict.fromkeys((r.distance, r.change) for r in self.results))
 
     @cached_property
     def ranking(self) -> tuple[Ranked, ...]:
@@ -114,7 +113,7 @@ class AuditResult:
 
     def panel(self, panel: Panel) -> tuple[CountResult, ...]:
         """Return one panel's results, the largest share first."""
-        found = [r for r in self.results if (r.distance, r.gap) == panel]
+        found = [r for r in self.results if (r.distance, r.change) == panel]
         return tuple(sorted(found, key=lambda r: -r.share))
 
     @property
@@ -243,7 +242,7 @@ def audit(
     epsilon: float = 0.1,
     delta: float = 0.1,
     seed: int = 0,
-    timeout_seconds: float | None = 60.0,
+    timeout_seconds: float | None = DEFAULT_TIMEOUT_SECONDS,
     memory_bytes: int | None = None,
     jobs: int = 0,
     max_share: MaxShare | None = None,
@@ -254,6 +253,7 @@ def audit(
     profile: bool = True,
     journal: str | os.PathLike[str] | None = None,
     resume: bool = False,
+    trust_pickle: bool = False,
     cluster: str | Client | None = None,
     on_progress: Callable[[BatchProgress], None] | None = None,
 ) -> AuditResult:
@@ -266,7 +266,7 @@ def audit(
         probability_gaps: gaps as changes of a binary classifier's probability, instead.
         base_rate: the probability from which those changes are taken.
         flip: count changes of the decision instead of changes by more than a gap.
-        cutoff: the margin at which the decision changes; 0 unless given.
+        cutoff: the margin at which the decision changes; the model's own unless given.
         distances: numbers, or ``"any"``; one or several.
         precision: decimals that leaves are rounded to, or ``"exact"``.
         output: the class asked about, where the model has several.
@@ -287,6 +287,7 @@ def audit(
         profile: whether to take each count apart by cells.
         journal: file that keeps each finished count.
         resume: go on with a journal that exists.
+        trust_pickle: whether a pickle may be opened.
         cluster: a Dask scheduler's address, or a Dask client; there, jobs are threads a count.
         on_progress: called from the calling thread, a few times a second.
 
@@ -299,9 +300,16 @@ def audit(
     """
     from xcount.model.loaders import load
 
-    ensemble = load(model)
-    options = Options(method, epsilon, delta, seed, missing, timeout_seconds, memory_bytes, profile)
-    template, chosen = choose_change(
+    ensemble = load(model, trust_pickle=trust_pickle)
+    settings = Settings(
+        epsilon=epsilon,
+        delta=delta,
+        seed=seed,
+        timeout_seconds=timeout_seconds,
+        memory_bytes=memory_bytes,
+        want_profile=profile,
+    )
+    chosen = choose_changes(
         ensemble,
         gaps=gaps,
         probability_gaps=probability_gaps,
@@ -309,17 +317,29 @@ def audit(
         flip=flip,
         cutoff=cutoff,
         output=output,
-        precision=precision,
     )
     if max_share is not None and gaps is None and probability_gaps is None and not flip:
         raise QueryError("a verdict needs a gap of your choice: give --gap or --probability-gap")
     grid = Grid.of(ensemble, missing=missing)
-    tasks = _tasks(ensemble, grid, options, template, chosen, sensitive, distances, max_share)
-    if measures:
-        weighing = Weighing.of(ensemble, measures, data, bounds)
-        tasks = [replace(task, weighing=weighing) for task in tasks]
-    if n_witnesses:
-        tasks = [replace(task, n_witnesses=n_witnesses) for task in tasks]
+    groups = choose_groups(ensemble, grid, sensitive)
+    limits = dict(zip(groups, choose_max_shares(ensemble, groups, max_share), strict=True))
+    weighing = Weighing.of(ensemble, measures, data, bounds) if measures else None
+    n_bits = len(groups) * len(chosen.values) * grid.n_regions.bit_length()
+    if n_bits > MAX_PROFILE_BITS:
+        settings = replace(settings, want_profile=False)
+    asked = [
+        Question(
+            query,
+            replace(settings, max_share=limits[query.sensitive]),
+            method,
+            weighing,
+            n_witnesses,
+        )
+        for query in questions(chosen.values, groups, distances, precision)
+    ]
+    base = Problem(ensemble, grid, asked[0].query)
+    scope = (fingerprint(ensemble),)
+    tasks = [Task(base, question, scope) for question in asked]
     header = _header(ensemble, grid, tasks, chosen)
     outcome = run_kept(
         tasks,
@@ -333,31 +353,7 @@ def audit(
     return _audit_result(header, outcome)
 
 
-def _tasks(
-    ensemble: Ensemble,
-    grid: Grid,
-    options: Options,
-    template: Query,
-    gaps: Gaps,
-    sensitive: Iterable[Group] | str | int | None,
-    distances: object,
-    max_share: MaxShare | None,
-) -> list[Task]:
-    groups = choose_groups(ensemble, grid, sensitive)
-    shares = choose_max_shares(ensemble, groups, max_share)
-    n_bits = len(groups) * len(gaps.values) * grid.n_regions.bit_length()
-    if n_bits > MAX_PROFILE_BITS:
-        options = replace(options, profile=False)
-    base = Problem(ensemble, grid, template)
-    scope = (fingerprint(ensemble),)
-    share_of = dict(zip(groups, shares, strict=True))
-    return [
-        Task(base, query, options, scope, share_of[query.sensitive])
-        for query in questions(template, gaps, groups, distances)
-    ]
-
-
-def _header(ensemble: Ensemble, grid: Grid, tasks: list[Task], gaps: Gaps) -> dict[str, Any]:
+def _header(ensemble: Ensemble, grid: Grid, tasks: list[Task], chosen: Changes) -> dict[str, Any]:
     """Return what the journal's run line says."""
     unused = [
         f.name for f, axis in zip(ensemble.features, grid.axes, strict=True) if axis.n_cells < 2
@@ -370,8 +366,8 @@ def _header(ensemble: Ensemble, grid: Grid, tasks: list[Task], gaps: Gaps) -> di
         "model": asdict(model_info(ensemble, grid)),
         "task": ensemble.task,
         "margin": "probability" if margin_is_probability(ensemble) else "score",
-        "class_label": class_label(ensemble, tasks[0].query),
-        "gap_origin": gaps.origin,
+        "class_label": class_label(ensemble, tasks[0].question.query),
+        "gap_origin": chosen.origin,
         "planned": len(tasks),
         "keys": [task.key for task in tasks],
         "unused_features": unused,
@@ -385,13 +381,12 @@ def _audit_result(header: Record, outcome: BatchOutcome) -> AuditResult:
 
 
 def _question(result: CountResult) -> tuple[Any, ...]:
-    return (result.sensitive, result.gap, result.distance, result.precision, result.output)
+    return (result.sensitive, result.change, result.distance, result.precision)
 
 
 def _in_order(results: Iterable[CountResult]) -> tuple[CountResult, ...]:
     def place(result: CountResult) -> tuple[float, Fraction, tuple[str, ...]]:
         distance = float("inf") if result.distance is None else result.distance
-        gap = Fraction(0 if result.flip else result.gap)
-        return (distance, gap, result.sensitive)
+        return (distance, result.change.order, result.sensitive)
 
     return tuple(sorted(results, key=place))

@@ -18,12 +18,11 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from xcount.answers.result import CountResult
-from xcount.counters.base import Progress
-from xcount.counters.tally import StopReason
+from xcount.counters.tally import Progress, StopReason
 from xcount.errors import BudgetError, JournalError, QueryWarning
 from xcount.runs.journal import Journal, Record
 from xcount.runs.journal_schema import is_last_run, line_fault, result_of
-from xcount.runs.plan import Options, Task
+from xcount.runs.task import Question, Task
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -310,7 +309,7 @@ def _line(task: Task, result: CountResult) -> Record:
         "kind": "result",
         "key": task.key,
         "model": task.scope[0],
-        "limits": task.options.limits(),
+        "limits": task.question.limits(),
         "result": result.to_dict(),
     }
 
@@ -323,12 +322,12 @@ def _resumed(tasks: Sequence[Task], journal: Journal | None) -> dict[int, CountR
     found = {}
     for index, task in enumerate(tasks):
         record = known.get(task.key)
-        if record is not None and _is_done(record, task.options):
+        if record is not None and _is_done(record, task.question):
             found[index] = result_of(record)
     return found
 
 
-def _is_done(record: Record, options: Options) -> bool:
+def _is_done(record: Record, question: Question) -> bool:
     """Tell whether a rerun could not do better: it was complete, or had the same room."""
     reason = record["result"]["stop_reason"]
     if reason in (StopReason.COMPLETE, StopReason.DECIDED):
@@ -336,7 +335,7 @@ def _is_done(record: Record, options: Options) -> bool:
     if reason == StopReason.INTERRUPTED:
         return False
     limits: Mapping[str, Any] = record.get("limits", {})
-    return all(_at_most(asked, limits.get(name)) for name, asked in options.limits().items())
+    return all(_at_most(asked, limits.get(name)) for name, asked in question.limits().items())
 
 
 def _at_most(asked: float | None, had: float | None) -> bool:

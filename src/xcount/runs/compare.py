@@ -16,33 +16,25 @@ import os
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from xcount.answers.count import model_info, versions
 from xcount.answers.result import CountResult, ModelInfo, Verdict, judged, limit_fields, limit_from
+from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS, Settings
 from xcount.counters.tally import StopReason
 from xcount.errors import QueryError
 from xcount.model.align import aligned, distinct_names, same_class
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
+from xcount.question.change import Change
 from xcount.question.grid import Grid, Missing
-from xcount.question.query import Query
 from xcount.question.share import Limit
 from xcount.runs.batch import BatchProgress, run_kept
 from xcount.runs.journal import Record
 from xcount.runs.journal_schema import KeptRun, last_run, result_of
-from xcount.runs.plan import (
-    Gaps,
-    Group,
-    Options,
-    Task,
-    choose_change,
-    choose_groups,
-    fingerprint,
-    questions,
-)
+from xcount.runs.plan import Changes, Group, choose_changes, choose_groups, questions
+from xcount.runs.task import Question, Task, fingerprint
 from xcount.support.numerals import to_json
 
 if TYPE_CHECKING:
@@ -69,7 +61,7 @@ class Compared:
 
     sensitive: tuple[str, ...]
     distance: int | None
-    gap: str
+    change: Change
     results: tuple[CountResult | None, ...]
 
     @property
@@ -158,9 +150,9 @@ class CompareResult:
         return self.n_results >= self.n_planned and None not in self._answers
 
     @cached_property
-    def panels(self) -> tuple[tuple[int | None, str], ...]:
-        """The (distance, gap) pairs that were counted, ascending."""
-        return tuple(dict.fromkeys((row.distance, row.gap) for row in self.rows))
+    def panels(self) -> tuple[tuple[int | None, Change], ...]:
+        """The (distance, change) pairs that were counted, ascending."""
+        return tuple(dict.fromkeys((row.distance, row.change) for row in self.rows))
 
     @cached_property
     def ranking(self) -> tuple[ModelSummary, ...]:
@@ -231,7 +223,7 @@ class CompareResult:
         return {
             "sensitive": list(row.sensitive),
             "distance": "any" if row.distance is None else row.distance,
-            "gap_text": row.gap,
+            "gap_text": row.change.text,
             "ratios": [None if ratio is None else asdict(ratio) for ratio in ratios],
             "results": [None if r is None else r.to_dict() for r in row.results],
         }
@@ -243,16 +235,13 @@ class CompareResult:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> CompareResult:
         """Read back what :meth:`to_dict` wrote."""
-        rows = tuple(
-            Compared(
-                tuple(row["sensitive"]),
-                None if row["distance"] == "any" else row["distance"],
-                row["gap_text"],
-                tuple(None if r is None else CountResult.from_dict(r) for r in row["results"]),
-            )
+        found = [
+            (index, CountResult.from_dict(result))
             for row in data["rows"]
-        )
-        return cls(**_facts(data), rows=rows)
+            for index, result in enumerate(row["results"])
+            if result is not None
+        ]
+        return _compare_result(data, found)
 
     @classmethod
     def from_journal(cls, path: str | os.PathLike[str]) -> CompareResult:
@@ -291,12 +280,13 @@ def compare(
     epsilon: float = 0.1,
     delta: float = 0.1,
     seed: int = 0,
-    timeout_seconds: float | None = 60.0,
+    timeout_seconds: float | None = DEFAULT_TIMEOUT_SECONDS,
     memory_bytes: int | None = None,
     jobs: int = 0,
     max_ratio: object = None,
     journal: str | os.PathLike[str] | None = None,
     resume: bool = False,
+    trust_pickle: bool = False,
     cluster: str | Client | None = None,
     on_progress: Callable[[BatchProgress], None] | None = None,
 ) -> CompareResult:
@@ -316,14 +306,18 @@ def compare(
     """
     from xcount.model.loaders import load
 
-    ensembles = aligned([load(model) for model in models])
+    ensembles = aligned([load(model, trust_pickle=trust_pickle) for model in models])
     ratio = None if max_ratio is None else Limit.of(max_ratio)
     if ratio is not None and len(ensembles) < 2:
         raise QueryError("a maximum ratio compares with the first model; give at least two models")
-    options = Options(
-        method, epsilon, delta, seed, missing, timeout_seconds, memory_bytes, profile=False
+    settings = Settings(
+        epsilon=epsilon,
+        delta=delta,
+        seed=seed,
+        timeout_seconds=timeout_seconds,
+        memory_bytes=memory_bytes,
     )
-    template, chosen = choose_change(
+    chosen = choose_changes(
         ensembles[0],
         gaps=gaps,
         probability_gaps=probability_gaps,
@@ -331,13 +325,15 @@ def compare(
         flip=flip,
         cutoff=cutoff,
         output=output,
-        precision=precision,
     )
-    classes = same_class(ensembles, template.output)
+    classes = same_class(ensembles, chosen.values[0].output_index)
     grid = Grid.of(*ensembles, missing=missing)
     groups = choose_groups(ensembles[0], grid, sensitive)
-    asked = questions(template, chosen, groups, distances)
-    tasks = _tasks(ensembles, grid, options, classes, asked)
+    asked = [
+        Question(query, settings, method)
+        for query in questions(chosen.values, groups, distances, precision)
+    ]
+    tasks = _tasks(ensembles, grid, classes, asked)
     header = _header(ensembles, grid, chosen, distinct_names(ensembles, names), tasks, ratio)
     outcome = run_kept(
         tasks,
@@ -352,29 +348,28 @@ def compare(
 
 
 def _tasks(
-    ensembles: Sequence[Ensemble],
-    grid: Grid,
-    options: Options,
-    classes: Sequence[int],
-    asked: Sequence[Query],
+    ensembles: Sequence[Ensemble], grid: Grid, classes: Sequence[int], asked: Sequence[Question]
 ) -> list[Task]:
     """Return every question to every model, the models of a question next to each other."""
     marks = tuple(fingerprint(ensemble) for ensemble in ensembles)
-    bases = [
-        Problem(ensemble, grid, replace(asked[0], output=output))
-        for ensemble, output in zip(ensembles, classes, strict=True)
-    ]
+    bases = [Problem(ensemble, grid, asked[0].query) for ensemble in ensembles]
     return [
-        Task(base, replace(query, output=base.query.output), options, (mark, *marks))
-        for query in asked
-        for base, mark in zip(bases, marks, strict=True)
+        Task(base, _about_class(question, output), (mark, *marks))
+        for question in asked
+        for base, mark, output in zip(bases, marks, classes, strict=True)
     ]
+
+
+def _about_class(question: Question, output: int) -> Question:
+    """Return the same question about another model's number of the class."""
+    query = question.query
+    return replace(question, query=replace(query, change=query.change.for_output(output)))
 
 
 def _header(
     ensembles: Sequence[Ensemble],
     grid: Grid,
-    gaps: Gaps,
+    chosen: Changes,
     names: Sequence[str],
     tasks: Sequence[Task],
     max_ratio: Limit | None,
@@ -388,7 +383,7 @@ def _header(
         "names": list(names),
         "models": [asdict(model_info(ensemble, grid)) for ensemble in ensembles],
         "task": ensembles[0].task,
-        "gap_origin": gaps.origin,
+        "gap_origin": chosen.origin,
         "n_regions": grid.n_regions,
         **limit_fields("max_ratio", max_ratio),
         "planned": len(tasks),
@@ -431,15 +426,21 @@ def _answers(kept: KeptRun) -> list[tuple[int, CountResult]]:
 def _compare_result(header: Record, found: Iterable[tuple[int, CountResult]]) -> CompareResult:
     """Gather (model, result) into rows; the latest of equal questions wins."""
     n_models = len(header["names"])
-    rows: dict[tuple[tuple[str, ...], int | None, str], list[CountResult | None]] = {}
+    rows: dict[tuple[Any, ...], list[CountResult | None]] = {}
+    changes: dict[tuple[Any, ...], Change] = {}
     for index, result in found:
-        question = (result.sensitive, result.distance, result.gap)
+        # A class may have another number in another model.
+        question = (result.sensitive, result.distance, result.change.for_output(0))
+        changes.setdefault(question, result.change)
         rows.setdefault(question, [None] * n_models)[index] = result
-    compared = [Compared(*question, tuple(results)) for question, results in rows.items()]
+    compared = [
+        Compared(question[0], question[1], changes[question], tuple(results))
+        for question, results in rows.items()
+    ]
     compared.sort(
         key=lambda row: (
             math.inf if row.distance is None else row.distance,
-            Fraction(0 if row.gap.startswith("flip") else row.gap),
+            row.change.order,
             row.sensitive,
         )
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 from xcount.answers.result import CountResult
@@ -172,8 +171,6 @@ def _result_fault(result: Record) -> str | None:
     try:
         found = CountResult.from_dict(result)
         found.to_dict()
-        if not found.flip:
-            Fraction(found.gap)
     except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         return f"has no whole result ({type(error).__name__}: {error})"
     return None

@@ -9,35 +9,23 @@ that is, the margin by which a binary classifier that says p0 must move to say p
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 
-import numpy as np
-
-from xcount.answers.count import solve
 from xcount.answers.inspection import gap_ladder, leaf_scale, max_changes
-from xcount.answers.measure import Weighing
-from xcount.answers.result import CountResult
-from xcount.answers.witness.witnesses import drawn_witnesses
-from xcount.counters.base import Helpers, Progress, Settings
-from xcount.counters.tally import StopReason
-from xcount.errors import BudgetError, QueryError
+from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble
-from xcount.problem.problem import Problem
-from xcount.question.grid import Grid, Missing
+from xcount.question.change import Change, Flip, Gap, decimal_text
+from xcount.question.grid import Grid
 from xcount.question.query import (
     Query,
-    decimal_text,
     parse_distance,
     parse_gap,
     parse_precision,
-    resolve_cutoff,
     resolve_features,
+    resolve_flip,
     resolve_output,
 )
 from xcount.question.share import Limit
@@ -47,127 +35,21 @@ Group = str | int | Iterable[str | int]
 
 MaxShare = float | str | Fraction | Mapping[str, float | str | Fraction]
 
-MAX_PROFILE_MASKS = 2000
-MAX_PROFILE_MASKS_FAR = 12
+Gaps = tuple[tuple[Fraction, ...], str]
+"""Gaps, ascending, and a sentence on where they come from."""
+
 _GAP_DECIMALS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """How every count of a run is made; what is counted is the task's query."""
+class Changes:
+    """The changes of a run, in order, and a sentence on where they come from."""
 
-    method: str = "auto"
-    epsilon: float = 0.1
-    delta: float = 0.1
-    seed: int = 0
-    missing: Missing = "none"
-    timeout_seconds: float | None = 60.0
-    memory_bytes: int | None = None
-    profile: bool = True
-
-    def __post_init__(self) -> None:
-        for name in ("epsilon", "delta"):
-            value = getattr(self, name)
-            if not 0 < value < 1:
-                raise QueryError(f"{name} must lie strictly between 0 and 1, not {value!r}")
-
-    def limits(self) -> dict[str, float | int | None]:
-        """Return what stops a count before it is done; a rerun with more room may do better."""
-        return {"timeout_seconds": self.timeout_seconds, "memory_bytes": self.memory_bytes}
-
-
-@dataclass(frozen=True, eq=False)
-class Task:
-    """One count of a run.
-
-    Attributes:
-        base: a problem of the same model and grid, whose native trees all tasks share.
-        scope: fingerprints of the model and of all models whose guards the grid holds.
-        weighing: the measures to take along with the count, if any.
-        n_witnesses: how many examples to add, where they can be drawn.
-    """
-
-    base: Problem
-    query: Query
-    options: Options
-    scope: tuple[str, ...]
-    max_share: Limit | None = None
-    weighing: Weighing | None = None
-    n_witnesses: int = 0
-
-    @property
-    def label(self) -> str:
-        names = self.base.ensemble.feature_names
-        return " + ".join(names[f] for f in self.query.sensitive)
-
-    @cached_property
-    def key(self) -> str:
-        """What the answer depends on, hashed: model, grid, query, accuracy, seed; no limits."""
-        settings = asdict(self.options)
-        for name in (*self.options.limits(), "profile"):
-            del settings[name]
-        exact = {"gap": str(self.query.gap), "cutoff": str(self.query.cutoff)}
-        query = asdict(self.query) | exact
-        parts: list[object] = [
-            self.scope,
-            query,
-            settings,
-            None if self.max_share is None else str(self.max_share.value),
-        ]
-        if self.weighing is not None:
-            parts.append(self.weighing.fingerprint)
-        if self.n_witnesses:
-            parts.append(self.n_witnesses)
-        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
-
-    @property
-    def _max_profile_masks(self) -> int:
-        """A profile counts every pair of masks: many at a large distance."""
-        return MAX_PROFILE_MASKS if self.query.distance == 1 else MAX_PROFILE_MASKS_FAR
-
-    def run(
-        self,
-        jobs: int = 0,
-        on_progress: Callable[[Progress], None] | None = None,
-        helpers: Helpers | None = None,
-    ) -> CountResult:
-        """Count."""
-        options = self.options
-        problem = Problem(self.base.ensemble, self.base.grid, self.query)
-        settings = Settings(
-            epsilon=options.epsilon,
-            delta=options.delta,
-            seed=options.seed,
-            timeout_seconds=options.timeout_seconds,
-            memory_bytes=options.memory_bytes,
-            jobs=jobs,
-            max_share=self.max_share,
-            want_profile=options.profile and problem.n_masks <= self._max_profile_masks,
-            on_progress=on_progress,
-            helpers=helpers,
-        )
-        result = solve(problem, settings, options.method, self.weighing)
-        is_over = result.high == 0 or result.stop_reason is StopReason.INTERRUPTED
-        if not self.n_witnesses or is_over:
-            return result
-        left = replace(settings, want_profile=False, max_share=None, helpers=None)
-        try:
-            found = drawn_witnesses(problem, self.n_witnesses, left)
-        except (BudgetError, KeyboardInterrupt):  # the count itself is done
-            return result
-        rows = [{**witness.summary(), "Other features": witness.inputs()} for witness in found]
-        return replace(result, details={**result.details, "witnesses": rows})
-
-
-@dataclass(frozen=True, slots=True)
-class Gaps:
-    """The gaps of a run, ascending, and a sentence on where they come from."""
-
-    values: tuple[Fraction, ...]
+    values: tuple[Change, ...]
     origin: str
 
 
-def choose_change(
+def choose_changes(
     ensemble: Ensemble,
     *,
     gaps: object = None,
@@ -176,44 +58,45 @@ def choose_change(
     flip: bool = False,
     cutoff: object = None,
     output: object = None,
-    precision: object = "exact",
-) -> tuple[Query, Gaps]:
-    """Return what all questions of a run have in common, and the gaps in which they differ."""
-    decimals = parse_precision(precision)
+) -> Changes:
+    """Return the changes in which the questions of a run differ."""
     if not flip:
         if cutoff is not None:
             raise QueryError("a cut-off is for flips; give --flip, too")
         index = resolve_output(ensemble, output)
-        chosen = choose_gaps(ensemble, index, gaps, probability_gaps, base_rate)
-        return Query((), Fraction(0), output=index, precision=decimals), chosen
-    threshold = resolve_cutoff(ensemble, output, cutoff)
+        values, origin = choose_gaps(ensemble, index, gaps, probability_gaps, base_rate)
+        return Changes(tuple(Gap(gap, index) for gap in values), origin)
+    change = resolve_flip(ensemble, output, cutoff)
     if any(given is not None for given in (gaps, probability_gaps, base_rate)):
         raise QueryError("questions are about gaps or about flips, not both")
-    template = Query((), Fraction(0), precision=decimals, flip=True, cutoff=threshold)
-    return template, flip_gaps(ensemble, threshold)
+    return Changes((change,), _flip_origin(change))
 
 
 def questions(
-    template: Query, gaps: Gaps, groups: Sequence[tuple[int, ...]], distances: object
+    changes: Sequence[Change],
+    groups: Sequence[tuple[int, ...]],
+    distances: object,
+    precision: object = "exact",
 ) -> list[Query]:
-    """Return every group at every gap and distance, the distances outermost."""
+    """Return every group at every change and distance, the distances outermost."""
     reaches = list(dict.fromkeys(parse_distance(d) for d in as_list(distances)))
     if not reaches:
         raise QueryError("no distance given; name at least one")
+    decimals = parse_precision(precision)
     return [
-        replace(template, sensitive=group, gap=gap, distance=distance)
+        Query(group, change, distance, decimals)
         for distance in reaches
-        for gap in gaps.values
+        for change in changes
         for group in groups
     ]
 
 
-def flip_gaps(ensemble: Ensemble, cutoff: Fraction) -> Gaps:
-    """Return what stands for the gaps of a run about flips: none, and what counts instead."""
-    if ensemble.n_outputs > 1:
-        return Gaps((Fraction(0),), "none; what counts is that another class wins")
-    text = f"none; what counts is that the margin crosses {decimal_text(cutoff)} (a tie is below)"
-    return Gaps((Fraction(0),), text)
+def _flip_origin(change: Flip) -> str:
+    """Say what stands for the gaps of a run about flips: none, and what counts instead."""
+    if change.cutoff is None:
+        return "none; what counts is that another class wins"
+    cutoff = decimal_text(change.cutoff)
+    return f"none; what counts is that the margin crosses {cutoff} (a tie is below)"
 
 
 def choose_gaps(
@@ -223,7 +106,7 @@ def choose_gaps(
     probability_gaps: object = None,
     base_rate: float | None = None,
 ) -> Gaps:
-    """Return the given gaps, or a ladder that fits the leaves."""
+    """Return the given gaps, ascending, or a ladder that fits the leaves; and their origin."""
     if probability_gaps is not None:
         if gaps is not None:
             raise QueryError("give gaps in margin or in probability, not both")
@@ -235,7 +118,7 @@ def choose_gaps(
     values = sorted({parse_gap(gap) for gap in as_list(gaps)})
     if not values:
         raise QueryError("no gap given; name at least one, or none for the default ladder")
-    return Gaps(tuple(values), "given, in margin")
+    return tuple(values), "given, in margin"
 
 
 def probability_gap(change: float, base_rate: float) -> Fraction:
@@ -292,21 +175,6 @@ def choose_max_shares(
     return tuple(by_group.get(group, default) for group in groups)
 
 
-def fingerprint(ensemble: Ensemble) -> str:
-    """Return the hash of the model's file, or of the trees of a live model."""
-    if ensemble.sha256 is not None:
-        return ensemble.sha256
-    digest = hashlib.sha256()
-    digest.update(repr((ensemble.features, ensemble.base, ensemble.divisor)).encode())
-    for tree in ensemble.trees:
-        structure = (tree.feature, tree.threshold, tree.left, tree.right, tree.value)
-        for part in (*structure, tree.missing_left, tree.zero_side):
-            digest.update(np.ascontiguousarray(part).tobytes())
-        categories = sorted((node, sorted(left)) for node, left in tree.left_categories.items())
-        digest.update(repr((tree.output, categories)).encode())
-    return digest.hexdigest()
-
-
 def as_list(value: object) -> list[object]:
     """Return a list of one or several values; text may list several with commas."""
     if isinstance(value, str):
@@ -331,9 +199,7 @@ def _gaps_of_probability(
         )
     if margin_is_probability(ensemble):
         values = sorted({parse_gap(change) for change in changes})
-        return Gaps(
-            tuple(values), "given as probability, which is what this model's trees add up to"
-        )
+        return tuple(values), "given as probability, which is what this model's trees add up to"
     if ensemble.divisor != 1:
         raise QueryError(
             "this model averages its trees, so its margin is no log-odds; give the gap in margin"
@@ -353,7 +219,7 @@ def _gaps_at_base_rate(changes: list[object], base_rate: float | None) -> Gaps:
         f"converted from a change dp of the probability at the base rate p0 = {base_rate:g} by "
         f"gap = logit(p0 + dp) - logit(p0), rounded to {_GAP_DECIMALS} decimals: {steps}"
     )
-    return Gaps(tuple(dict.fromkeys(gap for gap, _ in pairs)), origin)
+    return tuple(dict.fromkeys(gap for gap, _ in pairs)), origin
 
 
 def _ladder(ensemble: Ensemble, output: int) -> Gaps:
@@ -366,7 +232,7 @@ def _ladder(ensemble: Ensemble, output: int) -> Gaps:
         f"a ladder of round numbers around the leaf scale {scale:.3g} (the square root of the sum "
         "of the variances of each tree's leaf values)"
     )
-    return Gaps(values, origin)
+    return values, origin
 
 
 def _split_max_share(max_share: MaxShare) -> tuple[Limit | None, dict[str, Limit]]:

@@ -20,7 +20,7 @@ from xcount.baselines.cnf.encode import encode
 from xcount.baselines.cnf.formula import Formula
 from xcount.baselines.cnf.solver import Solver, SolverStopped
 from xcount.counters import counter
-from xcount.counters.base import Settings
+from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
 from xcount.errors import MissingExtraError, XCountError
 from xcount.model.examples import ensemble_of, figure_1

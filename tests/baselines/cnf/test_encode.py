@@ -16,7 +16,7 @@ from xcount.baselines.cnf.decisions import JumpDiagram
 from xcount.baselines.cnf.encode import encode, encode_mask
 from xcount.baselines.cnf.formula import Formula
 from xcount.counters import counter
-from xcount.counters.base import Settings
+from xcount.counters.settings import Settings
 from xcount.model.ensemble import Feature, Tree
 from xcount.model.examples import figure_1
 from xcount.problem.problem import Problem

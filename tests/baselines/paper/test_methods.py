@@ -17,7 +17,7 @@ from xcount import count
 from xcount.baselines.paper.limits import diagram_bytes
 from xcount.baselines.paper.xcount import implied_interval
 from xcount.counters import base, counter
-from xcount.counters.base import Settings
+from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
 from xcount.errors import BudgetError
 from xcount.model.ensemble import Ensemble

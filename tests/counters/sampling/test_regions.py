@@ -12,8 +12,8 @@ from benchmarks.coverage import StopEarly
 from benchmarks.known_counts import HASTY_BUDGET, region_instances
 from xcount import _core
 from xcount.answers.count import solve
-from xcount.counters.base import Settings
 from xcount.counters.sampling import counter as sampling
+from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
 from xcount.model.ensemble import Ensemble
 from xcount.model.examples import ensemble_of, figure_1

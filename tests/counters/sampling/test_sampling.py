@@ -13,11 +13,11 @@ from strategies import random_ensemble
 
 import xcount
 from xcount import _core
-from xcount.counters.base import Progress, Settings
 from xcount.counters.sampling import counter as sampling
 from xcount.counters.sampling.counter import Rest, estimate
 from xcount.counters.sampling.estimator import Bounds, Ground
-from xcount.counters.tally import StopReason
+from xcount.counters.settings import Settings
+from xcount.counters.tally import Progress, StopReason
 from xcount.model.examples import ensemble_of, figure_1
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid

@@ -12,16 +12,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from xcount.counters.base import Progress, Settings
+from xcount.counters.decisions import RegionDecider
 from xcount.counters.exact import ExactRun
-from xcount.counters.flip import MAX_TERMS, FlipRun
-from xcount.counters.sampling.decisions import RegionDecider
-from xcount.counters.sampling.draws import RegionDraws
+from xcount.counters.sampling.draws import CellDraws
+from xcount.counters.settings import Settings
 from xcount.counters.solutions import Solutions
-from xcount.counters.tally import StopReason
+from xcount.counters.tally import Progress, StopReason
 from xcount.errors import BudgetError
-from xcount.problem.flip_encoding import FlipEncoding
 from xcount.problem.problem import Problem
+from xcount.problem.subproblem import Decomposition
 
 MAX_DRAWS = 1_000_000
 """Random regions that are looked at before the solutions themselves are."""
@@ -31,6 +30,10 @@ _STEPS = (200_000, 3_000_000, 40_000_000)
 _BATCH = 4096
 _MAX_MOVED = 2
 _STARTS = 40
+_TOO_HARD = (
+    "the sensitive regions are too rare to be drawn and too hard to be counted; look near rows "
+    "with --near, or ask for a smaller gap"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +41,6 @@ class RegionFinder:
     """Finds sensitive regions of one problem, within the limits of its settings."""
 
     problem: Problem
-    seed: int = 0
     settings: Settings = field(default_factory=Settings)
 
     @cached_property
@@ -48,16 +50,12 @@ class RegionFinder:
     def draw(self, n: int) -> list[NDArray[np.int64]]:
         """Return n sensitive regions, uniform and independent."""
         found = self._draw_by_chance(n)
-        if len(found) == n:
-            return found
-        if self.problem.query.flip:
-            return self._draw_flips(n)
-        return self._draw_solutions(n)
+        return found if len(found) == n else self._draw_solutions(n)
 
     def _draw_by_chance(self, n: int) -> list[NDArray[np.int64]]:
         n_masks = self.problem.n_masks
-        draws = RegionDraws(self.decider, range(n_masks))
-        generator = np.random.default_rng([self.seed, 2])
+        draws = CellDraws(self.problem, range(n_masks))
+        generator = np.random.default_rng([self.settings.seed, 2])
         found: list[NDArray[np.int64]] = []
         size = min(_BATCH, self.decider.block)
         for _ in range(max(1, MAX_DRAWS // (size * max(1, n_masks // 64)))):
@@ -68,10 +66,10 @@ class RegionFinder:
                 found.append(self.with_mask(regions[index], int(masks[index])))
             if len(found) >= n:
                 return found[:n]
-            self._go_on()
+            self.go_on()
         return found
 
-    def _go_on(self) -> None:
+    def go_on(self) -> None:
         """Hear an interrupt, and stop when the time is over."""
         self.settings.report(Progress(1.0, 0, self.problem.n_regions, "looking for witnesses"))
         if self.settings.expired():
@@ -79,62 +77,41 @@ class RegionFinder:
 
     def _draw_solutions(self, n: int) -> list[NDArray[np.int64]]:
         """Choose masks by their exact counts, and solutions of each."""
-        problem = self.problem
-        run = ExactRun(problem, self.settings)
+        run = ExactRun(self.problem, self.settings)
         run.solve(_STEPS)
         if run.stop_reason is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
-        if not run.is_exact():
-            raise BudgetError(
-                "the sensitive regions are too rare to be drawn and too hard to be counted; "
-                "look near rows with --near, or ask for a smaller gap"
-            )
-        chance = random.Random(self.seed)
-        masks = _by_weight([run.mask_bounds(m)[1] for m in range(problem.n_masks)], n, chance)
-        found: list[NDArray[np.int64]] = []
+        found = run.decomposition
+        if found is None or not run.is_exact():
+            raise BudgetError(_TOO_HARD)
+        chance = random.Random(self.settings.seed)
+        masks = _by_weight([count for count, _ in run.all_mask_bounds()], n, chance)
+        regions: list[NDArray[np.int64]] = []
         for mask in sorted(set(masks)):
-            solutions = Solutions.of(problem, run.pairs_of[mask])
-            rows = solutions.sample(masks.count(mask), chance.randrange(2**62))
-            found += [self.with_mask(row, mask) for row in rows]
-        return found
+            regions += self._draw_of_mask(mask, masks.count(mask), found, chance)
+        return regions
 
-    def _draw_flips(self, n: int) -> list[NDArray[np.int64]]:
-        """Choose masks by their exact counts, and solutions of "one decision is taken nearby"."""
-        problem = self.problem
-        run = FlipRun(problem, self.settings)
-        # Of several classes a decision is a conjunction, which no list of pairs has any of.
-        is_exact = problem.ensemble.n_outputs == 1 and run.n_terms <= MAX_TERMS
-        is_solved = is_exact and any(run.solve(budget) for budget in _STEPS)
-        if run.stop_reason is StopReason.INTERRUPTED:
-            raise KeyboardInterrupt
-        if not is_solved:
-            raise BudgetError(
-                "the flips are too rare to be drawn and too hard to be counted; look near rows "
-                "with --near"
-            )
-        chance = random.Random(self.seed)
-        masks = _by_weight([run.mask_bounds(m)[1] for m in range(problem.n_masks)], n, chance)
-        found: list[NDArray[np.int64]] = []
-        for mask in sorted(set(masks)):
-            found += self._draw_flips_of(mask, masks.count(mask), chance)
-        return found
-
-    def _draw_flips_of(self, mask: int, n: int, chance: random.Random) -> list[NDArray[np.int64]]:
-        """Draw from where the rarer decision is taken nearby, and keep what flips."""
-        encoding = FlipEncoding.of(self.problem)
-        around = [mask, *self.problem.masks.neighbours(mask)]
-        wider = [Solutions.of(encoding.problem, encoding.pairs(d, around)) for d in (0, 1)]
+    def _draw_of_mask(
+        self, mask: int, n: int, found: Decomposition, chance: random.Random
+    ) -> list[NDArray[np.int64]]:
+        """Draw from the smallest set that holds all solutions of the mask, and keep solutions."""
+        wider = [
+            Solutions.of_subproblem(self.problem, subproblem)
+            for subproblem in self.problem.form.supersets(found, mask)
+        ]
+        if not wider:
+            raise BudgetError(_TOO_HARD)
         solutions = min(wider, key=lambda s: s.count)
-        found: list[NDArray[np.int64]] = []
+        regions: list[NDArray[np.int64]] = []
         for _ in range(MAX_DRAWS // _BATCH):
-            rows = solutions.sample(_BATCH, chance.randrange(2**62))[:, :-1]  # without the switch
+            rows = solutions.sample(min(_BATCH, 8 * n), chance.randrange(2**62))
             rows[:, list(self.problem.query.sensitive)] = 0
             flags = self.decider.decide(rows)[:, mask]
-            found += [self.with_mask(row, mask) for row in rows[flags]]
-            if len(found) >= n:
-                return found[:n]
-            self._go_on()
-        raise BudgetError("the flips are too rare to be drawn; look near rows with --near")
+            regions += [self.with_mask(row, mask) for row in rows[flags]]
+            if len(regions) >= n:
+                return regions[:n]
+            self.go_on()
+        raise BudgetError(_TOO_HARD)
 
     def with_mask(self, cells: NDArray[np.integer], mask: int) -> NDArray[np.int64]:
         """Return the region with these cells and that mask."""
@@ -181,15 +158,8 @@ class NearestSearch:
         return (None if self._best is None else self._best[1]), proved
 
     def _features(self) -> list[int]:
-        """Return the features that can make a difference: in one tree with a sensitive one."""
-        problem, sensitive = self._problem, set(self._sensitive)
-        trees = problem.ensemble.trees if problem.query.flip else problem.trees
-        used: set[int] = set()
-        for tree in trees:
-            tested = set(tree.feature.tolist()) - {-1}
-            if problem.query.flip or tested & sensitive:
-                used |= tested
-        return sorted(used - sensitive)
+        """Return the other features that can make a difference."""
+        return sorted(self._problem.form.influences() - set(self._sensitive))
 
     def _look(self, features: list[int], n_moved: int) -> bool:
         """Look at all regions with so many features in other cells; False if there are too many."""
@@ -207,6 +177,7 @@ class NearestSearch:
                 candidates.append(candidate)
         block = self._finder.decider.block
         for start in range(0, len(candidates), block):
+            self._finder.go_on()
             self._take(np.stack(candidates[start : start + block]))
         return True
 

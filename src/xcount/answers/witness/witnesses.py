@@ -14,7 +14,7 @@ sends into the cells, the shortest decimals there are.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -24,11 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount.answers.witness.search import NearestSearch, RegionFinder
-from xcount.counters.base import Settings
+from xcount.counters.settings import Settings
+from xcount.counters.tally import Progress
 from xcount.errors import ModelFormatError, QueryError, UnsupportedModelError
 from xcount.model.ensemble import Feature
 from xcount.model.tables import read_table
-from xcount.problem.exact_sums import ExactSums, changes, decision
+from xcount.problem.exact_sums import ExactSums
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid, Missing
 from xcount.question.points import friendly_point
@@ -177,7 +178,7 @@ def drawn_witnesses(problem: Problem, n: int, settings: Settings) -> tuple[Witne
     Raises:
         BudgetError: there is no way to draw them within the limits of the settings.
     """
-    maker = _Maker(RegionFinder(problem, settings.seed, settings))
+    maker = _Maker(RegionFinder(problem, settings))
     return tuple(maker.witness(region) for region in maker.finder.draw(n))
 
 
@@ -195,8 +196,12 @@ def witnesses(
     n: int = 10,
     near: Any = None,
     seed: int = 0,
+    timeout_seconds: float | None = None,
+    memory_bytes: int | None = None,
+    jobs: int = 0,
     verify: bool = False,
     trust_pickle: bool = False,
+    on_progress: Callable[[Progress], None] | None = None,
 ) -> tuple[Witness, ...]:
     """Return n witnesses; none if it is proved that there are none.
 
@@ -213,11 +218,16 @@ def witnesses(
         n: how many; at most one per row of ``near``.
         near: a table of rows to find the nearest witnesses of.
         seed: seed of all random choices.
+        timeout_seconds: when to give up; reading the model is part of it.
+        memory_bytes: the memory that counting may take.
+        jobs: threads; 0 for all cores.
         verify: predict them with the library itself, and refuse one that does not hold.
         trust_pickle: whether a pickle may be opened.
+        on_progress: called a few times a second; what it raises ends the search.
 
     Raises:
-        BudgetError: the sensitive regions are too rare to be drawn and too hard to be listed.
+        BudgetError: the sensitive regions are too rare to be drawn and too hard to be listed, or
+            the time was up.
         ModelFormatError: the library contradicts a witness.
 
     Example:
@@ -231,6 +241,13 @@ def witnesses(
 
     if n < 1:
         raise QueryError(f"the number of witnesses must be at least 1, not {n}")
+    settings = Settings(
+        seed=seed,
+        timeout_seconds=timeout_seconds,
+        memory_bytes=memory_bytes,
+        jobs=jobs,
+        on_progress=on_progress,
+    )
     ensemble = load(model, trust_pickle=trust_pickle)
     query = Query.of(
         ensemble,
@@ -243,7 +260,7 @@ def witnesses(
         cutoff=cutoff,
     )
     problem = Problem(ensemble, Grid.of(ensemble, missing=missing), query)
-    maker = _Maker(RegionFinder(problem, seed))
+    maker = _Maker(RegionFinder(problem, settings))
     if near is None:
         found = [maker.witness(region) for region in maker.finder.draw(n)]
     else:
@@ -301,10 +318,10 @@ class _Maker:
         regions = [self.finder.with_mask(region, other) for other in masks]
         points = np.stack([friendly_point(grid, r.tolist(), point) for r in regions])
         here, *there = self.sums.at(np.concatenate([point[np.newaxis], points]))
-        query = problem.query
-        shown = decision(here, query) if query.flip and len(here) > 1 else query.output
+        change = problem.query.change
+        shown = change.shown_output(here)
         index = min(
-            (i for i in range(len(masks)) if changes(here, there[i], query)),
+            (i for i in range(len(masks)) if change.differs(here, there[i])),
             key=lambda i: (
                 problem.masks.distance(mask, masks[i]),
                 -abs(there[i][shown] - here[shown]),
@@ -331,11 +348,11 @@ class _Maker:
         self, point: NDArray[np.float64], other: NDArray[np.float64]
     ) -> tuple[Contribution, ...]:
         before, after = self.sums.leaves(np.stack([point, other]))
-        query, trees = self.problem.query, self.problem.ensemble.trees
+        change, trees = self.problem.query.change, self.problem.ensemble.trees
         found = [
             Contribution(i, trees[i].output, _as_float(b - a))
             for i, (a, b) in enumerate(zip(before, after, strict=True))
-            if a != b and (query.flip or trees[i].output == query.output)
+            if a != b and change.concerns(trees[i].output)
         ]
         return tuple(sorted(found, key=lambda c: (-abs(c.change), c.tree)))
 
@@ -357,29 +374,14 @@ def _verified(
         slack = float(room[2 * i : 2 * i + 2].sum())
         if query.precision is not None:
             slack += ensemble.n_trees * 10.0**-query.precision
-        if not _library_agrees(a, b, query, slack):
+        if not query.change.may_differ(a.tolist(), b.tolist(), slack):
             raise ModelFormatError(
                 f"witness {i} does not hold: the library predicts {a.tolist()} and {b.tolist()}"
             )
-        output = int(np.argmax(a)) if query.flip and len(a) > 1 else query.output
+        output = query.change.shown_output(a.tolist())
         pair = (float(a[output]), float(b[output]))
         checked.append(replace(witness, library_margins=pair))
     return checked
-
-
-def _library_agrees(
-    a: NDArray[np.float64], b: NDArray[np.float64], query: Query, slack: float
-) -> bool:
-    if not query.flip:
-        return bool(abs(a[query.output] - b[query.output]) > float(query.gap) - slack)
-    if len(a) == 1:
-        low, high = sorted((float(a[0]), float(b[0])))
-        return low <= float(query.cutoff) + slack and high > float(query.cutoff) - slack
-    winners = int(np.argmax(a)), int(np.argmax(b))
-    if winners[0] != winners[1]:
-        return True
-    # The same winner: then one of the two must have been a near-tie.
-    return any(float(np.sort(s)[-1] - np.sort(s)[-2]) <= slack for s in (a, b))
 
 
 def _as_float(number: Fraction) -> float:
@@ -407,9 +409,9 @@ def _crossing(grid: Grid, feature: int, before: int, after: int) -> Crossing:
 
 
 def _decision_text(sums: list[Any], problem: Problem) -> str | None:
-    if not problem.query.flip:
+    chosen = problem.query.change.decision(sums)
+    if chosen is None:
         return None
-    chosen = decision(sums, problem.query)
     if len(sums) == 1:
         return "above" if chosen else "not above"
     labels = problem.ensemble.class_labels

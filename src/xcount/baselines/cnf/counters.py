@@ -8,8 +8,8 @@ from fractions import Fraction
 from xcount.baselines.cnf.encode import Checkpoint, encode, encode_mask
 from xcount.baselines.cnf.formula import Formula
 from xcount.baselines.cnf.solver import Solver, SolverStopped
-from xcount.counters.base import Progress, Settings
-from xcount.counters.tally import StopReason, Tally
+from xcount.counters.settings import Settings
+from xcount.counters.tally import Progress, StopReason, Tally
 from xcount.problem.problem import Problem
 
 _SEED_BITS = 31

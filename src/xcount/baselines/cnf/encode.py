@@ -33,8 +33,8 @@ from xcount.baselines.cnf.sums import (
 from xcount.baselines.cnf.trees import Cells, Leaf, TreeEncoder
 from xcount.errors import QueryError
 from xcount.problem.problem import Problem
+from xcount.question.change import Gap
 from xcount.question.grid import Axis
-from xcount.question.query import decimal_text
 
 
 class Checkpoint(Protocol):
@@ -45,7 +45,7 @@ class Checkpoint(Protocol):
 
 def encode(problem: Problem, checkpoint: Checkpoint = lambda: None) -> Formula:
     """Return the formula of the whole question, projected on all guards."""
-    if problem.query.flip:
+    if not isinstance(problem.query.change, Gap):
         raise QueryError("there is no formula for flips; ask about a gap")
     formula = Formula()
     sensitive = problem.query.sensitive
@@ -136,8 +136,8 @@ def _describe_query(problem: Problem) -> list[str]:
     return [
         "XCount: the sensitive regions of a tree ensemble, as models projected on the shown",
         "variables (the guards of a region b; marked ' are those of its counterpart b')",
-        f"sensitive {names}; distance {distance}; gap {decimal_text(query.gap)}; leaves {precision}"
-        f"; class {query.output}",
+        f"sensitive {names}; distance {distance}; {query.change.label}; leaves {precision}"
+        f"; class {query.change.shown_output(())}",
         f"regions {problem.n_regions}",
     ]
 

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from xcount.baselines.cnf.formula import Formula
-from xcount.counters.base import Settings
+from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
 from xcount.errors import MissingExtraError, XCountError
 

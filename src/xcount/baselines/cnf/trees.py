@@ -52,7 +52,7 @@ class TreeEncoder:
         ]
         starts = np.cumsum([0] + [tree.n_nodes for tree in problem.trees])
         self._values = [
-            problem.leaves.values[start : start + tree.n_nodes]
+            list(problem.space.trees.values[start : start + tree.n_nodes])
             for start, tree in zip(starts, problem.trees, strict=False)
         ]
 

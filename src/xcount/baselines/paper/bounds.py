@@ -10,7 +10,8 @@ so every pair that is done narrows the count, and a run that is stopped still ha
 from __future__ import annotations
 
 from xcount.baselines.paper.subproblem import Pair
-from xcount.counters.tally import MaskCount, PairCount, Profile
+from xcount.counters.profile import pair_rows, profile_of
+from xcount.counters.tally import Profile
 from xcount.problem.problem import Problem
 
 
@@ -58,14 +59,7 @@ class PairBounds:
 
     def profile(self) -> Profile:
         """Return the bounds by mask, and the counts of the pairs that are done."""
-        problem = self._problem
-        cells = [tuple(problem.masks.cells(mask)) for mask in range(len(self._low))]
-        masks = [
-            MaskCount(c, problem.describe(c), low, self._high(i), problem.n_combinations)
-            for i, (c, low) in enumerate(zip(cells, self._low, strict=True))
-        ]
-        pairs = []
-        for (a, b), t in self._pairs:
-            text = f"{problem.describe(cells[a])} | {problem.describe(cells[b])}"
-            pairs.append(PairCount(cells[a], cells[b], text, t, t, problem.n_combinations))
-        return Profile(tuple(masks), tuple(pairs))
+        pairs = [pair for pair, _ in self._pairs]
+        rows = pair_rows(self._problem, pairs, [(count, count) for _, count in self._pairs])
+        bounds = [(low, self._high(mask)) for mask, low in enumerate(self._low)]
+        return profile_of(self._problem, bounds, rows)

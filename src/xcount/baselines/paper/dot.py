@@ -51,7 +51,7 @@ def to_dot(space: GuardSpace, diagram: _core.Diagram, title: str, *, boolean: bo
 
 
 def _margin(space: GuardSpace, value: int) -> str:
-    return f"{float(Fraction(value) / space.problem.leaves.scale):g}"
+    return f"{float(Fraction(value) / space.problem.space.trees.scale):g}"
 
 
 def _quoted(text: str) -> str:

@@ -65,7 +65,7 @@ class GuardSpace:
                 self.groups.append(Group(feature, level, size, copy))
                 level += size
         self.table = _core.DiagramTable(
-            [group.size for group in self.groups], problem.n_limbs, max_bytes=max_bytes
+            [group.size for group in self.groups], problem.space.trees.n_limbs, max_bytes=max_bytes
         )
         self._first = np.zeros(len(problem.grid.axes), dtype=np.uint32)
         for group in self.groups:
@@ -84,7 +84,7 @@ class GuardSpace:
         return self.table.terminal(self.limbs(value))
 
     def limbs(self, value: int) -> NDArray[np.uint64]:
-        limbs: NDArray[np.uint64] = to_limbs([value], self.problem.n_limbs)[0]
+        limbs: NDArray[np.uint64] = to_limbs([value], self.problem.space.trees.n_limbs)[0]
         return limbs
 
     def open_cells(self) -> NDArray[np.int32]:

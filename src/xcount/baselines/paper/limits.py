@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xcount import _core
-from xcount.counters.base import Settings
+from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
 
 

@@ -15,8 +15,8 @@ import numpy as np
 from xcount import _core
 from xcount.baselines.paper.guards import Group, GuardSpace
 from xcount.baselines.paper.limits import diagram_bytes, reason_of
-from xcount.counters.base import Progress, Settings
-from xcount.counters.tally import StopReason, Tally
+from xcount.counters.settings import Settings
+from xcount.counters.tally import Progress, StopReason, Tally
 from xcount.problem.problem import Problem
 
 _PLUS, _MINUS, _MIN = _core.AddOp.PLUS, _core.AddOp.MINUS, _core.AddOp.MIN

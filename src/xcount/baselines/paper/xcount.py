@@ -24,8 +24,8 @@ from xcount.baselines.paper.subproblem import (
     sum_of_differences,
 )
 from xcount.baselines.paper.union import SampledUnion
-from xcount.counters.base import Progress, Settings
-from xcount.counters.tally import StopReason, Tally
+from xcount.counters.settings import Settings
+from xcount.counters.tally import Progress, StopReason, Tally
 from xcount.errors import BudgetError
 from xcount.problem.problem import Problem
 

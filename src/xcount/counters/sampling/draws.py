@@ -1,30 +1,144 @@
-"""Random regions under any product measure, decided by evaluation: for flips and for measures.
+"""What samples are drawn from. Each kind can be sent to another process, which draws the same.
 
-One sample is one combination of non-sensitive cells, each feature's cell drawn by its weight; the
-outcome is the weight of the masks that are sensitive there, a number in [0, 1].
+- :class:`RowDraws`: a sample is a combination of non-sensitive cells, and decides all masks.
+- :class:`RegionDraws`: a sample is a single region, where masks are too many for a row.
+- :class:`CellDraws`: the same as rows, under any product measure and for every kind of change.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xcount.counters.sampling.decisions import RegionDecider
-from xcount.counters.sampling.estimator import BATCH
+from xcount import _core
+from xcount.counters.decisions import RegionDecider
+from xcount.counters.engine import Outcomes
+from xcount.problem.form import PairSpace
 from xcount.problem.problem import Problem
+from xcount.problem.subproblem import Pair
+
+BATCH: int = _core.Sampler.batch
+"""Samples per batch, the unit of random numbers."""
 
 LEVELS = 1024
 """Outcomes are rounded at random to multiples of 1 / LEVELS, which keeps their mean."""
 
+# Rough, and the same everywhere on purpose: they only weigh one kind of work against another.
+_SECONDS_PER_SAMPLE = 5e-7
+_SECONDS_PER_TREE = 13e-9
+_SECONDS_PER_MASK = 3e-9
+_SECONDS_PER_FLAG = 3e-8
+_SECONDS_PER_REGION_TREE = 100e-9
 
-class RegionDraws:
-    """Draws for an :class:`~xcount.counters.sampling.estimator.Estimator`.
+
+class NativeDraws:
+    """Draws by a native sampler, which is made when it is needed."""
+
+    @cached_property
+    def _native(self) -> Any:
+        raise NotImplementedError
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what another process needs; the native sampler is made again there."""
+        return {name: value for name, value in self.__dict__.items() if name != "_native"}
+
+    @property
+    def levels(self) -> int:
+        levels: int = self._native.levels
+        return levels
+
+    @property
+    def n_trees(self) -> float:
+        return float(self._native.n_trees)
+
+    def draw(
+        self,
+        seed: int,
+        stream: int,
+        first: int,
+        n: int,
+        n_threads: int,
+        seconds: float = math.inf,
+        on_pause: Callable[[], None] | None = None,
+    ) -> Outcomes:
+        """Return the histogram of the outcomes of n batches, and the hits of their samples."""
+        outcomes: Outcomes = self._native.draw(seed, stream, first, n, n_threads, seconds, on_pause)
+        return outcomes
+
+
+class RowDraws(NativeDraws):
+    """Combinations of non-sensitive cells, each of which decides all masks.
 
     Args:
-        decider: decides the masks of what is drawn.
+        space: the masks.
+        masks: those to decide.
+        pairs: the pairs of masks that may differ and touch one of them; None for all neighbours.
+    """
+
+    def __init__(
+        self, space: PairSpace, masks: Sequence[int], pairs: Sequence[Pair] | None
+    ) -> None:
+        self._space = space
+        self._masks = np.array(masks, dtype=np.int64)
+        self._pairs: NDArray[np.int64] | None = None
+        # Where pairs abound, windows and extremes decide all masks faster than pair by pair.
+        if pairs is not None and len(pairs) <= 4 * len(masks):
+            self._pairs = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+
+    @cached_property
+    def _native(self) -> _core.Sampler:
+        return self._space.sampler(self._masks, self._pairs)
+
+    @property
+    def seconds_per_sample(self) -> float:
+        trees = self.n_trees * _SECONDS_PER_TREE
+        return _SECONDS_PER_SAMPLE + trees + self._native.n_masks * _SECONDS_PER_MASK
+
+
+class RegionDraws(NativeDraws):
+    """Single regions, each decided among the masks near it: no list of masks is made.
+
+    Args:
+        space: the masks.
+        budget: how many nodes the search for one sample may look at before it is left open.
+    """
+
+    def __init__(self, space: PairSpace, budget: int | None = None) -> None:
+        self._space, self._budget = space, budget
+
+    @cached_property
+    def _native(self) -> _core.RegionSampler:
+        space = self._space
+        return _core.RegionSampler(
+            space.forest,
+            list(space.sensitive),
+            space.distance,
+            space.threshold_limbs,
+            self._budget,
+        )
+
+    def decide(self, regions: NDArray[np.int32]) -> NDArray[np.uint8]:
+        """Return for each region, row after row, whether it is sensitive, or open."""
+        return self._native.decide(regions)
+
+    @property
+    def seconds_per_sample(self) -> float:
+        return _SECONDS_PER_SAMPLE + self.n_trees * _SECONDS_PER_REGION_TREE
+
+
+class CellDraws:
+    """Random regions under any product measure, decided by evaluation.
+
+    One sample is one combination of non-sensitive cells, each feature's cell drawn by its weight;
+    the outcome is the weight of the masks that are sensitive there, a number in [0, 1].
+
+    Args:
+        problem: the question.
         masks: the masks that count.
         mask_weights: their weights, with sum 1; all the same if None.
         cell_weights: for each feature the weights of its cells; all the same if None.
@@ -32,16 +146,16 @@ class RegionDraws:
 
     def __init__(
         self,
-        decider: RegionDecider,
+        problem: Problem,
         masks: Sequence[int],
         mask_weights: NDArray[np.float64] | None = None,
         cell_weights: Sequence[NDArray[np.float64]] | None = None,
     ) -> None:
-        self._decider = decider
+        self._decider = RegionDecider(problem)
         self._masks = np.array(masks, dtype=np.int64)
         self._mask_weights = mask_weights
-        counts = decider.problem.grid.cell_counts
-        sensitive = set(decider.problem.query.sensitive)
+        counts = problem.grid.cell_counts
+        sensitive = set(problem.query.sensitive)
         self._features = [f for f, n in enumerate(counts) if n > 1 and f not in sensitive]
         self._n_features = len(counts)
         self._sizes = np.array([counts[f] for f in self._features], dtype=np.int64)
@@ -52,7 +166,12 @@ class RegionDraws:
 
     @property
     def n_trees(self) -> float:
-        return float(self._decider.n_trees)
+        return float(self._decider.problem.form.n_trees)
+
+    @property
+    def seconds_per_sample(self) -> float:
+        flags = self._decider.problem.form.flags_per_row
+        return _SECONDS_PER_SAMPLE + self.n_trees * _SECONDS_PER_TREE + flags * _SECONDS_PER_FLAG
 
     def draw(
         self,
@@ -108,16 +227,6 @@ class RegionDraws:
             counts: NDArray[np.float64] = flags.sum(axis=1) / len(self._masks)
             return counts
         return np.clip(flags @ self._mask_weights, 0.0, 1.0)
-
-
-def region_draws(
-    problem: Problem,
-    masks: Sequence[int],
-    mask_weights: NDArray[np.float64] | None = None,
-    cell_weights: Sequence[NDArray[np.float64]] | None = None,
-) -> RegionDraws:
-    """Make draws from what can be sent to another process."""
-    return RegionDraws(RegionDecider(problem), masks, mask_weights, cell_weights)
 
 
 def _ends(weights: NDArray[np.float64]) -> NDArray[np.float64]:

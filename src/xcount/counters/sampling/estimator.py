@@ -15,24 +15,20 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xcount import _core
-from xcount.cluster.spread import UNIT_SECONDS, SpreadDraws, spans_between
-from xcount.counters.base import Progress, Settings
+from xcount.counters.engine import Batches, Draws, Outcomes
 from xcount.counters.sampling.confidence import BettingSequence, GammaBernoulli
-from xcount.counters.tally import StopReason, Tally
+from xcount.counters.sampling.draws import BATCH
+from xcount.counters.settings import Settings
+from xcount.counters.tally import Progress, StopReason, Tally
 from xcount.question.share import Limit
-from xcount.support.numerals import digits
-
-BATCH: int = _core.Sampler.batch
-"""Samples per batch, the unit of random numbers."""
 
 PILOT, MAIN = 0, 1
 """Streams of random numbers."""
@@ -49,6 +45,9 @@ GAMMA_DELTA = 0.8
 """Part of delta that goes to Huber's estimate where it is used."""
 _GAMMA_MARGIN = 1e-9
 """Huber's estimate aims at this much less than epsilon: room for the widening below."""
+LEAST_BARREN_SAMPLES, MOST_BARREN_SAMPLES = 100_000, 10_000_000
+"""Samples without a hit after which sampling gives up, where there is no limit of time: from four
+times as many as there are regions on, and at the latest at the second number."""
 FLOAT_MARGIN = Fraction(1, 2**40)
 """Relative widening of sampled shares: beyond all rounding of box weights and floats."""
 
@@ -108,12 +107,13 @@ class Ground:
         """Turn bounds of the share into bounds of the count; C is whole, so round inwards.
 
         Bounds with no whole number between them are wrong; rounding outwards keeps them in order.
+        Zero is only ever proved: samples alone leave room for one region.
         """
         low = self.count_of(Fraction(shares[0]) * (1 - 4 * FLOAT_MARGIN))
         high = self.count_of(min(Fraction(1), Fraction(shares[1]) * (1 + FLOAT_MARGIN)))
         if math.ceil(low) > math.floor(high) + self.slack:
-            return Bounds(math.floor(low), math.ceil(high) + self.slack)
-        return Bounds(math.ceil(low), math.floor(high) + self.slack)
+            return Bounds(math.floor(low), max(1, math.ceil(high) + self.slack))
+        return Bounds(math.ceil(low), max(1, math.floor(high) + self.slack))
 
     @property
     def certain_share(self) -> float:
@@ -159,30 +159,6 @@ class OutOfTimeError(Exception):
     """The time was over before the samples were drawn."""
 
 
-class Draws(Protocol):
-    """What draws the outcomes: a native sampler or a native cover."""
-
-    @property
-    def levels(self) -> int: ...
-    @property
-    def n_trees(self) -> float: ...
-    def draw(
-        self,
-        seed: int,
-        stream: int,
-        first: int,
-        n: int,
-        n_threads: int,
-        seconds: float,
-        on_pause: Callable[[], None],
-    ) -> tuple[NDArray[Any], ...]:
-        """Return a histogram of outcomes and the hits of the samples.
-
-        Where samples are left open, both follow once more with what is open counted as a hit.
-        """
-        ...
-
-
 @dataclass
 class Evidence:
     """What outcomes say about their mean: a confidence sequence, and maybe Huber's estimate."""
@@ -198,10 +174,14 @@ class Evidence:
             self.gamma.update(hits)
 
     def take_in(self, certain_share: float) -> None:
-        """Hand what came since the last look to the sequence, all at once."""
-        if self._pending is not None:
-            self.sequence.update(self._pending, certain_share)
-            self._pending = None
+        """Hand what came since the last look to the sequence, all at once.
+
+        What is pending is let go first: an interrupt in between may lose outcomes, which only
+        widens the interval, but none is taken in twice.
+        """
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            self.sequence.update(pending, certain_share)
 
     @property
     def estimated(self) -> tuple[float, float] | None:
@@ -222,28 +202,24 @@ class Estimator:
     former, the high end from the latter. Each end fails with its half of delta, as for one mean.
 
     Args:
-        sampler: draws the outcomes.
+        draws: draws the outcomes.
         ground: what is known before.
-        settings: accuracy and limits.
-        recipe: makes the sampler again elsewhere; None if helpers are of no use.
+        settings: accuracy, limits, and who does the work.
+        is_long: whether it may be worth while to let others draw.
     """
 
     def __init__(
-        self,
-        sampler: Draws,
-        ground: Ground,
-        settings: Settings,
-        recipe: Callable[[], Draws] | None = None,
+        self, draws: Draws, ground: Ground, settings: Settings, *, is_long: bool = True
     ) -> None:
         self.ground = ground
-        self.recipe = recipe
+        self.is_long = is_long
         self.bounds = ground.bounds()
         self._shown = self.bounds  # to whoever listens: looked at more often, of no consequence
-        self._sampler = sampler
+        self._draws = draws
         self._settings = settings
         self._lower: Evidence | None = None
         self._upper: Evidence | None = None  # the same while nothing was left open
-        self._spread: SpreadDraws | None = None
+        self._ahead: Batches | None = None
         self._batches = 0
         self._seconds_per_batch = 0.0
         self._reported = 0.0
@@ -280,8 +256,8 @@ class Estimator:
         except KeyboardInterrupt:
             reason = StopReason.INTERRUPTED
         finally:
-            if self._spread is not None:
-                self._spread.close()
+            if self._ahead is not None:
+                self._ahead.close()
         self._take_in()
         self._look()
         count = self.bounds.settled(self._settings.epsilon, self._point())
@@ -292,8 +268,13 @@ class Estimator:
         details = self._details(details)
         return Tally(count, low, high, method, reason, confidence=confidence, details=details)
 
+    @property
+    def seconds_per_sample(self) -> float:
+        """What a sample costs, about."""
+        return self._draws.seconds_per_sample
+
     def _values(self) -> NDArray[np.float64]:
-        return np.arange(self._sampler.levels + 1) / self._sampler.levels
+        return np.arange(self._draws.levels + 1) / self._draws.levels
 
     def _plan(self, pilot: Pilot) -> None:
         """Choose the tools: Huber's estimate only where it is likely to finish first."""
@@ -326,17 +307,30 @@ class Estimator:
             self._take_in()
             if (reason := self._finished()) is not None:
                 return reason
+            if self._is_barren():
+                return StopReason.STEPS
             self._report()
+
+    def _is_barren(self) -> bool:
+        """Tell whether there is no end in sight: no time limit, and no hit in many samples."""
+        assert self._upper is not None
+        n_samples = self._batches * BATCH
+        most = min(MOST_BARREN_SAMPLES, max(LEAST_BARREN_SAMPLES, 4 * self.ground.undecided))
+        return (
+            self._settings.timeout_seconds is None
+            and n_samples >= most
+            and self._upper.sequence.mean == 0
+        )
 
     def _slice(self, end: int) -> None:
         """Draw as many batches as fit into a slice of time, none beyond the end."""
-        if self._spread is None:
-            self._call_helpers(end)
-        if self._spread is None:
+        if self._ahead is None:
+            self._ahead = self._others(end)
+        if self._ahead is None:
             n = min(end - self._batches, self._affordable(_SLICE_SECONDS))
             outcomes = self._draw(MAIN, self._batches, n)
         else:
-            taken = self._spread.take(_SLICE_SECONDS, self._seconds_left())
+            taken = self._ahead.take(_SLICE_SECONDS, self._seconds_left())
             if taken is None:
                 return self._pause()
             n, outcomes = taken
@@ -358,25 +352,24 @@ class Estimator:
         """Return how many batches all threads draw in that time."""
         return max(1, int(seconds * self._settings.n_threads / max(1e-9, self._seconds_per_batch)))
 
-    def _call_helpers(self, end: int) -> None:
-        """Let helpers draw from here on, if they are free."""
-        helpers = self._settings.helpers
-        if self.recipe is None or helpers is None or not helpers.are_free():
-            return
-        spans = spans_between(self._batches, end, next_look, self._affordable(UNIT_SECONDS))
-        crew = helpers.crew(self._sampler, self.recipe)
-        self._spread = SpreadDraws(crew, (self._seed, MAIN), spans, self._settings.n_threads)
+    def _others(self, end: int) -> Batches | None:
+        """Return who else draws from here on, if anyone does."""
+        if not self.is_long:
+            return None
+        span = (self._batches, end, self._affordable(1.0))
+        settings = self._settings
+        return settings.engine.batches(self._draws, (self._seed, MAIN), span, settings.n_threads)
 
     def _seconds_left(self) -> float:
         left = self._settings.seconds_left()
         return math.inf if left is None else left
 
-    def _draw(self, stream: int, first: int, n: int) -> tuple[NDArray[Any], ...]:
+    def _draw(self, stream: int, first: int, n: int) -> Outcomes:
         started = time.perf_counter()
         # Threads are worth starting for more than a few milliseconds of work.
         n_threads = self._settings.n_threads if n * self._seconds_per_batch > 0.003 else 1
         seconds = self._seconds_left()
-        outcomes = self._sampler.draw(self._seed, stream, first, n, n_threads, seconds, self._pause)
+        outcomes = self._draws.draw(self._seed, stream, first, n, n_threads, seconds, self._pause)
         if not len(outcomes[0]):
             raise OutOfTimeError
         self._seconds_per_batch = (time.perf_counter() - started) * n_threads / n
@@ -453,13 +446,13 @@ class Estimator:
 
     def _details(self, details: Mapping[str, Any]) -> dict[str, Any]:
         known = dict(details)
-        known["trees_per_sample"] = round(self._sampler.n_trees, 1)
+        known["trees_per_sample"] = round(self._draws.n_trees, 1)
         known["samples"] = self._batches * BATCH
         known["sampled_share"] = self._mean()
         if self._lower is not None and self._upper is not None and self._upper is not self._lower:
             known["open_share"] = self._upper.sequence.mean - self._lower.sequence.mean
-        known["certain"] = digits(self.ground.certain)
-        known["undecided"] = digits(self.ground.undecided)
+        known["certain"] = self.ground.certain
+        known["undecided"] = self.ground.undecided
         if self.bounds.low == 0 < self.bounds.high:
             known["note"] = "no sensitive region was proved to exist: the count may be 0"
         return known

@@ -85,7 +85,7 @@ def from_pickle(data: bytes, where: str) -> Ensemble:
     """Read a pickle or joblib file. Opening one runs its code: only for files the user trusts."""
     model = open_pickle(data, where)
     if type(model).__module__.partition(".")[0] != "sklearn":
-        from xcount import loaders
+        from xcount.model import loaders
 
         if isinstance(model, str | os.PathLike):
             raise ModelFormatError(f"{where}: the pickle holds a text, not a model")

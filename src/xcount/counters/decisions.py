@@ -1,0 +1,78 @@
+"""Which masks are sensitive at given cells: by evaluation, in integers.
+
+Counters eliminate and estimate; measures of rows, witnesses and samples under other weights ask
+about given regions instead.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcount.problem.form import refuse_many_masks
+from xcount.problem.problem import Problem
+
+MAX_FLAGS = 1 << 24
+"""Flags decided at a time, and masks of one combination."""
+
+
+class RegionDecider:
+    """Decides all masks of given combinations of non-sensitive cells.
+
+    Example:
+        >>> from xcount.model.examples import figure_1
+        >>> from xcount.question.grid import Grid
+        >>> from xcount.question.query import Query
+        >>> model = figure_1()
+        >>> problem = Problem(model, Grid.of(model), Query.of(model, "f0", 80))
+        >>> decider = RegionDecider(problem)
+        >>> decider.decide(np.array([[0, 0], [0, 1], [0, 2]])).astype(int).tolist()
+        [[1, 1, 0], [0, 0, 0], [0, 0, 0]]
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    @property
+    def block(self) -> int:
+        """How many combinations to decide at a time."""
+        return max(1, MAX_FLAGS // self.problem.form.flags_per_row)
+
+    def decide(self, regions: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Return whether each mask is sensitive at each row of cells, shape (n_rows, n_masks).
+
+        The cells of the sensitive features in ``regions`` do not matter.
+        """
+        refuse_many_masks(self.problem.n_masks, MAX_FLAGS)
+        cells = np.array(regions, dtype=np.int32, ndmin=2)
+        cells[:, list(self.problem.query.sensitive)] = 0
+        self._check(cells)
+        return self.problem.form.decide(cells)
+
+    def _check(self, cells: NDArray[np.int32]) -> None:
+        sizes = np.array(self.problem.grid.cell_counts)
+        if cells.shape[1] != len(sizes) or ((cells < 0) | (cells >= sizes)).any():
+            raise IndexError("a region names a cell that does not exist")
+
+    def masks_of(self, regions: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Return the number of each region's mask."""
+        masks = np.zeros(len(regions), dtype=np.int64)
+        for feature in self.problem.query.sensitive:
+            masks = masks * self.problem.grid.axes[feature].n_cells + regions[:, feature]
+        return masks
+
+    def decide_regions(self, regions: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Return whether each region is sensitive, shape (n_rows,)."""
+        if self.problem.n_masks > MAX_FLAGS:
+            cells = np.array(regions, dtype=np.int32, ndmin=2)
+            self._check(cells)
+            decided = self.problem.form.decide_regions(cells)
+            if decided is not None:
+                return decided
+        masks = self.masks_of(regions)
+        flags = [np.empty(0, dtype=np.bool_)]
+        for start in range(0, len(regions), self.block):
+            part = slice(start, start + self.block)
+            chosen = masks[part, np.newaxis]
+            flags.append(np.take_along_axis(self.decide(regions[part]), chosen, axis=1)[:, 0])
+        return np.concatenate(flags)

@@ -1,0 +1,143 @@
+"""Who does the work of a count: subproblems to solve, batches of samples to draw.
+
+Counters ask an engine for both and do not know where the work is done. :data:`LOCAL` does it on the
+threads of this process; others may hand it out, as long as the answers are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcount.problem.form import PairSpace
+from xcount.problem.subproblem import Pair, Subproblem
+
+Weights = Sequence[NDArray[np.float64]]
+"""For each feature, what its cells weigh."""
+
+Solved = tuple[str, Any, Any, Any, int]
+"""Status, count, total, size of the part, number of steps; weights instead of counts if given."""
+
+Outcomes = tuple[NDArray[Any], ...]
+"""A histogram of outcomes and the hits of the samples; see :meth:`Draws.draw`."""
+
+
+class Tuning(NamedTuple):
+    """How the exact counter works; its answers do not depend on it (benchmarks/variants.py)."""
+
+    max_paths: int = 16_384
+    """Combinations of leaves up to which a state is enumerated."""
+    memo_bytes: int = 2**21
+    """What a memo holds before it is emptied, unless it is used much."""
+
+
+class Solver(Protocol):
+    """Solves subproblems in the background: the native counter, or others along with it."""
+
+    @property
+    def n_done(self) -> int: ...
+    def live(
+        self,
+        pairs: Sequence[Pair],
+        n_threads: int,
+        seconds: float,
+        on_pause: Callable[[], None],
+    ) -> list[int]: ...
+    def start(
+        self,
+        tasks: Sequence[Subproblem],
+        n_masks: int,
+        max_steps: int,
+        max_bytes: int,
+        n_threads: int,
+        max_paths: int = ...,
+        memo_bytes: int = ...,
+    ) -> None: ...
+    def wait(self, seconds: float) -> bool: ...
+    def cancel(self) -> None: ...
+    def results(self) -> list[Solved]: ...
+
+
+class Draws(Protocol):
+    """What draws outcomes, numbered batch by batch. It can be sent to another process."""
+
+    @property
+    def levels(self) -> int:
+        """Outcomes are multiples of 1 / levels."""
+        ...
+
+    @property
+    def n_trees(self) -> float: ...
+
+    @property
+    def seconds_per_sample(self) -> float:
+        """Rough, and the same everywhere: it only weighs one kind of work against another."""
+        ...
+
+    def draw(
+        self,
+        seed: int,
+        stream: int,
+        first: int,
+        n: int,
+        n_threads: int,
+        seconds: float,
+        on_pause: Callable[[], None],
+    ) -> Outcomes:
+        """Return a histogram of outcomes and the hits of the samples.
+
+        Where samples are left open, both follow once more with what is open counted as a hit.
+        """
+        ...
+
+
+class Batches(Protocol):
+    """Batches that others draw ahead of the look at them, taken in the order of their numbers."""
+
+    def take(self, seconds: float, seconds_left: float) -> tuple[int, Outcomes] | None:
+        """Return the next batches and how many they are; None if they are not there in time."""
+        ...
+
+    def close(self) -> None:
+        """Give up what was drawn ahead."""
+        ...
+
+
+class Engine(Protocol):
+    """Who does the work."""
+
+    def solver(self, space: PairSpace, memory_bytes: int | None, weights: Weights | None) -> Solver:
+        """Return what solves subproblems about pairs of these masks."""
+        ...
+
+    def batches(
+        self, draws: Draws, key: tuple[int, int], span: tuple[int, int, int], n_threads: int
+    ) -> Batches | None:
+        """Return who draws from now on, if it is not the caller.
+
+        Args:
+            draws: what draws.
+            key: seed and stream.
+            span: number of the next batch, that of the next look, and batches that all threads
+                draw in a second.
+            n_threads: of each unit of work.
+        """
+        ...
+
+
+class LocalEngine:
+    """Does all work on the threads of this process."""
+
+    def solver(self, space: PairSpace, memory_bytes: int | None, weights: Weights | None) -> Solver:
+        return space.counter(weights)
+
+    def batches(
+        self, draws: Draws, key: tuple[int, int], span: tuple[int, int, int], n_threads: int
+    ) -> None:
+        return None
+
+
+LOCAL = LocalEngine()

@@ -1,0 +1,107 @@
+"""How to count: accuracy, limits, seed, and who does the work. What to count is the query."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from xcount.counters.engine import LOCAL, Engine
+from xcount.counters.tally import Progress, Tally
+from xcount.errors import QueryError
+from xcount.problem.problem import Problem
+from xcount.question.share import Limit
+from xcount.support.process import held_memory_bytes
+
+DEFAULT_TIMEOUT_SECONDS = 60.0
+"""The limit of a count that is one of many, where none is given."""
+DEFAULT_MEMORY_BYTES = 4 * 2**30
+_LEAST_BYTES = 16 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How to count. The clock of the time limit starts when the settings are made.
+
+    Attributes:
+        epsilon: relative error allowed.
+        delta: probability with which an interval may be wrong.
+        seed: seed of all random choices.
+        timeout_seconds: when to stop, with the bounds found so far.
+        memory_bytes: at how much memory to stop.
+        jobs: threads; 0 for all cores.
+        max_share: the largest share allowed: once it is decided, the run may stop.
+        want_profile: whether to take the count apart by cells.
+        on_progress: called a few times a second; what it raises ends the count.
+        engine: who solves subproblems and draws samples.
+        started: when the clock started.
+    """
+
+    epsilon: float = 0.1
+    delta: float = 0.1
+    seed: int = 0
+    timeout_seconds: float | None = None
+    memory_bytes: int | None = None
+    jobs: int = 0
+    max_share: Limit | None = None
+    want_profile: bool = False
+    on_progress: Callable[[Progress], None] | None = None
+    engine: Engine = LOCAL
+    started: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        for name in ("epsilon", "delta"):
+            value = getattr(self, name)
+            if not 0 < value < 1:
+                raise QueryError(f"{name} must lie strictly between 0 and 1, not {value!r}")
+
+    @property
+    def n_threads(self) -> int:
+        return self.jobs if self.jobs > 0 else os.cpu_count() or 1
+
+    def seconds_left(self) -> float | None:
+        """Return the time until the limit, never negative; None without a limit."""
+        if self.timeout_seconds is None:
+            return None
+        return max(0.0, self.started + self.timeout_seconds - time.monotonic())
+
+    def expired(self) -> bool:
+        return self.seconds_left() == 0.0
+
+    def within(self, part: float, least: float = 0.0, default: float | None = None) -> Settings:
+        """Return the same settings with a part of the time that is left.
+
+        Args:
+            part: which part of it.
+            least: a time that is given in any case.
+            default: the time where there is no limit.
+        """
+        left = self.seconds_left()
+        seconds = default if left is None else max(least, part * left)
+        return replace(self, timeout_seconds=seconds, started=time.monotonic())
+
+    def restarted(self) -> Settings:
+        """Return the same settings with all of their time: for another count, or machine."""
+        return replace(self, started=time.monotonic())
+
+    def report(self, progress: Progress) -> None:
+        """Tell whoever listens how far the run is."""
+        if self.on_progress is not None:
+            self.on_progress(progress)
+
+    def free_bytes(self) -> int:
+        """Return the memory that a counter's tables may take on top of what the process holds."""
+        return free_bytes(self.memory_bytes)
+
+
+def free_bytes(limit: int | None) -> int:
+    """Return what is left of a limit of memory, or of the default one; never next to nothing."""
+    return max(_LEAST_BYTES, (limit or DEFAULT_MEMORY_BYTES) - held_memory_bytes())
+
+
+class Counter(Protocol):
+    """A way of counting: a problem in, a tally out."""
+
+    def __call__(self, problem: Problem, settings: Settings) -> Tally: ...

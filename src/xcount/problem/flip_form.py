@@ -1,0 +1,168 @@
+"""A flip as pairs of masks: where does one decision hold all around a mask?
+
+The region (x, m) does *not* flip iff one decision holds at m and at all neighbours of m. At most
+one does, hence, over the non-sensitive cells x::
+
+    |{x : (x, m) flips}| = n_combinations - sum over decisions of |{x : it holds at all of them}|
+
+and each term is one subproblem "all of these pairs differ" (see
+:mod:`xcount.problem.flip_encoding`). All trees take part in a decision, where a gap's pairs cancel
+most of them: exact counting reaches less far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcount import _core
+from xcount.errors import BudgetError
+from xcount.problem.flip_encoding import OFF, FlipEncoding
+from xcount.problem.form import Form, LivePairs, PairSpace
+from xcount.problem.subproblem import Decomposition, Expression, Subproblem
+
+MAX_PAIRS = 2_000_000
+"""Pairs of masks that deciding about flips at a limited distance accepts."""
+
+
+class FlipForm(Form):
+    """A question about a flip."""
+
+    max_exact_terms = 200_000
+    max_auto_terms = 200_000
+
+    @cached_property
+    def encoding(self) -> FlipEncoding:
+        return FlipEncoding.of(self.problem)
+
+    @property
+    def space(self) -> PairSpace:
+        return self.encoding.space
+
+    @property
+    def n_terms(self) -> int:
+        """How many functions the subproblems have together, about."""
+        problem = self.problem
+        n_masks, n_outputs = problem.n_masks, problem.ensemble.n_outputs
+        n_functions = 2 if n_outputs == 1 else n_outputs * (n_outputs - 1)
+        if problem.distance is None:
+            return n_masks * n_functions
+        if n_masks > self.max_exact_terms:
+            return n_masks
+        return n_masks * (len(problem.masks.neighbours(n_masks // 2)) + 1) * n_functions
+
+    @property
+    def n_trees(self) -> int:
+        return len(self.problem.ensemble.trees)
+
+    def decompose(self, live: LivePairs, masks: Sequence[int]) -> Decomposition:
+        wanted = set(masks)
+        near = self.problem.around
+        around = {m: near(m) for m in range(self.problem.n_masks) if m in wanted}
+        possible = self._possible(live, {m for masks_near in around.values() for m in masks_near})
+        joint: list[Subproblem] = []
+        numbers: dict[tuple[int, ...], int] = {(): 0}
+        expressions = [Expression()]
+        for neighbourhood in around.values():
+            if neighbourhood not in numbers:
+                numbers[neighbourhood] = len(expressions)
+                expressions.append(self._expression(neighbourhood, possible, joint))
+        expression_of = [numbers[around.get(m, ())] for m in range(self.problem.n_masks)]
+        return Decomposition((), joint, expressions, expression_of)
+
+    def _possible(self, live: LivePairs, masks: set[int]) -> dict[int, set[int]]:
+        """Return for each mask the decisions that bounds do not exclude there."""
+        encoding = self.encoding
+        decisions = range(len(encoding.decisions))
+        pairs = {(m, d): encoding.pairs(d, (m,)) for m in sorted(masks) for d in decisions}
+        alive = set(live(pair for each in pairs.values() for pair in each))
+        found: dict[int, set[int]] = {m: set() for m in masks}
+        for (mask, decision), each in pairs.items():
+            if alive.issuperset(each):
+                found[mask].add(decision)
+        return found
+
+    def _expression(
+        self, around: tuple[int, ...], possible: dict[int, set[int]], joint: list[Subproblem]
+    ) -> Expression:
+        """Return the flips of a mask with this neighbourhood; add the subproblems they need."""
+        if len(set[int]().union(*(possible[m] for m in around))) == 1:
+            return Expression()  # one decision holds everywhere: nothing flips
+        steady = set.intersection(*(possible[m] for m in around))
+        terms = tuple((-1, len(joint) + i) for i in range(len(steady)))
+        for decision in sorted(steady):
+            joint.append(Subproblem(self.encoding.pairs(decision, around), all_pairs=True))
+        return Expression(terms, is_complement=True)
+
+    @cached_property
+    def _sampler(self) -> _core.Sampler:
+        masks = np.arange(self.problem.n_masks, dtype=np.int64)[:, np.newaxis]
+        first = masks * self.encoding.n_switch
+        cells = np.array([cell for cell, _, _ in self.encoding.duels], dtype=np.int64)
+        both = np.broadcast_arrays(first + OFF, first + cells)
+        pairs = np.stack([side.ravel() for side in both], axis=1)
+        return self.space.sampler(pairs[:, 1].copy(), pairs)
+
+    @cached_property
+    def _neighbours(self) -> NDArray[np.int64] | None:
+        """The pairs of neighbours; None where all masks are neighbours."""
+        if self.problem.distance is None:
+            return None
+        pairs: list[tuple[int, int]] = []
+        for pair in self.problem.pairs():
+            pairs.append(pair)
+            if len(pairs) > MAX_PAIRS:
+                raise BudgetError(
+                    f"more than {MAX_PAIRS:,} pairs of masks; ask about fewer sensitive features, "
+                    "or about any distance"
+                )
+        return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+
+    @property
+    def flags_per_row(self) -> int:
+        return self.problem.n_masks * (1 + len(self.encoding.duels))
+
+    def decide(self, cells: NDArray[np.int32]) -> NDArray[np.bool_]:
+        decisions = self.decisions(cells)
+        if self._neighbours is None:
+            changes = (decisions != decisions[:, :1]).any(axis=1)
+            return np.repeat(changes[:, np.newaxis], self.problem.n_masks, axis=1)
+        flags = np.zeros(decisions.shape, dtype=np.bool_)
+        for first, second in self._neighbours:
+            differ = decisions[:, first] != decisions[:, second]
+            flags[:, first] |= differ
+            flags[:, second] |= differ
+        return flags
+
+    def decisions(self, cells: NDArray[np.int32]) -> NDArray[np.int16]:
+        """Return the decision at every mask, shape (n_rows, n_masks)."""
+        switched = np.concatenate([cells, np.zeros((len(cells), 1), dtype=np.int32)], axis=1)
+        flags = self._sampler.decide(np.ascontiguousarray(switched).ravel())
+        # The scope holds the off cell and those of the duels, in the order of the cells.
+        duels = self.encoding.duels
+        scope = sorted(cell for cell, _, _ in duels)
+        columns = [1 + scope.index(cell) for cell, _, _ in duels]
+        shape = (len(cells), self.problem.n_masks, 1 + len(duels))
+        return self.encoding.decide(flags.reshape(shape)[:, :, columns].astype(np.bool_))
+
+    def decide_regions(self, cells: NDArray[np.int32]) -> None:
+        return None
+
+    def supersets(self, decomposition: Decomposition, mask: int) -> list[Subproblem]:
+        """Return, of one margin, where either decision is taken nearby.
+
+        Of several classes a decision is a conjunction, which no list of pairs has any of.
+        """
+        if len(self.encoding.decisions) > 2:
+            return []
+        around = self.problem.around(mask)
+        return [Subproblem(self.encoding.pairs(decision, around)) for decision in (0, 1)]
+
+    def influences(self) -> set[int]:
+        return {f for tree in self.problem.ensemble.trees for f in tree.feature.tolist()} - {-1}
+
+    def cell_weights(self, weights: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+        return [*weights, np.full(self.encoding.n_switch, 1 / self.encoding.n_switch)]

@@ -1,0 +1,171 @@
+"""Trees with integer leaves, laid on a grid: every test asks for a cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcount import _core
+from xcount.model.ensemble import ZERO_RANGE, Ensemble, Tree
+from xcount.problem.integers import limbs_for, scale_leaves, to_limbs
+from xcount.question.grid import Axis, Grid, rounded_up, zero_range_matters
+
+
+@dataclass(frozen=True, eq=False)
+class LaidTrees:
+    """Trees whose leaves are the given integers, on a grid.
+
+    Attributes:
+        trees: the trees; what their own ``value`` says does not matter.
+        values: the integers of all nodes of all trees, one tree after the other.
+        grid: the cells that their tests ask about.
+        scale: what one unit of margin is in these integers.
+        known_bound: a bound of the sum, if one is known that is not the sum of the largest leaves.
+    """
+
+    trees: tuple[Tree, ...]
+    values: Sequence[int]
+    grid: Grid
+    scale: Fraction = Fraction(1)
+    known_bound: int | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what another process needs; native trees cannot travel, and are made again."""
+        return {name: value for name, value in self.__dict__.items() if name != "forest"}
+
+    @classmethod
+    def of_output(
+        cls, ensemble: Ensemble, grid: Grid, output: int, precision: int | None
+    ) -> LaidTrees:
+        """Return the trees of one output with scaled leaves, made only once for a grid."""
+        key = (id(ensemble), output, precision)
+        if key not in grid.derived:
+            trees = tuple(tree for tree in ensemble.trees if tree.output == output)
+            scaled = scale_leaves(_flat_leaves(trees), ensemble.divisor, precision)
+            # The ensemble is kept along, so that its id is not given to another one.
+            grid.derived[key] = (ensemble, cls(trees, scaled.values, grid, scaled.scale))
+        laid: LaidTrees = grid.derived[key][1]
+        return laid
+
+    @cached_property
+    def bound(self) -> int:
+        """A bound of |sum of leaves| everywhere."""
+        if self.known_bound is not None:
+            return self.known_bound
+        total, start = 0, 0
+        for tree in self.trees:
+            total += max(map(abs, self.values[start : start + tree.n_nodes]))
+            start += tree.n_nodes
+        return total
+
+    @cached_property
+    def n_limbs(self) -> int:
+        return limbs_for(self.bound + 1)
+
+    @cached_property
+    def forest(self) -> _core.Forest:
+        """The trees in native form."""
+        return _ForestBuilder(self).build()
+
+
+def _flat_leaves(trees: Sequence[Tree]) -> NDArray[np.float64]:
+    values = [tree.value for tree in trees]
+    return np.concatenate(values) if values else np.empty(0)
+
+
+class _ForestBuilder:
+    """Lays trees on the grid: every test becomes a question about a cell.
+
+    A numeric test becomes ``cell < cut``; a test that is no prefix of the axis (a categorical one,
+    or one with a zero range of its own) becomes a row of the membership table.
+    """
+
+    def __init__(self, laid: LaidTrees) -> None:
+        self._laid = laid
+        self._membership: list[NDArray[np.uint8]] = []
+        self._set_tests: dict[bytes, int] = {}
+        self._membership_size = 0
+
+    def build(self) -> _core.Forest:
+        trees, axes = self._laid.trees, self._laid.grid.axes
+        sizes = [tree.n_nodes for tree in trees]
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+        shifts = np.repeat(starts[:-1], sizes)
+        left = _joined([tree.left for tree in trees], np.int32)
+        right = _joined([tree.right for tree in trees], np.int32)
+        cuts = self._cuts(starts)
+        return _core.Forest(
+            n_cells=np.array([axis.n_cells for axis in axes], dtype=np.int32),
+            missing_cell=np.array(
+                [-1 if axis.missing_cell is None else axis.missing_cell for axis in axes],
+                dtype=np.int32,
+            ),
+            ordered=np.array([not axis.feature.is_categorical for axis in axes], dtype=np.uint8),
+            roots=starts[:-1],
+            feature=_joined([tree.feature for tree in trees], np.int32),
+            cut=cuts,
+            missing_left=_joined([tree.missing_left for tree in trees], np.uint8),
+            left=np.where(left >= 0, left + shifts, -1).astype(np.int32),
+            right=np.where(right >= 0, right + shifts, -1).astype(np.int32),
+            limbs=to_limbs(self._laid.values, self._laid.n_limbs),
+            membership=_joined(self._membership, np.uint8),
+        )
+
+    def _cuts(self, starts: NDArray[np.int32]) -> NDArray[np.int32]:
+        trees, grid = self._laid.trees, self._laid.grid
+        feature = _joined([tree.feature for tree in trees], np.int32)
+        threshold = _joined([tree.threshold for tree in trees], np.float64)
+        threshold = rounded_up(threshold, grid.input_dtype)
+        cuts = np.zeros(len(feature), dtype=np.int32)
+        order = np.argsort(feature, kind="stable")
+        ends = np.searchsorted(feature[order], np.arange(len(grid.axes) + 1))
+        for f, axis in enumerate(grid.axes):
+            nodes = order[ends[f] : ends[f + 1]]
+            # x < thresholds[j] holds in the cells 0..j, that is in the first j + 1; an infinite
+            # threshold is no guard: x < -inf holds in no cell, x < inf in all of them.
+            if nodes.size:
+                cuts[nodes] = np.searchsorted(axis.thresholds, threshold[nodes], side="right")
+        cuts += threshold == np.inf
+        for tree, start in zip(trees, starts, strict=False):
+            for node in np.flatnonzero(tree.zero_side):
+                if zero_range_matters(float(tree.threshold[node]), int(tree.zero_side[node])):
+                    cuts[start + node] = self._set_test(tree, int(node))
+            for categorical_node in tree.left_categories:
+                cuts[start + categorical_node] = self._set_test(tree, categorical_node)
+        return cuts
+
+    def _set_test(self, tree: Tree, node: int) -> int:
+        axis = self._laid.grid.axes[int(tree.feature[node])]
+        row = np.zeros(axis.n_cells, dtype=np.uint8)
+        if node in tree.left_categories:
+            left = tree.left_categories[node]
+            row[: len(axis.classes)] = [codes[0] in left for codes in axis.classes]
+        else:
+            row[: len(axis.thresholds) + 1] = _left_cells_beside_zero(tree, node, axis)
+        if axis.missing_cell is not None:
+            row[axis.missing_cell] = tree.missing_left[node]
+        start = self._set_tests.setdefault(row.tobytes(), self._membership_size)
+        if start == self._membership_size:
+            self._membership.append(row)
+            self._membership_size += len(row)
+        return -1 - start
+
+
+def _left_cells_beside_zero(tree: Tree, node: int, axis: Axis) -> NDArray[np.bool_]:
+    """Return which numeric cells go left when the zero range goes to a side of its own."""
+    lower_ends = np.concatenate([[-np.inf], axis.thresholds])
+    in_zero = (lower_ends >= -ZERO_RANGE) & (lower_ends <= ZERO_RANGE)
+    below: NDArray[np.bool_] = lower_ends < tree.threshold[node]
+    return np.where(in_zero, tree.zero_side[node] < 0, below)
+
+
+def _joined(parts: Sequence[NDArray[Any]], dtype: type[np.generic]) -> NDArray[Any]:
+    if not parts:
+        return np.empty(0, dtype=dtype)
+    return np.ascontiguousarray(np.concatenate(parts), dtype=dtype)

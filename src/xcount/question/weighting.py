@@ -1,0 +1,184 @@
+"""What regions weigh: the measures that are asked for, and the weights of cells under each.
+
+- ``regions``: every region weighs the same. That is the count itself.
+- ``volume``: inputs uniform over a box; a numeric cell weighs its length within the feature's
+  bounds (given, or the least and the largest value in the data), categories weigh the same.
+- ``marginals``: a cell weighs the fraction of the data's rows in it; features are independent.
+- ``rows``: every row of the data weighs the same; a row is sensitive if its region is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcount.errors import QueryError
+from xcount.model.ensemble import Ensemble
+from xcount.model.tables import read_table
+from xcount.question.grid import Axis, Grid
+from xcount.question.query import resolve_feature
+
+MEASURES = ("regions", "volume", "marginals", "rows")
+WEIGHED = ("volume", "marginals")
+"""Measures that take time; rows are decided one by one."""
+
+Weights = list[NDArray[np.float64]]
+"""For each feature, what its cells weigh; with sum 1."""
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Weighing:
+    """Which measures are asked for, and the data and bounds they need.
+
+    Attributes:
+        names: the measures, without ``regions``.
+        rows: inputs, one column per feature; None without data.
+        source: where the rows come from.
+        bounds: for each feature its least and largest value in a volume, where given.
+    """
+
+    names: tuple[str, ...]
+    rows: NDArray[np.float64] | None = None
+    source: str = ""
+    bounds: tuple[Interval | None, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        ensemble: Ensemble,
+        measures: str | Iterable[str],
+        data: Any = None,
+        bounds: Mapping[str, Interval] | str | None = None,
+    ) -> Weighing:
+        """Validate what the user asks for.
+
+        Args:
+            ensemble: the model.
+            measures: names of measures; text may list several with commas.
+            data: a table, in any form that :func:`xcount.model.tables.read_table` takes.
+            bounds: per feature (least, largest), or text such as ``age=18:90,income=0:1e6``.
+        """
+        words = [measures] if isinstance(measures, str) else list(measures)
+        names = tuple(dict.fromkeys(w.strip() for word in words for w in word.split(",")))
+        for name in names:
+            if name not in MEASURES:
+                raise QueryError(f"unknown measure {name!r}; measures are {', '.join(MEASURES)}")
+        for name in ("marginals", "rows"):
+            if name in names and data is None:
+                raise QueryError(f"the measure {name!r} needs data; give --data FILE")
+        table = None if data is None else read_table(data, ensemble)
+        return cls(
+            tuple(name for name in names if name != "regions"),
+            None if table is None else table.rows,
+            "" if table is None else table.source,
+            _resolved_bounds(ensemble, bounds),
+        )
+
+    @property
+    def n_weighed(self) -> int:
+        """How many of the measures take time."""
+        return sum(name in WEIGHED for name in self.names)
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of all that the shares depend on."""
+        digest = hashlib.sha256(repr((self.names, self.bounds)).encode())
+        if self.rows is not None:
+            digest.update(np.ascontiguousarray(self.rows).tobytes())
+        return digest.hexdigest()
+
+
+def volume_weights(grid: Grid, weighing: Weighing) -> tuple[Weights, dict[str, list[float]]]:
+    """Return what cells weigh by length, and the bounds of each numeric feature that has guards."""
+    weights: Weights = []
+    used: dict[str, list[float]] = {}
+    for index, axis in enumerate(grid.axes):
+        if axis.feature.is_categorical:
+            sizes = np.array([len(codes) for codes in axis.classes], dtype=np.float64)
+            weights.append(_padded(sizes / sizes.sum(), axis))
+        elif len(axis.thresholds) == 0:
+            weights.append(_padded(np.ones(1), axis))
+        else:
+            low, high = _bounds_of(axis, index, weighing)
+            used[axis.feature.name] = [low, high]
+            weights.append(_padded(_lengths(axis, low, high), axis))
+    return weights, used
+
+
+def _bounds_of(axis: Axis, index: int, weighing: Weighing) -> Interval:
+    given = weighing.bounds[index] if weighing.bounds else None
+    if given is not None:
+        return given
+    name = axis.feature.name
+    if weighing.rows is None:
+        raise QueryError(f"the volume needs bounds of {name!r}; give --bounds or --data")
+    values = weighing.rows[:, index]
+    values = values[np.isfinite(values)]
+    if not len(values):
+        raise QueryError(f"the data has no number for {name!r}; give its bounds")
+    return float(values.min()), float(values.max())
+
+
+def _lengths(axis: Axis, low: float, high: float) -> NDArray[np.float64]:
+    """Return the part of [low, high] that lies in each cell; a single point lies in one cell."""
+    if low == high:
+        weights = np.zeros(len(axis.thresholds) + 1)
+        weights[axis.cells_of(np.array([low]))[0]] = 1.0
+        return weights
+    ends = np.clip(np.concatenate([[low], axis.thresholds, [high]]), low, high)
+    if math.isinf(high - low):  # half of each length is still a float
+        ends, low, high = ends / 2, low / 2, high / 2
+    lengths: NDArray[np.float64] = np.diff(ends) / (high - low)
+    return lengths
+
+
+def _padded(weights: NDArray[np.float64], axis: Axis) -> NDArray[np.float64]:
+    return np.append(weights, 0.0) if axis.missing_cell is not None else weights
+
+
+def marginal_weights(grid: Grid, rows: NDArray[np.float64]) -> Weights:
+    """Return the fraction of the rows in each cell; values that no cell holds are left out."""
+    regions = grid.cells_of(rows)
+    weights: Weights = []
+    for axis, cells in zip(grid.axes, regions.T, strict=True):
+        counts = np.bincount(cells[cells >= 0], minlength=axis.n_cells).astype(np.float64)
+        if not counts.sum():
+            raise QueryError(f"no row of the data has a value of {axis.feature.name!r} in any cell")
+        weights.append(counts / counts.sum())
+    return weights
+
+
+def _resolved_bounds(
+    ensemble: Ensemble, bounds: Mapping[str, Interval] | str | None
+) -> tuple[Interval | None, ...]:
+    named = _split_bounds(bounds) if isinstance(bounds, str) else dict(bounds or {})
+    resolved: list[Interval | None] = [None] * ensemble.n_features
+    for name, (low, high) in named.items():
+        if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+            raise QueryError(
+                f"bounds of {name!r} must be finite, the lower first, not {low}:{high}"
+            )
+        resolved[resolve_feature(ensemble, name)] = (float(low), float(high))
+    return tuple(resolved)
+
+
+def _split_bounds(text: str) -> dict[str, Interval]:
+    named: dict[str, Interval] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, _, interval = part.rpartition("=")
+        low, _, high = interval.partition(":")
+        try:
+            named[name.strip()] = (float(low), float(high))
+        except ValueError:
+            raise QueryError(
+                f"bounds are NAME=LOW:HIGH with commas between, not {part!r}"
+            ) from None
+    return named
