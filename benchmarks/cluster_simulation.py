@@ -43,8 +43,8 @@ def simulate(times: Times, n_workers: int, costs: Costs, *, spread: bool = True)
     """Run ``times[model, count]`` on workers that take the next bundle when they are free.
 
     Bundles are made as :mod:`xcount.cluster.client` makes them, of one model each; handing them out
-    and writing their results are done one after the other. With ``spread``, counts that are still going
-    on when the last bundle has begun are spread as :mod:`xcount.cluster.worker` spreads them.
+    and writing their results are done one after the other. With ``spread``, counts that are still
+    going on when the last bundle has begun are spread as :mod:`xcount.cluster.worker` spreads them.
     """
     mean, n_waiting = float(times.mean()), times.size
     free_at = [0.0] * n_workers

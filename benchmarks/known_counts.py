@@ -16,15 +16,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from xcount import _core
-from xcount.counters.sampling.counter import (
-    Rest,
-    cover_tasks,
-    covered_ground,
-    everything,
-    make_region_sampler,
-    make_sampler,
-)
+from xcount.counters.engine import Draws
+from xcount.counters.sampling.cover import CoverDraws
+from xcount.counters.sampling.draws import RegionDraws, RowDraws
 from xcount.counters.sampling.estimator import Estimator, Ground
+from xcount.counters.sampling.rest import Rest
 from xcount.counters.settings import Settings
 from xcount.model.ensemble import Ensemble, Feature, Tree
 from xcount.model.examples import ensemble_of
@@ -61,20 +57,19 @@ class KnownCount:
     def estimator(self, settings: Settings) -> Estimator:
         """Return an estimation that has not drawn anything yet."""
         problem = self.problem
-        rest = everything(problem)
+        rest = Rest.everything(problem)
         if self.n_refinements is None:
             undecided = problem.n_combinations * problem.n_masks
             ground = Ground(0, undecided, rest.known, problem.n_regions)
+            draws: Draws = RowDraws(problem.space, rest.unresolved, None)
             if self.budget is not None:
-                return Estimator(make_region_sampler(problem, self.budget), ground, settings)
-            return Estimator(make_sampler(problem, rest), ground, settings)
+                draws = RegionDraws(problem.space, self.budget)
+            return Estimator(draws, ground, settings)
         rest = Rest(0, rest.unresolved, list(problem.pairs()), rest.known)
-        tasks = cover_tasks(rest)
-        cover = _core.Cover(problem.forest, problem.masks, problem.threshold_limbs, tasks)
+        cover = CoverDraws(problem.space, rest)
         for _ in range(self.n_refinements):
-            cover.refine(1, 60.0, 1)
-        cover.freeze()
-        return Estimator(cover, covered_ground(problem, rest, cover), settings)
+            cover.refine(cover.work + 1, math.inf, 1, lambda: None)
+        return Estimator(cover, cover.ground(problem, rest), settings)
 
 
 def made_instance(cells: Sequence[tuple[int, int]], n_refinements: int | None) -> KnownCount:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -27,13 +28,9 @@ from benchmarks.records import surroundings
 from benchmarks.running import load_model
 from benchmarks.summary import markdown
 from xcount import CountResult, count
-from xcount.counters.sampling.counter import (
-    MAX_ROW,
-    everything,
-    make_region_sampler,
-    make_sampler,
-)
-from xcount.counters.sampling.estimator import BATCH
+from xcount.counters.engine import Draws
+from xcount.counters.sampling.draws import BATCH, RegionDraws, RowDraws
+from xcount.counters.sampling.estimation import MAX_ROW
 from xcount.counters.tally import Progress
 from xcount.problem.problem import Problem
 from xcount.question.query import Query
@@ -90,12 +87,12 @@ def speed_of(instance: Instance, distance: int | None, seconds: float) -> Found:
     n_features = len(problem.query.sensitive)
     listed = problem.n_pairs_about if n_features > 1 and distance is not None else 0
     by_region = problem.n_masks + listed > MAX_ROW
-    sampler = (
-        make_region_sampler(problem) if by_region else make_sampler(problem, everything(problem))
-    )
+    sampler: Draws = RowDraws(problem.space, range(problem.n_masks), None)
+    if by_region:
+        sampler = RegionDraws(problem.space)
     n, chunk, started = 0, 2, time.process_time()
     while (elapsed := time.process_time() - started) < seconds:
-        sampler.draw(0, 1, n, chunk, 1)
+        sampler.draw(0, 1, n, chunk, 1, math.inf, lambda: None)
         n += chunk
     return {
         "name": instance.name,
@@ -156,7 +153,7 @@ def thinned(seen: Sequence[tuple[float, float, float]]) -> list[tuple[float, flo
 def rarity_of(instance: Instance, limit_seconds: float) -> Found:
     """Run one instance, and tell how many trees a sample of it evaluates."""
     problem = problem_of(instance, instance.distance)
-    n_trees = make_sampler(problem, everything(problem)).n_trees
+    n_trees = RowDraws(problem.space, range(problem.n_masks), None).n_trees
     _, found = traced(instance, limit_seconds, "auto")
     return {"model_trees": instance.n_trees, "n_trees": n_trees} | found | {"trace": []}
 

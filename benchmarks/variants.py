@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 
 from benchmarks.instances import Instance, paper_instances
 from benchmarks.running import load_model
-from xcount.cluster.spread import Tuning
+from xcount.counters.engine import Tuning
 from xcount.counters.exact import ExactRun
 from xcount.counters.settings import Settings
 from xcount.problem.problem import Problem

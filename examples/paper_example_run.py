@@ -24,7 +24,7 @@ from xcount.baselines.paper.guards import GuardSpace
 from xcount.baselines.paper.subproblem import Pair, pruned_tree
 from xcount.baselines.paper.union import SampledUnion
 from xcount.counters import counter
-from xcount.counters.base import Settings
+from xcount.counters.settings import Settings
 from xcount.model.examples import ensemble_of
 from xcount.problem.problem import Problem
 

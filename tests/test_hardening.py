@@ -102,7 +102,7 @@ def test_a_thousand_counts_leak_nothing() -> None:
     """The second half of a thousand counts, by all native counters, takes no more memory."""
     code = (
         "import xcount\n"
-        "from xcount.counters.base import held_memory_bytes\n"
+        "from xcount.support.process import held_memory_bytes\n"
         "from xcount.model.examples import adult_model_path\n"
         "model = xcount.load(adult_model_path())\n"
         "def ask(n):\n"

@@ -274,10 +274,10 @@ def _forest_arrays() -> dict[str, Any]:
     """Return what is handed to the native core, caught on its way."""
     from unittest import mock
 
-    from xcount import subproblems
+    from xcount.problem import laid_trees
 
     problem = Problem(figure_1(), Grid.of(figure_1()), Query.of(figure_1(), "f0", 80))
-    with mock.patch.object(subproblems, "_core") as core:
+    with mock.patch.object(laid_trees, "_core") as core:
         _ = problem.forest
     return dict(core.Forest.call_args.kwargs)
 

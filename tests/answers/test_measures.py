@@ -18,7 +18,7 @@ from strategies import random_classifier, random_ensemble
 import xcount
 from xcount.answers import count as counting
 from xcount.answers import measure as measures
-from xcount.answers.measure import Weighing, measure
+from xcount.answers.measure import measure
 from xcount.counters.decisions import RegionDecider
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
@@ -28,6 +28,7 @@ from xcount.model.examples import Nested, ensemble_of, figure_1
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
 from xcount.question.query import Query
+from xcount.question.weighting import Weighing
 
 N_ROWS = 40
 

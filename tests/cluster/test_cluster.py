@@ -25,16 +25,18 @@ from xcount.answers.result import CountResult
 from xcount.cluster import client as cluster_module
 from xcount.cluster.client import Cluster, bundle_size
 from xcount.cluster.worker import Flight, version_differences
+from xcount.counters.settings import Settings
 from xcount.errors import BudgetError, ClusterError, MissingExtraError, QueryWarning
 from xcount.model.examples import adult_model_path, ensemble_of, figure_1
 from xcount.problem.problem import Problem
+from xcount.question.change import Gap
 from xcount.question.grid import Grid
 from xcount.question.query import Query
 from xcount.runs.audit import AuditResult
 from xcount.runs.batch import BatchProgress
 from xcount.runs.compare import CompareResult
 from xcount.runs.journal import read_journal
-from xcount.runs.plan import Options, Task
+from xcount.runs.task import Question, Task
 
 distributed = pytest.importorskip(
     "distributed", reason="a cluster needs the library distributed: pip install 'xcount[cluster]'"
@@ -209,8 +211,8 @@ def test_what_arrives_with_the_interrupt_is_kept(
 ) -> None:
     """Results that are there when the run is told to end are results."""
     stop = threading.Event()
-    base = Problem(figure_1(), Grid.of(figure_1()), Query((0,), Fraction(80)))
-    task = Task(base, base.query, Options(), ())
+    base = Problem(figure_1(), Grid.of(figure_1()), Query((0,), Gap(Fraction(80))))
+    task = Task(base, Question(base.query, Settings()), ())
     with Cluster(dask.address) as cluster:
         collect = cluster._flight.collect
 

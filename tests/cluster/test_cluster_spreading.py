@@ -20,7 +20,6 @@ import xcount
 from xcount import CountResult
 from xcount.answers.count import versions
 from xcount.cluster.worker import (
-    Question,
     SharedTool,
     Terms,
     count_bundle,
@@ -28,12 +27,13 @@ from xcount.cluster.worker import (
     packed,
     to_message,
 )
+from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress, StopReason
 from xcount.errors import ClusterError
 from xcount.model.examples import adult_model_path
 from xcount.problem.problem import Problem
 from xcount.question.query import Query
-from xcount.runs.plan import Options, Task
+from xcount.runs.task import Question, Task
 
 distributed = pytest.importorskip(
     "distributed", reason="a cluster needs the library distributed: pip install 'xcount[cluster]'"
@@ -291,9 +291,9 @@ def test_a_worker_killed_in_the_middle(victim: str, tmp_path: Path, sampled: Cou
     assert facts(audit.results[0]) == sampled
 
 
-def test_a_tool_travels_by_its_recipe() -> None:
-    """It is made when it is first needed, and once."""
-    tool = SharedTool("key", packed(list))
+def test_a_tool_is_unpacked_once() -> None:
+    """It travels packed, and is unpacked when it is first needed."""
+    tool = SharedTool("key", packed([]))
     copied = type(tool)(*tool.__reduce__()[1])
     assert copied.get() == []
     assert copied.get() is copied.get()
@@ -312,7 +312,7 @@ def test_an_unwanted_call_does_not_end_its_worker(client: Any) -> None:
     def interrupted() -> None:
         from xcount.cluster import worker as workers
 
-        with workers._unwanted_calls_ending():
+        with workers.cancellation_as_error():
             raise KeyboardInterrupt
 
     with pytest.raises(ClusterError, match="cancelled"):
@@ -325,12 +325,13 @@ def test_a_bundle_goes_on_after_a_spread_count(client: Any) -> None:
     ensemble = xcount.load(adult_model_path())
     query = Query.of(ensemble, "sex", flip=True)
     base = Problem(ensemble, xcount.Grid.of(ensemble), query)
-    options = Options("sample", epsilon=0.05, profile=False)
-    tasks = [Task(base, replace(query, sensitive=(f,)), options, ()) for f in query.sensitive * 3]
+    settings = Settings(epsilon=0.05)
+    queries = [replace(query, sensitive=(f,)) for f in query.sensitive * 3]
+    questions = [Question(each, settings, "sample") for each in queries]
+    tasks = [Task(base, question, ()) for question in questions]
     event = distributed.Event("all-begun", client)
     event.set()
     terms = Terms(versions(), 1, event.name)
-    questions = [Question.of(task) for task in tasks]
     there = client.submit(count_bundle, base, questions, terms, pure=False).result(timeout=120)
     event.clear()
     assert list(map(facts, there)) == [facts(task.run(1)) for task in tasks]

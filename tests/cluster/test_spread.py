@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import pickle
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from strategies import random_ensemble, random_tree
-from xcount.counters.flip import flip_counter
 
 from xcount.answers import measure as measures
-from xcount.answers.measure import Weighing, measure
+from xcount.answers.measure import measure
 from xcount.cluster import spread as spreading
-from xcount.cluster.spread import Crew, Unit, max_under_way, spans_between
+from xcount.cluster.spread import Crew, SpreadEngine, Unit, max_under_way, spans_between
 from xcount.counters import auto, counter, exact
 from xcount.counters import known_counts as solving
-from xcount.counters.sampling import counter as sampling
-from xcount.counters.sampling.counter import make_cover, whole
+from xcount.counters.sampling import estimation
+from xcount.counters.sampling.counter import whole
+from xcount.counters.sampling.cover import CoverDraws
 from xcount.counters.sampling.estimator import next_look
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason, Tally
@@ -28,14 +28,15 @@ from xcount.model.ensemble import Ensemble, Feature
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
 from xcount.question.query import Query
+from xcount.question.weighting import Weighing
 
 
 class ScrambledCrew:
     """Does units here, but through pickles and out of order."""
 
-    def __init__(self, helpers: ScrambledHelpers, recipe: Callable[[], Any]) -> None:
+    def __init__(self, helpers: ScrambledHelpers, tool: Any) -> None:
         self._helpers = helpers
-        self._tool = pickle.loads(pickle.dumps(recipe))()
+        self._tool = pickle.loads(pickle.dumps(tool))
         self._under_way: list[tuple[Any, Unit]] = []
         self._random = np.random.default_rng(helpers.seed)
 
@@ -69,8 +70,8 @@ class ScrambledHelpers:
         self._patience -= 1
         return self._patience < 0
 
-    def crew(self, tool: Any, recipe: Callable[[], Any]) -> Crew:
-        return ScrambledCrew(self, recipe)
+    def crew(self, tool: Any) -> Crew:
+        return ScrambledCrew(self, tool)
 
 
 def wide_ensemble() -> Ensemble:
@@ -92,10 +93,10 @@ def spread(
     problem: Problem, method: str, patience: int, settings: Settings
 ) -> tuple[Tally, Tally, list[Unit]]:
     """Count alone and with helpers."""
-    count = (flip_counter if problem.query.flip else counter)(method)
+    count = counter(method)
     alone = count(problem, settings)
     helpers = ScrambledHelpers(patience, patience)
-    return alone, count(problem, replace(settings, helpers=helpers)), helpers.units
+    return alone, count(problem, replace(settings, engine=SpreadEngine(helpers))), helpers.units
 
 
 @pytest.fixture
@@ -157,7 +158,7 @@ def test_measures_are_spread(monkeypatch: pytest.MonkeyPatch) -> None:
     helpers = ScrambledHelpers(0, 0)
     settings = Settings(epsilon=0.02, jobs=1)
     alone = measure(problem, weighing, settings)
-    assert measure(problem, weighing, replace(settings, helpers=helpers)) == alone
+    assert measure(problem, weighing, replace(settings, engine=SpreadEngine(helpers))) == alone
     assert helpers.units
 
 
@@ -165,23 +166,26 @@ def test_a_cover_is_the_same_elsewhere() -> None:
     """It is made again by the same steps, and refused where it is another one."""
     problem = problem_of(wide_ensemble(), "0.4")
     rest = whole(problem, Settings(jobs=1))
-    steps = (300, 500)
-    cover = make_cover(problem, rest, steps)
-    again = make_cover(problem, rest, steps, cover.work)
+    cover = CoverDraws(problem.space, rest)
+    for target in (300, 500):
+        cover.refine(target, math.inf, 1, lambda: None)
+    again = pickle.loads(pickle.dumps(cover))
     drawn, repeated = (c.draw(7, 1, 3, 2, 1) for c in (cover, again))
     assert drawn[0].tolist() == repeated[0].tolist()
     assert drawn[1].tolist() == repeated[1].tolist()
+    other = pickle.loads(pickle.dumps(cover))
+    other._work += 1
     with pytest.raises(ClusterError, match="its build of xcount differs"):
-        make_cover(problem, rest, steps, cover.work + 1)
+        other.draw(7, 1, 3, 2, 1)
 
 
 @pytest.mark.usefixtures("small_units")
 def test_a_cover_is_drawn_from_by_helpers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where drawing is the larger part, helpers make the cover, too."""
-    monkeypatch.setattr(sampling, "PLAIN_SECONDS", 0.0)
-    monkeypatch.setattr(sampling, "_FIRST_WORK", 2_000)
-    monkeypatch.setattr(sampling, "_SECONDS_PER_WORK", 1e-12)
-    monkeypatch.setattr(sampling, "DEFAULT_MEMORY_BYTES", 1)
+    monkeypatch.setattr(estimation, "PLAIN_SECONDS", 0.0)
+    monkeypatch.setattr(estimation, "_FIRST_WORK", 2_000)
+    monkeypatch.setattr(estimation, "_SECONDS_PER_WORK", 1e-12)
+    monkeypatch.setattr(estimation, "DEFAULT_MEMORY_BYTES", 1)
     problem = problem_of(wide_ensemble(), "1")
     settings = Settings(epsilon=0.03, jobs=1)
     alone, together, units = spread(problem, "sample", 0, settings)
@@ -200,7 +204,7 @@ def test_an_interrupt_keeps_what_is_solved(monkeypatch: pytest.MonkeyPatch) -> N
             raise KeyboardInterrupt
 
     helpers = ScrambledHelpers(0, 0)
-    settings = Settings(jobs=1, helpers=helpers, on_progress=interrupt)
+    settings = Settings(jobs=1, engine=SpreadEngine(helpers), on_progress=interrupt)
     tally = exact.count_exactly(problem_of(wide_ensemble(), "0.4"), settings)
     assert tally.stop_reason is StopReason.INTERRUPTED
     true = exact.count_exactly(problem_of(wide_ensemble(), "0.4"), Settings(jobs=1))
@@ -225,4 +229,4 @@ def test_no_span_of_batches_hides_a_look() -> None:
 
 def test_a_crew_is_kept_busy() -> None:
     """More units are under way than there are workers."""
-    assert max_under_way(ScrambledCrew(ScrambledHelpers(0, 0), int)) == 8
+    assert max_under_way(ScrambledCrew(ScrambledHelpers(0, 0), None)) == 8

@@ -17,8 +17,8 @@ from strategies import SCALES, random_ensemble, random_tree
 
 import xcount
 from xcount import _core
-from xcount.cluster.spread import Tuning
 from xcount.counters import exact
+from xcount.counters.engine import Tuning
 from xcount.counters.enumerate import count_by_enumeration
 from xcount.counters.exact import ExactRun, count_exactly
 from xcount.counters.settings import Settings

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from native import weighted_share
 from test_exact import agree, nested_tree, problem_of, run_exactly
 
 from xcount.counters import exact
 from xcount.counters.exact import ExactRun
 from xcount.counters.settings import Settings
-from xcount.counters.solutions import Solutions, weighted_shares
+from xcount.counters.solutions import Solutions
 from xcount.model.ensemble import Ensemble, Tree
 from xcount.model.examples import ensemble_of
 
@@ -67,7 +68,7 @@ def test_weights_of_independent_groups(seed: int, all_pairs: bool) -> None:
     expected = math.fsum(
         math.prod(float(weights[f][a:b].sum()) for f, (a, b) in box.items()) for box in boxes
     )
-    [share] = weighted_shares(problem, [(pairs, all_pairs)], weights)
+    share = weighted_share(problem, pairs, all_pairs, weights)
     assert share == pytest.approx(expected, rel=1e-12, abs=1e-15)
 
 

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 from test_exact import agree, masks_of, odd_ensemble, problem_of, random_question, wide_ensemble
-from xcount.counters.flip import FlipRun, enumerate_flips
 
 from xcount import _core
-from xcount.cluster.spread import Tuning
 from xcount.counters import known_counts as solving
+from xcount.counters.engine import Tuning
 from xcount.counters.enumerate import count_by_enumeration
 from xcount.counters.exact import ExactRun
 from xcount.counters.settings import Settings
@@ -91,18 +90,12 @@ def test_some_parts_give_bounds(
     monkeypatch.setattr(solving, "HARD_STEPS", 0)
     monkeypatch.setattr(solving, "PART_BITS", 4)
     problem = problem_of(wide_ensemble(), sensitive=sensitive, **question)
-    is_flip = problem.query.flip
-    enumerate_all = enumerate_flips if is_flip else count_by_enumeration
-    expected = masks_of(enumerate_all(problem, Settings(want_profile=True)).profile)
-    without_enumeration = Tuning(max_paths=0)
-    run = (
-        FlipRun(problem, Settings())
-        if is_flip
-        else ExactRun(problem, Settings(), without_enumeration)
-    )
+    expected = masks_of(count_by_enumeration(problem, Settings(want_profile=True)).profile)
+    is_gap = "gap" in question
+    run = ExactRun(problem, Settings(), Tuning(max_paths=0) if is_gap else None)
     widths = []
     for budget in (2**k for k in range(10, 21)):
-        run.solve(budget) if isinstance(run, FlipRun) else run.solve((budget,))
+        run.solve((budget,))
         found = [run.mask_bounds(mask) for mask in range(problem.n_masks)]
         assert all(
             low <= count <= high for (low, high), (_, count, _) in zip(found, expected, strict=True)

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from native import weighted_share
 from oracle import all_regions
 from test_exact import problem_of, run_exactly, wide_ensemble
 
 import xcount
 from xcount import _core
-from xcount.counters.sampling import counter as sampling
-from xcount.counters.solutions import Solutions, weighted_shares
+from xcount.counters.sampling.draws import RegionDraws
+from xcount.counters.solutions import Solutions
 from xcount.counters.tally import StopReason
 from xcount.errors import BudgetError
 from xcount.model.ensemble import Ensemble, Feature, Tree
@@ -108,7 +109,7 @@ def test_many_features_that_may_be_missing(distance: int) -> None:
     several = Ensemble(features, model.trees)
     question: dict[str, Any] = {"sensitive": list(range(8)), "gap": 7, "distance": distance}
     problem = problem_of(several, missing=True, **question)
-    answers = sampling.make_region_sampler(problem).decide(all_regions(problem).ravel())
+    answers = RegionDraws(problem.space).decide(all_regions(problem).ravel())
     expected = xcount.count(several, method="brute", missing="cell", **question).count
     assert int((answers == SENSITIVE).sum()) == expected
 
@@ -181,7 +182,7 @@ def test_a_diagram_without_solutions() -> None:
 def weigh(problem: Problem) -> None:
     """Weigh a pair, whatever it takes."""
     weights = [np.ones(n) for n in problem.grid.cell_counts]
-    weighted_shares(problem, [([(0, 1)], False)], weights, max_steps=2**62)
+    weighted_share(problem, [(0, 1)], False, weights)
 
 
 def keep(problem: Problem) -> None:

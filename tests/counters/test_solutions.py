@@ -7,9 +7,10 @@ import math
 
 import numpy as np
 import pytest
+from native import weighted_share
 from strategies import random_ensemble
 
-from xcount.counters.solutions import Solutions, weighted_shares
+from xcount.counters.solutions import Solutions
 from xcount.errors import BudgetError
 from xcount.model.ensemble import Ensemble, Feature, Tree
 from xcount.model.examples import tree_of
@@ -30,7 +31,7 @@ def solutions_by_enumeration(problem: Problem, mask: int) -> set[tuple[int, ...]
     trees = problem.trees
     found = set()
     cells = [range(axis.n_cells) for axis in problem.grid.axes[1:]]
-    values = problem.leaves.values
+    values = problem.space.trees.values
     starts = np.cumsum([0, *(tree.n_nodes for tree in trees)])
 
     def total(region: tuple[int, ...]) -> int:
@@ -98,7 +99,7 @@ def test_weights_add_up_like_enumeration(seed: int) -> None:
     weights = [rng.random(axis.n_cells) + 0.01 for axis in problem.grid.axes]
     weights = [w / w.sum() for w in weights]
     pairs = [(0, other) for other in problem.masks.neighbours(0)]
-    [share] = weighted_shares(problem, [(pairs, False)], weights)
+    share = weighted_share(problem, pairs, False, weights)
     expected = sum(
         math.prod(weights[f][cell] for f, cell in enumerate(row) if f > 0)
         for row in solutions_by_enumeration(problem, 0)
@@ -132,7 +133,7 @@ def test_a_part_of_weight_0_weighs_nothing() -> None:
     weights = [np.full(n, 1 / n) for n in problem.grid.cell_counts]
     weights[1] = np.array([1.0, 0.0, 0.0])
     more_than_4 = sum(math.comb(10, n) for n in range(5, 11)) / 2**10
-    [share] = weighted_shares(problem, [([(0, 1)], False)], weights)
+    share = weighted_share(problem, [(0, 1)], False, weights)
     assert share == pytest.approx(0.5 + 0.5 * more_than_4)
 
 
@@ -141,7 +142,7 @@ def test_equal_weights_give_the_count() -> None:
     problem = problem_of(7)
     weights = [np.ones(axis.n_cells) for axis in problem.grid.axes]
     pairs = [(0, other) for other in problem.masks.neighbours(0)]
-    [share] = weighted_shares(problem, [(pairs, False)], weights)
+    share = weighted_share(problem, pairs, False, weights)
     assert share == pytest.approx(Solutions.of_mask(problem, 0).count / problem.n_combinations)
 
 

@@ -8,9 +8,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from xcount.errors import QueryError, QueryWarning
+from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble, Feature
-from xcount.question.query import Query, decimal_text, parse_gap, resolve_features
+from xcount.question.change import Flip, Gap, decimal_text
+from xcount.question.query import Query, parse_gap, resolve_features
 
 PERSON = Ensemble(
     tuple(Feature(name) for name in ("age", "hours, paid", "sex", "f0", "7")), (), (0.0,)
@@ -125,7 +126,7 @@ def test_precisions_that_make_no_sense(precision: object) -> None:
 @pytest.mark.parametrize(("output", "expected"), [(1, 1), ("1", 1), ("dog", 1), ("2", 2), (0, 0)])
 def test_classes_have_labels_and_numbers(output: object, expected: int) -> None:
     """A label wins over a number."""
-    assert Query.of(CLASSES, "a", 1, output=output).output == expected
+    assert Query.of(CLASSES, "a", 1, output=output).change == Gap(Fraction(1), expected)
 
 
 @pytest.mark.parametrize(
@@ -145,23 +146,24 @@ def test_a_class_must_be_one_of_the_models(output: object, message: str) -> None
 
 def test_the_only_output_needs_no_name() -> None:
     """Binary and regression models have one sum."""
-    assert Query.of(PERSON, "age", 1).output == 0
+    assert Query.of(PERSON, "age", 1).change == Gap(Fraction(1), 0)
 
 
-@pytest.mark.parametrize(
-    ("decides_at", "message"),
-    [(0.5, "decides at 0.5, not at 0; give --cutoff"), (None, "no base score")],
-)
-def test_a_flip_at_0_of_a_model_that_decides_elsewhere(
-    decides_at: float | None, message: str
-) -> None:
-    """It is answered with a warning, unless the cut-off is given."""
+@pytest.mark.parametrize("decides_at", [0.0, 0.5])
+def test_a_flip_is_where_the_model_decides(decides_at: float) -> None:
+    """Its own cut-off, unless another one is given; of several classes none."""
     model = replace(PERSON, decides_at=decides_at)
-    with pytest.warns(QueryWarning, match=message):
-        assert Query.of(model, "age", flip=True).cutoff == 0
-    assert Query.of(model, "age", flip=True, cutoff="0.5").cutoff == Fraction(1, 2)
-    assert Query.of(model, "age", 1).gap == 1
-    assert Query.of(replace(CLASSES, decides_at=0.5), "a", flip=True).flip
+    assert Query.of(model, "age", flip=True).change == Flip(Fraction(decides_at))
+    assert Query.of(model, "age", flip=True, cutoff="0.25").change == Flip(Fraction(1, 4))
+    assert Query.of(replace(CLASSES, decides_at=0.5), "a", flip=True).change == Flip(None)
+
+
+def test_a_file_that_does_not_tell_needs_a_cutoff() -> None:
+    """Without its base score, a dump's margins are shifted by an unknown number."""
+    model = replace(PERSON, decides_at=None)
+    with pytest.raises(QueryError, match="no base score"):
+        Query.of(model, "age", flip=True)
+    assert Query.of(model, "age", flip=True, cutoff=1).change == Flip(Fraction(1))
 
 
 def test_a_query_error_is_a_value_error() -> None:

@@ -19,24 +19,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import random_ensemble
-from xcount.counters.flip import FlipRun
 
 import xcount
 from xcount.answers.result import CountResult, Verdict
-from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
 from xcount.errors import BudgetError, JournalError, QueryError, QueryWarning
 from xcount.model.examples import ensemble_of, figure_1
+from xcount.problem.flip_form import FlipForm
 from xcount.problem.problem import Problem
+from xcount.question.change import Flip, Gap
 from xcount.question.grid import Grid
 from xcount.question.query import Query
 from xcount.runs.audit import AuditResult, audit
 from xcount.runs.batch import BatchProgress
 from xcount.runs.journal import read_journal
-from xcount.runs.plan import Task
+from xcount.runs.task import Task
 from xcount.support.process import held_memory_bytes
 
-FLIP = Query((0,), Fraction(0), flip=True)
+FLIP = Query((0,), Flip())
 
 
 def as_facts(result: CountResult) -> CountResult:
@@ -79,8 +79,8 @@ def test_the_ranking_is_by_mean_share() -> None:
     for ranked in result.ranking:
         shares = [count.share for count in ranked.results]
         assert ranked.score == pytest.approx(sum(shares) / len(shares))
-    assert result.panels == ((1, "1"), (1, "80"))
-    assert [count.sensitive for count in result.panel((1, "80"))] == [("f0",), ("f1",)]
+    assert result.panels == ((1, Gap(Fraction(1))), (1, Gap(Fraction(80))))
+    assert [count.sensitive for count in result.panel((1, Gap(Fraction(80))))] == [("f0",), ("f1",)]
 
 
 def test_groups_change_together() -> None:
@@ -279,8 +279,8 @@ def test_an_error_in_one_count_keeps_the_others(tmp_path: Path) -> None:
 
 def test_a_refused_count_leaves_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One count too many for its method is named and missing; only such counts are an error."""
-    n_terms = FlipRun(Problem(figure_1(), Grid.of(figure_1()), FLIP), Settings()).n_terms
-    monkeypatch.setattr("xcount.counters.flip.MAX_TERMS", n_terms)
+    n_terms = Problem(figure_1(), Grid.of(figure_1()), FLIP).form.n_terms
+    monkeypatch.setattr(FlipForm, "max_exact_terms", n_terms)
     asked = {"flip": True, "method": "exact", "max_share": 1, "jobs": 1}
     path = tmp_path / "j.jsonl"
     with pytest.warns(

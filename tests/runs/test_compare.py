@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,9 @@ from xcount.counters.tally import StopReason
 from xcount.errors import JournalError, QueryError
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.examples import ensemble_of, figure_1
+from xcount.question.change import Flip, Gap
 from xcount.question.grid import Grid
+from xcount.question.share import Limit
 from xcount.runs.batch import BatchProgress
 from xcount.runs.compare import Compared, CompareResult, compare
 
@@ -51,7 +54,7 @@ def test_every_count_is_on_the_shared_grid(seed: int, other_seed: int) -> None:
         for model, count in zip(models, row.results, strict=True):
             assert count is not None
             alone = xcount.count(
-                model, sensitive="f0", gap=row.gap, distance=row.distance, grid=grid
+                model, sensitive="f0", gap=row.change.text, distance=row.distance, grid=grid
             )
             assert (count.count, count.n_regions) == (alone.count, grid.n_regions)
 
@@ -59,7 +62,7 @@ def test_every_count_is_on_the_shared_grid(seed: int, other_seed: int) -> None:
 def test_ratios_are_to_the_first_model() -> None:
     """Relative sensitivity is C / C0; the baseline's own is 1; no baseline count, no ratio."""
     result = compare([ROUGH, SMOOTH], gaps=[2, 3.5])
-    by_question = {(row.label, row.gap): row for row in result.rows}
+    by_question = {(row.label, row.change.text): row for row in result.rows}
     row = by_question["f0", "2"]
     assert [count and count.count for count in row.results] == [4, 4]
     assert row.ratio(0) == row.ratio(1)
@@ -82,11 +85,11 @@ def test_intervals_widen_the_ratio() -> None:
     """The bounds of a ratio are those of the quotient of two intervals."""
     count = xcount.count(figure_1(), sensitive="f0", gap=80)
     base, other = replace(count, count=4, low=2, high=5), replace(count, count=6, low=4, high=8)
-    row = Compared(("f0",), 1, "80", (base, other))
+    row = Compared(("f0",), 1, Gap(Fraction(80)), (base, other))
     ratio = row.ratio(1)
     assert ratio is not None
     assert (ratio.value, ratio.low, ratio.high) == (1.5, 0.8, 4.0)
-    unbounded = Compared(("f0",), 1, "80", (replace(base, low=0), other)).ratio(1)
+    unbounded = Compared(("f0",), 1, Gap(Fraction(80)), (replace(base, low=0), other)).ratio(1)
     assert unbounded is not None
     assert unbounded.high is None
 
@@ -147,7 +150,7 @@ def test_decisions_are_compared(tmp_path: Path) -> None:
     models = [ensemble_of((0, 1.0, -1.0, 1.0)), ensemble_of((0, 1.0, 1.0, 2.0))]
     result = compare(models, flip=True, journal=tmp_path / "j.jsonl")
     row = result.rows[0]
-    assert row.gap == "flip at 0"
+    assert row.change == Flip()
     assert [r.count for r in row.results if r is not None] == [2, 0]
     assert CompareResult.from_journal(tmp_path / "j.jsonl") == result
     assert "The decision changes at the cut-off 0" in result.to_html()
@@ -232,7 +235,7 @@ def test_an_interrupted_comparison_keeps_what_it_has() -> None:
     answers = [answer for row in result.rows for answer in row.results]
     assert None in answers
     assert result.exit_status == 3
-    assert replace(result, max_ratio=1.0).verdict in (Verdict.UNDECIDED, Verdict.FAIL)
+    assert replace(result, max_ratio=Limit.of(1)).verdict in (Verdict.UNDECIDED, Verdict.FAIL)
     assert all(row.ratio(1) is None for row in result.rows if None in row.results)
     n_shown = result.to_html().count("data-count=")
     assert n_shown == sum(answer is not None for answer in answers)
@@ -286,7 +289,7 @@ def test_the_last_run_of_a_journal_is_its_verdict(tmp_path: Path) -> None:
     compare([ROUGH, STEEP], gaps=5, max_ratio=1, journal=path)
     worse = compare([ROUGH, STEEP], gaps=2, max_ratio=1, journal=path, resume=True)
     assert CompareResult.from_journal(path) == worse
-    assert (worse.exit_status, {row.gap for row in worse.rows}) == (1, {"2"})
+    assert (worse.exit_status, {row.change.text for row in worse.rows}) == (1, {"2"})
     again = compare([ROUGH, STEEP], gaps=5, max_ratio=1, journal=path, resume=True)
     assert CompareResult.from_journal(path) == again
     assert again.exit_status == 0

@@ -11,21 +11,18 @@ from strategies import random_ensemble
 
 from xcount.answers.inspection import leaf_scale
 from xcount.cli.parameters import parse_share
+from xcount.counters.settings import Settings
 from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.examples import ensemble_of, figure_1
 from xcount.problem.problem import Problem
+from xcount.question.change import Flip, Gap
 from xcount.question.grid import Grid
 from xcount.question.query import Query
-from xcount.runs.plan import (
-    Options,
-    Task,
-    choose_gaps,
-    choose_groups,
-    choose_max_shares,
-    fingerprint,
-    probability_gap,
-)
+from xcount.question.share import Limit
+from xcount.question.weighting import Weighing
+from xcount.runs.plan import choose_gaps, choose_groups, choose_max_shares, probability_gap
+from xcount.runs.task import Question, Task, fingerprint
 
 
 @pytest.mark.parametrize(("change", "base"), [(0.1, 0.3), (0.01, 0.5), (0.5, 0.499), (0.2, 0.01)])
@@ -114,12 +111,16 @@ def test_max_shares_for_all_and_per_feature() -> None:
     """A number is for all; names override it; the features of a group are joined by +."""
     ensemble = figure_1()
     groups = ((0,), (1,), (0, 1))
-    assert choose_max_shares(ensemble, groups, 0.5) == (0.5, 0.5, 0.5)
-    assert choose_max_shares(ensemble, groups, "f0=0.01,f1=0") == (0.01, 0.0, None)
-    assert choose_max_shares(ensemble, groups, "0.2,f0+f1=0.01") == (0.2, 0.2, 0.01)
-    assert choose_max_shares(ensemble, groups, "1.1%,f0=5 %") == (0.05, 0.011, 0.011)
-    assert choose_max_shares(ensemble, groups, {"f1": 0.3}) == (None, 0.3, None)
-    assert choose_max_shares(ensemble, groups, None) == (None, None, None)
+    for given, expected in (
+        (0.5, (0.5, 0.5, 0.5)),
+        ("f0=0.01,f1=0", (0.01, 0.0, None)),
+        ("0.2,f0+f1=0.01", (0.2, 0.2, 0.01)),
+        ("1.1%,f0=5 %", (0.05, 0.011, 0.011)),
+        ({"f1": 0.3}, (None, 0.3, None)),
+        (None, (None, None, None)),
+    ):
+        found = choose_max_shares(ensemble, groups, given)
+        assert tuple(None if limit is None else float(limit) for limit in found) == expected
 
 
 @pytest.mark.parametrize(
@@ -140,28 +141,35 @@ def test_wrong_max_shares_are_named(text: str, message: str) -> None:
 def test_a_name_with_an_equals_sign_can_have_a_limit() -> None:
     """The last equals sign parts the name from the share."""
     ensemble = replace(figure_1(), features=(Feature("a=b"), Feature("c")))
-    assert choose_max_shares(ensemble, ((0,),), "a=b=0.5") == (0.5,)
+    assert choose_max_shares(ensemble, ((0,),), "a=b=0.5") == (Limit(Fraction(1, 2)),)
 
 
 def test_keys_differ_when_the_question_does() -> None:
     """Each part of a question is part of its key; the limits are not."""
     ensemble = random_ensemble(1)
-    query = Query((0,), Fraction(1))
+    query, settings = Query((0,), Gap(Fraction(1))), Settings()
     base = Problem(ensemble, Grid.of(ensemble), query)
-    task = Task(base, query, Options(), (fingerprint(ensemble),))
-    others = [
-        replace(task, query=replace(query, gap=Fraction(2))),
-        replace(task, query=replace(query, distance=None)),
-        replace(task, query=replace(query, precision=3)),
-        replace(task, options=replace(task.options, seed=1)),
-        replace(task, options=replace(task.options, epsilon=0.2)),
-        replace(task, options=replace(task.options, method="brute")),
-        replace(task, options=replace(task.options, missing="cell")),
-        replace(task, max_share=0.1),
-        replace(task, scope=("other",)),
+    with_missing = Problem(ensemble, Grid.of(ensemble, missing="cell"), query)
+    asked = Question(query, settings)
+    task = Task(base, asked, (fingerprint(ensemble),))
+    other_questions = [
+        replace(asked, query=replace(query, change=Gap(Fraction(2)))),
+        replace(asked, query=replace(query, change=Gap(Fraction(1), 1))),
+        replace(asked, query=replace(query, change=Flip(Fraction(1)))),
+        replace(asked, query=replace(query, distance=None)),
+        replace(asked, query=replace(query, precision=3)),
+        replace(asked, settings=replace(settings, seed=1)),
+        replace(asked, settings=replace(settings, epsilon=0.2)),
+        replace(asked, settings=replace(settings, max_share=Limit(Fraction(1, 10)))),
+        replace(asked, method="brute"),
+        replace(asked, weighing=Weighing(("volume",))),
+        replace(asked, n_witnesses=1),
     ]
+    others = [replace(task, question=question) for question in other_questions]
+    others += [replace(task, base=with_missing), replace(task, scope=("other",))]
     assert len({task.key, *(other.key for other in others)}) == len(others) + 1
-    assert replace(task, options=replace(task.options, timeout_seconds=1)).key == task.key
+    later = replace(asked, settings=replace(settings, timeout_seconds=1.0))
+    assert replace(task, question=later).key == task.key
 
 
 def test_a_live_model_is_known_by_its_trees() -> None:
@@ -187,5 +195,6 @@ def test_what_is_no_share_is_refused_at_once(share: str) -> None:
 def test_shares_are_read_alike_everywhere() -> None:
     """Of one count and of an audit: decimals, per cent, fractions."""
     for text, share in (("1/3", 1 / 3), ("1.1%", 0.011), ("0.25", 0.25), ("1e-3", 0.001), ("0", 0)):
-        assert choose_max_shares(figure_1(), [(0,)], f"f0={text}") == (share,)
-        assert parse_share(text) == share
+        [limit] = choose_max_shares(figure_1(), [(0,)], f"f0={text}")
+        assert limit == parse_share(text)
+        assert float(parse_share(text)) == share

@@ -90,7 +90,11 @@ def resolve_features(
     ensemble: Ensemble, sensitive: str | int | Iterable[str | int]
 ) -> tuple[int, ...]:
     """Return the sorted indices of the named features."""
-    given = [sensitive] if isinstance(sensitive, str | int) else list(sensitive)
+    given: list[str | int]
+    if isinstance(sensitive, str) or not isinstance(sensitive, Iterable):
+        given = [sensitive]
+    else:
+        given = list(sensitive)
     words = [word for item in given for word in _split(ensemble, item)]
     indices = [resolve_feature(ensemble, word) for word in words if word != ""]
     if not indices:

@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 from xcount.answers.inspection import gap_ladder, leaf_scale, max_changes
 from xcount.errors import QueryError
@@ -35,8 +36,13 @@ Group = str | int | Iterable[str | int]
 
 MaxShare = float | str | Fraction | Mapping[str, float | str | Fraction]
 
-Gaps = tuple[tuple[Fraction, ...], str]
-"""Gaps, ascending, and a sentence on where they come from."""
+
+class Gaps(NamedTuple):
+    """Gaps, ascending, and a sentence on where they come from."""
+
+    values: tuple[Fraction, ...]
+    origin: str
+
 
 _GAP_DECIMALS = 6
 
@@ -118,7 +124,7 @@ def choose_gaps(
     values = sorted({parse_gap(gap) for gap in as_list(gaps)})
     if not values:
         raise QueryError("no gap given; name at least one, or none for the default ladder")
-    return tuple(values), "given, in margin"
+    return Gaps(tuple(values), "given, in margin")
 
 
 def probability_gap(change: float, base_rate: float) -> Fraction:
@@ -199,7 +205,9 @@ def _gaps_of_probability(
         )
     if margin_is_probability(ensemble):
         values = sorted({parse_gap(change) for change in changes})
-        return tuple(values), "given as probability, which is what this model's trees add up to"
+        return Gaps(
+            tuple(values), "given as probability, which is what this model's trees add up to"
+        )
     if ensemble.divisor != 1:
         raise QueryError(
             "this model averages its trees, so its margin is no log-odds; give the gap in margin"
@@ -219,7 +227,7 @@ def _gaps_at_base_rate(changes: list[object], base_rate: float | None) -> Gaps:
         f"converted from a change dp of the probability at the base rate p0 = {base_rate:g} by "
         f"gap = logit(p0 + dp) - logit(p0), rounded to {_GAP_DECIMALS} decimals: {steps}"
     )
-    return tuple(dict.fromkeys(gap for gap, _ in pairs)), origin
+    return Gaps(tuple(dict.fromkeys(gap for gap, _ in pairs)), origin)
 
 
 def _ladder(ensemble: Ensemble, output: int) -> Gaps:
@@ -232,7 +240,7 @@ def _ladder(ensemble: Ensemble, output: int) -> Gaps:
         f"a ladder of round numbers around the leaf scale {scale:.3g} (the square root of the sum "
         "of the variances of each tree's leaf values)"
     )
-    return values, origin
+    return Gaps(values, origin)
 
 
 def _split_max_share(max_share: MaxShare) -> tuple[Limit | None, dict[str, Limit]]:

@@ -45,7 +45,7 @@ def others(problem: Problem) -> Iterator[tuple[int, ...]]:
 
 def solutions(problem: Problem, a: int, b: int) -> list[tuple[int, ...]]:
     """Return Sol of the subproblem (a, b), with ToBDD's v > G: one direction."""
-    value, gap = value_of(problem), float(problem.query.gap)
+    value, gap = value_of(problem), float(problem.query.change.order)
     return [x for x in others(problem) if value((a, *x)) - value((b, *x)) > gap]
 
 
@@ -56,7 +56,7 @@ def estimate(problem: Problem, n_elements: int, seed: int) -> float:
 
 def exact_count(problem: Problem) -> int:
     """ExactCount: the number of pairs (b, b') within the distance with V(b') - V(b) > G."""
-    value, gap = value_of(problem), float(problem.query.gap)
+    value, gap = value_of(problem), float(problem.query.change.order)
     n_cells, limit = problem.grid.axes[0].n_cells, problem.query.distance
     return sum(
         value((b, *x)) - value((a, *x)) > gap

@@ -16,7 +16,8 @@ from strategies import random_ensemble
 from xcount import count
 from xcount.baselines.paper.limits import diagram_bytes
 from xcount.baselines.paper.xcount import implied_interval
-from xcount.counters import base, counter
+from xcount.counters import counter
+from xcount.counters import settings as limits
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
 from xcount.errors import BudgetError
@@ -168,7 +169,7 @@ def test_a_memory_limit_gives_valid_bounds(method: str) -> None:
 
 def test_what_an_earlier_count_held_is_free_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Diagrams get what is left beside what the process holds now, not beside its peak."""
-    monkeypatch.setattr(base, "held_memory_bytes", lambda: 2**20)
+    monkeypatch.setattr(limits, "held_memory_bytes", lambda: 2**20)
     peak = SimpleNamespace(ru_maxrss=2**40)
     monkeypatch.setattr(resource, "getrusage", lambda who: peak)
     assert diagram_bytes(Settings(memory_bytes=2**30)) == 2**30 - 2**20

@@ -13,6 +13,7 @@ from benchmarks.known_counts import HASTY_BUDGET, region_instances
 from xcount import _core
 from xcount.answers.count import solve
 from xcount.counters.sampling import counter as sampling
+from xcount.counters.sampling.draws import RegionDraws
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
 from xcount.model.ensemble import Ensemble
@@ -41,7 +42,7 @@ def test_every_region_is_decided_as_by_enumeration(seed: int) -> None:
     """Missing cells, categories, huge and tiny leaves, any distance: the counts of enumeration."""
     problem = random_problem(seed)
     brute = _core.BruteForce(problem.forest, problem.masks, problem.threshold_limbs)
-    sampler = sampling.make_region_sampler(problem)
+    sampler = RegionDraws(problem.space)
     answers = sampler.decide(all_regions(problem).ravel())
     assert OPEN not in answers
     expected = int(brute.count(0, brute.n_combinations, 1).sum())
@@ -53,8 +54,8 @@ def test_a_search_that_ends_early_is_never_wrong(seed: int) -> None:
     """With a small budget regions may stay open; those decided are decided right."""
     problem = random_problem(seed)
     regions = all_regions(problem).ravel()
-    right = sampling.make_region_sampler(problem).decide(regions)
-    hasty = sampling.make_region_sampler(problem, 4).decide(regions)
+    right = RegionDraws(problem.space).decide(regions)
+    hasty = RegionDraws(problem.space, 4).decide(regions)
     assert np.all((hasty == OPEN) | (hasty == right))
 
 
@@ -65,7 +66,7 @@ def test_draws_do_not_depend_on_threads_or_slices(budget: int | None) -> None:
     With open samples, they come once more with what is open counted as sensitive.
     """
     problem = region_instances(3)[2].problem
-    sampler = sampling.make_region_sampler(problem, budget)
+    sampler = RegionDraws(problem.space, budget)
     whole = sampler.draw(5, 1, 0, 6, 3)
     parts = [sampler.draw(5, 1, i, 1, 1) for i in range(6)]
     np.testing.assert_array_equal(whole[0], sum(part[0] for part in parts))
@@ -83,7 +84,7 @@ def test_the_mean_of_the_draws_is_the_share(seed: int) -> None:
     problem = random_problem(seed)
     brute = _core.BruteForce(problem.forest, problem.masks, problem.threshold_limbs)
     share = int(brute.count(0, brute.n_combinations, 1).sum()) / problem.n_regions
-    sampler = sampling.make_region_sampler(problem)
+    sampler = RegionDraws(problem.space)
     histogram, hits = sampler.draw(0, 0, 0, 240, 2)
     values = np.arange(sampler.levels + 1) / sampler.levels
     room = 5 * np.sqrt(share * (1 - share) / len(hits)) + 1e-12
@@ -161,8 +162,8 @@ def test_a_distance_beyond_all_cells_is_any_distance() -> None:
     unlimited = Problem(figure_1(), Grid.of(figure_1()), far)
     regions = all_regions(problem).ravel()
     np.testing.assert_array_equal(
-        sampling.make_region_sampler(problem).decide(regions),
-        sampling.make_region_sampler(unlimited).decide(regions),
+        RegionDraws(problem.space).decide(regions),
+        RegionDraws(unlimited.space).decide(regions),
     )
 
 

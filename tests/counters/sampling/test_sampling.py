@@ -13,9 +13,11 @@ from strategies import random_ensemble
 
 import xcount
 from xcount import _core
-from xcount.counters.sampling import counter as sampling
-from xcount.counters.sampling.counter import Rest, estimate
+from xcount.counters.sampling import estimation
+from xcount.counters.sampling.draws import RowDraws
+from xcount.counters.sampling.estimation import estimate
 from xcount.counters.sampling.estimator import Bounds, Ground
+from xcount.counters.sampling.rest import Rest
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress, StopReason
 from xcount.model.examples import ensemble_of, figure_1
@@ -95,7 +97,7 @@ def test_a_timeout_leaves_a_valid_interval_that_starts_at_zero() -> None:
 @pytest.fixture
 def plain_sampling(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sample from the whole space, however long it takes."""
-    monkeypatch.setattr(sampling, "PLAIN_SECONDS", float("inf"))
+    monkeypatch.setattr(estimation, "PLAIN_SECONDS", float("inf"))
 
 
 @pytest.mark.usefixtures("plain_sampling")
@@ -181,7 +183,7 @@ class StopError(Exception):
 def test_a_long_draw_can_be_ended() -> None:
     """What a listener raises, and Ctrl-C, end a draw that would take minutes, at once."""
     problem = Problem(figure_1(), Grid.of(figure_1()), Query.of(figure_1(), "f0", 80))
-    sampler = sampling.make_sampler(problem, sampling.everything(problem))
+    sampler = RowDraws(problem.space, range(problem.n_masks), None)
     calls = []
 
     def listen() -> None:
@@ -199,7 +201,7 @@ def test_a_long_draw_can_be_ended() -> None:
 def test_a_sampler_without_time_draws_nothing() -> None:
     """Outcomes are whole or empty."""
     problem = Problem(figure_1(), Grid.of(figure_1()), Query.of(figure_1(), "f0", 80))
-    sampler = sampling.make_sampler(problem, sampling.everything(problem))
+    sampler = RowDraws(problem.space, range(problem.n_masks), None)
     assert [len(part) for part in sampler.draw(0, 0, 0, 3, 2, 0.0)] == [0, 0]
     in_time, unlimited = sampler.draw(0, 0, 0, 3, 2, 60.0), sampler.draw(0, 0, 0, 3, 2)
     for part, expected in zip(in_time, unlimited, strict=True):

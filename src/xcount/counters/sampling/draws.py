@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount import _core
-from xcount.counters.decisions import RegionDecider
+from xcount.counters.decisions import MAX_FLAGS, RegionDecider
 from xcount.counters.engine import Outcomes
-from xcount.problem.form import PairSpace
+from xcount.problem.form import PairSpace, refuse_many_masks
 from xcount.problem.problem import Problem
 from xcount.problem.subproblem import Pair
 
@@ -151,6 +151,7 @@ class CellDraws:
         mask_weights: NDArray[np.float64] | None = None,
         cell_weights: Sequence[NDArray[np.float64]] | None = None,
     ) -> None:
+        refuse_many_masks(problem.n_masks, MAX_FLAGS)
         self._decider = RegionDecider(problem)
         self._masks = np.array(masks, dtype=np.int64)
         self._mask_weights = mask_weights
