@@ -7,7 +7,7 @@
 
 #include "forest_binding.hpp"
 #include "stopping_binding.hpp"
-#include "xcount/exact.hpp"
+#include "xcount/exact/counter.hpp"
 
 namespace xcount::python {
 

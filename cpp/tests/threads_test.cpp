@@ -4,12 +4,12 @@
 
 #include "check.hpp"
 #include "random_world.hpp"
-#include "xcount/brute.hpp"
-#include "xcount/cover.hpp"
-#include "xcount/exact.hpp"
-#include "xcount/parallel.hpp"
-#include "xcount/region_sampling.hpp"
-#include "xcount/sampling.hpp"
+#include "xcount/exact/brute.hpp"
+#include "xcount/exact/counter.hpp"
+#include "xcount/sampling/cover.hpp"
+#include "xcount/sampling/region_sampler.hpp"
+#include "xcount/sampling/sampler.hpp"
+#include "xcount/support/parallel.hpp"
 
 using namespace xcount;
 using xcount::test::failures;
