@@ -6,6 +6,7 @@ themselves: witnesses, examples, measures other than the number of regions.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -126,4 +127,7 @@ def weighted_shares(
             pass
     finally:
         counter.cancel()
-    return counter.shares()
+    return [
+        float(weight) if status == "solved" else math.nan
+        for status, weight, *_ in counter.results()
+    ]

@@ -8,7 +8,7 @@ namespace xcount {
 
 template <class Value>
 BruteForce<Value>::BruteForce(const Forest<Value>& forest, const MaskSpace& masks, Value threshold)
-    : forest_(forest), masks_(masks), threshold_(threshold) {
+    : forest_(forest), masks_(masks), gap_(threshold) {
   for (MaskIndex mask = 0; mask < masks.size(); ++mask) {
     std::vector<MaskIndex> near = masks.neighbours(mask);
     std::erase_if(near, [mask](MaskIndex other) { return other < mask; });
@@ -60,8 +60,7 @@ void BruteForce<Value>::count_slice(std::uint64_t begin, std::uint64_t end,
     for (std::size_t m = 0; m < sums.size(); ++m) {
       for (const MaskIndex other : neighbours_[m]) {
         const auto n = static_cast<std::size_t>(other);
-        const Value difference = sums[m] - sums[n];
-        if (difference > threshold_ || -difference > threshold_) sensitive[m] = sensitive[n] = 1;
+        if (gap_.is_exceeded(sums[m] - sums[n])) sensitive[m] = sensitive[n] = 1;
       }
     }
     for (std::size_t m = 0; m < sums.size(); ++m) out[m] += sensitive[m];

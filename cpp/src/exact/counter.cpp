@@ -13,16 +13,6 @@ namespace xcount {
 namespace {
 
 constexpr std::size_t kKeptBytes = std::size_t{32} << 20;  // tables larger than this are not reused
-constexpr std::size_t kLookedAtBytes = std::size_t{64} << 20;  // of a pair that `live` looks at
-
-std::vector<std::uint64_t> read_count(const CountValues& values, SolutionId solution) {
-  const auto count = values.value(solution);
-  return {count.begin(), count.end()};
-}
-
-std::vector<std::uint64_t> read_count(const WeightValues& /*values*/, SolutionId solution) {
-  return {solution == kAllSolve ? 1U : 0U};  // weights have shares only
-}
 
 TaskStatus status_of(GiveUp reason) {
   switch (reason) {
@@ -39,63 +29,24 @@ TaskStatus status_of(GiveUp reason) {
 }  // namespace
 
 template <class Value, class Values>
-SolutionId SubproblemSolver<Value, Values>::solve(const ExactTask& task,
-                                                  const EliminationLimits& limits,
-                                                  DiagramRecorder* recorder) {
-  if (builder_.is_too_deep()) throw GiveUp::kMemory;
-  store_.clear();
-  eliminator_.clear();
-  const auto check = [&] {
-    if (limits.cancel != nullptr && limits.cancel->load(std::memory_order_relaxed)) {
-      throw GiveUp::kCancelled;
-    }
-    if (store_.bytes() > limits.max_bytes) throw GiveUp::kMemory;
-  };
-  std::vector<ResidualSum<Value>> constraints(task.pairs.size());
-  for (std::size_t i = 0; i < task.pairs.size(); ++i) {
-    check();
-    builder_.build(task.pairs[i].first, task.pairs[i].second, store_, constraints[i].residuals,
-                   constraints[i].offset, check);
-  }
-  values_.reset(store_.forest(), store_.features());
-  return eliminator_.solve(constraints, task.combine, limits, task.part, recorder);
-}
-
-template <class Value, class Values>
-bool SubproblemSolver<Value, Values>::may_exceed(const MaskPair& pair, const Value& threshold,
-                                                 Stop& stop) {
-  if (builder_.is_too_deep()) return true;
-  store_.clear();
-  const auto check = [&] {
-    if (stop.is_over()) throw GiveUp::kCancelled;
-    if (store_.bytes() > kLookedAtBytes) throw GiveUp::kMemory;
-  };
-  try {
-    return builder_.may_exceed(pair.first, pair.second, threshold, store_, check);
-  } catch (const GiveUp&) {
-    return true;  // what is not known has hope
-  }
-}
-
-template <class Value, class Values>
 std::vector<std::uint8_t> ExactCounter<Value, Values>::live(const std::vector<MaskPair>& pairs,
                                                             unsigned n_threads, Stop& stop) const {
   constexpr std::size_t kBatch = 16;
-  std::vector<std::uint8_t> result(pairs.size(), 1);  // what is not checked has hope
+  std::vector<std::uint8_t> result(pairs.size(), 1);  // not checked yet: treat as live
   std::atomic<std::size_t> next{0};
   const auto check = [&] {
     Solver solver(forest_, masks_, threshold_, values_);
     for (std::size_t begin; (begin = next.fetch_add(kBatch)) < pairs.size();) {
       for (std::size_t i = begin; i < std::min(begin + kBatch, pairs.size()); ++i) {
         if (stop.is_over()) return;
-        result[i] = solver.may_exceed(pairs[i], threshold_, stop) ? 1 : 0;
+        result[i] = solver.may_exceed(pairs[i], stop) ? 1 : 0;
       }
     }
   };
   const auto check_safely = [&](std::size_t) noexcept {
     try {
       check();
-    } catch (...) {  // no room: what is not checked has hope
+    } catch (...) {  // no room: what is not checked counts as live
       return;
     }
   };
@@ -172,15 +123,15 @@ void ExactCounter<Value, Values>::work_on_tasks(std::size_t max_bytes) {
 
 template <class Value, class Values>
 void ExactCounter<Value, Values>::run(Solver& solver, std::size_t task, std::size_t max_bytes) {
-  TaskResult& result = results_[task];
+  Result& result = results_[task];
   try {
     const SolutionId solution = solver.solve(
         tasks_[task],
         {limits_.max_steps, max_bytes, &cancelled_, limits_.max_paths, limits_.memo_bytes});
-    result.count = read_count(solver.values(), solution);
-    result.total = read_count(solver.values(), kAllSolve);
-    result.share = solver.values().share(solution);
-    result.size = read_count(solver.values(), solver.whole_part());
+    result.count = solver.values().number(solution);
+    result.total = solver.values().number(kAllSolve);
+    // Measured by the same numbers as the count, which this may forget: so it comes last.
+    result.size = solver.values().number(solver.whole_part());
     result.status = TaskStatus::kSolved;
   } catch (const GiveUp& reason) {
     result.status = status_of(reason);
@@ -190,12 +141,6 @@ void ExactCounter<Value, Values>::run(Solver& solver, std::size_t task, std::siz
   result.n_steps = solver.n_steps();
 }
 
-template class SubproblemSolver<std::int64_t, CountValues>;
-template class SubproblemSolver<Int128, CountValues>;
-template class SubproblemSolver<Int2304, CountValues>;
-template class SubproblemSolver<std::int64_t, WeightValues>;
-template class SubproblemSolver<Int128, WeightValues>;
-template class SubproblemSolver<Int2304, WeightValues>;
 template class ExactCounter<std::int64_t, CountValues>;
 template class ExactCounter<Int128, CountValues>;
 template class ExactCounter<Int2304, CountValues>;

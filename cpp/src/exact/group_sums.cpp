@@ -1,7 +1,6 @@
 #include "xcount/exact/group_sums.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <type_traits>
 
 namespace xcount {
@@ -133,8 +132,7 @@ std::uint32_t GroupSums<Value, Values>::find(std::span<const ResidualGroup* cons
 template <class Value, class Values>
 std::uint32_t GroupSums<Value, Values>::make(std::span<const ResidualGroup* const> groups,
                                              std::span<const Stretch> narrowed) {
-  mentioned_.clear();
-  log2_volume_ = 0.0;
+  box_.open();
   sum_.clear();
   for (const ResidualGroup* group : groups) {
     if (!build(*group, narrowed)) {
@@ -146,10 +144,10 @@ std::uint32_t GroupSums<Value, Values>::make(std::span<const ResidualGroup* cons
   }
   known_.push_back({keys_.size(), features_.size(), sums_.size(),
                     static_cast<std::uint32_t>(key_.size()),
-                    static_cast<std::uint32_t>(mentioned_.size()),
-                    static_cast<std::uint32_t>(sum_.size()), log2_volume_});
+                    static_cast<std::uint32_t>(box_.mentioned().size()),
+                    static_cast<std::uint32_t>(sum_.size()), box_.log2_volume()});
   keys_.insert(keys_.end(), key_.begin(), key_.end());
-  features_.insert(features_.end(), mentioned_.begin(), mentioned_.end());
+  features_.insert(features_.end(), box_.mentioned().begin(), box_.mentioned().end());
   Volume before{};
   for (const Mass& mass : sum_) {
     sums_.push_back(mass.sum);
@@ -168,49 +166,12 @@ std::uint32_t GroupSums<Value, Values>::make(std::span<const ResidualGroup* cons
 template <class Value, class Values>
 bool GroupSums<Value, Values>::build(const ResidualGroup& group,
                                      std::span<const Stretch> narrowed) {
-  if (!find_box(group, narrowed)) return false;
+  const bool ordered = box_.add(group.ids, narrowed);
+  if (!ordered || !Values::enumerable(box_.log2_volume())) return false;
   built_.clear();
-  walk(group, 0, group.ids[0], Value{}, volume_);
+  walk(group, 0, group.ids[0], Value{}, box_.volume());
   merge_equal(built_);
   return true;
-}
-
-// Sets the box of what is left of the axes that the group's residuals test, and its volume.
-template <class Value, class Values>
-bool GroupSums<Value, Values>::find_box(const ResidualGroup& group,
-                                        std::span<const Stretch> narrowed) {
-  const auto first = static_cast<std::ptrdiff_t>(mentioned_.size());
-  bool ordered = true;
-  seen_.resize(store_.features().size(), 0);
-  box_.resize(store_.features().size());
-  open_.assign(group.ids.begin(), group.ids.end());
-  while (!open_.empty()) {
-    const auto& node = store_[open_.back()];
-    open_.pop_back();
-    if (node.test.feature == kLeaf) continue;
-    if (seen_[node.feature] == 0) {
-      seen_[node.feature] = 1;
-      mentioned_.push_back(node.feature);
-      box_[node.feature] = {node.feature, 0, store_.forest().axis(node.test.feature).n_cells};
-      ordered = ordered && store_.has_order(node.feature);
-    }
-    open_.push_back(node.low);
-    open_.push_back(node.high);
-  }
-  for (const Stretch& stretch : narrowed) {
-    if ((group.support >> (stretch.feature & 63) & 1) == 0) continue;
-    // With more than 64 features the support may name a narrowed one that no tree tests.
-    if (seen_[stretch.feature] == 0) mentioned_.push_back(stretch.feature);
-    box_[stretch.feature] = stretch;
-  }
-  volume_ = 1;
-  for (auto feature = mentioned_.begin() + first; feature != mentioned_.end(); ++feature) {
-    const Stretch& stretch = box_[*feature];
-    seen_[*feature] = 0;
-    log2_volume_ += std::log2(static_cast<double>(stretch.end - stretch.begin));
-    volume_ *= values_.volume(stretch);
-  }
-  return ordered && Values::enumerable(log2_volume_);
 }
 
 template <class Value, class Values>
@@ -224,17 +185,8 @@ void GroupSums<Value, Values>::walk(const ResidualGroup& group, std::size_t i, R
     built_.push_back({sum, volume});
     return;
   }
-  Stretch& stretch = box_[node.feature];
-  const Cell cut = node.test.cut;
-  if (cut >= stretch.end) return walk(group, i, node.low, sum, volume);
-  if (cut <= stretch.begin) return walk(group, i, node.high, sum, volume);
-  const Stretch saved = stretch;
-  const Volume before = values_.before(volume, stretch, cut);
-  stretch.end = cut;
-  walk(group, i, node.low, sum, before);
-  stretch = {saved.feature, cut, saved.end};
-  walk(group, i, node.high, sum, volume - before);
-  stretch = saved;
+  box_.branch(node, volume,
+              [&](ResidualId child, Volume half) { walk(group, i, child, sum, half); });
 }
 
 template <class Value, class Values>

@@ -1,7 +1,6 @@
 #include "xcount/exact/path_walk.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 namespace xcount {
 
@@ -15,8 +14,7 @@ void PathWalk<Value, Values>::open() {
 
 template <class Value, class Values>
 void PathWalk<Value, Values>::add_term(const Value& offset) {
-  const Value infinity = ValueTraits<Value>::infinity();
-  terms_.push_back({offset, offset, -infinity, infinity, false, {}});
+  terms_.push_back({offset, offset, {}, false, {}});
 }
 
 template <class Value, class Values>
@@ -27,50 +25,14 @@ void PathWalk<Value, Values>::add_tail(std::uint32_t term,
   tails_ *= static_cast<Total>(tail.before.back());
 }
 
-// Lists the features that the residuals test; false if some axis has no order.
-template <class Value, class Values>
-bool PathWalk<Value, Values>::find_mentioned() {
-  bool ordered = true;
-  mentioned_.clear();
-  seen_.resize(store_.features().size(), 0);
-  open_.clear();
-  for (const Item& item : items_) open_.push_back(item.root);
-  while (!open_.empty()) {
-    const auto& node = store_[open_.back()];
-    open_.pop_back();
-    if (node.test.feature == kLeaf) continue;
-    if (seen_[node.feature] == 0) {
-      seen_[node.feature] = 1;
-      mentioned_.push_back(node.feature);
-      ordered = ordered && store_.has_order(node.feature);
-    }
-    open_.push_back(node.low);
-    open_.push_back(node.high);
-  }
-  return ordered;
-}
-
 template <class Value, class Values>
 bool PathWalk<Value, Values>::narrow(std::span<const Stretch> narrowed) {
-  box_.resize(store_.features().size());
-  const bool ordered = find_mentioned();
-  std::uint64_t support = 0;
-  for (const Item& item : items_) support |= store_[item.root].support;
-  for (const LocalFeature feature : mentioned_) {
-    box_[feature] = {feature, 0, store_.forest().axis(store_.features()[feature]).n_cells};
-  }
-  for (const Stretch& stretch : narrowed) {
-    if ((support >> (stretch.feature & 63) & 1) == 0) continue;  // a tail's
-    // With more than 64 features the support may name a narrowed one that no tree tests.
-    if (seen_[stretch.feature] == 0) mentioned_.push_back(stretch.feature);
-    box_[stretch.feature] = stretch;
-  }
-  double log2_volume = 0.0;
-  for (const LocalFeature feature : mentioned_) {
-    seen_[feature] = 0;
-    log2_volume += std::log2(static_cast<double>(box_[feature].end - box_[feature].begin));
-  }
-  return ordered && Values::enumerable(log2_volume) && Values::summable(log2_volume + log2_tails_);
+  roots_.clear();
+  for (const Item& item : items_) roots_.push_back(item.root);
+  box_.open();
+  const bool ordered = box_.add(roots_, narrowed);
+  return ordered && Values::enumerable(box_.log2_volume()) &&
+         Values::summable(box_.log2_volume() + log2_tails_);
 }
 
 // The widest first: what it decides spares the walks through the others.
@@ -101,13 +63,13 @@ SolutionId PathWalk<Value, Values>::run(Combine combine) {
   n_steps_ = 0;
   total_ = {};
   order_items();
-  Volume volume = 1;
-  for (const LocalFeature feature : mentioned_) volume *= values_.volume(box_[feature]);
-  walk(0, items_[0].root, volume);
+  walk(0, items_[0].root, box_.volume());
+  features_ = box_.mentioned();
   for (const Term& term : terms_) {
-    mentioned_.insert(mentioned_.end(), term.tail.features.begin(), term.tail.features.end());
+    XCOUNT_ASSERT(!term.settled && term.offset == term.start);
+    features_.insert(features_.end(), term.tail.features.begin(), term.tail.features.end());
   }
-  return values_.finish(total_, mentioned_);
+  return values_.finish(total_, features_);
 }
 
 template <class Value, class Values>
@@ -150,23 +112,20 @@ template <class Value, class Values>
 typename PathWalk<Value, Values>::Volume PathWalk<Value, Values>::beyond(Term& term) const {
   const auto& sums = term.tail.sums;
   const Value& base = term.offset;
+  const Value& threshold = gap_.threshold();
   const auto first_above = std::partition_point(
-      sums.begin(), sums.end(), [&](const Value& sum) { return base + sum <= threshold_; });
+      sums.begin(), sums.end(), [&](const Value& sum) { return base + sum <= threshold; });
   const auto first_inside = std::partition_point(
-      sums.begin(), first_above, [&](const Value& sum) { return -(base + sum) > threshold_; });
+      sums.begin(), first_above, [&](const Value& sum) { return -(base + sum) > threshold; });
   const Value shift = base - term.start;
-  if (first_above != sums.end()) {
-    term.low = std::max(term.low, threshold_ - *first_above + Value(1) - shift);
-  }
+  if (first_above != sums.end()) term.holds.raise_low(gap_.first_above(*first_above) - shift);
   if (first_above != sums.begin()) {
-    term.high = std::min(term.high, threshold_ - *(first_above - 1) - shift);
+    term.holds.lower_high(gap_.last_not_above(*(first_above - 1)) - shift);
   }
   if (first_inside != sums.begin()) {
-    term.high = std::min(term.high, -threshold_ - *(first_inside - 1) - Value(1) - shift);
+    term.holds.lower_high(gap_.last_below(*(first_inside - 1)) - shift);
   }
-  if (first_inside != sums.end()) {
-    term.low = std::max(term.low, -threshold_ - *first_inside - shift);
-  }
+  if (first_inside != sums.end()) term.holds.raise_low(gap_.first_not_below(*first_inside) - shift);
   return term.tail.before[static_cast<std::size_t>(first_inside - sums.begin())] +
          term.tail.from[static_cast<std::size_t>(first_above - sums.begin())];
 }
@@ -193,20 +152,10 @@ void PathWalk<Value, Values>::walk(std::size_t i, ResidualId id, Volume volume) 
   const auto& node = store_[id];
   const Value min = item.rest_min + node.min;
   const Value max = item.rest_max + node.max;
-  const Value least = term.offset + min;
-  const Value most = term.offset + max;
-  const bool above = least > threshold_;
-  const bool below = -most > threshold_;
-  const bool inside = -least <= threshold_ && most <= threshold_;
-  if (above || below || inside) {
-    const Value shift = term.offset - term.start;
-    if (above) term.low = std::max(term.low, threshold_ - min + Value(1) - shift);
-    if (below) term.high = std::min(term.high, -threshold_ - max - Value(1) - shift);
-    if (inside) {
-      term.low = std::max(term.low, -threshold_ - min - shift);
-      term.high = std::min(term.high, threshold_ - max - shift);
-    }
-    return settle(i, inside, volume);
+  const Verdict verdict = gap_.decide(term.offset + min, term.offset + max);
+  if (!verdict.is_open()) {
+    gap_.narrow(verdict, min, max, term.offset - term.start, term.holds);
+    return settle(i, verdict.inside, volume);
   }
   if (node.test.feature == kLeaf) {  // of a constraint with more to come
     const Value value = node.min;
@@ -215,17 +164,7 @@ void PathWalk<Value, Values>::walk(std::size_t i, ResidualId id, Volume volume) 
     term.offset -= value;
     return;
   }
-  Stretch& stretch = box_[node.feature];
-  const Cell cut = node.test.cut;
-  if (cut >= stretch.end) return walk(i, node.low, volume);
-  if (cut <= stretch.begin) return walk(i, node.high, volume);
-  const Stretch saved = stretch;
-  const Volume before = values_.before(volume, stretch, cut);
-  stretch.end = cut;
-  walk(i, node.low, before);
-  stretch = {saved.feature, cut, saved.end};
-  walk(i, node.high, volume - before);
-  stretch = saved;
+  box_.branch(node, volume, [this, i](ResidualId child, Volume half) { walk(i, child, half); });
 }
 
 template class PathWalk<std::int64_t, CountValues>;

@@ -15,10 +15,8 @@ SolutionDiagram<Value>::SolutionDiagram(const Forest<Value>& forest, const MaskS
   root_ = solver.solve(task, limits, &recorder_);
   features_ = solver.store().features();
   for (const Feature feature : features_) n_cells_.push_back(forest.axis(feature).n_cells);
-  const auto count = solver.values().value(root_);
-  const auto total = solver.values().value(kAllSolve);
-  count_.assign(count.begin(), count.end());
-  total_.assign(total.begin(), total.end());
+  count_ = solver.values().number(root_);
+  total_ = solver.values().number(kAllSolve);
 }
 
 template <class Value>

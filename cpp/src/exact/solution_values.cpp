@@ -58,6 +58,7 @@ void CountValues::divide(std::uint64_t divisor) {
       remainder = static_cast<std::uint64_t>(dividend % divisor);
     }
   }
+  XCOUNT_ASSERT(remainder == 0);
 }
 
 void CountValues::add(Sum& sum, SolutionId solution, std::span<const Stretch> within) {

@@ -21,7 +21,7 @@ CoverDecider<Value>::CoverDecider(const Forest<Value>& forest, const MaskSpace& 
                                   const std::vector<std::pair<MaskIndex, MaskIndex>>& pairs)
     : scope_(forest, masks, question_of(pairs)),
       profiles_(forest, masks, scope_),
-      threshold_(threshold),
+      gap_(threshold),
       places_(forest.axes.size(), kNowhere) {
   for (const auto& [a, b] : pairs) {
     pairs_.emplace_back(scope_.index(masks, a), scope_.index(masks, b));
@@ -58,8 +58,7 @@ void CoverDecider<Value>::draw(Random& random, std::size_t block, std::size_t co
 template <class Value>
 bool CoverDecider<Value>::is_hit(std::span<const Value> row) const {
   return std::any_of(pairs_.begin(), pairs_.end(), [&](const auto& pair) {
-    const Value difference = row[pair.first] - row[pair.second];
-    return difference > threshold_ || -difference > threshold_;
+    return gap_.is_exceeded(row[pair.first] - row[pair.second]);
   });
 }
 

@@ -69,7 +69,7 @@ template <class Value>
 MaskDecider<Value>::MaskDecider(const Topology& forest, const MaskSpace& masks,
                                 const MaskScope& scope, const MaskQuestion& question,
                                 Value threshold)
-    : threshold_(threshold) {
+    : gap_(threshold) {
   if (!question.all_pairs) {
     kind_ = Kind::kPairs;
     for (const auto& [a, b] : question.pairs) {
@@ -144,14 +144,14 @@ bool MaskDecider<Value>::decide(std::span<const Value> row, Workspace& work,
     if (value < low) low = value;
     if (high < value) high = value;
   }
-  if (!(high - low > threshold_)) {
+  if (!(high - low > gap_.threshold())) {
     std::fill(sensitive.begin(), sensitive.end(), std::uint8_t{0});
     return false;
   }
   switch (kind_) {
     case Kind::kEveryone:
       for (std::size_t m = 0; m < row.size(); ++m) {
-        sensitive[m] = high - row[m] > threshold_ || row[m] - low > threshold_;
+        sensitive[m] = gap_.may_exceed(low - row[m], high - row[m]);
       }
       return true;
     case Kind::kJumps:  // decided above
@@ -170,10 +170,11 @@ template <class Value>
 bool MaskDecider<Value>::decide_by_jumps(std::span<const Value> row,
                                          std::span<std::uint8_t> sensitive) const {
   const std::size_t n = row.size();
+  const Value threshold = gap_.threshold();
   std::uint8_t any = 0;
   sensitive[0] = 0;
   for (std::size_t m = 1; m < n; ++m) {
-    const bool jumps = (row[m] > threshold_) | (-row[m] > threshold_);
+    const bool jumps = (row[m] > threshold) | (-row[m] > threshold);  // no branch: vectorised
     sensitive[m] = static_cast<std::uint8_t>(jumps ? matters_[m] : 0);
     any |= sensitive[m];
   }
@@ -194,7 +195,7 @@ void MaskDecider<Value>::decide_by_window(std::span<const Value> row, Workspace&
   slide(low, reach_ + 1, [](const Value& a, const Value& b) { return a < b; });
   slide(high, reach_ + 1, [](const Value& a, const Value& b) { return b < a; });
   const auto exceeds = [&](std::size_t window, std::size_t m) {
-    return high[window] - row[m] > threshold_ || row[m] - low[window] > threshold_;
+    return gap_.may_exceed(low[window] - row[m], high[window] - row[m]);
   };
   const bool has_missing = n_ordered_ < row.size();
   std::uint8_t missing_jumps = 0;
@@ -202,8 +203,7 @@ void MaskDecider<Value>::decide_by_window(std::span<const Value> row, Workspace&
     // For m < reach the window from 0 ends to the right of m, still within m's own reach.
     bool jumps = exceeds(m, m) || exceeds(m < reach_ ? 0 : m - reach_, m);
     if (has_missing) {
-      const Value gap = row[m] - row[n_ordered_];
-      const bool by_missing = gap > threshold_ || -gap > threshold_;
+      const bool by_missing = gap_.is_exceeded(row[m] - row[n_ordered_]);
       jumps = jumps || by_missing;
       missing_jumps |= by_missing ? 1 : 0;
     }
@@ -217,8 +217,7 @@ void MaskDecider<Value>::decide_by_pairs(std::span<const Value> row,
                                          std::span<std::uint8_t> sensitive) const {
   std::fill(sensitive.begin(), sensitive.end(), std::uint8_t{0});
   for (const auto& [a, b] : pairs_) {
-    const Value difference = row[a] - row[b];
-    if (difference > threshold_ || -difference > threshold_) sensitive[a] = sensitive[b] = 1;
+    if (gap_.is_exceeded(row[a] - row[b])) sensitive[a] = sensitive[b] = 1;
   }
 }
 

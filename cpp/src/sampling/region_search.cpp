@@ -71,9 +71,7 @@ template <class Value>
 void RegionSearch<Value>::compare_with_each_other() {
   const auto [least, most] = std::minmax_element(values_.begin(), values_.end());
   for (std::size_t i = 0; i < values_.size(); ++i) {
-    if (*most - values_[i] > threshold_ || values_[i] - *least > threshold_) {
-      answers_[i] = Answer::kSensitive;
-    }
+    if (gap_.may_exceed(*least - values_[i], *most - values_[i])) answers_[i] = Answer::kSensitive;
   }
   update_open();
 }
@@ -91,8 +89,7 @@ void RegionSearch<Value>::update_open() {
 
 template <class Value>
 bool RegionSearch<Value>::can_differ(const Residue<Value>& residue) const {
-  return any_open_ &&
-         (residue.most - lowest_ > threshold_ || highest_ - residue.least > threshold_);
+  return any_open_ && gap_.may_exceed(residue.least - highest_, residue.most - lowest_);
 }
 
 template <class Value>
@@ -103,9 +100,9 @@ Value RegionSearch<Value>::promise(const Residue<Value>& residue) const {
 template <class Value>
 bool RegionSearch<Value>::is_open(const Residue<Value>& residue) {
   if (!can_differ(residue)) return false;
-  if (residue.least - lowest_ > threshold_ || highest_ - residue.most > threshold_) {
+  if (gap_.must_exceed(residue.least - lowest_, residue.most - highest_)) {
     for (std::size_t i = 0; i < values_.size(); ++i) {
-      if (residue.least - values_[i] > threshold_ || values_[i] - residue.most > threshold_) {
+      if (gap_.must_exceed(residue.least - values_[i], residue.most - values_[i])) {
         answers_[i] = Answer::kSensitive;
       }
     }
@@ -156,16 +153,13 @@ typename RegionSearch<Value>::Level& RegionSearch<Value>::level(std::size_t inde
 template <class Value>
 typename RegionSearch<Value>::Split RegionSearch<Value>::choose_split(const Residue<Value>& residue,
                                                                       const MaskBox& box) {
-  const auto range_of = [&](std::uint32_t root) {
-    const auto& node = residue.nodes[root];
-    return ValueTraits<Value>::to_double(node.max - node.min) + 1e-300;
-  };
-  weights_.assign(box.size(), 0.0);
+  scores_.resize(box.size());
   for (const std::uint32_t root : residue.roots) {
-    weights_[static_cast<std::size_t>(residue.nodes[root].axis)] += range_of(root);
+    const auto& node = residue.nodes[root];
+    scores_.add(static_cast<std::uint32_t>(node.axis), node.cut, range_of(node));
   }
-  const auto best = std::max_element(weights_.begin(), weights_.end());
-  const auto axis = static_cast<std::size_t>(best - weights_.begin());
+  const RootScores::Choice choice = scores_.choose();
+  const std::size_t axis = choice.feature;
   const CellRange range = box[axis];
   cuts_.clear();
   for (const std::uint32_t root : residue.roots) {
@@ -173,10 +167,10 @@ typename RegionSearch<Value>::Split RegionSearch<Value>::choose_split(const Resi
     if (static_cast<std::size_t>(node.axis) != axis) continue;
     // A test that is no prefix may tell any two cells apart.
     const Cell at = node.cut >= 0 ? node.cut : range.low + (range.high - range.low) / 2;
-    cuts_.emplace_back(at, range_of(root));
+    cuts_.emplace_back(at, range_of(node));
   }
   std::sort(cuts_.begin(), cuts_.end());
-  double left = *best / 2;
+  double left = choice.total / 2;
   for (const auto& [at, weight] : cuts_) {
     left -= weight;
     if (left <= 0) return {axis, at};

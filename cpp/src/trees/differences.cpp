@@ -66,7 +66,7 @@ void DifferenceBuilder<Value>::build(MaskIndex a, MaskIndex b, ResidualStore<Val
 }
 
 template <class Value>
-bool DifferenceBuilder<Value>::may_exceed(MaskIndex a, MaskIndex b, const Value& threshold,
+bool DifferenceBuilder<Value>::may_exceed(MaskIndex a, MaskIndex b, const Gap<Value>& gap,
                                           ResidualStore<Value>& store, const Check& check) {
   std::vector<ResidualId> roots;
   Value min{};
@@ -76,7 +76,7 @@ bool DifferenceBuilder<Value>::may_exceed(MaskIndex a, MaskIndex b, const Value&
     min += store[root].min;
     max += store[root].max;
   }
-  return max > threshold || -min > threshold;
+  return gap.may_exceed(min, max);
 }
 
 template <class Value>

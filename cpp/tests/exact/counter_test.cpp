@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
 #include <random>
 
@@ -252,6 +253,83 @@ void parts_add_up() {
   }
 }
 
+// Weights of all cells, some of them 0, as running sums from 0 to 1; and each cell's own.
+struct RandomWeights {
+  std::vector<std::vector<long double>> cumulative;
+  std::vector<std::vector<double>> of_cell;
+
+  RandomWeights(const Topology& forest, std::mt19937& random) {
+    for (const Axis& axis : forest.axes) {
+      std::vector<long double> sums{0.0L};
+      for (Cell cell = 0; cell < axis.n_cells; ++cell) {
+        sums.push_back(sums.back() + (cell == 0 ? 1 : random() % 4));
+      }
+      const long double total = sums.back();
+      for (long double& sum : sums) sum /= total;
+      of_cell.emplace_back();
+      for (std::size_t c = 0; c + 1 < sums.size(); ++c) {
+        of_cell.back().push_back(static_cast<double>(sums[c + 1] - sums[c]));
+      }
+      cumulative.push_back(std::move(sums));
+    }
+  }
+};
+
+// The weight of the x for which the masks of the pair differ by more than the gap, x by x.
+double weight_by_enumeration(const Forest<std::int64_t>& forest, const MaskSpace& masks,
+                             const MaskPair& pair, std::int64_t gap, const RandomWeights& weights) {
+  double total = 0.0;
+  std::vector<Cell> region(forest.axes.size(), 0);
+  const auto visit = [&](auto&& self, std::size_t f, double weight) -> void {
+    if (f == region.size()) {
+      masks.write_cells(pair.first, region);
+      const std::int64_t first = forest.sum(region);
+      masks.write_cells(pair.second, region);
+      if (std::abs(first - forest.sum(region)) > gap) total += weight;
+      return;
+    }
+    if (masks.is_sensitive(static_cast<Feature>(f))) return self(self, f + 1, weight);
+    for (Cell cell = 0; cell < forest.axes[f].n_cells; ++cell) {
+      region[f] = cell;
+      self(self, f + 1, weight * weights.of_cell[f][static_cast<std::size_t>(cell)]);
+    }
+  };
+  visit(visit, 0, 1.0);
+  return total;
+}
+
+// A weighted counter gives the weight of the solutions in each part, and of the part itself.
+void weights_of_parts_add_up() {
+  for (unsigned seed = 0; seed < 30; ++seed) {
+    std::mt19937 random(seed);
+    const World world = random_world(random, 3 + seed % 8, 2 + seed % 3);
+    const Forest<std::int64_t> forest = world.build<std::int64_t>();
+    const MaskSpace masks(forest, {0}, 1);
+    const RandomWeights weights(forest, random);
+    const MaskPair pair{0, 1};
+    ExactCounter<std::int64_t, WeightValues> counter(forest, masks, 1,
+                                                     WeightValues(weights.cumulative));
+    const double expected = weight_by_enumeration(forest, masks, pair, 1, weights);
+    for (const std::uint32_t n_bits : {0U, 1U, 3U, 6U}) {
+      std::vector<ExactTask> tasks;
+      for (std::uint32_t part = 0; part < 1U << n_bits; ++part) {
+        tasks.push_back({{pair}, Combine::kAny, {part, n_bits}});
+      }
+      counter.start(tasks, {kAnySteps, kAnyBytes, 2, seed % 3 == 0 ? kMaxPaths : 4});
+      while (!counter.wait(0.01)) continue;
+      double solved = 0.0;
+      double all = 0.0;
+      for (const auto& result : counter.results()) {
+        CHECK(result.status == TaskStatus::kSolved && result.total == 1.0);
+        CHECK(0.0 <= result.count && result.count <= result.size + 1e-12);
+        solved += result.count;
+        all += result.size;
+      }
+      CHECK(std::abs(solved - expected) < 1e-12 && std::abs(all - 1.0) < 1e-12);
+    }
+  }
+}
+
 void limits_are_kept_and_said() {
   std::mt19937 random(17);
   const World world = random_world(random, 30, 5);
@@ -281,6 +359,7 @@ int main() {
   sums_at_the_edge_of_64_bits_do_not_wrap();
   a_memo_that_is_emptied_changes_no_answer();
   parts_add_up();
+  weights_of_parts_add_up();
   limits_are_kept_and_said();
   return failures;
 }

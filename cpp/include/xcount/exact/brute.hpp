@@ -1,10 +1,14 @@
 // Counting by enumeration: the oracle of every other counter. Nothing clever happens here.
+//
+// count[m] = number of combinations x for which some neighbour m' of m has
+// |V(x, m) - V(x, m')| > threshold: the definition itself.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "xcount/trees/forest.hpp"
+#include "xcount/trees/gap.hpp"
 #include "xcount/trees/masks.hpp"
 
 namespace xcount {
@@ -29,7 +33,7 @@ class BruteForce {
 
   const Forest<Value>& forest_;
   const MaskSpace& masks_;
-  Value threshold_;
+  Gap<Value> gap_;
   std::vector<std::vector<MaskIndex>> neighbours_;  // only those with a larger index
   std::vector<Feature> free_features_;
   std::uint64_t n_combinations_ = 1;

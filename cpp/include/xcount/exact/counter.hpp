@@ -1,4 +1,10 @@
 // The exact counter: a batch of subproblems solved on a pool of threads.
+//
+// Holds the tasks, a result for each, and the threads that work on them. Each task is solved by one
+// thread alone, so
+//   results()[i] depends on tasks[i] and the limits only, not on n_threads,
+// unless it is cancelled or its share of the memory runs out; and the results of the 2^n_bits parts
+// of a task add up to that of the whole: docs/exact.md, "Why this is right", "Threads", "Parts".
 #pragma once
 
 #include <atomic>
@@ -9,31 +15,20 @@
 #include <utility>
 #include <vector>
 
-#include "xcount/exact/elimination.hpp"
-#include "xcount/support/stopping.hpp"
-#include "xcount/trees/differences.hpp"
+#include "xcount/exact/subproblem.hpp"
 
 namespace xcount {
 
-using MaskPair = std::pair<MaskIndex, MaskIndex>;
-
-// Count the x for which any (or all) of the pairs differ by more than the threshold; or those of
-// them in one part of the space.
-struct ExactTask {
-  std::vector<MaskPair> pairs;
-  Combine combine = Combine::kAny;
-  Part part = {};
-};
-
 enum class TaskStatus : std::uint8_t { kPending, kSolved, kSteps, kMemory, kCancelled };
 
-// `count` of `total` combinations of the cells of the features that the task's trees test; the
-// other features multiply both alike.
+// 0 <= count <= size <= total. With counts, `count` of `total` combinations of the cells of the
+// features that the task's trees test are solutions (the other features multiply both alike); with
+// weights, `count` is the weight of the solutions, and total is 1.
+template <class Values>
 struct TaskResult {
   TaskStatus status = TaskStatus::kPending;
-  std::vector<std::uint64_t> count, total;
-  std::vector<std::uint64_t> size;  // of the part: what of `total` lies in it, solved or not
-  double share = 0.0;               // count / total, or the share under a product measure
+  typename Values::Number count{}, total{};
+  typename Values::Number size{};  // of the part: what of `total` lies in it, solved or not
   std::uint64_t n_steps = 0;
 };
 
@@ -45,51 +40,21 @@ struct ExactLimits {
   std::size_t memo_bytes = kFirstMemoBytes;
 };
 
-// One thread's tables, used for one task after another.
-template <class Value, class Values>
-class SubproblemSolver {
- public:
-  SubproblemSolver(const Forest<Value>& forest, const MaskSpace& masks, Value threshold,
-                   Values values)
-      : builder_(forest, masks),
-        store_(forest),
-        values_(std::move(values)),
-        eliminator_(store_, values_, threshold) {}
-
-  // Throws GiveUp. What was solved stays readable until the next call.
-  SolutionId solve(const ExactTask& task, const EliminationLimits& limits,
-                   DiagramRecorder* recorder = nullptr);
-  SolutionId whole_part() { return eliminator_.whole_part(); }  // of the task last solved
-  // Whether the pair's difference may exceed the threshold; yes where that is too much to look at.
-  [[nodiscard]] bool may_exceed(const MaskPair& pair, const Value& threshold, Stop& stop);
-
-  [[nodiscard]] const Values& values() const { return values_; }
-  [[nodiscard]] const ResidualStore<Value>& store() const { return store_; }
-  [[nodiscard]] std::uint64_t n_steps() const { return eliminator_.n_steps(); }
-  [[nodiscard]] std::uint64_t n_forgotten() const { return eliminator_.n_forgotten(); }
-  [[nodiscard]] std::size_t bytes() const {
-    return store_.bytes() + values_.bytes() + eliminator_.bytes();
-  }
-
- private:
-  DifferenceBuilder<Value> builder_;
-  ResidualStore<Value> store_;
-  Values values_;
-  Eliminator<Value, Values> eliminator_;
-};
-
 // Solves tasks in the background. The owner polls `wait` and may `cancel` at any time.
 template <class Value, class Values>
 class ExactCounter {
  public:
-  ExactCounter(const Forest<Value>& forest, const MaskSpace& masks, Value threshold, Values values)
+  using Result = TaskResult<Values>;
+
+  ExactCounter(const Forest<Value>& forest, const MaskSpace& masks, const Value& threshold,
+               Values values)
       : forest_(forest), masks_(masks), threshold_(threshold), values_(std::move(values)) {}
   ~ExactCounter() { cancel(); }
   ExactCounter(const ExactCounter&) = delete;
   ExactCounter& operator=(const ExactCounter&) = delete;
 
-  // For each pair, whether the sum of the trees' ranges leaves any hope of exceeding the threshold;
-  // there is hope for what was not looked at before the stop.
+  // For each pair, whether the sum of the trees' ranges may exceed the threshold. What was not
+  // checked before the stop counts as live.
   [[nodiscard]] std::vector<std::uint8_t> live(const std::vector<MaskPair>& pairs,
                                                unsigned n_threads, Stop& stop) const;
 
@@ -99,7 +64,7 @@ class ExactCounter {
   void cancel();  // returns when all threads have stopped
   [[nodiscard]] std::size_t n_done() const { return n_done_.load(std::memory_order_relaxed); }
   // Only after `wait` returned true or `cancel` returned.
-  [[nodiscard]] const std::vector<TaskResult>& results() const { return results_; }
+  [[nodiscard]] const std::vector<Result>& results() const { return results_; }
 
  private:
   using Solver = SubproblemSolver<Value, Values>;
@@ -112,7 +77,7 @@ class ExactCounter {
   Value threshold_;
   Values values_;  // what each solver starts from
   std::vector<ExactTask> tasks_;
-  std::vector<TaskResult> results_;
+  std::vector<Result> results_;
   ExactLimits limits_;
   std::atomic<bool> cancelled_{false};
   std::atomic<std::size_t> next_{0}, n_done_{0};

@@ -1,76 +1,33 @@
 // Counting the cells where sums of residual trees exceed a threshold, by eliminating features.
 //
-// A state is a list of constraints |offset + sum of residual trees| > threshold, of which any (or
-// all) must hold, and what is left of the axes of the features that were narrowed on the way.
-// Bounds decide what they can; otherwise the axis of one feature is cut in two at a guard that
-// stands at the root of a residual (an axis without order: into all its cells), and the counts of
-// the parts are added up. The answer of a state holds for a whole box of offsets (an interval for
-// each constraint) and is kept in a memo.
+// A state s is a list of constraints |offset + sum of residual trees| > threshold, of which any (or
+// all) must hold, and a stretch [begin, end) of the axis of each feature that was narrowed on the
+// way and is still mentioned. Its solution has
+//   value(s) = |solutions(s)| * product of n_cells[f] over the features f that s does not mention,
+// where solutions(s) are combinations of cells of the features that s mentions, each in what is
+// left of its axis. Bounds decide what they can; otherwise the axis of one feature is cut in two at
+// a guard that stands at the root of a residual (an axis without order: into all its cells), and
+//   value(s) = sum over the parts p of value(s in p), scaled to what is left of dropped axes.
+// The answer holds for a whole box of offsets (an interval for each constraint) and is kept in a
+// memo. Proofs: docs/exact.md, "Why this is right", "The sum over parts", "The remembered box",
+// "Parts".
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <vector>
 
-#include "xcount/exact/offset_memo.hpp"
+#include "xcount/exact/answer_room.hpp"
+#include "xcount/exact/diagram_recorder.hpp"
+#include "xcount/exact/limits.hpp"
 #include "xcount/exact/small_states.hpp"
 #include "xcount/exact/solution_values.hpp"
+#include "xcount/trees/gap.hpp"
+#include "xcount/trees/residual_sweep.hpp"
 #include "xcount/trees/residuals.hpp"
+#include "xcount/trees/root_scores.hpp"
 
 namespace xcount {
-
-// A state with at most this many combinations of leaves is enumerated. More hardly gains on the
-// benchmark's hard subproblems (benchmarks/variants.py) and loses where the memo does well.
-inline constexpr std::uint64_t kMaxPaths = 16384;
-// How much dearer a split, with its look-ups in a large memo, is than a step of an enumeration.
-inline constexpr std::uint64_t kStepsPerSplit = 40;
-
-// Where a memo starts, with the values of its solutions. A larger one is slower unless it is used.
-inline constexpr std::size_t kFirstMemoBytes = std::size_t{2} << 20;
-
-enum class GiveUp { kSteps, kMemory, kCancelled };
-
-struct EliminationLimits {
-  // Nodes visited; a split counts as kStepsPerSplit of them.
-  std::uint64_t max_steps = ~std::uint64_t{0};
-  std::size_t max_bytes = ~std::size_t{0};
-  const std::atomic<bool>* cancel = nullptr;
-  // The answer is the same whatever these are:
-  std::uint64_t max_paths = kMaxPaths;       // of a state that is enumerated
-  std::size_t memo_bytes = kFirstMemoBytes;  // of a memo before it is emptied
-};
-
-// One of 2^n_bits disjoint parts of a state: bit d of the index says which halves of the split at
-// depth d belong to it. What is decided before belongs to the part whose other bits are 0.
-struct Part {
-  std::uint32_t index = 0;
-  std::uint32_t n_bits = 0;
-
-  [[nodiscard]] bool has_half(std::size_t depth, std::size_t half) const {
-    return depth >= n_bits || (index >> depth & 1) == (half & 1);
-  }
-  [[nodiscard]] bool has_end(std::size_t depth) const {
-    return depth >= n_bits || index >> depth == 0;
-  }
-};
-inline constexpr std::uint32_t kMaxPartBits = 16;
-
-// Where solved states are kept as a decision diagram, when somebody wants one.
-struct DiagramRecorder {
-  struct Edge {
-    Cell end;  // the part ends before this cell and starts where the previous one ends
-    SolutionId child;
-    double share;  // of the whole space: what this part contributes to its node
-  };
-  struct Node {
-    LocalFeature feature;
-    Cell begin;  // where the first part starts
-    std::uint32_t first_edge, n_edges;
-  };
-  std::vector<Node> nodes;  // nodes[id - 2] belongs to solution id
-  std::vector<Edge> edges;
-};
 
 template <class Value>
 struct ResidualSum {
@@ -81,8 +38,12 @@ struct ResidualSum {
 template <class Value, class Values>
 class Eliminator {
  public:
-  Eliminator(ResidualStore<Value>& store, Values& values, Value threshold)
-      : store_(store), values_(values), threshold_(threshold), small_(store, values, threshold) {}
+  Eliminator(ResidualStore<Value>& store, Values& values, const Value& threshold)
+      : store_(store),
+        values_(values),
+        gap_(threshold),
+        small_(store, values, gap_),
+        room_(small_, values) {}
 
   // Throws GiveUp when a limit is reached. `values` must have been reset for store.features().
   // With a part: what is solved there.
@@ -93,20 +54,14 @@ class Eliminator {
   SolutionId whole_part();
 
   [[nodiscard]] std::uint64_t n_steps() const { return n_steps_; }
-  [[nodiscard]] std::uint64_t n_forgotten() const { return n_forgotten_; }
-  [[nodiscard]] std::size_t bytes() const;
+  [[nodiscard]] std::uint64_t n_forgotten() const { return room_.n_forgotten(); }
+  [[nodiscard]] std::size_t bytes() const { return room_.bytes(); }
   void clear();
 
  private:
-  struct Term {
+  struct Term : BoundedSum<Value> {
     std::uint32_t begin = 0, end = 0;  // residual ids of the constraint in Level::ids
-    Value offset{}, min{}, max{};      // min, max: of the sum of the residuals, without the offset
-    Value low{}, high{};               // the answer holds for low <= offset <= high
-  };
-  // A residual that mentions the eliminated feature, and where the sweep over its cells stands.
-  struct Moving {
-    std::uint32_t term;
-    std::uint32_t at, end;  // in Level::runs
+    OffsetInterval<Value> holds;       // the offsets for which the answer holds
   };
   struct Level {
     std::vector<Term> terms;
@@ -114,31 +69,33 @@ class Eliminator {
     std::vector<ResidualId> ids;
     std::vector<Stretch> narrowed;  // what is left of axes, by feature, for mentioned features
     // While a feature is eliminated:
-    std::vector<ResidualId> fixed;  // residuals that do not mention it, term after term
-    std::vector<std::uint32_t> fixed_ends;
-    std::vector<Value> fixed_min, fixed_max;
-    std::vector<Run> runs;
-    std::vector<Moving> moving;
-    std::vector<ResidualId> moved;
+    ResidualSweep<Value> sweep;
     std::vector<Stretch> dropped;  // what is left of axes that the child no longer mentions
     std::vector<DiagramRecorder::Edge> edges;
     typename Values::Sum sum;
-  };
-  static constexpr SolutionId kUndecided = ~SolutionId{0};
-  static constexpr ResidualId kSeparator = ~ResidualId{0};
 
-  Level& level(std::size_t depth);
-  // Sets `live` and the bounds of decided terms; kUndecided when terms are left.
-  SolutionId decide(Level& state) const;
-  SolutionId solve_undecided(std::size_t depth);
-  [[nodiscard]] SolutionId end(std::size_t depth, SolutionId solution) const;
-  SolutionId expand(std::size_t depth);
+    [[nodiscard]] std::span<const ResidualId> ids_of(const Term& term) const {
+      return {ids.data() + term.begin, term.end - term.begin};
+    }
+    [[nodiscard]] std::size_t bytes() const;
+  };
   // The part of the feature's axis to split, and where to cut it (kEveryCell: everywhere).
   struct Split {
     Stretch stretch;
     Cell cut;
   };
+  static constexpr SolutionId kUndecided = ~SolutionId{0};
+  static constexpr ResidualId kSeparator = ~ResidualId{0};
   static constexpr Cell kEveryCell = -1;
+
+  Level& level(std::size_t depth);
+  void set_root(const std::vector<ResidualSum<Value>>& constraints);
+  // Sets `live` and the offsets of decided terms; kUndecided when terms are left.
+  SolutionId decide(Level& state) const;
+  SolutionId solve_undecided(std::size_t depth);
+  [[nodiscard]] SolutionId end(std::size_t depth, SolutionId solution) const;
+  SolutionId expand(std::size_t depth);
+  void expand_part(std::size_t depth, const Stretch& part);
 
   [[nodiscard]] Split choose_split(const Level& state, bool alike);
   void split_residuals(Level& state, const Split& split);
@@ -146,8 +103,6 @@ class Eliminator {
   void fill_ids(Level& state, Level& child) const;
   void narrow(Level& state, Level& child, const Stretch& part, bool ended) const;
   void absorb_bounds(Level& state, const Level& child) const;
-  [[nodiscard]] static Cell next_part(const Level& state, Cell end);
-  static void advance(Level& state, Cell cell);
 
   [[nodiscard]] bool open_small(const Level& state);  // whether it is cheap enough to enumerate
   SolutionId enumerate(Level& state);
@@ -155,19 +110,13 @@ class Eliminator {
   std::uint64_t make_key(const Level& state);
   SolutionId recall(Level& state, std::uint32_t entry);
   void remember(const Level& state, std::uint32_t entry, SolutionId solution);
-  void record(const Stretch& stretch, Level& state);
   void check_limits();
-  [[nodiscard]] bool has_room() const;
-  [[nodiscard]] bool fits() const;
-  // Lets the memo grow, or empties it in the middle of a solution; false where that does not help.
-  [[nodiscard]] bool make_room();
-  [[nodiscard]] std::size_t used() const;
-  void forget();
   [[nodiscard]] std::size_t needed_bytes() const;  // what no forgetting makes less
+  [[nodiscard]] bool is_well_formed(const Level& state) const;
 
   ResidualStore<Value>& store_;
   Values& values_;
-  Value threshold_;
+  Gap<Value> gap_;
   Combine combine_ = Combine::kAny;
   EliminationLimits limits_;
   Part part_;
@@ -175,21 +124,14 @@ class Eliminator {
   DiagramRecorder* recorder_ = nullptr;
 
   SmallStates<Value, Values> small_;
+  AnswerRoom<Value, Values> room_;
   std::deque<Level> levels_;
-  struct Score {
-    double total = 0.0, widest = 0.0;
-    Cell cut = 0;
-  };
-  std::vector<Score> scores_;
-  std::vector<LocalFeature> scored_;
+  RootScores scores_;
   std::vector<ResidualId> scored_ids_;
   std::vector<ResidualId> key_;  // the key being looked up
-  OffsetMemo<Value> memo_;
-  std::size_t memo_bytes_ = 0;  // what the memo may hold at present, with the values of solutions
-  std::uint64_t n_forgotten_ = 0;  // how often it was emptied
   std::uint64_t n_steps_ = 0;
   std::uint64_t n_checks_ = 0;
-  std::uintptr_t stack_base_ = 0;
+  StackDepth stack_;
 };
 
 }  // namespace xcount

@@ -1,15 +1,19 @@
 // Independent groups of residuals: groups that share no feature with the rest of their state.
 //
 // The sum of such a group is independent of everything else, so all that matters of it is its
-// distribution: how many combinations of the group's cells give which sum. Distributions of several
-// groups are convolved into one. That costs about the sum of what the groups cost, where walking
-// through all combinations of leaves costs their product.
+// distribution: how many combinations of the group's cells give which sum. A distribution holds the
+// sums that occur, strictly ascending, and running totals of their volumes:
+//   before[i] = volume of the first i sums,   before[i] + from[i] = volume of the group's box.
+// Distributions of several groups are convolved into one. That costs about the sum of what the
+// groups cost, where walking through all combinations of leaves costs their product. Proof:
+// docs/exact.md, "Why this is right", "Independent groups".
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "xcount/exact/cell_box.hpp"
 #include "xcount/exact/solution_values.hpp"
 #include "xcount/support/hash_index.hpp"
 #include "xcount/trees/residuals.hpp"
@@ -45,7 +49,7 @@ class GroupSums {
   using Distribution = SumDistribution<Value, Volume>;
 
   GroupSums(const ResidualStore<Value>& store, const Values& values)
-      : store_(store), values_(values) {}
+      : store_(store), box_(store, values) {}
 
   // Starts a state; then each of its residuals is added.
   void open() { n_groups_ = 0; }
@@ -81,7 +85,6 @@ class GroupSums {
   };
 
   bool build(const ResidualGroup& group, std::span<const Stretch> narrowed);
-  bool find_box(const ResidualGroup& group, std::span<const Stretch> narrowed);
   void walk(const ResidualGroup& group, std::size_t i, ResidualId id, Value sum, Volume volume);
   void convolve();
   bool convolve_densely();
@@ -90,17 +93,11 @@ class GroupSums {
                      std::span<const Stretch> narrowed);
 
   const ResidualStore<Value>& store_;
-  const Values& values_;
   std::vector<ResidualGroup> groups_;
   std::size_t n_groups_ = 0;
   std::uint64_t n_steps_ = 0;
 
-  std::vector<Stretch> box_;
-  std::vector<std::uint8_t> seen_;
-  std::vector<ResidualId> open_;
-  std::vector<LocalFeature> mentioned_;  // of all groups asked for
-  double log2_volume_ = 0.0;
-  Volume volume_{};
+  CellBox<Value, Values> box_;               // of all groups asked for
   std::vector<Mass> sum_, built_, product_;  // of the groups so far, of one group, of both
   std::vector<Volume> dense_;
 

@@ -1,5 +1,7 @@
 // The answers of states: for each key, boxes of offsets (an interval for each of the state's
-// constraints) and the solution that holds in all of the box.
+// constraints) and the solution that holds in all of the box:
+//   low[i] <= offset[i] <= high[i] for all constraints i   =>   the state's solution is `solution`.
+// Proof: docs/exact.md, "Why this is right", "The remembered box".
 //
 // Most answers are never asked for again, and of those that are, most were given lately. So a full
 // memo is emptied, which costs little, and only one that is used much may grow: a large one is
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "xcount/exact/solution_values.hpp"
+#include "xcount/support/assert.hpp"
 #include "xcount/support/hash_index.hpp"
 #include "xcount/support/held_bytes.hpp"
 
@@ -51,6 +54,7 @@ class OffsetMemo {
   template <class Offset>
   [[nodiscard]] std::optional<Answer> recall(std::uint32_t number, std::size_t n, Offset offset) {
     for (std::uint32_t b = entries_[number].first_box; b != kNone; b = boxes_[b].next) {
+      XCOUNT_ASSERT(boxes_[b].bounds + 2 * n <= bounds_.size());
       const std::span<const Value> bounds{bounds_.data() + boxes_[b].bounds, 2 * n};
       bool holds = true;
       for (std::size_t i = 0; holds && i < n; ++i) {
@@ -65,10 +69,12 @@ class OffsetMemo {
 
   // Adds an answer, whose bounds (low, high of each constraint) are then added in order.
   void remember(std::uint32_t number, SolutionId solution) {
+    XCOUNT_ASSERT(number < entries_.size());
     boxes_.push_back({entries_[number].first_box, solution, bounds_.size()});
     entries_[number].first_box = static_cast<std::uint32_t>(boxes_.size() - 1);
   }
   void add_bounds(const Value& low, const Value& high) {
+    XCOUNT_ASSERT(low <= high);
     bounds_.push_back(low);
     bounds_.push_back(high);
   }

@@ -1,4 +1,9 @@
 // States that are cheap enough to enumerate: which residuals are walked, and which are looked up.
+//
+// Holds a partition of the state's residuals: each belongs to just one group (groups share no
+// feature), and each group is either walked or part of the tail of the one constraint that all of
+// its residuals belong to. At least one group is walked. Proof: docs/exact.md, "Why this is right",
+// "Enumeration of small states", "Independent groups".
 #pragma once
 
 #include <cstdint>
@@ -15,8 +20,8 @@ namespace xcount {
 template <class Value, class Values>
 class SmallStates {
  public:
-  SmallStates(ResidualStore<Value>& store, Values& values, Value threshold)
-      : store_(store), walk_(store, values, threshold), groups_(store, values) {}
+  SmallStates(const ResidualStore<Value>& store, Values& values, const Gap<Value>& gap)
+      : store_(store), walk_(store, values, gap), groups_(store, values) {}
 
   // Starts a state; then its constraints are added. Their residuals must outlive `prepare`.
   void open() { terms_.clear(); }
@@ -52,7 +57,7 @@ class SmallStates {
   [[nodiscard]] bool make_tails(std::span<const Stretch> narrowed);
   void add_walked();
 
-  ResidualStore<Value>& store_;
+  const ResidualStore<Value>& store_;
   PathWalk<Value, Values> walk_;
   GroupSums<Value, Values> groups_;
   std::vector<Term> terms_;

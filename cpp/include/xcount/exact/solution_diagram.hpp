@@ -1,11 +1,17 @@
 // The solutions of one subproblem as a decision diagram: to count, to sample, to list as boxes.
+//
+// Holds the diagram that the elimination recorded (diagram_recorder.hpp), its root and its count.
+// Paths from the root to the whole space are disjoint boxes, so
+//   count = sum over the paths of the product of their boxes' cells,
+// and a path drawn by the shares of its edges, then a cell of its box, is a uniform solution.
+// Proof: docs/exact.md, "Why this is right", "The sum over parts".
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "xcount/exact/counter.hpp"
+#include "xcount/exact/subproblem.hpp"
 
 namespace xcount {
 

@@ -1,4 +1,11 @@
-// What the solutions of a state weigh: exact counts of any size, or shares of a product measure.
+// What the solutions of a state weigh: exact counts of any size, or weights of a product measure.
+//
+// Holds a number for each solution id, of which 0 is the empty set and 1 the whole space:
+//   value(s) = |solutions(s)| * product of n_cells[f] over the features f that s does not mention,
+// so value(1) is the product of all n_cells, and a value that is free of f is a multiple of
+// n_cells[f]: narrowing f to a stretch divides by n_cells[f] without remainder. A weighted value is
+// the same as a share of the whole space: the features' weights add up to 1 each. Proof:
+// docs/exact.md, "Why this is right", "The sum over parts".
 #pragma once
 
 #include <cmath>
@@ -7,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "xcount/support/assert.hpp"
 #include "xcount/support/held_bytes.hpp"
 #include "xcount/support/value.hpp"
 #include "xcount/trees/forest.hpp"
@@ -30,7 +38,8 @@ struct Stretch {
 // features that it mentions and that were narrowed before count with what is left of their axis.
 class CountValues {
  public:
-  using Sum = std::vector<std::uint64_t>;  // a running sum; each level of the recursion has one
+  using Sum = std::vector<std::uint64_t>;     // a running sum; each level of the recursion has one
+  using Number = std::vector<std::uint64_t>;  // a value by itself: limbs, least significant first
 
   void reset(const Topology& forest, std::span<const Feature> features);
   // The size of a box of cells, for small boxes: see `enumerable`.
@@ -57,8 +66,10 @@ class CountValues {
   void shrink() { values_.shrink_to_fit(); }
 
   [[nodiscard]] std::span<const std::uint64_t> value(SolutionId id) const {
+    XCOUNT_ASSERT(id < size());
     return {values_.data() + id * limbs_, limbs_};
   }
+  [[nodiscard]] Number number(SolutionId id) const { return {value(id).begin(), value(id).end()}; }
   // The solution's count as a share of the whole space.
   [[nodiscard]] double share(SolutionId id) const;
   [[nodiscard]] double weight(const Stretch& stretch) const {
@@ -83,6 +94,7 @@ class CountValues {
 // Shares under a product measure: each cell of each feature has a weight, and they add up to 1.
 class WeightValues {
  public:
+  using Number = double;
   struct Sum {
     double value = 0.0;
     double compensation = 0.0;  // Neumaier's running error term
@@ -111,6 +123,7 @@ class WeightValues {
   void shrink() { values_.shrink_to_fit(); }
 
   [[nodiscard]] double share(SolutionId id) const { return values_[id]; }
+  [[nodiscard]] Number number(SolutionId id) const { return values_[id]; }
   [[nodiscard]] double weight(const Stretch& stretch) const;
   [[nodiscard]] std::size_t size() const { return values_.size(); }
   [[nodiscard]] std::size_t bytes() const { return held_bytes(values_); }

@@ -1,5 +1,9 @@
 // Decides combinations of cells drawn from the cover of one task by the task's own trees: many at a
 // time, and without the residuals that the cover is made of.
+//
+// A combination x is a hit iff |V(x, m) - V(x, m')| > threshold for some pair (m, m') of the task,
+// which is what the cover's own residuals say of it: docs/approximate.md, "What is sampled",
+// "Covers".
 #pragma once
 
 #include <cstdint>
@@ -11,6 +15,7 @@
 #include "xcount/sampling/profile_forest.hpp"
 #include "xcount/support/random.hpp"
 #include "xcount/trees/forest.hpp"
+#include "xcount/trees/gap.hpp"
 #include "xcount/trees/masks.hpp"
 
 namespace xcount {
@@ -64,7 +69,7 @@ class CoverDecider {
 
   MaskScope scope_;
   ProfileForest<Value> profiles_;
-  Value threshold_;
+  Gap<Value> gap_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs_;  // in the scope
   std::vector<std::uint32_t> places_;   // per feature: its place among those drawn, or kNowhere
   std::vector<std::uint32_t> n_cells_;  // per drawn feature

@@ -1,4 +1,7 @@
 // Which masks matter to a sample, and which of them are sensitive, given V along them.
+//
+// sensitive[m] = 1 iff |row[m] - row[m']| > threshold for some pair (m, m') of the question; every
+// way of deciding gives just that: docs/approximate.md, "What is sampled", "Plain samples".
 #pragma once
 
 #include <cstdint>
@@ -6,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "xcount/trees/gap.hpp"
 #include "xcount/trees/masks.hpp"
 
 namespace xcount {
@@ -65,7 +69,7 @@ class MaskDecider {
   void list_neighbours(const MaskSpace& masks);
 
   Kind kind_ = Kind::kEveryone;
-  Value threshold_;
+  Gap<Value> gap_;
   std::size_t n_ordered_ = 1;  // kWindow: cells with an order, the missing one left out
   std::size_t reach_ = 1;      // kWindow: neighbours are at most that far
   std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs_;  // kPairs

@@ -5,8 +5,10 @@
 // sample takes one path through it; the path ends at a terminal, which adds to the sample's row and
 // sends the sample into the pieces below the sensitive tests. A row holds V along the masks in
 // difference form: a value on a run of cells is two entries, whatever the length of the run, and a
-// prefix sum along every sensitive axis gives V. Trees, subtrees and leaves that are the same for
-// all masks add nothing.
+// prefix sum along every sensitive axis gives V:
+//   sum over the masks n <= m (on every axis) of row[n] = V(x, m) - V(x, first mask).
+// Trees, subtrees and leaves that are the same for all masks add nothing. docs/approximate.md,
+// "What is sampled", "Plain samples".
 #pragma once
 
 #include <cstdint>

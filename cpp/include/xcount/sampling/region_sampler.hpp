@@ -1,5 +1,9 @@
 // Draws single regions uniformly, masks included, and decides each by a search among the masks near
 // it: for queries with more masks than a row can hold.
+//
+// A search that is given up leaves its region open, so that for every sample
+//   outcome <= (1 if the region is sensitive, 0 if not) <= upper,
+// with equality where nothing is open: docs/approximate.md, "What is sampled", "Single regions".
 #pragma once
 
 #include <cstdint>

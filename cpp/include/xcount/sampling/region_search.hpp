@@ -1,5 +1,10 @@
 // Branch and bound over the masks near one: is there a mask whose value differs by more than the
 // threshold?
+//
+// Boxes of masks are cut in two; a box is left alone where its bounds say that no mask of it
+// differs from an open value by more than the threshold. So a search that is not given up leaves an
+// answer open iff no mask of the ball differs from it: docs/approximate.md, "What is sampled",
+// "Single regions".
 #pragma once
 
 #include <cstdint>
@@ -9,6 +14,8 @@
 #include <vector>
 
 #include "xcount/sampling/region_trees.hpp"
+#include "xcount/trees/gap.hpp"
+#include "xcount/trees/root_scores.hpp"
 
 namespace xcount {
 
@@ -36,7 +43,7 @@ template <class Value>
 class RegionSearch {
  public:
   RegionSearch(const RegionTrees<Value>& trees, const Value& threshold)
-      : trees_(trees), threshold_(threshold) {}
+      : trees_(trees), gap_(threshold) {}
 
   // For each of the values whose answer is open: sets it to kSensitive if some mask of the ball and
   // the box differs by more than the threshold. Returns false if the search was given up after
@@ -65,9 +72,9 @@ class RegionSearch {
   Split choose_split(const Residue<Value>& residue, const MaskBox& box);
 
   const RegionTrees<Value>& trees_;
-  Value threshold_;
+  Gap<Value> gap_;
   std::vector<std::unique_ptr<Level>> levels_;
-  std::vector<double> weights_;
+  RootScores scores_;
   std::vector<std::pair<Cell, double>> cuts_;
   // Of the run: what is asked, and the extremes of the values that are still open.
   const Ball* ball_ = nullptr;

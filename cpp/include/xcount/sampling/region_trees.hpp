@@ -1,6 +1,9 @@
 // The contributing trees of a query, compiled for samples that are single regions: given the
 // non-sensitive cells of a sample, a tree shrinks to its tests of sensitive cells, and of those
-// only the ones that tell the cells of a small box from each other.
+// only the ones that tell the cells of a small box from each other. For every mask m of the box,
+//   sum of the trees at (x, m) = offset + sum over the residue's roots of the leaf at m,
+// and it lies between least and most:
+// docs/approximate.md, "What is sampled", "Single regions".
 #pragma once
 
 #include <cstdint>

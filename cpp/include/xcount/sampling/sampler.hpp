@@ -1,4 +1,8 @@
 // Draws combinations of non-sensitive cells uniformly and decides all masks of each at once.
+//
+// The outcome Y of a sample has 0 <= Y <= 1 and mean p, the share of the undecided regions that are
+// sensitive: docs/approximate.md, "What is sampled", "Plain samples". Batch i of a stream is the
+// same whatever the number of threads: docs/approximate.md, "Same seed, same answer".
 #pragma once
 
 #include <cstdint>

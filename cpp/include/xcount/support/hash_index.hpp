@@ -1,4 +1,7 @@
 // An open-addressing index over items that live elsewhere: hash -> item number.
+//
+// Holds slots, at most half of them taken (2 * size <= slots), so that every search meets an empty
+// one and ends. Items are found from their hash on, without a gap: none is ever removed but all.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // Randomness that does not depend on the number of threads: one generator per batch of samples,
-// keyed by (seed, stream, batch).
+// keyed by (seed, stream, batch): docs/approximate.md, "Same seed, same answer".
 #pragma once
 
 #include <array>

@@ -1,9 +1,13 @@
 // The number types of leaf sums. All sums are integers: 64 bits where they fit, 128 where they do
 // not, and a wide type that holds any sum of 64-bit floats scaled to integers.
+//
+// With B the sum over the trees of the largest leaf in magnitude, the caller chooses the type so
+// that 4 * (B + 1) fits: then no sum, offset or end of an interval overflows, and
+// -infinity() < every such number < infinity(). Proof: docs/exact.md, "Why this is right", "No
+// overflow".
 #pragma once
 
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -13,46 +17,28 @@ namespace xcount {
 __extension__ typedef __int128 Int128;
 __extension__ typedef unsigned __int128 UInt128;
 
-// A two's complement integer of N 64-bit limbs, least significant first. Sums must fit.
+// A two's complement integer of N 64-bit limbs, least significant first. Sums must fit. Its
+// arithmetic stands in value.cpp and is not inlined: it would be most of the code of every loop.
 template <std::size_t N>
 struct WideInt {
   std::array<std::uint64_t, N> limbs{};
 
   WideInt() = default;
-  WideInt(std::int64_t value) {  // NOLINT: implicit, like the built-in integers
-    limbs.fill(value < 0 ? ~std::uint64_t{0} : 0);
-    limbs[0] = static_cast<std::uint64_t>(value);
-  }
+  WideInt(std::int64_t value);  // NOLINT: implicit, like the built-in integers
 
   [[nodiscard]] bool negative() const { return (limbs[N - 1] >> 63) != 0; }
+  // -1, 0 or 1 as this is less than, equal to or greater than the other.
+  [[nodiscard]] int compare(const WideInt& other) const;
 
-  WideInt& operator+=(const WideInt& other) {
-    std::uint64_t carry = 0;
-    for (std::size_t i = 0; i < N; ++i) {
-      const UInt128 sum = static_cast<UInt128>(limbs[i]) + other.limbs[i] + carry;
-      limbs[i] = static_cast<std::uint64_t>(sum);
-      carry = static_cast<std::uint64_t>(sum >> 64);
-    }
-    return *this;
-  }
-  WideInt operator-() const {
-    WideInt result;
-    for (std::size_t i = 0; i < N; ++i) result.limbs[i] = ~limbs[i];
-    return result += WideInt(1);
-  }
-  WideInt& operator-=(const WideInt& other) { return *this += -other; }
+  WideInt operator-() const;
+  WideInt& operator+=(const WideInt& other);
+  WideInt& operator-=(const WideInt& other);
   friend WideInt operator+(WideInt a, const WideInt& b) { return a += b; }
   friend WideInt operator-(WideInt a, const WideInt& b) { return a -= b; }
-  friend bool operator==(const WideInt& a, const WideInt& b) { return a.limbs == b.limbs; }
-  friend bool operator<(const WideInt& a, const WideInt& b) {
-    if (a.negative() != b.negative()) return a.negative();
-    for (std::size_t i = N; i-- > 0;) {
-      if (a.limbs[i] != b.limbs[i]) return a.limbs[i] < b.limbs[i];
-    }
-    return false;
-  }
-  friend bool operator>(const WideInt& a, const WideInt& b) { return b < a; }
-  friend bool operator<=(const WideInt& a, const WideInt& b) { return !(b < a); }
+  friend bool operator==(const WideInt& a, const WideInt& b) { return a.compare(b) == 0; }
+  friend bool operator<(const WideInt& a, const WideInt& b) { return a.compare(b) < 0; }
+  friend bool operator>(const WideInt& a, const WideInt& b) { return a.compare(b) > 0; }
+  friend bool operator<=(const WideInt& a, const WideInt& b) { return a.compare(b) <= 0; }
 };
 
 using Int2304 = WideInt<36>;
@@ -94,35 +80,18 @@ struct ValueTraits<Int128> {
 template <std::size_t N>
 struct ValueTraits<WideInt<N>> {
   static constexpr std::size_t kLimbs = N;
-  static WideInt<N> from_limbs(std::span<const std::uint64_t> limbs) {
-    WideInt<N> value;
-    for (std::size_t i = 0; i < N; ++i) value.limbs[i] = limbs[i];
-    return value;
-  }
-  static std::uint64_t hash(const WideInt<N>& value) {
-    std::uint64_t h = 0;
-    for (const std::uint64_t limb : value.limbs) h = (h ^ limb) * 0x9E3779B97F4A7C15ULL;
-    return h;
-  }
-  static WideInt<N> infinity() {
-    WideInt<N> value;
-    value.limbs.fill(~std::uint64_t{0});
-    value.limbs[N - 1] >>= 2;
-    return value;
-  }
+  static WideInt<N> from_limbs(std::span<const std::uint64_t> limbs);
+  static std::uint64_t hash(const WideInt<N>& value);
+  static const WideInt<N>& infinity();
   // Scaled by 2^-1280 to stay finite. Not for negatives.
   static double to_double(const WideInt<N>& value) { return scaled(value, -1280); }
   static double to_number(const WideInt<N>& value) { return scaled(value, 0); }
 
  private:
-  static double scaled(const WideInt<N>& value, int exponent) {
-    double result = 0.0;
-    for (std::size_t i = N; i-- > 0;) {
-      result +=
-          std::ldexp(static_cast<double>(value.limbs[i]), static_cast<int>(64 * i) + exponent);
-    }
-    return result;
-  }
+  static double scaled(const WideInt<N>& value, int exponent);
 };
+
+extern template struct WideInt<36>;
+extern template struct ValueTraits<Int2304>;
 
 }  // namespace xcount

@@ -1,4 +1,9 @@
 // Difference trees: what one tree contributes to V(x, m) - V(x, m') for two masks m and m'.
+//
+// For all combinations x of the other features' cells,
+//   V(x, a) - V(x, b) = offset + sum over `roots` of (the residual tree's leaf at x),
+// and no residual tests a sensitive feature, nor what its path decides already: docs/exact.md, "An
+// example, start to end".
 #pragma once
 
 #include <cstdint>
@@ -6,6 +11,7 @@
 #include <vector>
 
 #include "xcount/trees/forest.hpp"
+#include "xcount/trees/gap.hpp"
 #include "xcount/trees/masks.hpp"
 #include "xcount/trees/residuals.hpp"
 
@@ -28,7 +34,7 @@ class DifferenceBuilder {
              Value& offset, const Check& check);
 
   // Whether |V(x, a) - V(x, b)| > threshold is possible, by adding up each tree's own range.
-  [[nodiscard]] bool may_exceed(MaskIndex a, MaskIndex b, const Value& threshold,
+  [[nodiscard]] bool may_exceed(MaskIndex a, MaskIndex b, const Gap<Value>& gap,
                                 ResidualStore<Value>& store, const Check& check);
 
   // Trees of a depth that the recursions below would need too much stack for.

@@ -1,4 +1,9 @@
 // The trees of one output of an ensemble, laid on the grid: every test asks for a cell.
+//
+// Holds for each feature its axis of cells, and the trees' nodes. What walks rely on is checked
+// when it is made: left[i] > i and right[i] > i (walks end), features and cuts exist, the missing
+// cell is the last, and no path has more than 10,000 tests. V(region) = sum over the trees of the
+// leaf that the region's cells lead to.
 #pragma once
 
 #include <cstddef>

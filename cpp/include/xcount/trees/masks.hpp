@@ -1,4 +1,9 @@
 // Masks: one cell per sensitive feature; and which masks are near which.
+//
+// Masks are numbered in mixed radix, the last feature fastest: with n_i the number of cells,
+//   mask = (((c_1) * n_2 + c_2) * n_3 + c_3) ... ,   0 <= mask < size() = product of the n_i.
+// distance(a, b) = sum over the features of |c_i(a) - c_i(b)|, where a step from or to a cell
+// without order (a category, a missing value) is 1.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,11 @@
 // Residual trees: hash-consed decision trees over the non-sensitive features of one subproblem.
+//
+// Holds nodes, each equal tree once: low != high at every test, and for every node
+//   min = least leaf below it,   max = largest leaf below it,   id > ids of its children,
+//   bit (f mod 64) of support is set if a test on f stands at or below it (and then, with up to 64
+//   features, only then).
+// A residual restricted to a part of an axis has, for the cells of that part, the values of the
+// original: docs/exact.md, "Why this is right", "The sum over parts".
 #pragma once
 
 #include <cstdint>
@@ -19,7 +26,7 @@ struct Run {
   ResidualId node;
 };
 
-// Equal nodes have equal ids. Each node knows the least and the largest leaf below it.
+// The nodes of one subproblem; `clear` forgets them all.
 template <class Value>
 class ResidualStore {
  public:
