@@ -1,5 +1,5 @@
 #include "forest_binding.hpp"
-#include "xcount/brute.hpp"
+#include "xcount/exact/brute.hpp"
 
 namespace xcount::python {
 

@@ -5,7 +5,7 @@
 
 #include "forest_binding.hpp"
 #include "stopping_binding.hpp"
-#include "xcount/cover.hpp"
+#include "xcount/sampling/cover.hpp"
 
 namespace xcount::python {
 

@@ -4,9 +4,9 @@
 #include <nanobind/stl/vector.h>
 
 #include "forest_binding.hpp"
-#include "xcount/add.hpp"
-#include "xcount/bdd_count.hpp"
-#include "xcount/stopping.hpp"
+#include "xcount/diagrams/add.hpp"
+#include "xcount/diagrams/bdd_count.hpp"
+#include "xcount/support/stopping.hpp"
 
 namespace xcount::python {
 

@@ -3,11 +3,11 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <cmath>
+#include <type_traits>
 
 #include "forest_binding.hpp"
 #include "stopping_binding.hpp"
-#include "xcount/exact.hpp"
+#include "xcount/exact/counter.hpp"
 
 namespace xcount::python {
 
@@ -86,6 +86,20 @@ const char* status_name(TaskStatus status) {
   return "cancelled";
 }
 
+nb::object to_python(const CountValues::Number& count) { return big_integer(count); }
+nb::object to_python(WeightValues::Number weight) { return nb::float_(weight); }
+
+template <class Values>
+nb::tuple result_tuple(const TaskResult<Values>& r) {
+  constexpr bool kIsCount = std::is_same_v<Values, CountValues>;
+  using Plain = std::conditional_t<kIsCount, nb::int_, nb::float_>;
+  if (r.status == TaskStatus::kSolved) {
+    return nb::make_tuple(status_name(r.status), to_python(r.count), to_python(r.total),
+                          to_python(r.size), r.n_steps);
+  }
+  return nb::make_tuple(status_name(r.status), Plain(0), Plain(1), Plain(0), r.n_steps);
+}
+
 // Pairs, whether all of them must differ, which part, and how many bits number the parts.
 using PyTask = std::tuple<std::vector<MaskPair>, bool, std::uint32_t, std::uint32_t>;
 
@@ -160,18 +174,6 @@ void bind_exact(nb::module_& module) {
             return self.visit([&](auto& c) { return c.wait(seconds); });
           },
           nb::arg("seconds"), "Wait for the tasks, at most that long; True when they are done.")
-      .def(
-          "shares",
-          [](ExactCounterHandle& self) {
-            std::vector<double> shares;
-            self.visit([&](auto& c) {
-              for (const TaskResult& r : c.results()) {
-                shares.push_back(r.status == TaskStatus::kSolved ? r.share : std::nan(""));
-              }
-            });
-            return shares;
-          },
-          "For each task the share of its solutions; NaN where it was given up.")
       .def("cancel",
            [](ExactCounterHandle& self) {
              nb::gil_scoped_release release;
@@ -185,19 +187,14 @@ void bind_exact(nb::module_& module) {
           [](ExactCounterHandle& self) {
             nb::list list;
             self.visit([&](auto& c) {
-              for (const TaskResult& r : c.results()) {
-                const bool solved = r.status == TaskStatus::kSolved;
-                list.append(nb::make_tuple(
-                    status_name(r.status), solved ? big_integer(r.count) : nb::object(nb::int_(0)),
-                    solved ? big_integer(r.total) : nb::object(nb::int_(1)),
-                    solved ? big_integer(r.size) : nb::object(nb::int_(0)), r.n_steps));
-              }
+              for (const auto& result : c.results()) list.append(result_tuple(result));
             });
             return list;
           },
-          nb::sig("def results(self) -> list[tuple[str, int, int, int, int]]"),
+          nb::sig("def results(self) -> list[tuple[str, typing.Any, typing.Any, typing.Any, int]]"),
           "For each task: status, count, total, how much of the total its part is, number of "
-          "steps.");
+          "steps.\n"
+          "With weights, the weight of the solutions, 1.0, and the weight of the part.");
 }
 
 }  // namespace xcount::python

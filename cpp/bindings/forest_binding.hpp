@@ -10,8 +10,8 @@
 #include <variant>
 #include <vector>
 
-#include "xcount/forest.hpp"
-#include "xcount/masks.hpp"
+#include "xcount/trees/forest.hpp"
+#include "xcount/trees/masks.hpp"
 
 namespace nb = nanobind;
 

@@ -4,7 +4,7 @@
 
 #include "forest_binding.hpp"
 #include "stopping_binding.hpp"
-#include "xcount/region_sampling.hpp"
+#include "xcount/sampling/region_sampler.hpp"
 
 namespace xcount::python {
 

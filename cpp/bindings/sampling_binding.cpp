@@ -3,7 +3,7 @@
 
 #include "forest_binding.hpp"
 #include "stopping_binding.hpp"
-#include "xcount/sampling.hpp"
+#include "xcount/sampling/sampler.hpp"
 
 namespace xcount::python {
 

@@ -3,7 +3,7 @@
 
 #include "forest_binding.hpp"
 #include "stopping_binding.hpp"
-#include "xcount/solution_diagram.hpp"
+#include "xcount/exact/solution_diagram.hpp"
 
 namespace xcount::python {
 

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <future>
 
-#include "xcount/stopping.hpp"
+#include "xcount/support/stopping.hpp"
 
 namespace nb = nanobind;
 

@@ -4,12 +4,12 @@
 
 #include "check.hpp"
 #include "random_world.hpp"
-#include "xcount/brute.hpp"
-#include "xcount/cover.hpp"
-#include "xcount/exact.hpp"
-#include "xcount/parallel.hpp"
-#include "xcount/region_sampling.hpp"
-#include "xcount/sampling.hpp"
+#include "xcount/exact/brute.hpp"
+#include "xcount/exact/counter.hpp"
+#include "xcount/sampling/cover.hpp"
+#include "xcount/sampling/region_sampler.hpp"
+#include "xcount/sampling/sampler.hpp"
+#include "xcount/support/parallel.hpp"
 
 using namespace xcount;
 using xcount::test::failures;
@@ -46,7 +46,7 @@ void threads_start_stop_and_start_again() {
     if (i % 2 == 1) (void)counter.wait(0.001 * i);
     counter.cancel();
     CHECK(counter.wait(0.0));
-    for (const TaskResult& result : counter.results()) {
+    for (const auto& result : counter.results()) {
       CHECK(result.status != TaskStatus::kSteps && result.status != TaskStatus::kMemory);
     }
   }
@@ -55,7 +55,7 @@ void threads_start_stop_and_start_again() {
     counter.start(tasks, {kAnySteps, kAnyBytes, n_threads});
     while (!counter.wait(0.01)) continue;
     CHECK(counter.n_done() == tasks.size());
-    for (const TaskResult& result : counter.results()) {
+    for (const auto& result : counter.results()) {
       CHECK(result.status == TaskStatus::kSolved);
       counts[n_threads / 4].push_back(result.count);
     }

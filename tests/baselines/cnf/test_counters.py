@@ -171,7 +171,7 @@ def test_a_time_limit_ends_the_child() -> None:
 
 def test_a_memory_limit_ends_the_child() -> None:
     """A child that cannot even load its counter ends with the reason."""
-    found = count(figure_1(), sensitive="f0", gap=80, method="cnf-ganak", memory_bytes=40 << 20)
+    found = count(figure_1(), sensitive="f0", gap=80, method="cnf-ganak", memory_bytes=10 << 20)
     assert found.stop_reason is StopReason.MEMORY
     assert (found.low, found.high) == (0, 9)
 

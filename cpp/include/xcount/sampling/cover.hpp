@@ -1,0 +1,75 @@
+// The covers of several tasks, refined and sampled together.
+//
+// Holds a cover for each task and how often it counts. With p the share of the frontier that
+// solves,
+//   sum over the tasks of multiplicity * share of its solutions = solved() + p * open(),
+// and a sample from the cover (a state of the frontier drawn by volume, then cells for what it
+// still mentions) is a hit with probability p. The more is decided, the larger is p:
+// docs/approximate.md, "What is sampled", "Covers".
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "xcount/sampling/cover_decider.hpp"
+#include "xcount/sampling/sampler.hpp"
+#include "xcount/sampling/task_cover.hpp"
+
+namespace xcount {
+
+template <class Value>
+class Cover {
+ public:
+  using Check = typename TaskCover<Value>::Check;
+
+  // `check` is called every now and then, and may end this by an exception. Throws
+  // std::length_error where trees are too deep or too large to make differences of.
+  Cover(
+      const Forest<Value>& forest, const MaskSpace& masks, const Value& threshold,
+      const std::vector<CoverTask>& tasks, const Check& check = [] {});
+  Cover(Cover&&) = default;  // not copied: tables may be large
+
+  // Does about that much work where the open volume is largest. Unless the time is up first, the
+  // outcome does not depend on the number of threads.
+  void refine(std::uint64_t work, double max_seconds, unsigned n_threads);
+
+  [[nodiscard]] Volume solved() const;  // times multiplicity, as is everything here
+  [[nodiscard]] Volume open() const;
+  [[nodiscard]] std::uint64_t n_expanded() const;
+  [[nodiscard]] std::uint64_t work() const;
+  [[nodiscard]] std::size_t bytes() const;
+  [[nodiscard]] double mean_residuals() const;  // of a frontier state, by volume
+  // Seconds that a sample takes, roughly, and the same on every machine.
+  [[nodiscard]] double seconds_per_sample() const;
+
+  // Fixes the frontier as what `draw` draws from.
+  void freeze();
+  [[nodiscard]] Outcomes draw(std::uint64_t seed, std::uint64_t stream, std::uint64_t first,
+                              std::uint64_t n, unsigned n_threads, Stop& stop) const;
+
+ private:
+  struct Frozen {
+    std::uint32_t task, state;
+  };
+  // Room for the samples of one batch; one per thread.
+  struct Thread {
+    std::vector<Frozen> drawn;
+    std::vector<typename TaskCover<Value>::Draw> draws;          // per task, without deciders
+    std::vector<typename CoverDecider<Value>::Workspace> works;  // per task, with deciders
+    std::vector<std::size_t> group;
+  };
+  [[nodiscard]] Thread make_thread() const;
+  void draw_batch(Random& random, Thread& thread, std::span<std::uint8_t> hits) const;
+  void draw_group(std::uint32_t task, Random& random, Thread& thread,
+                  std::span<std::uint8_t> hits) const;
+
+  std::vector<std::unique_ptr<TaskCover<Value>>> covers_;
+  std::vector<std::uint32_t> multiplicity_;
+  std::vector<CoverDecider<Value>> deciders_;  // per task; none if the tasks are many
+  std::vector<Frozen> frozen_;
+  std::vector<std::uint64_t> cumulative_;  // per frozen state, up to 2^62
+};
+
+}  // namespace xcount

@@ -1,0 +1,92 @@
+// Draws single regions uniformly, masks included, and decides each by a search among the masks near
+// it: for queries with more masks than a row can hold.
+//
+// A search that is given up leaves its region open, so that for every sample
+//   outcome <= (1 if the region is sensitive, 0 if not) <= upper,
+// with equality where nothing is open: docs/approximate.md, "What is sampled", "Single regions".
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "xcount/sampling/region_search.hpp"
+#include "xcount/sampling/region_trees.hpp"
+#include "xcount/sampling/sampler.hpp"
+#include "xcount/support/random.hpp"
+
+namespace xcount {
+
+// What batches of samples found. A search that is given up leaves its mask open: open masks count
+// as not sensitive in `outcomes`, as sensitive in `upper`.
+struct RegionOutcomes {
+  Outcomes outcomes;
+  Outcomes upper;
+  std::uint64_t n_open = 0;
+};
+
+template <class Value>
+class RegionSampler {
+ public:
+  static constexpr std::size_t kBatch = Sampler<Value>::kBatch;
+  // Masks drawn with each combination of other cells if they all have the same neighbours.
+  static constexpr std::size_t kSharing = 8;
+  static constexpr std::uint64_t kDefaultBudget = 3'000'000;
+
+  // distance: the largest distance of two neighbours; nullopt for any distance. budget: residue
+  // nodes that the search for one combination of cells may look at.
+  RegionSampler(const Forest<Value>& forest, std::vector<Feature> sensitive,
+                std::optional<std::int64_t> distance, const Value& threshold,
+                std::uint64_t budget = kDefaultBudget);
+
+  // Outcomes of the batches [first, first + n), in order, whatever the number of threads; empty
+  // ones if they are stopped.
+  [[nodiscard]] RegionOutcomes draw(std::uint64_t seed, std::uint64_t stream, std::uint64_t first,
+                                    std::uint64_t n, unsigned n_threads, Stop& stop) const;
+
+  // The answers for given regions, n x n_features cells.
+  [[nodiscard]] std::vector<std::uint8_t> decide(std::span<const Cell> regions) const;
+
+  // Outcomes are the fractions k / levels of the masks drawn with one combination of cells.
+  [[nodiscard]] std::uint32_t levels() const { return static_cast<std::uint32_t>(n_masks_); }
+  [[nodiscard]] std::size_t n_trees() const { return trees_.n_trees(); }
+
+ private:
+  // One combination of non-sensitive cells, its masks, and their answers.
+  struct Sample {
+    std::vector<Cell> cells;  // one per column
+    std::vector<Cell> masks;  // n_masks x axes
+    std::vector<Answer> answers;
+    std::vector<MaskBox> boxes;
+    std::vector<Residue<Value>> residues;  // one per box
+  };
+  struct Thread {
+    RegionSearch<Value> search;
+    std::vector<Sample> block;
+    std::vector<Cell> drawn;
+    std::vector<Value> values;
+  };
+  [[nodiscard]] Thread make_thread() const;
+  // Return early if they are stopped.
+  void draw_batch(Random& random, Thread& thread, Stop& stop, RegionOutcomes& out) const;
+  static void merge(const RegionOutcomes& batch, std::uint64_t place, RegionOutcomes& total);
+  void draw_sample(Random& random, Thread& thread, Sample& sample) const;
+  void set_cells(std::span<const Cell> drawn, Sample& sample) const;
+  void answer(std::span<Sample> samples, Thread& thread, Stop& stop) const;
+  void search(Sample& sample, Thread& thread) const;
+  [[nodiscard]] Ball ball_of(const Sample& sample) const;
+
+  std::vector<Axis> axes_;  // of the sensitive features
+  std::vector<Feature> sensitive_;
+  std::vector<Axis> all_axes_;
+  std::vector<Feature> features_;   // those that are drawn
+  std::vector<std::size_t> place_;  // per column: its feature's place among those drawn
+  std::int64_t radius_;
+  std::size_t n_masks_;
+  Value threshold_;
+  std::uint64_t budget_;
+  RegionTrees<Value> trees_;
+};
+
+}  // namespace xcount

@@ -1,0 +1,54 @@
+#include "xcount/exact/subproblem.hpp"
+
+namespace xcount {
+
+namespace {
+
+constexpr std::size_t kLookedAtBytes = std::size_t{64} << 20;  // of a pair that is looked at
+
+}  // namespace
+
+template <class Value, class Values>
+SolutionId SubproblemSolver<Value, Values>::solve(const ExactTask& task,
+                                                  const EliminationLimits& limits,
+                                                  DiagramRecorder* recorder) {
+  if (builder_.is_too_deep()) throw GiveUp::kMemory;
+  store_.clear();
+  eliminator_.clear();
+  const auto check = [&] {
+    if (limits.is_cancelled()) throw GiveUp::kCancelled;
+    if (store_.bytes() > limits.max_bytes) throw GiveUp::kMemory;
+  };
+  std::vector<ResidualSum<Value>> constraints(task.pairs.size());
+  for (std::size_t i = 0; i < task.pairs.size(); ++i) {
+    check();
+    builder_.build(task.pairs[i].first, task.pairs[i].second, store_, constraints[i].residuals,
+                   constraints[i].offset, check);
+  }
+  values_.reset(store_.forest(), store_.features());
+  return eliminator_.solve(constraints, task.combine, limits, task.part, recorder);
+}
+
+template <class Value, class Values>
+bool SubproblemSolver<Value, Values>::may_exceed(const MaskPair& pair, Stop& stop) {
+  if (builder_.is_too_deep()) return true;
+  store_.clear();
+  const auto check = [&] {
+    if (stop.is_over()) throw GiveUp::kCancelled;
+    if (store_.bytes() > kLookedAtBytes) throw GiveUp::kMemory;
+  };
+  try {
+    return builder_.may_exceed(pair.first, pair.second, gap_, store_, check);
+  } catch (const GiveUp&) {
+    return true;  // not checked: treat as live
+  }
+}
+
+template class SubproblemSolver<std::int64_t, CountValues>;
+template class SubproblemSolver<Int128, CountValues>;
+template class SubproblemSolver<Int2304, CountValues>;
+template class SubproblemSolver<std::int64_t, WeightValues>;
+template class SubproblemSolver<Int128, WeightValues>;
+template class SubproblemSolver<Int2304, WeightValues>;
+
+}  // namespace xcount

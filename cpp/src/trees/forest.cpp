@@ -1,0 +1,103 @@
+#include "xcount/trees/forest.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace xcount {
+
+namespace {
+
+// Tables with an entry per cell are made in good faith: more cells than any model file has guards
+// or categories (a file has at most 2^30 bytes) are refused before that.
+constexpr Cell kMaxCells = Cell{1} << 26;
+constexpr std::uint32_t kMaxDepth = 10000;
+
+[[noreturn]] void fail(const std::string& what) { throw std::invalid_argument("forest: " + what); }
+
+}  // namespace
+
+Topology::Topology(const ForestArrays& arrays) {
+  read_axes(arrays);
+  read_nodes(arrays);
+}
+
+void Topology::read_axes(const ForestArrays& arrays) {
+  const std::size_t n = arrays.n_cells.size();
+  if (arrays.missing_cell.size() != n || arrays.ordered.size() != n) {
+    fail("axis arrays differ in length");
+  }
+  axes.reserve(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    const Axis axis{arrays.n_cells[i], arrays.missing_cell[i], arrays.ordered[i] != 0};
+    if (axis.n_cells < 1) fail("a feature needs at least one cell");
+    if (axis.n_cells > kMaxCells) fail("a feature has more than 2^26 cells");
+    if (axis.missing_cell != -1 && axis.missing_cell != axis.n_cells - 1) {
+      fail("the missing cell must be the last one");
+    }
+    axes.push_back(axis);
+  }
+}
+
+void Topology::read_nodes(const ForestArrays& arrays) {
+  const std::size_t n = arrays.feature.size();
+  if (arrays.cut.size() != n || arrays.missing_left.size() != n || arrays.left.size() != n ||
+      arrays.right.size() != n) {
+    fail("node arrays differ in length");
+  }
+  roots.assign(arrays.roots.begin(), arrays.roots.end());
+  left.assign(arrays.left.begin(), arrays.left.end());
+  right.assign(arrays.right.begin(), arrays.right.end());
+  membership.assign(arrays.membership.begin(), arrays.membership.end());
+  tests.reserve(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    tests.push_back({arrays.feature[i], arrays.cut[i], arrays.missing_left[i] != 0});
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    check_node(i);
+    if (tests[i].feature != kLeaf && tests[i].cut < 0) {
+      axes[static_cast<std::size_t>(tests[i].feature)].all_prefixes = false;
+    }
+  }
+  for (const NodeIndex root : roots) {
+    if (root < 0 || static_cast<std::size_t>(root) >= n) fail("a root is out of range");
+  }
+  check_depth();
+}
+
+// Walks over trees are recursive.
+void Topology::check_depth() const {
+  std::vector<std::uint32_t> depth(n_nodes());
+  for (std::size_t i = 0; i < n_nodes(); ++i) {
+    if (tests[i].feature == kLeaf) continue;
+    if (depth[i] >= kMaxDepth)
+      throw std::length_error(
+          "a tree has more than 10,000 tests on one path; no library trains such trees");
+    for (const NodeIndex child : {left[i], right[i]}) {
+      auto& below = depth[static_cast<std::size_t>(child)];
+      below = std::max(below, depth[i] + 1);
+    }
+  }
+}
+
+void Topology::check_node(std::size_t node) const {
+  const Test& test = tests[node];
+  if (test.feature == kLeaf) return;
+  if (test.feature < 0 || static_cast<std::size_t>(test.feature) >= axes.size()) {
+    fail("a feature is out of range");
+  }
+  for (const NodeIndex child : {left[node], right[node]}) {
+    // Larger indices below: walks end, and there is no cycle.
+    if (child <= static_cast<NodeIndex>(node) || static_cast<std::size_t>(child) >= n_nodes()) {
+      fail("a child is out of range");
+    }
+  }
+  const Axis& axis = axes[static_cast<std::size_t>(test.feature)];
+  if (test.cut > axis.n_cells) fail("a cut is beyond the last cell");
+  if (test.cut < 0) {
+    const auto end = static_cast<std::size_t>(-1 - static_cast<std::int64_t>(test.cut)) +
+                     static_cast<std::size_t>(axis.n_cells);
+    if (end > membership.size()) fail("a set test reaches beyond the membership table");
+  }
+}
+
+}  // namespace xcount
