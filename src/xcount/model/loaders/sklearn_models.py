@@ -85,11 +85,11 @@ def from_pickle(data: bytes, where: str) -> Ensemble:
     """Read a pickle or joblib file. Opening one runs its code: only for files the user trusts."""
     model = open_pickle(data, where)
     if type(model).__module__.partition(".")[0] != "sklearn":
-        from xcount import loaders
+        from xcount.model.loaders import load
 
         if isinstance(model, str | os.PathLike):
             raise ModelFormatError(f"{where}: the pickle holds a text, not a model")
-        return loaders.load(model)
+        return load(model)
     return _read_opened(model, where, "sklearn-pickle")
 
 
