@@ -212,7 +212,8 @@ class Ensemble:
         """
         margins = self.predict(rows)
         if self.decision == "argmax":
-            return np.argmax(margins, axis=1).astype(np.int64)
+            largest: NDArray[np.int64] = np.argmax(margins, axis=1)
+            return largest
         if self.decision != "cutoff" or self.decides_at is None:
             raise ValueError(f"the decision of this model is {self.decision}")
         at = self.decides_at
