@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from xcount.errors import ModelFormatError, UnsupportedModelError, XCountError
 from xcount.model.ensemble import Ensemble
 from xcount.model.loaders import catboost_models
 from xcount.model.loaders.xgboost_json import parse_json
-from xcount.question.grid import Grid
 
 
 def from_json(data: bytes, where: str) -> Ensemble:
@@ -171,69 +169,6 @@ def test_tests_that_the_path_decides_are_dropped() -> None:
         tests = tree.feature >= 0
         assert int((~tests).sum()) == len(np.unique(tree.threshold[tests])) + 1
     _assert_same_margins(model, ensemble, edge_rows(ensemble, infinities=True))
-
-
-_HIGHEST = float(np.finfo(np.float32).max)
-_MISSING_MATTERS = np.isnan(X_MISSING[:, 0]).astype(float) * 5 + X[:, 1]
-
-
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("nan_mode", ["Min", "Max"])
-def test_the_border_that_stands_for_missing_values_is_no_guard(
-    nan_mode: str, policy: str, tmp_path: Path
-) -> None:
-    """It separates the missing cell from all finite numbers but the one that CatBoost mistakes."""
-    model = _trained(data=X_MISSING, target=_MISSING_MATTERS, nan_mode=nan_mode, grow_policy=policy)
-    path = tmp_path / "model.json"
-    model.save_model(str(path), format="json")
-    column = np.array([np.nan, -np.inf, -_HIGHEST, -1e38, 0.0, 1e38, _HIGHEST, np.inf])
-    rows = np.zeros((len(column), 4))
-    rows[:, 0] = column
-    for source in (model, path):
-        ensemble = xcount.load(source)
-        borders = [tree.threshold[tree.feature == 0] for tree in ensemble.trees]
-        assert any(np.isneginf(each).any() for each in borders)
-        for missing in ("none", "cell"):
-            axis = Grid.of(ensemble, missing=missing).axes[0]  # type: ignore[arg-type]
-            assert (np.abs(axis.thresholds) < 1e3).all()
-        _assert_same_margins(source, ensemble, rows)
-        _assert_same_margins(source, ensemble, all_region_points(ensemble))
-        alike = [-np.inf, -_HIGHEST] if nan_mode == "Min" else [np.inf]
-        assert list(ensemble.features[0].like_missing) == alike
-        margins = ensemble.predict(rows).ravel()
-        assert (margins[np.isin(column, alike)] == margins[0]).all()
-        assert abs(margins[4] - margins[0]) > 1
-
-
-@pytest.mark.parametrize("nan_mode", ["Min", "Max"])
-def test_without_missing_cells_only_numbers_count(nan_mode: str) -> None:
-    """A model that only looks whether a column is missing is insensitive to its numbers."""
-    data = np.stack([np.where(np.isnan(X_MISSING[:, 0]), np.nan, 0.0), X[:, 1]], axis=1)
-    model = _trained(data=data, target=_MISSING_MATTERS, nan_mode=nan_mode, iterations=3, depth=2)
-    for method in ("brute", "exact"):
-        question = {"sensitive": "f0", "gap": "0", "method": method}
-        assert xcount.count(model, missing="none", **question).count == 0
-        with_missing = xcount.count(model, missing="cell", **question)
-        assert with_missing.count == with_missing.n_regions
-
-
-@pytest.mark.parametrize("nan_mode", ["Min", "Max"])
-def test_a_count_agrees_with_the_library_itself(nan_mode: str) -> None:
-    """Counting on the ensemble finds what asking CatBoost about all regions finds."""
-    target = np.where(np.isnan(X_MISSING[:, 0]) & (X[:, 1] > 0), 5.0, X[:, 1])
-    model = _trained(data=X_MISSING[:, :2], target=target, nan_mode=nan_mode, iterations=3, depth=3)
-    ensemble = xcount.load(model)
-    grid = Grid.of(ensemble, missing="cell")
-    points = all_region_points(ensemble)
-    assert len(points) == grid.n_regions
-    values = catboost_models.raw_predictions(model, points).reshape(grid.cell_counts)
-    sensitive = np.zeros(values.shape, dtype=bool)
-    for cell, other in permutations(range(grid.cell_counts[0]), 2):
-        if grid.axes[0].distance(cell, other) == 1:
-            sensitive[cell] |= np.abs(values[cell] - values[other]) > 0.6
-    result = xcount.count(model, sensitive="f0", gap="0.6", method="brute", missing="cell")
-    assert 0 < result.count < grid.n_regions
-    assert result.count == int(sensitive.sum())
 
 
 @pytest.mark.parametrize("policy", POLICIES)

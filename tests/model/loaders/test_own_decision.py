@@ -236,7 +236,7 @@ def test_the_margin_of_a_lightgbm_forest_is_the_mean(objective: str, tmp_path: P
     booster = lightgbm.train(settings, lightgbm.Dataset(X, target), 5)
     path = tmp_path / "model.txt"
     booster.save_model(path)
-    raw = booster.predict(X, raw_score=True).reshape(len(X), -1)
+    raw = np.asarray(booster.predict(X, raw_score=True)).reshape(len(X), -1)
     for source in (booster, path):
         ensemble = xcount.load(source, check=X)
         assert ensemble.divisor == 5
@@ -339,6 +339,7 @@ def test_odd_probability_thresholds(tmp_path: Path) -> None:
     path = tmp_path / "model.json"
     model.save_model(str(path), format="json")
     document = json.loads(path.read_bytes())
+    threshold: Any
     for threshold in ("0.0", 1):
         document["model_info"]["binclass_probability_threshold"] = threshold
         path.write_text(json.dumps(document))
