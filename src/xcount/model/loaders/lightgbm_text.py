@@ -30,6 +30,8 @@ from xcount.model.loaders.meaning import Meaning
 _CATEGORICAL, _DEFAULT_LEFT = 1, 2
 _MISSING_NONE, _MISSING_ZERO, _MISSING_NAN = 0, 1, 2
 _WORD_BITS = 32
+_OLD_INFINITY = 1e300
+"""What LightGBM before 2.3 wrote for infinity, where a test tells missing values from numbers."""
 Block = dict[str, str]
 
 _NUMBERS = (
@@ -209,6 +211,7 @@ def _read_tree(
 
     values = column("leaf_value", n_leaves)
     thresholds = column("threshold", n_inner)
+    thresholds[thresholds == _OLD_INFINITY] = np.inf
     kinds = fields.int_array(column("decision_type", n_inner), f"{place}, decision_type")
     features = fields.int_array(column("split_feature", n_inner), f"{place}, split_feature")
     numeric = (kinds & _CATEGORICAL) == 0
