@@ -98,4 +98,10 @@ def random_classifier(seed: int, max_features: int = 3) -> Ensemble:
     n_outputs = int(rng.integers(1, 4))
     trees = tuple(replace(t, output=int(rng.integers(n_outputs))) for t in ensemble.trees)
     base = tuple(float(rng.choice([0.0, 0.5, -0.3, 0.1, 1e-20])) for _ in range(n_outputs))
-    return replace(ensemble, trees=trees, base=base, divisor=int(rng.choice([1, 1, 3])))
+    return replace(
+        ensemble,
+        trees=trees,
+        base=base,
+        divisor=int(rng.choice([1, 1, 3])),
+        task="binary" if n_outputs == 1 else "multiclass",
+    )

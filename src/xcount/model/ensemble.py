@@ -20,18 +20,30 @@ from numpy.typing import ArrayLike, NDArray
 ZERO_RANGE = float(np.float32(1e-35))
 """LightGBM calls x zero when -ZERO_RANGE <= x <= ZERO_RANGE."""
 
+Task = Literal[
+    "regression", "multitarget", "ranking", "binary", "multiclass", "multilabel", "unknown"
+]
+"""What the sums are to the library. Several sums are the classes of one decision (*multiclass*),
+a yes or no each (*multilabel*), or several numbers, e.g. quantiles (*multitarget*)."""
+
+Decision = Literal["cutoff", "argmax", "none", "unknown"]
+Probability = Literal["margin", "sigmoid", "softmax", "none", "unknown"]
+
 
 @dataclass(frozen=True, slots=True)
 class Feature:
     """One input column.
 
     A categorical feature lists the category codes an input can hold; ``labels`` names them.
+    ``like_missing`` are numbers that the library cannot tell from a missing value, because it uses
+    the end of its number range for that; they count as missing.
     """
 
     name: str
     categories: tuple[int, ...] | None = None
     labels: tuple[str, ...] | None = None
     can_be_missing: bool = False
+    like_missing: tuple[float, ...] = ()
 
     @property
     def is_categorical(self) -> bool:
@@ -112,6 +124,10 @@ def _category(value: float) -> int:
 class Ensemble:
     """An additive tree model: ``V(x)[k] = base[k] + (sum of leaves of output k) / divisor``.
 
+    V is the *margin*, what gaps and cut-offs are about: what the library puts through its link
+    function (sigmoid, softmax, none) to predict. It is the mean of the trees where the library
+    predicts from the mean, even where it calls the sum a raw score (LightGBM's random forests).
+
     Attributes:
         features: the input columns, in the order the model expects them.
         trees: the trees; ``trees[i].output`` says which sum a tree belongs to.
@@ -121,8 +137,12 @@ class Ensemble:
         category_rounding: how the library makes a category code of a number: -0.5 is code 0 when
             it truncates, and no code at all when it rounds down.
         task: what the sums mean to the library.
-        decides_at: the margin at which the library's own decision changes, where there is one sum;
-            None if the file does not tell all that it takes.
+        decides_at: the margin at which the library's own decision changes, where there is one sum
+            (see :attr:`decision`); None if it takes no decision, or the file does not tell it.
+        tie_is_above: which side a margin of exactly ``decides_at`` is on.
+        probability: what makes a probability of a margin: nothing (it is one), ``sigmoid(slope *
+            V[k])``, or the softmax of all sums; *none* if there is no probability.
+        slope: see ``probability``.
         format: where the ensemble came from, e.g. ``"xgboost-json"``.
         class_labels: names of the outputs of a classifier, when the model stores them.
         path: the file it was read from, if any.
@@ -135,8 +155,11 @@ class Ensemble:
     divisor: int = 1
     input_dtype: Literal["float32", "float64"] = "float64"
     category_rounding: Literal["down", "truncate"] = "down"
-    task: Literal["regression", "binary", "multiclass", "ranking", "unknown"] = "unknown"
+    task: Task = "unknown"
     decides_at: float | None = 0.0
+    tie_is_above: bool = False
+    probability: Probability = "unknown"
+    slope: float = 1.0
     format: str = "ensemble"
     class_labels: tuple[str, ...] | None = None
     path: str | None = None
@@ -163,6 +186,40 @@ class Ensemble:
         """The number of tests on the longest path of any tree."""
         return max((tree.depth() for tree in self.trees), default=0)
 
+    @property
+    def decision(self) -> Decision:
+        """How the library itself decides between classes, from the margins alone.
+
+        - *cutoff*: above iff ``V > decides_at`` (``>=`` if ``tie_is_above``);
+        - *argmax*: the class with the largest sum, the first one of equals;
+        - *none*: it predicts numbers, an order, or labels that do not exclude each other;
+        - *unknown*: the file does not tell.
+
+        Where V is closer to a tie than the library's rounding, its decision may be the other one.
+        """
+        if self.task == "multiclass":
+            return "argmax"
+        if self.n_outputs == 1 and self.decides_at is not None:
+            return "cutoff"
+        numbers = ("regression", "multitarget", "ranking", "multilabel")
+        return "none" if self.task in numbers else "unknown"
+
+    def decide(self, rows: ArrayLike) -> NDArray[np.int64]:
+        """Return the class of every row, as its index: the library's own decision.
+
+        Raises:
+            ValueError: the model takes no decision, or the file does not tell.
+        """
+        margins = self.predict(rows)
+        if self.decision == "argmax":
+            largest: NDArray[np.int64] = np.argmax(margins, axis=1)
+            return largest
+        if self.decision != "cutoff" or self.decides_at is None:
+            raise ValueError(f"the decision of this model is {self.decision}")
+        at = self.decides_at
+        above = margins[:, 0] >= at if self.tie_is_above else margins[:, 0] > at
+        return above.astype(np.int64)
+
     def leaf_indices(self, rows: ArrayLike) -> NDArray[np.int32]:
         """Return the leaf node of every row in every tree, shape ``(n_rows, n_trees)``."""
         matrix = self._as_inputs(rows)
@@ -187,4 +244,7 @@ class Ensemble:
         if self.category_rounding == "down":
             codes = [i for i, feature in enumerate(self.features) if feature.is_categorical]
             inputs[:, codes] = np.floor(inputs[:, codes])
+        for column, feature in enumerate(self.features):
+            for number in feature.like_missing:
+                inputs[inputs[:, column] == number, column] = np.nan
         return inputs

@@ -122,7 +122,9 @@ class _Encoder:
         self._leaves = [integers[e - len(p) : e] for e, p in zip(ends, parts, strict=True)]
         self._bases = [round(base * finer) for base in bases]
         self._scale = scaled.scale * finer
-        self._cutoff = math.floor((query.change.cutoff or 0) * self._scale)
+        cutoff = (query.change.cutoff or 0) * self._scale
+        # Integers V: above T is above floor(T); at least T is above ceil(T) - 1.
+        self._cutoff = math.ceil(cutoff) - 1 if query.change.tie_is_above else math.floor(cutoff)
 
     def encode(self) -> FlipEncoding:
         functions, decisions = self._functions()

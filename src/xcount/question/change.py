@@ -3,7 +3,7 @@
 With V and V' the margins of two regions, one number per output::
 
     Gap(G, k)    |V[k] - V'[k]| > G
-    Flip(T)      (V[0] > T) is not (V'[0] > T)                  (a tie is not above)
+    Flip(T)      (V[0] > T) is not (V'[0] > T)                  (a tie is not above, unless said)
     Flip(None)   the first largest of V is not that of V'       (several classes)
 
 A change says what two vectors of margins must satisfy, and how that is written in JSON and in
@@ -178,9 +178,11 @@ class Flip(Change):
     Attributes:
         cutoff: T, where the decision about one margin changes; None where the largest of several
             margins wins, the first of equal ones.
+        tie_is_above: whether a margin of just T is above.
     """
 
     cutoff: Fraction | None = Fraction(0)
+    tie_is_above: bool = False
 
     def differs(self, before: Margins, after: Margins) -> bool:
         return self.decision(before) != self.decision(after)
@@ -196,9 +198,9 @@ class Flip(Change):
 
     def decision(self, margins: Margins) -> int:
         """Return 1 above the cut-off, else 0; of several classes the first with the largest."""
-        if self.cutoff is not None:
-            return int(margins[0] > self.cutoff)
-        return self.shown_output(margins)
+        if self.cutoff is None:
+            return self.shown_output(margins)
+        return int(margins[0] > self.cutoff or (self.tie_is_above and margins[0] == self.cutoff))
 
     def shown_output(self, margins: Sequence[Any]) -> int:
         values = list(margins)
@@ -215,12 +217,13 @@ class Flip(Change):
         return self
 
     def to_dict(self) -> dict[str, Any]:
-        return {
+        data: dict[str, Any] = {
             "gap_text": self.text,
             "flip": True,
             "cutoff": None if self.cutoff is None else float(self.cutoff),
             "cutoff_text": None if self.cutoff is None else decimal_text(self.cutoff),
         }
+        return data | ({"tie_is_above": True} if self.tie_is_above else {})
 
     @property
     def order(self) -> Fraction:
@@ -260,7 +263,7 @@ def change_from(data: Mapping[str, Any]) -> Change:
     """Read back what :meth:`Change.to_dict` wrote."""
     if data.get("flip"):
         text = data.get("cutoff_text")
-        return Flip(None if text is None else Fraction(text))
+        return Flip(None if text is None else Fraction(text), data.get("tie_is_above", False))
     return Gap(Fraction(data.get("gap_text", str(data["gap"]))), data.get("class", 0))
 
 

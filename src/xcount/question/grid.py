@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
 from typing import Any, Literal
@@ -63,6 +63,8 @@ class Axis:
     def cells_of(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the cell of each value; -1 where no cell holds it (NaN, unknown category)."""
         missing = -1 if self.missing_cell is None else self.missing_cell
+        for number in self.feature.like_missing:
+            values = np.where(values == number, np.nan, values)
         if not self.feature.is_categorical:
             cells = np.searchsorted(self.thresholds, values, side="right")
         else:
@@ -248,8 +250,9 @@ def _joined(features: list[Feature]) -> Feature:
     if len({feature.is_categorical for feature in features}) > 1:
         raise QueryError(f"feature {first.name!r} is categorical in one model, numeric in another")
     can_be_missing = any(feature.can_be_missing for feature in features)
+    like_missing = tuple(dict.fromkeys(x for feature in features for x in feature.like_missing))
     if first.categories is None or all(f.categories == first.categories for f in features):
-        return Feature(first.name, first.categories, first.labels, can_be_missing)
+        return replace(first, can_be_missing=can_be_missing, like_missing=like_missing)
     codes = tuple(sorted({code for f in features for code in f.categories or ()}))
     return Feature(first.name, codes, None, can_be_missing)
 

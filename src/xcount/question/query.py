@@ -145,8 +145,14 @@ def parse_gap(gap: object) -> Fraction:
 
 
 def resolve_flip(ensemble: Ensemble, output: object, cutoff: object) -> Flip:
-    """Return a flip at the given cut-off, or at the model's own."""
+    """Return a flip at the given cut-off, or as the model itself decides."""
+    decision = ensemble.decision
     if ensemble.n_outputs > 1:
+        if decision == "none":
+            raise QueryError(
+                f"this {ensemble.task} model has several outputs that are no classes: no single "
+                "decision can flip; ask about a gap of one of them (--gap and --class)"
+            )
         if cutoff is not None:
             raise QueryError("the class with the largest sum wins; leave out the cut-off")
         if output is not None:
@@ -155,12 +161,19 @@ def resolve_flip(ensemble: Ensemble, output: object, cutoff: object) -> Flip:
     resolve_output(ensemble, output)
     if cutoff is not None:
         return Flip(_parse_margin(cutoff, "cut-off"))
-    if ensemble.decides_at is None:
+    if decision == "cutoff":
+        return Flip(Fraction(ensemble.decides_at or 0.0), ensemble.tie_is_above)
+    if decision == "argmax":
+        raise QueryError("this model knows one class only: its decision never changes")
+    if decision == "none":
         raise QueryError(
-            "the file has no base score, so it does not tell where the model decides; give "
-            "--cutoff (for a log-odds model minus the base score), or save the whole model"
+            f"this {ensemble.task} model takes no decision of its own; give --cutoff, the margin "
+            "at which yours changes"
         )
-    return Flip(Fraction(ensemble.decides_at))
+    raise QueryError(
+        "the file does not tell where the model decides (a dump has neither objective nor base "
+        "score); give --cutoff, or save the whole model"
+    )
 
 
 def _parse_margin(text: object, what: str) -> Fraction:

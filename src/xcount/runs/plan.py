@@ -190,7 +190,7 @@ def as_list(value: object) -> list[object]:
 
 def margin_is_probability(ensemble: Ensemble) -> bool:
     """Tell whether the margin is a probability already: scikit-learn's trees and forests vote."""
-    return ensemble.task == "binary" and ensemble.decides_at == 0.5
+    return ensemble.task == "binary" and ensemble.probability == "margin"
 
 
 def _gaps_of_probability(
@@ -208,7 +208,7 @@ def _gaps_of_probability(
         return Gaps(
             tuple(values), "given as probability, which is what this model's trees add up to"
         )
-    if ensemble.divisor != 1:
+    if ensemble.divisor != 1 and ensemble.probability != "sigmoid":
         raise QueryError(
             "this model averages its trees, so its margin is no log-odds; give the gap in margin"
         )

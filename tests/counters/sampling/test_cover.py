@@ -10,7 +10,7 @@ from strategies import random_ensemble, random_tree
 
 import xcount
 from xcount import _core
-from xcount.counters.sampling import counter as sampling
+from xcount.counters.sampling import estimation
 from xcount.counters.tally import StopReason
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.examples import ensemble_of
@@ -127,8 +127,8 @@ def test_rare_solutions_are_found_where_plain_sampling_finds_none() -> None:
 
 def test_an_interrupt_while_refining_leaves_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C before the first sample still gives an interval."""
-    monkeypatch.setattr(sampling, "PLAIN_SECONDS", 0.0)
-    monkeypatch.setattr(sampling, "_FIRST_WORK", 1_000)
+    monkeypatch.setattr(estimation, "PLAIN_SECONDS", 0.0)
+    monkeypatch.setattr(estimation, "_FIRST_WORK", 1_000)
 
     def interrupt(progress: object) -> None:
         raise KeyboardInterrupt

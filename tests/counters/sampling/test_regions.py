@@ -12,7 +12,7 @@ from benchmarks.coverage import StopEarly
 from benchmarks.known_counts import HASTY_BUDGET, region_instances
 from xcount import _core
 from xcount.answers.count import solve
-from xcount.counters.sampling import counter as sampling
+from xcount.counters.sampling import counter, estimation
 from xcount.counters.sampling.draws import RegionDraws
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
@@ -182,8 +182,8 @@ def test_more_masks_than_a_row_holds_are_sampled_region_by_region(
     """The answer of the two ways of sampling is the same but for chance."""
     ensemble: Ensemble = random_ensemble(7)
     by_row = xcount.count(ensemble, sensitive="f0", gap=0, method="sample", epsilon=0.05)
-    monkeypatch.setattr(sampling, "MAX_ROW", 0)
-    monkeypatch.setattr(sampling, "MAX_CHECKED_PAIRS", 0)
+    monkeypatch.setattr(estimation, "MAX_ROW", 0)
+    monkeypatch.setattr(counter, "MAX_CHECKED_TERMS", 0)
     by_region = xcount.count(ensemble, sensitive="f0", gap=0, method="sample", epsilon=0.05)
     assert by_region.low <= by_row.high
     assert by_row.low <= by_region.high

@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from xcount.errors import ModelFormatError, UnsupportedModelError, XCountError
 from xcount.model.ensemble import Ensemble
 from xcount.model.loaders import catboost_models
 from xcount.model.loaders.xgboost_json import parse_json
-from xcount.question.grid import Grid
 
 
 def from_json(data: bytes, where: str) -> Ensemble:
@@ -171,50 +169,6 @@ def test_tests_that_the_path_decides_are_dropped() -> None:
         tests = tree.feature >= 0
         assert int((~tests).sum()) == len(np.unique(tree.threshold[tests])) + 1
     _assert_same_margins(model, ensemble, edge_rows(ensemble, infinities=True))
-
-
-def test_the_border_that_stands_for_missing_values() -> None:
-    """The lowest float32 as a border sends that number, -inf and NaN left, all others right."""
-    target = np.isnan(X_MISSING[:, 0]).astype(float) * 5 + X[:, 1]
-    model = _trained(data=X_MISSING, target=target)
-    ensemble = xcount.load(model)
-    lowest = float(np.finfo(np.float32).min)
-    guard = float(np.nextafter(np.float32(lowest), np.float32(0)))
-    assert guard in Grid.of(ensemble).axes[0].thresholds
-    rows = np.zeros((4, 4))
-    rows[:, 0] = [np.nan, -np.inf, lowest, guard]
-    margins = ensemble.predict(rows).ravel()
-    assert margins[0] == margins[1] == margins[2] != margins[3]
-    _assert_same_margins(model, ensemble, rows)
-
-
-def test_the_same_border_at_the_upper_end_is_no_guard() -> None:
-    """With nan_mode Max no finite number exceeds the border: no cell, but NaN goes its way."""
-    target = np.isnan(X_MISSING[:, 0]).astype(float) * 5 + X[:, 1]
-    model = _trained(data=X_MISSING, target=target, nan_mode="Max")
-    ensemble = xcount.load(model)
-    assert any(np.isposinf(tree.threshold).any() for tree in ensemble.trees)
-    assert all(np.isfinite(axis.thresholds).all() for axis in Grid.of(ensemble).axes)
-    _assert_same_margins(model, ensemble, all_region_points(ensemble))
-
-
-@pytest.mark.parametrize("nan_mode", ["Min", "Max"])
-def test_a_count_agrees_with_the_library_itself(nan_mode: str) -> None:
-    """Counting on the ensemble finds what asking CatBoost about all regions finds."""
-    target = np.where(np.isnan(X_MISSING[:, 0]) & (X[:, 1] > 0), 5.0, X[:, 1])
-    model = _trained(data=X_MISSING[:, :2], target=target, nan_mode=nan_mode, iterations=3, depth=3)
-    ensemble = xcount.load(model)
-    grid = Grid.of(ensemble, missing="cell")
-    points = all_region_points(ensemble)
-    assert len(points) == grid.n_regions
-    values = catboost_models.raw_predictions(model, points).reshape(grid.cell_counts)
-    sensitive = np.zeros(values.shape, dtype=bool)
-    for cell, other in permutations(range(grid.cell_counts[0]), 2):
-        if grid.axes[0].distance(cell, other) == 1:
-            sensitive[cell] |= np.abs(values[cell] - values[other]) > 0.4
-    result = xcount.count(model, sensitive="f0", gap="0.4", method="brute", missing="cell")
-    assert 0 < result.count < grid.n_regions
-    assert result.count == int(sensitive.sum())
 
 
 @pytest.mark.parametrize("policy", POLICIES)

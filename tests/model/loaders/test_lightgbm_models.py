@@ -16,6 +16,7 @@ import xcount
 from xcount.errors import UnsupportedModelError
 from xcount.model.ensemble import Ensemble
 from xcount.model.loaders.check import rounding_bound
+from xcount.question.grid import Grid
 
 lgb = pytest.importorskip("lightgbm")
 
@@ -243,3 +244,28 @@ def test_an_unfitted_wrapper_is_refused() -> None:
     """There is nothing to load yet."""
     with pytest.raises(UnsupportedModelError, match="not fitted"):
         xcount.load(lgb.LGBMClassifier())
+
+
+@pytest.mark.parametrize("infinity", ["inf", "1.0000000000000001e+300"])
+def test_a_test_that_tells_missing_values_from_numbers_is_no_guard(
+    infinity: str, tmp_path: Path
+) -> None:
+    """Its threshold is infinity, for which LightGBM before 2.3 wrote 1e300."""
+    rng = np.random.default_rng(5)
+    data = rng.normal(size=(300, 2)).round(1)
+    data[rng.random(data.shape) < 0.2] = np.nan
+    target = 5.0 * np.isnan(data[:, 0]) + np.nan_to_num(data[:, 1])
+    settings = {"objective": "regression", "num_leaves": 5, "verbose": -1, "num_threads": 1}
+    booster = lgb.train(settings, lgb.Dataset(data, target), 4)
+    text = booster.model_to_string()
+    assert "threshold=inf " in text
+    path = tmp_path / "model.txt"
+    lines = [line for line in text.split("\n") if not line.startswith("tree_sizes=")]
+    path.write_text("\n".join(lines).replace("threshold=inf ", f"threshold={infinity} "))
+    ensemble = xcount.load(path, check=data)
+    assert Grid.of(ensemble, missing="none").axes[0].n_cells == 1
+    assert Grid.of(ensemble, missing="cell").axes[0].n_cells == 2
+    np.testing.assert_allclose(ensemble.predict(data).ravel(), booster.predict(data), atol=1e-13)
+    question: dict[str, Any] = {"sensitive": "Column_0", "gap": "0", "method": "exact"}
+    assert xcount.count(ensemble, missing="none", **question).count == 0
+    assert xcount.count(ensemble, missing="cell", **question).count > 0

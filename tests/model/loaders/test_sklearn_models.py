@@ -199,7 +199,7 @@ def test_a_forest_keeps_undivided_leaves() -> None:
     assert (ensemble.divisor, ensemble.n_outputs, ensemble.task) == (3, 1, "regression")
     binary = xcount.load(RandomForestClassifier(3, random_state=0).fit(X, Y_BINARY))
     assert (binary.divisor, binary.n_outputs, binary.task) == (3, 1, "binary")
-    assert (ensemble.decides_at, binary.decides_at) == (0.0, 0.5)
+    assert (ensemble.decides_at, binary.decides_at) == (None, 0.5)
     three = xcount.load(RandomForestClassifier(3, random_state=0).fit(X, Y_THREE))
     assert (three.n_outputs, three.n_trees, three.task) == (3, 9, "multiclass")
 

@@ -5,37 +5,41 @@ library's test in our words is: left iff ``x <= border``. A missing value answer
 feature alike: false (treatments ``AsIs`` and ``AsFalse``) or true (``AsTrue``), as -inf or +inf
 would. Every feature can be missing: CatBoost predicts on NaN even where it never saw one.
 
-A feature with missing training values may have the border -3.4028235e38, the lowest float32. The
-test tells missing values from numbers, but for that one number and -inf, which go with the missing
-ones; it is a guard like any other. (The same test at the upper end, ``x > 3.4028235e38``, holds for
-no finite number and makes no guard.)
+A binary model decides for class 1 iff its margin exceeds the log-odds of its probability threshold
+(``set_probability_threshold``, 1/2 unless set); of several classes the largest sum wins.
+
+A feature with missing training values has a border that tells them from numbers: the lowest float32
+(``nan_mode`` Min) or the highest one (Max). It makes no guard, but decides where a missing value
+goes. The lowest number and -inf, or +inf, are all that CatBoost cannot tell from a missing value;
+they count as missing (``Feature.like_missing``).
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from xcount.errors import MissingExtraError, ModelFormatError, UnsupportedModelError
 from xcount.model.ensemble import Ensemble, Feature, Tree
-from xcount.model.loaders import fields, splits
+from xcount.model.loaders import fields, meaning, splits
 from xcount.model.loaders.catboost_trees import Nodes, read_nested, read_oblivious
+from xcount.model.loaders.meaning import Meaning
 from xcount.model.loaders.xgboost_json import parse_json
 
-Task = Literal["regression", "binary", "multiclass", "ranking", "unknown"]
-
 _BINARY = frozenset({"Logloss", "CrossEntropy", "Focal"})
-_MULTICLASS = frozenset({"MultiClass", "MultiClassOneVsAll"})
+_MULTICLASS = {"MultiClass": meaning.SOFTMAX, "MultiClassOneVsAll": meaning.ONE_VERSUS_ALL}
 _RANKING = ("YetiRank", "PairLogit", "Query", "StochasticRank", "LambdaMart", "StochasticFilter")
 _MISSING_LEFT = {"AsIs": True, "AsFalse": True, "AsTrue": False}
+_LOWEST, _HIGHEST = float(np.finfo(np.float32).min), float(np.finfo(np.float32).max)
 _REFUSED_FEATURES = {
     "categorical_features": "categorical",
     "text_features": "text",
@@ -108,6 +112,24 @@ class _Columns:
     missing_left: NDArray[np.bool_]
     features: tuple[Feature, ...]
 
+    def asks_if_missing(self, nodes: Nodes) -> NDArray[np.bool_]:
+        """Return which tests only tell missing values, and those like them, from numbers."""
+        found = nodes.position >= 0
+        missing_left = self.missing_left[nodes.position[found]]
+        border = nodes.border[found]
+        found[found] = np.where(missing_left, border <= _LOWEST, border >= _HIGHEST)
+        return found
+
+    def with_like_missing(self, nodes: Sequence[Nodes]) -> tuple[Feature, ...]:
+        """Return the features with the numbers that their tests take for missing."""
+        features = list(self.features)
+        for tree in nodes:
+            for position in {*tree.position[self.asks_if_missing(tree)].tolist()}:
+                numbers = (-np.inf, _LOWEST) if self.missing_left[position] else (np.inf,)
+                column = self.flat[position]
+                features[column] = replace(features[column], like_missing=numbers)
+        return tuple(features)
+
 
 def from_document(document: object, where: str, format_name: str) -> Ensemble:
     """Turn a parsed model document into an ensemble."""
@@ -120,21 +142,21 @@ def from_document(document: object, where: str, format_name: str) -> Ensemble:
     listed = fields.as_list(fields.member(model, key, where), f"{where}: {key}")
     nodes = [read(tree, f"{where}: {key}[{i}]") for i, tree in enumerate(listed)]
     scale, base = _read_scale_and_bias(model, nodes, where)
-    task, labels = _read_task(model, len(base), where)
+    meant, labels = _read_meaning(model, len(base), where)
     trees = [
         tree
         for i, tree_nodes in enumerate(nodes)
         for tree in _build(tree_nodes, columns, scale, len(base), f"{where}: {key}[{i}]")
     ]
-    return Ensemble(
-        features=columns.features,
+    ensemble = Ensemble(
+        features=columns.with_like_missing(nodes),
         trees=tuple(trees),
         base=base,
         input_dtype="float32",
-        task=task,
         format=format_name,
         class_labels=labels,
     )
+    return meant.put_on(ensemble)
 
 
 def _read_columns(info: object, where: str) -> _Columns:
@@ -193,9 +215,9 @@ def _read_scale_and_bias(
     return scale, tuple(base)
 
 
-def _read_task(
+def _read_meaning(
     model: dict[str, Any], n_outputs: int, where: str
-) -> tuple[Task, tuple[str, ...] | None]:
+) -> tuple[Meaning, tuple[str, ...] | None]:
     """Return what the sums mean, and the names of the classes if the model has them."""
     info = _nested(model.get("model_info"))
     params = _nested(info.get("params"))
@@ -204,17 +226,28 @@ def _read_task(
     listed = _nested(info.get("class_params")).get("class_names")
     labels = tuple(str(name) for name in listed) if isinstance(listed, list) and listed else None
     if loss in _BINARY and n_outputs == 1:
-        return "binary", labels
+        return replace(meaning.LOG_ODDS, decides_at=_cutoff(info, where)), labels
     if loss in _MULTICLASS:
-        return "multiclass", labels if labels and len(labels) == n_outputs else None
+        return _MULTICLASS[loss], labels if labels and len(labels) == n_outputs else None
     if n_outputs > 1:
         raise UnsupportedModelError(
             f"{where}: loss function {loss or 'unknown'} with {n_outputs} outputs: "
             "multi-output models are not supported, but for MultiClass and MultiClassOneVsAll"
         )
-    if not loss:
-        return "unknown", None
-    return ("ranking" if loss.startswith(_RANKING) else "regression"), None
+    if not loss or loss.startswith("PythonUserDefined"):
+        return meaning.UNKNOWN, None
+    return meaning.RANKING if loss.startswith(_RANKING) else meaning.numbers(1), None
+
+
+def _cutoff(info: dict[str, Any], where: str) -> float | None:
+    """Return the log-odds of ``set_probability_threshold``; None if all rows get one class."""
+    place = f"{where}: binclass_probability_threshold"
+    threshold = fields.as_float(info.get("binclass_probability_threshold", 0.5), place)
+    if not 0.0 <= threshold <= 1.0:
+        raise ModelFormatError(f"{place}: {threshold} is no probability")
+    if threshold in (0.0, 1.0):
+        return None
+    return math.log(threshold / (1.0 - threshold))
 
 
 def _nested(value: object) -> dict[str, Any]:
@@ -243,6 +276,9 @@ def _build(nodes: Nodes, columns: _Columns, scale: float, n_outputs: int, where:
     feature[inner] = columns.flat[nodes.position[inner]]
     missing_left = np.zeros(len(inner), dtype=np.bool_)
     missing_left[inner] = columns.missing_left[nodes.position[inner]]
+    # "Is it missing?" is x <= inf for tree_from_arrays, with the numbers on the left.
+    only_missing = columns.asks_if_missing(nodes)
+    turned = only_missing & missing_left
     with np.errstate(over="ignore"):
         leaves = np.where(inner[:, np.newaxis], 0.0, nodes.values[nodes.leaf] * scale)
     return splits.trees_from_arrays(
@@ -250,10 +286,10 @@ def _build(nodes: Nodes, columns: _Columns, scale: float, n_outputs: int, where:
         values=leaves,
         n_features=len(columns.features),
         feature=feature,
-        threshold=nodes.border,
-        left=nodes.left,
-        right=nodes.right,
-        missing_left=missing_left,
+        threshold=np.where(only_missing, np.inf, nodes.border),
+        left=np.where(turned, nodes.right, nodes.left),
+        right=np.where(turned, nodes.left, nodes.right),
+        missing_left=missing_left & ~turned,
         operator="<=",
         dtype="float32",
     )

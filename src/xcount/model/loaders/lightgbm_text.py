@@ -6,6 +6,10 @@ LightGBM compares in float64 and goes left iff ``x <= threshold``. Three more ru
 - A node's missing type says what NaN is: 0.0 (*none*), like zero and sent the default way
   (*zero*), or sent the default way (*NaN*).
 - In a categorical split the codes of a bitset go left; anything else, NaN too, goes right.
+
+A random forest (``boosting=rf``) predicts from the mean of its trees, and the mean is the margin
+here: what goes into the sigmoid or softmax. LightGBM's ``raw_score=True`` is their sum instead, the
+margin times the number of iterations.
 """
 
 from __future__ import annotations
@@ -13,19 +17,38 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcount.errors import ModelFormatError, UnsupportedModelError
 from xcount.model.ensemble import ZERO_RANGE, Ensemble, Feature, Tree
-from xcount.model.loaders import fields, splits
+from xcount.model.loaders import fields, meaning, splits
+from xcount.model.loaders.meaning import Meaning
 
 _CATEGORICAL, _DEFAULT_LEFT = 1, 2
 _MISSING_NONE, _MISSING_ZERO, _MISSING_NAN = 0, 1, 2
 _WORD_BITS = 32
+_OLD_INFINITY = 1e300
+"""What LightGBM before 2.3 wrote for infinity, where a test tells missing values from numbers."""
 Block = dict[str, str]
+
+_NUMBERS = (
+    *("regression", "regression_l1", "huber", "fair", "poisson", "quantile", "mape", "gamma"),
+    *("tweedie", "cross_entropy_lambda", "xentlambda"),
+)
+_MEANINGS = {
+    **dict.fromkeys(_NUMBERS, meaning.numbers(1)),
+    "cross_entropy": Meaning("regression", None, "sigmoid"),
+    "xentropy": Meaning("regression", None, "sigmoid"),
+    "binary": meaning.LOG_ODDS,
+    "multiclass": meaning.SOFTMAX,
+    "multiclassova": meaning.ONE_VERSUS_ALL,
+    "lambdarank": meaning.RANKING,
+    "rank_xendcg": meaning.RANKING,
+}
+"""Objective -> meaning. A text model names no objective if that was the user's own function."""
 
 
 def from_bytes(data: bytes, where: str) -> Ensemble:
@@ -47,6 +70,8 @@ def from_live(model: Any) -> Ensemble:
         except Exception as error:  # LightGBM's own NotFittedError, without importing it
             raise UnsupportedModelError(f"{where}: the model is not fitted: {error}") from None
     ensemble = _from_text(booster.model_to_string(), where, "lightgbm")
+    if hasattr(model, "predict_proba"):
+        ensemble = _as_classifier(ensemble)
     classes = getattr(model, "classes_", None)
     if classes is None or ensemble.task != "multiclass" or len(classes) != ensemble.n_outputs:
         return ensemble
@@ -83,16 +108,16 @@ def _from_text(text: str, where: str, format_name: str) -> Ensemble:
     for _, missing_features in built:
         can_be_missing[missing_features] = True
     averages = "average_output" in header and trees
-    return Ensemble(
+    ensemble = Ensemble(
         features=_read_features(document, trees, can_be_missing, where),
         trees=trees,
         base=(0.0,) * n_outputs,
         divisor=len(trees) // n_outputs if averages else 1,
         input_dtype="float64",
         category_rounding="truncate",
-        task=_task(header.get("objective", "")),
         format=format_name,
     )
+    return _read_meaning(header.get("objective", ""), where).put_on(ensemble)
 
 
 def _cut(text: str, where: str) -> _Document:
@@ -145,15 +170,29 @@ def _header_int(header: Block, key: str, where: str, *, low: int) -> int:
     return fields.as_int(header[key], f"{where}: {key}", low=low)
 
 
-def _task(objective: str) -> Literal["regression", "binary", "multiclass", "ranking", "unknown"]:
-    name = objective.split(" ", maxsplit=1)[0]
-    if name in ("multiclass", "multiclassova"):
-        return "multiclass"
-    if name == "binary":
-        return "binary"
-    if name in ("lambdarank", "rank_xendcg"):
-        return "ranking"
-    return "regression" if name else "unknown"
+def _read_meaning(objective: str, where: str) -> Meaning:
+    """Return what the sums mean: ``"binary sigmoid:1"`` is a name and parameters."""
+    name, *parameters = objective.split() or [""]
+    slope = 1.0
+    for key, _, value in (parameter.partition(":") for parameter in parameters):
+        if key == "sigmoid":
+            slope = fields.as_float(value, f"{where}: objective {name}, sigmoid")
+    if not 0.0 < slope < np.inf:
+        raise ModelFormatError(f"{where}: objective {name}: sigmoid is {slope}")
+    meant = _MEANINGS.get(name, meaning.UNKNOWN)
+    return replace(meant, slope=slope) if meant.probability == "sigmoid" else meant
+
+
+def _as_classifier(ensemble: Ensemble) -> Ensemble:
+    """Return the ensemble of an LGBMClassifier, which decides with any objective.
+
+    It takes the class of the larger of 1 - p and p for what it predicts, p; class 0 if equal.
+    """
+    if ensemble.n_outputs > 1 or ensemble.decision == "cutoff":
+        return ensemble
+    if ensemble.probability == "sigmoid":
+        return meaning.LOG_ODDS.put_on(ensemble)
+    return meaning.UNKNOWN.put_on(ensemble)
 
 
 def _read_tree(
@@ -172,6 +211,7 @@ def _read_tree(
 
     values = column("leaf_value", n_leaves)
     thresholds = column("threshold", n_inner)
+    thresholds[thresholds == _OLD_INFINITY] = np.inf
     kinds = fields.int_array(column("decision_type", n_inner), f"{place}, decision_type")
     features = fields.int_array(column("split_feature", n_inner), f"{place}, split_feature")
     numeric = (kinds & _CATEGORICAL) == 0

@@ -8,6 +8,9 @@ What the sums of an ensemble are:
 - GradientBoosting and HistGradientBoosting: the raw margin (``decision_function``), one sum per
   class when there are more than two.
 
+``predict`` takes class 1 iff that probability exceeds 1/2 or the margin 0, and of several classes
+the largest sum, the first one of equals. GradientBoosting alone takes class 1 at a margin of 0 too.
+
 Trees round inputs to float32 and go left iff ``x <= threshold`` with a float64 threshold; a
 threshold of +inf tells missing values from numbers. HistGradientBoosting has a module of its own.
 """
@@ -33,7 +36,8 @@ from xcount.errors import (
     XCountError,
 )
 from xcount.model.ensemble import Ensemble, Tree
-from xcount.model.loaders import files, hist_gradient_boosting, splits
+from xcount.model.loaders import files, hist_gradient_boosting, meaning, splits
+from xcount.model.loaders.meaning import Meaning
 
 _SUPPORTED = (
     "DecisionTree, ExtraTree, RandomForest, ExtraTrees, GradientBoosting and HistGradientBoosting "
@@ -65,15 +69,24 @@ def from_live(model: Any) -> Ensemble:
             f"{where}: a multi-output model ({estimator.n_outputs_} outputs); "
             "train one model per output"
         )
-    ensemble = _READERS[family](estimator, where)
+    ensemble = replace(_READERS[family](estimator, where), format="sklearn")
     if not hasattr(estimator, "classes_"):
-        return replace(ensemble, task="regression", format="sklearn")
-    return replace(
-        ensemble,
-        task="binary" if len(estimator.classes_) <= 2 else "multiclass",
-        class_labels=tuple(str(label) for label in estimator.classes_),
-        format="sklearn",
-    )
+        return meaning.numbers(1).put_on(ensemble)
+    labels = tuple(str(label) for label in estimator.classes_)
+    return replace(_meaning(estimator, family).put_on(ensemble), class_labels=labels)
+
+
+def _meaning(estimator: Any, family: str) -> Meaning:
+    """Return what the sums of a classifier mean."""
+    votes = family in ("tree", "forest")
+    if len(estimator.classes_) != 2:
+        return replace(meaning.SOFTMAX, probability="margin" if votes else "softmax")
+    if votes:
+        return meaning.VOTES
+    if family == "gradient_boosting":
+        slope = 2.0 if estimator.loss == "exponential" else 1.0
+        return replace(meaning.LOG_ODDS, tie_is_above=True, slope=slope)
+    return meaning.LOG_ODDS
 
 
 def from_skops(data: bytes, where: str) -> Ensemble:
@@ -85,11 +98,11 @@ def from_pickle(data: bytes, where: str) -> Ensemble:
     """Read a pickle or joblib file. Opening one runs its code: only for files the user trusts."""
     model = open_pickle(data, where)
     if type(model).__module__.partition(".")[0] != "sklearn":
-        from xcount.model import loaders
+        from xcount.model.loaders import load
 
         if isinstance(model, str | os.PathLike):
             raise ModelFormatError(f"{where}: the pickle holds a text, not a model")
-        return loaders.load(model)
+        return load(model)
     return _read_opened(model, where, "sklearn-pickle")
 
 
@@ -251,19 +264,13 @@ def _read_forest(estimator: Any, where: str) -> Ensemble:
         n_outputs = values.shape[1]
         trees += _build(member.tree_, values, f"{where}: tree {i}", estimator.n_features_in_)
     base = (0.0,) * n_outputs
-    return _voting_ensemble(estimator, where, trees, base, divisor=len(members), first=members[0])
+    return _float32_ensemble(estimator, where, trees, base, divisor=len(members), first=members[0])
 
 
 def _read_single_tree(estimator: Any, where: str) -> Ensemble:
     values = _leaf_values(estimator)
     trees = _build(estimator.tree_, values, where, estimator.n_features_in_)
-    return _voting_ensemble(estimator, where, trees, (0.0,) * values.shape[1], first=estimator)
-
-
-def _voting_ensemble(estimator: Any, *arguments: Any, **options: Any) -> Ensemble:
-    """Return an ensemble whose sum is a probability, if it classifies."""
-    decides_at = 0.5 if hasattr(estimator, "classes_") else 0.0
-    return replace(_float32_ensemble(estimator, *arguments, **options), decides_at=decides_at)
+    return _float32_ensemble(estimator, where, trees, (0.0,) * values.shape[1], first=estimator)
 
 
 def _leaf_values(estimator: Any) -> NDArray[np.float64]:

@@ -3,6 +3,9 @@
 XGBoost rounds inputs to float32 and goes left iff ``x < threshold``. In a categorical split the
 listed categories go *right*, and everything else (also a category never seen) goes left; the
 neutral form lists what goes left, so such a node's children change places here.
+
+A file does not say that an objective was the user's own function: it names another one, for
+``xgboost.train`` reg:squarederror and for XGBClassifier binary:logistic.
 """
 
 from __future__ import annotations
@@ -11,18 +14,19 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcount.errors import ModelFormatError, UnsupportedModelError
 from xcount.model.ensemble import Ensemble, Feature, Tree
-from xcount.model.loaders import fields, splits
+from xcount.model.loaders import fields, meaning, splits
+from xcount.model.loaders.meaning import Meaning
 
 _LOGIT = frozenset({"binary:logistic", "reg:logistic"})
+_HINGE = "binary:hinge"
 _LOG = frozenset({"count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft"})
-Task = Literal["regression", "binary", "multiclass", "ranking", "unknown"]
 
 
 def parse_json(data: bytes, where: str) -> Any:
@@ -47,14 +51,14 @@ def from_document(document: object, where: str, format_name: str) -> Ensemble:
     header = _read_header(learner, where)
     kept = _kept_trees(learner, booster, header, where)
     trees = [tree for i in range(kept) for tree in _read_tree(booster, i, header, where)]
-    return Ensemble(
+    ensemble = Ensemble(
         features=_read_features(learner, booster.model, header, trees, where),
         trees=tuple(trees),
         base=header.base,
         input_dtype="float32",
-        task=header.task,
         format=format_name,
     )
+    return header.meant.put_on(ensemble)
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ class _Booster:
 class _Header:
     n_features: int
     base: tuple[float, ...]
-    task: Task
+    meant: Meaning
 
 
 def _read_booster(learner: object, where: str) -> _Booster:
@@ -126,7 +130,7 @@ def _read_header(learner: object, where: str) -> _Header:
     base = [_to_margin(score, name, f"{place}.base_score") for score in scores]
     if len(base) != n_outputs:
         base = base * n_outputs
-    return _Header(n_features, tuple(base), _task(name, n_outputs))
+    return _Header(n_features, tuple(base), _read_meaning(name, n_outputs, learner, where))
 
 
 def _read_base_score(value: object, where: str) -> list[float]:
@@ -157,16 +161,34 @@ def _to_margin(score: float, objective: str, where: str) -> float:
     return float(margin) + 0.0
 
 
-def _task(objective: str, n_outputs: int) -> Task:
-    if objective.startswith("multi:"):
-        return "multiclass"
-    if objective.startswith("binary:"):
-        return "binary" if n_outputs == 1 else "unknown"
-    if objective.startswith("rank:"):
-        return "ranking"
-    if objective.startswith(("reg:", "count:", "survival:")):
-        return "regression"
-    return "unknown"
+def _read_meaning(objective: str, n_outputs: int, learner: object, where: str) -> Meaning:
+    """Return what the sums mean.
+
+    XGBClassifier decides for class 1 iff what it predicts exceeds 1/2, whatever the objective: with
+    binary:logitraw, say, that is the margin itself. A Booster's log-odds change sign at 0.
+    """
+    meant = _meaning_of(objective, n_outputs)
+    if n_outputs == 1 and objective != _HINGE and _is_classifier(learner):
+        return replace(meant, decides_at=_to_margin(0.5, objective, where))
+    return meant
+
+
+def _meaning_of(objective: str, n_outputs: int) -> Meaning:
+    kind = objective.partition(":")[0]
+    if kind in ("reg", "count", "survival"):
+        meant = meaning.numbers(n_outputs)
+        return replace(meant, probability="sigmoid") if objective in _LOGIT else meant
+    if kind == "binary":
+        meant = meaning.LOG_ODDS if n_outputs == 1 else meaning.MULTILABEL
+        return replace(meant, probability="none") if objective == _HINGE else meant
+    return {"multi": meaning.SOFTMAX, "rank": meaning.RANKING}.get(kind, meaning.UNKNOWN)
+
+
+def _is_classifier(learner: object) -> bool:
+    """Tell whether a scikit-learn wrapper wrote the model, and says that it classifies."""
+    attributes = fields.as_object(learner, "learner").get("attributes")
+    note = attributes.get("scikit_learn") if isinstance(attributes, dict) else None
+    return isinstance(note, str) and '"classifier"' in note
 
 
 def _kept_trees(learner: Any, booster: _Booster, header: _Header, where: str) -> int:
@@ -373,7 +395,8 @@ def from_live(model: Any) -> Ensemble:
             booster = model.get_booster()
         except Exception as error:  # scikit-learn's NotFittedError, without importing it
             raise UnsupportedModelError(f"{where}: the model is not fitted: {error}") from None
-        attributes["scikit_learn"] = "wrapper"
+        kind = "classifier" if hasattr(model, "predict_proba") else "other"
+        attributes["scikit_learn"] = f'{{"_estimator_type": "{kind}"}}'
         _refuse_other_missing(model, where)
     if not hasattr(booster, "save_raw"):
         raise UnsupportedModelError(f"{where}: expected a Booster or a fitted XGBoost model")
