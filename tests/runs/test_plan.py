@@ -61,12 +61,12 @@ def test_probability_gaps_are_for_log_odds_only() -> None:
 def test_a_forest_of_votes_needs_no_conversion() -> None:
     """Scikit-learn's trees and forests add up to a probability: its change is the gap."""
     votes = ensemble_of((0, 1.0, 0.25, 1.0), (1, 1.0, 0.0, 0.5))
-    forest = replace(votes, task="binary", format="sklearn", divisor=2, decides_at=0.5)
+    forest = replace(votes, task="binary", divisor=2, decides_at=0.5, probability="margin")
     assert choose_gaps(forest, 0, probability_gaps=["0.1", 0.2]).values == (
         Fraction(1, 10),
         Fraction(1, 5),
     )
-    boosted = replace(forest, base=(0.5,), divisor=1, decides_at=0.0)
+    boosted = replace(forest, base=(0.5,), divisor=1, decides_at=0.0, probability="sigmoid")
     assert choose_gaps(boosted, 0, probability_gaps=0.1, base_rate=0.3).values == (
         Fraction("0.441833"),
     )

@@ -78,6 +78,7 @@ def measure(
 
     Example:
         >>> from xcount.model.examples import figure_1
+        >>> from xcount.question.grid import Grid
         >>> from xcount.question.query import Query
         >>> model = figure_1()
         >>> problem = Problem(model, Grid.of(model), Query.of(model, "f0", 80))

@@ -20,21 +20,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcount.model.ensemble import Feature, Tree
+from xcount.problem.asked import Asked
 from xcount.problem.form import PairSpace
 from xcount.problem.integers import scale_leaves
 from xcount.problem.laid_trees import LaidTrees
 from xcount.problem.subproblem import Pair
 from xcount.question.change import Flip
 from xcount.question.grid import Axis, Grid
-
-if TYPE_CHECKING:
-    from xcount.problem.problem import Problem
 
 OFF = 0
 """The switch's cell in which no tree counts."""
@@ -63,7 +60,7 @@ class FlipEncoding:
     decisions: tuple[tuple[int, ...], ...]
 
     @classmethod
-    def of(cls, problem: Problem) -> FlipEncoding:
+    def of(cls, problem: Asked) -> FlipEncoding:
         """Encode a question about flips."""
         return _Encoder(problem).encode()
 
@@ -99,7 +96,7 @@ class FlipEncoding:
 class _Encoder:
     """Builds the trees, integer leaves and grid of the space with the switch."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Asked) -> None:
         self._problem = problem
         self._ensemble = problem.ensemble
         self._switch = self._ensemble.n_features

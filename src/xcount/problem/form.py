@@ -13,19 +13,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcount import _core
 from xcount.errors import BudgetError
+from xcount.problem.asked import Asked
 from xcount.problem.integers import to_limbs
 from xcount.problem.laid_trees import LaidTrees
 from xcount.problem.subproblem import Decomposition, Pair, Subproblem
-
-if TYPE_CHECKING:
-    from xcount.problem.problem import Problem
 
 LivePairs = Callable[[Iterable[Pair]], list[Pair]]
 """Returns those of the pairs that may differ at all, as far as bounds tell."""
@@ -92,7 +90,7 @@ class Form(ABC):
     max_auto_terms: int
     """Terms beyond which ``auto`` samples at once."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Asked) -> None:
         self.problem = problem
 
     @property

@@ -1,50 +1,31 @@
-"""One query on one ensemble and grid: the masks, who is near whom, and the form of the question.
-
-A *mask* fixes one cell per sensitive feature; a region is a mask and a combination x of the cells
-of the other features. How regions that change are found is the matter of the question's form, one
-for each kind of change (see :mod:`xcount.problem.form`).
-"""
+"""A question in the form that counters work on, one form for each kind of change."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcount import _core
-from xcount.model.ensemble import Ensemble, Tree
+from xcount.model.ensemble import Tree
+from xcount.problem.asked import Asked
 from xcount.problem.flip_form import FlipForm
 from xcount.problem.form import Form, PairSpace
 from xcount.problem.gap_form import GapForm
-from xcount.problem.laid_trees import LaidTrees
-from xcount.problem.subproblem import Pair
 from xcount.question.change import Change, Flip, Gap
-from xcount.question.grid import Grid
-from xcount.question.query import Query
 
 _FORMS: dict[type[Change], type[Form]] = {Gap: GapForm, Flip: FlipForm}
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
-    """One query on one ensemble and grid, in the form that counters work on."""
-
-    ensemble: Ensemble
-    grid: Grid
-    query: Query
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what another process needs; what can be computed again stays here."""
-        return {"ensemble": self.ensemble, "grid": self.grid, "query": self.query}
+class Problem(Asked):
+    """One query on one ensemble and grid, in the form that its change has."""
 
     @cached_property
     def form(self) -> Form:
-        """The question in the form that its change has."""
+        """How regions that change are found and counted."""
         return _FORMS[type(self.query.change)](self)
 
     @property
@@ -67,69 +48,3 @@ class Problem:
     @property
     def threshold_limbs(self) -> NDArray[np.uint64]:
         return self.space.threshold_limbs
-
-    @cached_property
-    def n_regions(self) -> int:
-        return self.grid.n_regions
-
-    @cached_property
-    def n_masks(self) -> int:
-        return math.prod(self.grid.axes[f].n_cells for f in self.query.sensitive)
-
-    @cached_property
-    def n_combinations(self) -> int:
-        """The number of combinations of the non-sensitive cells."""
-        return self.n_regions // self.n_masks
-
-    @cached_property
-    def masks(self) -> _core.MaskSpace:
-        """The masks and who is near whom, in native form."""
-        axes = LaidTrees((), (), self.grid)
-        return _core.MaskSpace(axes.forest, list(self.query.sensitive), self.distance)
-
-    @cached_property
-    def distance(self) -> int | None:
-        """The distance asked about; None where no two masks are further apart."""
-        asked = self.query.distance
-        furthest = sum(self.grid.axes[f].n_cells - 1 for f in self.query.sensitive)
-        return None if asked is None or asked >= furthest else asked
-
-    @cached_property
-    def n_pairs_about(self) -> int:
-        """About how many pairs of masks there are (at most: axes end), without listing them."""
-        n_masks, distance = self.n_masks, self.distance
-        if distance is None:
-            return n_masks * (n_masks - 1) // 2
-        # Steps of 1..d along the axes, in either direction: lattice points of a ball, by axis.
-        ball = [1] + [0] * distance
-        for n_cells in (self.grid.axes[f].n_cells for f in self.query.sensitive):
-            steps = [1] + [2 if step < n_cells else 0 for step in range(1, distance + 1)]
-            ball = [sum(ball[i] * steps[r - i] for i in range(r + 1)) for r in range(distance + 1)]
-        return n_masks * min(sum(ball) - 1, n_masks - 1) // 2
-
-    def describe(self, mask_cells: Sequence[int]) -> str:
-        """Return a mask in words, e.g. ``30.5 <= age < 42, sex in {1}``."""
-        axes = (self.grid.axes[f] for f in self.query.sensitive)
-        return ", ".join(a.describe(c) for a, c in zip(axes, mask_cells, strict=True))
-
-    def around(self, mask: int) -> tuple[int, ...]:
-        """Return the mask and its neighbours, ascending."""
-        if self.distance is None:
-            return self._everyone
-        return tuple(sorted([mask, *self.masks.neighbours(mask)]))
-
-    @cached_property
-    def _everyone(self) -> tuple[int, ...]:
-        return tuple(range(self.n_masks))
-
-    def pairs(self) -> Iterator[Pair]:
-        """Yield the unordered pairs of masks within the distance."""
-        return self.pairs_of(range(self.n_masks))
-
-    def pairs_of(self, masks: Sequence[int]) -> Iterator[Pair]:
-        """Yield the unordered pairs of neighbours that have one of these masks, each once."""
-        wanted = masks if isinstance(masks, range) else set(masks)
-        for mask in range(self.n_masks):
-            for other in self.masks.neighbours(mask):
-                if other > mask and (mask in wanted or other in wanted):
-                    yield mask, other
