@@ -108,6 +108,34 @@ def test_intervals_of_estimates_hold() -> None:
     assert held >= total * 46 / 60
 
 
+def test_a_forest_flips_where_its_votes_do() -> None:
+    """Votes of 0.25 and 0.75: both above 0, so nothing flipped there; its own cut-off is 0.5."""
+    votes = ensemble_of((0, 1.0, 0.25, 0.75), n_features=1)
+    forest = replace(votes, task="binary", decides_at=0.5)
+    assert xcount.count(forest, sensitive=0, flip=True).count == 2
+    assert xcount.count(forest, sensitive=0, flip=True, cutoff=0).count == 0
+
+
+def test_a_tie_may_be_above() -> None:
+    """A library that decides by >= has its tie on the other side."""
+    stump = replace(ensemble_of((0, 1.0, 0.0, -1.0), n_features=1), task="binary")
+    for tie_is_above, count in ((False, 0), (True, 2)):
+        model = replace(stump, tie_is_above=tie_is_above)
+        for method in ("brute", "exact", "auto", "sample"):
+            assert xcount.count(model, sensitive=0, flip=True, method=method).count == count
+
+
+def test_outputs_that_are_no_classes_do_not_flip() -> None:
+    """Targets and quantiles are numbers: none of them wins."""
+    numbers = replace(figure_1(), base=(0.0, 0.0), task="multitarget")
+    with pytest.raises(QueryError, match="several outputs that are no classes"):
+        xcount.count(numbers, sensitive=0, flip=True)
+    regressor = replace(figure_1(), task="regression", decides_at=None)
+    with pytest.raises(QueryError, match="takes no decision of its own; give --cutoff"):
+        xcount.count(regressor, sensitive=0, flip=True)
+    assert xcount.count(regressor, sensitive="f0", flip=True, cutoff=0).count > 0
+
+
 def test_a_tie_is_not_above_the_cutoff() -> None:
     """The margins 0 and 1: at the cut-off 0 they differ, at 1 and just below 0 they do not."""
     stump = ensemble_of((0, 1.0, 0.0, 1.0), n_features=1)

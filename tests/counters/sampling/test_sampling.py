@@ -14,9 +14,10 @@ from strategies import random_ensemble
 import xcount
 from xcount import _core
 from xcount.counters.sampling import estimation
+from xcount.counters.sampling.confidence import BettingSequence
 from xcount.counters.sampling.draws import RowDraws
 from xcount.counters.sampling.estimation import estimate
-from xcount.counters.sampling.estimator import Bounds, Ground
+from xcount.counters.sampling.estimator import Bounds, Evidence, Ground
 from xcount.counters.sampling.rest import Rest
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress, StopReason
@@ -206,3 +207,22 @@ def test_a_sampler_without_time_draws_nothing() -> None:
     in_time, unlimited = sampler.draw(0, 0, 0, 3, 2, 60.0), sampler.draw(0, 0, 0, 3, 2)
     for part, expected in zip(in_time, unlimited, strict=True):
         np.testing.assert_array_equal(part, expected)
+
+
+def test_no_outcome_is_taken_in_twice() -> None:
+    """An interrupt right after a block was handed over does not hand it over again."""
+    values = np.array([0.0, 1.0])
+    evidence = Evidence(BettingSequence(values, delta=0.1, epsilon=0.1), None)
+    update = evidence.sequence.update
+
+    def update_and_be_interrupted(histogram: np.ndarray, certain: float = 0.0) -> None:
+        update(histogram, certain)
+        raise KeyboardInterrupt
+
+    evidence.add(np.array([60, 40]), np.zeros(100, dtype=np.uint8))
+    evidence.sequence.update = update_and_be_interrupted  # type: ignore[method-assign]  # once
+    with pytest.raises(KeyboardInterrupt):
+        evidence.take_in(0.0)
+    evidence.sequence.update = update  # type: ignore[method-assign]  # as it was
+    evidence.take_in(0.0)
+    assert evidence.sequence.n == 100

@@ -22,6 +22,8 @@ import sys
 from array import array
 from typing import Any
 
+from xcount.support.process import peak_memory_bytes
+
 _MODULES = {"ganak": ("pyganak", "2.8.0"), "approxmc": ("pyapproxmc", "4.1.24")}
 """The module of each counter, and the version whose counts are known to be right."""
 
@@ -45,7 +47,7 @@ def main() -> None:
         clauses = array("i")
         clauses.frombytes(sys.stdin.buffer.read(4 * job["n_literals"]))
         answer: Answer = {"absent": problem} if problem else _SOLVERS[solver](module, job, clauses)
-        answer["peak_memory_bytes"] = _peak_memory_bytes()
+        answer["peak_memory_bytes"] = peak_memory_bytes()
         answers.write(json.dumps(answer) + "\n")
         answers.flush()
 
@@ -104,11 +106,6 @@ def _split(clauses: array[int]) -> list[list[int]]:
         else:
             result.append([])
     return result[:-1]
-
-
-def _peak_memory_bytes() -> int:
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 if __name__ == "__main__":
