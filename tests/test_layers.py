@@ -23,6 +23,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "laid_trees",
         "subproblem",
         "asked",
+        "margins",
         "form",
         "gap_form",
         "flip_encoding",

@@ -15,8 +15,7 @@ with K as its threshold.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -25,10 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount.model.ensemble import Feature, Tree
-from xcount.problem.asked import Asked
 from xcount.problem.form import PairSpace
-from xcount.problem.integers import scale_leaves
 from xcount.problem.laid_trees import LaidTrees
+from xcount.problem.margins import IntegerMargins
 from xcount.problem.subproblem import Pair
 from xcount.question.change import Flip
 from xcount.question.grid import Axis, Grid
@@ -60,9 +58,9 @@ class FlipEncoding:
     decisions: tuple[tuple[int, ...], ...]
 
     @classmethod
-    def of(cls, problem: Asked) -> FlipEncoding:
+    def of(cls, margins: IntegerMargins) -> FlipEncoding:
         """Encode a question about flips."""
-        return _Encoder(problem).encode()
+        return _Encoder(margins).encode()
 
     @property
     def n_switch(self) -> int:
@@ -96,46 +94,25 @@ class FlipEncoding:
 class _Encoder:
     """Builds the trees, integer leaves and grid of the space with the switch."""
 
-    def __init__(self, problem: Asked) -> None:
-        self._problem = problem
-        self._ensemble = problem.ensemble
+    def __init__(self, margins: IntegerMargins) -> None:
+        self._margins, self._problem = margins, margins.asked
+        self._ensemble = margins.asked.ensemble
         self._switch = self._ensemble.n_features
         self._values: list[int] = []
-        self._scale_sums()
-
-    def _scale_sums(self) -> None:
-        """Scale leaves, bases and the cut-off together to integers."""
-        query, ensemble = self._problem.query, self._ensemble
-        assert isinstance(query.change, Flip)
-        parts = [tree.value for tree in ensemble.trees]
-        flat = np.concatenate(parts) if parts else np.empty(0)
-        scaled = scale_leaves(flat, ensemble.divisor, query.precision)
-        bases = [Fraction(base) * scaled.scale for base in ensemble.base]
-        finer = 1
-        if query.precision is None:
-            finer = max(base.denominator for base in bases)  # powers of two
-        ends = np.cumsum([len(part) for part in parts]).tolist()
-        integers = [value * finer for value in scaled.values]
-        self._leaves = [integers[e - len(p) : e] for e, p in zip(ends, parts, strict=True)]
-        self._bases = [round(base * finer) for base in bases]
-        self._scale = scaled.scale * finer
-        cutoff = (query.change.cutoff or 0) * self._scale
-        # Integers V: above T is above floor(T); at least T is above ceil(T) - 1.
-        self._cutoff = math.ceil(cutoff) - 1 if query.change.tie_is_above else math.floor(cutoff)
 
     def encode(self) -> FlipEncoding:
         functions, decisions = self._functions()
         offsets = [self._offset(function) for function in functions]
-        total = sum(max(map(abs, leaves)) for leaves in self._leaves)
+        total = sum(max(map(abs, leaves)) for leaves in self._margins.leaves)
         shift = 2 * total + max(map(abs, offsets)) + 1
         trees = [
             self._switched(tree, leaves, functions)
-            for tree, leaves in zip(self._ensemble.trees, self._leaves, strict=True)
+            for tree, leaves in zip(self._ensemble.trees, self._margins.leaves, strict=True)
         ]
         trees += [self._constant(i + 1, offset + shift) for i, offset in enumerate(offsets)]
         grid = self._grid(len(functions) + 1)
         # Integers from the start: no float could hold the leaves, the bases and the shift.
-        laid = LaidTrees(tuple(trees), self._values, grid, self._scale, known_bound=2 * shift)
+        laid = LaidTrees(tuple(trees), self._values, grid, self._margins.scale, 2 * shift)
         sensitive = (*self._problem.query.sensitive, self._switch)
         return FlipEncoding(PairSpace(laid, sensitive, None, shift), decisions)
 
@@ -143,19 +120,24 @@ class _Encoder:
         """Return all functions, and the cells of each decision's; the cell of the i-th is i + 1."""
         n = self._ensemble.n_outputs
         if n == 1:
-            above = Function(0, None, -self._cutoff)
-            return [above, Function(None, 0, self._cutoff + 1)], ((2,), (1,))
+            cutoff = self._cutoff()
+            return [Function(0, None, -cutoff), Function(None, 0, cutoff + 1)], ((2,), (1,))
         functions = [Function(k, j, int(k < j)) for k in range(n) for j in range(n) if j != k]
         cells = range(1, len(functions) + 1)
         decisions = tuple(tuple(cells[k * (n - 1) : (k + 1) * (n - 1)]) for k in range(n))
         return functions, decisions
 
+    def _cutoff(self) -> int:
+        change = self._problem.query.change
+        assert isinstance(change, Flip)
+        return self._margins.cutoff(change.cutoff or Fraction(0), tie_is_above=change.tie_is_above)
+
     def _offset(self, function: Function) -> int:
         offset = function.constant
-        offset += 0 if function.plus is None else self._bases[function.plus]
-        return offset - (0 if function.minus is None else self._bases[function.minus])
+        offset += 0 if function.plus is None else self._margins.bases[function.plus]
+        return offset - (0 if function.minus is None else self._margins.bases[function.minus])
 
-    def _switched(self, tree: Tree, leaves: list[int], functions: list[Function]) -> Tree:
+    def _switched(self, tree: Tree, leaves: Sequence[int], functions: list[Function]) -> Tree:
         """Return the tree with tests of the switch above it: added, subtracted, or turned off."""
         cells = range(1, len(functions) + 1)
         plus = frozenset(c for c, f in zip(cells, functions, strict=True) if f.plus == tree.output)

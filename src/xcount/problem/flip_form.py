@@ -22,6 +22,7 @@ from xcount import _core
 from xcount.errors import BudgetError
 from xcount.problem.flip_encoding import OFF, FlipEncoding
 from xcount.problem.form import Form, LivePairs, PairSpace
+from xcount.problem.margins import IntegerMargins
 from xcount.problem.subproblem import Decomposition, Expression, Subproblem
 
 MAX_PAIRS = 2_000_000
@@ -36,7 +37,11 @@ class FlipForm(Form):
 
     @cached_property
     def encoding(self) -> FlipEncoding:
-        return FlipEncoding.of(self.problem)
+        return FlipEncoding.of(self.margins)
+
+    @cached_property
+    def margins(self) -> IntegerMargins:
+        return IntegerMargins.of(self.problem)
 
     @property
     def space(self) -> PairSpace:
