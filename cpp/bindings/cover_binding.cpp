@@ -45,7 +45,7 @@ std::pair<double, int> parts(Volume volume) {
 template <class T>
 using NumpyArray = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
 
-std::pair<NumpyArray<std::uint64_t>, NumpyArray<std::uint8_t>> draw(
+std::pair<NumpyArray<std::uint64_t>, NumpyArray<std::uint8_t>> draw_from_cover(
     const AnyCover& self, std::uint64_t seed, std::uint64_t stream, std::uint64_t first,
     std::uint64_t n, unsigned n_threads, double seconds, const nb::object& on_pause) {
   Outcomes outcomes = stoppable(seconds, on_pause, [&](Stop& stop) {
@@ -79,8 +79,9 @@ void bind_cover(nb::module_& module) {
       .def(
           "freeze", [](AnyCover& self) { std::visit([](auto& c) { c.freeze(); }, self); },
           "Fix the frontier as what is drawn from.")
-      .def("draw", &draw, nb::arg("seed"), nb::arg("stream"), nb::arg("first"), nb::arg("n"),
-           nb::arg("n_threads"), nb::arg("seconds") = std::numeric_limits<double>::infinity(),
+      .def("draw", &draw_from_cover, nb::arg("seed"), nb::arg("stream"), nb::arg("first"),
+           nb::arg("n"), nb::arg("n_threads"),
+           nb::arg("seconds") = std::numeric_limits<double>::infinity(),
            nb::arg("on_pause").none() = nb::none(),
            "Histogram of the outcomes of n batches, and the hits of their samples in order; empty\n"
            "ones if that takes too long. on_pause is called a few times a second; what it raises,\n"

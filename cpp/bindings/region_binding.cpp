@@ -26,9 +26,9 @@ AnyRegionSampler make_sampler(const AnyForest& forest, std::vector<Feature> sens
 }
 
 // Histogram and hits; with open masks also those that count them as sensitive.
-nb::tuple draw(const AnyRegionSampler& self, std::uint64_t seed, std::uint64_t stream,
-               std::uint64_t first, std::uint64_t n, unsigned n_threads, double seconds,
-               const nb::object& on_pause) {
+nb::tuple draw_regions(const AnyRegionSampler& self, std::uint64_t seed, std::uint64_t stream,
+                       std::uint64_t first, std::uint64_t n, unsigned n_threads, double seconds,
+                       const nb::object& on_pause) {
   RegionOutcomes found = stoppable(seconds, on_pause, [&](Stop& stop) {
     return std::visit(
         [&](const auto& s) { return s.draw(seed, stream, first, n, n_threads, stop); }, self);
@@ -68,7 +68,7 @@ void bind_regions(nb::module_& module) {
             return std::visit([](const auto& s) { return s.levels(); }, self);
           },
           "Outcomes are multiples of 1 / levels.")
-      .def("draw", &draw,
+      .def("draw", &draw_regions,
            nb::sig(
                "def draw(self, seed: int, stream: int, first: int, n: int, "
                "n_threads: int, seconds: float = float('inf'), on_pause: object | None = None) -> "

@@ -42,7 +42,7 @@ AnySampler make_sampler(const AnyForest& forest, const MaskSpace& masks,
 template <class T>
 using NumpyArray = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
 
-std::pair<NumpyArray<std::uint64_t>, NumpyArray<std::uint8_t>> draw(
+std::pair<NumpyArray<std::uint64_t>, NumpyArray<std::uint8_t>> draw_masks(
     const AnySampler& self, std::uint64_t seed, std::uint64_t stream, std::uint64_t first,
     std::uint64_t n, unsigned n_threads, double seconds, const nb::object& on_pause) {
   Outcomes outcomes = stoppable(seconds, on_pause, [&](Stop& stop) {
@@ -88,7 +88,7 @@ void bind_sampling(nb::module_& module) {
       .def_prop_ro_static(
           "batch", [](const nb::object&) { return Sampler<std::int64_t>::kBatch; },
           "Samples per batch.")
-      .def("draw", &draw, nb::arg("seed"), nb::arg("stream"), nb::arg("first"), nb::arg("n"),
+      .def("draw", &draw_masks, nb::arg("seed"), nb::arg("stream"), nb::arg("first"), nb::arg("n"),
            nb::arg("n_threads"), nb::arg("seconds") = std::numeric_limits<double>::infinity(),
            nb::arg("on_pause").none() = nb::none(),
            "Histogram of the outcomes of n batches, and the hits of their samples in order; empty\n"

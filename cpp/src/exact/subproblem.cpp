@@ -9,6 +9,24 @@ constexpr std::size_t kLookedAtBytes = std::size_t{64} << 20;  // of a pair that
 }  // namespace
 
 template <class Value, class Values>
+SubproblemSolver<Value, Values>::SubproblemSolver(const Forest<Value>& forest,
+                                                  const MaskSpace& masks, const Value& threshold,
+                                                  Values values)
+    : builder_(forest, masks),
+      store_(forest),
+      values_(std::move(values)),
+      gap_(threshold),
+      eliminator_(store_, values_, threshold) {}
+
+template <class Value, class Values>
+SubproblemSolver<Value, Values>::~SubproblemSolver() = default;
+
+template <class Value, class Values>
+std::size_t SubproblemSolver<Value, Values>::bytes() const {
+  return store_.bytes() + values_.bytes() + eliminator_.bytes();
+}
+
+template <class Value, class Values>
 SolutionId SubproblemSolver<Value, Values>::solve(const ExactTask& task,
                                                   const EliminationLimits& limits,
                                                   DiagramRecorder* recorder) {

@@ -33,12 +33,10 @@ template <class Value, class Values>
 class SubproblemSolver {
  public:
   SubproblemSolver(const Forest<Value>& forest, const MaskSpace& masks, const Value& threshold,
-                   Values values)
-      : builder_(forest, masks),
-        store_(forest),
-        values_(std::move(values)),
-        gap_(threshold),
-        eliminator_(store_, values_, threshold) {}
+                   Values values);
+  ~SubproblemSolver();  // not inline: there are many tables to destroy, in six variants
+  SubproblemSolver(const SubproblemSolver&) = delete;
+  SubproblemSolver& operator=(const SubproblemSolver&) = delete;
 
   // Throws GiveUp. What was solved stays readable until the next call.
   SolutionId solve(const ExactTask& task, const EliminationLimits& limits,
@@ -51,9 +49,7 @@ class SubproblemSolver {
   [[nodiscard]] const ResidualStore<Value>& store() const { return store_; }
   [[nodiscard]] std::uint64_t n_steps() const { return eliminator_.n_steps(); }
   [[nodiscard]] std::uint64_t n_forgotten() const { return eliminator_.n_forgotten(); }
-  [[nodiscard]] std::size_t bytes() const {
-    return store_.bytes() + values_.bytes() + eliminator_.bytes();
-  }
+  [[nodiscard]] std::size_t bytes() const;
 
  private:
   DifferenceBuilder<Value> builder_;
