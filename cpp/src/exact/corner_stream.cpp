@@ -4,8 +4,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "xcount/held_bytes.hpp"
-
 namespace xcount {
 
 namespace {
@@ -15,7 +13,7 @@ constexpr std::size_t kLanes = LaneTraits<T>::kLanes;
 
 template <class T>
 Residue<T>* numbers(std::vector<Lanes<T>>& lanes) {
-  return lanes.data()->lane.data();
+  return lanes.data()->lane;
 }
 
 }  // namespace
@@ -23,8 +21,7 @@ Residue<T>* numbers(std::vector<Lanes<T>>& lanes) {
 template <class T>
 CornerStream<T>::CornerStream(const CornerPlan<T>& plan)
     : plan_(plan), layout_(plan.layout), kernels_(choose_kernels<T>(!plan.weights.empty())) {
-  const std::size_t n_masks = layout_.n_masks;
-  const std::size_t n_results = plan.changes.size() * n_masks;
+  const std::size_t n_results = plan.changes.size() * layout_.n_masks;
   std::size_t n_vectors = layout_.n_tiles * layout_.tile_vectors();
   std::vector<std::size_t> cells = layout_.middle_cells;
   if (cells.empty()) cells.push_back(1);
@@ -37,37 +34,65 @@ CornerStream<T>::CornerStream(const CornerPlan<T>& plan)
     for (const std::size_t n : slab_vectors_) output.partials.emplace_back(n);
   }
   row_.resize(layout_.n_columns);
-  job_.layout = &layout_;
-  job_.windows = &plan.windows;
-  job_.changes = plan.changes;
-  job_.span = plan.span;
-  job_.n_outputs = plan.corners.size();
-  job_.slab.resize(job_.n_outputs);
-  job_.sums.resize(job_.n_outputs);
-  job_.column.resize(job_.n_outputs * n_masks);
-  if (plan.windows.width > 1) {
-    job_.highest.resize(n_masks);
-    job_.lowest.resize(n_masks);
-  }
-  job_.tally.resize(n_results);
-  job_.common_tally.resize(plan.changes.size());
+  set_job();
   block_counts_.resize(n_results);
   counts_.resize(n_results);
   if (plan.weights.empty()) return;
-  job_.shares.resize(n_results);
+  tile_shares_.resize(n_results * kShareLanes);
+  job_.shares = tile_shares_.data();
   block_shares_.resize(n_results);
   shares_.resize(n_results);
+  set_row_weights();
+}
+
+template <class T>
+void CornerStream<T>::set_row_weights() {
   std::vector<double> weights{1.0};
   for (const Feature feature : layout_.row) {
     std::vector<double> product;
     for (const double a : weights) {
-      for (const double b : plan.weights[static_cast<std::size_t>(feature)])
+      for (const double b : plan_.weights[static_cast<std::size_t>(feature)])
         product.push_back(a * b);
     }
     weights.swap(product);
   }
   weights.resize(layout_.n_columns * kLanes<T>);
-  job_.row_weights = std::move(weights);
+  row_weights_ = std::move(weights);
+  job_.row_weights = row_weights_.data();
+}
+
+template <class T>
+void CornerStream<T>::set_job() {
+  const std::size_t n_masks = layout_.n_masks;
+  const MaskWindows& windows = plan_.windows;
+  const std::size_t n_outputs = plan_.corners.size();
+  sums_.resize(n_outputs);
+  slab_.resize(n_outputs);
+  column_.resize(n_outputs * n_masks);
+  tables_.resize(windows.width > 1 ? 2 * n_masks : 0);
+  tally_.resize(plan_.changes.size() * (n_masks + 1));
+  job_.n_columns = layout_.n_columns;
+  job_.n_masks = n_masks;
+  job_.sensitive_cells = layout_.sensitive_cells.data();
+  job_.n_sensitive = layout_.sensitive_cells.size();
+  job_.any = windows.any;
+  job_.width = windows.width;
+  job_.n_ordered = windows.n_ordered;
+  job_.first = windows.first.data();
+  job_.near = windows.near.data();
+  job_.changes = plan_.changes.data();
+  job_.n_changes = plan_.changes.size();
+  job_.span = plan_.span;
+  job_.n_outputs = n_outputs;
+  job_.slab = slab_.data();
+  job_.sums = sums_.data();
+  job_.column = column_.data();
+  if (!tables_.empty()) {
+    job_.highest = tables_.data();
+    job_.lowest = tables_.data() + n_masks;
+  }
+  job_.tally = tally_.data();
+  job_.common_tally = tally_.data() + plan_.changes.size() * n_masks;
 }
 
 template <class T>
@@ -221,8 +246,8 @@ void CornerStream<T>::count_slabs(std::size_t axis, double weight) {
       Lanes<T>* sums = outputs_[k].partials[axis].data();
       const Lanes<T>* slab = slabs_[axis][k] + cell * n;
       if (is_last) {
-        job_.slab[k] = slab;
-        job_.sums[k] = sums;
+        slab_[k] = slab;
+        sums_[k] = sums;
       } else {
         if (cell == 0) std::copy(slab, slab + n, sums);
         if (cell > 0) kernels_.add_lanes(sums, slab, n);
@@ -242,9 +267,9 @@ void CornerStream<T>::count_slabs(std::size_t axis, double weight) {
 template <class T>
 void CornerStream<T>::add_tile_shares(double weight) {
   for (std::size_t i = 0; i < block_shares_.size(); ++i) {
-    auto& sums = job_.shares[i];
-    block_shares_[i] += weight * std::accumulate(sums.begin(), sums.end(), 0.0);
-    sums.fill(0.0);
+    double* sums = tile_shares_.data() + i * kShareLanes;
+    block_shares_[i] += weight * std::accumulate(sums, sums + kShareLanes, 0.0);
+    std::fill(sums, sums + kShareLanes, 0.0);
   }
 }
 
@@ -252,14 +277,14 @@ template <class T>
 void CornerStream<T>::collect_block() {
   const std::size_t n_masks = layout_.n_masks;
   const auto take = [](TallyLanes<T>& tally) {
-    const auto n = std::accumulate(tally.lane.begin(), tally.lane.end(), std::uint64_t{0});
+    const auto n = std::accumulate(tally.lane, tally.lane + kLanes<T>, std::uint64_t{0});
     tally = {};
     return n;
   };
   for (std::size_t change = 0; change < plan_.changes.size(); ++change) {
-    const std::uint64_t common = take(job_.common_tally[change]);
+    const std::uint64_t common = take(tally_[plan_.changes.size() * n_masks + change]);
     for (std::size_t i = change * n_masks; i < (change + 1) * n_masks; ++i) {
-      block_counts_[i] = common + take(job_.tally[i]);
+      block_counts_[i] = common + take(tally_[i]);
     }
   }
 }
@@ -279,20 +304,6 @@ void CornerStream<T>::add_block_to_totals(std::uint64_t block) {
   for (std::size_t i = 0; i < shares_.size(); ++i) {
     shares_[i] += static_cast<Int128>(block_shares_[i] * weight);
   }
-}
-
-template <class T>
-std::size_t CornerStream<T>::bytes() const {
-  std::size_t total = held_bytes(job_.column) + held_bytes(job_.highest) + held_bytes(job_.lowest) +
-                      held_bytes(job_.tally) + held_bytes(job_.shares) + held_bytes(row_) +
-                      held_bytes(merged_) + held_bytes(counts_) + held_bytes(block_counts_) +
-                      held_bytes(shares_) + held_bytes(block_shares_);
-  for (const Output& output : outputs_) {
-    total += held_bytes(output.block);
-    for (const auto& partial : output.partials) total += held_bytes(partial);
-    for (const Level& level : output.levels) total += held_bytes(level.list);
-  }
-  return total;
 }
 
 // Lists along the outer axes have at most as many corners as the whole list.

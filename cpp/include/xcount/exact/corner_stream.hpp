@@ -15,6 +15,7 @@
 #include "xcount/exact/corner_layout.hpp"
 #include "xcount/exact/corner_list.hpp"
 #include "xcount/exact/corner_tile.hpp"
+#include "xcount/exact/mask_windows.hpp"
 
 namespace xcount {
 
@@ -49,8 +50,7 @@ class CornerStream {
   [[nodiscard]] const std::vector<Int128>& shares() const { return shares_; }
   static constexpr int kShareBits = 100;
 
-  [[nodiscard]] std::size_t bytes() const;
-  // About what a stream will hold.
+  // What a stream holds, at most.
   [[nodiscard]] static std::size_t bytes_for(const CornerPlan<T>& plan);
 
  private:
@@ -65,6 +65,8 @@ class CornerStream {
     std::vector<std::vector<Lanes<T>>> partials;  // per middle axis, sums along it and those above
   };
 
+  void set_job();
+  void set_row_weights();
   void move_to(std::uint64_t block);
   void advance(std::size_t output, std::size_t level, Cell target);
   void restart(std::size_t output, std::size_t level);
@@ -84,6 +86,11 @@ class CornerStream {
   std::vector<Output> outputs_;
   std::vector<std::size_t> slab_vectors_;  // per middle axis: of the slab of one of its cells
   std::vector<std::vector<const Lanes<T>*>> slabs_;  // per middle axis and output: where it reads
+  std::vector<const Lanes<T>*> slab_;                // what the job points to
+  std::vector<Lanes<T>*> sums_;
+  std::vector<Lanes<T>> column_, tables_;
+  std::vector<TallyLanes<T>> tally_;
+  std::vector<double> row_weights_, tile_shares_;
   std::vector<Lanes<T>> row_;
   CornerList<T> merged_;
   bool changed_ = true;  // since the last block that was counted

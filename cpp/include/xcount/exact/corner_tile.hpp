@@ -4,44 +4,53 @@
 // added for the current middle cell and E the sums along the middle axes so far,
 //   E += S;   V(m) = sum over mask positions q <= m (in every sensitive axis) of E(q).
 // A change asks whether V(m) < a or V(m) > b, where a and b come from the extremes high and low of
-// V around m (see `set_edges` in the source); so all forms and directions share one loop. Lanes
-// beyond the end of the row are 0 for every mask: nothing differs there, they never count.
+// V around m (see `set_edges` in corner_tile_kernels.hpp); so all forms and directions share one
+// loop. Lanes beyond the end of the row are 0 for every mask: nothing differs there, they never
+// count.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
-#include <vector>
 
-#include "xcount/exact/corner_layout.hpp"
 #include "xcount/exact/lanes.hpp"
-#include "xcount/exact/mask_windows.hpp"
 #include "xcount/trees/change.hpp"
 
 namespace xcount {
 
 inline constexpr std::size_t kShareLanes = 8;  // of sums of weights, whatever the machine
 
-// What a thread counts tiles with. Margins are in 0 <= V <= span.
+// What kernels work on: plain numbers and pointers, so that nothing but the kernels themselves is
+// compiled for a particular machine. Margins are in 0 <= V <= span.
 template <class T>
 struct TileJob {
-  const CornerLayout* layout = nullptr;
-  const MaskWindows* windows = nullptr;
-  std::span<const Change<T>> changes;  // thresholds within the margins' units, -1 .. span + 1
+  std::size_t n_columns = 1;
+  std::size_t n_masks = 1;
+  const std::size_t* sensitive_cells = nullptr;  // per sensitive axis
+  std::size_t n_sensitive = 0;
+
+  bool any = false;  // see MaskWindows
+  std::size_t width = 1;
+  std::size_t n_ordered = 0;
+  const std::uint32_t* first = nullptr;
+  const std::uint32_t* near = nullptr;
+
+  const Change<T>* changes = nullptr;  // thresholds of V: -1 .. span + 1
+  std::size_t n_changes = 0;
   T span{};
 
   std::size_t n_outputs = 1;
-  std::vector<const Lanes<T>*> slab;  // per output: S, [column][mask]
-  std::vector<Lanes<T>*> sums;        // per output: E, [column][mask]
-  bool fresh = true;                  // E is taken as 0
+  const Lanes<T>** slab = nullptr;  // per output: S, [column][mask]
+  Lanes<T>** sums = nullptr;        // per output: E, [column][mask]
+  bool fresh = true;                // E is taken as 0
 
-  std::vector<Lanes<T>> column;             // V, [output][mask]
-  std::vector<Lanes<T>> highest, lowest;    // tables of extremes, [mask]
-  std::vector<TallyLanes<T>> tally;         // [change][mask]
-  std::vector<TallyLanes<T>> common_tally;  // [change]: what counts for every mask
+  Lanes<T>* column = nullptr;   // V, [output][mask]
+  Lanes<T>* highest = nullptr;  // tables of extremes, [mask]
+  Lanes<T>* lowest = nullptr;
+  TallyLanes<T>* tally = nullptr;         // [change][mask]
+  TallyLanes<T>* common_tally = nullptr;  // [change]: what counts for every mask
 
-  std::vector<double> row_weights;                      // per lane of the row; empty: no weighing
-  std::vector<std::array<double, kShareLanes>> shares;  // [change][mask], of one tile
+  const double* row_weights = nullptr;  // per lane of the row
+  double* shares = nullptr;             // [change][mask][kShareLanes]: sums of weights
 };
 
 template <class T>
@@ -58,5 +67,11 @@ struct TileKernels {
 
 template <class T>
 [[nodiscard]] TileKernels<T> choose_kernels(bool weighted);
+
+// The same for one kind of x86-64 machine each; null pointers where they are not compiled.
+template <class T>
+[[nodiscard]] TileKernels<T> avx2_kernels(bool weighted);
+template <class T>
+[[nodiscard]] TileKernels<T> avx512_kernels(bool weighted);
 
 }  // namespace xcount

@@ -1,7 +1,6 @@
 // The integers that margins are computed in, and how many of them a vector has.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -47,12 +46,12 @@ using Residue = typename LaneTraits<T>::Residue;
 // A vector in memory: 64 bytes, a cache line, for the built-in widths.
 template <class T>
 struct alignas(LaneTraits<T>::kLanes > 1 ? 64 : alignof(T)) Lanes {
-  std::array<Residue<T>, LaneTraits<T>::kLanes> lane;
+  Residue<T> lane[LaneTraits<T>::kLanes];
 };
 
 template <class T>
 struct alignas(LaneTraits<T>::kLanes > 1 ? 64 : 8) TallyLanes {
-  std::array<typename LaneTraits<T>::Tally, LaneTraits<T>::kLanes> lane;
+  typename LaneTraits<T>::Tally lane[LaneTraits<T>::kLanes];
 };
 
 }  // namespace xcount

@@ -1,0 +1,309 @@
+// The loops over a tile. Included by one source per kind of machine, which sets the target before:
+// all that is here is compiled for that machine, and has internal linkage for that reason.
+// Nothing of the standard library is called, as other sources would share such functions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "xcount/exact/corner_tile.hpp"
+
+// Vectors of 64 bytes are passed to functions that are always inlined: no ABI is involved.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wpsabi"
+#endif
+
+#define XCOUNT_INLINE inline __attribute__((always_inline))
+
+namespace xcount {
+
+namespace {
+
+// What a register holds: 64 bytes of numbers, which compilers split where registers are shorter.
+// Mask is the outcome of a comparison, -1 or 0 in each lane (true or false for one lane).
+template <class T>
+struct Register {
+  using Signed = T;
+  using Unsigned = Residue<T>;
+  using Mask = bool;
+};
+
+template <>
+struct Register<std::int32_t> {
+  typedef std::int32_t Signed __attribute__((vector_size(64)));
+  typedef std::uint32_t Unsigned __attribute__((vector_size(64)));
+  using Mask = Signed;
+};
+
+template <>
+struct Register<std::int64_t> {
+  typedef std::int64_t Signed __attribute__((vector_size(64)));
+  typedef std::uint64_t Unsigned __attribute__((vector_size(64)));
+  using Mask = Signed;
+};
+
+template <class T>
+using Signed = typename Register<T>::Signed;
+template <class T>
+using Unsigned = typename Register<T>::Unsigned;
+template <class T>
+using Mask = typename Register<T>::Mask;
+template <class T>
+inline constexpr bool kIsVector = LaneTraits<T>::kLanes > 1;
+
+template <class To, class From>
+XCOUNT_INLINE To load(const From& memory) {
+  static_assert(sizeof(To) == sizeof(From));
+  To value;
+  __builtin_memcpy(static_cast<void*>(&value), &memory, sizeof(To));
+  return value;
+}
+
+template <class To, class From>
+XCOUNT_INLINE void store(To& memory, const From& value) {
+  static_assert(sizeof(To) == sizeof(From));
+  __builtin_memcpy(static_cast<void*>(&memory), &value, sizeof(To));
+}
+
+template <class T>
+XCOUNT_INLINE Signed<T> broadcast(const T& value) {
+  if constexpr (kIsVector<T>) {
+    return value - Signed<T>{};
+  } else {
+    return value;
+  }
+}
+
+template <class T>
+XCOUNT_INLINE bool any_of(const Mask<T>& mask) {
+  if constexpr (kIsVector<T>) {
+    std::uint64_t words[8];
+    __builtin_memcpy(words, &mask, sizeof words);
+    std::uint64_t all = 0;
+    for (const std::uint64_t word : words) all |= word;
+    return all != 0;
+  } else {
+    return mask;
+  }
+}
+
+template <class T>
+XCOUNT_INLINE void count_mask(TallyLanes<T>& tally, const Mask<T>& mask) {
+  if constexpr (kIsVector<T>) {
+    store(tally, Unsigned<T>(load<Unsigned<T>>(tally) - Unsigned<T>(mask)));
+  } else {
+    tally.lane[0] += mask ? 1 : 0;
+  }
+}
+
+// Sums of weights in a fixed order: lane i of the row goes to sum i modulo kShareLanes.
+template <class T>
+XCOUNT_INLINE void add_weights(double* sums, const Mask<T>& mask, const double* weights) {
+  constexpr std::size_t kLanes = LaneTraits<T>::kLanes;
+  if constexpr (kIsVector<T>) {
+    T lanes[kLanes];
+    __builtin_memcpy(lanes, &mask, sizeof lanes);
+    for (std::size_t i = 0; i < kLanes; ++i) {
+      sums[i % kShareLanes] += lanes[i] != 0 ? weights[i] : 0.0;
+    }
+  } else {
+    sums[0] += mask ? weights[0] : 0.0;
+  }
+}
+
+template <class T>
+struct Extremes {
+  Signed<T> high, low;
+};
+
+template <class T>
+XCOUNT_INLINE void widen(Extremes<T>& extremes, const Signed<T>& high, const Signed<T>& low) {
+  extremes.high = high > extremes.high ? high : extremes.high;
+  extremes.low = low < extremes.low ? low : extremes.low;
+}
+
+template <class T>
+struct Edges {
+  Signed<T> a, b;  // V < a or V > b: the change happens
+};
+
+// A new form of change is one more case here: solve it for V, given the neighbours' extremes.
+template <class T>
+XCOUNT_INLINE void set_edges(const Change<T>& change, const T& span, const Extremes<T>& extremes,
+                             Edges<T>& edges) {
+  const Signed<T> threshold = broadcast<T>(change.threshold);
+  const Signed<T> never_below = broadcast<T>(T(0));
+  const Signed<T> never_above = broadcast<T>(span);
+  edges = {never_below, never_above};
+  if (change.form == ChangeForm::kFlip) {
+    if (change.direction != Direction::kDown) {
+      edges.a = extremes.high > threshold ? Signed<T>(threshold + broadcast<T>(T(1))) : never_below;
+    }
+    if (change.direction != Direction::kUp) {
+      edges.b = extremes.low <= threshold ? threshold : never_above;
+    }
+    return;
+  }
+  if (change.direction != Direction::kDown) edges.a = extremes.high - threshold;
+  if (change.direction != Direction::kUp) edges.b = extremes.low + threshold;
+}
+
+// V of one output and column, for all masks.
+template <class T, bool kFresh>
+XCOUNT_INLINE void sum_column(TileJob<T>& job, std::size_t output, std::size_t column) {
+  const std::size_t n_masks = job.n_masks;
+  const Lanes<T>* slab = job.slab[output] + column * n_masks;
+  Lanes<T>* sums = job.sums[output] + column * n_masks;
+  Lanes<T>* out = job.column + output * n_masks;
+  const std::size_t* axes = job.sensitive_cells;
+  const bool fused = job.n_sensitive <= 1;
+  Unsigned<T> total{};
+  for (std::size_t m = 0; m < n_masks; ++m) {
+    Unsigned<T> sum = load<Unsigned<T>>(slab[m]);
+    if constexpr (!kFresh) sum += load<Unsigned<T>>(sums[m]);
+    store(sums[m], sum);
+    total = fused ? Unsigned<T>(total + sum) : sum;
+    store(out[m], total);
+  }
+  if (fused) return;
+  std::size_t stride = 1;
+  for (std::size_t i = job.n_sensitive; i-- > 0; stride *= axes[i]) {
+    for (std::size_t m = 0; m < n_masks; ++m) {
+      if (m / stride % axes[i] == 0) continue;
+      store(out[m], Unsigned<T>(load<Unsigned<T>>(out[m]) + load<Unsigned<T>>(out[m - stride])));
+    }
+  }
+}
+
+// Replaces the first output's column by the index of the largest output.
+template <class T>
+XCOUNT_INLINE void find_largest(TileJob<T>& job) {
+  const std::size_t n_masks = job.n_masks;
+  for (std::size_t m = 0; m < n_masks; ++m) {
+    Signed<T> best = load<Signed<T>>(job.column[m]);
+    Signed<T> index{};
+    for (std::size_t k = 1; k < job.n_outputs; ++k) {
+      const auto other = load<Signed<T>>(job.column[k * n_masks + m]);
+      index = other > best ? broadcast<T>(T(static_cast<std::int32_t>(k))) : index;
+      best = other > best ? other : best;
+    }
+    store(job.column[m], index);
+  }
+}
+
+template <class T, bool kWeighted>
+XCOUNT_INLINE void count_mask_at(TileJob<T>& job, std::size_t change, std::size_t mask,
+                                 std::size_t column, const Edges<T>& edges) {
+  const auto value = load<Signed<T>>(job.column[mask]);
+  const Mask<T> hit = (value < edges.a) | (value > edges.b);
+  const std::size_t i = change * job.n_masks + mask;
+  count_mask<T>(job.tally[i], hit);
+  if constexpr (kWeighted) {
+    add_weights<T>(job.shares + i * kShareLanes, hit,
+                   &job.row_weights[column * LaneTraits<T>::kLanes]);
+  }
+}
+
+// Every mask is near every other: the extremes of all decide.
+template <class T, bool kWeighted>
+XCOUNT_INLINE void decide_any(TileJob<T>& job, std::size_t column) {
+  const std::size_t n_masks = job.n_masks;
+  Extremes<T> extremes{load<Signed<T>>(job.column[0]), load<Signed<T>>(job.column[0])};
+  for (std::size_t m = 1; m < n_masks; ++m) {
+    const auto value = load<Signed<T>>(job.column[m]);
+    widen<T>(extremes, value, value);
+  }
+  for (std::size_t i = 0; i < job.n_changes; ++i) {
+    Edges<T> edges;
+    set_edges<T>(job.changes[i], job.span, extremes, edges);
+    const Mask<T> some = (extremes.low < edges.a) | (extremes.high > edges.b);
+    if (!any_of<T>(some)) continue;
+    // Where a > b, every V is below a or above b.
+    const Mask<T> all = edges.a > edges.b;
+    if (!kWeighted && !any_of<T>(Mask<T>(some ^ all))) {
+      count_mask<T>(job.common_tally[i], all);
+      continue;
+    }
+    for (std::size_t m = 0; m < n_masks; ++m) count_mask_at<T, kWeighted>(job, i, m, column, edges);
+  }
+}
+
+// table[i] = extreme of i .. min(i + width, n_ordered) - 1, by doubling the width.
+template <class T>
+XCOUNT_INLINE void fill_tables(TileJob<T>& job) {
+  __builtin_memcpy(static_cast<void*>(job.highest), job.column, job.n_masks * sizeof(Lanes<T>));
+  __builtin_memcpy(static_cast<void*>(job.lowest), job.column, job.n_masks * sizeof(Lanes<T>));
+  for (std::size_t step = 1; step < job.width; step *= 2) {
+    for (std::size_t i = 0; i + step < job.n_ordered; ++i) {
+      Extremes<T> extremes{load<Signed<T>>(job.highest[i]), load<Signed<T>>(job.lowest[i])};
+      widen<T>(extremes, load<Signed<T>>(job.highest[i + step]),
+               load<Signed<T>>(job.lowest[i + step]));
+      store(job.highest[i], extremes.high);
+      store(job.lowest[i], extremes.low);
+    }
+  }
+}
+
+template <class T, bool kWeighted>
+XCOUNT_INLINE void decide_near(TileJob<T>& job, std::size_t column) {
+  const Lanes<T>* highest = job.column;
+  const Lanes<T>* lowest = job.column;
+  if (job.width > 1) {
+    fill_tables<T>(job);
+    highest = job.highest;
+    lowest = job.lowest;
+  }
+  for (std::size_t m = 0; m < job.n_masks; ++m) {
+    const auto own = load<Signed<T>>(job.column[m]);
+    Extremes<T> extremes{own, own};
+    for (std::uint32_t i = job.first[m]; i < job.first[m + 1]; ++i) {
+      const std::uint32_t row = job.near[i];
+      widen<T>(extremes, load<Signed<T>>(highest[row]), load<Signed<T>>(lowest[row]));
+    }
+    for (std::size_t i = 0; i < job.n_changes; ++i) {
+      Edges<T> edges;
+      set_edges<T>(job.changes[i], job.span, extremes, edges);
+      count_mask_at<T, kWeighted>(job, i, m, column, edges);
+    }
+  }
+}
+
+template <class T, bool kWeighted>
+XCOUNT_INLINE void count_columns(TileJob<T>& job) {
+  for (std::size_t column = 0; column < job.n_columns; ++column) {
+    for (std::size_t k = 0; k < job.n_outputs; ++k) {
+      if (job.fresh) {
+        sum_column<T, true>(job, k, column);
+      } else {
+        sum_column<T, false>(job, k, column);
+      }
+    }
+    if (job.n_outputs > 1) find_largest<T>(job);
+    if (job.any) {
+      decide_any<T, kWeighted>(job, column);
+    } else {
+      decide_near<T, kWeighted>(job, column);
+    }
+  }
+}
+
+template <class T, bool kWeighted>
+void count_tile(TileJob<T>& job) {
+  count_columns<T, kWeighted>(job);
+}
+
+template <class T>
+void add_lanes(Lanes<T>* a, const Lanes<T>* b, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) {
+    store(a[i], Unsigned<T>(load<Unsigned<T>>(a[i]) + load<Unsigned<T>>(b[i])));
+  }
+}
+
+template <class T>
+TileKernels<T> kernels(bool weighted) {
+  return {weighted ? count_tile<T, true> : count_tile<T, false>, add_lanes<T>};
+}
+
+}  // namespace
+
+}  // namespace xcount
