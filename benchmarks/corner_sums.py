@@ -2,9 +2,9 @@
 
     python -m benchmarks.corner_sums [--data FOLDER] [--threads N] [--json FILE] [--only WORD]
 
-Every case trains a model on a few columns of Adult, makes the corner sums of one question and counts
-all blocks. A region is at least one number of ``bits`` bits that is read, added and written back, so
-a copy within the cache is the speed that nothing can exceed.
+Every case trains a model on a few columns of Adult, makes the corner sums of one question and
+counts all blocks. A region is at least one number of ``bits`` bits that is read, added and written
+back: what the machine copies within its cache is the speed to compare with.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def make_sums(problem: Problem, gaps: Sequence[float]) -> _core.CornerSums:
 
 
 def measure(case: Case, problem: Problem, n_threads: int) -> Measurement:
-    problem.forest  # noqa: B018: laid on the grid beforehand
+    _ = problem.forest  # laid on the grid beforehand
     started = time.perf_counter()
     sums = make_sums(problem, case.gaps)
     made = time.perf_counter()
@@ -183,7 +183,9 @@ def main(folder: str | None, n_threads: int, json_path: Path | None, only: str) 
         for name, size in {"L1": 1 << 14, "L2": 1 << 18, "memory": 1 << 27}.items()
     }
     for name, speed in bandwidth.items():
-        click.echo(f"copying in {name}: {speed / 1e9:.0f} GB/s, {speed / 16:.1e} numbers of 64 bits")
+        click.echo(
+            f"copying in {name}: {speed / 1e9:.0f} GB/s, {speed / 16:.1e} numbers of 64 bits"
+        )
     click.echo(
         f"{'case':<42}{'regions':>13}{'corners':>10}{'blocks':>9}{'bits':>5}{'MB':>7}{'make s':>8}"
         f"{'count s':>9}{'/s/core':>10}  count"

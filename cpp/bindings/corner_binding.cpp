@@ -1,10 +1,12 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <limits>
 #include <string>
+#include <tuple>
 
 #include "forest_binding.hpp"
 #include "stopping_binding.hpp"
@@ -105,17 +107,19 @@ Matrix<T> to_matrix(std::vector<T> data, std::size_t n_rows, std::size_t n_colum
   return Matrix<T>(begin, {n_rows, n_columns}, capsule);
 }
 
-nb::tuple count(const CornerSums& self, std::uint64_t first, std::uint64_t end, unsigned n_threads,
-                double seconds, const nb::object& on_pause) {
+using PyCounts = std::tuple<Matrix<std::uint64_t>, std::optional<Matrix<double>>, std::uint64_t>;
+
+PyCounts count(const CornerSums& self, std::uint64_t first, std::uint64_t end, unsigned n_threads,
+               double seconds, const nb::object& on_pause) {
   CornerCounts counts = stoppable(
       seconds, on_pause, [&](Stop& stop) { return self.count(first, end, n_threads, stop); });
   const std::size_t n_rows = self.n_changes();
-  nb::object shares = nb::none();
+  std::optional<Matrix<double>> shares;
   if (!counts.shares.empty()) {
-    shares = nb::cast(to_matrix(std::move(counts.shares), n_rows, self.n_masks()));
+    shares = to_matrix(std::move(counts.shares), n_rows, self.n_masks());
   }
-  return nb::make_tuple(to_matrix(std::move(counts.counts), n_rows, self.n_masks()), shares,
-                        counts.n_finished);
+  return {to_matrix(std::move(counts.counts), n_rows, self.n_masks()), std::move(shares),
+          counts.n_finished};
 }
 
 CornerCost estimate(const std::vector<const AnyForest*>& forests, const MaskSpace& masks) {
