@@ -20,7 +20,9 @@ Residue<T>* numbers(std::vector<Lanes<T>>& lanes) {
 
 template <class T>
 CornerStream<T>::CornerStream(const CornerPlan<T>& plan)
-    : plan_(plan), layout_(plan.layout), kernels_(choose_kernels<T>(!plan.weights.empty())) {
+    : plan_(plan),
+      layout_(plan.layout),
+      kernels_(choose_kernels<T>(!plan.weights.empty(), plan.vector_unit)) {
   const std::size_t n_results = plan.changes.size() * layout_.n_masks;
   std::size_t n_vectors = layout_.n_tiles * layout_.tile_vectors();
   std::vector<std::size_t> cells = layout_.middle_cells;

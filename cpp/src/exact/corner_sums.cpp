@@ -252,6 +252,7 @@ std::unique_ptr<CornerSums> make_in(const CornerQuestion<Value>& question,
   CornerPlan<T> plan{
       CornerLayout(orders, *question.masks, forests.size(), sizeof(T), LaneTraits<T>::kLanes),
       MaskWindows(*forests[0], *question.masks, orders)};
+  plan.vector_unit = question.vector_unit;
   plan.span = static_cast<T>(truncated<T>(Value(range.high - range.low)));
   plan.changes = shifted_changes<T>(question, range);
   set_weights(question.weights, orders, sensitive, plan);

@@ -51,6 +51,9 @@ using Mask = typename Register<T>::Mask;
 template <class T>
 inline constexpr bool kIsVector = LaneTraits<T>::kLanes > 1;
 
+// Fewer masks are counted quicker than it takes to see whether they have to be.
+inline constexpr std::size_t kFewMasks = 4;
+
 template <class To, class From>
 XCOUNT_INLINE To load(const From& memory) {
   static_assert(sizeof(To) == sizeof(From));
@@ -213,34 +216,34 @@ XCOUNT_INLINE void decide_any(TileJob<T>& job, std::size_t column) {
     const auto value = load<Signed<T>>(job.column[m]);
     widen<T>(extremes, value, value);
   }
+  const bool takes_shortcuts = !kWeighted && n_masks > kFewMasks;
   for (std::size_t i = 0; i < job.n_changes; ++i) {
     Edges<T> edges;
     set_edges<T>(job.changes[i], job.span, extremes, edges);
-    const Mask<T> some = (extremes.low < edges.a) | (extremes.high > edges.b);
-    if (!any_of<T>(some)) continue;
-    // Where a > b, every V is below a or above b.
-    const Mask<T> all = edges.a > edges.b;
-    if (!kWeighted && !any_of<T>(Mask<T>(some ^ all))) {
-      count_mask<T>(job.common_tally[i], all);
-      continue;
+    if (takes_shortcuts) {
+      const Mask<T> some = (extremes.low < edges.a) | (extremes.high > edges.b);
+      const Mask<T> all = edges.a > edges.b;  // every V is below a or above b
+      if (!any_of<T>(Mask<T>(some ^ all))) {
+        count_mask<T>(job.common_tally[i], all);
+        continue;
+      }
     }
     for (std::size_t m = 0; m < n_masks; ++m) count_mask_at<T, kWeighted>(job, i, m, column, edges);
   }
 }
 
-// table[i] = extreme of i .. min(i + width, n_ordered) - 1, by doubling the width.
+// table[i] = extreme of table[i] and table[i + step]; `high` and `low` are read, the tables
+// written.
 template <class T>
-XCOUNT_INLINE void fill_tables(TileJob<T>& job) {
-  __builtin_memcpy(static_cast<void*>(job.highest), job.column, job.n_masks * sizeof(Lanes<T>));
-  __builtin_memcpy(static_cast<void*>(job.lowest), job.column, job.n_masks * sizeof(Lanes<T>));
-  for (std::size_t step = 1; step < job.width; step *= 2) {
-    for (std::size_t i = 0; i + step < job.n_ordered; ++i) {
-      Extremes<T> extremes{load<Signed<T>>(job.highest[i]), load<Signed<T>>(job.lowest[i])};
-      widen<T>(extremes, load<Signed<T>>(job.highest[i + step]),
-               load<Signed<T>>(job.lowest[i + step]));
-      store(job.highest[i], extremes.high);
-      store(job.lowest[i], extremes.low);
+XCOUNT_INLINE void double_width(TileJob<T>& job, const Lanes<T>* high, const Lanes<T>* low,
+                                std::size_t step) {
+  for (std::size_t i = 0; i < job.n_masks; ++i) {
+    Extremes<T> extremes{load<Signed<T>>(high[i]), load<Signed<T>>(low[i])};
+    if (i + step < job.n_ordered) {
+      widen<T>(extremes, load<Signed<T>>(high[i + step]), load<Signed<T>>(low[i + step]));
     }
+    store(job.highest[i], extremes.high);
+    store(job.lowest[i], extremes.low);
   }
 }
 
@@ -249,7 +252,10 @@ XCOUNT_INLINE void decide_near(TileJob<T>& job, std::size_t column) {
   const Lanes<T>* highest = job.column;
   const Lanes<T>* lowest = job.column;
   if (job.width > 1) {
-    fill_tables<T>(job);
+    double_width<T>(job, job.column, job.column, 1);
+    for (std::size_t step = 2; step < job.width; step *= 2) {
+      double_width<T>(job, job.highest, job.lowest, step);
+    }
     highest = job.highest;
     lowest = job.lowest;
   }
@@ -289,7 +295,8 @@ XCOUNT_INLINE void count_columns(TileJob<T>& job) {
 
 template <class T, bool kWeighted>
 void count_tile(TileJob<T>& job) {
-  count_columns<T, kWeighted>(job);
+  TileJob<T> copy = job;  // of which compilers know that no store changes it
+  count_columns<T, kWeighted>(copy);
 }
 
 template <class T>

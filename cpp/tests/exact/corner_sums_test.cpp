@@ -170,6 +170,7 @@ void random_worlds_agree(unsigned seed, int n_worlds, const Value& unit) {
     const Value bases[] = {random() % 2 == 0 ? Value(0) : unit};
     CornerQuestion<Value> question{forests, bases, &masks, changes, {}};
     if (random() % 2 == 0) question.weights = random_weights(random, forest);
+    question.vector_unit = static_cast<VectorUnit>(i % 3);
     agrees(question);
   }
 }
@@ -193,6 +194,7 @@ void largest_of_several_agrees() {
     const Change<std::int64_t> changes[] = {{ChangeForm::kLargest, Direction::kAny, 0}};
     CornerQuestion<std::int64_t> question{forests, bases, &masks, changes, {}};
     if (random() % 2 == 0) question.weights = random_weights(random, outputs[0]);
+    question.vector_unit = static_cast<VectorUnit>(i % 3);
     agrees(question);
   }
 }

@@ -31,8 +31,9 @@ struct CornerPlan {
   std::vector<Change<T>> changes{};
   T span{};  // 0 <= V <= span everywhere
   CellWeights weights{};
-  double total_weight = 1.0;   // of all combinations of non-sensitive cells, on axes with several
-  double common_weight = 1.0;  // of the cells that are alone on their axes
+  double total_weight = 1.0;  // of all combinations of non-sensitive cells, on axes with several
+  VectorUnit vector_unit = VectorUnit::kAvx512;  // at most
+  double common_weight = 1.0;                    // of the cells that are alone on their axes
 };
 
 template <class T>

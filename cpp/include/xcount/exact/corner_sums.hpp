@@ -18,6 +18,7 @@
 #include <span>
 #include <vector>
 
+#include "xcount/exact/corner_tile.hpp"
 #include "xcount/forest.hpp"
 #include "xcount/masks.hpp"
 #include "xcount/stopping.hpp"
@@ -35,6 +36,7 @@ struct CornerQuestion {
   std::span<const Change<Value>> changes;
   std::vector<std::vector<double>> weights;  // per feature and cell, >= 0; none: nothing is weighed
   std::size_t max_corners = std::size_t{1} << 25;
+  VectorUnit vector_unit = VectorUnit::kAvx512;  // the best to use, where the machine has it
 };
 
 // Results are in order of changes, then of masks as MaskSpace numbers them.

@@ -58,17 +58,20 @@ using CountTile = void (*)(TileJob<T>&);
 template <class T>
 using AddLanes = void (*)(Lanes<T>*, const Lanes<T>*, std::size_t);  // a[i] += b[i]
 
-// The kernels for this machine's vector unit.
+// Instructions that kernels are compiled for, each including those before.
+enum class VectorUnit : std::uint8_t { kPlain, kAvx2, kAvx512 };
+
 template <class T>
 struct TileKernels {
   CountTile<T> count_tile = nullptr;
   AddLanes<T> add_lanes = nullptr;
 };
 
+// The kernels for the best unit that this machine has, up to the given one.
 template <class T>
-[[nodiscard]] TileKernels<T> choose_kernels(bool weighted);
+[[nodiscard]] TileKernels<T> choose_kernels(bool weighted, VectorUnit most);
 
-// The same for one kind of x86-64 machine each; null pointers where they are not compiled.
+// Those for one kind of x86-64 machine each, defined for 32 and 64 bits alone.
 template <class T>
 [[nodiscard]] TileKernels<T> avx2_kernels(bool weighted);
 template <class T>
