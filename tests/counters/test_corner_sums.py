@@ -252,6 +252,7 @@ def test_weights_agree_with_the_measure() -> None:
         zero = limbs_of(0, problem.n_limbs)
         sums = _core.CornerSums([problem.forest], [zero], problem.masks, [change], weights)
         counts, shares, _ = sums.count(0, sums.n_blocks, 2)
+        assert shares is not None
         assert counts.tolist() == count_all(gap_sums(problem, [problem.threshold])).tolist()
         total = math.fsum(shares[0] * mask_masses(problem, weights))
         measured = measure(problem, weighing)["volume"]

@@ -308,7 +308,8 @@ void CornerStream<T>::add_block_to_totals(std::uint64_t block) {
   }
 }
 
-// Lists along the outer axes have at most as many corners as the whole list.
+// Lists along the outer axes have at most as many corners as the whole list, and room for twice as
+// many at most.
 template <class T>
 std::size_t CornerStream<T>::bytes_for(const CornerPlan<T>& plan) {
   const CornerLayout& layout = plan.layout;
@@ -323,7 +324,7 @@ std::size_t CornerStream<T>::bytes_for(const CornerPlan<T>& plan) {
   const std::size_t n_results = plan.changes.size() * layout.n_masks;
   const std::size_t n_vectors = 2 * plan.corners.size() * layout.n_tiles * layout.tile_vectors() +
                                 (plan.corners.size() + 2) * layout.n_masks + layout.n_columns;
-  return n_listed * sizeof(Corner<T>) + n_vectors * sizeof(Lanes<T>) +
+  return 2 * n_listed * sizeof(Corner<T>) + n_vectors * sizeof(Lanes<T>) +
          n_results * (sizeof(TallyLanes<T>) + 2 * sizeof(std::uint64_t) + sizeof(Int128) +
                       sizeof(double) * (kShareLanes + 1));
 }

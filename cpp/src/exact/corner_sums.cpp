@@ -17,8 +17,8 @@ namespace xcount {
 
 namespace {
 
-// Threads take this many regions at a time, unless the last outer axis ends before: a tenth of a
-// second at most, which is how soon a time limit is obeyed.
+// Threads take this many regions of 32 bits at a time, unless the last outer axis ends before: a
+// tenth of a second at most, which is how soon a time limit is obeyed.
 constexpr std::uint64_t kRegionsAtOnce = std::uint64_t{1} << 24;
 
 [[noreturn]] void fail(const std::string& what) {
@@ -62,7 +62,9 @@ template <class T>
 std::uint64_t CornerSumsIn<T>::blocks_at_once(std::uint64_t n_asked, unsigned n_threads) const {
   const CornerLayout& layout = plan_.layout;
   const std::uint64_t size = std::max<std::uint64_t>(1, layout.n_regions / layout.n_blocks);
-  const std::uint64_t most = kRegionsAtOnce * 4 / sizeof(T) / size;
+  const std::uint64_t n_rows = plan_.windows.near.size() / plan_.windows.n_masks();  // of each mask
+  const std::uint64_t cost = sizeof(T) / 4 * (1 + n_rows / 4) * (1 + plan_.changes.size() / 4);
+  const std::uint64_t most = kRegionsAtOnce / cost / size;
   const std::uint64_t fair = n_asked / (4 * std::uint64_t{n_threads});
   const auto sweep =
       layout.outer.empty() ? 1 : static_cast<std::uint64_t>(layout.outer.back().n_cells);
