@@ -1,3 +1,4 @@
+#define XCOUNT_VECTOR_BYTES 16
 #include "corner_tile_kernels.hpp"
 
 namespace xcount {

@@ -10,6 +10,7 @@
 #pragma GCC target("avx2")
 #endif
 
+#define XCOUNT_VECTOR_BYTES 32
 #include "corner_tile_kernels.hpp"
 
 namespace xcount {

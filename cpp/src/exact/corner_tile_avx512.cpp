@@ -11,6 +11,7 @@
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")
 #endif
 
+#define XCOUNT_VECTOR_BYTES 64
 #include "corner_tile_kernels.hpp"
 
 namespace xcount {

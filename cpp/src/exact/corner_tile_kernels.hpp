@@ -1,4 +1,5 @@
-// The loops over a tile. Included by one source per kind of machine, which sets the target before:
+// The loops over a tile. Included by one source per kind of machine, which sets the target and
+// XCOUNT_VECTOR_BYTES, the width of its registers (at most that of Lanes), before:
 // all that is here is compiled for that machine, and has internal linkage for that reason.
 // Nothing of the standard library is called, as other sources would share such functions.
 #pragma once
@@ -8,7 +9,7 @@
 
 #include "xcount/exact/corner_tile.hpp"
 
-// Vectors of 64 bytes are passed to functions that are always inlined: no ABI is involved.
+// Vectors are passed to functions that are always inlined: no ABI is involved.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wpsabi"
 #endif
@@ -19,7 +20,7 @@ namespace xcount {
 
 namespace {
 
-// What a register holds: 64 bytes of numbers, which compilers split where registers are shorter.
+// What a register holds. A vector in memory takes one or several: compilers do not split well.
 // Mask is the outcome of a comparison, -1 or 0 in each lane (true or false for one lane).
 template <class T>
 struct Register {
@@ -30,15 +31,15 @@ struct Register {
 
 template <>
 struct Register<std::int32_t> {
-  typedef std::int32_t Signed __attribute__((vector_size(64)));
-  typedef std::uint32_t Unsigned __attribute__((vector_size(64)));
+  typedef std::int32_t Signed __attribute__((vector_size(XCOUNT_VECTOR_BYTES)));
+  typedef std::uint32_t Unsigned __attribute__((vector_size(XCOUNT_VECTOR_BYTES)));
   using Mask = Signed;
 };
 
 template <>
 struct Register<std::int64_t> {
-  typedef std::int64_t Signed __attribute__((vector_size(64)));
-  typedef std::uint64_t Unsigned __attribute__((vector_size(64)));
+  typedef std::int64_t Signed __attribute__((vector_size(XCOUNT_VECTOR_BYTES)));
+  typedef std::uint64_t Unsigned __attribute__((vector_size(XCOUNT_VECTOR_BYTES)));
   using Mask = Signed;
 };
 
@@ -54,18 +55,20 @@ inline constexpr bool kIsVector = LaneTraits<T>::kLanes > 1;
 // Fewer masks are counted quicker than it takes to see whether they have to be.
 inline constexpr std::size_t kFewMasks = 4;
 
+template <class T>
+inline constexpr std::size_t kRegisterLanes = kIsVector<T> ? sizeof(Signed<T>) / sizeof(T) : 1;
+
+// Reads and writes the register's part of a vector in memory, from lane `offset` on.
 template <class To, class From>
-XCOUNT_INLINE To load(const From& memory) {
-  static_assert(sizeof(To) == sizeof(From));
+XCOUNT_INLINE To load(const From& memory, std::size_t offset) {
   To value;
-  __builtin_memcpy(static_cast<void*>(&value), &memory, sizeof(To));
+  __builtin_memcpy(static_cast<void*>(&value), memory.lane + offset, sizeof(To));
   return value;
 }
 
 template <class To, class From>
-XCOUNT_INLINE void store(To& memory, const From& value) {
-  static_assert(sizeof(To) == sizeof(From));
-  __builtin_memcpy(static_cast<void*>(&memory), &value, sizeof(To));
+XCOUNT_INLINE void store(To& memory, std::size_t offset, const From& value) {
+  __builtin_memcpy(static_cast<void*>(memory.lane + offset), &value, sizeof(From));
 }
 
 template <class T>
@@ -80,7 +83,7 @@ XCOUNT_INLINE Signed<T> broadcast(const T& value) {
 template <class T>
 XCOUNT_INLINE bool any_of(const Mask<T>& mask) {
   if constexpr (kIsVector<T>) {
-    std::uint64_t words[8];
+    std::uint64_t words[sizeof mask / 8];
     __builtin_memcpy(words, &mask, sizeof words);
     std::uint64_t all = 0;
     for (const std::uint64_t word : words) all |= word;
@@ -91,23 +94,23 @@ XCOUNT_INLINE bool any_of(const Mask<T>& mask) {
 }
 
 template <class T>
-XCOUNT_INLINE void count_mask(TallyLanes<T>& tally, const Mask<T>& mask) {
+XCOUNT_INLINE void count_mask(TallyLanes<T>& tally, std::size_t offset, const Mask<T>& mask) {
   if constexpr (kIsVector<T>) {
-    store(tally, Unsigned<T>(load<Unsigned<T>>(tally) - Unsigned<T>(mask)));
+    store(tally, offset, Unsigned<T>(load<Unsigned<T>>(tally, offset) - Unsigned<T>(mask)));
   } else {
     tally.lane[0] += mask ? 1 : 0;
   }
 }
 
-// Sums of weights in a fixed order: lane i of the row goes to sum i modulo kShareLanes.
+// Sums of weights in a fixed order: lane i of a vector goes to sum i modulo kShareLanes.
 template <class T>
-XCOUNT_INLINE void add_weights(double* sums, const Mask<T>& mask, const double* weights) {
-  constexpr std::size_t kLanes = LaneTraits<T>::kLanes;
+XCOUNT_INLINE void add_weights(double* sums, std::size_t offset, const Mask<T>& mask,
+                               const double* weights) {
   if constexpr (kIsVector<T>) {
-    T lanes[kLanes];
+    T lanes[kRegisterLanes<T>];
     __builtin_memcpy(lanes, &mask, sizeof lanes);
-    for (std::size_t i = 0; i < kLanes; ++i) {
-      sums[i % kShareLanes] += lanes[i] != 0 ? weights[i] : 0.0;
+    for (std::size_t i = 0; i < kRegisterLanes<T>; ++i) {
+      sums[(offset + i) % kShareLanes] += lanes[i] != 0 ? weights[offset + i] : 0.0;
     }
   } else {
     sums[0] += mask ? weights[0] : 0.0;
@@ -162,18 +165,20 @@ XCOUNT_INLINE void sum_column(TileJob<T>& job, std::size_t output, std::size_t c
   const bool fused = job.n_sensitive <= 1;
   Unsigned<T> total{};
   for (std::size_t m = 0; m < n_masks; ++m) {
-    Unsigned<T> sum = load<Unsigned<T>>(slab[m]);
-    if constexpr (!kFresh) sum += load<Unsigned<T>>(sums[m]);
-    store(sums[m], sum);
+    Unsigned<T> sum = load<Unsigned<T>>(slab[m], job.offset);
+    if constexpr (!kFresh) sum += load<Unsigned<T>>(sums[m], job.offset);
+    store(sums[m], job.offset, sum);
     total = fused ? Unsigned<T>(total + sum) : sum;
-    store(out[m], total);
+    store(out[m], job.offset, total);
   }
   if (fused) return;
   std::size_t stride = 1;
   for (std::size_t i = job.n_sensitive; i-- > 0; stride *= axes[i]) {
     for (std::size_t m = 0; m < n_masks; ++m) {
       if (m / stride % axes[i] == 0) continue;
-      store(out[m], Unsigned<T>(load<Unsigned<T>>(out[m]) + load<Unsigned<T>>(out[m - stride])));
+      store(out[m], job.offset,
+            Unsigned<T>(load<Unsigned<T>>(out[m], job.offset) +
+                        load<Unsigned<T>>(out[m - stride], job.offset)));
     }
   }
 }
@@ -183,26 +188,26 @@ template <class T>
 XCOUNT_INLINE void find_largest(TileJob<T>& job) {
   const std::size_t n_masks = job.n_masks;
   for (std::size_t m = 0; m < n_masks; ++m) {
-    Signed<T> best = load<Signed<T>>(job.column[m]);
+    Signed<T> best = load<Signed<T>>(job.column[m], job.offset);
     Signed<T> index{};
     for (std::size_t k = 1; k < job.n_outputs; ++k) {
-      const auto other = load<Signed<T>>(job.column[k * n_masks + m]);
+      const auto other = load<Signed<T>>(job.column[k * n_masks + m], job.offset);
       index = other > best ? broadcast<T>(T(static_cast<std::int32_t>(k))) : index;
       best = other > best ? other : best;
     }
-    store(job.column[m], index);
+    store(job.column[m], job.offset, index);
   }
 }
 
 template <class T, bool kWeighted>
 XCOUNT_INLINE void count_mask_at(TileJob<T>& job, std::size_t change, std::size_t mask,
                                  std::size_t column, const Edges<T>& edges) {
-  const auto value = load<Signed<T>>(job.column[mask]);
+  const auto value = load<Signed<T>>(job.column[mask], job.offset);
   const Mask<T> hit = (value < edges.a) | (value > edges.b);
   const std::size_t i = change * job.n_masks + mask;
-  count_mask<T>(job.tally[i], hit);
+  count_mask<T>(job.tally[i], job.offset, hit);
   if constexpr (kWeighted) {
-    add_weights<T>(job.shares + i * kShareLanes, hit,
+    add_weights<T>(job.shares + i * kShareLanes, job.offset, hit,
                    &job.row_weights[column * LaneTraits<T>::kLanes]);
   }
 }
@@ -211,9 +216,10 @@ XCOUNT_INLINE void count_mask_at(TileJob<T>& job, std::size_t change, std::size_
 template <class T, bool kWeighted>
 XCOUNT_INLINE void decide_any(TileJob<T>& job, std::size_t column) {
   const std::size_t n_masks = job.n_masks;
-  Extremes<T> extremes{load<Signed<T>>(job.column[0]), load<Signed<T>>(job.column[0])};
+  Extremes<T> extremes{load<Signed<T>>(job.column[0], job.offset),
+                       load<Signed<T>>(job.column[0], job.offset)};
   for (std::size_t m = 1; m < n_masks; ++m) {
-    const auto value = load<Signed<T>>(job.column[m]);
+    const auto value = load<Signed<T>>(job.column[m], job.offset);
     widen<T>(extremes, value, value);
   }
   const bool takes_shortcuts = !kWeighted && n_masks > kFewMasks;
@@ -224,7 +230,7 @@ XCOUNT_INLINE void decide_any(TileJob<T>& job, std::size_t column) {
       const Mask<T> some = (extremes.low < edges.a) | (extremes.high > edges.b);
       const Mask<T> all = edges.a > edges.b;  // every V is below a or above b
       if (!any_of<T>(Mask<T>(some ^ all))) {
-        count_mask<T>(job.common_tally[i], all);
+        count_mask<T>(job.common_tally[i], job.offset, all);
         continue;
       }
     }
@@ -238,12 +244,13 @@ template <class T>
 XCOUNT_INLINE void double_width(TileJob<T>& job, const Lanes<T>* high, const Lanes<T>* low,
                                 std::size_t step) {
   for (std::size_t i = 0; i < job.n_masks; ++i) {
-    Extremes<T> extremes{load<Signed<T>>(high[i]), load<Signed<T>>(low[i])};
+    Extremes<T> extremes{load<Signed<T>>(high[i], job.offset), load<Signed<T>>(low[i], job.offset)};
     if (i + step < job.n_ordered) {
-      widen<T>(extremes, load<Signed<T>>(high[i + step]), load<Signed<T>>(low[i + step]));
+      widen<T>(extremes, load<Signed<T>>(high[i + step], job.offset),
+               load<Signed<T>>(low[i + step], job.offset));
     }
-    store(job.highest[i], extremes.high);
-    store(job.lowest[i], extremes.low);
+    store(job.highest[i], job.offset, extremes.high);
+    store(job.lowest[i], job.offset, extremes.low);
   }
 }
 
@@ -260,11 +267,12 @@ XCOUNT_INLINE void decide_near(TileJob<T>& job, std::size_t column) {
     lowest = job.lowest;
   }
   for (std::size_t m = 0; m < job.n_masks; ++m) {
-    const auto own = load<Signed<T>>(job.column[m]);
+    const auto own = load<Signed<T>>(job.column[m], job.offset);
     Extremes<T> extremes{own, own};
     for (std::uint32_t i = job.first[m]; i < job.first[m + 1]; ++i) {
       const std::uint32_t row = job.near[i];
-      widen<T>(extremes, load<Signed<T>>(highest[row]), load<Signed<T>>(lowest[row]));
+      widen<T>(extremes, load<Signed<T>>(highest[row], job.offset),
+               load<Signed<T>>(lowest[row], job.offset));
     }
     for (std::size_t i = 0; i < job.n_changes; ++i) {
       Edges<T> edges;
@@ -275,34 +283,39 @@ XCOUNT_INLINE void decide_near(TileJob<T>& job, std::size_t column) {
 }
 
 template <class T, bool kWeighted>
-XCOUNT_INLINE void count_columns(TileJob<T>& job) {
-  for (std::size_t column = 0; column < job.n_columns; ++column) {
-    for (std::size_t k = 0; k < job.n_outputs; ++k) {
-      if (job.fresh) {
-        sum_column<T, true>(job, k, column);
-      } else {
-        sum_column<T, false>(job, k, column);
-      }
-    }
-    if (job.n_outputs > 1) find_largest<T>(job);
-    if (job.any) {
-      decide_any<T, kWeighted>(job, column);
+XCOUNT_INLINE void count_column(TileJob<T>& job, std::size_t column) {
+  for (std::size_t k = 0; k < job.n_outputs; ++k) {
+    if (job.fresh) {
+      sum_column<T, true>(job, k, column);
     } else {
-      decide_near<T, kWeighted>(job, column);
+      sum_column<T, false>(job, k, column);
     }
+  }
+  if (job.n_outputs > 1) find_largest<T>(job);
+  if (job.any) {
+    decide_any<T, kWeighted>(job, column);
+  } else {
+    decide_near<T, kWeighted>(job, column);
   }
 }
 
 template <class T, bool kWeighted>
 void count_tile(TileJob<T>& job) {
   TileJob<T> copy = job;  // of which compilers know that no store changes it
-  count_columns<T, kWeighted>(copy);
+  for (std::size_t column = 0; column < copy.n_columns; ++column) {
+    for (copy.offset = 0; copy.offset < LaneTraits<T>::kLanes; copy.offset += kRegisterLanes<T>) {
+      count_column<T, kWeighted>(copy, column);
+    }
+  }
 }
 
 template <class T>
 void add_lanes(Lanes<T>* a, const Lanes<T>* b, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) {
-    store(a[i], Unsigned<T>(load<Unsigned<T>>(a[i]) + load<Unsigned<T>>(b[i])));
+    for (std::size_t offset = 0; offset < LaneTraits<T>::kLanes; offset += kRegisterLanes<T>) {
+      const auto sum = load<Unsigned<T>>(a[i], offset);
+      store(a[i], offset, Unsigned<T>(sum + load<Unsigned<T>>(b[i], offset)));
+    }
   }
 }
 

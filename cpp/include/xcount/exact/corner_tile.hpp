@@ -24,6 +24,7 @@ inline constexpr std::size_t kShareLanes = 8;  // of sums of weights, whatever t
 template <class T>
 struct TileJob {
   std::size_t n_columns = 1;
+  std::size_t offset = 0;  // first lane of the part of a column that a register holds
   std::size_t n_masks = 1;
   const std::size_t* sensitive_cells = nullptr;  // per sensitive axis
   std::size_t n_sensitive = 0;
