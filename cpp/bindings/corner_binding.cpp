@@ -86,13 +86,14 @@ std::unique_ptr<CornerSums> make_any(const std::vector<const AnyForest*>& forest
                                      const std::vector<Array<std::uint64_t>>& bases,
                                      const MaskSpace& masks, const std::vector<PyChange>& changes,
                                      const std::optional<PyWeights>& weights,
-                                     std::size_t max_corners) {
+                                     std::size_t max_corners, std::size_t block_bytes) {
   check_forests(forests, masks);
   return std::visit(
       [&]<class Value>(const Forest<Value>&) {
         CornerQuestion<Value> question;
         question.weights = copied(weights);
         question.max_corners = max_corners;
+        question.block_bytes = block_bytes;
         return make<Value>(forests, bases, masks, changes, std::move(question));
       },
       *forests[0]);
@@ -171,7 +172,8 @@ void bind_corner_sums(nb::module_& module) {
                          "Exact counting by prefix sums of leaf corners, block by block.")
       .def(nb::new_(&make_any), nb::arg("forests"), nb::arg("bases"), nb::arg("masks"),
            nb::arg("changes"), nb::arg("weights").none() = nb::none(),
-           nb::arg("max_corners") = CornerQuestion<std::int64_t>{}.max_corners)
+           nb::arg("max_corners") = CornerQuestion<std::int64_t>{}.max_corners,
+           nb::arg("block_bytes") = CornerQuestion<std::int64_t>{}.block_bytes)
       .def("count", &count, nb::arg("first"), nb::arg("end"), nb::arg("n_threads"),
            nb::arg("seconds") = std::numeric_limits<double>::infinity(),
            nb::arg("on_pause").none() = nb::none(),

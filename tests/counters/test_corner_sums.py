@@ -117,12 +117,11 @@ def random_problem(seed: int, ensemble: Ensemble | None = None, flip: bool = Fal
     return Problem(ensemble, grid, query)
 
 
-def gap_sums(problem: Problem, thresholds: list[int], direction: str = "any") -> _core.CornerSums:
+def gap_sums(problem: Problem, thresholds: list[int], **options: int) -> _core.CornerSums:
     """Return the corner sums of several gaps."""
-    changes = [_core.Change.gap(limbs_of(t, problem.n_limbs), direction) for t in thresholds]
-    return _core.CornerSums(
-        [problem.forest], [limbs_of(0, problem.n_limbs)], problem.masks, changes
-    )
+    changes = [_core.Change.gap(limbs_of(t, problem.n_limbs)) for t in thresholds]
+    zero = limbs_of(0, problem.n_limbs)
+    return _core.CornerSums([problem.forest], [zero], problem.masks, changes, None, **options)
 
 
 def count_all(sums: _core.CornerSums, n_threads: int = 1) -> NDArray[np.uint64]:
@@ -183,7 +182,8 @@ def test_gaps_agree_with_enumeration(block: int) -> None:
         problem = random_problem(seed)
         bound = problem.laid.bound
         thresholds = [problem.threshold, 0, bound // 3, 2 * bound + 1]
-        counts = count_all(gap_sums(problem, thresholds), 1 + seed % 2)
+        sums = gap_sums(problem, thresholds, block_bytes=seed % 3 << 9)
+        counts = count_all(sums, 1 + seed % 2)
         for row, threshold in zip(counts, thresholds, strict=True):
             limbs = limbs_of(threshold, problem.n_limbs)
             brute = _core.BruteForce(problem.forest, problem.masks, limbs)

@@ -10,8 +10,6 @@ namespace xcount {
 
 namespace {
 
-// Of all outputs: half of a core's L2 cache. From 2^18 to 2^22 bytes the speed is about the same.
-constexpr std::size_t kBlockBytes = std::size_t{1} << 19;
 constexpr std::size_t kMaxTileBytes = std::size_t{1} << 30;
 constexpr std::size_t kLongRow = 48;       // cells: shorter rows take another axis in
 constexpr std::size_t kTileVectors = 128;  // smaller tiles take another axis in, up to kMaxRow
@@ -27,7 +25,8 @@ unsigned bits_for(std::uint64_t n) { return static_cast<unsigned>(std::bit_width
 }  // namespace
 
 CornerLayout::CornerLayout(std::span<const CellOrder> orders, const MaskSpace& masks,
-                           std::size_t n_outputs, std::size_t lane_bytes, std::size_t lanes)
+                           std::size_t n_outputs, std::size_t lane_bytes, std::size_t lanes,
+                           std::size_t block_bytes)
     : n_lanes(lanes) {
   Axes axes;
   for (std::size_t f = 0; f < orders.size(); ++f) {
@@ -49,7 +48,7 @@ CornerLayout::CornerLayout(std::span<const CellOrder> orders, const MaskSpace& m
   choose_row(axes);
   const std::size_t vector_bytes = n_outputs * lane_bytes * n_lanes;
   if (tile_vectors() > kMaxTileBytes / vector_bytes) too_large("masks");
-  choose_middle(axes, kBlockBytes / vector_bytes);
+  choose_middle(axes, block_bytes / vector_bytes);
   for (const auto& [n, f] :
        axes) {  // the longest last: its lists are read most often, and shortest
     outer.push_back({f, static_cast<Cell>(n), 0});

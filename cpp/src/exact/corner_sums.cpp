@@ -251,9 +251,9 @@ std::unique_ptr<CornerSums> make_in(const CornerQuestion<Value>& question,
   const std::vector<const Topology*> forests = topologies(question);
   const std::vector<bool> sensitive = sensitive_features(forests[0]->axes.size(), *question.masks);
   const std::vector<CellOrder> orders = choose_cell_orders(forests, sensitive);
-  CornerPlan<T> plan{
-      CornerLayout(orders, *question.masks, forests.size(), sizeof(T), LaneTraits<T>::kLanes),
-      MaskWindows(*forests[0], *question.masks, orders)};
+  CornerPlan<T> plan{CornerLayout(orders, *question.masks, forests.size(), sizeof(T),
+                                  LaneTraits<T>::kLanes, question.block_bytes),
+                     MaskWindows(*forests[0], *question.masks, orders)};
   plan.vector_unit = question.vector_unit;
   plan.span = static_cast<T>(truncated<T>(Value(range.high - range.low)));
   plan.changes = shifted_changes<T>(question, range);

@@ -30,9 +30,10 @@ struct OuterAxis {
 };
 
 struct CornerLayout {
-  // sensitive: in the order in which MaskSpace numbers them. lane_bytes: width of one sum.
+  // lane_bytes: width of one sum; block_bytes: of a block of all outputs, unless a single tile has
+  // more.
   CornerLayout(std::span<const CellOrder> orders, const MaskSpace& masks, std::size_t n_outputs,
-               std::size_t lane_bytes, std::size_t n_lanes);
+               std::size_t lane_bytes, std::size_t n_lanes, std::size_t block_bytes);
 
   std::vector<OuterAxis> outer;
   std::vector<Feature> middle, sensitive, row;
