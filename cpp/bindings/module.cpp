@@ -31,4 +31,5 @@ NB_MODULE(_core, module) {
   xcount::python::bind_regions(module);
   xcount::python::bind_cover(module);
   xcount::python::bind_diagrams(module);
+  xcount::python::bind_corner_sums(module);
 }

@@ -1,0 +1,193 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <limits>
+#include <string>
+#include <tuple>
+
+#include "forest_binding.hpp"
+#include "stopping_binding.hpp"
+#include "xcount/exact/corner_sums.hpp"
+
+namespace xcount::python {
+
+namespace {
+
+// A change whose threshold has the width of forests that are not known yet.
+using PyChange = Change<std::vector<std::uint64_t>>;
+using PyWeights = std::vector<Array<double>>;
+
+template <class T>
+using Matrix = nb::ndarray<nb::numpy, T, nb::ndim<2>>;
+
+Direction direction_of(const std::string& name) {
+  if (name == "any") return Direction::kAny;
+  if (name == "up") return Direction::kUp;
+  if (name == "down") return Direction::kDown;
+  throw std::invalid_argument("a direction is any, up or down, not " + name);
+}
+
+PyChange make_change(ChangeForm form, const Array<std::uint64_t>& limbs,
+                     const std::string& direction) {
+  return {form, direction_of(direction), {limbs.data(), limbs.data() + limbs.size()}};
+}
+
+template <class Value>
+Value value_of_limbs(const std::vector<std::uint64_t>& limbs) {
+  if (limbs.size() != ValueTraits<Value>::kLimbs) {
+    throw std::invalid_argument("a threshold has another width than the forests");
+  }
+  return ValueTraits<Value>::from_limbs(limbs);
+}
+
+std::vector<std::vector<double>> copied(const std::optional<PyWeights>& weights) {
+  std::vector<std::vector<double>> result;
+  if (!weights) return result;
+  for (const Array<double>& w : *weights) result.emplace_back(w.data(), w.data() + w.size());
+  return result;
+}
+
+template <class Value>
+std::unique_ptr<CornerSums> make(const std::vector<const AnyForest*>& forests,
+                                 const std::vector<Array<std::uint64_t>>& bases,
+                                 const MaskSpace& masks, const std::vector<PyChange>& changes,
+                                 CornerQuestion<Value> question) {
+  std::vector<const Forest<Value>*> outputs;
+  std::vector<Value> constants;
+  std::vector<Change<Value>> asked;
+  for (const AnyForest* forest : forests) {
+    const auto* output = std::get_if<Forest<Value>>(forest);
+    if (output == nullptr) throw std::invalid_argument("forests have leaves of different widths");
+    outputs.push_back(output);
+  }
+  for (const auto& limbs : bases) constants.push_back(value_of<Value>(limbs));
+  for (const PyChange& change : changes) {
+    const bool has_threshold = change.form != ChangeForm::kLargest;
+    asked.push_back({change.form, change.direction,
+                     has_threshold ? value_of_limbs<Value>(change.threshold) : Value(0)});
+  }
+  question.forests = outputs;
+  question.bases = constants;
+  question.masks = &masks;
+  question.changes = asked;
+  const nb::gil_scoped_release release;
+  return make_corner_sums(question);
+}
+
+void check_forests(const std::vector<const AnyForest*>& forests, const MaskSpace& masks) {
+  if (forests.empty()) throw std::invalid_argument("corner sums need a forest");
+  check_fits(*forests[0], masks);
+}
+
+std::unique_ptr<CornerSums> make_any(const std::vector<const AnyForest*>& forests,
+                                     const std::vector<Array<std::uint64_t>>& bases,
+                                     const MaskSpace& masks, const std::vector<PyChange>& changes,
+                                     const std::optional<PyWeights>& weights,
+                                     std::size_t max_corners, std::size_t block_bytes) {
+  check_forests(forests, masks);
+  return std::visit(
+      [&]<class Value>(const Forest<Value>&) {
+        CornerQuestion<Value> question;
+        question.weights = copied(weights);
+        question.max_corners = max_corners;
+        question.block_bytes = block_bytes;
+        return make<Value>(forests, bases, masks, changes, std::move(question));
+      },
+      *forests[0]);
+}
+
+template <class T>
+Matrix<T> to_matrix(std::vector<T> data, std::size_t n_rows, std::size_t n_columns) {
+  auto owner = std::make_unique<std::vector<T>>(std::move(data));
+  T* begin = owner->data();
+  nb::capsule capsule(owner.release(),
+                      [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return Matrix<T>(begin, {n_rows, n_columns}, capsule);
+}
+
+using PyCounts = std::tuple<Matrix<std::uint64_t>, std::optional<Matrix<double>>, std::uint64_t>;
+
+PyCounts count(const CornerSums& self, std::uint64_t first, std::uint64_t end, unsigned n_threads,
+               double seconds, const nb::object& on_pause) {
+  CornerCounts counts = stoppable(
+      seconds, on_pause, [&](Stop& stop) { return self.count(first, end, n_threads, stop); });
+  const std::size_t n_rows = self.n_changes();
+  std::optional<Matrix<double>> shares;
+  if (!counts.shares.empty()) {
+    shares = to_matrix(std::move(counts.shares), n_rows, self.n_masks());
+  }
+  return {to_matrix(std::move(counts.counts), n_rows, self.n_masks()), std::move(shares),
+          counts.n_finished};
+}
+
+CornerCost estimate(const std::vector<const AnyForest*>& forests, const MaskSpace& masks) {
+  check_forests(forests, masks);
+  std::vector<const Topology*> topologies;
+  for (const AnyForest* forest : forests) topologies.push_back(&topology_of(*forest));
+  const nb::gil_scoped_release release;
+  return estimate_corner_cost(topologies, masks);
+}
+
+void bind_change(nb::module_& module) {
+  nb::class_<PyChange>(module, "Change",
+                       "What makes two regions differ; directions are any, up, down.")
+      .def_static(
+          "gap",
+          [](const Array<std::uint64_t>& threshold, const std::string& direction) {
+            return make_change(ChangeForm::kGap, threshold, direction);
+          },
+          nb::arg("threshold"), nb::arg("direction") = "any",
+          "The sums differ by more than the threshold, given in limbs as leaves are.")
+      .def_static(
+          "flip",
+          [](const Array<std::uint64_t>& cutoff, const std::string& direction) {
+            return make_change(ChangeForm::kFlip, cutoff, direction);
+          },
+          nb::arg("cutoff"), nb::arg("direction") = "any",
+          "One sum is above the cut-off, the other is not.")
+      .def_static(
+          "largest", [] { return PyChange{ChangeForm::kLargest, Direction::kAny, {}}; },
+          "Another one of several sums is the largest; of equal ones, the first is.");
+}
+
+void bind_cost(nb::module_& module) {
+  nb::class_<CornerCost>(module, "CornerCost", "What corner sums would cost.")
+      .def_ro("n_regions", &CornerCost::n_regions)
+      .def_ro("n_axes", &CornerCost::n_axes, "Axes with more than one cell.")
+      .def_ro("n_corners", &CornerCost::n_corners, "Before equal ones are added up.")
+      .def_prop_ro("work", &CornerCost::work, "Roughly, in additions.");
+  module.def("estimate_corner_cost", &estimate, nb::arg("forests"), nb::arg("masks"),
+             "What corner sums would cost, found without making them.");
+}
+
+}  // namespace
+
+void bind_corner_sums(nb::module_& module) {
+  bind_change(module);
+  bind_cost(module);
+  nb::class_<CornerSums>(module, "CornerSums",
+                         "Exact counting by prefix sums of leaf corners, block by block.")
+      .def(nb::new_(&make_any), nb::arg("forests"), nb::arg("bases"), nb::arg("masks"),
+           nb::arg("changes"), nb::arg("weights").none() = nb::none(),
+           nb::arg("max_corners") = CornerQuestion<std::int64_t>{}.max_corners,
+           nb::arg("block_bytes") = CornerQuestion<std::int64_t>{}.block_bytes)
+      .def("count", &count, nb::arg("first"), nb::arg("end"), nb::arg("n_threads"),
+           nb::arg("seconds") = std::numeric_limits<double>::infinity(),
+           nb::arg("on_pause").none() = nb::none(),
+           "Count blocks [first, end): (counts, shares or None, n_finished), arrays by change and\n"
+           "mask over the first n_finished blocks. A share is the weight of the non-sensitive "
+           "cells\n"
+           "that make a mask sensitive. on_pause is called a few times a second; what it raises,\n"
+           "and Ctrl-C, end the counting.")
+      .def("bytes", &CornerSums::bytes, nb::arg("n_threads"), "Memory while counting, at most.")
+      .def_prop_ro("n_regions", &CornerSums::n_regions)
+      .def_prop_ro("n_blocks", &CornerSums::n_blocks, "Blocks of the same number of regions each.")
+      .def_prop_ro("n_axes", &CornerSums::n_axes, "Axes with more than one cell.")
+      .def_prop_ro("n_corners", &CornerSums::n_corners)
+      .def_prop_ro("n_bits", &CornerSums::n_bits, "Width of the integers that margins are in.");
+}
+
+}  // namespace xcount::python

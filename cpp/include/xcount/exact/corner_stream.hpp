@@ -1,0 +1,104 @@
+// One thread's way through the blocks: lists of corners along the outer axes, slabs below.
+//
+// Let c_1, ..., c_s be the outer cells of the current block. After move_to, with D the corners,
+//   list_j(q)  = sum over outer cells d_1 <= c_1, ..., d_j <= c_j of D(d_1, ..., d_j, q),  0 < j <
+//   s block(r,x) = the same for j = s, summed along the row, too (x is a place in row r).
+// Going on to the next cell of axis j adds the slice of list_(j-1) at that cell; the lists below
+// start again. What is left of the sums, along the middle and sensitive axes, is done tile by tile.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "xcount/exact/corner_layout.hpp"
+#include "xcount/exact/corner_list.hpp"
+#include "xcount/exact/corner_tile.hpp"
+#include "xcount/exact/mask_windows.hpp"
+
+namespace xcount {
+
+// Weights of the cells of each feature, by position; without any, nothing is weighed.
+using CellWeights = std::vector<std::vector<double>>;
+
+// What all threads share.
+template <class T>
+struct CornerPlan {
+  CornerLayout layout;
+  MaskWindows windows;
+  std::vector<CornerList<T>> corners{};  // per output
+  std::vector<Change<T>> changes{};
+  T span{};  // 0 <= V <= span everywhere
+  CellWeights weights{};
+  double total_weight = 1.0;  // of all combinations of non-sensitive cells, on axes with several
+  VectorUnit vector_unit = VectorUnit::kAvx512;  // at most
+  double common_weight = 1.0;                    // of the cells that are alone on their axes
+};
+
+template <class T>
+class CornerStream {
+ public:
+  explicit CornerStream(const CornerPlan<T>& plan);
+
+  // Adds what is sensitive in a block to the totals. Going on to a later block is quicker than
+  // going back.
+  void count_block(std::uint64_t block);
+
+  [[nodiscard]] const std::vector<std::uint64_t>& counts() const { return counts_; }
+  // Weights in units of total_weight / 2^kShareBits: integers, so that their sum does not depend on
+  // who adds them up.
+  [[nodiscard]] const std::vector<Int128>& shares() const { return shares_; }
+  static constexpr int kShareBits = 100;
+
+  // What a stream holds, at most.
+  [[nodiscard]] static std::size_t bytes_for(const CornerPlan<T>& plan);
+
+ private:
+  struct Level {
+    CornerList<T> list;      // unused at the last level, which is the block
+    std::size_t cursor = 0;  // corners of the level above that are in the list
+    Cell cell = -1;
+  };
+  struct Output {
+    std::vector<Level> levels;
+    std::vector<Lanes<T>> block;                  // [tile][column][mask]
+    std::vector<std::vector<Lanes<T>>> partials;  // per middle axis, sums along it and those above
+  };
+
+  void set_job();
+  void set_row_weights();
+  void move_to(std::uint64_t block);
+  void advance(std::size_t output, std::size_t level, Cell target);
+  void restart(std::size_t output, std::size_t level);
+  void insert(std::size_t output, std::span<const Corner<T>> corners, std::uint64_t mask);
+  void insert_row(Lanes<T>* block, std::span<const Corner<T>> corners);
+  void spread(std::span<const Corner<T>> corners);
+  void spread_steps(std::span<const Corner<T>> corners);
+  void count_slabs(std::size_t axis, double weight);
+  void add_tile_shares(double weight);
+  void collect_block();
+  void add_block_to_totals(std::uint64_t block);
+
+  const CornerPlan<T>& plan_;
+  const CornerLayout& layout_;
+  TileKernels<T> kernels_;
+  TileJob<T> job_;
+  std::vector<Output> outputs_;
+  std::vector<std::size_t> slab_vectors_;  // per middle axis: of the slab of one of its cells
+  std::vector<std::vector<const Lanes<T>*>> slabs_;  // per middle axis and output: where it reads
+  std::vector<const Lanes<T>*> slab_;                // what the job points to
+  std::vector<Lanes<T>*> sums_;
+  std::vector<Lanes<T>> column_, tables_;
+  std::vector<TallyLanes<T>> tally_;
+  std::vector<double> row_weights_, tile_shares_;
+  std::vector<Lanes<T>> row_;
+  CornerList<T> merged_;
+  bool changed_ = true;  // since the last block that was counted
+
+  std::vector<std::uint64_t> block_counts_, counts_;  // [change][mask position]
+  std::vector<double> block_shares_;
+  std::vector<Int128> shares_;
+};
+
+}  // namespace xcount

@@ -1,0 +1,81 @@
+// A tile: all masks for a row of non-sensitive cells, summed and decided column by column.
+//
+// A column is a vector of lanes, each a cell of the row, for every mask. With S the slab that is
+// added for the current middle cell and E the sums along the middle axes so far,
+//   E += S;   V(m) = sum over mask positions q <= m (in every sensitive axis) of E(q).
+// A change asks whether V(m) < a or V(m) > b, where a and b come from the extremes high and low of
+// V around m (see `set_edges` in corner_tile_kernels.hpp); so all forms and directions share one
+// loop. Lanes beyond the end of the row are 0 for every mask: nothing differs there, they never
+// count.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "xcount/exact/lanes.hpp"
+#include "xcount/trees/change.hpp"
+
+namespace xcount {
+
+inline constexpr std::size_t kShareLanes = 8;  // of sums of weights, whatever the machine
+
+// What kernels work on: plain numbers and pointers, so that nothing but the kernels themselves is
+// compiled for a particular machine. Margins are in 0 <= V <= span.
+template <class T>
+struct TileJob {
+  std::size_t n_columns = 1;
+  std::size_t offset = 0;  // first lane of the part of a column that a register holds
+  std::size_t n_masks = 1;
+  const std::size_t* sensitive_cells = nullptr;  // per sensitive axis
+  std::size_t n_sensitive = 0;
+
+  bool any = false;  // see MaskWindows
+  std::size_t width = 1;
+  std::size_t n_ordered = 0;
+  const std::uint32_t* first = nullptr;
+  const std::uint32_t* near = nullptr;
+
+  const Change<T>* changes = nullptr;  // thresholds of V: -1 .. span + 1
+  std::size_t n_changes = 0;
+  T span{};
+
+  std::size_t n_outputs = 1;
+  const Lanes<T>** slab = nullptr;  // per output: S, [column][mask]
+  Lanes<T>** sums = nullptr;        // per output: E, [column][mask]
+  bool fresh = true;                // E is taken as 0
+
+  Lanes<T>* column = nullptr;   // V, [output][mask]
+  Lanes<T>* highest = nullptr;  // tables of extremes, [mask]
+  Lanes<T>* lowest = nullptr;
+  TallyLanes<T>* tally = nullptr;         // [change][mask]
+  TallyLanes<T>* common_tally = nullptr;  // [change]: what counts for every mask
+
+  const double* row_weights = nullptr;  // per lane of the row
+  double* shares = nullptr;             // [change][mask][kShareLanes]: sums of weights
+};
+
+template <class T>
+using CountTile = void (*)(TileJob<T>&);
+template <class T>
+using AddLanes = void (*)(Lanes<T>*, const Lanes<T>*, std::size_t);  // a[i] += b[i]
+
+// Instructions that kernels are compiled for, each including those before.
+enum class VectorUnit : std::uint8_t { kPlain, kAvx2, kAvx512 };
+
+template <class T>
+struct TileKernels {
+  CountTile<T> count_tile = nullptr;
+  AddLanes<T> add_lanes = nullptr;
+};
+
+// The kernels for the best unit that this machine has, up to the given one.
+template <class T>
+[[nodiscard]] TileKernels<T> choose_kernels(bool weighted, VectorUnit most);
+
+// Those for one kind of x86-64 machine each, defined for 32 and 64 bits alone.
+template <class T>
+[[nodiscard]] TileKernels<T> avx2_kernels(bool weighted);
+template <class T>
+[[nodiscard]] TileKernels<T> avx512_kernels(bool weighted);
+
+}  // namespace xcount

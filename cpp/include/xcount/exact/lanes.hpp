@@ -1,0 +1,57 @@
+// The integers that margins are computed in, and how many of them a vector has.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "xcount/value.hpp"
+
+namespace xcount {
+
+// Residue: T modulo 2^width, in which sums may wrap around; kLanes: numbers in a vector.
+template <class T>
+struct LaneTraits;
+
+template <>
+struct LaneTraits<std::int32_t> {
+  using Residue = std::uint32_t;
+  using Tally = std::uint32_t;
+  static constexpr std::size_t kLanes = 16;
+};
+
+template <>
+struct LaneTraits<std::int64_t> {
+  using Residue = std::uint64_t;
+  using Tally = std::uint64_t;
+  static constexpr std::size_t kLanes = 8;
+};
+
+template <>
+struct LaneTraits<Int128> {
+  using Residue = UInt128;
+  using Tally = std::uint64_t;
+  static constexpr std::size_t kLanes = 1;
+};
+
+template <>
+struct LaneTraits<Int2304> {
+  using Residue = Int2304;
+  using Tally = std::uint64_t;
+  static constexpr std::size_t kLanes = 1;
+};
+
+template <class T>
+using Residue = typename LaneTraits<T>::Residue;
+
+// A vector in memory: 64 bytes, a cache line, for the built-in widths.
+template <class T>
+struct alignas(LaneTraits<T>::kLanes > 1 ? 64 : alignof(T)) Lanes {
+  Residue<T> lane[LaneTraits<T>::kLanes];
+};
+
+template <class T>
+struct alignas(LaneTraits<T>::kLanes > 1 ? 64 : 8) TallyLanes {
+  typename LaneTraits<T>::Tally lane[LaneTraits<T>::kLanes];
+};
+
+}  // namespace xcount

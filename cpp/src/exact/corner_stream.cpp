@@ -1,0 +1,337 @@
+#include "xcount/exact/corner_stream.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace xcount {
+
+namespace {
+
+template <class T>
+constexpr std::size_t kLanes = LaneTraits<T>::kLanes;
+
+template <class T>
+Residue<T>* numbers(std::vector<Lanes<T>>& lanes) {
+  return lanes.data()->lane;
+}
+
+}  // namespace
+
+template <class T>
+CornerStream<T>::CornerStream(const CornerPlan<T>& plan)
+    : plan_(plan),
+      layout_(plan.layout),
+      kernels_(choose_kernels<T>(!plan.weights.empty(), plan.vector_unit)) {
+  const std::size_t n_results = plan.changes.size() * layout_.n_masks;
+  std::size_t n_vectors = layout_.n_tiles * layout_.tile_vectors();
+  std::vector<std::size_t> cells = layout_.middle_cells;
+  if (cells.empty()) cells.push_back(1);
+  for (const std::size_t n : cells) slab_vectors_.push_back(n_vectors /= n);
+  slabs_.assign(cells.size(), std::vector<const Lanes<T>*>(plan.corners.size()));
+  for (std::size_t k = 0; k < plan.corners.size(); ++k) {
+    Output& output = outputs_.emplace_back();
+    output.levels.resize(layout_.outer.size());
+    output.block.resize(layout_.n_tiles * layout_.tile_vectors());
+    for (const std::size_t n : slab_vectors_) output.partials.emplace_back(n);
+  }
+  row_.resize(layout_.n_columns);
+  set_job();
+  block_counts_.resize(n_results);
+  counts_.resize(n_results);
+  if (plan.weights.empty()) return;
+  tile_shares_.resize(n_results * kShareLanes);
+  job_.shares = tile_shares_.data();
+  block_shares_.resize(n_results);
+  shares_.resize(n_results);
+  set_row_weights();
+}
+
+template <class T>
+void CornerStream<T>::set_row_weights() {
+  std::vector<double> weights{1.0};
+  for (const Feature feature : layout_.row) {
+    std::vector<double> product;
+    for (const double a : weights) {
+      for (const double b : plan_.weights[static_cast<std::size_t>(feature)])
+        product.push_back(a * b);
+    }
+    weights.swap(product);
+  }
+  weights.resize(layout_.n_columns * kLanes<T>);
+  row_weights_ = std::move(weights);
+  job_.row_weights = row_weights_.data();
+}
+
+template <class T>
+void CornerStream<T>::set_job() {
+  const std::size_t n_masks = layout_.n_masks;
+  const MaskWindows& windows = plan_.windows;
+  const std::size_t n_outputs = plan_.corners.size();
+  sums_.resize(n_outputs);
+  slab_.resize(n_outputs);
+  column_.resize(n_outputs * n_masks);
+  tables_.resize(windows.width > 1 ? 2 * n_masks : 0);
+  tally_.resize(plan_.changes.size() * (n_masks + 1));
+  job_.n_columns = layout_.n_columns;
+  job_.n_masks = n_masks;
+  job_.sensitive_cells = layout_.sensitive_cells.data();
+  job_.n_sensitive = layout_.sensitive_cells.size();
+  job_.any = windows.any;
+  job_.width = windows.width;
+  job_.n_ordered = windows.n_ordered;
+  job_.first = windows.first.data();
+  job_.near = windows.near.data();
+  job_.changes = plan_.changes.data();
+  job_.n_changes = plan_.changes.size();
+  job_.span = plan_.span;
+  job_.n_outputs = n_outputs;
+  job_.slab = slab_.data();
+  job_.sums = sums_.data();
+  job_.column = column_.data();
+  if (!tables_.empty()) {
+    job_.highest = tables_.data();
+    job_.lowest = tables_.data() + n_masks;
+  }
+  job_.tally = tally_.data();
+  job_.common_tally = tally_.data() + plan_.changes.size() * n_masks;
+}
+
+template <class T>
+void CornerStream<T>::count_block(std::uint64_t block) {
+  move_to(block);
+  if (changed_) {
+    std::fill(block_shares_.begin(), block_shares_.end(), 0.0);
+    for (std::size_t k = 0; k < outputs_.size(); ++k) slabs_[0][k] = outputs_[k].block.data();
+    count_slabs(0, 1.0);
+    collect_block();
+    changed_ = false;
+  }
+  add_block_to_totals(block);
+}
+
+template <class T>
+void CornerStream<T>::move_to(std::uint64_t block) {
+  std::vector<Cell> target(layout_.outer.size());
+  for (std::size_t j = target.size(); j-- > 0;) {
+    const auto n = static_cast<std::uint64_t>(layout_.outer[j].n_cells);
+    target[j] = static_cast<Cell>(block % n);
+    block /= n;
+  }
+  for (std::size_t k = 0; k < outputs_.size(); ++k) {
+    std::vector<Level>& levels = outputs_[k].levels;
+    if (levels.empty() && changed_) insert(k, plan_.corners[k], ~std::uint64_t{0});
+    bool moved = false;
+    for (std::size_t j = 0; j < levels.size(); ++j) {
+      if (moved || levels[j].cell > target[j]) restart(k, j);
+      moved = moved || levels[j].cell != target[j];
+      advance(k, j, target[j]);
+    }
+  }
+}
+
+template <class T>
+void CornerStream<T>::restart(std::size_t output, std::size_t level) {
+  Level& state = outputs_[output].levels[level];
+  state.cursor = 0;
+  state.cell = -1;
+  state.list.clear();
+  if (level + 1 < layout_.outer.size()) return;
+  std::fill(outputs_[output].block.begin(), outputs_[output].block.end(), Lanes<T>{});
+  changed_ = true;
+}
+
+template <class T>
+void CornerStream<T>::advance(std::size_t output, std::size_t level, Cell target) {
+  std::vector<Level>& levels = outputs_[output].levels;
+  Level& state = levels[level];
+  const CornerList<T>& source = level == 0 ? plan_.corners[output] : levels[level - 1].list;
+  const OuterAxis& axis = layout_.outer[level];
+  const std::uint64_t mask = (std::uint64_t{1} << axis.shift) - 1;
+  while (state.cell < target) {
+    ++state.cell;
+    const std::size_t begin = state.cursor;
+    while (state.cursor < source.size() &&
+           source[state.cursor].key >> axis.shift == static_cast<std::uint64_t>(state.cell)) {
+      ++state.cursor;
+    }
+    const std::span<const Corner<T>> slice(source.data() + begin, state.cursor - begin);
+    if (slice.empty()) continue;
+    if (level + 1 == levels.size()) {
+      insert(output, slice, mask);
+    } else {
+      merge_corners<T>(state.list, slice, mask, merged_);
+      state.list.swap(merged_);
+    }
+  }
+}
+
+template <class T>
+void CornerStream<T>::insert(std::size_t output, std::span<const Corner<T>> corners,
+                             std::uint64_t mask) {
+  changed_ = true;
+  Lanes<T>* block = outputs_[output].block.data();
+  for (std::size_t i = 0; i < corners.size();) {
+    const std::uint64_t number = (corners[i].key & mask) >> layout_.row_bits;
+    std::size_t end = i + 1;
+    while (end < corners.size() && (corners[end].key & mask) >> layout_.row_bits == number) ++end;
+    const auto row = static_cast<std::size_t>(number);
+    const std::size_t tile = row / layout_.n_masks;
+    insert_row(block + tile * layout_.tile_vectors() + row % layout_.n_masks,
+               corners.subspan(i, end - i));
+    i = end;
+  }
+}
+
+// Adds the corners of one row, and their sums along it, to its vectors, n_masks apart.
+template <class T>
+void CornerStream<T>::insert_row(Lanes<T>* block, std::span<const Corner<T>> corners) {
+  const std::uint64_t places = (std::uint64_t{1} << layout_.row_bits) - 1;
+  const auto first = static_cast<std::size_t>(corners[0].key & places) / kLanes<T>;
+  if (layout_.row.size() > 1) {
+    spread(corners);
+  } else {
+    spread_steps(corners);
+  }
+  for (std::size_t c = first; c < layout_.n_columns; ++c) {
+    Lanes<T>& target = block[c * layout_.n_masks];
+    for (std::size_t i = 0; i < kLanes<T>; ++i) target.lane[i] += row_[c].lane[i];
+  }
+}
+
+// A row of one axis is a step function.
+template <class T>
+void CornerStream<T>::spread_steps(std::span<const Corner<T>> corners) {
+  const std::uint64_t places = (std::uint64_t{1} << layout_.row_bits) - 1;
+  Residue<T>* row = numbers<T>(row_);
+  Residue<T> sum{};
+  const auto first = static_cast<std::size_t>(corners[0].key & places);
+  std::fill(row + first / kLanes<T> * kLanes<T>, row + first, Residue<T>{});
+  for (std::size_t i = 0; i < corners.size(); ++i) {
+    sum += corners[i].value;
+    const auto begin = static_cast<std::size_t>(corners[i].key & places);
+    const std::size_t end = i + 1 < corners.size()
+                                ? static_cast<std::size_t>(corners[i + 1].key & places)
+                                : layout_.row_size;
+    std::fill(row + begin, row + end, sum);
+  }
+}
+
+template <class T>
+void CornerStream<T>::spread(std::span<const Corner<T>> corners) {
+  const std::uint64_t places = (std::uint64_t{1} << layout_.row_bits) - 1;
+  Residue<T>* row = numbers<T>(row_);
+  std::fill(row, row + layout_.row_size, Residue<T>{});
+  for (const Corner<T>& corner : corners) row[corner.key & places] += corner.value;
+  std::size_t stride = 1;
+  for (std::size_t i = layout_.row_cells.size(); i-- > 0;) {
+    const std::size_t period = stride * layout_.row_cells[i];
+    for (std::size_t base = 0; base < layout_.row_size; base += period) {
+      for (std::size_t p = base + stride; p < base + period; ++p) row[p] += row[p - stride];
+    }
+    stride = period;
+  }
+}
+
+// Sums along the middle axes, from the given one on, and counts the tiles.
+template <class T>
+void CornerStream<T>::count_slabs(std::size_t axis, double weight) {
+  const bool is_last = axis + 1 == slab_vectors_.size();
+  const std::size_t n_cells = layout_.middle.empty() ? 1 : layout_.middle_cells[axis];
+  const std::size_t n = slab_vectors_[axis];
+  for (std::size_t cell = 0; cell < n_cells; ++cell) {
+    const double product =
+        plan_.weights.empty() || layout_.middle.empty()
+            ? weight
+            : weight * plan_.weights[static_cast<std::size_t>(layout_.middle[axis])][cell];
+    for (std::size_t k = 0; k < outputs_.size(); ++k) {
+      Lanes<T>* sums = outputs_[k].partials[axis].data();
+      const Lanes<T>* slab = slabs_[axis][k] + cell * n;
+      if (is_last) {
+        slab_[k] = slab;
+        sums_[k] = sums;
+      } else {
+        if (cell == 0) std::copy(slab, slab + n, sums);
+        if (cell > 0) kernels_.add_lanes(sums, slab, n);
+        slabs_[axis + 1][k] = sums;
+      }
+    }
+    if (is_last) {
+      job_.fresh = cell == 0;
+      kernels_.count_tile(job_);
+      if (!plan_.weights.empty()) add_tile_shares(product);
+    } else {
+      count_slabs(axis + 1, product);
+    }
+  }
+}
+
+template <class T>
+void CornerStream<T>::add_tile_shares(double weight) {
+  for (std::size_t i = 0; i < block_shares_.size(); ++i) {
+    double* sums = tile_shares_.data() + i * kShareLanes;
+    block_shares_[i] += weight * std::accumulate(sums, sums + kShareLanes, 0.0);
+    std::fill(sums, sums + kShareLanes, 0.0);
+  }
+}
+
+template <class T>
+void CornerStream<T>::collect_block() {
+  const std::size_t n_masks = layout_.n_masks;
+  const auto take = [](TallyLanes<T>& tally) {
+    const auto n = std::accumulate(tally.lane, tally.lane + kLanes<T>, std::uint64_t{0});
+    tally = {};
+    return n;
+  };
+  for (std::size_t change = 0; change < plan_.changes.size(); ++change) {
+    const std::uint64_t common = take(tally_[plan_.changes.size() * n_masks + change]);
+    for (std::size_t i = change * n_masks; i < (change + 1) * n_masks; ++i) {
+      block_counts_[i] = common + take(tally_[i]);
+    }
+  }
+}
+
+template <class T>
+void CornerStream<T>::add_block_to_totals(std::uint64_t block) {
+  for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += block_counts_[i];
+  if (plan_.weights.empty()) return;
+  if (plan_.total_weight == 0.0) return;
+  double weight = std::ldexp(1.0, kShareBits) / plan_.total_weight;
+  for (std::size_t j = layout_.outer.size(); j-- > 0;) {
+    const OuterAxis& axis = layout_.outer[j];
+    const auto n = static_cast<std::uint64_t>(axis.n_cells);
+    weight *= plan_.weights[static_cast<std::size_t>(axis.feature)][block % n];
+    block /= n;
+  }
+  for (std::size_t i = 0; i < shares_.size(); ++i) {
+    shares_[i] += static_cast<Int128>(block_shares_[i] * weight);
+  }
+}
+
+// Lists along the outer axes have at most as many corners as the whole list, and room for twice as
+// many at most.
+template <class T>
+std::size_t CornerStream<T>::bytes_for(const CornerPlan<T>& plan) {
+  const CornerLayout& layout = plan.layout;
+  std::size_t longest = 0;
+  std::size_t n_listed = 0;
+  const std::size_t n_levels = layout.outer.empty() ? 0 : layout.outer.size() - 1;
+  for (const CornerList<T>& corners : plan.corners) {
+    longest = std::max(longest, corners.size());
+    n_listed += n_levels * corners.size();
+  }
+  if (n_levels > 0) n_listed += longest;
+  const std::size_t n_results = plan.changes.size() * layout.n_masks;
+  const std::size_t n_vectors = 2 * plan.corners.size() * layout.n_tiles * layout.tile_vectors() +
+                                (plan.corners.size() + 2) * layout.n_masks + layout.n_columns;
+  return 2 * n_listed * sizeof(Corner<T>) + n_vectors * sizeof(Lanes<T>) +
+         n_results * (sizeof(TallyLanes<T>) + 2 * sizeof(std::uint64_t) + sizeof(Int128) +
+                      sizeof(double) * (kShareLanes + 1));
+}
+
+template class CornerStream<std::int32_t>;
+template class CornerStream<std::int64_t>;
+template class CornerStream<Int128>;
+template class CornerStream<Int2304>;
+
+}  // namespace xcount

@@ -1,0 +1,329 @@
+// The loops over a tile. Included by one source per kind of machine, which sets the target and
+// XCOUNT_VECTOR_BYTES, the width of its registers (at most that of Lanes), before:
+// all that is here is compiled for that machine, and has internal linkage for that reason.
+// Nothing of the standard library is called, as other sources would share such functions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "xcount/exact/corner_tile.hpp"
+
+// Vectors are passed to functions that are always inlined: no ABI is involved.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wpsabi"
+#endif
+
+#define XCOUNT_INLINE inline __attribute__((always_inline))
+
+namespace xcount {
+
+namespace {
+
+// What a register holds. A vector in memory takes one or several: compilers do not split well.
+// Mask is the outcome of a comparison, -1 or 0 in each lane (true or false for one lane).
+template <class T>
+struct Register {
+  using Signed = T;
+  using Unsigned = Residue<T>;
+  using Mask = bool;
+};
+
+template <>
+struct Register<std::int32_t> {
+  typedef std::int32_t Signed __attribute__((vector_size(XCOUNT_VECTOR_BYTES)));
+  typedef std::uint32_t Unsigned __attribute__((vector_size(XCOUNT_VECTOR_BYTES)));
+  using Mask = Signed;
+};
+
+template <>
+struct Register<std::int64_t> {
+  typedef std::int64_t Signed __attribute__((vector_size(XCOUNT_VECTOR_BYTES)));
+  typedef std::uint64_t Unsigned __attribute__((vector_size(XCOUNT_VECTOR_BYTES)));
+  using Mask = Signed;
+};
+
+template <class T>
+using Signed = typename Register<T>::Signed;
+template <class T>
+using Unsigned = typename Register<T>::Unsigned;
+template <class T>
+using Mask = typename Register<T>::Mask;
+template <class T>
+inline constexpr bool kIsVector = LaneTraits<T>::kLanes > 1;
+
+// Fewer masks are counted quicker than it takes to see whether they have to be.
+inline constexpr std::size_t kFewMasks = 4;
+
+template <class T>
+inline constexpr std::size_t kRegisterLanes = kIsVector<T> ? sizeof(Signed<T>) / sizeof(T) : 1;
+
+// Reads and writes the register's part of a vector in memory, from lane `offset` on.
+template <class To, class From>
+XCOUNT_INLINE To load(const From& memory, std::size_t offset) {
+  To value;
+  __builtin_memcpy(static_cast<void*>(&value), memory.lane + offset, sizeof(To));
+  return value;
+}
+
+template <class To, class From>
+XCOUNT_INLINE void store(To& memory, std::size_t offset, const From& value) {
+  __builtin_memcpy(static_cast<void*>(memory.lane + offset), &value, sizeof(From));
+}
+
+template <class T>
+XCOUNT_INLINE Signed<T> broadcast(const T& value) {
+  if constexpr (kIsVector<T>) {
+    return value - Signed<T>{};
+  } else {
+    return value;
+  }
+}
+
+template <class T>
+XCOUNT_INLINE bool any_of(const Mask<T>& mask) {
+  if constexpr (kIsVector<T>) {
+    std::uint64_t words[sizeof mask / 8];
+    __builtin_memcpy(words, &mask, sizeof words);
+    std::uint64_t all = 0;
+    for (const std::uint64_t word : words) all |= word;
+    return all != 0;
+  } else {
+    return mask;
+  }
+}
+
+template <class T>
+XCOUNT_INLINE void count_mask(TallyLanes<T>& tally, std::size_t offset, const Mask<T>& mask) {
+  if constexpr (kIsVector<T>) {
+    store(tally, offset, Unsigned<T>(load<Unsigned<T>>(tally, offset) - Unsigned<T>(mask)));
+  } else {
+    tally.lane[0] += mask ? 1 : 0;
+  }
+}
+
+// Sums of weights in a fixed order: lane i of a vector goes to sum i modulo kShareLanes.
+template <class T>
+XCOUNT_INLINE void add_weights(double* sums, std::size_t offset, const Mask<T>& mask,
+                               const double* weights) {
+  if constexpr (kIsVector<T>) {
+    T lanes[kRegisterLanes<T>];
+    __builtin_memcpy(lanes, &mask, sizeof lanes);
+    for (std::size_t i = 0; i < kRegisterLanes<T>; ++i) {
+      sums[(offset + i) % kShareLanes] += lanes[i] != 0 ? weights[offset + i] : 0.0;
+    }
+  } else {
+    sums[0] += mask ? weights[0] : 0.0;
+  }
+}
+
+template <class T>
+struct Extremes {
+  Signed<T> high, low;
+};
+
+template <class T>
+XCOUNT_INLINE void widen(Extremes<T>& extremes, const Signed<T>& high, const Signed<T>& low) {
+  extremes.high = high > extremes.high ? high : extremes.high;
+  extremes.low = low < extremes.low ? low : extremes.low;
+}
+
+template <class T>
+struct Edges {
+  Signed<T> a, b;  // V < a or V > b: the change happens
+};
+
+// A new form of change is one more case here: solve it for V, given the neighbours' extremes.
+template <class T>
+XCOUNT_INLINE void set_edges(const Change<T>& change, const T& span, const Extremes<T>& extremes,
+                             Edges<T>& edges) {
+  const Signed<T> threshold = broadcast<T>(change.threshold);
+  const Signed<T> never_below = broadcast<T>(T(0));
+  const Signed<T> never_above = broadcast<T>(span);
+  edges = {never_below, never_above};
+  if (change.form == ChangeForm::kFlip) {
+    if (change.direction != Direction::kDown) {
+      edges.a = extremes.high > threshold ? Signed<T>(threshold + broadcast<T>(T(1))) : never_below;
+    }
+    if (change.direction != Direction::kUp) {
+      edges.b = extremes.low <= threshold ? threshold : never_above;
+    }
+    return;
+  }
+  if (change.direction != Direction::kDown) edges.a = extremes.high - threshold;
+  if (change.direction != Direction::kUp) edges.b = extremes.low + threshold;
+}
+
+// V of one output and column, for all masks.
+template <class T, bool kFresh>
+XCOUNT_INLINE void sum_column(TileJob<T>& job, std::size_t output, std::size_t column) {
+  const std::size_t n_masks = job.n_masks;
+  const Lanes<T>* slab = job.slab[output] + column * n_masks;
+  Lanes<T>* sums = job.sums[output] + column * n_masks;
+  Lanes<T>* out = job.column + output * n_masks;
+  const std::size_t* axes = job.sensitive_cells;
+  const bool fused = job.n_sensitive <= 1;
+  Unsigned<T> total{};
+  for (std::size_t m = 0; m < n_masks; ++m) {
+    Unsigned<T> sum = load<Unsigned<T>>(slab[m], job.offset);
+    if constexpr (!kFresh) sum += load<Unsigned<T>>(sums[m], job.offset);
+    store(sums[m], job.offset, sum);
+    total = fused ? Unsigned<T>(total + sum) : sum;
+    store(out[m], job.offset, total);
+  }
+  if (fused) return;
+  std::size_t stride = 1;
+  for (std::size_t i = job.n_sensitive; i-- > 0; stride *= axes[i]) {
+    for (std::size_t m = 0; m < n_masks; ++m) {
+      if (m / stride % axes[i] == 0) continue;
+      store(out[m], job.offset,
+            Unsigned<T>(load<Unsigned<T>>(out[m], job.offset) +
+                        load<Unsigned<T>>(out[m - stride], job.offset)));
+    }
+  }
+}
+
+// Replaces the first output's column by the index of the largest output.
+template <class T>
+XCOUNT_INLINE void find_largest(TileJob<T>& job) {
+  const std::size_t n_masks = job.n_masks;
+  for (std::size_t m = 0; m < n_masks; ++m) {
+    Signed<T> best = load<Signed<T>>(job.column[m], job.offset);
+    Signed<T> index{};
+    for (std::size_t k = 1; k < job.n_outputs; ++k) {
+      const auto other = load<Signed<T>>(job.column[k * n_masks + m], job.offset);
+      index = other > best ? broadcast<T>(T(static_cast<std::int32_t>(k))) : index;
+      best = other > best ? other : best;
+    }
+    store(job.column[m], job.offset, index);
+  }
+}
+
+template <class T, bool kWeighted>
+XCOUNT_INLINE void count_mask_at(TileJob<T>& job, std::size_t change, std::size_t mask,
+                                 std::size_t column, const Edges<T>& edges) {
+  const auto value = load<Signed<T>>(job.column[mask], job.offset);
+  const Mask<T> hit = (value < edges.a) | (value > edges.b);
+  const std::size_t i = change * job.n_masks + mask;
+  count_mask<T>(job.tally[i], job.offset, hit);
+  if constexpr (kWeighted) {
+    add_weights<T>(job.shares + i * kShareLanes, job.offset, hit,
+                   &job.row_weights[column * LaneTraits<T>::kLanes]);
+  }
+}
+
+// Every mask is near every other: the extremes of all decide.
+template <class T, bool kWeighted>
+XCOUNT_INLINE void decide_any(TileJob<T>& job, std::size_t column) {
+  const std::size_t n_masks = job.n_masks;
+  Extremes<T> extremes{load<Signed<T>>(job.column[0], job.offset),
+                       load<Signed<T>>(job.column[0], job.offset)};
+  for (std::size_t m = 1; m < n_masks; ++m) {
+    const auto value = load<Signed<T>>(job.column[m], job.offset);
+    widen<T>(extremes, value, value);
+  }
+  const bool takes_shortcuts = !kWeighted && n_masks > kFewMasks;
+  for (std::size_t i = 0; i < job.n_changes; ++i) {
+    Edges<T> edges;
+    set_edges<T>(job.changes[i], job.span, extremes, edges);
+    if (takes_shortcuts) {
+      const Mask<T> some = (extremes.low < edges.a) | (extremes.high > edges.b);
+      const Mask<T> all = edges.a > edges.b;  // every V is below a or above b
+      if (!any_of<T>(Mask<T>(some ^ all))) {
+        count_mask<T>(job.common_tally[i], job.offset, all);
+        continue;
+      }
+    }
+    for (std::size_t m = 0; m < n_masks; ++m) count_mask_at<T, kWeighted>(job, i, m, column, edges);
+  }
+}
+
+// table[i] = extreme of table[i] and table[i + step]; `high` and `low` are read, the tables
+// written.
+template <class T>
+XCOUNT_INLINE void double_width(TileJob<T>& job, const Lanes<T>* high, const Lanes<T>* low,
+                                std::size_t step) {
+  for (std::size_t i = 0; i < job.n_masks; ++i) {
+    Extremes<T> extremes{load<Signed<T>>(high[i], job.offset), load<Signed<T>>(low[i], job.offset)};
+    if (i + step < job.n_ordered) {
+      widen<T>(extremes, load<Signed<T>>(high[i + step], job.offset),
+               load<Signed<T>>(low[i + step], job.offset));
+    }
+    store(job.highest[i], job.offset, extremes.high);
+    store(job.lowest[i], job.offset, extremes.low);
+  }
+}
+
+template <class T, bool kWeighted>
+XCOUNT_INLINE void decide_near(TileJob<T>& job, std::size_t column) {
+  const Lanes<T>* highest = job.column;
+  const Lanes<T>* lowest = job.column;
+  if (job.width > 1) {
+    double_width<T>(job, job.column, job.column, 1);
+    for (std::size_t step = 2; step < job.width; step *= 2) {
+      double_width<T>(job, job.highest, job.lowest, step);
+    }
+    highest = job.highest;
+    lowest = job.lowest;
+  }
+  for (std::size_t m = 0; m < job.n_masks; ++m) {
+    const auto own = load<Signed<T>>(job.column[m], job.offset);
+    Extremes<T> extremes{own, own};
+    for (std::uint32_t i = job.first[m]; i < job.first[m + 1]; ++i) {
+      const std::uint32_t row = job.near[i];
+      widen<T>(extremes, load<Signed<T>>(highest[row], job.offset),
+               load<Signed<T>>(lowest[row], job.offset));
+    }
+    for (std::size_t i = 0; i < job.n_changes; ++i) {
+      Edges<T> edges;
+      set_edges<T>(job.changes[i], job.span, extremes, edges);
+      count_mask_at<T, kWeighted>(job, i, m, column, edges);
+    }
+  }
+}
+
+template <class T, bool kWeighted>
+XCOUNT_INLINE void count_column(TileJob<T>& job, std::size_t column) {
+  for (std::size_t k = 0; k < job.n_outputs; ++k) {
+    if (job.fresh) {
+      sum_column<T, true>(job, k, column);
+    } else {
+      sum_column<T, false>(job, k, column);
+    }
+  }
+  if (job.n_outputs > 1) find_largest<T>(job);
+  if (job.any) {
+    decide_any<T, kWeighted>(job, column);
+  } else {
+    decide_near<T, kWeighted>(job, column);
+  }
+}
+
+template <class T, bool kWeighted>
+void count_tile(TileJob<T>& job) {
+  TileJob<T> copy = job;  // of which compilers know that no store changes it
+  for (std::size_t column = 0; column < copy.n_columns; ++column) {
+    for (copy.offset = 0; copy.offset < LaneTraits<T>::kLanes; copy.offset += kRegisterLanes<T>) {
+      count_column<T, kWeighted>(copy, column);
+    }
+  }
+}
+
+template <class T>
+void add_lanes(Lanes<T>* a, const Lanes<T>* b, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t offset = 0; offset < LaneTraits<T>::kLanes; offset += kRegisterLanes<T>) {
+      const auto sum = load<Unsigned<T>>(a[i], offset);
+      store(a[i], offset, Unsigned<T>(sum + load<Unsigned<T>>(b[i], offset)));
+    }
+  }
+}
+
+template <class T>
+TileKernels<T> kernels(bool weighted) {
+  return {weighted ? count_tile<T, true> : count_tile<T, false>, add_lanes<T>};
+}
+
+}  // namespace
+
+}  // namespace xcount

@@ -1,0 +1,378 @@
+// Corner sums count what the definition says, on random small worlds, for every kind of question.
+#include "xcount/exact/corner_sums.hpp"
+
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <random>
+
+#include "check.hpp"
+#include "random_world.hpp"
+#include "xcount/exact/cell_order.hpp"
+#include "xcount/exact/mask_windows.hpp"
+
+using namespace xcount;
+using xcount::test::ExampleArrays;
+using xcount::test::failures;
+using xcount::test::random_world;
+using xcount::test::throws;
+using xcount::test::World;
+
+namespace {
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+// The definition, word for word: every region with every neighbour.
+template <class Value>
+bool differs(const Change<Value>& change, const std::vector<Value>& own,
+             const std::vector<Value>& other) {
+  const bool up = change.direction != Direction::kDown;
+  const bool down = change.direction != Direction::kUp;
+  if (change.form == ChangeForm::kLargest) {
+    return std::max_element(own.begin(), own.end()) - own.begin() !=
+           std::max_element(other.begin(), other.end()) - other.begin();
+  }
+  const Value& v = own[0];
+  const Value& w = other[0];
+  const Value& t = change.threshold;
+  if (change.form == ChangeForm::kFlip) {
+    return (up && !(v > t) && w > t) || (down && v > t && !(w > t));
+  }
+  return (up && w - v > t) || (down && v - w > t);
+}
+
+template <class Value>
+CornerCounts by_definition(const CornerQuestion<Value>& question) {
+  const Forest<Value>& forest = *question.forests[0];
+  const MaskSpace& masks = *question.masks;
+  std::vector<Cell> region(forest.axes.size());
+  CornerCounts result;
+  result.counts.resize(question.changes.size() * at(masks.size()));
+  result.shares.resize(result.counts.size());
+  const auto sums = [&](MaskIndex mask) {
+    masks.write_cells(mask, region);
+    std::vector<Value> all;
+    for (std::size_t k = 0; k < question.forests.size(); ++k) {
+      all.push_back(question.bases[k] + question.forests[k]->sum(region));
+    }
+    return all;
+  };
+  const auto decide = [&](double weight) {
+    std::vector<std::vector<Value>> all;
+    for (MaskIndex m = 0; m < masks.size(); ++m) all.push_back(sums(m));
+    for (std::size_t i = 0; i < question.changes.size(); ++i) {
+      for (MaskIndex m = 0; m < masks.size(); ++m) {
+        for (const MaskIndex n : masks.neighbours(m)) {
+          if (!differs(question.changes[i], all[at(m)], all[at(n)])) continue;
+          ++result.counts[i * at(masks.size()) + at(m)];
+          result.shares[i * at(masks.size()) + at(m)] += weight;
+          break;
+        }
+      }
+    }
+  };
+  const auto visit = [&](auto&& self, std::size_t f, double weight) -> void {
+    if (f == region.size()) return decide(weight);
+    if (masks.is_sensitive(static_cast<Feature>(f))) return self(self, f + 1, weight);
+    for (Cell cell = 0; cell < forest.axes[f].n_cells; ++cell) {
+      region[f] = cell;
+      self(self, f + 1, question.weights.empty() ? 0.0 : weight * question.weights[f][at(cell)]);
+    }
+  };
+  visit(visit, 0, 1.0);
+  return result;
+}
+
+template <class Value>
+CornerCounts count_all(const CornerSums& sums, unsigned n_threads) {
+  Stop stop;
+  return sums.count(0, sums.n_blocks(), n_threads, stop);
+}
+
+bool close(const std::vector<double>& a, const std::vector<double>& b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (std::abs(a[i] - b[i]) > 1e-9 * (1.0 + std::abs(b[i]))) return false;
+  }
+  return true;
+}
+
+template <class Value>
+void agrees(const CornerQuestion<Value>& question) {
+  const std::unique_ptr<CornerSums> sums = make_corner_sums(question);
+  CornerCounts expected = by_definition(question);
+  if (question.weights.empty()) expected.shares.clear();
+  const CornerCounts whole = count_all<Value>(*sums, 1);
+  CHECK(whole.n_finished == sums->n_blocks());
+  CHECK(whole.counts == expected.counts);
+  CHECK(close(whole.shares, expected.shares));
+  const CornerCounts threads = count_all<Value>(*sums, 3);
+  CHECK(threads.counts == whole.counts);
+  CHECK(threads.shares == whole.shares);
+}
+
+std::vector<std::vector<double>> random_weights(std::mt19937& random, const Topology& forest) {
+  std::vector<std::vector<double>> weights;
+  for (const Axis& axis : forest.axes) {
+    auto& list = weights.emplace_back();
+    for (Cell c = 0; c < axis.n_cells; ++c) list.push_back(static_cast<double>(random() % 4) / 8);
+  }
+  return weights;
+}
+
+std::optional<std::int64_t> random_distance(std::mt19937& random) {
+  constexpr std::int64_t kDistances[] = {1, 2, 3, 5, 17, 60, 88};
+  const std::size_t i = random() % 8;
+  return i == 7 ? std::nullopt : std::optional(kDistances[i]);
+}
+
+std::vector<Feature> random_features(std::mt19937& random) {
+  static const std::vector<std::vector<Feature>> kSets{{0},    {1},    {2},       {3},   {0, 2},
+                                                       {2, 3}, {3, 0}, {0, 3, 2}, {1, 0}};
+  return kSets[random() % kSets.size()];
+}
+
+template <class Value>
+std::vector<Change<Value>> random_changes(std::mt19937& random, const Value& unit) {
+  std::vector<Change<Value>> changes;
+  for (const Direction direction : {Direction::kAny, Direction::kUp, Direction::kDown}) {
+    Value threshold(0);
+    for (unsigned i = random() % 6; i > 0; --i) threshold += unit;
+    changes.push_back({ChangeForm::kGap, direction, threshold});
+    changes.push_back({ChangeForm::kFlip, direction, random() % 2 == 0 ? threshold : -threshold});
+  }
+  changes.push_back({ChangeForm::kGap, Direction::kAny, Value(0)});
+  return changes;
+}
+
+// unit: what the leaves -3 .. 3 are multiplied by, to reach every width of integers.
+template <class Value>
+Forest<Value> scaled(const World& world, const Value& unit) {
+  Forest<Value> forest = world.build<Value>();
+  for (Value& value : forest.values) {
+    Value product(0);
+    for (Value i(0); i < value; i += Value(1)) product += unit;
+    for (Value i(0); i > value; i -= Value(1)) product -= unit;
+    value = product;
+  }
+  return forest;
+}
+
+template <class Value>
+void random_worlds_agree(unsigned seed, int n_worlds, const Value& unit) {
+  std::mt19937 random(seed);
+  for (int i = 0; i < n_worlds; ++i) {
+    const World world = random_world(random, 1 + static_cast<int>(random() % 6), 3);
+    const Forest<Value> forest = scaled(world, unit);
+    const MaskSpace masks(forest, random_features(random), random_distance(random));
+    const std::vector<Change<Value>> changes = random_changes(random, unit);
+    const Forest<Value>* const forests[] = {&forest};
+    const Value bases[] = {random() % 2 == 0 ? Value(0) : unit};
+    CornerQuestion<Value> question{forests, bases, &masks, changes, {}};
+    if (random() % 2 == 0) question.weights = random_weights(random, forest);
+    question.vector_unit = static_cast<VectorUnit>(i % 3);
+    if (random() % 2 == 0) question.block_bytes = random() % 4 << 10;  // then blocks are many
+    agrees(question);
+  }
+}
+
+void largest_of_several_agrees() {
+  std::mt19937 random(5);
+  for (int i = 0; i < 40; ++i) {
+    const std::size_t n_outputs = 2 + random() % 3;
+    std::vector<Forest<std::int64_t>> outputs;
+    std::vector<const Forest<std::int64_t>*> forests;
+    std::vector<std::int64_t> bases;
+    const World shape = random_world(random, 1, 1);
+    for (std::size_t k = 0; k < n_outputs; ++k) {
+      World world = random_world(random, static_cast<int>(random() % 4), 3);
+      world.missing_cell = shape.missing_cell;
+      outputs.push_back(world.build<std::int64_t>());
+      bases.push_back(static_cast<std::int64_t>(random() % 3));
+    }
+    for (const auto& output : outputs) forests.push_back(&output);
+    const MaskSpace masks(outputs[0], random_features(random), random_distance(random));
+    const Change<std::int64_t> changes[] = {{ChangeForm::kLargest, Direction::kAny, 0}};
+    CornerQuestion<std::int64_t> question{forests, bases, &masks, changes, {}};
+    if (random() % 2 == 0) question.weights = random_weights(random, outputs[0]);
+    question.vector_unit = static_cast<VectorUnit>(i % 3);
+    if (random() % 2 == 0) question.block_bytes = random() % 4 << 10;  // then blocks are many
+    agrees(question);
+  }
+}
+
+// A long chain of axes has outer levels, middle axes and many blocks.
+World deep_world(std::mt19937& random, const std::vector<std::int32_t>& cells) {
+  World world(cells);
+  for (int tree = 0; tree < 12; ++tree) {
+    const auto grow = [&](auto&& self, int levels) -> std::int32_t {
+      if (levels == 0) return world.add(-1, 0, static_cast<std::int64_t>(random() % 9) - 4, false);
+      const std::size_t f = random() % cells.size();
+      const auto n = static_cast<unsigned>(cells[f] - 1);
+      const std::int32_t node = world.add(static_cast<std::int32_t>(f),
+                                          1 + static_cast<std::int32_t>(random() % n), 0, false);
+      const std::int32_t low = self(self, levels - 1);
+      world.set_children(node, low, self(self, levels - 1));
+      return node;
+    };
+    const std::int32_t root = grow(grow, 5);
+    world.roots.push_back(root);
+  }
+  return world;
+}
+
+void slices_of_many_blocks_add_up() {
+  std::mt19937 random(11);
+  const World world = deep_world(random, {60, 6, 9, 8, 7});
+  const auto forest = world.build<std::int64_t>();
+  const MaskSpace masks(forest, {1}, 4);
+  const Change<std::int64_t> changes[] = {{ChangeForm::kGap, Direction::kAny, 6},
+                                          {ChangeForm::kFlip, Direction::kUp, 2}};
+  const Forest<std::int64_t>* const forests[] = {&forest};
+  const std::int64_t bases[] = {0};
+  CornerQuestion<std::int64_t> question{forests, bases, &masks, changes, {}};
+  question.weights = random_weights(random, forest);
+  question.block_bytes = 0;
+  const std::unique_ptr<CornerSums> sums = make_corner_sums(question);
+  CHECK(sums->n_blocks() > 20);
+  CHECK(sums->n_regions() == 60ULL * 6 * 9 * 8 * 7);
+  const CornerCounts whole = count_all<std::int64_t>(*sums, 2);
+  const CornerCounts expected = by_definition(question);
+  CHECK(whole.counts == expected.counts);
+  CHECK(close(whole.shares, expected.shares));
+  std::vector<std::uint64_t> total(whole.counts.size());
+  for (std::uint64_t first = 0; first < sums->n_blocks(); first += 7) {
+    Stop stop;
+    const CornerCounts part = sums->count(first, first + 7, 2, stop);
+    for (std::size_t i = 0; i < total.size(); ++i) total[i] += part.counts[i];
+  }
+  CHECK(total == whole.counts);
+  Stop over(0.0);
+  CHECK(sums->count(0, sums->n_blocks(), 2, over).n_finished < sums->n_blocks());
+}
+
+void figure_1_has_two_sensitive_regions() {
+  const auto forest = ExampleArrays().build<std::int64_t>();
+  const Forest<std::int64_t>* const forests[] = {&forest};
+  const std::int64_t bases[] = {0};
+  const MaskSpace masks(forest, {0}, 1);
+  const Change<std::int64_t> changes[] = {{ChangeForm::kGap, Direction::kAny, 80},
+                                          {ChangeForm::kGap, Direction::kAny, 84},
+                                          {ChangeForm::kGap, Direction::kAny, 85}};
+  const auto sums =
+      make_corner_sums(CornerQuestion<std::int64_t>{forests, bases, &masks, changes, {}});
+  CHECK(sums->n_bits() == 32);
+  const CornerCounts result = count_all<std::int64_t>(*sums, 1);
+  const auto total = [&](std::size_t i) {
+    const auto begin = result.counts.begin() + static_cast<std::ptrdiff_t>(3 * i);
+    return std::accumulate(begin, begin + 3, std::uint64_t{0});
+  };
+  CHECK(total(0) == 2);
+  CHECK(total(1) == 2);
+  CHECK(total(2) == 0);
+}
+
+void bad_questions_are_refused() {
+  const auto forest = ExampleArrays().build<std::int64_t>();
+  const Forest<std::int64_t>* const forests[] = {&forest, &forest};
+  const std::int64_t bases[] = {0, INT64_MAX / 2};
+  const MaskSpace masks(forest, {0}, 1);
+  const auto refused = [&](std::size_t n, const Change<std::int64_t>& change, std::size_t base,
+                           std::vector<std::vector<double>> weights) {
+    const Change<std::int64_t> changes[] = {change};
+    return throws<std::invalid_argument>([&] {
+      const CornerQuestion<std::int64_t> question{std::span(forests).first(n),
+                                                  std::span(bases).subspan(base, n), &masks,
+                                                  changes, std::move(weights)};
+      static_cast<void>(make_corner_sums(question));
+    });
+  };
+  CHECK(!refused(1, {ChangeForm::kGap, Direction::kAny, 1}, 0, {}));
+  CHECK(refused(1, {ChangeForm::kGap, Direction::kAny, -1}, 0, {}));
+  CHECK(refused(1, {ChangeForm::kLargest, Direction::kAny, 0}, 0, {}));
+  CHECK(refused(2, {ChangeForm::kGap, Direction::kAny, 1}, 0, {}));
+  CHECK(refused(1, {ChangeForm::kGap, Direction::kAny, 1}, 1, {}));
+  CHECK(refused(1, {ChangeForm::kGap, Direction::kAny, 1}, 0, {{1, 1, 1}}));
+  CHECK(refused(1, {ChangeForm::kGap, Direction::kAny, 1}, 0, {{1, 1, 1}, {1, 1, -1}}));
+  const Change<std::int64_t> changes[] = {{ChangeForm::kGap, Direction::kAny, 1}};
+  CHECK(throws<std::length_error>([&] {
+    CornerQuestion<std::int64_t> question{
+        std::span(forests).first(1), std::span(bases).first(1), &masks, changes, {}};
+    question.max_corners = 3;
+    static_cast<void>(make_corner_sums(question));
+  }));
+}
+
+void sets_of_cells_are_boundaries() {
+  CHECK((complement({0, 3}) == CellSet{3}));
+  CHECK((complement({2, 3}) == CellSet{0, 2, 3}));
+  CHECK(complement({0}).empty());
+  CHECK((intersection({0, 4, 6}, {2, 7}) == CellSet{2, 4, 6, 7}));
+  CHECK(intersection({0, 2}, {2, 5}).empty());
+}
+
+// Categories 0 and 2 always go together: side by side, the set they form has one run.
+void unordered_cells_that_go_together_stand_together() {
+  World world({4});
+  world.ordered[0] = 0;
+  world.membership = {1, 0, 1, 0};
+  world.add(0, -1, 0, false);
+  world.add(-1, 0, 1, false);
+  world.add(-1, 0, 2, false);
+  world.set_children(0, 1, 2);
+  world.roots = {0};
+  const auto forest = world.build<std::int64_t>();
+  const Topology* const forests[] = {&forest};
+  const CellOrder order = choose_cell_orders(forests, {false})[0];
+  CHECK((order.cell == std::vector<Cell>{0, 2, 1, 3}) ||
+        (order.cell == std::vector<Cell>{0, 2, 3, 1}));
+  CHECK((order.left_set(forest, forest.tests[0]) == CellSet{0, 2}));
+}
+
+void windows_hold_the_neighbours() {
+  for (const std::int32_t missing : {-1, 39}) {
+    const World world({40}, {missing});
+    const auto forest = world.build<std::int64_t>();
+    const Topology* const forests[] = {&forest};
+    const std::vector<CellOrder> orders = choose_cell_orders(forests, {true});
+    for (std::int64_t distance = 1; distance < 40; ++distance) {
+      const MaskSpace masks(forest, {0}, distance);
+      const MaskWindows windows(forest, masks, orders);
+      if (windows.any) {
+        CHECK(distance >= (missing < 0 ? 39 : 38));
+        continue;
+      }
+      for (std::size_t m = 0; m < windows.n_masks(); ++m) {
+        std::vector<MaskIndex> found;
+        for (std::uint32_t i = windows.first[m]; i < windows.first[m + 1]; ++i) {
+          const std::size_t row = windows.near[i];
+          const std::size_t end = row < windows.n_ordered ? row + windows.width : row + 1;
+          for (std::size_t p = row; p < end; ++p) found.push_back(windows.mask_at[p]);
+        }
+        std::sort(found.begin(), found.end());
+        found.erase(std::unique(found.begin(), found.end()), found.end());
+        std::erase(found, static_cast<MaskIndex>(m));
+        CHECK(found == masks.neighbours(static_cast<MaskIndex>(m)));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+int main() {
+  sets_of_cells_are_boundaries();
+  unordered_cells_that_go_together_stand_together();
+  windows_hold_the_neighbours();
+  figure_1_has_two_sensitive_regions();
+  bad_questions_are_refused();
+  random_worlds_agree<std::int64_t>(1, 60, 1);
+  random_worlds_agree<std::int64_t>(2, 30, std::int64_t{1} << 40);
+  random_worlds_agree<Int128>(3, 12, Int128{1} << 100);
+  Int2304 huge(1);
+  for (int i = 0; i < 2000; ++i) huge += huge;
+  random_worlds_agree<Int2304>(4, 6, huge);
+  largest_of_several_agrees();
+  slices_of_many_blocks_add_up();
+  return failures;
+}
