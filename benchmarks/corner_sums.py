@@ -19,13 +19,13 @@ from typing import Any
 
 import click
 import numpy as np
-
-from benchmarks.datasets import BY_KEY, load_table
-from xcount import _core, load
 from xcount.arithmetic import to_limbs
 from xcount.grid import Grid
 from xcount.query import Query
 from xcount.subproblems import Problem
+
+from benchmarks.datasets import BY_KEY, load_table
+from xcount import _core, load
 
 SIX = ("age", "workclass", "education_num", "race", "sex", "hours_per_week")
 NINE = (*SIX, "marital_status", "occupation", "relationship")

@@ -3,76 +3,30 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
+from enumeration import count_by_enumeration
 from numpy.typing import NDArray
 from strategies import SCALES, random_classifier, random_ensemble
 
 from xcount import _core
-from xcount.arithmetic import ScaledLeaves, limbs_for, scale_leaves, to_limbs
-from xcount.counters.base import Settings
-from xcount.counters.flip import enumerate_flips
-from xcount.ensemble import Ensemble, Tree
+from xcount.answers.measure import mask_masses, measure
+from xcount.counters.settings import Settings
 from xcount.errors import BudgetError
-from xcount.examples import figure_1
-from xcount.grid import Grid
-from xcount.measures import Weighing, mask_masses, measure, volume_weights
-from xcount.query import Query
-from xcount.subproblems import LaidTrees, Problem
+from xcount.model.ensemble import Ensemble, Tree
+from xcount.model.examples import figure_1
+from xcount.problem.integers import to_limbs
+from xcount.problem.problem import Problem
+from xcount.question.grid import Grid
+from xcount.question.query import Query
+from xcount.question.weighting import Weighing, volume_weights
 
 DISTANCES = (1, 2, 3, "any")
 DIRECTIONS = ("any", "up", "down")
-
-
-@dataclass(frozen=True)
-class Outputs:
-    """The sums of an ensemble, one forest each, in one unit and width."""
-
-    forests: list[_core.Forest]
-    bases: list[int]
-    scale: Fraction
-    n_limbs: int
-
-    @classmethod
-    def of(cls, problem: Problem) -> Outputs:
-        ensemble, precision = problem.ensemble, problem.query.precision
-        flat = np.concatenate([tree.value for tree in ensemble.trees])
-        scaled = scale_leaves(flat, ensemble.divisor, precision)
-        bases = [Fraction(base) * scaled.scale for base in ensemble.base]
-        finer = 1 if precision is not None else max(base.denominator for base in bases)
-        values = [value * finer for value in scaled.values]
-        ends = np.cumsum([tree.n_nodes for tree in ensemble.trees]).tolist()
-        by_tree = [
-            values[end - tree.n_nodes : end] for end, tree in zip(ends, ensemble.trees, strict=True)
-        ]
-        integers = [round(base * finer) for base in bases]
-        bound = sum(max(map(abs, leaves)) for leaves in by_tree) + max(map(abs, integers)) + 1
-        n_limbs = limbs_for(bound)
-        forests = []
-        for output in range(ensemble.n_outputs):
-            laid = LaidTrees(ensemble, problem.grid, output, precision)
-            own = [
-                leaf
-                for tree, leaves in zip(ensemble.trees, by_tree, strict=True)
-                if tree.output == output
-                for leaf in leaves
-            ]
-            laid.__dict__["leaves"] = ScaledLeaves(own, scaled.scale * finer)
-            laid.__dict__["n_limbs"] = n_limbs
-            forests.append(laid.forest)
-        return cls(forests, integers, scaled.scale * finer, n_limbs)
-
-    def limbs(self, value: int) -> NDArray[np.uint64]:
-        return limbs_of(value, self.n_limbs)
-
-    def threshold(self, value: Fraction) -> NDArray[np.uint64]:
-        """Return a value in these units, as near to zero as every sum's bound allows."""
-        most = 1 << (64 * self.n_limbs - 4)
-        return self.limbs(max(-most, min(most, math.floor(value * self.scale))))
 
 
 def limbs_of(value: int, n_limbs: int) -> NDArray[np.uint64]:
@@ -119,8 +73,8 @@ def random_problem(seed: int, ensemble: Ensemble | None = None, flip: bool = Fal
 
 def gap_sums(problem: Problem, thresholds: list[int], **options: int) -> _core.CornerSums:
     """Return the corner sums of several gaps."""
-    changes = [_core.Change.gap(limbs_of(t, problem.n_limbs)) for t in thresholds]
-    zero = limbs_of(0, problem.n_limbs)
+    changes = [_core.Change.gap(limbs_of(t, problem.space.trees.n_limbs)) for t in thresholds]
+    zero = limbs_of(0, problem.space.trees.n_limbs)
     return _core.CornerSums([problem.forest], [zero], problem.masks, changes, None, **options)
 
 
@@ -144,7 +98,7 @@ def margins(problem: Problem) -> NDArray[np.object_]:
     regions = np.empty((points.shape[1], len(cells)), dtype=np.int64)
     for column, f in enumerate((*others, *sensitive)):
         regions[:, f] = points[column]
-    values = problem.laid.leaves.values
+    values = problem.space.trees.values
     total = np.zeros(len(regions), dtype=object)
     start = 0
     for tree in problem.trees:
@@ -180,12 +134,12 @@ def test_gaps_agree_with_enumeration(block: int) -> None:
     """Mask by mask, for several gaps in one pass: ties, categories, missing cells, all widths."""
     for seed in range(block * 120, (block + 1) * 120):
         problem = random_problem(seed)
-        bound = problem.laid.bound
+        bound = problem.space.trees.bound
         thresholds = [problem.threshold, 0, bound // 3, 2 * bound + 1]
         sums = gap_sums(problem, thresholds, block_bytes=seed % 3 << 9)
         counts = count_all(sums, 1 + seed % 2)
         for row, threshold in zip(counts, thresholds, strict=True):
-            limbs = limbs_of(threshold, problem.n_limbs)
+            limbs = limbs_of(threshold, problem.space.trees.n_limbs)
             brute = _core.BruteForce(problem.forest, problem.masks, limbs)
             expected = brute.count(0, brute.n_combinations, 1)
             np.testing.assert_array_equal(row, expected, err_msg=f"seed {seed}")
@@ -196,16 +150,10 @@ def test_flips_agree_with_enumeration(block: int) -> None:
     """One to three sums with bases: ties at the cut-off and between classes."""
     for seed in range(block * 80, (block + 1) * 80):
         problem = random_problem(seed, random_classifier(seed), flip=True)
-        outputs = Outputs.of(problem)
-        change = _core.Change.largest()
-        if problem.ensemble.n_outputs == 1:
-            change = _core.Change.flip(outputs.threshold(problem.query.cutoff))
-        bases = [outputs.limbs(base) for base in outputs.bases]
-        masks = _core.MaskSpace(outputs.forests[0], list(problem.query.sensitive), problem.distance)
-        sums = _core.CornerSums(outputs.forests, bases, masks, [change])
-        expected = enumerate_flips(problem, Settings(want_profile=True))
+        question = problem.form.corner_question
+        expected = count_by_enumeration(problem, Settings(want_profile=True))
         assert expected.profile is not None
-        counts = count_all(sums)[0].tolist()
+        counts = count_all(question.sums())[0].tolist()
         assert counts == [row.low for row in expected.profile.masks], seed
         assert sum(counts) == expected.count
 
@@ -217,12 +165,14 @@ def test_directions_agree_with_the_definition(block: int) -> None:
         problem = random_problem(seed, random_ensemble(seed, max_features=3))
         values = margins(problem)
         cutoff = int(sorted(values.ravel())[seed % values.size])
-        zero = limbs_of(0, problem.n_limbs)
+        zero = limbs_of(0, problem.space.trees.n_limbs)
         changes, expected = [], []
         for direction in DIRECTIONS:
             changes.append(_core.Change.gap(problem.threshold_limbs, direction))
             expected.append(by_definition(problem, values, problem.threshold, direction))
-            changes.append(_core.Change.flip(limbs_of(cutoff, problem.n_limbs), direction))
+            changes.append(
+                _core.Change.flip(limbs_of(cutoff, problem.space.trees.n_limbs), direction)
+            )
             expected.append(by_definition(problem, 1 * (values > cutoff), 0, direction))
         sums = _core.CornerSums([problem.forest], [zero], problem.masks, changes)
         assert count_all(sums).tolist() == expected, seed
@@ -249,7 +199,7 @@ def test_weights_agree_with_the_measure() -> None:
         weighing = Weighing.of(problem.ensemble, "volume", bounds=bounds)
         weights, _ = volume_weights(problem.grid, weighing)
         change = _core.Change.gap(problem.threshold_limbs)
-        zero = limbs_of(0, problem.n_limbs)
+        zero = limbs_of(0, problem.space.trees.n_limbs)
         sums = _core.CornerSums([problem.forest], [zero], problem.masks, [change], weights)
         counts, shares, _ = sums.count(0, sums.n_blocks, 2)
         assert shares is not None

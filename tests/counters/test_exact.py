@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import oracle
 import pytest
+from enumeration import count_by_enumeration
 from strategies import SCALES, random_ensemble, random_tree
 
 import xcount
 from xcount import _core
 from xcount.counters import exact
 from xcount.counters.engine import Tuning
-from xcount.counters.enumerate import count_by_enumeration
 from xcount.counters.exact import ExactRun, count_exactly
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Profile, Progress, StopReason, Tally

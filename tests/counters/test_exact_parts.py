@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from enumeration import count_by_enumeration
 from test_exact import agree, masks_of, odd_ensemble, problem_of, random_question, wide_ensemble
 
 from xcount import _core
 from xcount.counters import known_counts as solving
 from xcount.counters.engine import Tuning
-from xcount.counters.enumerate import count_by_enumeration
 from xcount.counters.exact import ExactRun
 from xcount.counters.settings import Settings
 from xcount.model.ensemble import Ensemble, Feature

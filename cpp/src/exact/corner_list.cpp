@@ -17,8 +17,8 @@ constexpr unsigned kDigitBits = 11;
 }
 
 template <class T>
-bool is_zero(const Residue<T>& value) {
-  return value == Residue<T>(0);
+bool is_zero(const LaneResidue<T>& value) {
+  return value == LaneResidue<T>(0);
 }
 
 // Sorts by key, least significant digit first.
@@ -62,7 +62,7 @@ class CornerCollector {
       : step_(step), key_bits_(key_bits), max_corners_(max_corners) {}
 
   // The corners of a box: one after another, the features multiply what is there so far.
-  void add(const Residue<T>& value, std::span<const Feature> active,
+  void add(const LaneResidue<T>& value, std::span<const Feature> active,
            std::span<const CellSet> sets) {
     if (is_zero<T>(value)) return;
     const std::size_t begin = fresh_.size();
@@ -88,7 +88,7 @@ class CornerCollector {
       for (std::size_t i = begin; i < end; ++i) {
         const Corner<T> corner = fresh_[i];
         fresh_.push_back(
-            {corner.key + shift, b % 2 == 0 ? corner.value : Residue<T>(-corner.value)});
+            {corner.key + shift, b % 2 == 0 ? corner.value : LaneResidue<T>(-corner.value)});
       }
     }
     const std::uint64_t shift = static_cast<std::uint64_t>(set[0]) * step;
@@ -130,7 +130,7 @@ LeafCensus take_census(const Topology& forest, std::span<const CellOrder> orders
 
 template <class T>
 CornerList<T> list_corners(const Topology& forest, std::span<const CellOrder> orders,
-                           std::span<const Residue<T>> values, const Residue<T>& constant,
+                           std::span<const LaneResidue<T>> values, const LaneResidue<T>& constant,
                            std::span<const std::uint64_t> step, unsigned key_bits,
                            std::size_t max_corners) {
   CornerCollector<T> collector(step, key_bits, max_corners);
@@ -159,7 +159,7 @@ void merge_corners(std::span<const Corner<T>> a, std::span<const Corner<T>> b, s
     } else if (key < a[i].key) {
       out[n++] = {key, b[j++].value};
     } else {
-      const Residue<T> sum = a[i++].value + b[j++].value;
+      const LaneResidue<T> sum = a[i++].value + b[j++].value;
       if (!is_zero<T>(sum)) out[n++] = {key, sum};
     }
   }
@@ -170,7 +170,7 @@ void merge_corners(std::span<const Corner<T>> a, std::span<const Corner<T>> b, s
 
 #define XCOUNT_INSTANTIATE(T)                                                                    \
   template CornerList<T> list_corners<T>(const Topology&, std::span<const CellOrder>,            \
-                                         std::span<const Residue<T>>, const Residue<T>&,         \
+                                         std::span<const LaneResidue<T>>, const LaneResidue<T>&,         \
                                          std::span<const std::uint64_t>, unsigned, std::size_t); \
   template void merge_corners<T>(std::span<const Corner<T>>, std::span<const Corner<T>>,         \
                                  std::uint64_t, CornerList<T>&);

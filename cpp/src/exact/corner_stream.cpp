@@ -12,7 +12,7 @@ template <class T>
 constexpr std::size_t kLanes = LaneTraits<T>::kLanes;
 
 template <class T>
-Residue<T>* numbers(std::vector<Lanes<T>>& lanes) {
+LaneResidue<T>* numbers(std::vector<Lanes<T>>& lanes) {
   return lanes.data()->lane;
 }
 
@@ -203,10 +203,10 @@ void CornerStream<T>::insert_row(Lanes<T>* block, std::span<const Corner<T>> cor
 template <class T>
 void CornerStream<T>::spread_steps(std::span<const Corner<T>> corners) {
   const std::uint64_t places = (std::uint64_t{1} << layout_.row_bits) - 1;
-  Residue<T>* row = numbers<T>(row_);
-  Residue<T> sum{};
+  LaneResidue<T>* row = numbers<T>(row_);
+  LaneResidue<T> sum{};
   const auto first = static_cast<std::size_t>(corners[0].key & places);
-  std::fill(row + first / kLanes<T> * kLanes<T>, row + first, Residue<T>{});
+  std::fill(row + first / kLanes<T> * kLanes<T>, row + first, LaneResidue<T>{});
   for (std::size_t i = 0; i < corners.size(); ++i) {
     sum += corners[i].value;
     const auto begin = static_cast<std::size_t>(corners[i].key & places);
@@ -220,8 +220,8 @@ void CornerStream<T>::spread_steps(std::span<const Corner<T>> corners) {
 template <class T>
 void CornerStream<T>::spread(std::span<const Corner<T>> corners) {
   const std::uint64_t places = (std::uint64_t{1} << layout_.row_bits) - 1;
-  Residue<T>* row = numbers<T>(row_);
-  std::fill(row, row + layout_.row_size, Residue<T>{});
+  LaneResidue<T>* row = numbers<T>(row_);
+  std::fill(row, row + layout_.row_size, LaneResidue<T>{});
   for (const Corner<T>& corner : corners) row[corner.key & places] += corner.value;
   std::size_t stride = 1;
   for (std::size_t i = layout_.row_cells.size(); i-- > 0;) {

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "xcount/exact/corner_stream.hpp"
-#include "xcount/held_bytes.hpp"
-#include "xcount/parallel.hpp"
+#include "xcount/support/held_bytes.hpp"
+#include "xcount/support/parallel.hpp"
 
 namespace xcount {
 
@@ -185,13 +185,13 @@ void check(const CornerQuestion<Value>& question) {
 
 // The residue modulo 2^width of T.
 template <class T, class Value>
-Residue<T> truncated(const Value& value) {
+LaneResidue<T> truncated(const Value& value) {
   if constexpr (std::is_same_v<T, Value>) {
-    return static_cast<Residue<T>>(value);
+    return static_cast<LaneResidue<T>>(value);
   } else if constexpr (std::is_same_v<Value, Int2304>) {
     return truncated<T>(ValueTraits<Int128>::from_limbs(std::span(value.limbs).first(2)));
   } else {
-    return static_cast<Residue<T>>(value);
+    return static_cast<LaneResidue<T>>(value);
   }
 }
 
@@ -226,7 +226,7 @@ std::vector<Change<T>> shifted_changes(const CornerQuestion<Value>& question,
       const Value cutoff = clamped(change.threshold, Value(range.low - Value(1)), range.high);
       threshold = cutoff - range.low;
     }
-    const Residue<T> residue = truncated<T>(threshold);
+    const LaneResidue<T> residue = truncated<T>(threshold);
     result.push_back({change.form, change.direction, static_cast<T>(residue)});
   }
   return result;
@@ -259,9 +259,9 @@ std::unique_ptr<CornerSums> make_in(const CornerQuestion<Value>& question,
   plan.changes = shifted_changes<T>(question, range);
   set_weights(question.weights, orders, sensitive, plan);
   for (std::size_t k = 0; k < forests.size(); ++k) {
-    std::vector<Residue<T>> values;
+    std::vector<LaneResidue<T>> values;
     for (const Value& value : question.forests[k]->values) values.push_back(truncated<T>(value));
-    const Residue<T> constant = truncated<T>(Value(question.bases[k] - range.low));
+    const LaneResidue<T> constant = truncated<T>(Value(question.bases[k] - range.low));
     plan.corners.push_back(list_corners<T>(*forests[k], orders, values, constant, plan.layout.step,
                                            plan.layout.key_bits, question.max_corners));
   }

@@ -25,7 +25,7 @@ namespace {
 template <class T>
 struct Register {
   using Signed = T;
-  using Unsigned = Residue<T>;
+  using Unsigned = LaneResidue<T>;
   using Mask = bool;
 };
 

@@ -4,7 +4,7 @@
 #include <bit>
 #include <stdexcept>
 
-#include "xcount/held_bytes.hpp"
+#include "xcount/support/held_bytes.hpp"
 
 namespace xcount {
 

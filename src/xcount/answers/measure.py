@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from xcount.counters.corners import CornerRun, corner_seconds
 from xcount.counters.decisions import MAX_FLAGS, RegionDecider
 from xcount.counters.exact import ExactRun
 from xcount.counters.sampling.draws import CellDraws
@@ -33,6 +34,8 @@ MAX_STEPS, MAX_TASK_STEPS = 60_000_000, 3_000_000
 """Steps of exact weighing, of all subproblems together and of one."""
 MAX_TERMS = 200_000
 """Pairs of masks of all subproblems beyond which only sampling is tried."""
+MAX_VISIT_SECONDS = 2.0
+"""Up to here, in seconds of one core, all regions are visited."""
 LEAST_SECONDS = 0.1
 """How long a measure is tried although the time is over."""
 _UNITS = 2**60
@@ -175,7 +178,9 @@ def _weigh(
         raise BudgetError(f"{scientific_text(problem.n_masks)} masks are too many to weigh")
     masses = mask_masses(problem, weights)
     masks = np.flatnonzero(masses).tolist()
-    solved = _solved_shares(problem, weights, masks, settings)
+    solved = _visited_shares(problem, weights, settings)
+    if solved is None:
+        solved = _solved_shares(problem, weights, masks, settings)
     certain = math.fsum(masses[mask] * share for mask, share in solved.items())
     rest = [mask for mask in masks if mask not in solved]
     if not rest:
@@ -215,6 +220,19 @@ def mask_masses(problem: Problem, weights: Weights) -> NDArray[np.float64]:
     for feature in problem.query.sensitive:
         masses = np.outer(masses, weights[feature]).ravel()
     return masses
+
+
+def _visited_shares(
+    problem: Problem, weights: Weights, settings: Settings
+) -> dict[int, float] | None:
+    """Return the weight of what makes each mask sensitive, where all regions are soon visited."""
+    if corner_seconds(problem, settings.within(0.5)) > MAX_VISIT_SECONDS:
+        return None
+    run = CornerRun(problem, settings.within(0.5), weights)
+    run.visit()
+    if run.stop_reason is StopReason.INTERRUPTED:
+        raise KeyboardInterrupt
+    return dict(enumerate(run.shares.tolist())) if run.is_complete else None
 
 
 def _solved_shares(

@@ -12,7 +12,7 @@ from xcount.question.change import Gap
 _COUNTERS = {
     "auto": "xcount.counters.auto:count_automatically",
     "exact": "xcount.counters.exact:count_exactly",
-    "brute": "xcount.counters.enumerate:count_by_enumeration",
+    "brute": "xcount.counters.corners:count_by_corner_sums",
     "sample": "xcount.counters.sampling.counter:count_by_sampling",
     "xcount": "xcount.baselines.paper.xcount:count_by_xcount",
     "xcount-sum-first": "xcount.baselines.paper.xcount:count_by_xcount_sum_first",

@@ -11,7 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from xcount.counters.exact import ExactRun
+from xcount.counters.corners import corner_seconds, count_by_corner_sums
+from xcount.counters.exact import ExactRun, within
 from xcount.counters.sampling.counter import is_cheap
 from xcount.counters.sampling.estimation import Estimation, estimate
 from xcount.counters.sampling.estimator import Bounds
@@ -27,24 +28,31 @@ FREE_BUDGET, FREE_SECONDS = 3_000_000, 6.0
 """Rounds up to this budget run without asking what sampling costs, if they cannot take longer than
 this in the worst case; most take a small part of it."""
 
-_SECONDS_PER_STEP = 3e-8
-"""Rough, and the same everywhere on purpose: it only weighs steps against samples."""
+INSTANT_SECONDS = 0.02
+"""Up to here, all regions are visited without a look at anything else."""
+CORNER_SECONDS = 2.0
+"""Up to here, all regions are visited rather than sampled; a second on two cores."""
 
 
 def count_automatically(problem: Problem, settings: Settings) -> Tally:
     """Count what is cheap to count exactly, estimate the rest."""
-    form = problem.form
+    form, corner = problem.form, corner_seconds(problem, settings)
+    if corner <= INSTANT_SECONDS and not settings.want_profile:  # which tells pairs apart, too
+        return count_by_corner_sums(problem, settings, "auto")
     if form.n_terms > form.max_auto_terms or is_cheap(problem, settings):
+        if corner <= CORNER_SECONDS:
+            return count_by_corner_sums(problem, settings, "auto")
         return estimate(problem, settings, Rest.everything(problem), method="auto")
-    return _Auto(problem, settings).run()
+    return _Auto(problem, settings, corner).run()
 
 
 class _Auto:
     """Exact rounds, then an estimate of what they left open."""
 
-    def __init__(self, problem: Problem, settings: Settings) -> None:
+    def __init__(self, problem: Problem, settings: Settings, corner: float) -> None:
         self._problem = problem
         self._settings = settings
+        self._corner = corner
         self._exact = ExactRun(problem, settings.within(0.5))
 
     def run(self) -> Tally:
@@ -63,11 +71,17 @@ class _Auto:
             return estimate(self._problem, self._settings, rest, method="auto")
         for budget in BUDGETS:
             # The first round is cheap: it runs even where the limit of a verdict is trivial.
-            if self._is_over(judge=budget > BUDGETS[0]) or not self._is_worth(budget):
+            if self._is_over(judge=budget > BUDGETS[0]):
+                break
+            if self._corner <= self._exact.cost_of(budget):
+                return self._visit()
+            if not self._is_worth(budget):
                 break
             self._exact.solve((budget,))
         if self._is_over():
             return self._tally()
+        if self._corner <= CORNER_SECONDS:
+            return self._visit()
         rest = Rest.of(self._exact)
         estimation = Estimation(self._problem, self._settings, rest)
         if not estimation.is_needed:
@@ -88,12 +102,15 @@ class _Auto:
             return True
         return bounds.settled(settings.epsilon, bounds.low) is not None
 
+    def _visit(self) -> Tally:
+        """Visit all regions: that is cheaper than to go on."""
+        return within(count_by_corner_sums(self._problem, self._settings, "auto"), self._exact)
+
     def _is_worth(self, budget: int) -> bool:
         """Tell whether a round with this budget cannot cost more than sampling."""
         if self._exact.stop_reason is StopReason.TIMEOUT:
             return False
-        # A step of a subproblem costs in proportion to its pairs.
-        cost = self._exact.n_open_pairs() * budget * _SECONDS_PER_STEP
+        cost = self._exact.cost_of(budget)
         if budget <= FREE_BUDGET and cost <= FREE_SECONDS:
             return True
         estimation = Estimation(self._problem, self._settings, Rest.of(self._exact))

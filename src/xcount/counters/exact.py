@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import compress, islice
 from typing import Any
 
+from xcount.counters.corners import corner_seconds, count_by_corner_sums
 from xcount.counters.engine import Tuning, Weights
 from xcount.counters.known_counts import Bounded, KnownCounts
 from xcount.counters.profile import pair_rows, profile_of
@@ -23,6 +25,10 @@ from xcount.problem.problem import Problem
 from xcount.problem.subproblem import Decomposition, Expression, Pair
 
 STEP_BUDGETS = (200_000, 3_000_000, 40_000_000, 500_000_000, 2**62)
+_SECONDS_PER_STEP = 3e-8
+"""Rough, and the same everywhere on purpose: it only weighs one kind of work against another."""
+_FREE_BUDGET = 3_000_000
+"""Rounds up to this budget are tried before all regions are visited."""
 _PAIRS_PER_SLICE = 2_000
 
 
@@ -34,8 +40,23 @@ def count_exactly(problem: Problem, settings: Settings) -> Tally:
             f"exact counting would take about {problem.form.n_terms:,} terms, more than "
             f"{problem.form.max_exact_terms:,}; use --method auto or sample"
         )
-    run.solve(STEP_BUDGETS)
+    corner = corner_seconds(problem, settings)
+    for budget in STEP_BUDGETS:
+        if run.is_over:
+            break
+        # The first rounds are cheap, and tell the pairs apart for a profile.
+        if budget > _FREE_BUDGET and corner <= run.cost_of(budget):
+            return within(count_by_corner_sums(problem, settings, "exact"), run)
+        run.solve((budget,))
     return run.tally("exact")
+
+
+def within(tally: Tally, run: ExactRun) -> Tally:
+    """Return a tally with what an exact run knows, too."""
+    low, high = run.bounds()
+    low, high = max(low, tally.low), min(high, tally.high)
+    details = {**tally.details, "n_steps": run.n_steps}
+    return replace(tally, low=low, high=high, count=(low + high) // 2, details=details)
 
 
 class _TimeIsUpError(Exception):
@@ -78,6 +99,13 @@ class ExactRun:
     @property
     def n_steps(self) -> int:
         return self._counts.n_steps
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there is an exact count, or nothing more is to be tried."""
+        ended = (StopReason.TIMEOUT, StopReason.INTERRUPTED, StopReason.MEMORY)
+        is_known = self.decomposition is not None and self.is_exact()
+        return is_known or self.stop_reason in ended
 
     @property
     def n_subproblems(self) -> int:
@@ -180,6 +208,11 @@ class ExactRun:
         doubled = sum(len(found.of_mask(mask).union_of) for mask in self.unsolved_masks())
         numbers = {n for e in self._open_expressions() if not e.union_of for _, n in e.terms}
         return max(1, doubled // 2 + sum(len(found.subproblem(n).pairs) for n in numbers))
+
+    def cost_of(self, budget: int) -> float:
+        """Return what a round with this budget costs at most, in seconds of one core."""
+        # A step of a subproblem costs in proportion to its pairs.
+        return self.n_open_pairs() * budget * _SECONDS_PER_STEP
 
     def tally(self, method: str) -> Tally:
         """Return what is known now."""

@@ -20,10 +20,12 @@ from numpy.typing import NDArray
 
 from xcount import _core
 from xcount.errors import BudgetError
+from xcount.problem.corner_question import CornerQuestion
 from xcount.problem.flip_encoding import OFF, FlipEncoding
 from xcount.problem.form import Form, LivePairs, PairSpace
 from xcount.problem.margins import IntegerMargins
 from xcount.problem.subproblem import Decomposition, Expression, Subproblem
+from xcount.question.change import Flip
 
 MAX_PAIRS = 2_000_000
 """Pairs of masks that deciding about flips at a limited distance accepts."""
@@ -101,6 +103,22 @@ class FlipForm(Form):
         for decision in sorted(steady):
             joint.append(Subproblem(self.encoding.pairs(decision, around), all_pairs=True))
         return Expression(terms, is_complement=True)
+
+    @cached_property
+    def corner_question(self) -> CornerQuestion:
+        problem, margins, change = self.problem, self.margins, self.problem.query.change
+        assert isinstance(change, Flip)
+        cutoff = 0
+        if change.cutoff is not None:
+            cutoff = margins.cutoff(change.cutoff, tie_is_above=change.tie_is_above)
+        return CornerQuestion(
+            margins.outputs,
+            margins.bases,
+            problem.query.sensitive,
+            problem.distance,
+            "largest" if change.cutoff is None else "flip",
+            (cutoff,),
+        )
 
     @cached_property
     def _sampler(self) -> _core.Sampler:

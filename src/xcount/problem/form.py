@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from xcount import _core
 from xcount.errors import BudgetError
 from xcount.problem.asked import Asked
+from xcount.problem.corner_question import CornerQuestion
 from xcount.problem.integers import to_limbs
 from xcount.problem.laid_trees import LaidTrees
 from xcount.problem.subproblem import Decomposition, Pair, Subproblem
@@ -116,6 +117,11 @@ class Form(ABC):
     @abstractmethod
     def decompose(self, live: LivePairs, masks: Sequence[int]) -> Decomposition:
         """Take the counts of these masks apart; other masks get an empty expression."""
+
+    @property
+    @abstractmethod
+    def corner_question(self) -> CornerQuestion:
+        """The question for corner sums."""
 
     @abstractmethod
     def decide(self, cells: NDArray[np.int32]) -> NDArray[np.bool_]:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount import _core
+from xcount.problem.corner_question import CornerQuestion
 from xcount.problem.form import Form, LivePairs, PairSpace
 from xcount.problem.laid_trees import LaidTrees
 from xcount.problem.subproblem import Decomposition, Expression, Pair, Subproblem
@@ -70,6 +71,13 @@ class GapForm(Form):
                 expressions.append(_union(own, pairs, joint))
         expression_of = [numbers[tuple(own)] for own in pairs_of]
         return Decomposition(pairs, joint, expressions, expression_of)
+
+    @cached_property
+    def corner_question(self) -> CornerQuestion:
+        space = self.space
+        return CornerQuestion(
+            (space.trees,), (0,), space.sensitive, space.distance, "gap", (space.threshold,)
+        )
 
     @cached_property
     def _sampler(self) -> _core.Sampler:

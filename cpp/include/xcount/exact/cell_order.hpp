@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "xcount/forest.hpp"
+#include "xcount/trees/forest.hpp"
 
 namespace xcount {
 

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "xcount/exact/cell_order.hpp"
-#include "xcount/masks.hpp"
+#include "xcount/trees/masks.hpp"
 
 namespace xcount {
 

@@ -21,7 +21,7 @@ namespace xcount {
 template <class T>
 struct Corner {
   std::uint64_t key;
-  Residue<T> value;
+  LaneResidue<T> value;
 };
 
 template <class T>
@@ -77,8 +77,8 @@ class LeafBoxes {
 // step: see CornerLayout. Throws length_error if more than max_corners are left of them.
 template <class T>
 [[nodiscard]] CornerList<T> list_corners(const Topology& forest, std::span<const CellOrder> orders,
-                                         std::span<const Residue<T>> values,
-                                         const Residue<T>& constant,
+                                         std::span<const LaneResidue<T>> values,
+                                         const LaneResidue<T>& constant,
                                          std::span<const std::uint64_t> step, unsigned key_bits,
                                          std::size_t max_corners);
 

@@ -19,9 +19,9 @@
 #include <vector>
 
 #include "xcount/exact/corner_tile.hpp"
-#include "xcount/forest.hpp"
-#include "xcount/masks.hpp"
-#include "xcount/stopping.hpp"
+#include "xcount/trees/forest.hpp"
+#include "xcount/trees/masks.hpp"
+#include "xcount/support/stopping.hpp"
 #include "xcount/trees/change.hpp"
 
 namespace xcount {

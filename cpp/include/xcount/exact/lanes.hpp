@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "xcount/value.hpp"
+#include "xcount/support/value.hpp"
 
 namespace xcount {
 
@@ -41,12 +41,12 @@ struct LaneTraits<Int2304> {
 };
 
 template <class T>
-using Residue = typename LaneTraits<T>::Residue;
+using LaneResidue = typename LaneTraits<T>::Residue;
 
 // A vector in memory: 64 bytes, a cache line, for the built-in widths.
 template <class T>
 struct alignas(LaneTraits<T>::kLanes > 1 ? 64 : alignof(T)) Lanes {
-  Residue<T> lane[LaneTraits<T>::kLanes];
+  LaneResidue<T> lane[LaneTraits<T>::kLanes];
 };
 
 template <class T>

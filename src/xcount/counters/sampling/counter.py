@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from xcount.counters.enumerate import MAX_REGIONS, count_by_enumeration
+from xcount.counters.corners import count_by_corner_sums
 from xcount.counters.exact import ExactRun
 from xcount.counters.sampling.estimation import PLAIN_SECONDS, Estimation, estimate
 from xcount.counters.sampling.rest import Rest
@@ -12,6 +12,8 @@ from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason, Tally
 from xcount.problem.problem import Problem
 
+MAX_VISITED = 50_000_000
+"""Regions up to which all are visited where samples alone find nothing."""
 MAX_CHECKED_TERMS = 5_000
 """Terms up to which bounds are asked before sampling which masks can be sensitive at all."""
 
@@ -21,9 +23,9 @@ _SECONDS_PER_TREE_OF_PAIR = 1e-6
 def count_by_sampling(problem: Problem, settings: Settings) -> Tally:
     """Estimate the count from random regions alone."""
     tally = estimate(problem, settings, whole(problem, settings), method="sample")
-    if tally.stop_reason is StopReason.STEPS and problem.n_regions <= MAX_REGIONS:
+    if tally.stop_reason is StopReason.STEPS and problem.n_regions <= MAX_VISITED:
         # Nothing was hit in more samples than there are regions: visiting them is cheaper.
-        return replace(count_by_enumeration(problem, settings), method="sample")
+        return count_by_corner_sums(problem, settings, "sample")
     return tally
 
 
