@@ -19,13 +19,13 @@ from typing import Any
 
 import click
 import numpy as np
-from xcount.arithmetic import to_limbs
-from xcount.grid import Grid
-from xcount.query import Query
-from xcount.subproblems import Problem
 
 from benchmarks.datasets import BY_KEY, load_table
 from xcount import _core, load
+from xcount.problem.integers import to_limbs
+from xcount.problem.problem import Problem
+from xcount.question.grid import Grid
+from xcount.question.query import Query
 
 SIX = ("age", "workclass", "education_num", "race", "sex", "hours_per_week")
 NINE = (*SIX, "marital_status", "occupation", "relationship")
@@ -111,7 +111,7 @@ def make_sums(problem: Problem, gaps: Sequence[float]) -> _core.CornerSums:
     """Return the corner sums of gaps; the base does not matter to them."""
 
     def limbs(value: int) -> Any:
-        return to_limbs([min(value, 2 * problem.laid.bound + 1)], problem.n_limbs)[0]
+        return to_limbs([min(value, 2 * problem.laid.bound + 1)], problem.space.trees.n_limbs)[0]
 
     changes = [
         _core.Change.gap(limbs(problem.leaves.threshold(Query.of(problem.ensemble, 0, gap).gap)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,7 +12,9 @@ import pytest
 from hypothesis import settings
 from model_files import FIGURE_1, write_model
 
+from xcount.answers import measure
 from xcount.cli import main
+from xcount.counters import auto, exact
 
 # The same examples in every run, and no deadline: time is measured in benchmarks.
 settings.register_profile("xcount", derandomize=True, deadline=None)
@@ -42,6 +45,13 @@ def xcount_command(capsys: pytest.CaptureFixture[str]) -> Iterator[Command]:
 
     yield run
     sys.set_int_max_str_digits(digits)
+
+
+@pytest.fixture
+def no_corner_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no count visit all regions by itself: for tests of what else there is."""
+    for home in (auto, exact, measure):
+        monkeypatch.setattr(home, "corner_seconds", lambda problem, settings: math.inf)
 
 
 @pytest.fixture

@@ -64,7 +64,8 @@ def test_small_counts_are_those_of_enumeration(method: str, change: str) -> None
     for seed in range(20):
         ensemble = model_for(change, 90_000 + seed)
         for distance, precision in itertools.product((1, 2, "any"), ("exact", 1)):
-            question = {"sensitive": 0, "distance": distance, "precision": precision}
+            question: dict[str, Any] = {"sensitive": 0, "distance": distance}
+            question["precision"] = precision
             expected = xcount.count(ensemble, method="brute", jobs=1, **question, **CHANGES[change])
             result = asked(ensemble, method, **question, **CHANGES[change])
             assert (result.low, result.count, result.high) == (expected.count,) * 3
@@ -108,7 +109,7 @@ def test_an_interrupt_leaves_valid_bounds(method: str, change: str) -> None:
 
     for seed in range(5):
         ensemble = model_for(change, 95_000 + seed)
-        question = {"sensitive": 0, "distance": "any", **CHANGES[change]}
+        question: dict[str, Any] = {"sensitive": 0, "distance": "any", **CHANGES[change]}
         expected = xcount.count(ensemble, method="brute", **question)
         result = xcount.count(ensemble, method=method, on_progress=interrupt, **question)
         assert result.low <= expected.count <= result.high
@@ -119,7 +120,7 @@ def test_an_interrupt_leaves_valid_bounds(method: str, change: str) -> None:
 def test_no_time_leaves_valid_bounds(method: str, change: str) -> None:
     """A limit that is over before the count begins is a result."""
     ensemble = model_for(change, 96_000)
-    question = {"sensitive": 0, "distance": "any", **CHANGES[change]}
+    question: dict[str, Any] = {"sensitive": 0, "distance": "any", **CHANGES[change]}
     expected = xcount.count(ensemble, method="brute", **question)
     result = xcount.count(ensemble, method=method, timeout_seconds=0, **question)
     assert result.low <= expected.count <= result.high
@@ -179,7 +180,7 @@ def test_the_same_seed_gives_the_same_answer(method: str, change: str) -> None:
 def test_profiles_are_the_same(method: str, change: str) -> None:
     """Mask by mask, and they add up to the count."""
     for seed in range(20):
-        question = {"sensitive": 0, "profile": True, **CHANGES[change]}
+        question: dict[str, Any] = {"sensitive": 0, "profile": True, **CHANGES[change]}
         ensemble = model_for(change, 93_000 + seed)
         expected = xcount.count(ensemble, method="brute", **question)
         result = xcount.count(ensemble, method=method, **question)

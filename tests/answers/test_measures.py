@@ -121,6 +121,7 @@ def test_intervals_of_sampled_measures_hold(monkeypatch: pytest.MonkeyPatch) -> 
         exact = measure(problem, weighing, Settings(jobs=1))
         with monkeypatch.context() as patch:
             patch.setattr(measures, "MAX_TERMS", 0)
+            patch.setattr(measures, "MAX_VISIT_SECONDS", -1.0)
             settings = Settings(jobs=1, epsilon=0.2, seed=seed)
             for name in ("volume", "marginals"):
                 if exact[name].share < 0.02:

@@ -35,7 +35,7 @@ def wide_ensemble() -> Ensemble:
 
 
 @pytest.fixture
-def tiny_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
+def tiny_budgets(monkeypatch: pytest.MonkeyPatch, no_corner_sums: None) -> None:
     """Let the exact rounds give up early, so that sampling gets its part."""
     monkeypatch.setattr(auto, "BUDGETS", (200, 2_400))
 
@@ -89,6 +89,7 @@ def test_a_decided_share_needs_no_accuracy() -> None:
     assert result.verdict == "FAIL"
 
 
+@pytest.mark.usefixtures("no_corner_sums")
 def test_many_masks_go_straight_to_sampling() -> None:
     """With too many pairs of masks for exact counting, the answer is an estimate."""
     rng = np.random.default_rng(9)

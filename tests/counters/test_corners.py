@@ -12,6 +12,7 @@ import pytest
 from strategies import SCALES, random_ensemble
 
 import xcount
+from xcount.counters import corners
 from xcount.counters.tally import Progress, StopReason
 from xcount.errors import BudgetError
 from xcount.model.ensemble import Ensemble, Feature
@@ -176,8 +177,8 @@ def comb(n_features: int, n_guards: int) -> Ensemble:
 
 def test_too_many_regions_are_refused_politely() -> None:
     """The message says how many, and which methods to use; numbers beyond floats too."""
-    with pytest.raises(BudgetError, match=r"2\.594e\+10 regions.*--method auto or exact"):
-        xcount.count(comb(10, 10), sensitive=0, gap=1, method="brute")
+    with pytest.raises(BudgetError, match=r"3\.138e\+12 regions.*--method auto or exact"):
+        xcount.count(comb(12, 10), sensitive=0, gap=1, method="brute")
     with pytest.raises(BudgetError, match=r"e\+416"):
         xcount.count(comb(400, 10), sensitive=0, gap=1, method="brute")
 
@@ -190,13 +191,14 @@ def test_an_expired_time_limit_leaves_the_trivial_bounds() -> None:
     assert not result.exact
 
 
-def test_an_interrupt_leaves_the_bounds_so_far() -> None:
+def test_an_interrupt_leaves_the_bounds_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C after the first slice: what was visited is counted, the rest is open."""
+    monkeypatch.setattr(corners, "_SLICE_SECONDS", 1e-3)
 
     def interrupt(progress: Progress) -> None:
         raise KeyboardInterrupt
 
-    ensemble = comb(4, 20)
+    ensemble = comb(6, 20)
     result = xcount.count(
         ensemble, sensitive=0, gap=1, method="brute", jobs=1, on_progress=interrupt
     )
@@ -206,11 +208,12 @@ def test_an_interrupt_leaves_the_bounds_so_far() -> None:
     assert full.exact
 
 
-def test_progress_grows_towards_the_answer() -> None:
+def test_progress_grows_towards_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fractions ascend to 1, intervals shrink onto the count."""
+    monkeypatch.setattr(corners, "_SLICE_SECONDS", 1e-2)
     seen: list[Progress] = []
     result = xcount.count(
-        comb(4, 20), sensitive=0, gap=3, method="brute", jobs=1, on_progress=seen.append
+        comb(6, 20), sensitive=0, gap=3, method="brute", jobs=1, on_progress=seen.append
     )
     assert len(seen) > 2
     assert [p.fraction for p in seen] == sorted(p.fraction for p in seen)

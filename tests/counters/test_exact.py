@@ -289,6 +289,7 @@ def wide_problem() -> Problem:
     return problem_of(wide_ensemble(), sensitive="f0", gap="0.8", distance=2)
 
 
+@pytest.mark.usefixtures("no_corner_sums")
 def test_small_budgets_leave_valid_bounds(
     wide_problem: Problem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -352,6 +353,7 @@ def test_a_time_limit_leaves_valid_bounds() -> None:
     assert 0 <= tally.low < tally.high <= problem.n_regions
 
 
+@pytest.mark.usefixtures("no_corner_sums")
 def test_an_interrupt_keeps_what_was_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C in the middle of a batch: the tasks that were done count."""
     monkeypatch.setattr(exact, "STEP_BUDGETS", (2**62,))

@@ -205,7 +205,7 @@ def test_a_profile_adds_up() -> None:
 
 def test_enumeration_refuses_what_would_take_hours() -> None:
     """The message names a way out."""
-    trees = tuple((f, float(t), -1.0, 1.0) for f in range(9) for t in range(9))
+    trees = tuple((f, float(t), -1.0, 1.0) for f in range(14) for t in range(9))
     with pytest.raises(BudgetError, match="--method auto"):
         xcount.count(ensemble_of(*trees), sensitive=0, flip=True, method="brute")
 

@@ -25,7 +25,8 @@ MAX_MASKS = 10**6
 _SLICE_SECONDS = 0.2
 
 # Rough, and the same everywhere on purpose: they only weigh one kind of work against another.
-_SECONDS_PER_REGION = 2.5e-9
+_SECONDS_PER_REGION = {1: 1.2e-9, 2: 6e-9, 36: 1e-6}
+"""By the width of the leaves in 64-bit limbs (benchmarks/corner_sums.py)."""
 _SECONDS_PER_CORNER = 5e-8
 _BYTES_PER_CORNER = 64
 
@@ -37,8 +38,10 @@ def corner_seconds(problem: Problem, settings: Settings) -> float:
     """
     if problem.n_regions > MAX_REGIONS or problem.n_masks > MAX_MASKS:
         return math.inf
-    cost = problem.form.corner_question.cost
-    seconds = cost.n_regions * _SECONDS_PER_REGION + cost.n_corners * _SECONDS_PER_CORNER
+    question = problem.form.corner_question
+    cost, n_outputs = question.cost, len(question.outputs)
+    seconds = cost.n_regions * n_outputs * _SECONDS_PER_REGION[question.outputs[0].n_limbs]
+    seconds += cost.n_corners * _SECONDS_PER_CORNER
     left = settings.seconds_left()
     needed = cost.n_corners * _BYTES_PER_CORNER
     if needed > settings.free_bytes() or (left is not None and seconds > left * settings.n_threads):

@@ -211,6 +211,8 @@ class ExactRun:
 
     def cost_of(self, budget: int) -> float:
         """Return what a round with this budget costs at most, in seconds of one core."""
+        if self.decomposition is None:
+            return 0.0
         # A step of a subproblem costs in proportion to its pairs.
         return self.n_open_pairs() * budget * _SECONDS_PER_STEP
 
