@@ -11,9 +11,10 @@ import pytest
 from json_contract import CONTRACT, MODEL_CONTRACT
 
 import xcount
-from xcount.answers.result import CountResult, Verdict, is_at_most
+from xcount.answers.result import CountResult, Verdict
 from xcount.counters.tally import StopReason
 from xcount.model.examples import Nested, ensemble_of, figure_1
+from xcount.question.share import Limit
 from xcount.support.numerals import scientific_text
 
 
@@ -73,14 +74,16 @@ def test_verdicts_follow_the_interval(
     result: CountResult, low: int, high: int, max_share: float | None, verdict: Verdict | None
 ) -> None:
     """PASS and FAIL only where the whole interval says so."""
-    judged = replace(result, low=low, high=high, n_regions=10, max_share=max_share)
+    limit = None if max_share is None else Limit.share(max_share)
+    judged = replace(result, low=low, high=high, n_regions=10, max_share=limit)
     assert judged.verdict is verdict
 
 
 def test_shares_are_compared_without_rounding() -> None:
     """One region too many in 10^30 is one too many."""
-    assert is_at_most(10**28, 10**30, 0.01)
-    assert not is_at_most(10**28 + 1, 10**30, 0.01)
+    percent = Limit.share("1%")
+    assert percent.allows(10**28, 10**30)
+    assert not percent.allows(10**28 + 1, 10**30)
 
 
 def test_an_interval_is_exact_only_with_certainty(result: CountResult) -> None:

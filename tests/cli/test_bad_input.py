@@ -305,7 +305,7 @@ def test_an_unexpected_error_is_one_line_too(
     def fail(*arguments: object) -> None:
         raise ZeroDivisionError("one\ntwo")
 
-    monkeypatch.setattr(xcount.counting, "solve", fail)
+    monkeypatch.setattr("xcount.answers.count.solve", fail)
     run = xcount_command("count", figure_1_file, *QUESTION)
     assert (run.status, run.out) == (2, "")
     assert run.err == (
@@ -355,7 +355,7 @@ def test_exhaustion_and_interrupts_are_quiet(
     def fail(*arguments: object) -> None:
         raise error
 
-    monkeypatch.setattr(xcount.counting, "solve", fail)
+    monkeypatch.setattr("xcount.answers.count.solve", fail)
     run = xcount_command("count", figure_1_file, *QUESTION)
     assert (run.status, run.out) == (status, "")
     assert run.err.count("\n") == (1 if message else 0)

@@ -156,7 +156,7 @@ def test_what_cannot_be_written_is_said_before_counting(
     def count_nothing(*arguments: object, **options: object) -> None:
         raise AssertionError("counted")
 
-    monkeypatch.setattr(sys.modules["xcount.audit"], "audit", count_nothing)
+    monkeypatch.setattr("xcount.runs.audit.audit", count_nothing)
     run = xcount_command("audit", figure_1_file, *GAP, *arguments)
     assert (run.status, run.out, run.err.count("\n")) == (2, "", 1)
     assert "internal error" not in run.err

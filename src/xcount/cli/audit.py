@@ -61,7 +61,7 @@ def command(
     unless said otherwise) with the bounds it has. With --journal a stopped or killed audit loses
     nothing that was finished: --resume goes on where it ended.
     """
-    from xcount.cli.progress import stoppable
+    from xcount.cli.progress import ProgressLine, stoppable
     from xcount.counters import counter
     from xcount.runs.audit import audit
 
@@ -69,7 +69,7 @@ def command(
     batch.check_outputs(paths, as_json, question["journal"], question["resume"])
     parameters.check_measures(question)
     counter(question["method"])  # a wrong name is said before a large model is read
-    with stoppable(), batch.BatchLine() as line:
+    with stoppable(), ProgressLine() as line:
         asked = batch.asked(question)
         result = audit(model, trust_pickle=trust_pickle, on_progress=line.show_batch, **asked)
     batch.write_outputs(outputs_of(result), paths, as_json)

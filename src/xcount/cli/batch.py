@@ -1,9 +1,8 @@
-"""What audit, compare and report share: options, progress, and where results are written."""
+"""What audit, compare and report share: options, and where results are written."""
 
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,16 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from xcount.cli import parameters
-from xcount.cli.progress import ProgressLine
-from xcount.support.visible import visible
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-    from xcount.runs.batch import BatchProgress
-
-_REDRAW_SECONDS = 0.1
-_BAR_WIDTH = 20
 
 question_options = parameters.together(
     click.option(
@@ -146,32 +138,6 @@ def write_outputs(outputs: Outputs, paths: Mapping[str, str | None], as_json: bo
     else:
         written = [f"Wrote {escaped(path)}" for path in paths.values() if path and path != "-"]
         print_tables(*outputs.tables(), *written)
-
-
-class BatchLine(ProgressLine):
-    """Shows how far a run of many counts is."""
-
-    def show_batch(self, progress: BatchProgress) -> None:
-        """Redraw the line, unless it is too early."""
-        now = time.monotonic()
-        if not self._enabled or now < self._next_draw:
-            return
-        self._next_draw = now + _REDRAW_SECONDS
-        self._drawn = True
-        self._stream.write(f"\r\x1b[K{batch_text(progress)}")
-        self._stream.flush()
-
-
-def batch_text(progress: BatchProgress) -> str:
-    """Return a snapshot in one line, e.g. ``[####      ]  42 %  17 of 40 counts: age, sex``."""
-    bar = "#" * int(progress.fraction * _BAR_WIDTH)
-    running = visible(", ".join(dict.fromkeys(progress.running)))
-    if len(running) > 40:
-        running = running[:39] + "…"
-    return (
-        f"[{bar:<{_BAR_WIDTH}}] {progress.fraction:4.0%}  {progress.done} of {progress.total} "
-        f"counts: {running}"
-    )
 
 
 def asked(question: Mapping[str, Any]) -> dict[str, Any]:

@@ -50,14 +50,14 @@ def command(
 
     The first one is the baseline: C/C0 is a model's count divided by the baseline's.
     """
-    from xcount.cli.progress import stoppable
+    from xcount.cli.progress import ProgressLine, stoppable
     from xcount.counters import counter
     from xcount.runs.compare import compare
 
     paths = {"html": html, "csv": csv, "plot": plot}
     batch.check_outputs(paths, as_json, question["journal"], question["resume"])
     counter(question["method"])
-    with stoppable(), batch.BatchLine() as line:
+    with stoppable(), ProgressLine() as line:
         result = compare(
             models,
             names=names or None,

@@ -43,7 +43,7 @@ def command(
     interval.
     """
     from xcount.answers.count import count
-    from xcount.cli.output import exit_status, print_json, print_tables
+    from xcount.cli.output import print_json, print_tables
     from xcount.cli.progress import ProgressLine, stoppable
     from xcount.counters import counter
 
@@ -56,7 +56,7 @@ def command(
             model,
             sensitive=sensitive,
             trust_pickle=trust_pickle,
-            on_progress=line.show,
+            on_progress=line.show_count,
             **question,
         )
     if as_json:
@@ -65,4 +65,4 @@ def command(
         from xcount.report.text import count_tables
 
         print_tables(*count_tables(result))
-    return exit_status(result)
+    return result.exit_status

@@ -47,7 +47,7 @@ def command(
     A gap of 0.5 in log-odds multiplies the odds of a high income by 1.65, or divides them. The
     answers are printed, and written as a report to look at in a browser.
     """
-    from xcount.cli.progress import stoppable
+    from xcount.cli.progress import ProgressLine, stoppable
     from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS
     from xcount.model.examples import adult_model_path
     from xcount.runs.audit import audit
@@ -56,7 +56,7 @@ def command(
     path = adult_model_path()
     if save_model is not None:
         path = _copied(path, save_model)
-    with stoppable(), batch.BatchLine() as line:
+    with stoppable(), ProgressLine() as line:
         result = audit(
             path,
             sensitive=FEATURES,

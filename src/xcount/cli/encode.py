@@ -40,8 +40,8 @@ def command(
     The models of the formula, projected on the variables of `c p show`, are the sensitive
     regions. Comments say which guard each variable is. Rounded leaves make much smaller formulas.
     """
+    from xcount.answers.result import ANSWERED
     from xcount.baselines.cnf.encode import encode
-    from xcount.cli.output import ANSWERED
     from xcount.model.loaders import load
     from xcount.problem.problem import Problem
     from xcount.question.grid import Grid

@@ -19,7 +19,8 @@ from xcount.cli import parameters
 def command(model: str, trust_pickle: bool, missing: str, show_all: bool, as_json: bool) -> int:
     """Describe MODEL: trees, guards and cells, number of regions, and gaps to ask about."""
     from xcount.answers.inspection import inspect
-    from xcount.cli.output import ANSWERED, print_json, print_tables
+    from xcount.answers.result import ANSWERED
+    from xcount.cli.output import print_json, print_tables
 
     inspection = inspect(
         model, missing="cell" if missing == "cell" else "none", trust_pickle=trust_pickle

@@ -53,6 +53,7 @@ def command(
     rows: the fewest features in another cell, then the fewest cells in between. Both predictions,
     the guards crossed and the trees responsible are shown.
     """
+    from xcount.answers.result import ANSWERED
     from xcount.answers.witness.witnesses import witnesses
     from xcount.cli.output import print_json, print_tables, print_text
     from xcount.cli.progress import ProgressLine, stoppable
@@ -67,7 +68,7 @@ def command(
             model,
             sensitive=sensitive,
             trust_pickle=trust_pickle,
-            on_progress=line.show,
+            on_progress=line.show_search,
             **question,
         )
     if as_json:
@@ -76,4 +77,4 @@ def command(
         print_text(witness_csv(found))
     else:
         print_tables(*witness_tables(found, f"Witnesses of {model}"))
-    return 0
+    return ANSWERED

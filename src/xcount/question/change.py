@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from xcount.support.records import Spread
+
 Margins = Sequence[Fraction]
 """The margins of one point, one per output, base included."""
 
@@ -259,9 +261,52 @@ class Flip(Change):
 def change_from(data: Mapping[str, Any]) -> Change:
     """Read back what :meth:`Change.to_dict` wrote."""
     if data.get("flip"):
-        text = data.get("cutoff_text")
+        text = data["cutoff_text"]
         return Flip(None if text is None else Fraction(text))
-    return Gap(Fraction(data.get("gap_text", str(data["gap"]))), data.get("class", 0))
+    return Gap(Fraction(data["gap_text"]), data["class"])
+
+
+_GAP_FIELDS: dict[str, Any] = {
+    "gap": {
+        "type": "number",
+        "description": "The gap, as a float. Not there with `--flip`.",
+        "minimum": 0,
+    },
+    "class": {
+        "type": "integer",
+        "description": "The output asked about; 0 where there is only one. Not there with "
+        "`--flip`.",
+        "minimum": 0,
+    },
+}
+_FLIP_FIELDS: dict[str, Any] = {
+    "flip": {"const": True, "description": "Only with `--flip`."},
+    "cutoff": {
+        "type": ["number", "null"],
+        "description": "Only with `--flip`: the margin at which the decision changes; null where "
+        "one of several classes wins.",
+    },
+    "cutoff_text": {
+        "type": ["string", "null"],
+        "description": "Only with `--flip`: the cut-off as it was typed.",
+    },
+}
+CHANGE_FIELDS = Spread(
+    {
+        "gap_text": {
+            "type": "string",
+            "description": "The gap as it was typed, which is what is compared with; `flip` or "
+            "`flip at T` with `--flip`.",
+        },
+        **_GAP_FIELDS,
+        **_FLIP_FIELDS,
+    },
+    write=lambda change: change.to_dict(),
+    read=change_from,
+    required=("gap_text",),
+    either=(tuple(_GAP_FIELDS), tuple(_FLIP_FIELDS)),
+)
+"""A change in JSON: fields beside each other, those of one kind of change or of another."""
 
 
 def decimal_text(value: Fraction) -> str:

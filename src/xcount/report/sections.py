@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from xcount.answers.result import CountResult
+from xcount.answers.witness.witness import Witness
 from xcount.counters.tally import MaskCount, PairCount
+from xcount.question.cell import CellRange
 from xcount.report.charts import Layer, Line, legend, line_chart, profile_chart
 from xcount.report.markup import Child, Markup, element, name
 from xcount.report.numbers import (
@@ -18,6 +20,7 @@ from xcount.report.numbers import (
     share_text,
 )
 from xcount.report.sentences import label_of, panel_label, share_limit
+from xcount.report.witness_text import same_inputs, summary
 from xcount.runs.audit import AuditResult, Ranked
 
 MAX_LINES = 6
@@ -123,7 +126,7 @@ def _profile(results: Sequence[CountResult], is_open: bool) -> Markup:
         ]
         title = f"Profile of {label}, {distance_text(first.distance)}"
         chart = [
-            profile_chart(layers, _edges(masks, label), title),
+            profile_chart(layers, _edges(masks), title),
             _shades([r.change.label for r in shown]),
         ]
     sharpest = shown[-1]
@@ -155,18 +158,17 @@ def _shortened(text: str, length: int = 60) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def _edges(masks: Sequence[MaskCount], feature_name: str) -> list[str]:
+def _edges(masks: Sequence[MaskCount]) -> list[str]:
     """Return the thresholds between the cells, or the categories in them."""
-    edges = [_lower_edge(mask.description, feature_name) for mask in masks[1:]]
-    if all(edge is not None for edge in edges):
-        return [edge or "" for edge in edges]
-    prefix = f"{feature_name} in "
-    return [mask.description.removeprefix(prefix).strip("{}") for mask in masks]
+    ranges = [mask.ranges[0] for mask in masks]
+    if all(cell.low is not None for cell in ranges[1:]):
+        return [cell.edge_text(cell.low) for cell in ranges[1:] if cell.low is not None]
+    return [_cell_text(cell) for cell in ranges]
 
 
-def _lower_edge(description: str, feature_name: str) -> str | None:
-    edge, found, _ = description.partition(f" <= {feature_name}")
-    return edge if found else None
+def _cell_text(cell: CellRange) -> str:
+    """Return a cell without its feature's name, where that leaves something to say."""
+    return "missing" if cell.is_missing else cell.values_text or cell.description
 
 
 def _shades(labels: Sequence[str]) -> Markup:
@@ -218,21 +220,19 @@ def _top_pairs(result: CountResult) -> Markup | None:
         low = percent(pair.low, pair.n_combinations)
         high = percent(pair.high, pair.n_combinations)
         share = low if pair.low == pair.high else f"{low} to {high}"
-        rows.append(element("tr", element("td", _step(pair, result)), number_cell(share)))
+        rows.append(element("tr", element("td", _step(pair)), number_cell(share)))
     if not rows:
         return None
     caption = f"Steepest steps at {result.change.label}"
     return table(("Step", "Jumps"), rows, caption)
 
 
-def _step(pair: PairCount, result: CountResult) -> str:
+def _step(pair: PairCount) -> str:
     """Return what lies between two cells: a threshold, where they are neighbours."""
-    upper = next((m for m in _masks(result) if m.cells == pair.other_cells), None)
-    is_next = len(pair.cells) == 1 and pair.other_cells[0] == pair.cells[0] + 1
-    if is_next and upper is not None:
-        edge = _lower_edge(upper.description, result.sensitive[0])
-        if edge is not None:
-            return f"{result.sensitive[0]} crosses {edge}"
+    if len(pair.ranges) == 1:
+        (lower,), (upper,) = pair.ranges, pair.other_ranges
+        if lower.high is not None and lower.high == upper.low:
+            return f"{lower.feature} crosses {lower.edge_text(lower.high)}"
     return pair.description
 
 
@@ -274,16 +274,17 @@ def _measured(entry: Mapping[str, Any] | None) -> str:
 
 
 def witnesses(audit: AuditResult) -> Markup | None:
-    """Return example pairs, where a result has them in ``details["witnesses"]`` (rows alike)."""
+    """Return example pairs, where a result has them in ``details["witnesses"]``."""
     blocks = []
     for result in audit.results:
-        rows = result.details.get("witnesses") or ()
-        if not rows:
+        found = [Witness.from_dict(row) for row in result.details.get("witnesses", ())]
+        if not found:
             continue
-        head = list(dict.fromkeys(key for row in rows for key in row))
-        body = [element("tr", (element("td", _cell(row.get(k))) for k in head)) for row in rows]
+        rows = [{**summary(witness), "Other features": same_inputs(witness)} for witness in found]
+        body = [element("tr", (element("td", text) for text in row.values())) for row in rows]
         caption = f"{label_of(result)}: {panel_label(result.distance, result.change)}"
-        blocks.append(element("details", element("summary", caption), table(head, body, caption)))
+        shown = table(list(rows[0]), body, caption)
+        blocks.append(element("details", element("summary", caption), shown))
     if not blocks:
         return None
     return element(
@@ -293,10 +294,6 @@ def witnesses(audit: AuditResult) -> Markup | None:
         blocks,
         id="witnesses",
     )
-
-
-def _cell(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str("" if value is None else value)
 
 
 def whole_ranking(audit: AuditResult) -> Markup:
