@@ -183,8 +183,8 @@ def test_rare_regions_are_drawn_from_the_solutions() -> None:
         assert {flipped.decision, flipped.other_decision} == {"above", "not above"}
     assert witnesses(ensemble, sensitive=0, flip=True, cutoff=50) == ()
     two = replace(ensemble, base=(0.0, 5.0))
-    with pytest.raises(BudgetError, match="--near"):
-        witnesses(two, sensitive=0, flip=True, n=1)
+    (between,) = witnesses(two, sensitive=0, flip=True, n=1)
+    assert {between.decision, between.other_decision} == {"0", "1"}
 
 
 def _needle(feature: int) -> Any:
@@ -330,8 +330,10 @@ def test_an_audit_shows_witnesses() -> None:
     result = xcount.audit(figure_1(), gaps=80, n_witnesses=2)
     rows = {r.sensitive: r.details.get("witnesses", []) for r in result.results}
     assert [len(rows["f0",]), len(rows["f1",])] == [2, 0]
-    assert rows["f0",][0]["Guards crossed"] == "f0: 3"
-    assert "Guards crossed" in result.to_html()
+    (crossing,) = rows["f0",][0]["crossed"]
+    assert crossing["guards"] == [3.0]
+    assert {crossing["before_cell"].get("high"), crossing["after_cell"].get("high")} == {3.0, 4.0}
+    assert "f0: 3" in result.to_html()
     assert xcount.AuditResult.from_dict(result.to_dict()).to_html() == result.to_html()
 
 
@@ -380,7 +382,7 @@ def test_witnesses_of_an_audit_have_the_limits_of_their_count(
         seen.append(settings)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("xcount.runs.plan.drawn_witnesses", note)
+    monkeypatch.setattr("xcount.runs.task.drawn_witnesses", note)
     asked = {"sensitive": "f0", "gaps": 80, "n_witnesses": 1, "jobs": 1}
     limits = {"timeout_seconds": 50.0, "memory_bytes": 2**31}
     result = xcount.audit(figure_1(), **asked, **limits)  # type: ignore[arg-type]  # several kinds
@@ -389,6 +391,6 @@ def test_witnesses_of_an_audit_have_the_limits_of_their_count(
     assert given.seconds_left() != 50.0
     assert result.results[0].count == 2
     stopped = replace(result.results[0], low=0, stop_reason=StopReason.INTERRUPTED)
-    monkeypatch.setattr("xcount.runs.plan.solve", lambda *arguments: stopped)
+    monkeypatch.setattr("xcount.runs.task.solve", lambda *arguments: stopped)
     xcount.audit(figure_1(), **asked)  # type: ignore[arg-type]  # several kinds
     assert len(seen) == 1

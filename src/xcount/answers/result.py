@@ -19,6 +19,7 @@ from xcount.support.numerals import to_json
 from xcount.support.records import (
     Form,
     Json,
+    Schema,
     Spread,
     from_dict,
     record,
@@ -69,7 +70,7 @@ def status_of(verdict: Verdict | None, is_answered: bool) -> int:
 
 def limit_form(name: str, description: str, most: float | None = None) -> Spread:
     """Return the JSON of a limit: the number, and the fraction it stands for."""
-    bounds = _AT_LEAST_0 if most is None else {**_AT_LEAST_0, "maximum": most}
+    bounds: Schema = _AT_LEAST_0 if most is None else {**_AT_LEAST_0, "maximum": most}
     text = f"{name}_text"
 
     def write(limit: Limit | None) -> dict[str, Any]:
@@ -80,7 +81,7 @@ def limit_form(name: str, description: str, most: float | None = None) -> Spread
         return None if value is None else Limit.of(data.get(text) or float(value))
 
     exactly = "The same as an exact fraction, which is what is compared with; null for a float."
-    properties = {
+    properties: dict[str, Schema] = {
         name: {"type": ["number", "null"], "description": description, **bounds},
         text: {"type": ["string", "null"], "description": exactly},
     }
@@ -118,14 +119,18 @@ Versions = Annotated[
 ]
 Sensitive = Annotated[
     tuple[str, ...],
-    Json("The features that change together.", {"minItems": 1}, column="sensitive", cell=" + ".join),
+    Json(
+        "The features that change together.", {"minItems": 1}, column="sensitive", cell=" + ".join
+    ),
 ]
 VERDICT_OF_ALL = Json(
     "FAIL if any count fails; else UNDECIDED if any is, or is missing; else PASS. null without a "
     "limit.",
     after="created",
 )
-STATUS_OF_ALL = Json("What the command ends with.", {"enum": [ANSWERED, FAILED, LIMITED]}, after="verdict")
+STATUS_OF_ALL = Json(
+    "What the command ends with.", {"enum": [ANSWERED, FAILED, LIMITED]}, after="verdict"
+)
 Created = Annotated[str, Json("When the run began, ISO 8601 in UTC.")]
 ModelTask = Annotated[str, Json("What the model is for, such as `binary`.")]
 GapOrigin = Annotated[str, Json("Where the gaps come from, in words.")]
@@ -158,7 +163,8 @@ class CountResult:
 
     sensitive: Sensitive
     change: Annotated[
-        Change, Json("The change.", form=CHANGE_FIELDS, column="gap", cell=lambda change: change.text)
+        Change,
+        Json("The change.", form=CHANGE_FIELDS, column="gap", cell=lambda change: change.text),
     ]
     class_label: Annotated[
         str | None,
@@ -216,9 +222,7 @@ class CountResult:
             column="stop_reason",
         ),
     ]
-    seconds: Annotated[
-        float, Json("How long the count took.", _AT_LEAST_0, column="seconds")
-    ] = 0.0
+    seconds: Annotated[float, Json("How long the count took.", _AT_LEAST_0, column="seconds")] = 0.0
     peak_memory_bytes: Annotated[
         int, Json("Most memory that the process has held.", _AT_LEAST_0)
     ] = 0

@@ -57,7 +57,7 @@ def command(
     paths = {"html": html, "csv": csv, "plot": plot}
     batch.check_outputs(paths, as_json, question["journal"], question["resume"])
     counter(question["method"])
-    with stoppable(), ProgressLine() as line:
+    with ProgressLine() as line, stoppable():
         result = compare(
             models,
             names=names or None,

@@ -13,6 +13,16 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
+INTERRUPTED = 130
+"""The exit status of a command that was stopped and has nothing to show for it."""
+
+
+def print_error(message: str) -> None:
+    """Print one line on standard error, whatever the message holds."""
+    line = " ".join(part.strip() for part in message.splitlines() if part.strip())
+    sys.stderr.write(f"xcount: {visible(line)}\n")
+
+
 def print_json(data: Mapping[str, Any]) -> None:
     """Print one JSON object on one line."""
     sys.stdout.write(json.dumps(data, allow_nan=False) + "\n")
@@ -36,4 +46,3 @@ def print_tables(*tables: RenderableType) -> None:
             # Lines of text (commands to copy) are left to the terminal to wrap.
             console.print(table, soft_wrap=isinstance(table, str))
     sys.stdout.write(capture.get())
-

@@ -54,7 +54,10 @@ def _finish_first(number: int, frame: FrameType | None) -> None:
 
 
 class ProgressLine:
-    """Shows how far a run is; a context that leaves the terminal clean behind it."""
+    """Shows how far a run is; a context that leaves the terminal clean behind it.
+
+    It stands outside of :func:`stoppable`, where Ctrl-C does not keep it from cleaning up.
+    """
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
@@ -94,14 +97,16 @@ class ProgressLine:
             return
         self._next_draw = now + _REDRAW_SECONDS
         if self._bar is None:
-            self._bar = _started_bar(self._stream)
-        done = 0.0 if fraction is None else min(1.0, max(0.0, fraction))
-        total = None if fraction is None else 1.0
-        self._bar.update(self._bar.task_ids[0], completed=done, total=total, description=text())
+            self._bar = _bar(self._stream)  # known before it starts: Ctrl-C may come at any moment
+        task = self._bar.tasks[0]
+        task.total = None if fraction is None else 1.0
+        task.completed = 0.0 if fraction is None else min(1.0, max(0.0, fraction))
+        task.description = text()
+        self._bar.start()
         self._bar.refresh()
 
 
-def _started_bar(stream: TextIO) -> Bar:
+def _bar(stream: TextIO) -> Bar:
     """Return a bar that goes away when it is stopped.
 
     It is drawn by whoever reports progress, not by a thread of its own: nothing is left to run when
@@ -119,8 +124,7 @@ def _started_bar(stream: TextIO) -> Bar:
         transient=True,
         redirect_stdout=False,
     )
-    bar.add_task("", total=1.0)
-    bar.start()
+    bar.add_task("")
     return bar
 
 

@@ -55,7 +55,7 @@ def command(
     """
     from xcount.answers.result import ANSWERED
     from xcount.answers.witness.witnesses import witnesses
-    from xcount.cli.output import print_json, print_tables, print_text
+    from xcount.cli.output import INTERRUPTED, print_error, print_json, print_tables, print_text
     from xcount.cli.progress import ProgressLine, stoppable
     from xcount.report.witness_text import witness_csv, witness_tables
 
@@ -63,14 +63,18 @@ def command(
         raise click.UsageError("Missing option '--gap' (or --flip).")
     if as_csv and as_json:
         raise click.UsageError("only one of --json and --csv can be printed")
-    with stoppable(), ProgressLine() as line:
-        found = witnesses(
-            model,
-            sensitive=sensitive,
-            trust_pickle=trust_pickle,
-            on_progress=line.show_search,
-            **question,
-        )
+    try:
+        with ProgressLine() as line, stoppable():
+            found = witnesses(
+                model,
+                sensitive=sensitive,
+                trust_pickle=trust_pickle,
+                on_progress=line.show_search,
+                **question,
+            )
+    except KeyboardInterrupt:
+        print_error("interrupted before the witnesses were found")
+        return INTERRUPTED
     if as_json:
         print_json({"kind": "witnesses", "witnesses": [witness.to_dict() for witness in found]})
     elif as_csv:

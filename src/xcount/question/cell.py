@@ -32,7 +32,8 @@ class CellRange:
         tuple[int, ...], Json("The codes of its categories.", is_optional=True)
     ] = ()
     labels: Annotated[
-        tuple[str, ...], Json("The names of its categories, where they are known.", is_optional=True)
+        tuple[str, ...],
+        Json("The names of its categories, where they are known.", is_optional=True),
     ] = ()
     is_missing: Annotated[
         bool, Json("Whether it is the cell of missing values.", name="missing", is_optional=True)

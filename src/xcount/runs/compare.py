@@ -43,7 +43,7 @@ from xcount.errors import QueryError
 from xcount.model.align import aligned, distinct_names, same_class
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
-from xcount.question.change import CHANGE_FIELDS, Change
+from xcount.question.change import Change, change_from
 from xcount.question.grid import Grid, Missing
 from xcount.question.share import Limit
 from xcount.runs.batch import BatchProgress, run_kept
@@ -76,7 +76,7 @@ class Ratio:
 
 def _change_of(row: Mapping[str, Any]) -> Change:
     """Return the change that the results of a row are about."""
-    return next(CHANGE_FIELDS.read(result) for result in row["results"] if result is not None)
+    return next(change_from(result) for result in row["results"] if result is not None)
 
 
 @record("compared", "One question and the answers of all models.")
@@ -462,4 +462,6 @@ def _compare_result(header: Record, found: Iterable[tuple[int, CountResult]]) ->
             row.sensitive,
         )
     )
-    return replace(from_dict(CompareResult, {**header, "rows": []}), rows=tuple(compared))
+    return replace(
+        from_dict(CompareResult, {"planned": 0, **header, "rows": []}), rows=tuple(compared)
+    )

@@ -15,7 +15,7 @@ from xcount.answers.result import CountResult
 from xcount.answers.witness.witness import Witness
 from xcount.errors import JournalError
 from xcount.runs.journal import Record, read_journal
-from xcount.support.records import misfit
+from xcount.support.record_check import misfit
 
 _OF_ONE_RUN = ("created", "versions")
 
@@ -90,7 +90,9 @@ def _run_fault(run: Record) -> str | None:
     kinds: Mapping[str, type] = {"audit": AuditResult, "compare": CompareResult}
     if command not in kinds:
         return None
-    fault = misfit({"planned": 0, "results": [], "rows": [], **run, "kind": command}, kinds[command])
+    fault = misfit(
+        {"planned": 0, "results": [], "rows": [], **run, "kind": command}, kinds[command]
+    )
     if fault is not None:
         return f"is a run line in which {fault}"
     marks = run.get("fingerprints") if command == "compare" else [run.get("fingerprint")]

@@ -5,23 +5,19 @@ A field's annotation holds its type, and in a :class:`Json` what it means::
     low: Annotated[int, Json("At least so many regions.", {"minimum": 0})]
 
 That one list of fields is what JSON (:func:`to_dict`, :func:`from_dict`), its schema
-(:func:`schema_of`), the check of what was read (:func:`misfit`) and the columns of a CSV file
-(:func:`columns_of`) are made from. A property that is :func:`written` is in JSON, too, and never
-read: it follows from the rest. Fields without a :class:`Json` are not in JSON.
+(:func:`schema_of`), the check of what was read (:mod:`xcount.support.record_check`) and the columns
+of a CSV file (:func:`columns_of`) are made from. A property that is :func:`written` is in JSON,
+too, and never read: it follows from the rest. Fields without a :class:`Json` are not in JSON.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
 import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cache
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
-
-from xcount.support.numerals import digits
 
 Schema = Mapping[str, Any]
 Record = TypeVar("Record")
@@ -33,6 +29,7 @@ FIRST = ""
 """Before all fields."""
 _ABOUT: dict[type, tuple[str, str]] = {}
 _WRITTEN: dict[Callable[[Any], Any], Json] = {}
+_FIELDS: dict[type, tuple[RecordField, ...]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +142,14 @@ def written(json: Json) -> Callable[[Getter], Getter]:
     return decorate
 
 
-@cache
 def fields_of(cls: type) -> tuple[RecordField, ...]:
     """Return the fields in order, derived ones behind the field they name."""
+    if cls not in _FIELDS:
+        _FIELDS[cls] = _fields(cls)
+    return _FIELDS[cls]
+
+
+def _fields(cls: type) -> tuple[RecordField, ...]:
     hints = get_type_hints(cls, include_extras=True)
     found = [
         RecordField(f.name, about, about.form or _form(kind), False, _default(f))
@@ -155,8 +157,9 @@ def fields_of(cls: type) -> tuple[RecordField, ...]:
         for kind, about in _annotated(hints[f.name])
     ]
     for name, member in vars(cls).items():
-        getter = getattr(member, "fget", None) or getattr(member, "func", None)
-        if (about := _WRITTEN.get(getter)) is not None:
+        getter: Any = getattr(member, "fget", None) or getattr(member, "func", None)
+        if getter in _WRITTEN:
+            about = _WRITTEN[getter]
             form = about.form or _form(get_type_hints(getter)["return"])
             places = [FIRST, *(f.attribute for f in found), None]
             found.insert(places.index(about.after), RecordField(name, about, form))
@@ -253,8 +256,6 @@ _PLAIN = {int: "integer", float: "number", str: "string", bool: "boolean"}
 def _form(kind: Any) -> Form:
     """Return the form of a type's values."""
     origin, inside = get_origin(kind), get_args(kind)
-    if kind is Any:
-        return Form({})
     if kind in _PLAIN:
         return Form({"type": _PLAIN[kind]})
     if origin in (Union, types.UnionType):
@@ -262,15 +263,18 @@ def _form(kind: Any) -> Form:
     if origin is tuple:
         return _list_form(inside)
     if origin is Mapping:
-        values = _form(inside[1])
-        return Form(
-            {"type": "object", "additionalProperties": values.schema or True},
-            lambda value: {key: values.write(item) for key, item in value.items()},
-            lambda data: {key: values.read(item) for key, item in data.items()},
-        )
+        return _object_form(_form(inside[1]))
     if issubclass(kind, StrEnum):
         return Form({"enum": [str(member) for member in kind]}, str, kind)
     return Form(reference(_ABOUT[kind][0]), to_dict, lambda data: from_dict(kind, data))
+
+
+def _object_form(values: Form) -> Form:
+    return Form(
+        {"type": "object", "additionalProperties": values.schema},
+        lambda value: {key: values.write(item) for key, item in value.items()},
+        lambda data: {key: values.read(item) for key, item in data.items()},
+    )
 
 
 def _or_none(form: Form) -> Form:
@@ -295,96 +299,3 @@ def _list_form(inside: tuple[Any, ...]) -> Form:
         lambda value: [item.write(each) for each in value],
         lambda data: tuple(item.read(each) for each in data),
     )
-
-
-# ---- what was read ----
-
-_TYPES: Mapping[str, type | tuple[type, ...]] = {
-    "array": list,
-    "boolean": bool,
-    "integer": int,
-    "null": types.NoneType,
-    "number": (int, float),
-    "object": dict,
-    "string": str,
-}
-
-
-def misfit(data: object, cls: type, where: str = "") -> str | None:
-    """Return what in JSON data is missing or of another kind than a record's schema says.
-
-    Fields that the schema does not know are left alone, and properties may be missing: neither is
-    read.
-    """
-    if not isinstance(data, dict):
-        return f"{where or 'it'} is no object"
-    schema = schema_of(cls)
-    derived = {each.name for each in fields_of(cls) if each.is_derived}
-    for name in schema["required"]:
-        if name not in data and name not in derived:
-            return f"{_inside(where, name)} is missing"
-    for name, about in schema["properties"].items():
-        if name in data and (fault := _fault(data[name], about, _inside(where, name))):
-            return fault
-    return None
-
-
-def _inside(where: str, name: object) -> str:
-    return f"{where}.{name}" if where else str(name)
-
-
-def _fault(data: object, schema: Schema, where: str) -> str | None:
-    """Return what is wrong with a value, by the keywords of JSON Schema that records use."""
-    if "$ref" in schema:
-        known = RECORDS.get(schema["$ref"].rpartition("/")[2])
-        return None if known is None else misfit(data, known, where)
-    if "anyOf" in schema:
-        faults = [_fault(data, option, where) for option in schema["anyOf"]]
-        return None if None in faults else faults[0]
-    if not _is_of_type(data, schema):
-        return f"{where} is {_shortly(data)}, not {_expected(schema)}"
-    if isinstance(data, int | float) and data < schema.get("minimum", data):
-        return f"{where} is {_shortly(data)}, less than {schema['minimum']}"
-    if isinstance(data, list):
-        if not schema.get("minItems", 0) <= len(data) <= schema.get("maxItems", len(data)):
-            return f"{where} has {len(data)} items"
-        items = enumerate(data) if "items" in schema else ()
-        faults = [_fault(item, schema["items"], _inside(where, i)) for i, item in items]
-        return next(filter(None, faults), None)
-    return _object_fault(data, schema, where) if isinstance(data, dict) else None
-
-
-def _is_of_type(data: object, schema: Schema) -> bool:
-    if "const" in schema or "enum" in schema:
-        return data in schema.get("enum", [schema.get("const")])
-    if "type" not in schema:
-        return True
-    if isinstance(data, float) and not math.isfinite(data):
-        return False
-    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-    if isinstance(data, bool):
-        return "boolean" in kinds
-    return any(isinstance(data, _TYPES[kind]) for kind in kinds)
-
-
-def _object_fault(data: Mapping[str, Any], schema: Schema, where: str) -> str | None:
-    others = schema.get("additionalProperties")
-    for name, value in data.items():
-        about = schema.get("properties", {}).get(name, others)
-        if isinstance(about, Mapping) and (fault := _fault(value, about, _inside(where, name))):
-            return fault
-    return None
-
-
-def _expected(schema: Schema) -> str:
-    if "const" in schema or "enum" in schema:
-        return " or ".join(map(str, schema.get("enum", [schema.get("const")])))
-    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-    return " or ".join(kinds)
-
-
-def _shortly(data: object) -> str:
-    if isinstance(data, dict | list):
-        return "an object" if isinstance(data, dict) else "an array"
-    text = digits(data) if type(data) is int else repr(data)
-    return text if len(text) <= 30 else f"{text[:29]}…"
