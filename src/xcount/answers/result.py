@@ -170,7 +170,6 @@ class CountResult:
         str | None,
         Json(
             "The name of the class asked about; only where the model has several.",
-            {"type": "string"},
             is_optional=True,
         ),
     ] = None

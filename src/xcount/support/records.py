@@ -152,7 +152,7 @@ def fields_of(cls: type) -> tuple[RecordField, ...]:
 def _fields(cls: type) -> tuple[RecordField, ...]:
     hints = get_type_hints(cls, include_extras=True)
     found = [
-        RecordField(f.name, about, about.form or _form(kind), False, _default(f))
+        RecordField(f.name, about, about.form or _form(kind, about), False, _default(f))
         for f in dataclasses.fields(cls)
         for kind, about in _annotated(hints[f.name])
     ]
@@ -160,7 +160,7 @@ def _fields(cls: type) -> tuple[RecordField, ...]:
         getter: Any = getattr(member, "fget", None) or getattr(member, "func", None)
         if getter in _WRITTEN:
             about = _WRITTEN[getter]
-            form = about.form or _form(get_type_hints(getter)["return"])
+            form = about.form or _form(get_type_hints(getter)["return"], about)
             places = [FIRST, *(f.attribute for f in found), None]
             found.insert(places.index(about.after), RecordField(name, about, form))
     return tuple(found)
@@ -253,13 +253,14 @@ def _annotated(hint: Any) -> Iterator[tuple[Any, Json]]:
 _PLAIN = {int: "integer", float: "number", str: "string", bool: "boolean"}
 
 
-def _form(kind: Any) -> Form:
-    """Return the form of a type's values."""
+def _form(kind: Any, about: Json | None = None) -> Form:
+    """Return the form of a type's values; an optional field is left out rather than null."""
     origin, inside = get_origin(kind), get_args(kind)
     if kind in _PLAIN:
         return Form({"type": _PLAIN[kind]})
     if origin in (Union, types.UnionType):
-        return _or_none(_form(next(k for k in inside if k is not types.NoneType)))
+        form = _form(next(k for k in inside if k is not types.NoneType))
+        return form if about is not None and about.is_optional else _or_none(form)
     if origin is tuple:
         return _list_form(inside)
     if origin is Mapping:

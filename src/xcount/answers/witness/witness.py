@@ -101,19 +101,18 @@ class Witness:
         str | None,
         Json(
             "Only with `--flip`: the class that wins at `point`, or the side of the cut-off.",
-            {"type": "string"},
             is_optional=True,
         ),
     ] = None
     other_decision: Annotated[
         str | None,
-        Json("Only with `--flip`: the same at `other`.", {"type": "string"}, is_optional=True),
+        Json("Only with `--flip`: the same at `other`.", is_optional=True),
     ] = None
     row: Annotated[
         int | None,
         Json(
             "Only with `--near`: the row it is near to, from 0.",
-            {"type": "integer", **_AT_LEAST_0},
+            _AT_LEAST_0,
             is_optional=True,
         ),
     ] = None
@@ -121,7 +120,6 @@ class Witness:
         tuple[str, ...] | None,
         Json(
             "Only with `--near`: features in another cell than the row's.",
-            {"type": "array"},
             is_optional=True,
         ),
     ] = None
@@ -129,7 +127,6 @@ class Witness:
         bool | None,
         Json(
             "Only with `--near`: whether nothing nearer exists.",
-            {"type": "boolean"},
             name="proved_nearest",
             is_optional=True,
         ),
@@ -138,7 +135,6 @@ class Witness:
         tuple[float, float] | None,
         Json(
             "Only with `--verify`: what the library itself predicts at both.",
-            {"type": "array"},
             is_optional=True,
         ),
     ] = None
