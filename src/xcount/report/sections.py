@@ -15,11 +15,12 @@ from xcount.report.numbers import (
     distance_text,
     integer,
     interval_text,
+    limit_percent,
     percent,
     seconds_text,
     share_text,
 )
-from xcount.report.sentences import label_of, panel_label, share_limit
+from xcount.report.sentences import label_of, panel_label
 from xcount.report.witness_text import same_inputs, summary
 from xcount.runs.audit import AuditResult, Ranked
 
@@ -364,7 +365,7 @@ def _count_row(result: CountResult) -> Markup:
         (number_cell(integer(number)) for number in numbers),
         number_cell(share_text(result)),
         element("td", interval_text(result)),
-        number_cell(NONE if result.max_share is None else share_limit(result.max_share)),
+        number_cell(NONE if result.max_share is None else limit_percent(result.max_share)),
         element("td", NONE if result.verdict is None else str(result.verdict)),
         element("td", result.method),
         element("td", str(result.stop_reason)),

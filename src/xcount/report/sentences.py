@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from xcount.answers.result import CountResult, Verdict
 from xcount.counters.tally import StopReason
 from xcount.question.change import Change
-from xcount.question.share import Limit
 from xcount.report.numbers import (
     distance_text,
     integer,
     interval_text,
+    limit_percent,
     one_in,
     percent,
     share_text,
@@ -92,7 +92,7 @@ def panel_label(distance: int | None, change: Change) -> str:
 def headline(audit: AuditResult) -> str:
     """Return the verdict in one line."""
     limits = {r.max_share for r in audit.results if r.max_share is not None}
-    limit = f" of {share_limit(limits.pop())}" if len(limits) == 1 else ""
+    limit = f" of {limit_percent(limits.pop())}" if len(limits) == 1 else ""
     if audit.verdict is Verdict.PASS:
         return f"Every share is within its limit{limit}"
     if audit.verdict is Verdict.FAIL:
@@ -119,11 +119,6 @@ def _why_undecided(audit: AuditResult, limit: str) -> str:
     return ", and ".join(reasons)
 
 
-def share_limit(share: Limit) -> str:
-    """Return a maximum share in per cent."""
-    return f"{float(share.value * 100):.6g} %"
-
-
 def finding(result: CountResult) -> str:
     """Return one result as a sentence after the features' names."""
     if result.count == 0 and result.exact:
@@ -139,7 +134,7 @@ def judgement(result: CountResult) -> str:
     """Return why a result passes or not."""
     if result.max_share is None:
         return ""
-    limit = share_limit(result.max_share)
+    limit = limit_percent(result.max_share)
     low = percent(result.low, result.n_regions)
     high = percent(result.high, result.n_regions)
     if result.verdict is Verdict.FAIL:

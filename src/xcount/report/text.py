@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from xcount.answers.result import CountResult, Verdict
+from xcount.answers.result import CountResult
 from xcount.counters.tally import MaskCount, PairCount, Profile, StopReason
-from xcount.report.numbers import percent, seconds_text
-from xcount.report.terminal import escaped
+from xcount.report.numbers import limit_percent, percent, seconds_text
+from xcount.report.terminal import coloured, escaped
 from xcount.support.numerals import scientific_text
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ MAX_ROWS = 40
 """Longer lists are cut in the terminal; ``--json`` always has all of it."""
 
 _GROUPED_BELOW = 10**15
-_COLOURS = {Verdict.PASS: "green", Verdict.FAIL: "red", Verdict.UNDECIDED: "yellow"}
 _STOPPED = {
     StopReason.COMPLETE: "complete",
     StopReason.DECIDED: "stopped as soon as the verdict was certain",
@@ -76,9 +75,8 @@ def count_tables(result: CountResult) -> list[RenderableType]:
     card.add_row("Sensitive", f"[bold]{escaped(answer_text(result))}[/]")
     card.add_row("Share", _share_interval(result))
     if result.verdict is not None and result.max_share is not None:
-        colour = _COLOURS[result.verdict]
-        limit = f"{float(result.max_share.value * 100):g} %"
-        card.add_row("Verdict", f"[bold {colour}]{result.verdict}[/] (at most {limit} allowed)")
+        allowed = f"(at most {limit_percent(result.max_share)} allowed)"
+        card.add_row("Verdict", f"{coloured(result.verdict)} {allowed}")
     for name, entry in result.details.get("measures", {}).items():
         card.add_row(escaped(f"By {name}"), escaped(measured_text(entry)))
     card.add_row("Run", _run_text(result))
