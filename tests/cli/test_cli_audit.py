@@ -128,8 +128,8 @@ def test_text_can_go_to_standard_output(xcount_command: Command, figure_1_file: 
         (["--gap", "80", "--plot", "r.xyz"], "xyz"),
         (["--gap", "80", "--max-share", "nan%"], "'nan%' is not a share"),
         (["--gap", "80", "--resume"], "--journal"),
-        (["--gap", "80", "--csv", "x.out", "--html", "./x.out"], "x.out is named for two files"),
-        (["--gap", "80", "--csv", "x.out", "--journal", "x.out"], "x.out is named for two files"),
+        (["--gap", "80", "--csv", "x.out", "--html", "./x.out"], "x.out is named for two outputs"),
+        (["--gap", "80", "--csv", "x.out", "--journal", "x.out"], "x.out is named for two outputs"),
     ],
 )
 def test_errors_are_one_line(

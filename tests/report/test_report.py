@@ -168,7 +168,7 @@ def test_the_certificate_tells_exact_from_estimated() -> None:
     only_exact = audit_of([count_of("a", "1", 5)])
     assert "estimated" not in " ".join(certificate(only_exact))
     bounded = audit_of([replace(count_of("a", "1", 5, low=4, high=6), confidence=1.0)])
-    assert "certainly lies between" in " ".join(certificate(bounded))
+    assert "guaranteed to lie between" in " ".join(certificate(bounded))
     assert "not a share of people" in said
     assert "raw score" in said
     decided = replace(count_of("a", "1", 50, low=40, high=60), stop_reason=StopReason.DECIDED)

@@ -49,7 +49,7 @@ def audit_tables(audit: AuditResult, title: str | None = None) -> list[Renderabl
             *([_verdict(result)] if judged else []),
         )
     if len(rows) > MAX_ROWS:
-        table.caption = f"{len(rows) - MAX_ROWS:,} more; --html, --csv or --json has all"
+        table.caption = f"{len(rows) - MAX_ROWS:,} more; --html, --csv and --json have all"
     return [table, *_measures_table(audit), *_conclusion(audit)]
 
 
@@ -112,7 +112,9 @@ def comparison_tables(comparison: CompareResult) -> list[RenderableType]:
         distance = "any" if row.distance is None else str(row.distance)
         table.add_row(escaped(row.label), escaped(row.change.text), distance, *cells)
     if len(comparison.rows) > MAX_ROWS:
-        table.caption = f"{len(comparison.rows) - MAX_ROWS:,} more; --html, --csv or --json has all"
+        table.caption = (
+            f"{len(comparison.rows) - MAX_ROWS:,} more; --html, --csv and --json have all"
+        )
     lines: list[RenderableType] = [f"Gaps: {escaped(comparison.gap_origin)}."]
     if not comparison.is_whole:
         lines.append(f"Stopped after {comparison.n_results} of {comparison.n_planned} counts.")

@@ -91,7 +91,7 @@ def _percentage(count: int, n_regions: int) -> str:
 
 def _is_tiny(count: int, n_regions: int) -> bool:
     """Tell whether a share is said as a power of ten: below a thousandth of a per cent."""
-    return 0 < count and count * 10**5 < n_regions
+    return count > 0 and count * 10**5 < n_regions
 
 
 def limit_percent(limit: Limit) -> str:
@@ -116,8 +116,8 @@ def interval_text(result: CountResult) -> str:
     if result.exact:
         return "exact"
     low, high = percent(result.low, result.n_regions), percent(result.high, result.n_regions)
-    certain = "certainly" if result.confidence == 1.0 else f"{result.confidence:.0%} confidence"
-    return f"{low} to {high}, {certain}"
+    sure = "guaranteed" if result.confidence == 1.0 else f"{result.confidence:.0%} confidence"
+    return f"{low} to {high}, {sure}"
 
 
 def short_interval(result: CountResult) -> str:

@@ -53,7 +53,7 @@ def share_against_gap(audit: AuditResult) -> Markup | None:
     return element(
         "section",
         element("h2", "Share against gap"),
-        element("p", "How fast the share falls as a change must be larger to count."),
+        element("p", "How the share falls as the gap grows."),
         charts,
         id="gaps",
     )
@@ -98,8 +98,8 @@ def profiles(audit: AuditResult) -> Markup | None:
         element(
             "p",
             "For each cell of the feature: the share of all combinations of the other features "
-            "that is sensitive there. A larger gap (stronger colour) lies inside a smaller one. "
-            "Thin lines are intervals.",
+            "that is sensitive there. Stronger colours stand for larger gaps, thin lines for "
+            "intervals.",
         ),
         blocks,
         id="profiles",
@@ -260,7 +260,7 @@ def measures(audit: AuditResult) -> Markup | None:
     return element(
         "section",
         element("h2", "Measures side by side"),
-        element("p", "The same regions, weighed in other ways than one by one."),
+        element("p", "The same regions, with other weights than one each."),
         table(("Features", "Question", "regions", *names), rows, "Shares by measure"),
         id="measures",
     )
@@ -291,7 +291,7 @@ def witnesses(audit: AuditResult) -> Markup | None:
     return element(
         "section",
         element("h2", "Witnesses"),
-        element("p", "Pairs of inputs that differ in the sensitive features alone."),
+        element("p", "Pairs of inputs that differ only in the sensitive features."),
         blocks,
         id="witnesses",
     )
@@ -341,7 +341,7 @@ def all_counts(audit: AuditResult) -> Markup:
     head = ["Features", "Gap", "Distance", "Count", "Low", "High", "Share", "How sure", "Limit"]
     head += ["Verdict", "Method", "Stopped", "Time"]
     more = len(ordered) - len(rows)
-    note = element("p", f"{more} more in --json and --csv.", class_="note") if more else None
+    note = element("p", f"{more} more: see --json or --csv.", class_="note") if more else None
     return element(
         "section",
         element("h2", "Every count"),

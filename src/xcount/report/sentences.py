@@ -47,7 +47,7 @@ GLOSSARY: tuple[tuple[str, str], ...] = (
         "A region from which changing only the sensitive features, by at most the distance, can "
         "change the margin by more than the gap.",
     ),
-    ("Gap", "How large a change of the margin must be to count; it must be exceeded."),
+    ("Gap", "A change of the margin counts only if it is larger than the gap."),
     (
         "Distance",
         "How far the sensitive features may move: the number of guards crossed, added up over the "
@@ -187,8 +187,8 @@ def _how_sure(results: Sequence[CountResult]) -> list[str]:
         )
     if bounded:
         said.append(
-            f"{_counts(len(bounded), len(results))} bounded: the truth certainly lies between the "
-            f"two bounds."
+            f"{_counts(len(bounded), len(results))} bounded: the true count is guaranteed to lie "
+            f"between the two bounds."
         )
     if sampled:
         said.append(_sampled(sampled, len(results)))
@@ -233,14 +233,14 @@ def _what_stopped(audit: AuditResult) -> list[str]:
         number = sum(result.stop_reason is reason for result in audit.results)
         if number:
             said.append(
-                f"{_counts(number, len(audit.results))} cut short by {words}, before the asked "
-                f"accuracy was reached. The stated bounds are valid all the same."
+                f"{_counts(number, len(audit.results))} cut short by {words}, before the accuracy "
+                f"asked for was reached. The bounds are still valid."
             )
     decided = sum(result.stop_reason is StopReason.DECIDED for result in audit.results)
     if decided:
         said.append(
             f"{_counts(decided, len(audit.results))} stopped as soon as the verdict was certain: "
-            "the interval is wider than asked for, and lies wholly on one side of the limit."
+            "the interval is wider than asked for, but lies on one side of the limit."
         )
     unfinished = audit.n_planned - len(audit.results)
     if unfinished > 0:
@@ -254,6 +254,6 @@ def _what_stopped(audit: AuditResult) -> list[str]:
 def _what_it_is_not() -> str:
     return (
         "What this does not say: a share of regions is not a share of people. It weighs all "
-        "regions alike, also those that no real person falls into. It shows what the model can "
-        "do, not how often it does it, and it does not judge whether a difference is justified."
+        "regions alike, even those that no real person falls into. It shows what the model can "
+        "do, not how often it does so, and it does not judge whether a difference is justified."
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from xcount.answers.result import CountResult
 from xcount.counters.tally import MaskCount, PairCount, Profile, StopReason
+from xcount.question.change import Change
 from xcount.report.numbers import limit_percent, percent, seconds_text
 from xcount.report.terminal import coloured, escaped
 from xcount.support.numerals import scientific_text
@@ -82,7 +83,7 @@ def count_tables(result: CountResult) -> list[RenderableType]:
     card.add_row("Run", _run_text(result))
     tables: list[RenderableType] = [card]
     if result.profile is not None:
-        tables.extend(_profile_tables(result.profile))
+        tables.extend(_profile_tables(result.profile, result.change))
     return tables
 
 
@@ -168,13 +169,15 @@ def _chosen(features: tuple[FeatureInfo, ...], show_all: bool) -> tuple[list[Fea
     return used[:MAX_ROWS], len(features) - len(used[:MAX_ROWS])
 
 
-def _profile_tables(profile: Profile) -> list[RenderableType]:
+def _profile_tables(profile: Profile, change: Change) -> list[RenderableType]:
     """Return the count by mask, and where the model jumps: by pair of neighbouring masks."""
     tables = [_rows_table("By mask", ("Mask", "Sensitive regions", "Share"), profile.masks)]
     jumps = [pair for pair in profile.pairs if pair.high > 0]
     if jumps:
         columns = ("Between", "Combinations of the rest", "Share of the rest")
-        tables.append(_rows_table("Where it jumps by more than the gap", columns, jumps))
+        is_sized = change.size is not None
+        title = "Where it jumps by more than the gap" if is_sized else "Where the decision changes"
+        tables.append(_rows_table(title, columns, jumps))
     return tables
 
 
@@ -237,7 +240,7 @@ def _run_text(result: CountResult) -> str:
 
 
 def _confidence(result: CountResult) -> str:
-    return "certainly" if result.confidence == 1 else f"with {result.confidence:.0%} confidence"
+    return "guaranteed" if result.confidence == 1 else f"with {result.confidence:.0%} confidence"
 
 
 def _cells(number: int) -> str:

@@ -78,7 +78,7 @@ def witness_tables(found: Sequence[Witness], title: str) -> list[RenderableType]
     from rich.table import Table
 
     if not found:
-        return ["There is none: no region is sensitive."]
+        return ["There are none: no region is sensitive."]
     changes = Table(title=escaped(title), title_justify="left", title_style="bold")
     rows = list(map(summary, found))
     for head in ("#", *rows[0]):
