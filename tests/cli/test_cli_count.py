@@ -205,6 +205,17 @@ def test_what_is_no_share(text: str) -> None:
         parse_share(text)
 
 
+@pytest.mark.parametrize(("limit", "status"), [("2/9", 0), ("22.3%", 0), ("0.2222", 1)])
+def test_a_limit_is_compared_exactly(
+    xcount_command: Command, figure_1_file: str, limit: str, status: int
+) -> None:
+    """Two of nine regions are sensitive: at most two ninths."""
+    asked = ("--sensitive", "age", "--gap", "80", "--max-share", limit, "--json")
+    run = xcount_command("count", figure_1_file, *asked)
+    assert run.status == status
+    assert json.loads(run.out)["verdict"] == ("PASS" if status == 0 else "FAIL")
+
+
 @pytest.fixture
 def endless(tmp_path: Path) -> list[str]:
     """Return a command that enumerates for minutes."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from model_files import write_model
 from terminal import stopped_when
 
 from xcount.cli.progress import (
@@ -105,22 +107,44 @@ assert "rich" not in sys.modules
     subprocess.run([sys.executable, "-c", program], stderr=subprocess.PIPE, check=True)
 
 
-def needle(feature: int, n_features: int) -> tuple[object, ...]:
-    """Return a tree in which feature 0 matters only in the first cell of all others."""
-    if feature == n_features:
-        return (0, 1.0, 0.0, 9.0)
-    return (feature, 0.0, needle(feature + 1, n_features), 0.0)
+COLUMNS = (
+    "age,workclass,education_num,marital_status,occupation,relationship,race,sex,"
+    "capital_gain,capital_loss,hours_per_week,native_country"
+)
 
 
-def test_a_stopped_witness_search_says_so(tmp_path: Path) -> None:
-    """Progress shows on a terminal; Ctrl-C then ends the search, with one line and status 130."""
+@pytest.fixture
+def long_search(tmp_path: Path) -> list[object]:
+    """Return a command that looks for the witnesses nearest to thousands of rows."""
     table = tmp_path / "rows.csv"
-    header = (
-        "age,workclass,education_num,marital_status,occupation,relationship,race,sex,"
-        "capital_gain,capital_loss,hours_per_week,native_country"
-    )
-    table.write_text("\n".join([header, *["30,1,9,1,1,1,1,1,0,0,40,1"] * 4000]) + "\n")
-    words = ["--sensitive", "age", "--gap", "2.5", "-n", "4000", "--near", table]
-    run = stopped_when("looking for witnesses", ["witness", adult_model_path(), *words])
+    table.write_text("\n".join([COLUMNS, *["30,1,9,1,1,1,1,1,0,0,40,1"] * 9000]) + "\n")
+    asked = ["--sensitive", "age", "--gap", "2.5", "-n", "9000", "--near", table]
+    return ["witness", adult_model_path(), *asked]
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_search_says_so(long_search: list[object], stop: signal.Signals) -> None:
+    """Progress shows on a terminal; Ctrl-C then ends the search with one line and status 130."""
+    run = stopped_when("looking for witnesses", long_search, stop)
     assert (run.status, run.out) == (130, "")
-    assert run.left.strip() == "xcount: interrupted before the witnesses were found"
+    assert run.left == "xcount: interrupted before the witnesses were found\r\n"
+
+
+def test_a_search_keeps_to_its_time(long_search: list[object]) -> None:
+    """When the time is over: one line, status 2, and no progress is left on the terminal."""
+    run = stopped_when("nobody shows this", [*long_search, "--timeout", "1.5s"])
+    assert (run.status, run.out) == (2, "")
+    assert "time limit" in run.left
+    assert run.left.count("\n") == 1
+
+
+def test_an_audit_shows_progress(tmp_path: Path) -> None:
+    """Stopped on a terminal, it leaves its table and nothing of the progress."""
+    stumps = [(f, float(t), 1.0, -1.0) for f in range(9) for t in range(7)]
+    model = write_model(tmp_path / "endless.json", stumps, [f"x{f}" for f in range(9)])
+    asked = ["--sensitive", "x0", "--sensitive", "x1", "--gap", "1", "--method", "brute"]
+    run = stopped_when("counts:", ["audit", model, *asked, "--jobs", "1"])
+    assert "0 of 2 counts: x0" in run.shown
+    assert run.status == 3
+    assert run.left == ""
+    assert "Stopped after" in run.out

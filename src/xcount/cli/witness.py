@@ -51,8 +51,8 @@ def command(
 ) -> int:
     """Show pairs of inputs that differ only in the sensitive features, yet get different outputs.
 
-    The pairs are drawn uniformly from all sensitive regions of MODEL. With --near they are as near as
-    possible to the given rows: the fewest features in another cell, then the fewest cells in
+    The pairs are drawn uniformly from all sensitive regions of MODEL. With --near they are as near
+    as possible to the given rows: the fewest features in another cell, then the fewest cells in
     between. The table shows both margins, the guards crossed and the trees responsible.
     """
     from xcount.answers.result import ANSWERED
