@@ -139,7 +139,8 @@ def schema() -> dict[str, Any]:
         "witnesses": WITNESSES,
         "journal_line": JOURNAL_LINE,
     }
-    derived = {name: schema_of(cls) for name, cls in RECORDS.items()}
+    ours = {name: cls for name, cls in RECORDS.items() if cls.__module__.startswith("xcount.")}
+    derived = {name: schema_of(cls) for name, cls in ours.items()}
     order = [*COMMANDS, *PARTS, "details", "measured", *WITNESS_PARTS, "journal_line"]
     found = derived | written
     return {

@@ -67,6 +67,28 @@ def test_progress_waits_and_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> 
     assert "\x1b[?25h" in stream.getvalue()  # and the cursor is there again
 
 
+def test_an_interrupt_waits_for_the_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C in the middle of the first drawing is heard after it, and the terminal is cleaned."""
+    from rich.progress import Progress as Bar
+
+    now = 100.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    start = Bar.start
+
+    def be_interrupted(bar: Bar) -> None:
+        signal.raise_signal(signal.SIGINT)
+        start(bar)
+
+    monkeypatch.setattr(Bar, "start", be_interrupted)
+    stream = Terminal()
+    with pytest.raises(KeyboardInterrupt), ProgressLine(stream) as line:  # noqa: PT012  # one drawing
+        now += 2 * QUIET_SECONDS
+        line.show_count(Progress(0.5, 0, 9))
+    assert "50%" in stream.getvalue()
+    assert stream.getvalue().endswith("\x1b[2K")
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def test_names_cannot_move_the_cursor(monkeypatch: pytest.MonkeyPatch) -> None:
     """Control characters and markup in the names of features are shown, not obeyed."""
     now = 100.0

@@ -70,7 +70,7 @@ def command(
     batch.check_outputs(paths, as_json, question["journal"], question["resume"])
     parameters.check_measures(question)
     counter(question["method"])  # a wrong name is said before a large model is read
-    with ProgressLine() as line, stoppable():
+    with stoppable(), ProgressLine() as line:
         asked = batch.asked(question)
         result = audit(model, trust_pickle=trust_pickle, on_progress=line.show_batch, **asked)
     batch.write_outputs(outputs_of(result), paths, as_json)

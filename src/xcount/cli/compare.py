@@ -64,7 +64,7 @@ def command(
     paths = {"html": html, "csv": csv, "plot": plot}
     batch.check_outputs(paths, as_json, question["journal"], question["resume"])
     counter(question["method"])
-    with ProgressLine() as line, stoppable():
+    with stoppable(), ProgressLine() as line:
         result = compare(
             models,
             names=names or None,

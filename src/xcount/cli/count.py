@@ -51,7 +51,7 @@ def command(
         raise click.UsageError("Missing option '--gap' (or --flip).")
     parameters.check_measures(question)
     counter(question["method"])  # a wrong name is said before a large model is read
-    with ProgressLine() as line, stoppable():
+    with stoppable(), ProgressLine() as line:
         result = count(
             model,
             sensitive=sensitive,

@@ -56,7 +56,7 @@ def command(
     path = adult_model_path()
     if save_model is not None:
         path = _copied(path, save_model)
-    with ProgressLine() as line, stoppable():
+    with stoppable(), ProgressLine() as line:
         result = audit(
             path,
             sensitive=FEATURES,

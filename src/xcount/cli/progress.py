@@ -53,11 +53,25 @@ def _finish_first(number: int, frame: FrameType | None) -> None:
     signal.signal(number, signal.SIG_DFL)
 
 
-class ProgressLine:
-    """Shows how far a run is; a context that leaves the terminal clean behind it.
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Put off Ctrl-C and SIGTERM for a moment: rich is not made to be stopped halfway."""
+    came: list[int] = []
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    ours = {number: handler for number, handler in handlers.items() if callable(handler)}
+    for number in ours:
+        signal.signal(number, lambda number, frame: came.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in ours.items():
+            signal.signal(number, handler)
+        for late in came:
+            signal.raise_signal(late)
 
-    It stands outside of :func:`stoppable`, where Ctrl-C does not keep it from cleaning up.
-    """
+
+class ProgressLine:
+    """Shows how far a run is; a context that leaves the terminal clean behind it."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
@@ -75,7 +89,8 @@ class ProgressLine:
         traceback: TracebackType | None,
     ) -> None:
         if self._bar is not None:
-            self._bar.stop()
+            with _undisturbed():
+                self._bar.stop()
 
     def show_count(self, progress: Progress) -> None:
         """Show how far a count is, and its bounds so far."""
@@ -97,13 +112,14 @@ class ProgressLine:
             return
         self._next_draw = now + _REDRAW_SECONDS
         if self._bar is None:
-            self._bar = _bar(self._stream)  # known before it starts: Ctrl-C may come at any moment
+            self._bar = _bar(self._stream)
         task = self._bar.tasks[0]
         task.total = None if fraction is None else 1.0
         task.completed = 0.0 if fraction is None else min(1.0, max(0.0, fraction))
         task.description = text()
-        self._bar.start()
-        self._bar.refresh()
+        with _undisturbed():
+            self._bar.start()
+            self._bar.refresh()
 
 
 def _bar(stream: TextIO) -> Bar:

@@ -66,7 +66,7 @@ def command(
     if as_csv and as_json:
         raise click.UsageError("--json and --csv both print to standard output; choose one")
     try:
-        with ProgressLine() as line, stoppable():
+        with stoppable(), ProgressLine() as line:
             found = witnesses(
                 model,
                 sensitive=sensitive,
