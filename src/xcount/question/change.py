@@ -261,9 +261,22 @@ class Flip(Change):
 def change_from(data: Mapping[str, Any]) -> Change:
     """Read back what :meth:`Change.to_dict` wrote."""
     if data.get("flip"):
-        text = data["cutoff_text"]
+        text = data.get("cutoff_text")
         return Flip(None if text is None else Fraction(text))
-    return Gap(Fraction(data["gap_text"]), data["class"])
+    return Gap(Fraction(data.get("gap_text", str(data["gap"]))), data.get("class", 0))
+
+
+def decimal_text(value: Fraction) -> str:
+    """Return an exact decimal as text, e.g. ``Fraction(1, 20)`` -> ``"0.05"``."""
+    if value.denominator == 1:
+        return str(value.numerator)
+    places = 1
+    while (value * 10**places).denominator != 1:
+        places += 1
+        if places > 1100:
+            return str(float(value)) if math.isfinite(float(value)) else str(value)
+    digits = str(abs(value * 10**places).numerator).rjust(places + 1, "0")
+    return f"{'-' if value < 0 else ''}{digits[:-places]}.{digits[-places:]}"
 
 
 _GAP_FIELDS: dict[str, Any] = {
@@ -300,6 +313,10 @@ CHANGE_FIELDS = Spread(
         },
         **_GAP_FIELDS,
         **_FLIP_FIELDS,
+        "tie_is_above": {
+            "const": True,
+            "description": "Only with `--flip`, and where a margin of just the cut-off is above it.",
+        },
     },
     write=lambda change: change.to_dict(),
     read=change_from,
@@ -307,16 +324,3 @@ CHANGE_FIELDS = Spread(
     either=(tuple(_GAP_FIELDS), tuple(_FLIP_FIELDS)),
 )
 """A change in JSON: fields beside each other, those of one kind of change or of another."""
-
-
-def decimal_text(value: Fraction) -> str:
-    """Return an exact decimal as text, e.g. ``Fraction(1, 20)`` -> ``"0.05"``."""
-    if value.denominator == 1:
-        return str(value.numerator)
-    places = 1
-    while (value * 10**places).denominator != 1:
-        places += 1
-        if places > 1100:
-            return str(float(value)) if math.isfinite(float(value)) else str(value)
-    digits = str(abs(value * 10**places).numerator).rjust(places + 1, "0")
-    return f"{'-' if value < 0 else ''}{digits[:-places]}.{digits[-places:]}"
