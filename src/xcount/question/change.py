@@ -315,7 +315,7 @@ CHANGE_FIELDS = Spread(
         **_FLIP_FIELDS,
         "tie_is_above": {
             "const": True,
-            "description": "Only with `--flip`, and where a margin of just the cut-off is above it.",
+            "description": "Only with `--flip`, where a margin equal to the cut-off is above it.",
         },
     },
     write=lambda change: change.to_dict(),
