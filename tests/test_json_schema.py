@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from conftest import Command
 
+from tools import json_schema
 from tools.sessions import furnish
 from xcount.model.examples import adult_model_path
 
 jsonschema = pytest.importorskip("jsonschema")
 
-SCHEMA = json.loads((Path(__file__).parent.parent / "docs" / "xcount.schema.json").read_text())
+SCHEMA = json.loads(json_schema.SCHEMA.read_text(encoding="utf-8"))
 MODEL = str(adult_model_path())
 ASKED = ("--sensitive", "sex", "--gap", "0.5")
 
@@ -74,6 +75,11 @@ def test_the_lines_of_a_journal_are_in_the_schema() -> None:
     assert {line["kind"] for line in lines} == {"run", "result"}
     for line in lines:
         validator("journal_line").validate(line)
+
+
+def test_the_schema_is_made_of_the_records() -> None:
+    """The file is what ``python -m tools.json_schema`` writes."""
+    assert json_schema.SCHEMA.read_text(encoding="utf-8") == json_schema.text()
 
 
 def test_the_schema_is_a_schema() -> None:

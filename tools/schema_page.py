@@ -11,10 +11,9 @@ import json
 import sys
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-SCHEMA = Path(__file__).parent.parent / "docs" / "xcount.schema.json"
+from tools.json_schema import SCHEMA
 
 Schema = Mapping[str, Any]
 
@@ -22,7 +21,7 @@ Schema = Mapping[str, Any]
 @cache
 def definitions() -> Schema:
     """Return the objects of the schema, by name."""
-    found: Schema = json.loads(SCHEMA.read_text())["$defs"]
+    found: Schema = json.loads(SCHEMA.read_text(encoding="utf-8"))["$defs"]
     return found
 
 

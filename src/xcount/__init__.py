@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from xcount.answers.count import count
     from xcount.answers.inspection import Inspection, inspect
     from xcount.answers.result import CountResult
-    from xcount.answers.witness.witnesses import Witness, witnesses
+    from xcount.answers.witness.witness import Witness
+    from xcount.answers.witness.witnesses import witnesses
     from xcount.errors import XCountError
     from xcount.model.ensemble import Ensemble
     from xcount.model.loaders import load
@@ -47,7 +48,7 @@ _HOMES = {
     "Grid": "xcount.question.grid",
     "Inspection": "xcount.answers.inspection",
     "Query": "xcount.question.query",
-    "Witness": "xcount.answers.witness.witnesses",
+    "Witness": "xcount.answers.witness.witness",
     "XCountError": "xcount.errors",
     "audit": "xcount.runs.audit",
     "compare": "xcount.runs.compare",

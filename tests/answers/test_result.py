@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 from json_contract import CONTRACT, MODEL_CONTRACT
 
 import xcount
-from xcount.answers.result import CountResult, Verdict, is_at_most
+from xcount.answers.result import CountResult, Verdict
 from xcount.counters.tally import StopReason
-from xcount.model.examples import Nested, ensemble_of, figure_1
+from xcount.model.ensemble import Ensemble, Feature
+from xcount.model.examples import Nested, ensemble_of, figure_1, tree_of
+from xcount.question.share import Limit
 from xcount.support.numerals import scientific_text
 
 
@@ -73,14 +77,71 @@ def test_verdicts_follow_the_interval(
     result: CountResult, low: int, high: int, max_share: float | None, verdict: Verdict | None
 ) -> None:
     """PASS and FAIL only where the whole interval says so."""
-    judged = replace(result, low=low, high=high, n_regions=10, max_share=max_share)
+    limit = None if max_share is None else Limit.share(max_share)
+    judged = replace(result, low=low, high=high, n_regions=10, max_share=limit)
     assert judged.verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("max_share", "verdict"),
+    [
+        ("2/9", Verdict.PASS),
+        (Fraction(2, 9), Verdict.PASS),
+        (2 / 9, Verdict.PASS),
+        ("0.2222", Verdict.FAIL),
+        ("5%", Verdict.FAIL),
+        ("22.3%", Verdict.PASS),
+        (1, Verdict.PASS),
+    ],
+)
+def test_a_limit_is_given_in_many_ways(max_share: object, verdict: Verdict) -> None:
+    """Two of nine are sensitive; a fraction, a percentage and a float survive JSON."""
+    found = xcount.count(figure_1(), sensitive="f0", gap=80, max_share=max_share)
+    assert found.verdict is verdict
+    read = CountResult.from_dict(json.loads(found.to_json()))
+    assert (read.max_share, read.verdict) == (found.max_share, verdict)
+
+
+def test_a_share_that_was_read_off_a_result_passes(result: CountResult) -> None:
+    """Although the float is not the fraction: it stands for all that rounds to it."""
+    again = xcount.count(figure_1(), sensitive="f0", gap="80.5", max_share=result.share)
+    assert again.verdict is Verdict.PASS
+
+
+def test_details_are_numbers() -> None:
+    """Counts of any size among them; nobody has to parse them."""
+    model = ensemble_of(*((f, float(t), 0.0, 1.0) for f in range(70) for t in range(9)))
+    found = xcount.count(model, sensitive="f0", gap="0.5", method="auto")
+    sampled = xcount.count(model, sensitive="f0", gap="0.5", method="sample")
+    assert found.details["count_solved"] == found.count > 2**63
+    for name in ("certain", "undecided", "samples"):
+        assert type(sampled.details[name]) is int
+    texts = {name for r in (found, sampled) for name, v in r.details.items() if type(v) is str}
+    assert texts <= {"note"}
+
+
+def test_cells_are_numbers() -> None:
+    """A profile says which numbers and categories a cell holds; the words follow from them."""
+    features = (Feature("age"), Feature("job", (0, 1, 2), ("clerk", "cook", "judge")))
+    tree = replace(
+        tree_of((1, math.nan, (0, 30.5, 0.0, 2.0), 5.0)), left_categories={0: frozenset({0, 2})}
+    )
+    found = xcount.count(Ensemble(features, (tree,)), sensitive="age,job", gap=1, profile=True)
+    assert found.profile is not None
+    first = json.loads(found.to_json())["profile"]["masks"][0]
+    assert first["ranges"] == [
+        {"feature": "age", "high": 30.5},
+        {"feature": "job", "categories": [0, 2], "labels": ["clerk", "judge"]},
+    ]
+    assert first["description"] == "age < 30.5, job in {clerk, judge}"
+    assert CountResult.from_dict(json.loads(found.to_json())) == found
 
 
 def test_shares_are_compared_without_rounding() -> None:
     """One region too many in 10^30 is one too many."""
-    assert is_at_most(10**28, 10**30, 0.01)
-    assert not is_at_most(10**28 + 1, 10**30, 0.01)
+    percent = Limit.share("1%")
+    assert percent.allows(10**28, 10**30)
+    assert not percent.allows(10**28 + 1, 10**30)
 
 
 def test_an_interval_is_exact_only_with_certainty(result: CountResult) -> None:

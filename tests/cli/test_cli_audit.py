@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Command
-from model_files import write_model
+from model_files import Nested, write_model
 
 from xcount.model.examples import adult_model_path
 from xcount.runs.audit import AuditResult
@@ -128,8 +128,8 @@ def test_text_can_go_to_standard_output(xcount_command: Command, figure_1_file: 
         (["--gap", "80", "--plot", "r.xyz"], "xyz"),
         (["--gap", "80", "--max-share", "nan%"], "'nan%' is not a share"),
         (["--gap", "80", "--resume"], "--journal"),
-        (["--gap", "80", "--csv", "x.out", "--html", "./x.out"], "x.out is named for two files"),
-        (["--gap", "80", "--csv", "x.out", "--journal", "x.out"], "x.out is named for two files"),
+        (["--gap", "80", "--csv", "x.out", "--html", "./x.out"], "x.out is named for two outputs"),
+        (["--gap", "80", "--csv", "x.out", "--journal", "x.out"], "x.out is named for two outputs"),
     ],
 )
 def test_errors_are_one_line(
@@ -156,7 +156,7 @@ def test_what_cannot_be_written_is_said_before_counting(
     def count_nothing(*arguments: object, **options: object) -> None:
         raise AssertionError("counted")
 
-    monkeypatch.setattr(sys.modules["xcount.audit"], "audit", count_nothing)
+    monkeypatch.setattr("xcount.runs.audit.audit", count_nothing)
     run = xcount_command("audit", figure_1_file, *GAP, *arguments)
     assert (run.status, run.out, run.err.count("\n")) == (2, "", 1)
     assert "internal error" not in run.err
@@ -201,6 +201,39 @@ def test_compare_and_its_report(
     assert "ratio_low" in xcount_command("report", journal, "--csv", "-").out
     refused = xcount_command("report", journal, "--markdown", "-")
     assert (refused.status, refused.out) == (2, "")
+
+
+@pytest.mark.parametrize(("ratio", "status"), [("1/3", 0), ("34%", 0), ("0.3333", 1)])
+def test_a_ratio_is_compared_exactly(
+    xcount_command: Command, tmp_path: Path, ratio: str, status: int
+) -> None:
+    """Two regions against six are at most a third; the journal says the same."""
+    idle: list[Nested] = [(1, 1.0, 0.0, 0.0), (1, 2.0, 0.0, 0.0)]
+    base = write_model(tmp_path / "base.json", [(0, 0.5, 0.0, 9.0), *idle], ["age", "sex"])
+    other = write_model(
+        tmp_path / "other.json", [(1, 1.0, (0, 0.5, 0.0, 9.0), 0.0)], ["age", "sex"]
+    )
+    journal = tmp_path / "j.jsonl"
+    asked = ("--sensitive", "age", "--gap", "2", "--max-ratio", ratio, "--journal", journal)
+    run = xcount_command("compare", base, other, *asked, "--json")
+    data = json.loads(run.out)
+    assert [result["count"] for result in data["rows"][0]["results"]] == [6, 2]
+    assert (run.status, data["verdict"]) == (status, "PASS" if status == 0 else "FAIL")
+    again = xcount_command("report", journal, "--json")
+    assert (again.status, json.loads(again.out)) == (status, data)
+
+
+@pytest.mark.parametrize(("limit", "status"), [("2/9", 0), ("0.2222", 1)])
+def test_a_verdict_survives_the_journal(
+    xcount_command: Command, figure_1_file: str, tmp_path: Path, limit: str, status: int
+) -> None:
+    """An exact fraction is one after it was written and read."""
+    journal = tmp_path / "j.jsonl"
+    asked = (*GAP, "--max-share", limit, "--journal", journal)
+    run = xcount_command("audit", figure_1_file, *asked, "--json")
+    again = xcount_command("report", journal, "--json")
+    assert (run.status, again.status) == (status, status)
+    assert json.loads(again.out) == json.loads(run.out)
 
 
 def test_report_refuses_what_is_no_journal(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import signal
 import subprocess
@@ -15,6 +14,7 @@ import pytest
 from conftest import Command
 from json_contract import CONTRACT, MODEL_CONTRACT
 from model_files import Nested, write_model
+from terminal import stopped_when
 
 import xcount
 from xcount.cli.parameters import METHODS, PAPER_METHODS, parse_duration, parse_share, parse_size
@@ -205,6 +205,17 @@ def test_what_is_no_share(text: str) -> None:
         parse_share(text)
 
 
+@pytest.mark.parametrize(("limit", "status"), [("2/9", 0), ("22.3%", 0), ("0.2222", 1)])
+def test_a_limit_is_compared_exactly(
+    xcount_command: Command, figure_1_file: str, limit: str, status: int
+) -> None:
+    """Two of nine regions are sensitive: at most two ninths."""
+    asked = ("--sensitive", "age", "--gap", "80", "--max-share", limit, "--json")
+    run = xcount_command("count", figure_1_file, *asked)
+    assert run.status == status
+    assert json.loads(run.out)["verdict"] == ("PASS" if status == 0 else "FAIL")
+
+
 @pytest.fixture
 def endless(tmp_path: Path) -> list[str]:
     """Return a command that enumerates for minutes."""
@@ -216,17 +227,10 @@ def endless(tmp_path: Path) -> list[str]:
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 def test_a_stopped_count_gives_its_bounds(endless: list[str], stop: signal.Signals) -> None:
     """Progress shows on a terminal; Ctrl-C then ends the run with an interval and status 3."""
-    controller, terminal = pty.openpty()
-    with subprocess.Popen(endless, stdout=subprocess.PIPE, stderr=terminal) as process:
-        os.close(terminal)
-        shown = os.read(controller, 1000)  # waits for the first line of progress
-        process.send_signal(stop)
-        assert process.stdout is not None
-        data = json.loads(process.stdout.read())
-    os.close(controller)
-    assert b"%" in shown
-    assert b"regions visited" in shown
-    assert process.returncode == 3
+    run = stopped_when("regions visited", endless[3:], stop)
+    data = json.loads(run.out)
+    assert "%" in run.shown
+    assert run.status == 3
     assert data["stop_reason"] == "interrupted"
     assert 0 < data["low"] < data["high"]
 

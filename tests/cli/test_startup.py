@@ -56,4 +56,4 @@ def test_count_imports_no_library_that_trains_models(figure_1_file: str, json: l
     modules = modules_of("count", figure_1_file, "--sensitive", "age", "--gap", "80", *json)
     assert not packages(modules) & LIBRARIES
     assert ("rich" in packages(modules)) == (not json)
-    assert "xcount.audit" not in modules
+    assert "xcount.runs.audit" not in modules

@@ -22,6 +22,7 @@ from xcount.model.examples import ensemble_of, figure_1, tree_of
 from xcount.problem.problem import Problem
 from xcount.question.grid import Axis, Grid
 from xcount.question.query import Query
+from xcount.support.numerals import digits_apart
 
 Dtype = Literal["float32", "float64"]
 
@@ -140,9 +141,15 @@ def test_a_missing_cell_is_the_last_and_one_step_from_all() -> None:
 def test_neighbouring_guards_are_told_apart() -> None:
     """Six digits where they suffice, else as many as are needed, whatever the distance."""
     close = [1000000.25, 1000000.5, 1000000.75, 2000000.5]
-    assert numeric_axis(*close).guard_texts == ("1000000.2", "1000000.5", "1000000.8", "2e+06")
+    axis = numeric_axis(*close)
+    assert [axis.describe(cell) for cell in (0, 1, 4)] == [
+        "age < 1000000.2",
+        "1000000.2 <= age < 1000000.5",
+        "2e+06 <= age",
+    ]
     tiny = [0.1, float(np.nextafter(0.1, 1)), 0.25]
-    assert numeric_axis(*tiny).guard_texts == ("0.10000000000000001", "0.10000000000000002", "0.25")
+    assert numeric_axis(*tiny).describe(1) == "0.10000000000000001 <= age < 0.10000000000000002"
+    assert digits_apart([*tiny, 0.5]) == (17, 17, 6, 6)
     assert numeric_axis(1000000.25).describe(0) == "age < 1e+06"
 
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 
 from xcount.answers.result import CountResult, ModelInfo
 from xcount.counters.tally import MaskCount, PairCount, Profile, StopReason
+from xcount.question.cell import CellRange
+from xcount.question.change import Gap
+from xcount.question.share import Limit
 from xcount.runs.audit import AuditResult
 
 HOSTILE = (
@@ -35,15 +39,17 @@ MODEL = ModelInfo(
 
 def profile_of(name: str, n_cells: int, scale: float) -> Profile:
     """Return a profile of a numeric feature with thresholds 1, 2, 3, ..."""
-    masks, pairs = [], []
+    masks: list[MaskCount] = []
+    pairs = []
     for cell in range(n_cells):
-        low = f"{cell} <= " if cell else ""
-        high = f" < {cell + 1}" if cell < n_cells - 1 else ""
+        low = float(cell) if cell else None
+        high = float(cell + 1) if cell < n_cells - 1 else None
+        ranges = (CellRange(name, low, high),)
         count = int(scale * (1 + cell % 5) * 100)
-        masks.append(MaskCount((cell,), f"{low}{name}{high}", count, count + cell % 2, 1000))
+        masks.append(MaskCount((cell,), ranges, count, count + cell % 2, 1000))
         if cell:
-            text = f"{masks[-2].description} | {masks[-1].description}"
-            pairs.append(PairCount((cell - 1,), (cell,), text, count, count, 1000))
+            before = masks[-2].ranges
+            pairs.append(PairCount((cell - 1,), (cell,), before, ranges, count, count, 1000))
     return Profile(tuple(masks), tuple(pairs))
 
 
@@ -70,12 +76,11 @@ def count_of(
         method="auto",
         stop_reason=StopReason.COMPLETE if exact else StopReason.TIMEOUT,
         sensitive=(name,),
-        gap=gap,
+        change=Gap(Fraction(gap)),
         distance=distance,
         precision=None,
-        output=0,
         model=MODEL,
-        max_share=max_share,
+        max_share=None if max_share is None else Limit.share(max_share),
         seconds=0.25,
         versions={"xcount": "0.1.0"},
         profile=profile_of(name, n_cells, count / n_regions) if n_cells else None,

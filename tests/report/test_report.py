@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import os
 import re
 from dataclasses import replace
@@ -18,9 +19,11 @@ from hypothesis import strategies as st
 import xcount
 from report.samples import HOSTILE, audit_of, count_of, hostile, huge, ordinary
 from xcount.answers.result import Verdict
+from xcount.answers.witness.witness import Contribution, Crossing, Witness
 from xcount.counters.tally import StopReason
 from xcount.errors import QueryError, XCountError
 from xcount.model.examples import ensemble_of, figure_1
+from xcount.question.cell import CellRange
 from xcount.report import html_report, markdown_report, plot_audit, write_atomically
 from xcount.report.files import check_writable
 from xcount.report.markup import element, escape
@@ -165,7 +168,7 @@ def test_the_certificate_tells_exact_from_estimated() -> None:
     only_exact = audit_of([count_of("a", "1", 5)])
     assert "estimated" not in " ".join(certificate(only_exact))
     bounded = audit_of([replace(count_of("a", "1", 5, low=4, high=6), confidence=1.0)])
-    assert "certainly lies between" in " ".join(certificate(bounded))
+    assert "guaranteed to lie between" in " ".join(certificate(bounded))
     assert "not a share of people" in said
     assert "raw score" in said
     decided = replace(count_of("a", "1", 50, low=40, high=60), stop_reason=StopReason.DECIDED)
@@ -195,6 +198,32 @@ def test_counts_of_any_size_are_shown() -> None:
     assert str(3) in csv_report(audit)
 
 
+WITNESS = Witness(
+    features=("age", "<b>", "job", "income"),
+    point=(29.0, 0.0, 4.0, math.nan),
+    other=(31.0, 1.0, 4.0, math.nan),
+    margin=-0.5,
+    other_margin=2.25,
+    change=2.75,
+    distance=2,
+    crossed=(
+        Crossing(
+            "age", CellRange("age", high=30.5), CellRange("age", low=30.5, high=42.0), (30.5,)
+        ),
+        Crossing(
+            "<b>",
+            CellRange("<b>", categories=(0,), labels=("<red>",)),
+            CellRange("<b>", categories=(1,), labels=("blue",)),
+        ),
+    ),
+    trees=(Contribution(3, 0, 2.75),),
+    decision="no",
+    other_decision="yes",
+    labels={"<b>": "<red>", "job": "clerk"},
+    other_labels={"<b>": "blue", "job": "clerk"},
+)
+
+
 def test_measures_and_witnesses_are_shown_where_they_are() -> None:
     """Results that bring other measures or example pairs get their sections."""
     plain = count_of("age", "1", 5000)
@@ -205,14 +234,18 @@ def test_measures_and_witnesses_are_shown_where_they_are() -> None:
                 "rows": {"share": 0.25},
                 "volume": {"share": 0.5, "low": 0.4, "high": 0.6},
             },
-            "witnesses": [{"age": 29.0, "other <age>": 31.0, "margin": -0.5}],
+            "witnesses": [WITNESS.to_dict()],
         },
     )
     text = Page(html_report(audit_of([rich]))).text
     assert "Measures side by side" in text
     assert "25 %" in text
     assert "50 % (40 to 60)" in text
-    assert "other <age>" in text
+    for words in ("age 29 -> 31", "<b> <red> -> blue", "-0.5 -> 2.25", "no -> yes"):
+        assert words in text
+    assert "age: 30.5" in text
+    assert "#3 +2.75" in text
+    assert "job clerk, income missing" in text
     without = Page(html_report(audit_of([plain]))).text
     assert "Measures side by side" not in without
     assert "Witnesses" not in without

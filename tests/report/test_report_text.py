@@ -10,10 +10,10 @@ from rich.console import Console, RenderableType
 
 import xcount
 from xcount.answers.result import CountResult
-from xcount.cli.output import exit_status
-from xcount.cli.progress import QUIET_SECONDS, ProgressLine, progress_text
-from xcount.counters.tally import MaskCount, Profile, Progress, StopReason
+from xcount.counters.tally import MaskCount, Profile, StopReason
 from xcount.model.examples import ensemble_of, figure_1
+from xcount.question.cell import CellRange
+from xcount.question.share import Limit
 from xcount.report.text import (
     MAX_ROWS,
     answer_text,
@@ -60,7 +60,9 @@ def test_the_question_is_said_in_words(result: CountResult) -> None:
         "In how many regions does the margin move by more than 80 "
         "when only f0 changes, by at most 1 cell?"
     )
-    several = replace(result, sensitive=("a", "b", "c"), distance=None, precision=3, output=2)
+    several = replace(
+        result, sensitive=("a", "b", "c"), distance=None, precision=3, class_label="2"
+    )
     assert question_text(several) == (
         "In how many regions does the margin of class 2 move by more than 80 "
         "(leaves at 3 decimals) when only a, b and c change, in any way?"
@@ -80,10 +82,10 @@ def test_a_question_about_one_of_several_classes_names_it() -> None:
 
 
 def test_an_answer_says_how_sure_it_is(result: CountResult) -> None:
-    """Exact, certain bounds, or a confidence."""
+    """Exact, guaranteed bounds, or a confidence."""
     assert answer_text(result) == "2 (exact)"
     bounded = replace(result, low=1, high=4)
-    assert answer_text(bounded) == "about 2, between 1 and 4, certainly"
+    assert answer_text(bounded) == "about 2, between 1 and 4, guaranteed"
     estimated = replace(bounded, confidence=0.9)
     assert answer_text(estimated) == "about 2, between 1 and 4, with 90% confidence"
 
@@ -102,10 +104,13 @@ def test_every_stop_reason_has_words(result: CountResult, reason: StopReason) ->
 
 def test_long_profiles_are_cut(result: CountResult) -> None:
     """The rest is in JSON, and the table says so."""
-    rows = tuple(MaskCount((i,), f"mask {i};", i, i + i % 2, 1000) for i in range(MAX_ROWS + 2))
+    rows = tuple(
+        MaskCount((i,), (CellRange("f0", float(i), i + 1.0),), i, i + i % 2, 1000)
+        for i in range(MAX_ROWS + 2)
+    )
     text = shown(*count_tables(replace(result, profile=Profile(rows))))
-    assert f"mask {MAX_ROWS - 1};" in text
-    assert f"mask {MAX_ROWS};" not in text
+    assert f"{MAX_ROWS - 1} <= f0 < {MAX_ROWS}" in text
+    assert f"{MAX_ROWS} <= f0" not in text
     assert "2 more; --json lists them" in text
     assert "1 to 2" in text
 
@@ -124,42 +129,12 @@ def test_the_status_of_a_result_without_a_verdict(
     result: CountResult, reason: StopReason, status: int
 ) -> None:
     """0 when the asked accuracy was reached."""
-    assert exit_status(replace(result, low=0, high=9, stop_reason=reason)) == status
+    assert replace(result, low=0, high=9, stop_reason=reason).exit_status == status
 
 
 @pytest.mark.parametrize(("max_share", "status"), [(0.5, 0), (0.1, 1), (0.3, 3)])
 def test_the_status_of_a_verdict(result: CountResult, max_share: float, status: int) -> None:
     """PASS, FAIL, UNDECIDED, whatever stopped the run."""
-    limited = replace(result, low=2, high=4, max_share=max_share, stop_reason=StopReason.TIMEOUT)
-    assert exit_status(limited) == status
-
-
-def test_progress_is_one_line() -> None:
-    """A bar, a fraction, the interval, what is being done."""
-    text = progress_text(Progress(0.42, 17, 10**20, "masks counted"))
-    assert text == "[########            ]  42%  17 .. 1.000e+20  masks counted"
-
-
-class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
-
-    def isatty(self) -> bool:
-        """Say so."""
-        return True
-
-
-def test_progress_waits_and_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing in the first second; then a line that is wiped at the end."""
-    now = 100.0
-    monkeypatch.setattr("time.monotonic", lambda: now)
-    stream = Terminal()
-    with ProgressLine(stream) as line:
-        now += QUIET_SECONDS / 2
-        line.show(Progress(0.1, 0, 9))
-        assert stream.getvalue() == ""
-        now += QUIET_SECONDS
-        line.show(Progress(0.5, 0, 9))
-        line.show(Progress(0.6, 0, 9))  # too soon after the last
-        assert "[##########" in stream.getvalue()
-        assert "60%" not in stream.getvalue()
-    assert stream.getvalue().endswith("\r\x1b[K")
+    limit = Limit.share(max_share)
+    limited = replace(result, low=2, high=4, max_share=limit, stop_reason=StopReason.TIMEOUT)
+    assert limited.exit_status == status

@@ -4,63 +4,60 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from xcount.answers.count import model_info
-from xcount.answers.result import ModelInfo
+from xcount.answers.result import AboutModel, ModelTask
 from xcount.errors import UnsupportedModelError
 from xcount.model.ensemble import Ensemble, Tree
 from xcount.model.loaders import load
 from xcount.question.grid import Axis, Grid, Missing
+from xcount.support.records import Json, record, to_dict
 
 _LADDER_STEPS = (-2, -1, 0, 1)
+_AT_LEAST_0 = {"minimum": 0}
 
 
+@record("feature", "One feature as the trees see it.")
 @dataclass(frozen=True, slots=True)
 class FeatureInfo:
     """One feature as the trees see it.
 
-    Attributes:
-        index: the feature's index, another way to name it.
-        name: its name.
-        kind: ``"numeric"`` or ``"categorical"``.
-        n_guards: how many guards it has.
-        n_cells: how many cells its axis has.
-        n_trees: how many trees test it.
-        max_change: no change of this feature alone moves the margin by more than this, so a gap
-            of this size or more has the answer 0.
+    A gap of ``max_change`` or more has the answer 0.
     """
 
-    index: int
-    name: str
-    kind: str
-    n_guards: int
-    n_cells: int
-    n_trees: int
-    max_change: float
+    index: Annotated[int, Json("Its index, another way to name it.", _AT_LEAST_0)]
+    name: Annotated[str, Json("Its name.")]
+    kind: Annotated[
+        str, Json("Whether its cells have an order.", {"enum": ["numeric", "categorical"]})
+    ]
+    n_guards: Annotated[int, Json("Its guards.", _AT_LEAST_0)]
+    n_cells: Annotated[int, Json("Its cells.", {"minimum": 1})]
+    n_trees: Annotated[int, Json("Trees that test it.", _AT_LEAST_0)]
+    max_change: Annotated[
+        float,
+        Json("No change of this feature alone moves the margin by more than this.", _AT_LEAST_0),
+    ]
 
 
+@record("leaves", "How large the leaves are.")
 @dataclass(frozen=True, slots=True)
 class LeafScale:
-    """How large the leaves are, after the division of an averaging forest.
+    """How large the leaves are, after the division of an averaging forest."""
 
-    Attributes:
-        low: the smallest leaf.
-        high: the largest leaf.
-        median_size: the median of the leaves' absolute values.
-        max_change: no two inputs differ by more than this in any one margin.
-    """
-
-    low: float
-    high: float
-    median_size: float
-    max_change: float
+    low: Annotated[float, Json("The smallest leaf.")]
+    high: Annotated[float, Json("The largest leaf.")]
+    median_size: Annotated[float, Json("Median of their absolute values.", _AT_LEAST_0)]
+    max_change: Annotated[
+        float, Json("No two inputs differ by more than this in any one margin.", _AT_LEAST_0)
+    ]
 
 
+@record("inspect", "`xcount inspect --json`.")
 @dataclass(frozen=True, slots=True)
 class Inspection:
     """A model in numbers.
@@ -69,18 +66,18 @@ class Inspection:
     largest ``max_change`` of any feature, so that none of them is trivially 0.
     """
 
-    model: ModelInfo
-    task: str
-    n_outputs: int
-    n_leaves: int
-    n_regions: int
-    features: tuple[FeatureInfo, ...]
-    leaves: LeafScale
-    gaps: tuple[float, ...]
+    model: AboutModel
+    task: ModelTask
+    n_outputs: Annotated[int, Json("Margins of the model: one per class, or one.", {"minimum": 1})]
+    n_leaves: Annotated[int, Json("Leaves of all trees.", _AT_LEAST_0)]
+    n_regions: Annotated[int, Json("The number of all regions, of any size.", {"minimum": 1})]
+    features: Annotated[tuple[FeatureInfo, ...], Json("All features.")]
+    leaves: Annotated[LeafScale, Json("How large the leaves are.")]
+    gaps: Annotated[tuple[float, ...], Json("Round gaps that make sense to ask about.")]
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``xcount inspect --json`` prints."""
-        return asdict(self)
+        return to_dict(self)
 
 
 def inspect(model: Any, *, missing: Missing = "none", trust_pickle: bool = False) -> Inspection:

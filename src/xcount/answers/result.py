@@ -1,17 +1,37 @@
-"""What a count returns: the number, how sure it is, why the run stopped; to and from JSON."""
+"""What a count returns: the number, how sure it is, why the run stopped; to and from JSON.
+
+The fields below are the only list of them: JSON, its schema, the journal's check and the columns of
+CSV files are made from it (see :mod:`xcount.support.records`).
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
-from xcount.counters.tally import MaskCount, PairCount, Profile, StopReason
-from xcount.question.change import Change, change_from
+from xcount.counters.tally import Profile, StopReason
+from xcount.question.change import CHANGE_FIELDS, Change
 from xcount.question.share import Limit
 from xcount.support.numerals import to_json
+from xcount.support.records import (
+    Form,
+    Json,
+    Schema,
+    Spread,
+    from_dict,
+    record,
+    reference,
+    to_dict,
+    whole_or,
+    written,
+)
+
+_AT_LEAST_0 = {"minimum": 0}
+_SHARE = {"minimum": 0, "maximum": 1}
+_DETAILS = Form(reference("details"), dict, dict)
 
 
 class Verdict(StrEnum):
@@ -22,150 +42,8 @@ class Verdict(StrEnum):
     UNDECIDED = "UNDECIDED"
 
 
-@dataclass(frozen=True, slots=True)
-class ModelInfo:
-    """Which model was asked."""
-
-    path: str | None
-    sha256: str | None
-    format: str
-    n_trees: int
-    max_depth: int
-    n_features: int
-    n_guards: int
-
-
-@dataclass(frozen=True, slots=True)
-class CountResult:
-    """How many regions are sensitive, and how sure that is.
-
-    ``low <= C <= high`` holds with probability at least ``confidence``. ``change`` makes two
-    regions differ; ``class_label`` names the class asked about, where the model has several.
-    """
-
-    count: int
-    low: int
-    high: int
-    confidence: float
-    n_regions: int
-    method: str
-    stop_reason: StopReason
-    sensitive: tuple[str, ...]
-    change: Change
-    distance: int | None
-    precision: int | None
-    model: ModelInfo
-    epsilon: float = 0.1
-    delta: float = 0.1
-    seed: int = 0
-    max_share: Limit | None = None
-    seconds: float = 0.0
-    peak_memory_bytes: int = 0
-    versions: Mapping[str, str] = field(default_factory=dict)
-    details: Mapping[str, Any] = field(default_factory=dict)
-    profile: Profile | None = None
-    class_label: str | None = None
-
-    @property
-    def exact(self) -> bool:
-        return self.low == self.high and self.confidence == 1.0
-
-    @property
-    def gap(self) -> str:
-        """The change as briefly as possible: ``"2"``, or of a decision ``"flip at 0"``."""
-        return self.change.text
-
-    @property
-    def share(self) -> float:
-        return self.count / self.n_regions
-
-    @property
-    def share_low(self) -> float:
-        return self.low / self.n_regions
-
-    @property
-    def share_high(self) -> float:
-        return self.high / self.n_regions
-
-    @property
-    def verdict(self) -> Verdict | None:
-        """PASS when C / n_regions is at most ``max_share``, as far as the interval tells."""
-        if self.max_share is None:
-            return None
-        return judged(self.max_share, (self.low, self.high), (self.n_regions, self.n_regions))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON contract of ``xcount count --json``."""
-        data: dict[str, Any] = {
-            "count": self.count,
-            "low": self.low,
-            "high": self.high,
-            "exact": self.exact,
-            "confidence": self.confidence,
-            "n_regions": self.n_regions,
-            "share": self.share,
-            "share_low": self.share_low,
-            "share_high": self.share_high,
-            "method": self.method,
-            "stop_reason": str(self.stop_reason),
-            "verdict": None if self.verdict is None else str(self.verdict),
-            "sensitive": list(self.sensitive),
-            **self.change.to_dict(),
-            "distance": "any" if self.distance is None else self.distance,
-            "precision": "exact" if self.precision is None else self.precision,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "seed": self.seed,
-            **limit_fields("max_share", self.max_share),
-            "seconds": self.seconds,
-            "peak_memory_bytes": self.peak_memory_bytes,
-            "model": asdict(self.model),
-            "versions": dict(self.versions),
-            "details": dict(self.details),
-        }
-        if self.class_label is not None:
-            data["class_label"] = self.class_label
-        if self.profile is not None:
-            data["profile"] = asdict(self.profile)
-        return data
-
-    def to_json(self, indent: int | None = None) -> str:
-        """Return the result as one JSON object."""
-        return to_json(self.to_dict(), indent)
-
-    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
-        """Draw the profile; with a path, save it (PNG, SVG, PDF). Needs the extra ``plots``."""
-        from xcount.report import plot_count
-
-        return plot_count(self, path)
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> CountResult:
-        """Read back what :meth:`to_dict` wrote."""
-        return cls(
-            count=data["count"],
-            low=data["low"],
-            high=data["high"],
-            confidence=data["confidence"],
-            n_regions=data["n_regions"],
-            method=data["method"],
-            stop_reason=StopReason(data["stop_reason"]),
-            sensitive=tuple(data["sensitive"]),
-            change=change_from(data),
-            distance=None if data["distance"] == "any" else data["distance"],
-            precision=None if data["precision"] == "exact" else data["precision"],
-            model=ModelInfo(**data["model"]),
-            epsilon=data["epsilon"],
-            delta=data["delta"],
-            seed=data["seed"],
-            max_share=limit_from(data, "max_share"),
-            seconds=data["seconds"],
-            peak_memory_bytes=data["peak_memory_bytes"],
-            versions=data["versions"],
-            details=data.get("details", {}),
-            profile=_profile_from(data["profile"]) if "profile" in data else None,
-            class_label=data.get("class_label"),
-        )
+ANSWERED, FAILED, LIMITED = 0, 1, 3
+"""Exit statuses: answered (and PASS), FAIL, stopped by a limit or UNDECIDED."""
 
 
 def judged(limit: Limit, part: tuple[int, int], whole: tuple[int, int]) -> Verdict:
@@ -175,24 +53,273 @@ def judged(limit: Limit, part: tuple[int, int], whole: tuple[int, int]) -> Verdi
     return Verdict.UNDECIDED if limit.allows(part[0], whole[1]) else Verdict.FAIL
 
 
-def limit_fields(name: str, limit: Limit | None) -> dict[str, Any]:
-    """Return a limit's JSON fields: the number, and the fraction it stands for."""
-    if limit is None:
-        return {name: None}
-    return {name: float(limit), f"{name}_text": limit.text}
+def judged_together(verdicts: Iterable[Verdict], is_whole: bool) -> Verdict:
+    """Return FAIL if any is; else UNDECIDED if any is, or is missing; else PASS."""
+    found = set(verdicts)
+    if Verdict.FAIL in found:
+        return Verdict.FAIL
+    return Verdict.PASS if found == {Verdict.PASS} and is_whole else Verdict.UNDECIDED
 
 
-def limit_from(data: Mapping[str, Any], name: str) -> Limit | None:
-    """Return a limit as :meth:`CountResult.to_dict` writes it: a number, and its text if exact."""
-    if data.get(name) is None:
-        return None
-    return Limit.of(data.get(f"{name}_text") or float(data[name]))
+def status_of(verdict: Verdict | None, is_answered: bool) -> int:
+    """Return the exit status; ``is_answered`` tells whether all that was asked is known."""
+    if verdict is Verdict.FAIL:
+        return FAILED
+    return ANSWERED if is_answered and verdict is not Verdict.UNDECIDED else LIMITED
 
 
-def _profile_from(data: Mapping[str, Any]) -> Profile:
-    masks = [MaskCount(**{**row, "cells": tuple(row["cells"])}) for row in data["masks"]]
-    pairs = [
-        PairCount(**{**row, "cells": tuple(row["cells"]), "other_cells": tuple(row["other_cells"])})
-        for row in data["pairs"]
+def limit_form(name: str, description: str, most: float | None = None) -> Spread:
+    """Return the JSON of a limit: the number, and the fraction it stands for."""
+    bounds: Schema = _AT_LEAST_0 if most is None else {**_AT_LEAST_0, "maximum": most}
+    text = f"{name}_text"
+
+    def write(limit: Limit | None) -> dict[str, Any]:
+        return {name: None} if limit is None else {name: float(limit), text: limit.text}
+
+    def read(data: Mapping[str, Any]) -> Limit | None:
+        value = data[name]
+        return None if value is None else Limit.of(data.get(text) or float(value))
+
+    exactly = "The same as an exact fraction, which is what is compared with; null for a float."
+    properties: dict[str, Schema] = {
+        name: {"type": ["number", "null"], "description": description, **bounds},
+        text: {"type": ["string", "null"], "description": exactly},
+    }
+    return Spread(properties, write, read, required=(name,))
+
+
+MAX_SHARE = limit_form("max_share", "`--max-share`; null without.", most=1)
+
+
+@record("model", "Which model was asked.")
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """Which model was asked."""
+
+    path: Annotated[str | None, Json("The file as it was named; null for a live model.")]
+    sha256: Annotated[
+        str | None,
+        Json("Hash of the file's bytes; null for a live model.", {"pattern": "^[0-9a-f]{64}$"}),
     ]
-    return Profile(tuple(masks), tuple(pairs))
+    format: Annotated[str, Json("What the file was recognised as, such as `xgboost-json`.")]
+    n_trees: Annotated[int, Json("Number of trees.", _AT_LEAST_0)]
+    max_depth: Annotated[int, Json("Tests on the longest path from a root to a leaf.", _AT_LEAST_0)]
+    n_features: Annotated[int, Json("Features of the model, used or not.", _AT_LEAST_0)]
+    n_guards: Annotated[int, Json("Guards of all features together.", _AT_LEAST_0)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the ``model`` of a result's JSON."""
+        return to_dict(self)
+
+
+AboutModel = Annotated[ModelInfo, Json("Which model was asked.")]
+Versions = Annotated[
+    Mapping[str, str],
+    Json("Versions of xcount, Python and numpy.", {"required": ["xcount", "python", "numpy"]}),
+]
+Sensitive = Annotated[
+    tuple[str, ...],
+    Json(
+        "The features that change together.", {"minItems": 1}, column="sensitive", cell=" + ".join
+    ),
+]
+VERDICT_OF_ALL = Json(
+    "FAIL if any count fails; else UNDECIDED if any is, or is missing; else PASS. null without a "
+    "limit.",
+    after="created",
+)
+STATUS_OF_ALL = Json(
+    "What the command ends with.", {"enum": [ANSWERED, FAILED, LIMITED]}, after="verdict"
+)
+Created = Annotated[str, Json("When the run began, ISO 8601 in UTC.")]
+ModelTask = Annotated[str, Json("What the model is for, such as `binary`.")]
+GapOrigin = Annotated[str, Json("Where the gaps come from, in words.")]
+Planned = Annotated[
+    int,
+    Json(
+        "Counts that were planned; an interrupted run has fewer results.",
+        _AT_LEAST_0,
+        name="planned",
+    ),
+]
+Distance = Annotated[
+    int | None,
+    Json(
+        "How far the features may move, in cells, or `any`.",
+        form=whole_or("any", least=1),
+        column="distance",
+    ),
+]
+
+
+@record("count", "`xcount count --json`: one question, one number.")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountResult:
+    """How many regions are sensitive, and how sure that is.
+
+    ``low <= C <= high`` holds with probability at least ``confidence``. ``change`` makes two
+    regions differ; ``class_label`` names the class asked about, where the model has several.
+    """
+
+    sensitive: Sensitive
+    change: Annotated[
+        Change,
+        Json("The change.", form=CHANGE_FIELDS, column="gap", cell=lambda change: change.text),
+    ]
+    class_label: Annotated[
+        str | None,
+        Json(
+            "The name of the class asked about; only where the model has several.",
+            is_optional=True,
+        ),
+    ] = None
+    distance: Distance
+    precision: Annotated[
+        int | None,
+        Json(
+            "Decimals that leaves were rounded to, or `exact`.",
+            form=whole_or("exact", least=0),
+        ),
+    ]
+    count: Annotated[
+        int,
+        Json(
+            "The number of sensitive regions, or its estimate. An integer of any size: read it as "
+            "one.",
+            _AT_LEAST_0,
+            column="count",
+        ),
+    ]
+    low: Annotated[
+        int, Json("At least so many, with probability `confidence`.", _AT_LEAST_0, column="low")
+    ]
+    high: Annotated[
+        int, Json("At most so many, with probability `confidence`.", _AT_LEAST_0, column="high")
+    ]
+    confidence: Annotated[
+        float,
+        Json("1 for guaranteed (exact) bounds, else 1 - delta.", _SHARE, column="confidence"),
+    ]
+    n_regions: Annotated[
+        int, Json("The number of all regions, of any size.", {"minimum": 1}, column="n_regions")
+    ]
+    max_share: Annotated[
+        Limit | None,
+        Json(
+            "The largest share allowed.",
+            form=MAX_SHARE,
+            column="max_share",
+            cell=lambda limit: None if limit is None else float(limit),
+        ),
+    ] = None
+    method: Annotated[str, Json("How it was counted, as in `--method`.", column="method")]
+    stop_reason: Annotated[
+        StopReason,
+        Json(
+            "Why the run ended: `complete` (exact, or within epsilon), `decided` (the limit of the "
+            "share was decided before that), `timeout`, `memory`, `steps` or `interrupted`.",
+            column="stop_reason",
+        ),
+    ]
+    seconds: Annotated[float, Json("How long the count took.", _AT_LEAST_0, column="seconds")] = 0.0
+    peak_memory_bytes: Annotated[
+        int, Json("Most memory that the process has held.", _AT_LEAST_0)
+    ] = 0
+    epsilon: Annotated[float, Json("Relative error allowed.", {"exclusiveMinimum": 0})] = 0.1
+    delta: Annotated[
+        float,
+        Json(
+            "Probability with which an interval may be wrong.",
+            {"exclusiveMinimum": 0, "exclusiveMaximum": 1},
+        ),
+    ] = 0.1
+    seed: Annotated[int, Json("Seed of all random choices.", _AT_LEAST_0)] = 0
+    model: AboutModel
+    versions: Versions = field(default_factory=dict)
+    details: Annotated[
+        Mapping[str, Any],
+        Json("The counter's own numbers, measures and witnesses.", form=_DETAILS),
+    ] = field(default_factory=dict)
+    profile: Annotated[
+        Profile | None,
+        Json(
+            "The count by mask and by pair of masks; with `--profile`, and in audits.",
+            is_optional=True,
+        ),
+    ] = None
+
+    @property
+    @written(
+        Json(
+            "Whether `count` is proved: `low` = `high` and `confidence` = 1.",
+            after="high",
+            column="exact",
+        )
+    )
+    def exact(self) -> bool:
+        return self.low == self.high and self.confidence == 1.0
+
+    @property
+    @written(Json("`count` / `n_regions`.", _SHARE, after="n_regions", column="share"))
+    def share(self) -> float:
+        return self.count / self.n_regions
+
+    @property
+    @written(Json("`low` / `n_regions`.", _SHARE, after="share", column="share_low"))
+    def share_low(self) -> float:
+        return self.low / self.n_regions
+
+    @property
+    @written(Json("`high` / `n_regions`.", _SHARE, after="share_low", column="share_high"))
+    def share_high(self) -> float:
+        return self.high / self.n_regions
+
+    @property
+    @written(
+        Json(
+            "PASS: the share is at most `max_share`; FAIL: it is above; UNDECIDED: the interval "
+            "reaches across; null: no limit was given.",
+            after="max_share",
+            column="verdict",
+        )
+    )
+    def verdict(self) -> Verdict | None:
+        """PASS when C / n_regions is at most ``max_share``, as far as the interval tells."""
+        if self.max_share is None:
+            return None
+        return judged(self.max_share, (self.low, self.high), (self.n_regions, self.n_regions))
+
+    @property
+    def gap(self) -> str:
+        """The change as briefly as possible: ``"2"``, or of a decision ``"flip at 0"``."""
+        return self.change.text
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the count is as accurate as asked, or its verdict is known."""
+        decided = self.verdict in (Verdict.PASS, Verdict.FAIL)
+        return decided or self.stop_reason is StopReason.COMPLETE
+
+    @property
+    def exit_status(self) -> int:
+        """0 answered (and PASS), 1 FAIL, 3 UNDECIDED or stopped by a limit."""
+        return status_of(self.verdict, self.is_answered)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON contract of ``xcount count --json``."""
+        return to_dict(self)
+
+    def to_json(self, indent: int | None = None) -> str:
+        """Return the result as one JSON object."""
+        return to_json(self.to_dict(), indent)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> CountResult:
+        """Read back what :meth:`to_dict` wrote."""
+        return from_dict(cls, data)
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
+        """Draw the profile; with a path, save it (PNG, SVG, PDF). Needs the extra ``plots``."""
+        from xcount.report import plot_count
+
+        return plot_count(self, path)

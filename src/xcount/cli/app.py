@@ -20,14 +20,14 @@ from importlib import import_module
 import click
 
 from xcount._version import __version__
+from xcount.cli.output import INTERRUPTED, print_error
 from xcount.cli.parameters import examples
 from xcount.errors import XCountError
-from xcount.support.visible import visible
 
 COMMANDS = ("count", "audit", "compare", "witness", "report", "inspect", "encode", "demo")
 """Command names in the order of ``--help``; command ``x`` is ``xcount.cli.x:command``."""
 
-ERROR, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
+ERROR, BROKEN_PIPE = 2, 141
 
 _EXHAUSTED: dict[type[Exception], str] = {
     MemoryError: "out of memory; try a smaller model, or --method sample",
@@ -83,7 +83,7 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         if os.environ.get("XCOUNT_DEBUG") == "1":
             sys.excepthook(type(error), error, error.__traceback__)
-        sys.stderr.write(f"xcount: {_one_line(error_message(error))}\n")
+        print_error(error_message(error))
         return ERROR
 
 
@@ -117,10 +117,6 @@ def error_message(error: Exception) -> str:
     )
 
 
-def _one_line(text: str) -> str:
-    return visible(" ".join(part.strip() for part in text.splitlines() if part.strip()))
-
-
 def _prepare() -> None:
     """Let counts have any number of digits, and names any letter, on any terminal."""
     if sys.stderr is None:  # closed by the caller: notes and errors go nowhere, answers still out
@@ -137,4 +133,4 @@ def _prepare() -> None:
 
 
 def _print_note(message: Warning | str, *_where: object, **_more: object) -> None:
-    sys.stderr.write(f"xcount: note: {_one_line(str(message))}\n")
+    print_error(f"note: {message}")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @click.command(
     "audit",
-    short_help="Rank every feature, judge, write a report.",
+    short_help="Rank all features, give a verdict, write a report.",
     epilog=parameters.examples(
         "xcount audit model.json --gap 2 --html report.html",
         "xcount audit model.json --sensitive sex --sensitive age --gap 1 --max-share age=2%",
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 @click.option(
     "--max-share",
     metavar="SHARES",
-    help="Judge: the largest share allowed, for all (1%) or per feature (age=1%,sex=0).",
+    help="Give a verdict: the largest share allowed, for all features (1%) or for each "
+    "(age=1%,sex=0).",
 )
 @parameters.cluster_option
 @parameters.measure_options
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     type=click.IntRange(0),
     default=0,
     show_default=True,
-    help="Add so many pairs of inputs to each count, as examples.",
+    help="Add N example pairs of inputs to each count.",
 )
 @batch.journal_options
 @batch.report_options
@@ -55,13 +56,13 @@ def command(
     markdown: str | None,
     **question: Any,
 ) -> int:
-    """Count every used feature of MODEL (or --sensitive groups) at every gap and distance.
+    """Count for every used feature of MODEL (or --sensitive group), gap and distance.
 
-    The features are ranked by the mean of their shares. Each count stops after --timeout (60s
-    unless said otherwise) with the bounds it has. With --journal a stopped or killed audit loses
-    nothing that was finished: --resume goes on where it ended.
+    The features are ranked by the mean of their shares. Each count stops after --timeout (60s by
+    default) with the bounds found so far. With --journal, an audit that is stopped or killed keeps
+    every finished count, and --resume continues it.
     """
-    from xcount.cli.progress import stoppable
+    from xcount.cli.progress import ProgressLine, stoppable
     from xcount.counters import counter
     from xcount.runs.audit import audit
 
@@ -69,7 +70,7 @@ def command(
     batch.check_outputs(paths, as_json, question["journal"], question["resume"])
     parameters.check_measures(question)
     counter(question["method"])  # a wrong name is said before a large model is read
-    with stoppable(), batch.BatchLine() as line:
+    with stoppable(), ProgressLine() as line:
         asked = batch.asked(question)
         result = audit(model, trust_pickle=trust_pickle, on_progress=line.show_batch, **asked)
     batch.write_outputs(outputs_of(result), paths, as_json)

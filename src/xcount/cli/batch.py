@@ -1,9 +1,8 @@
-"""What audit, compare and report share: options, progress, and where results are written."""
+"""What audit, compare and report share: options, and where results are written."""
 
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,42 +10,37 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from xcount.cli import parameters
-from xcount.cli.progress import ProgressLine
-from xcount.support.visible import visible
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-    from xcount.runs.batch import BatchProgress
-
-_REDRAW_SECONDS = 0.1
-_BAR_WIDTH = 20
 
 question_options = parameters.together(
     click.option(
         "--sensitive",
         metavar="NAMES",
         multiple=True,
-        help="A feature, or features that change together (with commas between); repeat it for "
-        "more. Without it: every used feature by itself.",
+        help="A feature, or features that change together, separated by commas; repeat it for "
+        "more. Default: every used feature by itself.",
     ),
     click.option(
         "--gap",
         "gaps",
         metavar="G",
         multiple=True,
-        help="Gaps in margin, repeated or with commas between. Default: round numbers around the "
-        "scale of the leaves.",
+        help="Gaps in the margin; repeat it, or separate them by commas. Default: round numbers "
+        "around the scale of the leaves.",
     ),
     click.option(
         "--probability-gap",
         "probability_gaps",
         metavar="DP",
         multiple=True,
-        help="Gaps as changes of the probability, for a binary classifier: "
-        "logit(p0 + DP) - logit(p0) with p0 from --base-rate.",
+        help="Gaps as changes of a binary classifier's probability from the base rate P0: "
+        "logit(P0 + DP) - logit(P0).",
     ),
-    click.option("--base-rate", metavar="P0", type=float, help="See --probability-gap."),
+    click.option(
+        "--base-rate", metavar="P0", type=float, help="The base rate for --probability-gap."
+    ),
     parameters.flip_options,
     click.option(
         "--distance",
@@ -55,7 +49,7 @@ question_options = parameters.together(
         multiple=True,
         default=["1"],
         show_default=True,
-        help="How far features may move, in cells; repeated or with commas between.",
+        help="How many cells the features may move, added up; repeat it, or separate by commas.",
     ),
     parameters.model_options,
 )
@@ -65,20 +59,22 @@ journal_options = parameters.together(
         "--journal",
         metavar="FILE",
         type=click.Path(dir_okay=False),
-        help="Keep every finished count in this file (JSON lines).",
+        help="Save every finished count to this file (JSON lines).",
     ),
-    click.option("--resume", is_flag=True, help="Go on with a journal: count only what it lacks."),
+    click.option("--resume", is_flag=True, help="Continue a journal: count only what is missing."),
 )
 
 report_options = parameters.together(
-    click.option("--html", metavar="FILE", help="Write the report, one page without a network."),
-    click.option("--csv", metavar="FILE", help="Write the counts as CSV; - prints them."),
-    click.option("--plot", metavar="FILE", help="Write a plot: .png, .svg or .pdf."),
+    click.option("--html", metavar="FILE", help="Write a self-contained HTML report."),
+    click.option("--csv", metavar="FILE", help="Write the counts as CSV; '-' prints them."),
+    click.option("--plot", metavar="FILE", help="Write a plot: a .png, .svg or .pdf file."),
     parameters.json_option,
 )
 
 markdown_option = click.option(
-    "--markdown", metavar="FILE", help="Write a block for a model card; - prints it."
+    "--markdown",
+    metavar="FILE",
+    help="Write a section for a model card (Markdown); '-' prints it.",
 )
 
 
@@ -102,12 +98,12 @@ def check_outputs(
     from xcount.report.files import check_writable
 
     if resume and journal is None:
-        raise click.UsageError("--resume goes on with a journal; name it with --journal")
+        raise click.UsageError("--resume continues a journal; name it with --journal")
     if list(paths.values()).count("-") + as_json > 1:
-        raise click.UsageError("only one of --json and the outputs to - can be printed")
+        raise click.UsageError("standard output can hold only one of --json and the outputs to '-'")
     files = [path for path in (*paths.values(), journal) if path is not None and path != "-"]
     if twice := [path for path in files if sum(map(_same_file(path), files)) > 1]:
-        raise click.UsageError(f"{twice[0]} is named for two files; each needs one of its own")
+        raise click.UsageError(f"{twice[0]} is named for two outputs; give each a file of its own")
     for name, path in paths.items():
         if path is None or (path == "-" and name != "plot"):
             continue
@@ -146,32 +142,6 @@ def write_outputs(outputs: Outputs, paths: Mapping[str, str | None], as_json: bo
     else:
         written = [f"Wrote {escaped(path)}" for path in paths.values() if path and path != "-"]
         print_tables(*outputs.tables(), *written)
-
-
-class BatchLine(ProgressLine):
-    """Shows how far a run of many counts is."""
-
-    def show_batch(self, progress: BatchProgress) -> None:
-        """Redraw the line, unless it is too early."""
-        now = time.monotonic()
-        if not self._enabled or now < self._next_draw:
-            return
-        self._next_draw = now + _REDRAW_SECONDS
-        self._drawn = True
-        self._stream.write(f"\r\x1b[K{batch_text(progress)}")
-        self._stream.flush()
-
-
-def batch_text(progress: BatchProgress) -> str:
-    """Return a snapshot in one line, e.g. ``[####      ]  42 %  17 of 40 counts: age, sex``."""
-    bar = "#" * int(progress.fraction * _BAR_WIDTH)
-    running = visible(", ".join(dict.fromkeys(progress.running)))
-    if len(running) > 40:
-        running = running[:39] + "…"
-    return (
-        f"[{bar:<{_BAR_WIDTH}}] {progress.fraction:4.0%}  {progress.done} of {progress.total} "
-        f"counts: {running}"
-    )
 
 
 def asked(question: Mapping[str, Any]) -> dict[str, Any]:

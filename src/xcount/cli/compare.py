@@ -23,7 +23,13 @@ if TYPE_CHECKING:
 )
 @click.argument("models", metavar="MODEL...", nargs=-1, required=True)
 @parameters.trust_option
-@click.option("--name", "names", metavar="NAME", multiple=True, help="What to call each model.")
+@click.option(
+    "--name",
+    "names",
+    metavar="NAME",
+    multiple=True,
+    help="A name for each model, in order; repeat it.",
+)
 @batch.question_options
 @parameters.accuracy_options
 @parameters.limit_options
@@ -31,7 +37,8 @@ if TYPE_CHECKING:
     "--max-ratio",
     metavar="R",
     callback=parameters.parsed_by(parameters.parse_ratio),
-    help="Judge: PASS if no count is more than R times the first model's.",
+    help="Give a verdict: PASS if no count is more than R times the first model's (1.05, 105% "
+    "or 1/3).",
 )
 @parameters.cluster_option
 @batch.journal_options
@@ -46,18 +53,18 @@ def command(
     plot: str | None,
     **question: Any,
 ) -> int:
-    """Ask every MODEL the same questions, on the grid of all their thresholds.
+    """Ask every MODEL the same questions, on one grid of all their thresholds.
 
-    The first one is the baseline: C/C0 is a model's count divided by the baseline's.
+    The first model is the baseline: C/C0 is a model's count divided by the baseline's.
     """
-    from xcount.cli.progress import stoppable
+    from xcount.cli.progress import ProgressLine, stoppable
     from xcount.counters import counter
     from xcount.runs.compare import compare
 
     paths = {"html": html, "csv": csv, "plot": plot}
     batch.check_outputs(paths, as_json, question["journal"], question["resume"])
     counter(question["method"])
-    with stoppable(), batch.BatchLine() as line:
+    with stoppable(), ProgressLine() as line:
         result = compare(
             models,
             names=names or None,

@@ -30,20 +30,20 @@ from xcount.cli import parameters
 @click.option(
     "--profile",
     is_flag=True,
-    help="Also show where: each mask, each jump.",
+    help="Also show where: the count of each mask, and the jumps between masks.",
 )
 @parameters.json_option
 def command(
     model: str, trust_pickle: bool, sensitive: tuple[str, ...], as_json: bool, **question: Any
 ) -> int:
-    """Count the regions of MODEL whose output moves by more than the gap.
+    """Count the regions of MODEL that are sensitive to chosen features.
 
-    A region counts when changing only the sensitive features, by at most the distance, changes
-    the margin by more than G, or with --flip changes the decision. Ctrl-C and limits leave a valid
-    interval.
+    A region is sensitive if changing only those features, by at most the distance, changes the
+    margin by more than G; or, with --flip, if it changes the decision. A count that is stopped by
+    Ctrl-C or by a limit still gives a valid interval.
     """
     from xcount.answers.count import count
-    from xcount.cli.output import exit_status, print_json, print_tables
+    from xcount.cli.output import print_json, print_tables
     from xcount.cli.progress import ProgressLine, stoppable
     from xcount.counters import counter
 
@@ -56,7 +56,7 @@ def command(
             model,
             sensitive=sensitive,
             trust_pickle=trust_pickle,
-            on_progress=line.show,
+            on_progress=line.show_count,
             **question,
         )
     if as_json:
@@ -65,4 +65,4 @@ def command(
         from xcount.report.text import count_tables
 
         print_tables(*count_tables(result))
-    return exit_status(result)
+    return result.exit_status

@@ -29,9 +29,9 @@ TITLE = "How sensitive is an income model (XGBoost, Adult census data) to sex, r
     epilog=parameters.examples("xcount demo"),
 )
 @click.option(
-    "--html", metavar="FILE", default=REPORT, show_default=True, help="Where the report goes."
+    "--html", metavar="FILE", default=REPORT, show_default=True, help="Where to write the report."
 )
-@click.option("--save-model", metavar="FILE", help="Copy the model there, to ask it more.")
+@click.option("--save-model", metavar="FILE", help="Save a copy of the model, to ask it more.")
 @parameters.limit_options
 @parameters.json_option
 def command(
@@ -44,10 +44,10 @@ def command(
 ) -> int:
     """Ask a model of the Adult census data how sensitive it is to sex, race and age.
 
-    A gap of 0.5 in log-odds multiplies the odds of a high income by 1.65, or divides them. The
-    answers are printed, and written as a report to look at in a browser.
+    A gap of 0.5 in log-odds multiplies or divides the odds of a high income by 1.65. The answers
+    are printed, and written as a report for the browser.
     """
-    from xcount.cli.progress import stoppable
+    from xcount.cli.progress import ProgressLine, stoppable
     from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS
     from xcount.model.examples import adult_model_path
     from xcount.runs.audit import audit
@@ -56,7 +56,7 @@ def command(
     path = adult_model_path()
     if save_model is not None:
         path = _copied(path, save_model)
-    with stoppable(), batch.BatchLine() as line:
+    with stoppable(), ProgressLine() as line:
         result = audit(
             path,
             sensitive=FEATURES,

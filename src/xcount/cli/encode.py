@@ -24,7 +24,7 @@ from xcount.cli import parameters
     "path",
     metavar="FILE",
     type=click.Path(dir_okay=False, writable=True),
-    help="Where to write the formula; standard output if left out.",
+    help="Where to write the formula. Default: standard output.",
 )
 def command(
     model: str,
@@ -35,13 +35,14 @@ def command(
     output: str | None,
     **question: Any,
 ) -> int:
-    """Write the question about MODEL as a formula in DIMACS, with its projection set.
+    """Write the question about MODEL as a DIMACS formula with a projection set.
 
-    The models of the formula, projected on the variables of `c p show`, are the sensitive
-    regions. Comments say which guard each variable is. Rounded leaves make much smaller formulas.
+    The models of the formula, projected onto the variables of `c p show`, are the sensitive
+    regions. Comments say which guard each variable stands for. Rounding the leaves (--precision)
+    makes formulas much smaller.
     """
+    from xcount.answers.result import ANSWERED
     from xcount.baselines.cnf.encode import encode
-    from xcount.cli.output import ANSWERED
     from xcount.model.loaders import load
     from xcount.problem.problem import Problem
     from xcount.question.grid import Grid

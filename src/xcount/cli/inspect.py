@@ -9,7 +9,7 @@ from xcount.cli import parameters
 
 @click.command(
     "inspect",
-    short_help="Describe a model: trees, cells, gaps to ask about.",
+    short_help="Describe a model: its trees, cells, and gaps to ask about.",
     epilog=parameters.examples("xcount inspect model.json"),
 )
 @parameters.model_argument
@@ -17,9 +17,10 @@ from xcount.cli import parameters
 @click.option("--all", "show_all", is_flag=True, help="List every feature, used or not.")
 @parameters.json_option
 def command(model: str, trust_pickle: bool, missing: str, show_all: bool, as_json: bool) -> int:
-    """Describe MODEL: trees, guards and cells, number of regions, and gaps to ask about."""
+    """Describe MODEL: its trees, guards, cells and regions, and gaps to ask about."""
     from xcount.answers.inspection import inspect
-    from xcount.cli.output import ANSWERED, print_json, print_tables
+    from xcount.answers.result import ANSWERED
+    from xcount.cli.output import print_json, print_tables
 
     inspection = inspect(
         model, missing="cell" if missing == "cell" else "none", trust_pickle=trust_pickle

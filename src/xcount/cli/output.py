@@ -1,4 +1,4 @@
-"""To the screen: one JSON object, or tables; and the exit status of a result."""
+"""To the screen: one JSON object, text, or tables."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from xcount.answers.result import CountResult, Verdict
-from xcount.counters.tally import StopReason
 from xcount.support.visible import visible
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-ANSWERED, FAILED, LIMITED = 0, 1, 3
 
-_STATUS_OF_VERDICT = {
-    Verdict.PASS: ANSWERED,
-    Verdict.FAIL: FAILED,
-    Verdict.UNDECIDED: LIMITED,
-}
+INTERRUPTED = 130
+"""The exit status of a command that was stopped and has nothing to show for it."""
+
+
+def print_error(message: str) -> None:
+    """Print one line on standard error, whatever the message holds."""
+    line = " ".join(part.strip() for part in message.splitlines() if part.strip())
+    sys.stderr.write(f"xcount: {visible(line)}\n")
 
 
 def print_json(data: Mapping[str, Any]) -> None:
@@ -46,10 +46,3 @@ def print_tables(*tables: RenderableType) -> None:
             # Lines of text (commands to copy) are left to the terminal to wrap.
             console.print(table, soft_wrap=isinstance(table, str))
     sys.stdout.write(capture.get())
-
-
-def exit_status(result: CountResult) -> int:
-    """Return 0 answered (and PASS), 1 FAIL, 3 stopped by a limit or UNDECIDED."""
-    if result.verdict is not None:
-        return _STATUS_OF_VERDICT[result.verdict]
-    return ANSWERED if result.stop_reason is StopReason.COMPLETE else LIMITED

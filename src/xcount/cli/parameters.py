@@ -125,7 +125,7 @@ missing_option = click.option(
     type=click.Choice(["none", "cell"]),
     default="none",
     show_default=True,
-    help="Whether a feature that can be missing has a cell for that.",
+    help="With 'cell', missing values have a cell of their own.",
 )
 
 model_options = together(
@@ -134,13 +134,13 @@ model_options = together(
         metavar="exact|N",
         default="exact",
         show_default=True,
-        help="Leaves as stored, or rounded to N decimals.",
+        help="Take leaf values as stored, or rounded to N decimals.",
     ),
     click.option(
         "--class",
         "output",
         metavar="K",
-        help="The class asked about, where the model has several.",
+        help="The class to ask about, for a model with several.",
     ),
     missing_option,
 )
@@ -149,15 +149,15 @@ flip_options = together(
     click.option(
         "--flip",
         is_flag=True,
-        help="Instead of a gap: a change of the decision counts. Of one margin, whether it is "
-        "above the cut-off (a tie is not); of several classes, which one wins (of equal ones the "
-        "first).",
+        help="Count changes of the decision, instead of changes by more than a gap. With one "
+        "margin, the decision is whether it is above the cut-off (a tie is not); with several "
+        "classes, which one wins (in a tie, the first).",
     ),
     click.option(
         "--cutoff",
         metavar="T",
-        help="The margin at which the decision changes; the model's own unless given (0 for "
-        "log-odds, 0.5 for a forest's votes).",
+        help="The margin at which the decision changes. Default: the model's own (0 for log-odds, "
+        "0.5 for a forest's votes).",
     ),
 )
 
@@ -166,7 +166,7 @@ sensitive_option = click.option(
     metavar="NAMES",
     multiple=True,
     required=True,
-    help="The sensitive features: names, fN or indices, with commas between.",
+    help="The sensitive features: names, fN or indices, separated by commas.",
 )
 
 
@@ -175,7 +175,7 @@ def _gap_option(*, required: bool) -> Callable[[Command], Command]:
         "--gap",
         metavar="G",
         required=required,
-        help="A change of the margin counts when it is larger than G (a decimal number).",
+        help="Count changes of the margin by more than G (a decimal number).",
     )
 
 
@@ -184,7 +184,7 @@ distance_option = click.option(
     metavar="N|any",
     default="1",
     show_default=True,
-    help="How far the sensitive features may move together, in cells.",
+    help="How many cells the sensitive features may move, added up.",
 )
 
 question_options = together(
@@ -200,19 +200,19 @@ measure_options = together(
         "measures",
         metavar="NAMES",
         multiple=True,
-        help="Weigh the sensitive regions in other ways, too: volume, marginals, rows; repeated "
-        "or with commas between. The count itself is 'regions'.",
+        help="Also weigh the sensitive regions by volume, marginals or rows; repeat it, or "
+        "separate them by commas. The count itself is 'regions'.",
     ),
     click.option(
         "--data",
         metavar="FILE",
-        help="CSV or Parquet with a column per feature: what marginals and rows are taken from, "
-        "and the bounds of a volume.",
+        help="CSV or Parquet file with a column per feature, for marginals, rows, and the bounds "
+        "of a volume.",
     ),
     click.option(
         "--bounds",
         metavar="NAME=LOW:HIGH,...",
-        help="Bounds of a volume, instead of the least and largest value in the data.",
+        help="Bounds of a volume. Default: the smallest and largest values in the data.",
     ),
 )
 
@@ -229,7 +229,7 @@ seed_option = click.option(
     type=click.IntRange(0, 2**63 - 1),
     default=0,
     show_default=True,
-    help="Seed of all random choices.",
+    help="Seed for all random choices.",
 )
 
 accuracy_options = together(
@@ -238,7 +238,8 @@ accuracy_options = together(
         metavar="NAME",
         default="auto",
         show_default=True,
-        help=f"How to count: {', '.join(METHODS)}; or as in the paper: {', '.join(PAPER_METHODS)}.",
+        help=f"How to count: {', '.join(METHODS)}; or by the paper's algorithms: "
+        f"{', '.join(PAPER_METHODS)}.",
     ),
     click.option(
         "--epsilon",
@@ -246,7 +247,7 @@ accuracy_options = together(
         type=float,
         default=0.1,
         show_default=True,
-        help="Relative error allowed.",
+        help="Relative error allowed in an estimate.",
     ),
     click.option(
         "--delta",
@@ -254,47 +255,57 @@ accuracy_options = together(
         type=float,
         default=0.1,
         show_default=True,
-        help="Probability with which an interval may be wrong.",
+        help="Probability allowed for an interval to be wrong.",
     ),
     seed_option,
 )
 
-limit_options = together(
-    click.option(
-        "--timeout",
-        "timeout_seconds",
-        metavar="DURATION",
-        callback=parsed_by(parse_duration),
-        help="Stop after this long, with the bounds found so far: 60s, 5m, 1h.",
-    ),
-    click.option(
-        "--memory",
-        "memory_bytes",
-        metavar="SIZE",
-        callback=parsed_by(parse_size),
-        help="Stop at this much memory, with the bounds found so far: 4GB, 500MB, 1GiB.",
-    ),
-    click.option(
-        "--jobs",
-        metavar="N",
-        type=click.IntRange(0),
-        default=0,
-        show_default="all cores",
-        help="Number of threads.",
-    ),
+
+def _limits(timeout: str, memory: str) -> Callable[[Command], Command]:
+    return together(
+        click.option(
+            "--timeout",
+            "timeout_seconds",
+            metavar="DURATION",
+            callback=parsed_by(parse_duration),
+            help=f"{timeout}: 60s, 5m, 1h.",
+        ),
+        click.option(
+            "--memory",
+            "memory_bytes",
+            metavar="SIZE",
+            callback=parsed_by(parse_size),
+            help=f"{memory}: 4GB, 500MB, 1GiB.",
+        ),
+        click.option(
+            "--jobs",
+            metavar="N",
+            type=click.IntRange(0),
+            default=0,
+            show_default="all cores",
+            help="Number of threads.",
+        ),
+    )
+
+
+limit_options = _limits(
+    "Stop after this long and report the bounds found so far",
+    "Stop at this much memory and report the bounds found so far",
 )
+search_limit_options = _limits("Give up after this long", "Take at most this much memory")
 
 cluster_option = click.option(
     "--cluster",
     metavar="ADDRESS",
-    help="Count on a Dask cluster: its scheduler's address, e.g. tcp://scheduler:8786.",
+    help="Count on a Dask cluster; the address is its scheduler's, e.g. tcp://scheduler:8786.",
 )
 
 max_share_option = click.option(
     "--max-share",
     metavar="SHARE",
     callback=parsed_by(parse_share),
-    help="Judge: PASS if at most this share of the regions is sensitive (0.01 or 1%).",
+    help="Give a verdict: PASS if at most this share of the regions is sensitive (0.01, 1% or "
+    "2/9).",
 )
 
 json_option = click.option(

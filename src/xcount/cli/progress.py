@@ -1,4 +1,4 @@
-"""A count while it runs: a line of progress on standard error, and how it is stopped.
+"""A run while it goes on: a line of progress on standard error, and how it is stopped.
 
 Progress goes only to a terminal, and only when the run takes a while.
 """
@@ -8,19 +8,24 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
+from xcount.support.visible import visible
+
 if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+
     from xcount.counters.tally import Progress
+    from xcount.runs.batch import BatchProgress
 
 QUIET_SECONDS = 1.0
 """Runs shorter than this show nothing."""
 
 _REDRAW_SECONDS = 0.1
-_BAR_WIDTH = 20
+_MAX_NAMES = 40
 
 
 @contextmanager
@@ -48,14 +53,31 @@ def _finish_first(number: int, frame: FrameType | None) -> None:
     signal.signal(number, signal.SIG_DFL)
 
 
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Put off Ctrl-C and SIGTERM for a moment: rich is not made to be stopped halfway."""
+    came: list[int] = []
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    ours = {number: handler for number, handler in handlers.items() if callable(handler)}
+    for number in ours:
+        signal.signal(number, lambda number, frame: came.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in ours.items():
+            signal.signal(number, handler)
+        for late in came:
+            signal.raise_signal(late)
+
+
 class ProgressLine:
-    """Shows how far a count is; a context that leaves the terminal clean behind it."""
+    """Shows how far a run is; a context that leaves the terminal clean behind it."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
         self._next_draw = time.monotonic() + QUIET_SECONDS
-        self._drawn = False
-        self._enabled = self._stream.isatty()
+        self._is_shown = self._stream.isatty()
+        self._bar: Bar | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -66,27 +88,73 @@ class ProgressLine:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._drawn:
-            self._stream.write("\r\x1b[K")
-            self._stream.flush()
+        if self._bar is not None:
+            with _undisturbed():
+                self._bar.stop()
 
-    def show(self, progress: Progress) -> None:
-        """Redraw the line, unless it is too early."""
+    def show_count(self, progress: Progress) -> None:
+        """Show how far a count is, and its bounds so far."""
+        self._show(progress.fraction, lambda: count_progress_text(progress))
+
+    def show_search(self, progress: Progress) -> None:
+        """Show what a search does; how far it is, only where that is known."""
+        fraction = progress.fraction if progress.fraction < 1 else None
+        self._show(fraction, lambda: progress.message)
+
+    def show_batch(self, progress: BatchProgress) -> None:
+        """Show how far a run of many counts is, and which are going on."""
+        self._show(progress.fraction, lambda: batch_progress_text(progress))
+
+    def _show(self, fraction: float | None, text: Callable[[], str]) -> None:
+        """Draw the line again, unless it is too early; without a fraction, the bar swings."""
         now = time.monotonic()
-        if not self._enabled or now < self._next_draw:
+        if not self._is_shown or now < self._next_draw:
             return
         self._next_draw = now + _REDRAW_SECONDS
-        self._drawn = True
-        self._stream.write(f"\r\x1b[K{progress_text(progress)}")
-        self._stream.flush()
+        if self._bar is None:
+            self._bar = _bar(self._stream)
+        task = self._bar.tasks[0]
+        task.total = None if fraction is None else 1.0
+        task.completed = 0.0 if fraction is None else min(1.0, max(0.0, fraction))
+        task.description = text()
+        with _undisturbed():
+            self._bar.start()
+            self._bar.refresh()
 
 
-def progress_text(progress: Progress) -> str:
-    """Return a snapshot in one line, e.g. ``[####      ]  42 %  17 .. 20  masks counted``."""
+def _bar(stream: TextIO) -> Bar:
+    """Return a bar that goes away when it is stopped.
+
+    It is drawn by whoever reports progress, not by a thread of its own: nothing is left to run when
+    the process is told to stop.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+    bar = Progress(
+        BarColumn(bar_width=20),
+        TaskProgressColumn(),
+        TextColumn("{task.description}", markup=False),
+        console=Console(file=stream),
+        auto_refresh=False,
+        transient=True,
+        redirect_stdout=False,
+    )
+    bar.add_task("")
+    return bar
+
+
+def count_progress_text(progress: Progress) -> str:
+    """Return what is known so far, e.g. ``17 .. 20  masks counted``."""
     from xcount.report.text import count_text
 
-    fraction = min(1.0, max(0.0, progress.fraction))
-    bar = "#" * int(fraction * _BAR_WIDTH)
     interval = f"{count_text(progress.low)} .. {count_text(progress.high)}"
-    line = f"[{bar:<{_BAR_WIDTH}}] {fraction:4.0%}  {interval}  {progress.message}"
-    return line.rstrip()
+    return f"{interval}  {progress.message}".rstrip()
+
+
+def batch_progress_text(progress: BatchProgress) -> str:
+    """Return how many counts are done and which go on, e.g. ``17 of 40 counts: age, sex``."""
+    running = visible(", ".join(dict.fromkeys(progress.running)))
+    if len(running) > _MAX_NAMES:
+        running = running[: _MAX_NAMES - 1] + "…"
+    return f"{progress.done} of {progress.total} counts: {running}"

@@ -9,7 +9,7 @@ from xcount.cli import batch, parameters
 
 @click.command(
     "report",
-    short_help="Render a journal of results, without counting.",
+    short_help="Render a journal again, without counting.",
     epilog=parameters.examples("xcount report results.jsonl --html report.html"),
 )
 @click.argument("journal", metavar="JOURNAL")
@@ -23,7 +23,7 @@ def command(
     plot: str | None,
     markdown: str | None,
 ) -> int:
-    """Render JOURNAL, which an audit or a comparison wrote with --journal, finished or not."""
+    """Render the JOURNAL of an audit or a comparison, finished or not."""
     from xcount.cli import audit, compare
     from xcount.runs.audit import AuditResult
     from xcount.runs.compare import CompareResult

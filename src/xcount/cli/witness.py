@@ -11,7 +11,7 @@ from xcount.cli import parameters
 
 @click.command(
     "witness",
-    short_help="Show pairs of inputs that change.",
+    short_help="Show pairs of inputs that get different outputs.",
     epilog=parameters.examples(
         "xcount witness model.json --sensitive age --gap 1",
         "xcount witness model.json --sensitive sex --flip -n 3 --verify --csv",
@@ -27,17 +27,19 @@ from xcount.cli import parameters
     type=click.IntRange(1),
     default=10,
     show_default=True,
-    help="How many; with --near, one for each of the first N rows.",
+    help="Number of pairs; with --near, one for each of the first N rows.",
 )
-@click.option("--near", metavar="FILE", help="CSV or Parquet: find the nearest of each row.")
+@click.option(
+    "--near", metavar="FILE", help="Find the pair nearest to each row of this CSV or Parquet file."
+)
 @parameters.seed_option
-@parameters.limit_options
+@parameters.search_limit_options
 @click.option(
     "--verify",
     is_flag=True,
-    help="Predict them with the library itself, and refuse one that does not hold.",
+    help="Check every pair by predicting it with the library itself.",
 )
-@click.option("--csv", "as_csv", is_flag=True, help="Print the inputs as CSV, two lines each.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print the inputs as CSV, two lines per pair.")
 @parameters.json_option
 def command(
     model: str,
@@ -47,33 +49,38 @@ def command(
     as_json: bool,
     **question: Any,
 ) -> int:
-    """Show pairs of inputs of MODEL that differ in the sensitive features alone, and change.
+    """Show pairs of inputs that differ only in the sensitive features, yet get different outputs.
 
-    They are drawn uniformly from all sensitive regions; with --near they are nearest to the given
-    rows: the fewest features in another cell, then the fewest cells in between. Both predictions,
-    the guards crossed and the trees responsible are shown.
+    The pairs are drawn uniformly from all sensitive regions of MODEL. With --near they are as near
+    as possible to the given rows: the fewest features in another cell, then the fewest cells in
+    between. The table shows both margins, the guards crossed and the trees responsible.
     """
+    from xcount.answers.result import ANSWERED
     from xcount.answers.witness.witnesses import witnesses
-    from xcount.cli.output import print_json, print_tables, print_text
+    from xcount.cli.output import INTERRUPTED, print_error, print_json, print_tables, print_text
     from xcount.cli.progress import ProgressLine, stoppable
     from xcount.report.witness_text import witness_csv, witness_tables
 
     if question["gap"] is None and not question["flip"]:
         raise click.UsageError("Missing option '--gap' (or --flip).")
     if as_csv and as_json:
-        raise click.UsageError("only one of --json and --csv can be printed")
-    with stoppable(), ProgressLine() as line:
-        found = witnesses(
-            model,
-            sensitive=sensitive,
-            trust_pickle=trust_pickle,
-            on_progress=line.show,
-            **question,
-        )
+        raise click.UsageError("--json and --csv both print to standard output; choose one")
+    try:
+        with stoppable(), ProgressLine() as line:
+            found = witnesses(
+                model,
+                sensitive=sensitive,
+                trust_pickle=trust_pickle,
+                on_progress=line.show_search,
+                **question,
+            )
+    except KeyboardInterrupt:
+        print_error("interrupted before the witnesses were found")
+        return INTERRUPTED
     if as_json:
         print_json({"kind": "witnesses", "witnesses": [witness.to_dict() for witness in found]})
     elif as_csv:
         print_text(witness_csv(found))
     else:
         print_tables(*witness_tables(found, f"Witnesses of {model}"))
-    return 0
+    return ANSWERED

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from xcount.counters.tally import MaskCount, PairCount, Profile
 from xcount.problem.problem import Problem
 from xcount.problem.subproblem import Pair
+from xcount.question.cell import CellRange
 
 
 class Bounds(Protocol):
@@ -20,19 +21,32 @@ def profile_of(
     problem: Problem, bounds: Sequence[tuple[int, int]], pairs: tuple[PairCount, ...] = ()
 ) -> Profile:
     """Return the profile of all masks, whose bounds are given in their order."""
+    ranges = _Ranges(problem)
     rows = []
     for mask, (low, high) in enumerate(bounds):
         cells = tuple(problem.masks.cells(mask))
-        rows.append(MaskCount(cells, problem.describe(cells), low, high, problem.n_combinations))
+        rows.append(MaskCount(cells, ranges.of(cells), low, high, problem.n_combinations))
     return Profile(tuple(rows), pairs)
 
 
 def pair_rows(problem: Problem, pairs: Sequence[Pair], bounds: Bounds) -> tuple[PairCount, ...]:
     """Return a row for each pair of masks; ``bounds[i]`` is what is known of pair i."""
+    ranges = _Ranges(problem)
+    whole = problem.n_combinations
     rows = []
     for number, (a, b) in sorted(enumerate(pairs), key=lambda item: item[1]):
         cells, other = tuple(problem.masks.cells(a)), tuple(problem.masks.cells(b))
         low, high = bounds[number]
-        text = f"{problem.describe(cells)} | {problem.describe(other)}"
-        rows.append(PairCount(cells, other, text, low, high, problem.n_combinations))
+        rows.append(PairCount(cells, other, ranges.of(cells), ranges.of(other), low, high, whole))
     return tuple(rows)
+
+
+class _Ranges:
+    """What the cells of the sensitive features hold; each is made once."""
+
+    def __init__(self, problem: Problem) -> None:
+        axes = (problem.grid.axes[f] for f in problem.query.sensitive)
+        self._of_axes = [[axis.cell_range(c) for c in range(axis.n_cells)] for axis in axes]
+
+    def of(self, cells: Sequence[int]) -> tuple[CellRange, ...]:
+        return tuple(of_axis[c] for of_axis, c in zip(self._of_axes, cells, strict=True))

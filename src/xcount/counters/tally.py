@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
+
+from xcount.question.cell import CellRange, mask_text
+from xcount.support.records import Json, record, written
 
 
 class StopReason(StrEnum):
@@ -19,39 +22,74 @@ class StopReason(StrEnum):
     INTERRUPTED = "interrupted"
 
 
+_CELLS = {"items": {"type": "integer", "minimum": 0}}
+_AT_LEAST_0 = {"minimum": 0}
+
+Low = Annotated[int, Json("At least so many combinations of the other cells.", _AT_LEAST_0)]
+High = Annotated[int, Json("At most so many.", _AT_LEAST_0)]
+Combinations = Annotated[int, Json("All combinations of the other cells.", _AT_LEAST_0)]
+
+
+@record("mask", "One cell per sensitive feature.")
 @dataclass(frozen=True, slots=True)
 class MaskCount:
     """How many combinations of the other cells make one mask sensitive (one row of a profile)."""
 
-    cells: tuple[int, ...]
-    description: str
-    low: int
-    high: int
-    n_combinations: int
+    cells: Annotated[
+        tuple[int, ...], Json("Their numbers, from 0, in the order of `sensitive`.", _CELLS)
+    ]
+    ranges: Annotated[tuple[CellRange, ...], Json("What they hold.")]
+    low: Low
+    high: High
+    n_combinations: Combinations
+
+    @property
+    @written(Json("The same in words.", after="ranges"))
+    def description(self) -> str:
+        """The mask in words, e.g. ``30.5 <= age < 42, sex in {1}``."""
+        return mask_text(self.ranges)
 
     @property
     def exact(self) -> bool:
         return self.low == self.high
 
 
+@record("pair", "Two neighbouring masks.")
 @dataclass(frozen=True, slots=True)
 class PairCount:
     """How many combinations of the other cells jump between two neighbouring masks."""
 
-    cells: tuple[int, ...]
-    other_cells: tuple[int, ...]
-    description: str
-    low: int
-    high: int
-    n_combinations: int
+    cells: Annotated[tuple[int, ...], Json("The first mask.", _CELLS)]
+    other_cells: Annotated[tuple[int, ...], Json("The second mask.", _CELLS)]
+    ranges: Annotated[tuple[CellRange, ...], Json("What the cells of the first mask hold.")]
+    other_ranges: Annotated[tuple[CellRange, ...], Json("What those of the second hold.")]
+    low: Low
+    high: High
+    n_combinations: Combinations
+
+    @property
+    @written(Json("The same in words.", after="other_ranges"))
+    def description(self) -> str:
+        """Both masks in words."""
+        return f"{mask_text(self.ranges)} | {mask_text(self.other_ranges)}"
+
+    @property
+    def exact(self) -> bool:
+        return self.low == self.high
 
 
+@record("profile", "The count taken apart (`--profile`, and in audits).")
 @dataclass(frozen=True, slots=True)
 class Profile:
     """The count taken apart: by mask, and by pair of neighbouring masks."""
 
-    masks: tuple[MaskCount, ...]
-    pairs: tuple[PairCount, ...] = ()
+    masks: Annotated[
+        tuple[MaskCount, ...], Json("Cells of the sensitive features, with the count of each.")
+    ]
+    pairs: Annotated[
+        tuple[PairCount, ...],
+        Json("Neighbouring masks, with the jumps between them; empty where nobody counted them."),
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True)

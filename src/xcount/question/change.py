@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from xcount.support.records import Spread
+
 Margins = Sequence[Fraction]
 """The margins of one point, one per output, base included."""
 
@@ -278,3 +280,50 @@ def decimal_text(value: Fraction) -> str:
             return str(float(value)) if math.isfinite(float(value)) else str(value)
     digits = str(abs(value * 10**places).numerator).rjust(places + 1, "0")
     return f"{'-' if value < 0 else ''}{digits[:-places]}.{digits[-places:]}"
+
+
+_GAP_FIELDS: dict[str, Any] = {
+    "gap": {
+        "type": "number",
+        "description": "The gap, as a float. Not there with `--flip`.",
+        "minimum": 0,
+    },
+    "class": {
+        "type": "integer",
+        "description": "The output asked about; 0 where there is only one. Not there with "
+        "`--flip`.",
+        "minimum": 0,
+    },
+}
+_FLIP_FIELDS: dict[str, Any] = {
+    "flip": {"const": True, "description": "Only with `--flip`."},
+    "cutoff": {
+        "type": ["number", "null"],
+        "description": "Only with `--flip`: the margin at which the decision changes; null where "
+        "one of several classes wins.",
+    },
+    "cutoff_text": {
+        "type": ["string", "null"],
+        "description": "Only with `--flip`: the cut-off as it was typed.",
+    },
+}
+CHANGE_FIELDS = Spread(
+    {
+        "gap_text": {
+            "type": "string",
+            "description": "The gap as it was typed, which is what is compared with; `flip` or "
+            "`flip at T` with `--flip`.",
+        },
+        **_GAP_FIELDS,
+        **_FLIP_FIELDS,
+        "tie_is_above": {
+            "const": True,
+            "description": "Only with `--flip`, where a margin equal to the cut-off is above it.",
+        },
+    },
+    write=lambda change: change.to_dict(),
+    read=change_from,
+    required=("gap_text",),
+    either=(tuple(_GAP_FIELDS), tuple(_FLIP_FIELDS)),
+)
+"""A change in JSON: fields beside each other, those of one kind of change or of another."""

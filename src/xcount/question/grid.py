@@ -15,7 +15,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import groupby
 from typing import Any, Literal
 
 import numpy as np
@@ -23,6 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from xcount.errors import QueryError
 from xcount.model.ensemble import ZERO_RANGE, Ensemble, Feature, Tree
+from xcount.question.cell import CellRange
+from xcount.support.numerals import DIGITS, digits_apart
 
 Missing = Literal["none", "cell"]
 _ZERO_GUARDS = (-ZERO_RANGE, float(np.nextafter(ZERO_RANGE, np.inf)))
@@ -76,26 +77,35 @@ class Axis:
 
     def describe(self, cell: int) -> str:
         """Return the cell in words, e.g. ``30.5 <= age < 42``."""
+        return self.cell_range(cell).description
+
+    def cell_range(self, cell: int) -> CellRange:
+        """Return what the cell holds."""
         name = self.feature.name
         if cell == self.missing_cell:
-            return f"{name} is missing"
+            return CellRange(name, is_missing=True)
         if self.feature.is_categorical:
-            return f"{name} in {{{', '.join(self._label(code) for code in self.classes[cell])}}}"
-        low = f"{self.guard_texts[cell - 1]} <= " if cell > 0 else ""
-        high = f" < {self.guard_texts[cell]}" if cell < len(self.thresholds) else ""
-        return f"{low}{name}{high}" if low or high else f"any {name}"
+            codes = self.classes[cell]
+            return CellRange(name, categories=codes, labels=self._labels(codes))
+        n_guards = len(self.thresholds)
+        ends = range(max(0, cell - 1), min(cell + 1, n_guards))
+        digits = max((self._guard_digits[end] for end in ends), default=DIGITS)
+        return CellRange(
+            name,
+            low=float(self.thresholds[cell - 1]) if cell > 0 else None,
+            high=float(self.thresholds[cell]) if cell < n_guards else None,
+            digits=digits if digits > DIGITS else None,
+        )
 
     @cached_property
-    def guard_texts(self) -> tuple[str, ...]:
-        """The thresholds with six digits, or as many as tell them from their neighbours."""
-        runs = groupby(self.thresholds.tolist(), key="{:g}".format)
-        return tuple(text for _, run in runs for text in _told_apart(list(run)))
+    def _guard_digits(self) -> tuple[int, ...]:
+        return digits_apart(self.thresholds.tolist())
 
-    def _label(self, code: int) -> str:
+    def _labels(self, codes: Sequence[int]) -> tuple[str, ...]:
         categories, labels = self.feature.categories, self.feature.labels
         if categories is None or labels is None:
-            return str(code)
-        return labels[categories.index(code)]
+            return ()
+        return tuple(labels[categories.index(code)] for code in codes)
 
     def point(self, cell: int, dtype: str) -> float:
         """Return a value of the cell that ``dtype`` represents exactly."""
@@ -112,15 +122,6 @@ class Axis:
             return low
         middle = float(np.dtype(dtype).type(low + (float(self.thresholds[cell]) - low) / 2))
         return middle if low <= middle < self.thresholds[cell] else low
-
-
-def _told_apart(values: list[float]) -> list[str]:
-    """Return different numbers with at least six digits, equally many, as different texts."""
-    for digits in range(6, 17):
-        texts = [f"{value:.{digits}g}" for value in values]
-        if len(set(texts)) == len(texts):
-            return texts
-    return [f"{value:.17g}" for value in values]  # enough for any two floats
 
 
 def _below(threshold: float, dtype: str) -> float:

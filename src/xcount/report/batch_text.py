@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xcount.answers.result import CountResult, Verdict
+from xcount.answers.result import CountResult
 from xcount.report.numbers import seconds_text, share_text, short_integer, short_interval
-from xcount.report.terminal import escaped
+from xcount.report.terminal import coloured, escaped
 from xcount.runs.audit import AuditResult
 from xcount.runs.compare import Compared, CompareResult
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 MAX_ROWS = 40
-_COLOURS = {Verdict.PASS: "green", Verdict.FAIL: "red", Verdict.UNDECIDED: "yellow"}
 
 
 def audit_tables(audit: AuditResult, title: str | None = None) -> list[RenderableType]:
@@ -50,7 +49,7 @@ def audit_tables(audit: AuditResult, title: str | None = None) -> list[Renderabl
             *([_verdict(result)] if judged else []),
         )
     if len(rows) > MAX_ROWS:
-        table.caption = f"{len(rows) - MAX_ROWS:,} more; --html, --csv or --json has all"
+        table.caption = f"{len(rows) - MAX_ROWS:,} more; --html, --csv and --json have all"
     return [table, *_measures_table(audit), *_conclusion(audit)]
 
 
@@ -78,11 +77,7 @@ def _measures_table(audit: AuditResult) -> list[RenderableType]:
 
 
 def _verdict(result: CountResult) -> str:
-    return "" if result.verdict is None else _coloured(result.verdict)
-
-
-def _coloured(verdict: Verdict) -> str:
-    return f"[bold {_COLOURS[verdict]}]{verdict}[/]"
+    return "" if result.verdict is None else coloured(result.verdict)
 
 
 def _conclusion(audit: AuditResult) -> list[RenderableType]:
@@ -92,7 +87,7 @@ def _conclusion(audit: AuditResult) -> list[RenderableType]:
     if len(audit.results) < audit.n_planned:
         lines.append(f"Stopped after {len(audit.results)} of {audit.n_planned} counts.")
     if audit.verdict is not None:
-        lines.append(f"{_coloured(audit.verdict)}: {escaped(headline(audit))}.")
+        lines.append(f"{coloured(audit.verdict)}: {escaped(headline(audit))}.")
     return lines
 
 
@@ -117,13 +112,15 @@ def comparison_tables(comparison: CompareResult) -> list[RenderableType]:
         distance = "any" if row.distance is None else str(row.distance)
         table.add_row(escaped(row.label), escaped(row.change.text), distance, *cells)
     if len(comparison.rows) > MAX_ROWS:
-        table.caption = f"{len(comparison.rows) - MAX_ROWS:,} more; --html, --csv or --json has all"
+        table.caption = (
+            f"{len(comparison.rows) - MAX_ROWS:,} more; --html, --csv and --json have all"
+        )
     lines: list[RenderableType] = [f"Gaps: {escaped(comparison.gap_origin)}."]
     if not comparison.is_whole:
         lines.append(f"Stopped after {comparison.n_results} of {comparison.n_planned} counts.")
     if comparison.verdict is not None:
         limit = f"{float(comparison.max_ratio or 0):g}"
-        lines.append(f"{_coloured(comparison.verdict)} (C/C0 at most {limit} allowed)")
+        lines.append(f"{coloured(comparison.verdict)} (C/C0 at most {limit} allowed)")
     return [_models_table(comparison), table, *lines]
 
 

@@ -236,7 +236,11 @@ def _panel_note(results: Sequence[CountResult], axis: float) -> str:
         said.append(f"These are the {TOP_BARS} largest of {len(results)}.")
     if any(not result.exact for result in results[:TOP_BARS]):
         lowest = min(result.confidence for result in results[:TOP_BARS])
-        sure = "are certain" if lowest == 1 else f"hold with at least {lowest:.0%} confidence each"
+        sure = (
+            "are guaranteed (exact bounds)"
+            if lowest == 1
+            else f"hold with at least {lowest:.0%} confidence each"
+        )
         said.append(f"Intervals {sure}.")
     if any(r.max_share is not None and float(r.max_share) <= axis for r in results[:TOP_BARS]):
         said.append("The dashed line is the limit.")
@@ -269,10 +273,10 @@ def _unused(audit: AuditResult) -> Markup | None:
     names = audit.unused_features
     if not names:
         return None
-    are = "feature is" if len(names) == 1 else "features are"
+    are, it = ("feature is", "it") if len(names) == 1 else ("features are", "them")
     return element(
         "details",
-        element("summary", f"{len(names)} {are} tested by no tree: no change of it matters"),
+        element("summary", f"{len(names)} {are} tested by no tree: changing {it} has no effect"),
         element("p", _listed(names), class_="names"),
     )
 
@@ -304,5 +308,5 @@ def _glossary() -> Markup:
 def _footer(audit: AuditResult) -> Markup:
     version = audit.versions.get("xcount", "")
     return element(
-        "footer", element("p", f"Made by XCount {version}. Numbers in full: --json and --csv.")
+        "footer", element("p", f"Made by XCount {version}. All numbers in full: --json or --csv.")
     )

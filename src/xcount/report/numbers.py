@@ -6,6 +6,7 @@ import datetime
 from fractions import Fraction
 
 from xcount.answers.result import CountResult
+from xcount.question.share import Limit
 
 _MONTHS = (
     "January",
@@ -74,22 +75,40 @@ def percent(count: int, n_regions: int) -> str:
         >>> percent(2, 9), percent(0, 9), percent(9, 9), percent(1, 10**9)
         ('22.2 %', '0 %', '100 %', '1.00 × 10⁻⁷ %')
     """
+    return f"{_percentage(count, n_regions)} %"
+
+
+def _percentage(count: int, n_regions: int) -> str:
     share = Fraction(count, n_regions) * 100
     if share in (0, 100):
-        return f"{int(share)} %"
-    if share < Fraction(1, 1000):
-        return f"{scientific(share)} %"
-    decimals = 2 - _exponent(share)
-    rounded = f"{float(share):.{decimals}f}"
-    if rounded in ("100.0", "99.9") and share > Fraction(999, 10):
-        return "> 99.9 %"
-    return f"{rounded} %"
+        return str(int(share))
+    if share > Fraction(999, 10):
+        return "> 99.9"
+    if _is_tiny(count, n_regions):
+        return scientific(share)
+    return f"{float(share):.{2 - _exponent(share)}f}"
+
+
+def _is_tiny(count: int, n_regions: int) -> bool:
+    """Tell whether a share is said as a power of ten: below a thousandth of a per cent."""
+    return count > 0 and count * 10**5 < n_regions
+
+
+def limit_percent(limit: Limit) -> str:
+    """Return the limit of a share in per cent.
+
+    Example:
+        >>> limit_percent(Limit.share("2/9")), limit_percent(Limit.share(0.05))
+        ('22.2222 %', '5 %')
+    """
+    return f"{float(limit.value * 100):.6g} %"
 
 
 def share_text(result: CountResult) -> str:
     """Return the share of a result; none and all are only said for certain when they are."""
     text = percent(result.count, result.n_regions)
-    return f"about {text}" if text in ("0 %", "100 %") and not result.exact else text
+    is_extreme = result.count in (0, result.n_regions)
+    return f"about {text}" if is_extreme and not result.exact else text
 
 
 def interval_text(result: CountResult) -> str:
@@ -97,18 +116,18 @@ def interval_text(result: CountResult) -> str:
     if result.exact:
         return "exact"
     low, high = percent(result.low, result.n_regions), percent(result.high, result.n_regions)
-    certain = "certainly" if result.confidence == 1.0 else f"{result.confidence:.0%} confidence"
-    return f"{low} to {high}, {certain}"
+    sure = "guaranteed" if result.confidence == 1.0 else f"{result.confidence:.0%} confidence"
+    return f"{low} to {high}, {sure}"
 
 
 def short_interval(result: CountResult) -> str:
     """Return the interval in little room, e.g. ``16.2 to 20.2 %``; empty for an exact count."""
     if result.exact:
         return ""
-    low, high = percent(result.low, result.n_regions), percent(result.high, result.n_regions)
-    if _TIMES in low or _TIMES in high:
-        return f"{low} to {high}"
-    return f"{low.removesuffix(' %')} to {high}"
+    low, high = (_percentage(n, result.n_regions) for n in (result.low, result.high))
+    if _is_tiny(result.low, result.n_regions) or _is_tiny(result.high, result.n_regions):
+        return f"{low} % to {high} %"
+    return f"{low} to {high} %"
 
 
 def time_text(created: str) -> str:

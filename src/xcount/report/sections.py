@@ -6,18 +6,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from xcount.answers.result import CountResult
+from xcount.answers.witness.witness import Witness
 from xcount.counters.tally import MaskCount, PairCount
+from xcount.question.cell import CellRange
 from xcount.report.charts import Layer, Line, legend, line_chart, profile_chart
 from xcount.report.markup import Child, Markup, element, name
 from xcount.report.numbers import (
     distance_text,
     integer,
     interval_text,
+    limit_percent,
     percent,
     seconds_text,
     share_text,
 )
-from xcount.report.sentences import label_of, panel_label, share_limit
+from xcount.report.sentences import label_of, panel_label
+from xcount.report.witness_text import same_inputs, summary
 from xcount.runs.audit import AuditResult, Ranked
 
 MAX_LINES = 6
@@ -49,7 +53,7 @@ def share_against_gap(audit: AuditResult) -> Markup | None:
     return element(
         "section",
         element("h2", "Share against gap"),
-        element("p", "How fast the share falls as a change must be larger to count."),
+        element("p", "How the share falls as the gap grows."),
         charts,
         id="gaps",
     )
@@ -94,8 +98,8 @@ def profiles(audit: AuditResult) -> Markup | None:
         element(
             "p",
             "For each cell of the feature: the share of all combinations of the other features "
-            "that is sensitive there. A larger gap (stronger colour) lies inside a smaller one. "
-            "Thin lines are intervals.",
+            "that is sensitive there. Stronger colours stand for larger gaps, thin lines for "
+            "intervals.",
         ),
         blocks,
         id="profiles",
@@ -123,7 +127,7 @@ def _profile(results: Sequence[CountResult], is_open: bool) -> Markup:
         ]
         title = f"Profile of {label}, {distance_text(first.distance)}"
         chart = [
-            profile_chart(layers, _edges(masks, label), title),
+            profile_chart(layers, _edges(masks), title),
             _shades([r.change.label for r in shown]),
         ]
     sharpest = shown[-1]
@@ -155,18 +159,17 @@ def _shortened(text: str, length: int = 60) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def _edges(masks: Sequence[MaskCount], feature_name: str) -> list[str]:
+def _edges(masks: Sequence[MaskCount]) -> list[str]:
     """Return the thresholds between the cells, or the categories in them."""
-    edges = [_lower_edge(mask.description, feature_name) for mask in masks[1:]]
-    if all(edge is not None for edge in edges):
-        return [edge or "" for edge in edges]
-    prefix = f"{feature_name} in "
-    return [mask.description.removeprefix(prefix).strip("{}") for mask in masks]
+    ranges = [mask.ranges[0] for mask in masks]
+    if all(cell.low is not None for cell in ranges[1:]):
+        return [cell.edge_text(cell.low) for cell in ranges[1:] if cell.low is not None]
+    return [_cell_text(cell) for cell in ranges]
 
 
-def _lower_edge(description: str, feature_name: str) -> str | None:
-    edge, found, _ = description.partition(f" <= {feature_name}")
-    return edge if found else None
+def _cell_text(cell: CellRange) -> str:
+    """Return a cell without its feature's name, where that leaves something to say."""
+    return "missing" if cell.is_missing else cell.values_text or cell.description
 
 
 def _shades(labels: Sequence[str]) -> Markup:
@@ -218,21 +221,19 @@ def _top_pairs(result: CountResult) -> Markup | None:
         low = percent(pair.low, pair.n_combinations)
         high = percent(pair.high, pair.n_combinations)
         share = low if pair.low == pair.high else f"{low} to {high}"
-        rows.append(element("tr", element("td", _step(pair, result)), number_cell(share)))
+        rows.append(element("tr", element("td", _step(pair)), number_cell(share)))
     if not rows:
         return None
     caption = f"Steepest steps at {result.change.label}"
     return table(("Step", "Jumps"), rows, caption)
 
 
-def _step(pair: PairCount, result: CountResult) -> str:
+def _step(pair: PairCount) -> str:
     """Return what lies between two cells: a threshold, where they are neighbours."""
-    upper = next((m for m in _masks(result) if m.cells == pair.other_cells), None)
-    is_next = len(pair.cells) == 1 and pair.other_cells[0] == pair.cells[0] + 1
-    if is_next and upper is not None:
-        edge = _lower_edge(upper.description, result.sensitive[0])
-        if edge is not None:
-            return f"{result.sensitive[0]} crosses {edge}"
+    if len(pair.ranges) == 1:
+        (lower,), (upper,) = pair.ranges, pair.other_ranges
+        if lower.high is not None and lower.high == upper.low:
+            return f"{lower.feature} crosses {lower.edge_text(lower.high)}"
     return pair.description
 
 
@@ -259,7 +260,7 @@ def measures(audit: AuditResult) -> Markup | None:
     return element(
         "section",
         element("h2", "Measures side by side"),
-        element("p", "The same regions, weighed in other ways than one by one."),
+        element("p", "The same regions, with other weights than one each."),
         table(("Features", "Question", "regions", *names), rows, "Shares by measure"),
         id="measures",
     )
@@ -274,29 +275,26 @@ def _measured(entry: Mapping[str, Any] | None) -> str:
 
 
 def witnesses(audit: AuditResult) -> Markup | None:
-    """Return example pairs, where a result has them in ``details["witnesses"]`` (rows alike)."""
+    """Return example pairs, where a result has them in ``details["witnesses"]``."""
     blocks = []
     for result in audit.results:
-        rows = result.details.get("witnesses") or ()
-        if not rows:
+        found = [Witness.from_dict(row) for row in result.details.get("witnesses", ())]
+        if not found:
             continue
-        head = list(dict.fromkeys(key for row in rows for key in row))
-        body = [element("tr", (element("td", _cell(row.get(k))) for k in head)) for row in rows]
+        rows = [{**summary(witness), "Other features": same_inputs(witness)} for witness in found]
+        body = [element("tr", (element("td", text) for text in row.values())) for row in rows]
         caption = f"{label_of(result)}: {panel_label(result.distance, result.change)}"
-        blocks.append(element("details", element("summary", caption), table(head, body, caption)))
+        shown = table(list(rows[0]), body, caption)
+        blocks.append(element("details", element("summary", caption), shown))
     if not blocks:
         return None
     return element(
         "section",
         element("h2", "Witnesses"),
-        element("p", "Pairs of inputs that differ in the sensitive features alone."),
+        element("p", "Pairs of inputs that differ only in the sensitive features."),
         blocks,
         id="witnesses",
     )
-
-
-def _cell(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str("" if value is None else value)
 
 
 def whole_ranking(audit: AuditResult) -> Markup:
@@ -343,7 +341,7 @@ def all_counts(audit: AuditResult) -> Markup:
     head = ["Features", "Gap", "Distance", "Count", "Low", "High", "Share", "How sure", "Limit"]
     head += ["Verdict", "Method", "Stopped", "Time"]
     more = len(ordered) - len(rows)
-    note = element("p", f"{more} more in --json and --csv.", class_="note") if more else None
+    note = element("p", f"{more} more: see --json or --csv.", class_="note") if more else None
     return element(
         "section",
         element("h2", "Every count"),
@@ -367,7 +365,7 @@ def _count_row(result: CountResult) -> Markup:
         (number_cell(integer(number)) for number in numbers),
         number_cell(share_text(result)),
         element("td", interval_text(result)),
-        number_cell(NONE if result.max_share is None else share_limit(result.max_share)),
+        number_cell(NONE if result.max_share is None else limit_percent(result.max_share)),
         element("td", NONE if result.verdict is None else str(result.verdict)),
         element("td", result.method),
         element("td", str(result.stop_reason)),

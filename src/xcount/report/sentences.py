@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from xcount.answers.result import CountResult, Verdict
 from xcount.counters.tally import StopReason
 from xcount.question.change import Change
-from xcount.question.share import Limit
 from xcount.report.numbers import (
     distance_text,
     integer,
     interval_text,
+    limit_percent,
     one_in,
     percent,
     share_text,
@@ -47,7 +47,7 @@ GLOSSARY: tuple[tuple[str, str], ...] = (
         "A region from which changing only the sensitive features, by at most the distance, can "
         "change the margin by more than the gap.",
     ),
-    ("Gap", "How large a change of the margin must be to count; it must be exceeded."),
+    ("Gap", "A change of the margin counts only if it is larger than the gap."),
     (
         "Distance",
         "How far the sensitive features may move: the number of guards crossed, added up over the "
@@ -92,7 +92,7 @@ def panel_label(distance: int | None, change: Change) -> str:
 def headline(audit: AuditResult) -> str:
     """Return the verdict in one line."""
     limits = {r.max_share for r in audit.results if r.max_share is not None}
-    limit = f" of {share_limit(limits.pop())}" if len(limits) == 1 else ""
+    limit = f" of {limit_percent(limits.pop())}" if len(limits) == 1 else ""
     if audit.verdict is Verdict.PASS:
         return f"Every share is within its limit{limit}"
     if audit.verdict is Verdict.FAIL:
@@ -119,11 +119,6 @@ def _why_undecided(audit: AuditResult, limit: str) -> str:
     return ", and ".join(reasons)
 
 
-def share_limit(share: Limit) -> str:
-    """Return a maximum share in per cent."""
-    return f"{float(share.value * 100):.6g} %"
-
-
 def finding(result: CountResult) -> str:
     """Return one result as a sentence after the features' names."""
     if result.count == 0 and result.exact:
@@ -139,7 +134,7 @@ def judgement(result: CountResult) -> str:
     """Return why a result passes or not."""
     if result.max_share is None:
         return ""
-    limit = share_limit(result.max_share)
+    limit = limit_percent(result.max_share)
     low = percent(result.low, result.n_regions)
     high = percent(result.high, result.n_regions)
     if result.verdict is Verdict.FAIL:
@@ -192,8 +187,8 @@ def _how_sure(results: Sequence[CountResult]) -> list[str]:
         )
     if bounded:
         said.append(
-            f"{_counts(len(bounded), len(results))} bounded: the truth certainly lies between the "
-            f"two bounds."
+            f"{_counts(len(bounded), len(results))} bounded: the true count is guaranteed to lie "
+            f"between the two bounds."
         )
     if sampled:
         said.append(_sampled(sampled, len(results)))
@@ -238,14 +233,14 @@ def _what_stopped(audit: AuditResult) -> list[str]:
         number = sum(result.stop_reason is reason for result in audit.results)
         if number:
             said.append(
-                f"{_counts(number, len(audit.results))} cut short by {words}, before the asked "
-                f"accuracy was reached. The stated bounds are valid all the same."
+                f"{_counts(number, len(audit.results))} cut short by {words}, before the accuracy "
+                f"asked for was reached. The bounds are still valid."
             )
     decided = sum(result.stop_reason is StopReason.DECIDED for result in audit.results)
     if decided:
         said.append(
             f"{_counts(decided, len(audit.results))} stopped as soon as the verdict was certain: "
-            "the interval is wider than asked for, and lies wholly on one side of the limit."
+            "the interval is wider than asked for, but lies on one side of the limit."
         )
     unfinished = audit.n_planned - len(audit.results)
     if unfinished > 0:
@@ -259,6 +254,6 @@ def _what_stopped(audit: AuditResult) -> list[str]:
 def _what_it_is_not() -> str:
     return (
         "What this does not say: a share of regions is not a share of people. It weighs all "
-        "regions alike, also those that no real person falls into. It shows what the model can "
-        "do, not how often it does it, and it does not judge whether a difference is justified."
+        "regions alike, even those that no real person falls into. It shows what the model can "
+        "do, not how often it does so, and it does not judge whether a difference is justified."
     )

@@ -9,26 +9,9 @@ from xcount.answers.result import CountResult
 from xcount.runs.audit import AuditResult
 from xcount.runs.compare import CompareResult
 from xcount.support.numerals import to_json
+from xcount.support.records import columns_of
 
-COLUMNS = (
-    "sensitive",
-    "gap",
-    "distance",
-    "count",
-    "low",
-    "high",
-    "exact",
-    "confidence",
-    "n_regions",
-    "share",
-    "share_low",
-    "share_high",
-    "max_share",
-    "verdict",
-    "method",
-    "stop_reason",
-    "seconds",
-)
+COLUMNS = tuple(str(field.json.column) for field in columns_of(CountResult))
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
@@ -61,10 +44,7 @@ def csv_comparison(comparison: CompareResult) -> str:
 
 
 def _row(result: CountResult) -> list[str]:
-    data = result.to_dict()
-    data["gap"] = result.change.text
-    data["sensitive"] = " + ".join(result.sensitive)
-    return [cell(data[column]) for column in COLUMNS]
+    return [cell(field.cell_of(result)) for field in columns_of(CountResult)]
 
 
 def cell(value: object) -> str:

@@ -1,8 +1,11 @@
-"""Text of a model in a table for the terminal: neither rich's markup nor control characters."""
+"""Text in a table for the terminal: names as they are, verdicts in their colours."""
 
 from __future__ import annotations
 
+from xcount.answers.result import Verdict
 from xcount.support.visible import visible
+
+_COLOURS = {Verdict.PASS: "green", Verdict.FAIL: "red", Verdict.UNDECIDED: "yellow"}
 
 
 def escaped(text: str) -> str:
@@ -10,3 +13,8 @@ def escaped(text: str) -> str:
     from rich.markup import escape
 
     return escape(visible(text))
+
+
+def coloured(verdict: Verdict) -> str:
+    """Return a verdict in its colour, as rich's markup."""
+    return f"[bold {_COLOURS[verdict]}]{verdict}[/]"

@@ -6,10 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from xcount.answers.result import CountResult, Verdict
+from xcount.answers.result import CountResult
 from xcount.counters.tally import MaskCount, PairCount, Profile, StopReason
-from xcount.report.numbers import percent, seconds_text
-from xcount.report.terminal import escaped
+from xcount.question.change import Change
+from xcount.report.numbers import limit_percent, percent, seconds_text
+from xcount.report.terminal import coloured, escaped
 from xcount.support.numerals import scientific_text
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ MAX_ROWS = 40
 """Longer lists are cut in the terminal; ``--json`` always has all of it."""
 
 _GROUPED_BELOW = 10**15
-_COLOURS = {Verdict.PASS: "green", Verdict.FAIL: "red", Verdict.UNDECIDED: "yellow"}
 _STOPPED = {
     StopReason.COMPLETE: "complete",
     StopReason.DECIDED: "stopped as soon as the verdict was certain",
@@ -76,15 +76,14 @@ def count_tables(result: CountResult) -> list[RenderableType]:
     card.add_row("Sensitive", f"[bold]{escaped(answer_text(result))}[/]")
     card.add_row("Share", _share_interval(result))
     if result.verdict is not None and result.max_share is not None:
-        colour = _COLOURS[result.verdict]
-        limit = f"{float(result.max_share.value * 100):g} %"
-        card.add_row("Verdict", f"[bold {colour}]{result.verdict}[/] (at most {limit} allowed)")
+        allowed = f"(at most {limit_percent(result.max_share)} allowed)"
+        card.add_row("Verdict", f"{coloured(result.verdict)} {allowed}")
     for name, entry in result.details.get("measures", {}).items():
         card.add_row(escaped(f"By {name}"), escaped(measured_text(entry)))
     card.add_row("Run", _run_text(result))
     tables: list[RenderableType] = [card]
     if result.profile is not None:
-        tables.extend(_profile_tables(result.profile))
+        tables.extend(_profile_tables(result.profile, result.change))
     return tables
 
 
@@ -170,13 +169,15 @@ def _chosen(features: tuple[FeatureInfo, ...], show_all: bool) -> tuple[list[Fea
     return used[:MAX_ROWS], len(features) - len(used[:MAX_ROWS])
 
 
-def _profile_tables(profile: Profile) -> list[RenderableType]:
+def _profile_tables(profile: Profile, change: Change) -> list[RenderableType]:
     """Return the count by mask, and where the model jumps: by pair of neighbouring masks."""
     tables = [_rows_table("By mask", ("Mask", "Sensitive regions", "Share"), profile.masks)]
     jumps = [pair for pair in profile.pairs if pair.high > 0]
     if jumps:
         columns = ("Between", "Combinations of the rest", "Share of the rest")
-        tables.append(_rows_table("Where it jumps by more than the gap", columns, jumps))
+        is_sized = change.size is not None
+        title = "Where it jumps by more than the gap" if is_sized else "Where the decision changes"
+        tables.append(_rows_table(title, columns, jumps))
     return tables
 
 
@@ -239,7 +240,7 @@ def _run_text(result: CountResult) -> str:
 
 
 def _confidence(result: CountResult) -> str:
-    return "certainly" if result.confidence == 1 else f"with {result.confidence:.0%} confidence"
+    return "guaranteed" if result.confidence == 1 else f"with {result.confidence:.0%} confidence"
 
 
 def _cells(number: int) -> str:

@@ -1,4 +1,4 @@
-"""Witnesses as tables for the terminal, and as CSV."""
+"""Witnesses in words: a row of a table each, tables for the terminal, and CSV."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from xcount.answers.witness.witnesses import Witness
+from xcount.answers.witness.witness import Crossing, Witness
 from xcount.report.spreadsheet import cell
 from xcount.report.terminal import escaped
 
@@ -18,6 +18,59 @@ if TYPE_CHECKING:
 
 INPUTS_BESIDE_EACH_OTHER = 4
 """So many columns of a table can be read; more would be cut off."""
+_SHOWN_TREES = 3
+
+
+def summary(witness: Witness) -> dict[str, str]:
+    """Return one row of a table: what changes, and what the model makes of it."""
+    changed = [(name, a, b) for name, a, b in values(witness) if a != b]
+    row = {
+        "Change": "; ".join(f"{name} {a} -> {b}" for name, a, b in changed),
+        "Margin": f"{witness.margin:.6g} -> {witness.other_margin:.6g}",
+    }
+    if witness.decision is not None:
+        row["Decision"] = f"{witness.decision} -> {witness.other_decision}"
+    row["Guards crossed"] = "; ".join(
+        f"{crossing.feature}: {_guards(crossing)}" for crossing in witness.crossed
+    )
+    top = [f"#{tree.tree} {tree.change:+.3g}" for tree in witness.trees[:_SHOWN_TREES]]
+    more = len(witness.trees) - len(top)
+    row["Trees"] = ", ".join(top) + (f" and {more} more" if more else "")
+    if witness.row is not None:
+        row["Near row"] = f"{witness.row}{' (nearest)' if witness.proved else ''}"
+        row["Moved"] = ", ".join(witness.moved or ()) or "nothing"
+    if witness.library_margins is not None:
+        row["Library"] = " -> ".join(f"{margin:.6g}" for margin in witness.library_margins)
+    return row
+
+
+def same_inputs(witness: Witness) -> str:
+    """Return the features that stay the same, in one line."""
+    return ", ".join(f"{name} {a}" for name, a, b in values(witness) if a == b)
+
+
+def values(witness: Witness) -> list[tuple[str, str, str]]:
+    """Return name, value and other value of each feature; categories by name."""
+    rows = []
+    for name, a, b in zip(witness.features, witness.point, witness.other, strict=True):
+        first = witness.labels.get(name, _number(a))
+        second = witness.other_labels.get(name, _number(b))
+        if first == second and a != b and not math.isnan(a):
+            first, second = repr(a), repr(b)
+        rows.append((name, first, second))
+    return rows
+
+
+def _number(value: float) -> str:
+    return "missing" if math.isnan(value) else f"{value:.9g}"
+
+
+def _guards(crossing: Crossing) -> str:
+    if not crossing.guards:
+        is_missing = crossing.before_cell.is_missing or crossing.after_cell.is_missing
+        return "missing or not" if is_missing else "category"
+    finer = max((crossing.before_cell, crossing.after_cell), key=lambda cell: cell.digits or 0)
+    return ", ".join(map(finer.edge_text, crossing.guards))
 
 
 def witness_tables(found: Sequence[Witness], title: str) -> list[RenderableType]:
@@ -25,9 +78,9 @@ def witness_tables(found: Sequence[Witness], title: str) -> list[RenderableType]
     from rich.table import Table
 
     if not found:
-        return ["There is none: no region is sensitive."]
+        return ["There are none: no region is sensitive."]
     changes = Table(title=escaped(title), title_justify="left", title_style="bold")
-    rows = [witness.summary() for witness in found]
+    rows = list(map(summary, found))
     for head in ("#", *rows[0]):
         changes.add_column(escaped(head))
     for number, row in enumerate(rows, start=1):
@@ -45,7 +98,7 @@ def _inputs(found: Sequence[Witness], first: int) -> RenderableType:
     inputs.add_column("Feature")
     for number in range(first + 1, first + len(shown) + 1):
         inputs.add_column(f"#{number}", justify="right", overflow="fold")
-    for rows_of_feature in zip(*(witness.values() for witness in shown), strict=True):
+    for rows_of_feature in zip(*map(values, shown), strict=True):
         cells = [a if a == b else f"{a} -> {b}" for _, a, b in rows_of_feature]
         inputs.add_row(escaped(rows_of_feature[0][0]), *map(escaped, cells))
     return inputs

@@ -5,15 +5,28 @@ from __future__ import annotations
 import datetime
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from xcount.answers.count import class_label, model_info, versions
-from xcount.answers.result import CountResult, ModelInfo, Verdict
+from xcount.answers.result import (
+    STATUS_OF_ALL,
+    VERDICT_OF_ALL,
+    AboutModel,
+    CountResult,
+    Created,
+    GapOrigin,
+    ModelTask,
+    Planned,
+    Sensitive,
+    Verdict,
+    Versions,
+    judged_together,
+    status_of,
+)
 from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS, Settings
-from xcount.counters.tally import StopReason
 from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
@@ -35,6 +48,7 @@ from xcount.runs.plan import (
 )
 from xcount.runs.task import Question, Task, fingerprint
 from xcount.support.numerals import to_json
+from xcount.support.records import FIRST, Json, from_dict, record, to_dict, written
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -47,6 +61,7 @@ Panel = tuple[int | None, Change]
 """A (distance, change): the counts of one panel compare with each other."""
 
 
+@record("ranked", "A place in the ranking of an audit.")
 @dataclass(frozen=True, slots=True)
 class Ranked:
     """A group of features in the ranking.
@@ -54,9 +69,9 @@ class Ranked:
     ``score`` is the mean of its shares over all panels; the largest comes first.
     """
 
-    rank: int
-    sensitive: tuple[str, ...]
-    score: float
+    rank: Annotated[int, Json("1 for the most sensitive.", {"minimum": 1})]
+    sensitive: Sensitive
+    score: Annotated[float, Json("Mean of their shares.", {"minimum": 0, "maximum": 1})]
     results: tuple[CountResult, ...]
 
     @property
@@ -64,7 +79,8 @@ class Ranked:
         return " + ".join(self.sensitive)
 
 
-@dataclass(frozen=True)
+@record("audit", "`xcount audit --json` and `xcount demo --json`.")
+@dataclass(frozen=True, kw_only=True)
 class AuditResult:
     """All counts of an audit, and what they are about.
 
@@ -80,16 +96,38 @@ class AuditResult:
         output_label: the class asked about, for a model with several.
     """
 
-    results: tuple[CountResult, ...]
-    model: ModelInfo
-    n_planned: int
-    gap_origin: str = ""
-    created: str = ""
-    unused_features: tuple[str, ...] = ()
-    task: str = "unknown"
-    margin: str = "score"
-    output_label: str | None = None
-    versions: Mapping[str, str] = field(default_factory=dict)
+    created: Created = ""
+    model: AboutModel
+    task: ModelTask = "unknown"
+    margin: Annotated[
+        str,
+        Json(
+            "`probability` where the trees vote and votes add up to one.",
+            {"enum": ["score", "probability"]},
+        ),
+    ] = "score"
+    output_label: Annotated[
+        str | None,
+        Json("The class asked about, where the model has several.", name="class_label"),
+    ] = None
+    gap_origin: GapOrigin = ""
+    n_planned: Planned
+    unused_features: Annotated[tuple[str, ...], Json("Features that no tree tests.")] = ()
+    versions: Versions = field(default_factory=dict)
+    results: Annotated[
+        tuple[CountResult, ...],
+        Json("One object as of `xcount count --json` per group, gap and distance."),
+    ]
+
+    @property
+    @written(Json("What this object is.", {"const": "audit"}, after=FIRST))
+    def kind(self) -> str:
+        return "audit"
+
+    @property
+    @written(Json("Version of this layout.", {"const": FORMAT}, after="kind"))
+    def format(self) -> int:
+        return FORMAT
 
     @cached_property
     def panels(self) -> tuple[Panel, ...]:
@@ -97,6 +135,7 @@ class AuditResult:
         return tuple(dict.fromkeys((r.distance, r.change) for r in self.results))
 
     @cached_property
+    @written(Json("The features or groups, the most sensitive first.", after="versions"))
     def ranking(self) -> tuple[Ranked, ...]:
         """The groups, most sensitive first: by the mean share over the panels they have."""
         groups: dict[tuple[str, ...], list[CountResult]] = {}
@@ -117,50 +156,27 @@ class AuditResult:
         return tuple(sorted(found, key=lambda r: -r.share))
 
     @property
+    def is_whole(self) -> bool:
+        """Whether every planned count has a result."""
+        return len(self.results) >= self.n_planned
+
+    @property
+    @written(VERDICT_OF_ALL)
     def verdict(self) -> Verdict | None:
         """FAIL if any count fails; else UNDECIDED if any is, or is missing; else PASS."""
         verdicts = [r.verdict for r in self.results if r.verdict is not None]
-        if Verdict.FAIL in verdicts:
-            return Verdict.FAIL
-        if not verdicts:
-            return None
-        unfinished = Verdict.UNDECIDED in verdicts or len(self.results) < self.n_planned
-        return Verdict.UNDECIDED if unfinished else Verdict.PASS
+        return judged_together(verdicts, self.is_whole) if verdicts else None
 
     @property
+    @written(STATUS_OF_ALL)
     def exit_status(self) -> int:
         """0 answered (and PASS), 1 FAIL, 3 UNDECIDED or stopped by a limit."""
-        if self.verdict is Verdict.FAIL:
-            return 1
-        complete = (StopReason.COMPLETE, StopReason.DECIDED)
-        stopped = any(
-            r.stop_reason not in complete for r in self.results if r.verdict is not Verdict.PASS
-        )
-        missing = len(self.results) < self.n_planned
-        return 3 if stopped or missing or self.verdict is Verdict.UNDECIDED else 0
+        is_answered = self.is_whole and all(result.is_answered for result in self.results)
+        return status_of(self.verdict, is_answered)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON contract of ``xcount audit --json``."""
-        return {
-            "kind": "audit",
-            "format": FORMAT,
-            "created": self.created,
-            "verdict": None if self.verdict is None else str(self.verdict),
-            "exit_status": self.exit_status,
-            "model": asdict(self.model),
-            "task": self.task,
-            "margin": self.margin,
-            "class_label": self.output_label,
-            "gap_origin": self.gap_origin,
-            "planned": self.n_planned,
-            "unused_features": list(self.unused_features),
-            "versions": dict(self.versions),
-            "ranking": [
-                {"rank": r.rank, "sensitive": list(r.sensitive), "score": r.score}
-                for r in self.ranking
-            ],
-            "results": [result.to_dict() for result in self.results],
-        }
+        return to_dict(self)
 
     def to_json(self, indent: int | None = None) -> str:
         """Return the audit as one JSON object."""
@@ -169,19 +185,8 @@ class AuditResult:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> AuditResult:
         """Read back what :meth:`to_dict` wrote, or a run line of a journal with its results."""
-        results = (CountResult.from_dict(result) for result in data["results"])
-        return cls(
-            results=_in_order(results),
-            model=ModelInfo(**data["model"]),
-            n_planned=data["planned"],
-            gap_origin=data["gap_origin"],
-            created=data["created"],
-            unused_features=tuple(data["unused_features"]),
-            task=data["task"],
-            margin=data["margin"],
-            output_label=data["class_label"],
-            versions=data["versions"],
-        )
+        found = from_dict(cls, data)
+        return replace(found, results=_in_order(found.results))
 
     @classmethod
     def from_journal(cls, path: str | os.PathLike[str]) -> AuditResult:
@@ -363,7 +368,7 @@ def _header(ensemble: Ensemble, grid: Grid, tasks: list[Task], chosen: Changes) 
         "format": FORMAT,
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "fingerprint": fingerprint(ensemble),
-        "model": asdict(model_info(ensemble, grid)),
+        "model": model_info(ensemble, grid).to_dict(),
         "task": ensemble.task,
         "margin": "probability" if margin_is_probability(ensemble) else "score",
         "class_label": class_label(ensemble, tasks[0].question.query),

@@ -15,19 +15,35 @@ import math
 import os
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from xcount.answers.count import model_info, versions
-from xcount.answers.result import CountResult, ModelInfo, Verdict, judged, limit_fields, limit_from
+from xcount.answers.result import (
+    STATUS_OF_ALL,
+    VERDICT_OF_ALL,
+    CountResult,
+    Created,
+    Distance,
+    GapOrigin,
+    ModelInfo,
+    ModelTask,
+    Planned,
+    Sensitive,
+    Verdict,
+    Versions,
+    judged,
+    judged_together,
+    limit_form,
+    status_of,
+)
 from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS, Settings
-from xcount.counters.tally import StopReason
 from xcount.errors import QueryError
 from xcount.model.align import aligned, distinct_names, same_class
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
-from xcount.question.change import Change
+from xcount.question.change import Change, change_from
 from xcount.question.grid import Grid, Missing
 from xcount.question.share import Limit
 from xcount.runs.batch import BatchProgress, run_kept
@@ -36,13 +52,16 @@ from xcount.runs.journal_schema import KeptRun, last_run, result_of
 from xcount.runs.plan import Changes, Group, choose_changes, choose_groups, questions
 from xcount.runs.task import Question, Task, fingerprint
 from xcount.support.numerals import to_json
+from xcount.support.records import FIRST, Json, Spread, from_dict, record, to_dict, written
 
 if TYPE_CHECKING:
     from distributed import Client
 
 FORMAT = 1
+MAX_RATIO = limit_form("max_ratio", "`--max-ratio`; null without.")
 
 
+@record("ratio", "A count relative to the first model's.")
 @dataclass(frozen=True, slots=True)
 class Ratio:
     """A count divided by the baseline's, with the bounds that their intervals give.
@@ -50,19 +69,47 @@ class Ratio:
     ``high`` is None where the baseline may be zero.
     """
 
-    value: float
-    low: float
-    high: float | None
+    value: Annotated[float, Json("C / C0.", {"minimum": 0})]
+    low: Annotated[float, Json("At least this.", {"minimum": 0})]
+    high: Annotated[float | None, Json("At most this; null where C0 may be zero.", {"minimum": 0})]
 
 
+def _change_of(row: Mapping[str, Any]) -> Change:
+    """Return the change that the results of a row are about."""
+    return next(change_from(result) for result in row["results"] if result is not None)
+
+
+@record("compared", "One question and the answers of all models.")
 @dataclass(frozen=True, slots=True)
 class Compared:
     """One question, answered by every model (None where the run was interrupted)."""
 
-    sensitive: tuple[str, ...]
-    distance: int | None
-    change: Change
-    results: tuple[CountResult | None, ...]
+    sensitive: Sensitive
+    distance: Distance
+    change: Annotated[Change, Json("The change.", form=Spread.nowhere(_change_of))]
+    results: Annotated[
+        tuple[CountResult | None, ...],
+        Json(
+            "Per model an object as of `xcount count --json`; null where the run was stopped "
+            "before."
+        ),
+    ]
+
+    @property
+    @written(Json("The gap as it was typed; `flip` with `--flip`.", after="distance"))
+    def gap_text(self) -> str:
+        return self.change.text
+
+    @property
+    @written(
+        Json(
+            "Per model its count divided by the first model's; null where the first model's is "
+            "zero.",
+            after="gap_text",
+        )
+    )
+    def ratios(self) -> tuple[Ratio | None, ...]:
+        return tuple(map(self.ratio, range(len(self.results))))
 
     @property
     def label(self) -> str:
@@ -84,6 +131,7 @@ class Compared:
         return judged(max_ratio, (other.low, other.high), (base.low, base.high))
 
 
+@record("model_summary", "One model over all questions.")
 @dataclass(frozen=True, slots=True)
 class ModelSummary:
     """One model over all questions.
@@ -95,15 +143,21 @@ class ModelSummary:
         quartiles: of the relative sensitivity over those questions: lower, median, upper.
     """
 
-    index: int
-    name: str
-    rank: int
-    mean_share: float
-    n_ratios: int
-    quartiles: tuple[float, float, float] | None
+    index: Annotated[int, Json("Its place on the command line, from 0.", {"minimum": 0})]
+    name: Annotated[str, Json("What it is called.")]
+    rank: Annotated[int, Json("1 for the least sensitive.", {"minimum": 1})]
+    mean_share: Annotated[float, Json("Mean of its shares.", {"minimum": 0, "maximum": 1})]
+    n_ratios: Annotated[
+        int, Json("Questions that the first model does not answer with zero.", {"minimum": 0})
+    ]
+    quartiles: Annotated[
+        tuple[float, float, float] | None,
+        Json("Lower quartile, median and upper quartile of C / C0 over those questions."),
+    ]
 
 
-@dataclass(frozen=True)
+@record("compare", "`xcount compare --json`.")
+@dataclass(frozen=True, kw_only=True)
 class CompareResult:
     """The answers of several models to the same questions on a shared grid.
 
@@ -116,16 +170,28 @@ class CompareResult:
         n_planned: counts that were planned; an interrupted comparison has fewer results.
     """
 
-    names: tuple[str, ...]
-    models: tuple[ModelInfo, ...]
-    rows: tuple[Compared, ...]
-    n_regions: int
-    gap_origin: str = ""
-    created: str = ""
-    task: str = "unknown"
-    max_ratio: Limit | None = None
-    versions: Mapping[str, str] = field(default_factory=dict)
-    n_planned: int = 0
+    created: Created = ""
+    names: Annotated[tuple[str, ...], Json("What the models are called.", {"minItems": 1})]
+    models: Annotated[
+        tuple[ModelInfo, ...], Json("Which models were asked; the first is the baseline.")
+    ]
+    task: ModelTask = "unknown"
+    gap_origin: GapOrigin = ""
+    n_regions: Annotated[int, Json("Regions of the grid that all models share.", {"minimum": 1})]
+    max_ratio: Annotated[Limit | None, Json("The largest C / C0 allowed.", form=MAX_RATIO)] = None
+    n_planned: Planned = 0
+    versions: Versions = field(default_factory=dict)
+    rows: Annotated[tuple[Compared, ...], Json("One per question.")]
+
+    @property
+    @written(Json("What this object is.", {"const": "compare"}, after=FIRST))
+    def kind(self) -> str:
+        return "compare"
+
+    @property
+    @written(Json("Version of this layout.", {"const": FORMAT}, after="kind"))
+    def format(self) -> int:
+        return FORMAT
 
     @property
     def n_models(self) -> int:
@@ -155,6 +221,7 @@ class CompareResult:
         return tuple(dict.fromkeys((row.distance, row.change) for row in self.rows))
 
     @cached_property
+    @written(Json("The models, the least sensitive first.", after="versions"))
     def ranking(self) -> tuple[ModelSummary, ...]:
         """The models, least sensitive first: by the mean of their shares."""
         means = [self._mean_share(index) for index in range(self.n_models)]
@@ -176,6 +243,7 @@ class CompareResult:
         return len(ratios), (low, middle, high)
 
     @property
+    @written(VERDICT_OF_ALL)
     def verdict(self) -> Verdict | None:
         """FAIL if any count exceeds ``max_ratio``; else UNDECIDED if any may, or none is compared.
 
@@ -183,50 +251,20 @@ class CompareResult:
         """
         if self.max_ratio is None:
             return None
-        found = {
-            row.verdict(i, self.max_ratio) for row in self.rows for i in range(1, self.n_models)
-        }
-        if Verdict.FAIL in found:
-            return Verdict.FAIL
-        return Verdict.PASS if found == {Verdict.PASS} and self.is_whole else Verdict.UNDECIDED
+        others = range(1, self.n_models)
+        verdicts = [row.verdict(i, self.max_ratio) for row in self.rows for i in others]
+        return judged_together(verdicts, self.is_whole)
 
     @property
+    @written(STATUS_OF_ALL)
     def exit_status(self) -> int:
         """0 answered (and PASS), 1 FAIL, 3 UNDECIDED or stopped by a limit."""
-        if self.verdict is not None:
-            return {Verdict.PASS: 0, Verdict.FAIL: 1, Verdict.UNDECIDED: 3}[self.verdict]
-        is_done = all(result.stop_reason is StopReason.COMPLETE for result in self.results)
-        return 0 if is_done and self.is_whole else 3
+        are_counted = self.is_whole and all(result.is_answered for result in self.results)
+        return status_of(self.verdict, are_counted or self.verdict is Verdict.PASS)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON contract of ``xcount compare --json``."""
-        return {
-            "kind": "compare",
-            "format": FORMAT,
-            "created": self.created,
-            "verdict": None if self.verdict is None else str(self.verdict),
-            "exit_status": self.exit_status,
-            "names": list(self.names),
-            "models": [asdict(model) for model in self.models],
-            "task": self.task,
-            "gap_origin": self.gap_origin,
-            "n_regions": self.n_regions,
-            **limit_fields("max_ratio", self.max_ratio),
-            "planned": self.n_planned,
-            "versions": dict(self.versions),
-            "ranking": [asdict(summary) for summary in self.ranking],
-            "rows": [self._row_dict(row) for row in self.rows],
-        }
-
-    def _row_dict(self, row: Compared) -> dict[str, Any]:
-        ratios = [row.ratio(index) for index in range(self.n_models)]
-        return {
-            "sensitive": list(row.sensitive),
-            "distance": "any" if row.distance is None else row.distance,
-            "gap_text": row.change.text,
-            "ratios": [None if ratio is None else asdict(ratio) for ratio in ratios],
-            "results": [None if r is None else r.to_dict() for r in row.results],
-        }
+        return to_dict(self)
 
     def to_json(self, indent: int | None = None) -> str:
         """Return the comparison as one JSON object."""
@@ -235,13 +273,7 @@ class CompareResult:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> CompareResult:
         """Read back what :meth:`to_dict` wrote."""
-        found = [
-            (index, CountResult.from_dict(result))
-            for row in data["rows"]
-            for index, result in enumerate(row["results"])
-            if result is not None
-        ]
-        return _compare_result(data, found)
+        return from_dict(cls, data)
 
     @classmethod
     def from_journal(cls, path: str | os.PathLike[str]) -> CompareResult:
@@ -381,28 +413,14 @@ def _header(
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "fingerprints": [fingerprint(ensemble) for ensemble in ensembles],
         "names": list(names),
-        "models": [asdict(model_info(ensemble, grid)) for ensemble in ensembles],
+        "models": [model_info(ensemble, grid).to_dict() for ensemble in ensembles],
         "task": ensembles[0].task,
         "gap_origin": chosen.origin,
         "n_regions": grid.n_regions,
-        **limit_fields("max_ratio", max_ratio),
+        **MAX_RATIO.write(max_ratio),
         "planned": len(tasks),
         "keys": [task.key for task in tasks],
         "versions": versions(),
-    }
-
-
-def _facts(data: Record) -> dict[str, Any]:
-    return {
-        "names": tuple(data["names"]),
-        "models": tuple(ModelInfo(**model) for model in data["models"]),
-        "n_regions": data["n_regions"],
-        "gap_origin": data["gap_origin"],
-        "created": data["created"],
-        "task": data["task"],
-        "max_ratio": limit_from(data, "max_ratio"),
-        "versions": data["versions"],
-        "n_planned": data.get("planned", 0),
     }
 
 
@@ -444,4 +462,6 @@ def _compare_result(header: Record, found: Iterable[tuple[int, CountResult]]) ->
             row.sensitive,
         )
     )
-    return CompareResult(**_facts(header), rows=tuple(compared))
+    return replace(
+        from_dict(CompareResult, {"planned": 0, **header, "rows": []}), rows=tuple(compared)
+    )

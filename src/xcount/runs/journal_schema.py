@@ -12,8 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from xcount.answers.result import CountResult
+from xcount.answers.witness.witness import Witness
 from xcount.errors import JournalError
 from xcount.runs.journal import Record, read_journal
+from xcount.support.record_check import misfit
+from xcount.support.records import RECORDS
 
 _OF_ONE_RUN = ("created", "versions")
 
@@ -69,122 +72,54 @@ def result_of(line: Record) -> CountResult:
 
 # ---- what a line must have ----
 
-_Fields = Mapping[str, type | tuple[type, ...]]
 
-_NUMBER = (int, float)
-_TEXT_OR_NONE = (str, type(None))
-_NUMBER_OR_NONE = (int, float, type(None))
-
-_ANY_RUN: _Fields = {
-    "created": str,
-    "gap_origin": str,
-    "task": str,
-    "versions": dict,
-    "planned": int,
-    "keys": list,
-}
-_RUNS: Mapping[str, _Fields] = {
-    "audit": {
-        **_ANY_RUN,
-        "fingerprint": str,
-        "model": dict,
-        "margin": str,
-        "class_label": _TEXT_OR_NONE,
-        "unused_features": list,
-    },
-    "compare": {
-        **_ANY_RUN,
-        "fingerprints": list,
-        "names": list,
-        "models": list,
-        "n_regions": int,
-        "max_ratio": _NUMBER_OR_NONE,
-    },
-}
-_MODEL: _Fields = {
-    "path": _TEXT_OR_NONE,
-    "sha256": _TEXT_OR_NONE,
-    "format": str,
-    "n_trees": int,
-    "max_depth": int,
-    "n_features": int,
-    "n_guards": int,
-}
-_RESULT: _Fields = {
-    **dict.fromkeys(("count", "low", "high", "n_regions", "seed", "peak_memory_bytes"), int),
-    **dict.fromkeys(("confidence", "epsilon", "delta", "seconds"), _NUMBER),
-    **dict.fromkeys(("method", "stop_reason", "gap_text"), str),
-    **dict.fromkeys(("distance", "precision"), (int, str)),
-    "sensitive": list,
-    "max_share": _NUMBER_OR_NONE,
-    "model": dict,
-    "versions": dict,
-    "details": dict,
-}
-
-
-def line_fault(record: Record) -> str | None:
+def line_fault(line: Record) -> str | None:
     """Return why a line cannot be one that a run wrote; None for a good one, or of another kind."""
-    if record["kind"] == "run":
-        return _run_fault(record)
-    return _result_line_fault(record) if record["kind"] == "result" else None
+    if line["kind"] == "run":
+        return _run_fault(line)
+    return _result_line_fault(line) if line["kind"] == "result" else None
 
 
 def _run_fault(run: Record) -> str | None:
+    """Check what a run's result is made from, but for its counts; and what was planned."""
     command = run.get("command")
     if not isinstance(command, str):
         return "is a run line without a command"
-    if command not in _RUNS:
-        return None
-    fault = _misfit({"planned": 0, "keys": [], **run}, _RUNS[command], "run line")
+    if command not in ("audit", "compare") or command not in RECORDS:
+        return None  # another command's, which whoever reads this journal does not read
+    whole = {"planned": 0, "results": [], "rows": [], **run, "kind": command}
+    fault = misfit(whole, RECORDS[command])
     if fault is not None:
-        return fault
-    models = [run["model"]] if command == "audit" else run["models"]
-    faults = [_misfit(model, _MODEL, "run line's model") for model in models]
-    lists = ("keys", "names", "fingerprints", "unused_features")
-    if not all(_is_texts(run.get(name, [])) for name in lists):
-        faults.append("has a run line with a list of what is no text")
-    if command == "compare" and not 0 < len(run["names"]) == len(models) == len(
-        run["fingerprints"]
-    ):
-        faults.append("has a run line with other numbers of models and of their names")
-    return next((fault for fault in faults if fault is not None), None)
-
-
-def _result_line_fault(line: Record) -> str | None:
-    fault = _misfit(line, {"key": str, "model": str, "result": dict}, "result line")
-    limits = line.get("limits", {})
-    if not isinstance(limits, dict) or not all(
-        isinstance(limit, _NUMBER_OR_NONE) for limit in limits.values()
-    ):
-        return "is a result line whose limits are no numbers"
-    return fault or _result_fault(line["result"])
-
-
-def _result_fault(result: Record) -> str | None:
-    fault = _misfit(result, _RESULT, "result") or _misfit(result["model"], _MODEL, "result's model")
-    if fault is not None:
-        return fault
-    steps_ok = isinstance(result["distance"], int) or result["distance"] == "any"
-    if not (_is_texts(result["sensitive"]) and result["n_regions"] > 0 and steps_ok):
-        return "has a result about no features, no regions, or no distance"
-    try:
-        found = CountResult.from_dict(result)
-        found.to_dict()
-    except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
-        return f"has no whole result ({type(error).__name__}: {error})"
+        return f"is a run line in which {fault}"
+    marks = run.get("fingerprints") if command == "compare" else [run.get("fingerprint")]
+    if not (_is_texts(marks) and _is_texts(run.get("keys", []))):
+        return "is a run line with keys or fingerprints that are no text"
+    if command == "compare" and not len(run["names"]) == len(run["models"]) == len(marks or ()):
+        return "is a run line with other numbers of models and of their names"
     return None
 
 
-def _misfit(data: object, fields: _Fields, what: str) -> str | None:
-    """Return what is missing or of another type."""
-    if not isinstance(data, Mapping):
-        return f"has a {what} that is no object"
-    for name, kind in fields.items():
-        if name not in data:
-            return f"has a {what} without {name!r}"
-        if not isinstance(data[name], kind):
-            return f"has a {what} with another {name!r} than expected"
+def _result_line_fault(line: Record) -> str | None:
+    for name in ("key", "model"):
+        if not isinstance(line.get(name), str):
+            return f"is a result line without a {name}"
+    limits = line.get("limits", {})
+    if not isinstance(limits, dict) or not all(
+        limit is None or isinstance(limit, int | float) for limit in limits.values()
+    ):
+        return "is a result line whose limits are no numbers"
+    fault = misfit(line.get("result"), CountResult, "result")
+    return f"is a result line in which {fault}" if fault else _contents_fault(line["result"])
+
+
+def _contents_fault(result: Mapping[str, Any]) -> str | None:
+    """Read the result and write it again: what is said twice in it may contradict itself."""
+    try:
+        CountResult.from_dict(result).to_dict()
+        for witness in result["details"].get("witnesses", ()):
+            Witness.from_dict(witness)
+    except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        return f"has no whole result ({type(error).__name__}: {error})"
     return None
 
 

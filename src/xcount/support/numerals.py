@@ -1,4 +1,4 @@
-"""Integers of any size as text: all digits, powers of ten, JSON."""
+"""Numbers as text: integers of any size, floats told apart, JSON."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import contextlib
 import json
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from itertools import groupby
 from typing import Any
+
+DIGITS = 6
+"""Significant digits of a float, unless more are needed."""
 
 
 def digits(count: int) -> str:
@@ -29,6 +33,25 @@ def scientific_text(count: int) -> str:
         '1.000e+5000'
     """
     return f"{Decimal(count):.3e}"
+
+
+def digits_apart(values: Sequence[float]) -> tuple[int, ...]:
+    """Return how many digits tell each of some ascending numbers from its neighbours.
+
+    Example:
+        >>> digits_apart([0.5, 1000000.25, 1000000.5])
+        (6, 8, 8)
+    """
+    alike = [list(run) for _, run in groupby(values, key=f"{{:.{DIGITS}g}}".format)]
+    return tuple(digits for run in alike for digits in [_digits_of(run)] * len(run))
+
+
+def _digits_of(values: list[float]) -> int:
+    """Return the least number of digits with which different numbers have different texts."""
+    for digits in range(DIGITS, 17):
+        if len({f"{value:.{digits}g}" for value in values}) == len(values):
+            return digits
+    return 17  # enough for any two floats
 
 
 def to_json(value: Any, indent: int | None = None) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount.answers.witness.search import NearestSearch, RegionFinder
+from xcount.answers.witness.witness import Contribution, Crossing, Witness
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress
 from xcount.errors import ModelFormatError, QueryError, UnsupportedModelError
@@ -34,142 +35,6 @@ from xcount.problem.problem import Problem
 from xcount.question.grid import Grid, Missing
 from xcount.question.points import friendly_point
 from xcount.question.query import Query
-
-_SHOWN_TREES = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Crossing:
-    """A sensitive feature that changes: its cells in words, and the guards in between."""
-
-    feature: str
-    before: str
-    after: str
-    guards: tuple[float, ...] = ()
-    guard_texts: tuple[str, ...] = field(default=(), repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Contribution:
-    """How much one tree adds to the change."""
-
-    tree: int
-    output: int
-    change: float
-
-
-@dataclass(frozen=True, slots=True)
-class Witness:
-    """Two inputs that differ in the sensitive features alone, and what the model makes of them.
-
-    Attributes:
-        features: names of the inputs' columns.
-        point: an input in a sensitive region.
-        other: the same input with other sensitive features.
-        margin: the margin at ``point``: of the class asked about, or of the class that wins there.
-        other_margin: the same class's margin at ``other``.
-        change: ``other_margin - margin``, subtracted before it is rounded to a float.
-        distance: how far the sensitive cells are apart.
-        crossed: the sensitive features that change.
-        trees: the trees that make the difference, the largest part first.
-        decision: the class that wins at ``point``, or the side of the cut-off; None for a gap.
-        other_decision: the same at ``other``.
-        row: the row it is near to, counted from 0; None if drawn.
-        moved: names of the features in another cell than the row's.
-        proved: whether nothing nearer to the row exists.
-        library_margins: what the library itself predicts at both, if it was asked.
-        columns: the inputs' columns with their categories' names, for people.
-    """
-
-    features: tuple[str, ...]
-    point: tuple[float, ...]
-    other: tuple[float, ...]
-    margin: float
-    other_margin: float
-    change: float
-    distance: int
-    crossed: tuple[Crossing, ...]
-    trees: tuple[Contribution, ...]
-    decision: str | None = None
-    other_decision: str | None = None
-    row: int | None = None
-    moved: tuple[str, ...] = ()
-    proved: bool | None = None
-    library_margins: tuple[float, float] | None = None
-    columns: tuple[Feature, ...] = field(default=(), repr=False)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the witness as a JSON object; a missing value is null."""
-        data: dict[str, Any] = {
-            "point": _named(self.features, self.point),
-            "other": _named(self.features, self.other),
-            "margin": self.margin,
-            "other_margin": self.other_margin,
-            "change": self.change,
-            "distance": self.distance,
-            "crossed": [
-                {"feature": c.feature, "before": c.before, "after": c.after, "guards": [*c.guards]}
-                for c in self.crossed
-            ],
-            "trees": [{"tree": t.tree, "class": t.output, "change": t.change} for t in self.trees],
-        }
-        if self.decision is not None:
-            data |= {"decision": self.decision, "other_decision": self.other_decision}
-        if self.row is not None:
-            data |= {"row": self.row, "moved": list(self.moved), "proved_nearest": self.proved}
-        if self.library_margins is not None:
-            data["library_margins"] = list(self.library_margins)
-        return data
-
-    def summary(self) -> dict[str, str]:
-        """Return one row of a table: what changes, and what the model makes of it."""
-        changed = [(name, a, b) for name, a, b in self.values() if a != b]
-        row = {
-            "Change": "; ".join(f"{name} {a} -> {b}" for name, a, b in changed),
-            "Margin": f"{self.margin:.6g} -> {self.other_margin:.6g}",
-        }
-        if self.decision is not None:
-            row["Decision"] = f"{self.decision} -> {self.other_decision}"
-        row["Guards crossed"] = "; ".join(
-            f"{c.feature}: {', '.join(c.guard_texts) or 'category'}" for c in self.crossed
-        )
-        top = [f"#{tree.tree} {tree.change:+.3g}" for tree in self.trees[:_SHOWN_TREES]]
-        more = len(self.trees) - len(top)
-        row["Trees"] = ", ".join(top) + (f" and {more} more" if more else "")
-        if self.row is not None:
-            row["Near row"] = f"{self.row}{' (nearest)' if self.proved else ''}"
-            row["Moved"] = ", ".join(self.moved) or "nothing"
-        if self.library_margins is not None:
-            row["Library"] = " -> ".join(f"{margin:.6g}" for margin in self.library_margins)
-        return row
-
-    def inputs(self) -> str:
-        """Return the features that stay the same, in one line."""
-        return ", ".join(f"{name} {a}" for name, a, b in self.values() if a == b)
-
-    def values(self) -> list[tuple[str, str, str]]:
-        """Return name, value and other value of each feature, for people: categories by name."""
-        columns = self.columns or tuple(Feature(name) for name in self.features)
-        return [
-            (column.name, *_pair_text(column, a, b))
-            for column, a, b in zip(columns, self.point, self.other, strict=True)
-        ]
-
-
-def _pair_text(column: Feature, a: float, b: float) -> tuple[str, str]:
-    """Return two values as texts that differ if the values do."""
-    first, second = _value_text(column, a), _value_text(column, b)
-    if first == second and a != b and not math.isnan(a):
-        return repr(a), repr(b)
-    return first, second
-
-
-def _value_text(column: Feature, value: float) -> str:
-    if math.isnan(value):
-        return "missing"
-    if column.labels is not None and column.categories and int(value) in column.categories:
-        return column.labels[column.categories.index(int(value))]
-    return f"{value:.9g}"
 
 
 def drawn_witnesses(problem: Problem, n: int, settings: Settings) -> tuple[Witness, ...]:
@@ -327,11 +192,10 @@ class _Maker:
                 -abs(there[i][shown] - here[shown]),
             ),
         )
-        labels = [_decision_text(s, problem) for s in (here, there[index])]
+        decisions = [_decision_text(s, problem) for s in (here, there[index])]
         cells = [(f, int(region[f]), int(regions[index][f])) for f in sensitive]
         return Witness(
             features=problem.ensemble.feature_names,
-            columns=problem.ensemble.features,
             point=tuple(point.tolist()),
             other=tuple(points[index].tolist()),
             margin=_as_float(here[shown]),
@@ -340,8 +204,10 @@ class _Maker:
             distance=problem.masks.distance(mask, masks[index]),
             crossed=tuple(_crossing(grid, f, a, b) for f, a, b in cells if a != b),
             trees=self._contributions(point, points[index]),
-            decision=labels[0],
-            other_decision=labels[1],
+            decision=decisions[0],
+            other_decision=decisions[1],
+            labels=_labels(problem.ensemble.features, point),
+            other_labels=_labels(problem.ensemble.features, points[index]),
         )
 
     def _contributions(
@@ -401,11 +267,22 @@ def _crossing(grid: Grid, feature: int, before: int, after: int) -> Crossing:
         between = slice(min(before, after), max(before, after))
     return Crossing(
         axis.feature.name,
-        axis.describe(before),
-        axis.describe(after),
+        axis.cell_range(before),
+        axis.cell_range(after),
         tuple(axis.thresholds[between].tolist()),
-        axis.guard_texts[between],
     )
+
+
+def _labels(features: Sequence[Feature], point: NDArray[np.float64]) -> dict[str, str]:
+    """Return the names of the categories in an input, where they have names."""
+    return {
+        feature.name: feature.labels[feature.categories.index(int(value))]
+        for feature, value in zip(features, point.tolist(), strict=True)
+        if feature.labels is not None
+        and feature.categories is not None
+        and not math.isnan(value)
+        and int(value) in feature.categories
+    }
 
 
 def _decision_text(sums: list[Any], problem: Problem) -> str | None:
@@ -416,10 +293,3 @@ def _decision_text(sums: list[Any], problem: Problem) -> str | None:
         return "above" if chosen else "not above"
     labels = problem.ensemble.class_labels
     return labels[chosen] if labels else str(chosen)
-
-
-def _named(names: Sequence[str], values: Sequence[float]) -> dict[str, float | None]:
-    return {
-        name: None if math.isnan(value) else value
-        for name, value in zip(names, values, strict=True)
-    }

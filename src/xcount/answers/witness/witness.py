@@ -1,0 +1,185 @@
+"""A witness: two inputs that differ in the sensitive features alone, and what the model does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from xcount.question.cell import CellRange
+from xcount.support.records import Json, Spread, from_dict, record, to_dict, written
+
+_AT_LEAST_0 = {"minimum": 0}
+
+
+@record("crossing", "A sensitive feature that changes.")
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """A sensitive feature that changes: its cells, and the guards in between."""
+
+    feature: Annotated[str, Json("Its name.")]
+    before_cell: Annotated[CellRange, Json("Its cell before.")]
+    after_cell: Annotated[CellRange, Json("Its cell after.")]
+    guards: Annotated[
+        tuple[float, ...], Json("The thresholds in between; none for categories.")
+    ] = ()
+
+    @property
+    @written(Json("Its cell before, in words.", after="feature"))
+    def before(self) -> str:
+        return self.before_cell.description
+
+    @property
+    @written(Json("Its cell after, in words.", after="before"))
+    def after(self) -> str:
+        return self.after_cell.description
+
+
+@record("contribution", "What one tree adds to the change.")
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """How much one tree adds to the change."""
+
+    tree: Annotated[int, Json("Its number, from 0.", _AT_LEAST_0)]
+    output: Annotated[int, Json("The output it adds to.", _AT_LEAST_0, name="class")]
+    change: Annotated[float, Json("How much it adds.")]
+
+
+def _values_of(side: str) -> Json:
+    """Return how the values of an input are read: from the object that names them."""
+
+    def read(data: Mapping[str, Any]) -> tuple[float, ...]:
+        return tuple(math.nan if value is None else value for value in data[side].values())
+
+    return Json("Its values, in the order of the features.", form=Spread.nowhere(read))
+
+
+_NAMES = Json("Its features.", form=Spread.nowhere(lambda data: tuple(data["point"])))
+
+
+@record("witness", "Two inputs that differ in the sensitive features alone.")
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """Two inputs that differ in the sensitive features alone, and what the model makes of them.
+
+    Attributes:
+        features: names of the inputs' columns.
+        point: an input in a sensitive region.
+        other: the same input with other sensitive features.
+        margin: the margin at ``point``: of the class asked about, or of the class that wins there.
+        other_margin: the same class's margin at ``other``.
+        change: ``other_margin - margin``, subtracted before it is rounded to a float.
+        distance: how far the sensitive cells are apart.
+        crossed: the sensitive features that change.
+        trees: the trees that make the difference, the largest part first.
+        decision: the class that wins at ``point``, or the side of the cut-off; None for a gap.
+        other_decision: the same at ``other``.
+        row: the row it is near to, counted from 0; None if drawn.
+        moved: names of the features in another cell than the row's; None if drawn.
+        proved: whether nothing nearer to the row exists.
+        library_margins: what the library itself predicts at both, if it was asked.
+        labels: the names of the categories at ``point``, by feature, where they are known.
+        other_labels: the same at ``other``.
+    """
+
+    features: Annotated[tuple[str, ...], _NAMES]
+    point: Annotated[tuple[float, ...], _values_of("point")]
+    other: Annotated[tuple[float, ...], _values_of("other")]
+    margin: Annotated[float, Json("The margin at `point`.")]
+    other_margin: Annotated[float, Json("The margin at `other`.")]
+    change: Annotated[
+        float, Json("`other_margin` - `margin`, subtracted before it is rounded to a float.")
+    ]
+    distance: Annotated[int, Json("How far the sensitive cells are apart.", {"minimum": 1})]
+    crossed: Annotated[tuple[Crossing, ...], Json("The sensitive features that change.")]
+    trees: Annotated[
+        tuple[Contribution, ...],
+        Json("The trees that make the difference, the largest part first."),
+    ]
+    decision: Annotated[
+        str | None,
+        Json(
+            "Only with `--flip`: the class that wins at `point`, or the side of the cut-off.",
+            is_optional=True,
+        ),
+    ] = None
+    other_decision: Annotated[
+        str | None,
+        Json("Only with `--flip`: the same at `other`.", is_optional=True),
+    ] = None
+    row: Annotated[
+        int | None,
+        Json(
+            "Only with `--near`: the row it is near to, from 0.",
+            _AT_LEAST_0,
+            is_optional=True,
+        ),
+    ] = None
+    moved: Annotated[
+        tuple[str, ...] | None,
+        Json(
+            "Only with `--near`: features in another cell than the row's.",
+            is_optional=True,
+        ),
+    ] = None
+    proved: Annotated[
+        bool | None,
+        Json(
+            "Only with `--near`: whether nothing nearer exists.",
+            name="proved_nearest",
+            is_optional=True,
+        ),
+    ] = None
+    library_margins: Annotated[
+        tuple[float, float] | None,
+        Json(
+            "Only with `--verify`: what the library itself predicts at both.",
+            is_optional=True,
+        ),
+    ] = None
+    labels: Annotated[
+        Mapping[str, str],
+        Json("Names of the categories at `point`, where they are known.", is_optional=True),
+    ] = field(default_factory=dict)
+    other_labels: Annotated[
+        Mapping[str, str],
+        Json("Names of the categories at `other`, where they are known.", is_optional=True),
+    ] = field(default_factory=dict)
+
+    @property
+    @written(
+        Json(
+            "An input in a sensitive region, by feature; a category is its code, a missing value "
+            "null.",
+            name="point",
+            after="other",
+        )
+    )
+    def named_point(self) -> Mapping[str, float | None]:
+        """The values at ``point`` by feature; None for a missing one."""
+        return _named(self.features, self.point)
+
+    @property
+    @written(
+        Json("The same input with other sensitive features.", name="other", after="named_point")
+    )
+    def named_other(self) -> Mapping[str, float | None]:
+        """The values at ``other`` by feature."""
+        return _named(self.features, self.other)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the witness as a JSON object; a missing value is null."""
+        return to_dict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Witness:
+        """Read back what :meth:`to_dict` wrote."""
+        return from_dict(cls, data)
+
+
+def _named(names: Sequence[str], values: Sequence[float]) -> dict[str, float | None]:
+    return {
+        name: None if math.isnan(value) else value
+        for name, value in zip(names, values, strict=True)
+    }

@@ -1,0 +1,73 @@
+"""What a cell of a feature holds, in numbers; the words follow from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from xcount.support.numerals import DIGITS
+from xcount.support.records import Json, record
+
+
+@record("cell", "What a cell of a feature holds: numbers, categories, or missing values.")
+@dataclass(frozen=True, slots=True)
+class CellRange:
+    """A cell of a feature: ``low <= x < high``, or some categories, or missing values.
+
+    Example:
+        >>> CellRange("age", low=30.5, high=42.0).description
+        '30.5 <= age < 42'
+    """
+
+    feature: Annotated[str, Json("Its feature.")]
+    low: Annotated[
+        float | None,
+        Json("Its numbers are at least this; not there if none is too small.", is_optional=True),
+    ] = None
+    high: Annotated[
+        float | None,
+        Json("Its numbers are less than this; not there if none is too large.", is_optional=True),
+    ] = None
+    categories: Annotated[
+        tuple[int, ...], Json("The codes of its categories.", is_optional=True)
+    ] = ()
+    labels: Annotated[
+        tuple[str, ...],
+        Json("The names of its categories, where they are known.", is_optional=True),
+    ] = ()
+    is_missing: Annotated[
+        bool, Json("Whether it is the cell of missing values.", name="missing", is_optional=True)
+    ] = False
+    digits: Annotated[
+        int | None,
+        Json(
+            "Digits that tell its ends from other guards; not there if six do.",
+            {"minimum": 1},
+            is_optional=True,
+        ),
+    ] = None
+
+    @property
+    def description(self) -> str:
+        """The cell in words."""
+        if self.is_missing:
+            return f"{self.feature} is missing"
+        if self.categories:
+            return f"{self.feature} in {{{self.values_text}}}"
+        low = "" if self.low is None else f"{self.edge_text(self.low)} <= "
+        high = "" if self.high is None else f" < {self.edge_text(self.high)}"
+        return f"{low}{self.feature}{high}" if low or high else f"any {self.feature}"
+
+    @property
+    def values_text(self) -> str:
+        """The categories by name, by code where they have none."""
+        return ", ".join(self.labels or map(str, self.categories))
+
+    def edge_text(self, edge: float) -> str:
+        """Return a guard with as many digits as it needs."""
+        return f"{edge:.{self.digits or DIGITS}g}"
+
+
+def mask_text(ranges: tuple[CellRange, ...]) -> str:
+    """Return a mask in words: one cell of each sensitive feature."""
+    return ", ".join(cell.description for cell in ranges)

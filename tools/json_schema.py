@@ -1,0 +1,163 @@
+"""Writes ``docs/xcount.schema.json``, the schema of the JSON that commands print.
+
+    python -m tools.json_schema
+
+The fields of results are listed where the results are (see ``xcount.support.records``); here is the
+rest: what counters add to their results, and what is around the results.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import xcount.answers.inspection
+import xcount.answers.witness.witness
+import xcount.runs.audit
+import xcount.runs.compare  # noqa: F401  # whoever is imported has named its records
+from xcount.counters.tally import StopReason
+from xcount.question.weighting import MEASURES
+from xcount.support.records import RECORDS, reference, schema_of
+
+SCHEMA = Path(__file__).parent.parent / "docs" / "xcount.schema.json"
+
+COMMANDS = ("count", "audit", "compare", "witnesses", "inspect")
+PARTS = ("model", "profile", "mask", "pair", "cell", "ranked", "ratio", "compared", "model_summary")
+WITNESS_PARTS = ("witness", "crossing", "contribution", "feature", "leaves")
+
+_SHARE = {"type": "number", "minimum": 0, "maximum": 1}
+
+MEASURED = {
+    "type": "object",
+    "description": "What the sensitive regions weigh under another measure.",
+    "properties": {
+        "share": {
+            **_SHARE,
+            "description": "Weight of the sensitive regions; all regions together weigh 1.",
+        },
+        "low": {**_SHARE, "description": "Not less than this, with probability `confidence`."},
+        "high": {**_SHARE, "description": "Not more than this, with probability `confidence`."},
+        "exact": {
+            "type": "boolean",
+            "description": "Whether nothing was sampled (floats are still rounded).",
+        },
+        "confidence": {**_SHARE, "description": "1, or 1 - delta."},
+        "stop_reason": {"enum": list(StopReason), "description": "Why the weighing ended."},
+        "n_rows": {
+            "type": "integer",
+            "description": "Rows of the data (`marginals`, `rows`).",
+            "minimum": 0,
+        },
+        "source": {"type": "string", "description": "Where the data came from."},
+        "n_sensitive": {
+            "type": "integer",
+            "description": "`rows`: how many of them are sensitive.",
+            "minimum": 0,
+        },
+        "sensitive_rows": {
+            "type": "array",
+            "description": "`rows`: numbers of the sensitive rows, from 0.",
+            "items": {"type": "integer", "minimum": 0},
+        },
+        "rows_in_no_cell": {
+            "type": "array",
+            "description": "`rows`: numbers of the rows that lie in no region, and are left out.",
+            "items": {"type": "integer", "minimum": 0},
+        },
+    },
+    "required": ["share", "low", "high", "exact", "confidence", "stop_reason"],
+}
+
+DETAILS = {
+    "type": "object",
+    "description": "The counter's own numbers (steps, samples, sizes), which may change from "
+    "version to version; and the following, which stay.",
+    "properties": {
+        "measures": {
+            "type": "object",
+            "description": "`--measure`: one entry per measure asked for.",
+            "additionalProperties": reference("measured"),
+            "propertyNames": {"enum": list(MEASURES[1:])},  # not regions: that is the count
+        },
+        "witnesses": {
+            "type": "array",
+            "description": "`audit --witnesses`: example pairs, as of `xcount witness --json`.",
+            "items": reference("witness"),
+        },
+        "note": {"type": "string", "description": "Something to know about the answer."},
+    },
+}
+
+WITNESSES = {
+    "type": "object",
+    "description": "`xcount witness --json`.",
+    "properties": {
+        "kind": {"const": "witnesses", "description": "What this object is."},
+        "witnesses": {
+            "type": "array",
+            "description": "The pairs of inputs.",
+            "items": reference("witness"),
+        },
+    },
+    "required": ["kind", "witnesses"],
+    "additionalProperties": False,
+}
+
+RUN_LINE = {"type": "object", "properties": {"kind": {"const": "run"}}, "required": ["kind"]}
+
+RESULT_LINE = {
+    "type": "object",
+    "description": "A finished count.",
+    "properties": {
+        "kind": {"const": "result", "description": "What this line is."},
+        "key": {
+            "type": "string",
+            "description": "What the count is known by: a hash of model, grid, question, accuracy "
+            "and seed.",
+        },
+        "model": {"type": "string", "description": "Which model of the run."},
+        "limits": {"type": "object", "description": "The limits that the count had."},
+        "result": {**reference("count"), "description": "As of `xcount count --json`."},
+    },
+    "required": ["kind", "key", "model", "limits", "result"],
+    "additionalProperties": False,
+}
+
+JOURNAL_LINE = {
+    "description": "One line of `--journal FILE`: a run, or one finished count of it.",
+    "oneOf": [RUN_LINE, RESULT_LINE],
+}
+
+
+def schema() -> dict[str, Any]:
+    """Return the whole schema."""
+    written = {
+        "details": DETAILS,
+        "measured": MEASURED,
+        "witnesses": WITNESSES,
+        "journal_line": JOURNAL_LINE,
+    }
+    ours = {name: cls for name, cls in RECORDS.items() if cls.__module__.startswith("xcount.")}
+    derived = {name: schema_of(cls) for name, cls in ours.items()}
+    order = [*COMMANDS, *PARTS, "details", "measured", *WITNESS_PARTS, "journal_line"]
+    found = derived | written
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "What xcount prints with --json",
+        "description": f"One object per command: $defs/{', '.join(COMMANDS)}; and the lines of a "
+        "journal.",
+        "anyOf": [reference(name) for name in COMMANDS],
+        "$defs": {name: found[name] for name in sorted(found, key=order.index)},
+    }
+
+
+def text() -> str:
+    """Return the file's text."""
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    SCHEMA.write_text(text(), encoding="utf-8")
+    sys.exit(0)
