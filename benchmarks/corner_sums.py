@@ -11,9 +11,11 @@ core are told per second of processor time, which other work on the machine dist
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,6 @@ import numpy as np
 
 from benchmarks.datasets import BY_KEY, load_table
 from xcount import _core, load
-from xcount.problem.integers import to_limbs
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
 from xcount.question.query import Query
@@ -108,16 +109,11 @@ def copied_bytes_per_second(n_bytes: int, seconds: float = 0.3) -> float:
 
 
 def make_sums(problem: Problem, gaps: Sequence[float]) -> _core.CornerSums:
-    """Return the corner sums of gaps; the base does not matter to them."""
-
-    def limbs(value: int) -> Any:
-        return to_limbs([min(value, 2 * problem.laid.bound + 1)], problem.space.trees.n_limbs)[0]
-
-    changes = [
-        _core.Change.gap(limbs(problem.leaves.threshold(Query.of(problem.ensemble, 0, gap).gap)))
-        for gap in gaps
-    ]
-    return _core.CornerSums([problem.forest], [limbs(0)], problem.masks, changes)
+    """Return the corner sums of several gaps."""
+    trees = problem.space.trees
+    exact = [Fraction(str(gap)) * trees.scale for gap in gaps]
+    thresholds = tuple(min(math.floor(gap), 2 * trees.bound + 1) for gap in exact)
+    return replace(problem.form.corner_question, thresholds=thresholds).sums()
 
 
 def measure(case: Case, problem: Problem, n_threads: int) -> Measurement:

@@ -14,9 +14,9 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "_version": (),
     "_core": (),
     "errors": (),
-    "support": ("numerals", "process", "visible"),
+    "support": ("numerals", "process", "visible", "records", "record_check"),
     "model": ("ensemble", "examples", "loaders", "tables", "align"),
-    "question": ("grid", "points", "share", "change", "query", "weighting"),
+    "question": ("cell", "grid", "points", "share", "change", "query", "weighting"),
     "problem": (
         "integers",
         "exact_sums",
