@@ -219,7 +219,7 @@ def test_a_limit_is_compared_exactly(
 @pytest.fixture
 def endless(tmp_path: Path) -> list[str]:
     """Return a command that enumerates for minutes."""
-    model = write_model(tmp_path / "endless.json", comb(9, 7), names(9))
+    model = write_model(tmp_path / "endless.json", comb(13, 7), names(13))
     words = ["--sensitive", "x0", "--gap", "1", "--method", "brute", "--jobs", "1", "--json"]
     return [sys.executable, "-m", "xcount", "count", model, *words]
 

@@ -73,7 +73,9 @@ class _Auto:
             # The first round is cheap: it runs even where the limit of a verdict is trivial.
             if self._is_over(judge=budget > BUDGETS[0]):
                 break
-            if self._corner <= self._exact.cost_of(budget):
+            # Only the first rounds tell a profile's pairs apart.
+            needs_pairs = self._settings.want_profile and budget <= FREE_BUDGET
+            if self._corner <= self._exact.cost_of(budget) and not needs_pairs:
                 return self._visit()
             if not self._is_worth(budget):
                 break
