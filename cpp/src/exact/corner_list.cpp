@@ -170,7 +170,7 @@ void merge_corners(std::span<const Corner<T>> a, std::span<const Corner<T>> b, s
 
 #define XCOUNT_INSTANTIATE(T)                                                                    \
   template CornerList<T> list_corners<T>(const Topology&, std::span<const CellOrder>,            \
-                                         std::span<const LaneResidue<T>>, const LaneResidue<T>&,         \
+                                         std::span<const LaneResidue<T>>, const LaneResidue<T>&, \
                                          std::span<const std::uint64_t>, unsigned, std::size_t); \
   template void merge_corners<T>(std::span<const Corner<T>>, std::span<const Corner<T>>,         \
                                  std::uint64_t, CornerList<T>&);

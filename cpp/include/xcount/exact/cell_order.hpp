@@ -1,4 +1,5 @@
 // The order in which the cells of an axis are laid out, and sets of cells as boundaries.
+// Proved in docs/corner-sums.md, "Sets of cells".
 #pragma once
 
 #include <span>

@@ -10,6 +10,7 @@
 // A key is linear in the positions:  key = sum over features f of step[f] * position of f,  with
 //   key = outer fields (a bit field per axis, the slowest highest) | row number | place in the row,
 //   row number = middle index * n_masks + mask position  (mixed radix, row_bits above the place).
+// Proved in docs/corner-sums.md, "Streaming", "Blocks and threads".
 #pragma once
 
 #include <cstddef>

@@ -7,6 +7,7 @@
 //   V(p) = sum over corners q <= p (in every coordinate) of D(q).
 // Values are added modulo 2^width: a partial sum of D is no margin and may need more bits than one,
 // but wrapping around is harmless, since only V(p) itself has to fit.
+// Proved in docs/corner-sums.md, "Prefix sums of corners", "Sums that wrap around".
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,12 @@
 // One thread's way through the blocks: lists of corners along the outer axes, slabs below.
 //
 // Let c_1, ..., c_s be the outer cells of the current block. After move_to, with D the corners,
-//   list_j(q)  = sum over outer cells d_1 <= c_1, ..., d_j <= c_j of D(d_1, ..., d_j, q),  0 < j <
-//   s block(r,x) = the same for j = s, summed along the row, too (x is a place in row r).
+//   list_j(q)   = sum over outer cells d_1 <= c_1, ..., d_j <= c_j of D(d_1, ..., d_j, q)
+//                 for 0 < j < s;
+//   block(r, x) = the same for j = s, summed along the row, too (x is a place in row r).
 // Going on to the next cell of axis j adds the slice of list_(j-1) at that cell; the lists below
 // start again. What is left of the sums, along the middle and sensitive axes, is done tile by tile.
+// Proved in docs/corner-sums.md, "Streaming".
 #pragma once
 
 #include <cstddef>

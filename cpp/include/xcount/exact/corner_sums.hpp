@@ -10,6 +10,7 @@
 //
 // Margins are computed in the narrowest integers that hold V - (least V), twice: 32, 64 or 128
 // bits, or the wide type. Sums on the way may wrap around; V itself does not (corner_list.hpp).
+// Proved in docs/corner-sums.md, "Prefix sums of corners", "Blocks and threads".
 #pragma once
 
 #include <cstddef>
@@ -19,10 +20,10 @@
 #include <vector>
 
 #include "xcount/exact/corner_tile.hpp"
-#include "xcount/trees/forest.hpp"
-#include "xcount/trees/masks.hpp"
 #include "xcount/support/stopping.hpp"
 #include "xcount/trees/change.hpp"
+#include "xcount/trees/forest.hpp"
+#include "xcount/trees/masks.hpp"
 
 namespace xcount {
 

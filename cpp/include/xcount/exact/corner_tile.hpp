@@ -7,6 +7,7 @@
 // V around m (see `set_edges` in corner_tile_kernels.hpp); so all forms and directions share one
 // loop. Lanes beyond the end of the row are 0 for every mask: nothing differs there, they never
 // count.
+// Proved in docs/corner-sums.md, "Answering".
 #pragma once
 
 #include <cstddef>

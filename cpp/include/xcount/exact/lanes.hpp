@@ -1,4 +1,5 @@
 // The integers that margins are computed in, and how many of them a vector has.
+// Proved in docs/corner-sums.md, "Sums that wrap around".
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
 // Which masks' sums decide each mask: neighbours as rows of a small table of extremes.
+// Proved in docs/corner-sums.md, "Neighbours by windows".
 #pragma once
 
 #include <cstddef>
