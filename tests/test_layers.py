@@ -34,6 +34,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "counters": (
         "__init__",
         "tally",
+        "bounds",
         "engine",
         "settings",
         "profile",

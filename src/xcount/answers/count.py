@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from xcount.answers.measure import Measured, check_data, measure
 from xcount.answers.result import CountResult, ModelInfo, Verdict, judged
 from xcount.counters import counter
 from xcount.counters.settings import Settings
@@ -19,11 +18,12 @@ from xcount.question.change import Gap
 from xcount.question.grid import Grid, Missing
 from xcount.question.query import Query
 from xcount.question.share import Limit
-from xcount.question.weighting import Weighing
 from xcount.support.process import peak_memory_bytes
 
 if TYPE_CHECKING:
     from distributed import Client
+
+    from xcount.question.weighting import Weighing
 
 
 def count(
@@ -124,7 +124,11 @@ def count(
         cutoff=cutoff,
     )
     problem = Problem(ensemble, grid or Grid.of(ensemble, missing=missing), query)
-    weighing = Weighing.of(ensemble, measures, data, bounds) if measures else None
+    weighing = None
+    if measures:
+        from xcount.question.weighting import Weighing
+
+        weighing = Weighing.of(ensemble, measures, data, bounds)
     if cluster is not None:
         from xcount.cluster.client import Cluster
 
@@ -142,16 +146,18 @@ def solve(
     """Count a prepared problem, and measure it."""
     started = time.perf_counter()
     if weighing is not None:
+        from xcount.answers.measure import check_data
+
         check_data(problem, weighing)
     tally = _tally(problem, settings, method, weighing)
-    found: dict[str, Measured] = {}
-    if weighing and weighing.names and tally.stop_reason is not StopReason.INTERRUPTED:
-        found = measure(problem, weighing, settings)
-    if any(measured.stop_reason is StopReason.INTERRUPTED for measured in found.values()):
-        tally = replace(tally, stop_reason=StopReason.INTERRUPTED)
     details = dict(tally.details)
-    if found:
+    if weighing and weighing.names and tally.stop_reason is not StopReason.INTERRUPTED:
+        from xcount.answers.measure import measure
+
+        found = measure(problem, weighing, settings)
         details["measures"] = {name: measured.to_dict() for name, measured in found.items()}
+        if any(measured.stop_reason is StopReason.INTERRUPTED for measured in found.values()):
+            tally = replace(tally, stop_reason=StopReason.INTERRUPTED)
     query, ensemble = problem.query, problem.ensemble
     return CountResult(
         count=tally.count,

@@ -9,17 +9,17 @@ Cost is counted in steps and samples, not in seconds, so the answer does not dep
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from xcount.counters.bounds import Bounds
 from xcount.counters.corners import corner_seconds, count_by_corner_sums
-from xcount.counters.exact import ExactRun, within
-from xcount.counters.sampling.counter import is_cheap
-from xcount.counters.sampling.estimation import Estimation, estimate
-from xcount.counters.sampling.estimator import Bounds
-from xcount.counters.sampling.rest import Rest
+from xcount.counters.exact import FREE_LOOKING_SECONDS, ExactRun, looking_seconds, within
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason, Tally
 from xcount.problem.problem import Problem
+
+if TYPE_CHECKING:
+    from xcount.counters.sampling.estimation import Estimation
 
 BUDGETS = (200_000, 3_000_000, 30_000_000, 200_000_000, 2_000_000_000)
 """Steps a task, round by round."""
@@ -39,11 +39,27 @@ def count_automatically(problem: Problem, settings: Settings) -> Tally:
     form, corner = problem.form, corner_seconds(problem, settings)
     if corner <= INSTANT_SECONDS and not settings.want_profile:  # which tells pairs apart, too
         return count_by_corner_sums(problem, settings, "auto")
-    if form.n_terms > form.max_auto_terms or is_cheap(problem, settings):
+    if form.n_terms > form.max_auto_terms or _is_cheap_to_sample(problem, settings):
         if corner <= CORNER_SECONDS:
             return count_by_corner_sums(problem, settings, "auto")
-        return estimate(problem, settings, Rest.everything(problem), method="auto")
+        return _estimate_everything(problem, settings)
     return _Auto(problem, settings, corner).run()
+
+
+def _is_cheap_to_sample(problem: Problem, settings: Settings) -> bool:
+    """Tell whether looking at the pairs of masks would cost more than an estimate of everything."""
+    if looking_seconds(problem) < FREE_LOOKING_SECONDS:
+        return False
+    from xcount.counters.sampling.counter import is_cheap
+
+    return is_cheap(problem, settings)
+
+
+def _estimate_everything(problem: Problem, settings: Settings) -> Tally:
+    from xcount.counters.sampling.estimation import estimate
+    from xcount.counters.sampling.rest import Rest
+
+    return estimate(problem, settings, Rest.everything(problem), method="auto")
 
 
 class _Auto:
@@ -67,8 +83,7 @@ class _Auto:
         self._exact.solve(())
         is_open = self._exact.decomposition is None
         if is_open and self._exact.stop_reason is not StopReason.INTERRUPTED:
-            rest = Rest.everything(self._problem)
-            return estimate(self._problem, self._settings, rest, method="auto")
+            return _estimate_everything(self._problem, self._settings)
         for budget in BUDGETS:
             # The first round is cheap: it runs even where the limit of a verdict is trivial.
             if self._is_over(judge=budget > BUDGETS[0]):
@@ -84,11 +99,17 @@ class _Auto:
             return self._tally()
         if self._corner <= CORNER_SECONDS:
             return self._visit()
-        rest = Rest.of(self._exact)
-        estimation = Estimation(self._problem, self._settings, rest)
+        estimation = self._estimation()
         if not estimation.is_needed:
             return self._tally()
-        return estimation.run("auto", self._details(rest))
+        return estimation.run("auto", self._details())
+
+    def _estimation(self) -> Estimation:
+        """Return an estimation of what the exact rounds left open."""
+        from xcount.counters.sampling.estimation import Estimation
+        from xcount.counters.sampling.rest import Rest
+
+        return Estimation(self._problem, self._settings, Rest.of(self._exact))
 
     def _is_over(self, *, judge: bool = True) -> bool:
         """Tell whether the exact part has answered, or must not go on.
@@ -115,24 +136,26 @@ class _Auto:
         cost = self._exact.cost_of(budget)
         if budget <= FREE_BUDGET and cost <= FREE_SECONDS:
             return True
-        estimation = Estimation(self._problem, self._settings, Rest.of(self._exact))
+        estimation = self._estimation()
         return not estimation.is_needed or cost <= estimation.price(worth=cost)
 
     def _tally(self) -> Tally:
         """Return what the exact rounds found: exact, or bounds that are close enough."""
         tally = self._exact.tally("auto")
-        tally = replace(tally, details=self._details(Rest.of(self._exact)))
+        tally = replace(tally, details=self._details())
         bounds = Bounds(tally.low, tally.high)
         count = bounds.settled(self._settings.epsilon, tally.count)
         if count is None or tally.stop_reason is StopReason.INTERRUPTED:
             return tally
         return replace(tally, count=count, stop_reason=StopReason.COMPLETE)
 
-    def _details(self, rest: Rest) -> dict[str, Any]:
+    def _details(self) -> dict[str, Any]:
+        is_open = set(self._exact.unsolved_masks())
+        bounds = zip(self._exact.masks, self._exact.all_mask_bounds(), strict=True)
         n_masks = self._problem.n_masks
         return {
             "n_steps": self._exact.n_steps,
             "n_masks": n_masks,
-            "masks_solved": n_masks - len(rest.unresolved),
-            "count_solved": rest.solved,
+            "masks_solved": n_masks - len(is_open),
+            "count_solved": sum(low for mask, (low, _) in bounds if mask not in is_open),
         }

@@ -27,6 +27,9 @@ from xcount.problem.subproblem import Decomposition, Expression, Pair
 STEP_BUDGETS = (200_000, 3_000_000, 40_000_000, 500_000_000, 2**62)
 _SECONDS_PER_STEP = 3e-8
 """Rough, and the same everywhere on purpose: it only weighs one kind of work against another."""
+FREE_LOOKING_SECONDS = 0.5
+"""Looking at pairs may take this long without a thought."""
+_SECONDS_PER_TREE_OF_PAIR = 1e-6
 _FREE_BUDGET = 3_000_000
 """Rounds up to this budget are tried before all regions are visited."""
 _PAIRS_PER_SLICE = 2_000
@@ -57,6 +60,11 @@ def within(tally: Tally, run: ExactRun) -> Tally:
     low, high = max(low, tally.low), min(high, tally.high)
     details = {**tally.details, "n_steps": run.n_steps}
     return replace(tally, low=low, high=high, count=(low + high) // 2, details=details)
+
+
+def looking_seconds(problem: Problem) -> float:
+    """Guess how long it takes to look which pairs of masks can differ at all."""
+    return problem.form.n_terms * problem.form.n_trees * _SECONDS_PER_TREE_OF_PAIR
 
 
 class _TimeIsUpError(Exception):

@@ -13,11 +13,12 @@ from strategies import random_ensemble
 
 import xcount
 from xcount import _core
+from xcount.counters.bounds import Bounds
 from xcount.counters.sampling import estimation
 from xcount.counters.sampling.confidence import BettingSequence
 from xcount.counters.sampling.draws import RowDraws
 from xcount.counters.sampling.estimation import estimate
-from xcount.counters.sampling.estimator import Bounds, Evidence, Ground
+from xcount.counters.sampling.estimator import Evidence, Ground
 from xcount.counters.sampling.rest import Rest
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress, StopReason

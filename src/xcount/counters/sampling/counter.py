@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from xcount.counters.corners import count_by_corner_sums
-from xcount.counters.exact import ExactRun
-from xcount.counters.sampling.estimation import PLAIN_SECONDS, Estimation, estimate
+from xcount.counters.exact import FREE_LOOKING_SECONDS, ExactRun, looking_seconds
+from xcount.counters.sampling.estimation import Estimation, estimate
 from xcount.counters.sampling.rest import Rest
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason, Tally
@@ -16,8 +16,6 @@ MAX_VISITED = 50_000_000
 """Regions up to which all are visited where samples alone find nothing."""
 MAX_CHECKED_TERMS = 5_000
 """Terms up to which bounds are asked before sampling which masks can be sensitive at all."""
-
-_SECONDS_PER_TREE_OF_PAIR = 1e-6
 
 
 def count_by_sampling(problem: Problem, settings: Settings) -> Tally:
@@ -42,9 +40,8 @@ def whole(problem: Problem, settings: Settings) -> Rest:
 
 def is_cheap(problem: Problem, settings: Settings) -> bool:
     """Tell whether to sample at once, since looking at the pairs of masks would cost more."""
-    form = problem.form
-    looking = form.n_terms * form.n_trees * _SECONDS_PER_TREE_OF_PAIR
-    if looking < PLAIN_SECONDS:
+    looking = looking_seconds(problem)
+    if looking < FREE_LOOKING_SECONDS:
         return False
     estimation = Estimation(problem, settings, Rest.everything(problem))
     return estimation.is_needed and estimation.price(worth=looking) < looking

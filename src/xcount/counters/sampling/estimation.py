@@ -9,10 +9,11 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from xcount.counters.bounds import Bounds
 from xcount.counters.engine import Draws
 from xcount.counters.sampling.cover import CoverDraws, pooled
 from xcount.counters.sampling.draws import BATCH, CellDraws, RegionDraws, RowDraws
-from xcount.counters.sampling.estimator import Bounds, Estimator, Ground, OutOfTimeError, Pilot
+from xcount.counters.sampling.estimator import Estimator, Ground, OutOfTimeError, Pilot
 from xcount.counters.sampling.rest import Rest
 from xcount.counters.settings import DEFAULT_MEMORY_BYTES, Settings
 from xcount.counters.tally import Progress, StopReason, Tally

@@ -23,12 +23,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from xcount.counters.bounds import Bounds
 from xcount.counters.engine import Batches, Draws, Outcomes
 from xcount.counters.sampling.confidence import BettingSequence, GammaBernoulli
 from xcount.counters.sampling.draws import BATCH
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress, StopReason, Tally
-from xcount.question.share import Limit
 
 PILOT, MAIN = 0, 1
 """Streams of random numbers."""
@@ -50,30 +50,6 @@ LEAST_BARREN_SAMPLES, MOST_BARREN_SAMPLES = 100_000, 10_000_000
 times as many as there are regions on, and at the latest at the second number."""
 FLOAT_MARGIN = Fraction(1, 2**40)
 """Relative widening of sampled shares: beyond all rounding of box weights and floats."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """``low <= C <= high``."""
-
-    low: int
-    high: int
-
-    def settled(self, epsilon: float, near: int) -> int | None:
-        """Return a count within (1 +- epsilon) of all values from low to high, if there is one."""
-        fraction = Fraction(epsilon)
-        least = max(self.low, math.ceil((1 - fraction) * self.high))
-        most = min(self.high, math.floor((1 + fraction) * self.low))
-        return min(max(near, least), most) if least <= most else None
-
-    def decides(self, max_share: Limit, n_regions: int) -> bool:
-        """Tell whether all counts from low to high are on one side of the share."""
-        return max_share.allows(self.high, n_regions) or not max_share.allows(self.low, n_regions)
-
-    def meet(self, other: Bounds) -> Bounds:
-        """Return the common part; of two that exclude each other, the first."""
-        low, high = max(self.low, other.low), min(self.high, other.high)
-        return Bounds(low, high) if low <= high else self
 
 
 @dataclass(frozen=True, slots=True)

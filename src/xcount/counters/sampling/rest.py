@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from xcount.counters.bounds import Bounds
 from xcount.counters.exact import ExactRun
-from xcount.counters.sampling.estimator import Bounds
 from xcount.problem.problem import Problem
 from xcount.problem.subproblem import Pair
 
