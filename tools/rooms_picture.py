@@ -24,7 +24,7 @@ PIPELINE = (
     Room("model", ("loaders,", "tables of rows"), "Ensemble"),
     Room("question", ("grid, change,", "query, weighting"), "Grid, Query"),
     Room("problem", ("the question in", "integers: forms"), "Problem"),
-    Room("counters", ("exact, sampling,", "auto, enumerate"), "Tally"),
+    Room("counters", ("exact, sampling,", "auto"), "Tally"),
     Room("answers", ("count, measure,", "witnesses"), "CountResult"),
     Room("report", ("text, HTML, CSV,", "Markdown, plots"), "pages"),
 )
@@ -34,7 +34,7 @@ BASELINES = Room("baselines", ("paper's methods,", "CNF counters"), "Tally")
 RUNS = Room("runs", ("audit, compare,", "journal"), "AuditResult")
 CLUSTER = Room("cluster", ("the same work", "on Dask workers"), "Engine")
 CLI = Room("cli", ("options in, report and exit status out; the only room that prints",))
-SUPPORT = Room("support", ("numerals, process, visible: what every room may use",))
+SUPPORT = Room("support", ("small things that every room may use: numerals, memory, visible text",))
 
 ROOMS = (*PIPELINE, BASELINES, RUNS, CLUSTER, CLI, SUPPORT)
 
