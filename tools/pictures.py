@@ -2,8 +2,7 @@
 
     python -m tools.pictures
 
-writes ``docs/pictures/*.svg``. Colours are variables: the documentation site sets them to those of
-its page, elsewhere they follow the reader's system.
+writes ``docs/pictures/*.svg``, that of docs/architecture.md (:mod:`tools.rooms_picture`) included.
 """
 
 from __future__ import annotations
@@ -11,14 +10,15 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from html import escape
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tools.canvas import Canvas
+from tools.rooms_picture import rooms_picture
 from xcount import Grid, count
 from xcount.answers.result import CountResult
 from xcount.counters.sampling.confidence import BettingSequence
@@ -37,60 +37,6 @@ TREES: tuple[Any, ...] = (
     (TENURE, 5.0, -0.3, (INCOME, 40.0, 0.0, 0.5)),
 )
 """Nested: a leaf, or (feature, threshold, left, right) with left iff x < threshold."""
-
-STYLE = """
-svg.xc:root { --xc-ink: #24292f; --xc-faint: #8a949e; --xc-paper: #ffffff; --xc-a: #b2dfdb;
-  --xc-b: #ffe0b2; --xc-hot: #e65100; --xc-cool: #00796b; background: #ffffff }
-@media (prefers-color-scheme: dark) {
-  svg.xc:root { --xc-ink: #e3e6ea; --xc-paper: #22252d; --xc-a: #1f4f4a; --xc-b: #5d4321;
-    --xc-hot: #ffb74d; --xc-cool: #4db6ac; background: #22252d } }
-.xc text { font: 15px system-ui, sans-serif; fill: var(--xc-ink); text-anchor: middle }
-.xc .left { text-anchor: start }
-.xc .right { text-anchor: end }
-.xc .small { font-size: 13px }
-.xc .bold { font-weight: 600 }
-.xc .faint { fill: var(--xc-faint) }
-.xc .hot { fill: var(--xc-hot) }
-.xc .cool { fill: var(--xc-cool) }
-.xc rect { fill: var(--xc-paper); stroke: var(--xc-faint) }
-.xc rect.a { fill: var(--xc-a) }
-.xc rect.b { fill: var(--xc-b); stroke: var(--xc-hot); stroke-width: 2 }
-.xc path { fill: none; stroke: var(--xc-faint); stroke-width: 1.5 }
-.xc path.band { fill: var(--xc-a); stroke: var(--xc-cool) }
-.xc path.dashed { stroke-dasharray: 6 5 }
-.xc path.hot { stroke: var(--xc-hot); stroke-width: 2.5; fill: none }
-"""
-
-
-@dataclass
-class Canvas:
-    """An SVG picture in the making."""
-
-    width: int
-    height: int
-    parts: list[str] = field(default_factory=list)
-
-    def text(self, x: float, y: float, words: str, kind: str = "") -> None:
-        """Write words whose middle (or, of kind left, whose beginning) is at x."""
-        self.parts.append(f'<text x="{x:g}" y="{y:g}" class="{kind}">{escape(words)}</text>')
-
-    def rect(self, x: float, y: float, width: float, height: float, kind: str = "") -> None:
-        """Draw a box."""
-        place = f'x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}"'
-        self.parts.append(f'<rect {place} rx="3" class="{kind}"/>')
-
-    def path(self, data: str, kind: str = "") -> None:
-        """Draw a line."""
-        self.parts.append(f'<path d="{data}" class="{kind}"/>')
-
-    def svg(self) -> str:
-        """Return the file."""
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" class="xc" '
-            f'viewBox="0 0 {self.width} {self.height}">\n<style>{STYLE}</style>\n'
-            + "\n".join(self.parts)
-            + "\n</svg>\n"
-        )
 
 
 def example() -> Ensemble:
@@ -411,6 +357,7 @@ def drawings() -> dict[str, str]:
         "difference": difference_picture,
         "elimination": elimination_picture,
         "estimate": estimate_picture,
+        "rooms": rooms_picture,
     }
     return {name: draw().svg() for name, draw in pictures.items()}
 
