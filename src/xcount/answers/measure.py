@@ -22,6 +22,7 @@ from xcount.counters.bounds import Bounds
 from xcount.counters.corners import CornerRun, corner_seconds
 from xcount.counters.decisions import MAX_FLAGS, RegionDecider
 from xcount.counters.exact import ExactRun
+from xcount.counters.known_counts import HARD_STEPS
 from xcount.counters.sampling.draws import CellDraws
 from xcount.counters.sampling.estimator import Estimator, Ground
 from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS, Settings
@@ -31,8 +32,8 @@ from xcount.problem.problem import Problem
 from xcount.question.weighting import Weighing, Weights, marginal_weights, volume_weights
 from xcount.support.numerals import scientific_text
 
-MAX_STEPS, MAX_TASK_STEPS = 60_000_000, 3_000_000
-"""Steps of exact weighing, of all subproblems together and of one."""
+MAX_STEPS, MAX_TASK_STEPS = 120_000_000, 3_000_000
+"""Steps of exact weighing in a round: of all subproblems together, and of one in the first."""
 MAX_TERMS = 200_000
 """Pairs of masks of all subproblems beyond which only sampling is tried."""
 MAX_VISIT_SECONDS = 2.0
@@ -248,6 +249,9 @@ def _solved_shares(
     run = ExactRun(problem, settings.within(0.5), weights=weights, masks=masks)
     run.solve(())
     run.solve((max(1, min(MAX_TASK_STEPS, MAX_STEPS // max(1, run.n_subproblems))),))
+    hard = MAX_STEPS // run.n_open_subproblems if run.n_open_subproblems else 0
+    if hard > HARD_STEPS:  # a few hard ones, in parts
+        run.solve((hard,))
     if run.stop_reason is StopReason.INTERRUPTED:
         raise KeyboardInterrupt
     bounds = zip(masks, run.all_mask_bounds(), strict=True)

@@ -150,8 +150,9 @@ flip_options = together(
         "--flip",
         is_flag=True,
         help="Count changes of the decision, instead of changes by more than a gap. With one "
-        "margin, the decision is whether it is above the cut-off (a tie is not); with several "
-        "classes, which one wins (in a tie, the first).",
+        "margin, the decision is whether it is above the cut-off (a tie is not, unless the "
+        "model's own decision has it there); with several classes, which one wins (in a tie, the "
+        "first).",
     ),
     click.option(
         "--cutoff",

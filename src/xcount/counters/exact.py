@@ -122,6 +122,14 @@ class ExactRun:
         return 0 if found is None else len(found.pairs) + len(found.joint)
 
     @property
+    def n_open_subproblems(self) -> int:
+        """The number of subproblems that open expressions still wait for."""
+        if self.decomposition is None:
+            return 0
+        numbers = {n for e in self._open_expressions() for _, n in e.terms}
+        return sum(not self._counts.is_known(number) for number in numbers)
+
+    @property
     def is_too_large(self) -> bool:
         """Whether there are too many terms to be listed."""
         return self.problem.form.n_terms > self.problem.form.max_exact_terms

@@ -102,7 +102,8 @@ def _flip_origin(change: Flip) -> str:
     if change.cutoff is None:
         return "none; what counts is that another class wins"
     cutoff = decimal_text(change.cutoff)
-    return f"none; what counts is that the margin crosses {cutoff} (a tie is below)"
+    tie = "above" if change.tie_is_above else "below"
+    return f"none; what counts is that the margin crosses {cutoff} (a tie is {tie})"
 
 
 def choose_gaps(
