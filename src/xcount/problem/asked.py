@@ -48,8 +48,8 @@ class Asked:
     @cached_property
     def masks(self) -> _core.MaskSpace:
         """The masks and who is near whom, in native form."""
-        axes = LaidTrees((), (), self.grid)
-        return _core.MaskSpace(axes.forest, list(self.query.sensitive), self.distance)
+        axes = LaidTrees.axes_of(self.grid).forest
+        return _core.MaskSpace(axes, list(self.query.sensitive), self.distance)
 
     @cached_property
     def distance(self) -> int | None:

@@ -53,6 +53,14 @@ class LaidTrees:
         laid: LaidTrees = grid.derived[key][1]
         return laid
 
+    @classmethod
+    def axes_of(cls, grid: Grid) -> LaidTrees:
+        """Return a grid without trees, made only once: its axes in native form."""
+        if "axes" not in grid.derived:
+            grid.derived["axes"] = cls((), (), grid)
+        laid: LaidTrees = grid.derived["axes"]
+        return laid
+
     @cached_property
     def bound(self) -> int:
         """A bound of |sum of leaves| everywhere."""
