@@ -37,7 +37,10 @@ CORNER_SECONDS = 2.0
 def count_automatically(problem: Problem, settings: Settings) -> Tally:
     """Count what is cheap to count exactly, estimate the rest."""
     form, corner = problem.form, corner_seconds(problem, settings)
-    if corner <= INSTANT_SECONDS and not settings.want_profile:  # which tells pairs apart, too
+    looking = looking_seconds(problem)
+    is_quick = corner <= max(INSTANT_SECONDS, looking)
+    if is_quick and not (settings.want_profile and looking < FREE_LOOKING_SECONDS):
+        # A profile tells pairs apart, too, where that takes no time to speak of.
         return count_by_corner_sums(problem, settings, "auto")
     if form.n_terms > form.max_auto_terms or _is_cheap_to_sample(problem, settings):
         if corner <= CORNER_SECONDS:

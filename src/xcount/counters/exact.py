@@ -44,6 +44,8 @@ def count_exactly(problem: Problem, settings: Settings) -> Tally:
             f"{problem.form.max_exact_terms:,}; use --method auto or sample"
         )
     corner = corner_seconds(problem, settings)
+    if FREE_LOOKING_SECONDS < looking_seconds(problem) >= corner:
+        return count_by_corner_sums(problem, settings, "exact")
     for budget in STEP_BUDGETS:
         if run.is_over:
             break

@@ -14,6 +14,8 @@ from xcount.problem.problem import Problem
 
 MAX_VISITED = 50_000_000
 """Regions up to which all are visited where samples alone find nothing."""
+_LOOKING_PART = 0.2
+"""Part of the time that looking at pairs may take."""
 MAX_CHECKED_TERMS = 5_000
 """Terms up to which bounds are asked before sampling which masks can be sensitive at all."""
 
@@ -31,7 +33,7 @@ def whole(problem: Problem, settings: Settings) -> Rest:
     """Return everything as the rest, but for masks that bounds show to be never sensitive."""
     if problem.form.n_terms > MAX_CHECKED_TERMS or is_cheap(problem, settings):
         return Rest.everything(problem)
-    run = ExactRun(problem, settings)
+    run = ExactRun(problem, settings.within(_LOOKING_PART))
     run.solve(())
     if run.stop_reason is StopReason.INTERRUPTED:
         raise KeyboardInterrupt
