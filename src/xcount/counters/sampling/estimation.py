@@ -35,7 +35,12 @@ _SECONDS_PER_WORK = 40e-9
 MAX_ROW = 2**17
 """Masks and pairs of them beyond which a sample is one region, not a row of all masks."""
 
+_COVER_PART = 0.25
+"""Part of the time and memory left that the difference trees of a cover may take."""
+_SECONDS_PER_DIFFERENCE = 1e-7
+
 # Sizes of the native structures.
+_BYTES_PER_DIFFERENCE = 16
 _BYTES_PER_MASK = 28
 _BYTES_PER_PAIR = 16
 _BYTES_PER_NODE = 40
@@ -193,8 +198,15 @@ class Estimation:
         return abs(pilot.mean - share) > max(few, 0.3 * share)
 
     def _can_cover(self) -> bool:
+        """Tell whether a cover fits the limits: it begins with all difference trees."""
         pairs = self._rest.pairs
-        return pairs is not None and len(pairs) <= _MAX_COVERED_PAIRS
+        if pairs is None or len(pairs) > _MAX_COVERED_PAIRS:
+            return False
+        n_nodes = len(pairs) * sum(tree.n_nodes for tree in self._problem.trees)
+        left = self._settings.seconds_left()
+        is_slow = left is not None and n_nodes * _SECONDS_PER_DIFFERENCE > _COVER_PART * left
+        is_large = n_nodes * _BYTES_PER_DIFFERENCE > _COVER_PART * self._settings.free_bytes()
+        return not (is_slow or is_large)
 
     def _cover(
         self, cover: CoverDraws, plain_pilot: Pilot, plain: Ground
