@@ -100,7 +100,7 @@ def spread(
 
 
 @pytest.fixture
-def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_units(monkeypatch: pytest.MonkeyPatch, no_corner_sums: None) -> None:
     """Let even small counts have many units."""
     monkeypatch.setattr(spreading, "UNIT_SECONDS", 1e-3)
 
@@ -149,6 +149,7 @@ def test_flips_are_spread(method: str) -> None:
     assert units
 
 
+@pytest.mark.usefixtures("no_corner_sums")
 def test_measures_are_spread(monkeypatch: pytest.MonkeyPatch) -> None:
     """A share under weights is drawn by helpers as by this process."""
     monkeypatch.setattr(measures, "MAX_TERMS", 0)
