@@ -14,7 +14,6 @@ from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress, StopReason, Tally
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
-from xcount.question.change import Gap
 from xcount.question.grid import Grid, Missing
 from xcount.question.query import Query
 from xcount.question.share import Limit
@@ -198,9 +197,9 @@ def _tally(problem: Problem, settings: Settings, method: str, weighing: Weighing
 
 def class_label(ensemble: Ensemble, query: Query) -> str | None:
     """Return the name of the class asked about, where the model has several."""
-    if not isinstance(query.change, Gap) or ensemble.n_outputs < 2:
+    if not query.change.names_class or ensemble.n_outputs < 2:
         return None
-    labels, output = ensemble.class_labels, query.change.output
+    labels, output = ensemble.class_labels, query.change.output_index
     return labels[output] if labels else str(output)
 
 

@@ -7,7 +7,6 @@ from importlib import import_module
 from xcount.counters.settings import Counter
 from xcount.errors import QueryError
 from xcount.problem.problem import Problem
-from xcount.question.change import Gap
 
 _COUNTERS = {
     "auto": "xcount.counters.auto:count_automatically",
@@ -35,7 +34,7 @@ def counter(method: str, problem: Problem | None = None) -> Counter:
     """Return the counter of that name; refuse one that does not count the problem's change."""
     if method not in _COUNTERS:
         raise QueryError(f"unknown method {method!r}; methods are {', '.join(METHODS)}")
-    if problem is not None and method in GAPS_ONLY and not isinstance(problem.query.change, Gap):
+    if problem is not None and method in GAPS_ONLY and not problem.query.change.in_paper:
         known = ", ".join(name for name in METHODS if name not in GAPS_ONLY)
         raise QueryError(f"method {method!r} counts gaps alone; methods for this are {known}")
     module, _, name = _COUNTERS[method].partition(":")

@@ -18,7 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from xcount.support.records import Spread
 
@@ -30,6 +30,11 @@ class Change(ABC):
     """What makes two regions differ."""
 
     __slots__ = ()
+
+    names_class: ClassVar[bool]
+    """Whether it is about one of several classes, which a result then names."""
+    in_paper: ClassVar[bool]
+    """Whether the paper's algorithms and formulas know it."""
 
     @abstractmethod
     def differs(self, before: Margins, after: Margins) -> bool:
@@ -116,6 +121,9 @@ class Gap(Change):
     gap: Fraction
     output: int = 0
 
+    names_class: ClassVar[bool] = True
+    in_paper: ClassVar[bool] = True
+
     def differs(self, before: Margins, after: Margins) -> bool:
         return abs(before[self.output] - after[self.output]) > self.gap
 
@@ -185,6 +193,9 @@ class Flip(Change):
 
     cutoff: Fraction | None = Fraction(0)
     tie_is_above: bool = False
+
+    names_class: ClassVar[bool] = False
+    in_paper: ClassVar[bool] = False
 
     def differs(self, before: Margins, after: Margins) -> bool:
         return self.decision(before) != self.decision(after)

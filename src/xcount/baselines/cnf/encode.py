@@ -33,7 +33,6 @@ from xcount.baselines.cnf.sums import (
 from xcount.baselines.cnf.trees import Cells, Leaf, TreeEncoder
 from xcount.errors import QueryError
 from xcount.problem.problem import Problem
-from xcount.question.change import Gap
 from xcount.question.grid import Axis
 
 
@@ -45,7 +44,7 @@ class Checkpoint(Protocol):
 
 def encode(problem: Problem, checkpoint: Checkpoint = lambda: None) -> Formula:
     """Return the formula of the whole question, projected on all guards."""
-    if not isinstance(problem.query.change, Gap):
+    if not problem.query.change.in_paper:
         raise QueryError("there is no formula for flips; ask about a gap")
     formula = Formula()
     sensitive = problem.query.sensitive
