@@ -340,8 +340,10 @@ def test_an_audit_shows_witnesses() -> None:
 
 def _rare() -> Problem:
     """Return a problem whose sensitive regions chance does not find."""
-    query = Query.of(figure_1(), "f0", 1000)
-    return Problem(figure_1(), Grid.of(figure_1()), query)
+    model = ensemble_of(
+        (0, 1.0, (1, 1.0, 0.5, 0.0), 0.0), (0, 1.0, (1, 1.0, 0.0, 0.5), 0.0), n_features=3
+    )
+    return Problem(model, Grid.of(model), Query.of(model, "f0", "0.75"))
 
 
 def test_drawing_keeps_to_its_limits() -> None:

@@ -80,8 +80,9 @@ def test_same_seed_same_answer_on_any_number_of_threads() -> None:
 
 
 @pytest.mark.usefixtures("tiny_budgets")
-def test_a_decided_share_needs_no_accuracy() -> None:
+def test_a_decided_share_needs_no_accuracy(monkeypatch: pytest.MonkeyPatch) -> None:
     """The verdict comes as soon as the interval is on one side of the share."""
+    monkeypatch.setattr(auto, "FREE_BUDGET", 100)
     result = xcount.count(
         wide_ensemble(), sensitive="f0", gap="0.4", epsilon=1e-3, max_share=0.01, timeout_seconds=60
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -13,11 +14,14 @@ from strategies import SCALES, random_ensemble
 
 import xcount
 from xcount.counters import corners
+from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress, StopReason
 from xcount.errors import BudgetError
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.examples import ensemble_of, figure_1, tree_of
+from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
+from xcount.question.query import Query
 
 N_ENSEMBLES = 2000
 
@@ -227,3 +231,21 @@ def test_a_shared_grid_has_the_guards_of_all_models() -> None:
     grid = Grid.of(first, second)
     result = xcount.count(first, sensitive=0, gap="0.5", grid=grid, method="brute")
     assert (result.count, result.n_regions) == (2, 3)
+
+
+@pytest.mark.parametrize("distance", [1, 30])
+def test_many_neighbours_are_part_of_the_cost(distance: int) -> None:
+    """Visiting is not chosen where every mask has hundreds of neighbours."""
+    wide = ensemble_of(
+        *((f, float(t), 1.0, -1.0) for f, n in enumerate((100, 100)) for t in range(n))
+    )
+    query = Query.of(wide, ["f0", "f1"], 3, distance=distance)
+    problem = Problem(wide, Grid.of(wide), query)
+    seconds = corners.corner_seconds(problem, Settings())
+    assert (seconds == math.inf) == (distance == 30)
+
+
+def test_a_visit_that_does_not_fit_is_not_chosen() -> None:
+    """Little memory leaves the other ways."""
+    problem = Problem(comb(6, 20), Grid.of(comb(6, 20)), Query.of(comb(6, 20), 0, 1))
+    assert corners.visited(problem, Settings(timeout_seconds=0.0), "auto") is None

@@ -16,7 +16,7 @@ from strategies import random_ensemble
 import xcount
 from xcount.answers.result import Verdict
 from xcount.counters.tally import StopReason
-from xcount.errors import JournalError, QueryError
+from xcount.errors import JournalError, QueryError, QueryWarning
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.examples import ensemble_of, figure_1
 from xcount.question.change import Flip, Gap
@@ -305,3 +305,29 @@ def test_a_journal_without_keys_is_read(tmp_path: Path) -> None:
     assert CompareResult.from_journal(path) == replace(result, n_planned=0)
     path.write_text(json.dumps(run) + "\n")
     assert CompareResult.from_journal(path).exit_status == 3
+
+
+def test_every_model_flips_where_it_decides() -> None:
+    """A forest's votes and a margin in log-odds have their own cut-offs."""
+    votes = replace(ensemble_of((0, 1.0, 0.25, 0.75)), task="binary", decides_at=0.5)
+    odds = replace(ensemble_of((0, 1.0, -1.0, 1.0)), task="binary", decides_at=0.0)
+    for models in ([votes, odds], [odds, votes]):
+        result = compare(models, flip=True, distances="any", max_ratio=1)
+        (row,) = result.rows
+        assert [r.count for r in row.results if r is not None] == [2, 2]
+        assert row.change == Flip(None)
+        assert result.verdict is Verdict.PASS
+        assert CompareResult.from_dict(result.to_dict()) == result
+    regressor = replace(odds, task="regression", decides_at=None)
+    with pytest.raises(QueryError, match="takes no decision of its own"):
+        compare([odds, regressor], flip=True)
+
+
+def test_margins_that_differ_in_kind_are_named() -> None:
+    """One gap in two units is a warning; converted from one model's probability, an error."""
+    votes = replace(ensemble_of((0, 1.0, 0.25, 0.75)), task="binary", probability="margin")
+    odds = replace(ensemble_of((0, 1.0, -1.0, 1.0)), task="binary", probability="sigmoid")
+    with pytest.warns(QueryWarning, match="differ in kind"):
+        compare([votes, odds], gaps="0.1")
+    with pytest.raises(QueryError, match="compare them by --flip"):
+        compare([votes, odds], probability_gaps="0.1", base_rate=0.3)

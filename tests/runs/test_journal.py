@@ -17,6 +17,7 @@ from conftest import Command
 import xcount
 from xcount.errors import JournalError
 from xcount.model.examples import figure_1
+from xcount.runs.audit import AuditResult
 from xcount.runs.journal import Journal, read_journal
 
 RUN = {"kind": "run", "command": "audit"}
@@ -166,7 +167,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     """A missing folder and a folder in place of a file are errors that name the path."""
     with pytest.raises(JournalError, match=r"absent/j\.jsonl"):
         Journal(tmp_path / "absent" / "j.jsonl")
-    with pytest.raises(JournalError, match="directory"):
+    with pytest.raises(JournalError, match="not a regular file"):
         Journal(tmp_path)
     with pytest.raises(JournalError, match="cannot read"):
         read_journal(tmp_path / "none.jsonl")
@@ -293,3 +294,29 @@ def test_foreign_lines_are_named(
         run = xcount_command(*arguments)
         assert (run.status, run.out, run.err.count("\n")) == (2, "", 1)
         assert f"line 4 of {path} " in run.err
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/full", "/dev/null"])
+def test_a_device_is_no_journal(device: str) -> None:
+    """It may never end, and keeps nothing."""
+    with pytest.raises(JournalError, match="not a regular file"):
+        Journal(device)
+    with pytest.raises(JournalError, match="not a regular file"):
+        read_journal(device)
+
+
+def test_profiles_of_before_cells_were_numbers_are_left_out(tmp_path: Path) -> None:
+    """A journal whose profiles have words alone is read, without them."""
+    path = tmp_path / "j.jsonl"
+    now = xcount.audit(figure_1(), gaps=80, journal=path)
+    assert now.results[0].profile is not None
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        profile = line.get("result", {}).get("profile", {})
+        for row in [*profile.get("masks", ()), *profile.get("pairs", ())]:
+            row.pop("ranges", None)
+            row.pop("other_ranges", None)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    before = AuditResult.from_journal(path)
+    assert [r.count for r in before.results] == [r.count for r in now.results]
+    assert {r.profile for r in before.results} == {None}

@@ -68,6 +68,13 @@ class Inspection:
 
     model: AboutModel
     task: ModelTask
+    margin: Annotated[
+        str,
+        Json(
+            "What makes a probability of a margin: nothing (it is one), a sigmoid, a softmax.",
+            {"enum": ["margin", "sigmoid", "softmax", "none", "unknown"]},
+        ),
+    ]
     n_outputs: Annotated[int, Json("Margins of the model: one per class, or one.", {"minimum": 1})]
     n_leaves: Annotated[int, Json("Leaves of all trees.", _AT_LEAST_0)]
     n_regions: Annotated[int, Json("The number of all regions, of any size.", {"minimum": 1})]
@@ -107,6 +114,7 @@ def inspect(model: Any, *, missing: Missing = "none", trust_pickle: bool = False
     return Inspection(
         model=model_info(ensemble, grid),
         task=ensemble.task,
+        margin=ensemble.probability,
         n_outputs=ensemble.n_outputs,
         n_leaves=sum(int((tree.feature < 0).sum()) for tree in ensemble.trees),
         n_regions=grid.n_regions,

@@ -230,7 +230,10 @@ def _visited_shares(
     """Return the weight of what makes each mask sensitive, where all regions are soon visited."""
     if corner_seconds(problem, settings.within(0.5)) > MAX_VISIT_SECONDS:
         return None
-    run = CornerRun(problem, settings.within(0.5), weights)
+    try:
+        run = CornerRun(problem, settings.within(0.5), weights)
+    except BudgetError:
+        return None
     run.visit()
     if run.stop_reason is StopReason.INTERRUPTED:
         raise KeyboardInterrupt

@@ -316,10 +316,21 @@ class CountResult:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> CountResult:
         """Read back what :meth:`to_dict` wrote."""
-        return from_dict(cls, data)
+        return from_dict(cls, readable(data))
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
         """Draw the profile; with a path, save it (PNG, SVG, PDF). Needs the extra ``plots``."""
         from xcount.report import plot_count
 
         return plot_count(self, path)
+
+
+def readable(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a result's JSON without a profile of before cells were numbers."""
+    profile = data.get("profile")
+    if not isinstance(profile, Mapping):
+        return data
+    rows = [*profile.get("masks", ()), *profile.get("pairs", ())]
+    if all(isinstance(row, Mapping) and "ranges" in row for row in rows):
+        return data
+    return {name: value for name, value in data.items() if name != "profile"}

@@ -8,11 +8,12 @@ Cost is counted in steps and samples, not in seconds, so the answer does not dep
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from xcount.counters.bounds import Bounds
-from xcount.counters.corners import corner_seconds, count_by_corner_sums
+from xcount.counters.corners import corner_seconds, visited
 from xcount.counters.exact import FREE_LOOKING_SECONDS, ExactRun, looking_seconds, within
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason, Tally
@@ -39,13 +40,13 @@ def count_automatically(problem: Problem, settings: Settings) -> Tally:
     form, corner = problem.form, corner_seconds(problem, settings)
     looking = looking_seconds(problem)
     is_quick = corner <= max(INSTANT_SECONDS, looking)
-    if is_quick and not (settings.want_profile and looking < FREE_LOOKING_SECONDS):
-        # A profile tells pairs apart, too, where that takes no time to speak of.
-        return count_by_corner_sums(problem, settings, "auto")
+    # A profile tells pairs apart, too, where that takes no time to speak of.
+    wants_pairs = settings.want_profile and looking < FREE_LOOKING_SECONDS
+    if is_quick and not wants_pairs and (tally := visited(problem, settings, "auto")) is not None:
+        return tally
     if form.n_terms > form.max_auto_terms or _is_cheap_to_sample(problem, settings):
-        if corner <= CORNER_SECONDS:
-            return count_by_corner_sums(problem, settings, "auto")
-        return _estimate_everything(problem, settings)
+        tally = visited(problem, settings, "auto") if corner <= CORNER_SECONDS else None
+        return _estimate_everything(problem, settings) if tally is None else tally
     return _Auto(problem, settings, corner).run()
 
 
@@ -88,20 +89,21 @@ class _Auto:
         if is_open and self._exact.stop_reason is not StopReason.INTERRUPTED:
             return _estimate_everything(self._problem, self._settings)
         for budget in BUDGETS:
-            # The first round is cheap: it runs even where the limit of a verdict is trivial.
-            if self._is_over(judge=budget > BUDGETS[0]):
+            # Cheap rounds run even where the limit of a verdict is decided: a number says more.
+            if self._is_over(judge=budget > FREE_BUDGET):
                 break
             # Only the first rounds tell a profile's pairs apart.
             needs_pairs = self._settings.want_profile and budget <= FREE_BUDGET
-            if self._corner <= self._exact.cost_of(budget) and not needs_pairs:
-                return self._visit()
+            is_cheaper = self._corner <= self._exact.cost_of(budget) and not needs_pairs
+            if is_cheaper and (tally := self._visit()) is not None:
+                return tally
             if not self._is_worth(budget):
                 break
             self._exact.solve((budget,))
         if self._is_over():
             return self._tally()
-        if self._corner <= CORNER_SECONDS:
-            return self._visit()
+        if self._corner <= CORNER_SECONDS and (tally := self._visit()) is not None:
+            return tally
         estimation = self._estimation()
         if not estimation.is_needed:
             return self._tally()
@@ -128,9 +130,11 @@ class _Auto:
             return True
         return bounds.settled(settings.epsilon, bounds.low) is not None
 
-    def _visit(self) -> Tally:
-        """Visit all regions: that is cheaper than to go on."""
-        return within(count_by_corner_sums(self._problem, self._settings, "auto"), self._exact)
+    def _visit(self) -> Tally | None:
+        """Visit all regions: that is cheaper than to go on; None where it is not, and never is."""
+        tally = visited(self._problem, self._settings, "auto")
+        self._corner = math.inf
+        return None if tally is None else within(tally, self._exact)
 
     def _is_worth(self, budget: int) -> bool:
         """Tell whether a round with this budget cannot cost more than sampling."""

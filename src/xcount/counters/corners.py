@@ -21,32 +21,54 @@ from xcount.support.numerals import scientific_text
 
 MAX_REGIONS = 10**12
 """Regions that are visited without a limit of time: about an hour on one core."""
-MAX_MASKS = 10**6
+MAX_CHOSEN_ROWS = 150_000
+"""Rows of masks near all masks, up to which visiting is chosen without being asked for."""
 _SLICE_SECONDS = 0.2
 
 # Rough, and the same everywhere on purpose: they only weigh one kind of work against another.
 _SECONDS_PER_REGION = {1: 1.2e-9, 2: 6e-9, 36: 1e-6}
 """By the width of the leaves in 64-bit limbs (benchmarks/corner_sums.py)."""
 _SECONDS_PER_CORNER = 5e-8
+_SECONDS_PER_ROW = 3.5e-9
+_SECONDS_PER_MASK = 3.5e-6
 _BYTES_PER_CORNER = 64
 
 
 def corner_seconds(problem: Problem, settings: Settings) -> float:
     """Guess how long corner sums take on one core.
 
-    Infinite where they are out of the question: beyond their range, or beyond the limits.
+    Infinite where they are out of the question: beyond their range, or beyond half of the limits.
     """
-    if problem.n_regions > MAX_REGIONS or problem.n_masks > MAX_MASKS:
+    near = _rows_near(problem)
+    if problem.n_regions > MAX_REGIONS or problem.n_masks * near > MAX_CHOSEN_ROWS:
         return math.inf
     question = problem.form.corner_question
     cost, n_outputs = question.cost, len(question.outputs)
-    seconds = cost.n_regions * n_outputs * _SECONDS_PER_REGION[question.outputs[0].n_limbs]
-    seconds += cost.n_corners * _SECONDS_PER_CORNER
+    per_region = n_outputs * _SECONDS_PER_REGION[question.outputs[0].n_limbs]
+    seconds = cost.n_regions * (per_region + (near - 1) * _SECONDS_PER_ROW)
+    seconds += cost.n_corners * _SECONDS_PER_CORNER + problem.n_masks * near * _SECONDS_PER_MASK
     left = settings.seconds_left()
     needed = cost.n_corners * _BYTES_PER_CORNER
-    if needed > settings.free_bytes() or (left is not None and seconds > left * settings.n_threads):
-        return math.inf
-    return seconds
+    is_late = left is not None and seconds > left / 2 * settings.n_threads
+    return math.inf if is_late or needed > settings.free_bytes() / 2 else seconds
+
+
+def _rows_near(problem: Problem) -> int:
+    """Return how many rows of sums decide a mask: windows on one axis, else all neighbours."""
+    if problem.distance is None:
+        return 1
+    if len(problem.query.sensitive) == 1:
+        return 4
+    return 1 + 2 * problem.n_pairs_about // max(1, problem.n_masks)
+
+
+def visited(problem: Problem, settings: Settings, method: str) -> Tally | None:
+    """Visit all regions in half of the time; None where that turns out to be too much."""
+    try:
+        tally = count_by_corner_sums(problem, settings.within(0.5), method)
+    except BudgetError:
+        return None
+    return None if tally.stop_reason is StopReason.TIMEOUT else tally
 
 
 def count_by_corner_sums(problem: Problem, settings: Settings, method: str = "brute") -> Tally:
@@ -76,18 +98,21 @@ class CornerRun:
     ) -> None:
         self._problem, self._settings = problem, settings
         self._sums = problem.form.corner_question.sums(weights)
-        self._check_memory()
+        self._n_threads = self._affordable_threads()
         self._done = 0
         self._counts: NDArray[np.object_] = np.zeros(problem.n_masks, dtype=object)
         self._shares = np.zeros(problem.n_masks)
         self.stop_reason = StopReason.COMPLETE
 
-    def _check_memory(self) -> None:
-        needed = self._sums.bytes(self._settings.n_threads)
-        if needed > self._settings.free_bytes():
-            raise BudgetError(
-                f"corner sums would take {needed / 1e6:.0f} MB; raise --memory, or use auto"
-            )
+    def _affordable_threads(self) -> int:
+        """Return how many threads fit the memory."""
+        n_threads, free = self._settings.n_threads, self._settings.free_bytes()
+        while n_threads > 1 and self._sums.bytes(n_threads) > free:
+            n_threads //= 2
+        if self._sums.bytes(n_threads) > free:
+            needed = self._sums.bytes(n_threads) / 1e6
+            raise BudgetError(f"corner sums would take {needed:.0f} MB; raise --memory")
+        return n_threads
 
     @property
     def is_complete(self) -> bool:
@@ -113,12 +138,13 @@ class CornerRun:
     def _slice(self) -> None:
         left = self._settings.seconds_left()
         seconds = _SLICE_SECONDS if left is None else min(_SLICE_SECONDS, left)
-        n_threads = self._settings.n_threads if self._sums.n_blocks > 1 else 1
+        n_threads = self._n_threads if self._sums.n_blocks > 1 else 1
         counts, shares, n = self._sums.count(self._done, self._sums.n_blocks, n_threads, seconds)
-        self._counts += counts[0].astype(object)
+        together = self._counts + counts[0].astype(object)
         if shares is not None:
-            self._shares += shares[0]
-        self._done += n
+            self._shares = self._shares + shares[0]
+        # At once: an interrupt in between would count blocks that are not said to be visited.
+        self._counts, self._done = together, self._done + n
 
     @property
     def fraction(self) -> float:

@@ -14,12 +14,12 @@ from dataclasses import replace
 from itertools import compress, islice
 from typing import Any
 
-from xcount.counters.corners import corner_seconds, count_by_corner_sums
+from xcount.counters.corners import corner_seconds, visited
 from xcount.counters.engine import Tuning, Weights
 from xcount.counters.known_counts import Bounded, KnownCounts
 from xcount.counters.profile import pair_rows, profile_of
 from xcount.counters.settings import Settings
-from xcount.counters.tally import Progress, StopReason, Tally
+from xcount.counters.tally import Profile, Progress, StopReason, Tally
 from xcount.errors import BudgetError
 from xcount.problem.problem import Problem
 from xcount.problem.subproblem import Decomposition, Expression, Pair
@@ -45,23 +45,32 @@ def count_exactly(problem: Problem, settings: Settings) -> Tally:
         )
     corner = corner_seconds(problem, settings)
     if FREE_LOOKING_SECONDS < looking_seconds(problem) >= corner:
-        return count_by_corner_sums(problem, settings, "exact")
+        tally = visited(problem, settings, "exact")
+        corner = math.inf
+        if tally is not None:
+            return tally
     for budget in STEP_BUDGETS:
         if run.is_over:
             break
         # The first rounds are cheap, and tell the pairs apart for a profile.
         if budget > _FREE_BUDGET and corner <= run.cost_of(budget):
-            return within(count_by_corner_sums(problem, settings, "exact"), run)
+            tally = visited(problem, settings, "exact")
+            corner = math.inf
+            if tally is not None:
+                return within(tally, run)
         run.solve((budget,))
     return run.tally("exact")
 
 
 def within(tally: Tally, run: ExactRun) -> Tally:
-    """Return a tally with what an exact run knows, too."""
+    """Return a tally of a visit with what an exact run knows, too."""
     low, high = run.bounds()
     low, high = max(low, tally.low), min(high, tally.high)
     details = {**tally.details, "n_steps": run.n_steps}
-    return replace(tally, low=low, high=high, count=(low + high) // 2, details=details)
+    profile = tally.profile if tally.profile is None else run.profile(tally.profile)
+    return replace(
+        tally, low=low, high=high, count=(low + high) // 2, details=details, profile=profile
+    )
 
 
 def looking_seconds(problem: Problem) -> float:
@@ -113,7 +122,7 @@ class ExactRun:
     @property
     def is_over(self) -> bool:
         """Whether there is an exact count, or nothing more is to be tried."""
-        ended = (StopReason.TIMEOUT, StopReason.INTERRUPTED, StopReason.MEMORY)
+        ended = (StopReason.TIMEOUT, StopReason.INTERRUPTED)
         is_known = self.decomposition is not None and self.is_exact()
         return is_known or self.stop_reason in ended
 
@@ -194,6 +203,7 @@ class ExactRun:
     def _bounds_of(self, expression: Expression) -> Bounded:
         nothing = self._whole - self._whole
         low = high = self._whole if expression.is_complement else nothing
+        is_known = all(self._counts.is_known(number) for _, number in expression.terms)
         for sign, number in expression.terms:
             least, most = self._counts[number]
             low, high = (low + least, high + most) if sign > 0 else (low - most, high - least)
@@ -201,7 +211,8 @@ class ExactRun:
             parts = [self._counts[number] for number in expression.union_of]
             low = max(low, *(least for least, _ in parts))
             high = min(high, sum(most for _, most in parts))
-        return max(low, nothing), min(high, self._whole)
+        low, high = (min(max(end, nothing), self._whole) for end in (low, high))
+        return (low, low) if is_known else (low, high)  # sums of weights are rounded
 
     def bounds(self) -> tuple[int, int]:
         """Return bounds of the whole count; with weights, nothing is known of that."""
@@ -237,14 +248,22 @@ class ExactRun:
     def tally(self, method: str) -> Tally:
         """Return what is known now."""
         low, high = self.bounds()
-        profile = None
-        if self.settings.want_profile and self.decomposition is not None:
-            pairs = pair_rows(self.problem, self.decomposition.pairs, self._counts)
-            profile = profile_of(self.problem, self.all_mask_bounds(), pairs)
+        profile = self.profile() if self.settings.want_profile else None
         details = {"n_steps": self.n_steps, "n_masks": self.problem.n_masks}
         return Tally(
             (low + high) // 2, low, high, method, self.stop_reason, details=details, profile=profile
         )
+
+    def profile(self, other: Profile | None = None) -> Profile | None:
+        """Return the count taken apart, together with what another profile knows of the masks."""
+        if self.decomposition is None:
+            return other
+        bounds = self.all_mask_bounds()
+        if other is not None:
+            known = zip(bounds, other.masks, strict=True)
+            bounds = [(max(low, m.low), min(high, m.high)) for (low, high), m in known]
+        pairs = pair_rows(self.problem, self.decomposition.pairs, self._counts)
+        return profile_of(self.problem, bounds, pairs)
 
     def _decompose(self) -> None:
         """Take the count apart, as far as time allows."""

@@ -13,7 +13,6 @@ of change (see :mod:`xcount.problem.form`).
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -64,6 +63,13 @@ class Change(ABC):
     @abstractmethod
     def for_output(self, output: int) -> Change:
         """Return the same change of another output, where it is about one."""
+
+    @abstractmethod
+    def shared_with(self, other: Change) -> Change | None:
+        """Return what two models were asked alike; None if these are different questions.
+
+        A class may have another number in another model, and a model its own cut-off.
+        """
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
@@ -145,6 +151,9 @@ class Gap(Change):
 
     def for_output(self, output: int) -> Gap:
         return Gap(self.gap, output)
+
+    def shared_with(self, other: Change) -> Gap | None:
+        return self if isinstance(other, Gap) and other.gap == self.gap else None
 
     def to_dict(self) -> dict[str, Any]:
         return {"gap": float(self.gap), "gap_text": self.text, "class": self.output}
@@ -229,6 +238,11 @@ class Flip(Change):
     def for_output(self, output: int) -> Flip:
         return self
 
+    def shared_with(self, other: Change) -> Flip | None:
+        if not isinstance(other, Flip):
+            return None
+        return self if other == self else Flip(None)  # each model's own decision
+
     def to_dict(self) -> dict[str, Any]:
         data: dict[str, Any] = {
             "gap_text": self.text,
@@ -288,7 +302,7 @@ def decimal_text(value: Fraction) -> str:
     while (value * 10**places).denominator != 1:
         places += 1
         if places > 1100:
-            return str(float(value)) if math.isfinite(float(value)) else str(value)
+            return str(value)
     digits = str(abs(value * 10**places).numerator).rjust(places + 1, "0")
     return f"{'-' if value < 0 else ''}{digits[:-places]}.{digits[-places:]}"
 

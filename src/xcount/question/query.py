@@ -100,7 +100,7 @@ def resolve_features(
     if not indices:
         raise QueryError("no sensitive feature given; name at least one")
     if len(set(indices)) != len(indices):
-        raise QueryError(f"a sensitive feature is named twice in {sensitive!r}")
+        raise QueryError(f"a sensitive feature is named twice in {', '.join(map(str, words))}")
     return tuple(sorted(indices))
 
 
@@ -121,7 +121,10 @@ def resolve_feature(ensemble: Ensemble, word: str | int) -> int:
     if digits.isascii() and digits.isdigit():
         if int(digits) < len(names):
             return int(digits)
-        raise QueryError(f"feature index {digits} is out of range: the model has {len(names)}")
+        raise QueryError(
+            f"feature index {digits} is out of range: the model has {len(names)} features, 0 to "
+            f"{len(names) - 1}"
+        )
     raise QueryError(f"unknown feature {text!r}; {_suggest(text, names)}")
 
 

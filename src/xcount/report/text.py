@@ -128,7 +128,9 @@ def inspection_tables(inspection: Inspection, show_all: bool = False) -> list[Re
 
 def _gaps_text(inspection: Inspection) -> str:
     listed = ", ".join(f"{gap:g}" for gap in inspection.gaps)
-    if inspection.task != "binary":
+    if inspection.task == "binary" and inspection.margin == "margin":
+        return f"{listed} (points of probability)"
+    if inspection.task != "binary" or inspection.margin != "sigmoid":
         return listed
     factors = ", ".join(f"{math.exp(min(gap, 700)):.3g}" for gap in inspection.gaps)
     return f"{listed} (log-odds: the odds change by a factor of {factors})"

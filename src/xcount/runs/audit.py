@@ -24,6 +24,7 @@ from xcount.answers.result import (
     Verdict,
     Versions,
     judged_together,
+    readable,
     status_of,
 )
 from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS, Settings
@@ -185,7 +186,8 @@ class AuditResult:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> AuditResult:
         """Read back what :meth:`to_dict` wrote, or a run line of a journal with its results."""
-        found = from_dict(cls, data)
+        results = [readable(result) for result in data["results"]]
+        found = from_dict(cls, {**data, "results": results})
         return replace(found, results=_in_order(found.results))
 
     @classmethod
@@ -324,7 +326,9 @@ def audit(
         output=output,
     )
     if max_share is not None and gaps is None and probability_gaps is None and not flip:
-        raise QueryError("a verdict needs a gap of your choice: give --gap or --probability-gap")
+        raise QueryError(
+            "a verdict needs a gap of your choice: give --gap or --probability-gap, or --flip"
+        )
     grid = Grid.of(ensemble, missing=missing)
     groups = choose_groups(ensemble, grid, sensitive)
     limits = dict(zip(groups, choose_max_shares(ensemble, groups, max_share), strict=True))

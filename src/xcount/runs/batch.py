@@ -10,6 +10,7 @@ import contextlib
 import os
 import signal
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 _REPORT_SECONDS = 0.2
+_SAME_SIGNAL_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,12 +173,16 @@ def _models_of(run: Record) -> list[str]:
 def _interrupts_set(stop: threading.Event) -> Iterator[None]:
     """Let Ctrl-C set a flag instead of raising: no interrupt splits a write; a second one raises.
 
-    Only where signals would raise KeyboardInterrupt, and only the main thread can have handlers.
+    One that follows at once is the same: timeout(1) signals a process and then its group. Only
+    where signals would raise KeyboardInterrupt, and only the main thread can have handlers.
     """
+    first = 0.0
 
     def note(number: int, frame: FrameType | None) -> None:
-        if stop.is_set():
+        nonlocal first
+        if stop.is_set() and time.monotonic() - first > _SAME_SIGNAL_SECONDS:
             raise KeyboardInterrupt
+        first = first or time.monotonic()
         stop.set()
 
     raising = [

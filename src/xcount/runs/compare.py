@@ -40,11 +40,12 @@ from xcount.answers.result import (
 )
 from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS, Settings
 from xcount.errors import QueryError
-from xcount.model.align import aligned, distinct_names, same_class
+from xcount.model.align import aligned, check_margins, distinct_names, same_class
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
 from xcount.question.change import Change, change_from
 from xcount.question.grid import Grid, Missing
+from xcount.question.query import resolve_flip
 from xcount.question.share import Limit
 from xcount.runs.batch import BatchProgress, run_kept
 from xcount.runs.journal import Record
@@ -75,8 +76,11 @@ class Ratio:
 
 
 def _change_of(row: Mapping[str, Any]) -> Change:
-    """Return the change that the results of a row are about."""
-    return next(change_from(result) for result in row["results"] if result is not None)
+    """Return the change that the results of a row are about, as far as they share it."""
+    first, *others = (change_from(result) for result in row["results"] if result is not None)
+    for other in others:
+        first = first.shared_with(other) or first
+    return first
 
 
 @record("compared", "One question and the answers of all models.")
@@ -359,13 +363,19 @@ def compare(
         output=output,
     )
     classes = same_class(ensembles, chosen.values[0].output_index)
+    own = [chosen.values] * len(ensembles)
+    if flip:
+        own = [(resolve_flip(ensemble, output, cutoff),) for ensemble in ensembles]
+        if len(set(own)) > 1:
+            chosen = replace(chosen, origin="none; what counts is each model's own decision")
+    check_margins(ensembles, probability_gaps is not None, flip)
     grid = Grid.of(*ensembles, missing=missing)
     groups = choose_groups(ensembles[0], grid, sensitive)
     asked = [
         Question(query, settings, method)
         for query in questions(chosen.values, groups, distances, precision)
     ]
-    tasks = _tasks(ensembles, grid, classes, asked)
+    tasks = _tasks(ensembles, grid, classes, asked, own)
     header = _header(ensembles, grid, chosen, distinct_names(ensembles, names), tasks, ratio)
     outcome = run_kept(
         tasks,
@@ -380,22 +390,27 @@ def compare(
 
 
 def _tasks(
-    ensembles: Sequence[Ensemble], grid: Grid, classes: Sequence[int], asked: Sequence[Question]
+    ensembles: Sequence[Ensemble],
+    grid: Grid,
+    classes: Sequence[int],
+    asked: Sequence[Question],
+    changes: Sequence[Sequence[Change]],
 ) -> list[Task]:
-    """Return every question to every model, the models of a question next to each other."""
+    """Return every question to every model, the models of a question next to each other.
+
+    ``changes`` are those of each model, in the same order: a class may have another number in
+    another model, and a model decides at its own cut-off.
+    """
     marks = tuple(fingerprint(ensemble) for ensemble in ensembles)
     bases = [Problem(ensemble, grid, asked[0].query) for ensemble in ensembles]
-    return [
-        Task(base, _about_class(question, output), (mark, *marks))
-        for question in asked
-        for base, mark, output in zip(bases, marks, classes, strict=True)
-    ]
-
-
-def _about_class(question: Question, output: int) -> Question:
-    """Return the same question about another model's number of the class."""
-    query = question.query
-    return replace(question, query=replace(query, change=query.change.for_output(output)))
+    numbers = {change: number for number, change in enumerate(changes[0])}
+    tasks = []
+    for question in asked:
+        number = numbers[question.query.change]
+        for base, mark, output, own in zip(bases, marks, classes, changes, strict=True):
+            query = replace(question.query, change=own[number].for_output(output))
+            tasks.append(Task(base, replace(question, query=query), (mark, *marks)))
+    return tasks
 
 
 def _header(
@@ -444,17 +459,16 @@ def _answers(kept: KeptRun) -> list[tuple[int, CountResult]]:
 def _compare_result(header: Record, found: Iterable[tuple[int, CountResult]]) -> CompareResult:
     """Gather (model, result) into rows; the latest of equal questions wins."""
     n_models = len(header["names"])
-    rows: dict[tuple[Any, ...], list[CountResult | None]] = {}
-    changes: dict[tuple[Any, ...], Change] = {}
+    rows: list[tuple[Change, list[CountResult | None]]] = []
     for index, result in found:
-        # A class may have another number in another model.
-        question = (result.sensitive, result.distance, result.change.for_output(0))
-        changes.setdefault(question, result.change)
-        rows.setdefault(question, [None] * n_models)[index] = result
-    compared = [
-        Compared(question[0], question[1], changes[question], tuple(results))
-        for question, results in rows.items()
-    ]
+        place = _row_of(rows, result)
+        if place is None:
+            place = len(rows)
+            rows.append((result.change, [None] * n_models))
+        change, results = rows[place]
+        results[index] = result
+        rows[place] = (change.shared_with(result.change) or change, results)
+    compared = [_compared(change, results) for change, results in rows]
     compared.sort(
         key=lambda row: (
             math.inf if row.distance is None else row.distance,
@@ -465,3 +479,20 @@ def _compare_result(header: Record, found: Iterable[tuple[int, CountResult]]) ->
     return replace(
         from_dict(CompareResult, {"planned": 0, **header, "rows": []}), rows=tuple(compared)
     )
+
+
+def _row_of(
+    rows: Sequence[tuple[Change, list[CountResult | None]]], result: CountResult
+) -> int | None:
+    """Return the row of the question that a result answers, if there is one already."""
+    for place, (change, results) in enumerate(rows):
+        first = next(r for r in results if r is not None)
+        is_same = (first.sensitive, first.distance) == (result.sensitive, result.distance)
+        if is_same and change.shared_with(result.change) is not None:
+            return place
+    return None
+
+
+def _compared(change: Change, results: Sequence[CountResult | None]) -> Compared:
+    first = next(result for result in results if result is not None)
+    return Compared(first.sensitive, first.distance, change, tuple(results))

@@ -119,6 +119,7 @@ class Journal:
 
 def read_journal(path: str | os.PathLike[str], check: Check | None = None) -> tuple[Record, ...]:
     """Return the whole lines of a journal, each checked, without locking or repairing it."""
+    _refuse_devices(Path(path))
     try:
         data = Path(path).read_bytes()
     except OSError as error:
@@ -126,7 +127,14 @@ def read_journal(path: str | os.PathLike[str], check: Check | None = None) -> tu
     return _parse(data, Path(path), check)[0]
 
 
+def _refuse_devices(path: Path) -> None:
+    """Refuse what is no regular file: a device may never end."""
+    if path.exists() and not path.is_file():
+        raise JournalError(f"{path} is not a regular file; name one for the journal")
+
+
 def _open(path: Path) -> int:
+    _refuse_devices(path)
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
     except OSError as error:

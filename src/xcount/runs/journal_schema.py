@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from xcount.answers.result import CountResult
+from xcount.answers.result import CountResult, readable
 from xcount.answers.witness.witness import Witness
 from xcount.errors import JournalError
 from xcount.runs.journal import Record, read_journal
@@ -108,7 +108,9 @@ def _result_line_fault(line: Record) -> str | None:
         limit is None or isinstance(limit, int | float) for limit in limits.values()
     ):
         return "is a result line whose limits are no numbers"
-    fault = misfit(line.get("result"), CountResult, "result")
+    result = line.get("result")
+    known = readable(result) if isinstance(result, Mapping) else result
+    fault = misfit(known, CountResult, "result")
     return f"is a result line in which {fault}" if fault else _contents_fault(line["result"])
 
 

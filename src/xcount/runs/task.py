@@ -119,7 +119,7 @@ class Task:
             self.scope,
             [query.sensitive, repr(query.change), query.distance, query.precision, has_missing],
             [asked.method, settings.epsilon, settings.delta, settings.seed],
-            None if limit is None else str(limit.value),
+            None if limit is None else [str(limit.value), limit.is_rounded],
             None if asked.weighing is None else asked.weighing.fingerprint,
             asked.n_witnesses,
         ]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount.counters.decisions import RegionDecider
-from xcount.counters.exact import ExactRun
+from xcount.counters.exact import FREE_LOOKING_SECONDS, ExactRun, looking_seconds
 from xcount.counters.sampling.draws import CellDraws
 from xcount.counters.settings import Settings
 from xcount.counters.solutions import Solutions
@@ -49,8 +49,18 @@ class RegionFinder:
 
     def draw(self, n: int) -> list[NDArray[np.int64]]:
         """Return n sensitive regions, uniform and independent."""
+        if self._is_empty():
+            return []
         found = self._draw_by_chance(n)
         return found if len(found) == n else self._draw_solutions(n)
+
+    def _is_empty(self) -> bool:
+        """Tell whether bounds alone prove that nothing is sensitive, where they are soon asked."""
+        if looking_seconds(self.problem) > FREE_LOOKING_SECONDS:
+            return False
+        run = ExactRun(self.problem, self.settings)
+        run.solve(())
+        return run.is_exact() and run.bounds() == (0, 0)
 
     def _draw_by_chance(self, n: int) -> list[NDArray[np.int64]]:
         n_masks = self.problem.n_masks

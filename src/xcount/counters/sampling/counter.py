@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from xcount.counters.corners import count_by_corner_sums
+from xcount.counters.corners import visited
 from xcount.counters.exact import FREE_LOOKING_SECONDS, ExactRun, looking_seconds
 from xcount.counters.sampling.estimation import Estimation, estimate
 from xcount.counters.sampling.rest import Rest
@@ -25,7 +25,7 @@ def count_by_sampling(problem: Problem, settings: Settings) -> Tally:
     tally = estimate(problem, settings, whole(problem, settings), method="sample")
     if tally.stop_reason is StopReason.STEPS and problem.n_regions <= MAX_VISITED:
         # Nothing was hit in more samples than there are regions: visiting them is cheaper.
-        return count_by_corner_sums(problem, settings, "sample")
+        return visited(problem, settings, "sample") or tally
     return tally
 
 
