@@ -65,7 +65,14 @@ def answer_text(result: CountResult) -> str:
     if result.exact:
         return f"{count_text(result.count)} (exact)"
     interval = f"between {count_text(result.low)} and {count_text(result.high)}"
+    if not _is_estimated(result):
+        return f"{interval}, {_confidence(result)}"
     return f"about {count_text(result.count)}, {interval}, {_confidence(result)}"
+
+
+def _is_estimated(result: CountResult) -> bool:
+    """Tell whether there is an estimate, or bounds alone: their middle says nothing."""
+    return result.confidence < 1 or result.stop_reason is StopReason.COMPLETE
 
 
 def count_tables(result: CountResult) -> list[RenderableType]:
@@ -231,7 +238,10 @@ def _share_interval(result: CountResult) -> str:
     share, low, high = (
         percent(n, result.n_regions) for n in (result.count, result.low, result.high)
     )
-    return share if result.exact else f"{share}, between {low} and {high}"
+    if result.exact:
+        return share
+    interval = f"between {low} and {high}"
+    return f"{share}, {interval}" if _is_estimated(result) else interval
 
 
 def _run_text(result: CountResult) -> str:

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
@@ -186,13 +187,17 @@ class CellDraws:
     ) -> tuple[NDArray[np.uint64], NDArray[np.uint8]]:
         """Return the histogram of the outcomes of n batches, and the hits of their samples.
 
-        Batches of the few masks that are decided here are short: ``seconds`` ends none of them, and
-        ``on_pause`` is not called.
+        Both are empty if that takes longer than ``seconds``; a single step is not cut short.
         """
+        end = time.monotonic() + seconds
         histogram = np.zeros(self.levels + 1, dtype=np.uint64)
         hits = []
         step = max(1, self._decider.block // BATCH)
         for start in range(first, first + n, step):
+            if time.monotonic() > end:
+                return np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.uint8)
+            if on_pause is not None and start > first:
+                on_pause()
             batches = range(start, min(start + step, first + n))
             generators = [np.random.default_rng([seed, stream, batch]) for batch in batches]
             outcomes = self.outcomes(np.concatenate([self.regions(g) for g in generators]))
