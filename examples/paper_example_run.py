@@ -109,7 +109,7 @@ class ExampleRun:
 
     def about(self, add: _core.Diagram) -> str:
         """Return the size of an ADD and its terminals."""
-        scale = self.problem.leaves.scale
+        scale = self.problem.space.trees.scale
         values = [
             float(terminal_value(limbs) / scale)
             for _, level, _, _, limbs in self.space.table.rows(add)

@@ -154,7 +154,13 @@ def test_the_example_of_the_help(
 def test_an_error_in_a_count_is_that_of_one_machine(dask: DaskProcesses) -> None:
     """What a counter refuses, it refuses on a worker by the same name."""
     with pytest.raises(BudgetError):
-        xcount.audit(adult_model_path(), gaps=1, method="brute", cluster=dask.address)
+        xcount.audit(
+            adult_model_path(),
+            gaps=1,
+            method="brute",
+            timeout_seconds=None,
+            cluster=dask.address,
+        )
 
 
 def test_any_function_runs_on_a_cluster(dask: DaskProcesses) -> None:

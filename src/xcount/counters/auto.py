@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 BUDGETS = (200_000, 3_000_000, 30_000_000, 200_000_000, 2_000_000_000)
 """Steps a task, round by round."""
 
-FREE_BUDGET, FREE_SECONDS = 3_000_000, 1.0
+FREE_BUDGET, FREE_SECONDS = 3_000_000, 3.0
 """Rounds up to this budget run without asking what sampling costs, if they cannot take longer than
 this in the worst case; most take a small part of it."""
 

@@ -30,7 +30,7 @@ def misfit(data: object, cls: type, where: str = "") -> str | None:
     Example:
         >>> from xcount.question.cell import CellRange
         >>> misfit({"feature": "age", "low": "30"}, CellRange, "cell")
-        "cell.low is '30', not number or null"
+        "cell.low is '30', not number"
     """
     return next(_record_faults(data, cls, where), None)
 
