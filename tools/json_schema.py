@@ -86,7 +86,10 @@ DETAILS = {
             "description": "`audit --witnesses`: example pairs, as of `xcount witness --json`.",
             "items": reference("witness"),
         },
-        "note": {"type": "string", "description": "Something to know about the answer."},
+        "may_be_zero": {
+            "type": "boolean",
+            "description": "Whether no sensitive region was proved to exist.",
+        },
     },
 }
 

@@ -430,5 +430,5 @@ class Estimator:
         known["certain"] = self.ground.certain
         known["undecided"] = self.ground.undecided
         if self.bounds.low == 0 < self.bounds.high:
-            known["note"] = "no sensitive region was proved to exist: the count may be 0"
+            known["may_be_zero"] = True  # no sensitive region was proved to exist
         return known
