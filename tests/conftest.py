@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,6 +16,10 @@ from model_files import FIGURE_1, write_model
 from xcount.answers import measure
 from xcount.cli import main
 from xcount.counters import auto, exact
+
+# A shell starts what runs in the background with Ctrl-C ignored: tests that send it would wait.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples in every run, and no deadline: time is measured in benchmarks.
 settings.register_profile("xcount", derandomize=True, deadline=None)
