@@ -11,7 +11,6 @@ core are told per second of processor time, which other work on the machine dist
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -110,9 +109,7 @@ def copied_bytes_per_second(n_bytes: int, seconds: float = 0.3) -> float:
 
 def make_sums(problem: Problem, gaps: Sequence[float]) -> _core.CornerSums:
     """Return the corner sums of several gaps."""
-    trees = problem.space.trees
-    exact = [Fraction(str(gap)) * trees.scale for gap in gaps]
-    thresholds = tuple(min(math.floor(gap), 2 * trees.bound + 1) for gap in exact)
+    thresholds = tuple(problem.space.trees.threshold(Fraction(str(gap))) for gap in gaps)
     return replace(problem.form.corner_question, thresholds=thresholds).sums()
 
 

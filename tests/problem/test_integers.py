@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xcount.problem.integers import LIMB_BITS, from_limbs, limbs_for, scale_leaves, to_limbs
+from xcount.problem.laid_trees import LaidTrees
+from xcount.question.grid import Grid
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 leaf_lists = st.lists(finite, min_size=1, max_size=8)
@@ -59,7 +61,8 @@ def test_the_integer_threshold_decides_like_the_gap(
 ) -> None:
     """``|d| > gap * scale`` iff ``|d| > threshold``, for every difference that occurs."""
     scaled = scale_leaves(np.array(leaves), 1, precision)
-    threshold = scaled.threshold(gap)
+    bound = max(map(abs, scaled.values), default=0)
+    threshold = LaidTrees((), scaled.values, Grid(()), scaled.scale, bound).threshold(gap)
     for a in scaled.values:
         for b in scaled.values:
             assert (abs(a - b) > threshold) == (Fraction(abs(a - b)) / scaled.scale > gap)

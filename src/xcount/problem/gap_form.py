@@ -11,7 +11,6 @@ whose trees cannot add up to more than the gap drop out at once. Of the rest, m 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -42,8 +41,7 @@ class GapForm(Form):
         trees = LaidTrees.of_output(
             problem.ensemble, problem.grid, change.output, problem.query.precision
         )
-        # |d| > gap * scale iff |d| > its floor; beyond every difference when the gap is.
-        threshold = min(math.floor(change.gap * trees.scale), 2 * trees.bound + 1)
+        threshold = trees.threshold(change.gap)
         return PairSpace(trees, problem.query.sensitive, problem.distance, threshold)
 
     @property

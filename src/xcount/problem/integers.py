@@ -8,7 +8,6 @@ nearest multiple of ``10**-N`` and scaled by ``10**N``. Either way the question
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -32,10 +31,6 @@ class ScaledLeaves:
 
     values: list[int]
     scale: Fraction
-
-    def threshold(self, gap: Fraction) -> int:
-        """Return the integer ``g`` for which ``|d| > gap * scale`` iff ``|d| > g``."""
-        return math.floor(gap * self.scale)
 
 
 def scale_leaves(leaves: NDArray[np.float64], divisor: int, precision: int | None) -> ScaledLeaves:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -71,6 +72,13 @@ class LaidTrees:
             total += max(map(abs, self.values[start : start + tree.n_nodes]))
             start += tree.n_nodes
         return total
+
+    def threshold(self, gap: Fraction) -> int:
+        """Return the integer ``g`` for which ``|d| > gap * scale`` iff ``|d| > g``.
+
+        It lies beyond every difference when the gap does.
+        """
+        return min(math.floor(gap * self.scale), 2 * self.bound + 1)
 
     @cached_property
     def n_limbs(self) -> int:
