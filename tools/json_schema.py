@@ -47,6 +47,11 @@ MEASURED = {
         },
         "confidence": {**_SHARE, "description": "1, or 1 - delta."},
         "stop_reason": {"enum": list(StopReason), "description": "Why the weighing ended."},
+        "note": {"type": "string", "description": "Why it was refused, in a sentence."},
+        "note_code": {
+            "type": "string",
+            "description": "The same in a word: `too_many_masks`, or `too_large` in general.",
+        },
         "n_rows": {
             "type": "integer",
             "description": "Rows of the data (`marginals`, `rows`).",

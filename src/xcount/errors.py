@@ -5,6 +5,7 @@
     ├── UnsupportedModelError  a construct that an additive tree ensemble cannot express
     ├── QueryError             the question does not fit the model (also a ValueError)
     ├── BudgetError            too large for the method that was asked for
+    │   └── OutOfLimitsError   a limit of time or memory was reached before there was an answer
     ├── TableError             a data table does not fit the model (also a ValueError)
     ├── JournalError           a journal of results cannot be read, written or shared
     ├── ClusterError           a cluster cannot be reached, was lost, or runs other versions
@@ -37,7 +38,15 @@ class QueryWarning(UserWarning):
 
 
 class BudgetError(XCountError):
-    """The work is too large for the chosen method."""
+    """The work is too large for the chosen method; ``code`` says why in a word, for programs."""
+
+    def __init__(self, message: str, code: str = "too_large") -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class OutOfLimitsError(BudgetError):
+    """A limit of time or memory was reached before anything could be said."""
 
 
 class TableError(XCountError, ValueError):

@@ -272,6 +272,7 @@ def test_a_measure_that_is_too_much_leaves_the_count() -> None:
     volume = result.details["measures"]["volume"]
     assert (volume["low"], volume["high"], volume["stop_reason"]) == (0.0, 1.0, "memory")
     assert "too many to weigh" in volume["note"]
+    assert (volume["note_code"], volume["share"]) == ("too_many_masks", None)
 
 
 def test_flips_of_too_many_masks_are_refused() -> None:

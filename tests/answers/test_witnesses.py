@@ -188,6 +188,24 @@ def test_rare_regions_are_drawn_from_the_solutions() -> None:
     assert {between.decision, between.other_decision} == {"0", "1"}
 
 
+def test_decisions_have_the_names_of_their_classes() -> None:
+    """Of both sides of a cut-off, and of several classes, whose margin is named, too."""
+    ensemble = replace(ensemble_of((0, 1.0, -1.0, 1.0)), class_labels=("no", "yes"))
+    (flipped,) = witnesses(ensemble, sensitive=0, flip=True, cutoff=0, n=1)
+    words = {False: "no", True: "yes"}
+    assert flipped.decision == words[flipped.margin > 0]
+    assert flipped.other_decision == words[flipped.other_margin > 0]
+    assert flipped.class_label is None
+    three = replace(ensemble, base=(0.0, 0.5, -5.0), class_labels=("ash", "birch", "elm"))
+    (between,) = witnesses(three, sensitive=0, flip=True, n=1)
+    assert {between.decision, between.other_decision} == {"ash", "birch"}
+    assert between.class_label == between.decision
+    assert summary(between)["Margin"].startswith(f"{between.decision}: ")
+    (gap,) = witnesses(three, sensitive=0, gap=1, output="ash", n=1)
+    assert (gap.class_label, gap.decision) == ("ash", None)
+    assert Witness.from_dict(gap.to_dict()) == gap
+
+
 def _needle(feature: int) -> Any:
     """Return a tree in which feature 0 matters only in the first cell of all others."""
     if feature == 9:

@@ -101,7 +101,7 @@ BAD_QUESTIONS: dict[str, tuple[list[str], str]] = {
     "distance 0": ([*QUESTION, "--distance", "0"], "whole number >= 1 or 'any'"),
     "unknown method": ([*QUESTION, "--method", "magic"], "unknown method 'magic'"),
     "epsilon 0": ([*QUESTION, "--epsilon", "0"], "epsilon must lie strictly between 0 and 1"),
-    "class of a model with one": ([*QUESTION, "--class", "1"], "class 1 is out of range"),
+    "class of a model with one": ([*QUESTION, "--class", "1"], "the model has one margin"),
     "unknown option": ([*QUESTION, "--frob"], "No such option '--frob'"),
     "data without a measure": ([*QUESTION, "--data", "nope.csv"], "give --measure, too"),
     "bounds without a measure": ([*QUESTION, "--bounds", "age=0:1"], "give --measure, too"),

@@ -205,6 +205,23 @@ def test_what_is_no_share(text: str) -> None:
         parse_share(text)
 
 
+def test_memory_that_is_held_already_is_noted(xcount_command: Command, figure_1_file: str) -> None:
+    """In one line; a limit above it says nothing."""
+    question = ("count", figure_1_file, "--sensitive", "age", "--gap", "80")
+    run = xcount_command(*question, "--memory", "1MB")
+    assert run.err.count("\n") == 1
+    assert "MB already, model included, more than the 1 MB of --memory" in run.err
+    assert xcount_command(*question, "--memory", "1000GB").err == ""
+
+
+def test_help_says_what_a_time_limit_is_of(xcount_command: Command) -> None:
+    """Of one count with its model, or of each of many counts."""
+    single = " ".join(xcount_command("count", "--help").out.split())
+    assert "Stop after this long, reading the model included" in single
+    many = " ".join(xcount_command("audit", "--help").out.split())
+    assert "Stop each count after this long, without the time to read the model" in many
+
+
 @pytest.mark.parametrize(("limit", "status"), [("2/9", 0), ("22.3%", 0), ("0.2222", 1)])
 def test_a_limit_is_compared_exactly(
     xcount_command: Command, figure_1_file: str, limit: str, status: int

@@ -153,9 +153,9 @@ def test_a_stopped_search_says_so(long_search: list[object], stop: signal.Signal
 
 
 def test_a_search_keeps_to_its_time(long_search: list[object]) -> None:
-    """When the time is over: one line, status 2, and no progress is left on the terminal."""
+    """When the time is over: one line, status 3, and no progress is left on the terminal."""
     run = stopped_when("nobody shows this", [*long_search, "--timeout", "1.5s"])
-    assert (run.status, run.out) == (2, "")
+    assert (run.status, run.out) == (3, "")
     assert "time limit" in run.left
     assert run.left.count("\n") == 1
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from xcount.errors import QueryError
+from xcount.errors import QueryError, QueryWarning
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.question.change import Flip, Gap, decimal_text
 from xcount.question.query import Query, parse_gap, resolve_features
@@ -133,15 +133,56 @@ def test_classes_have_labels_and_numbers(output: object, expected: int) -> None:
     ("output", "message"),
     [
         (None, r"the model has 3 classes \(cat, dog, 2\); say which one with --class"),
-        (3, "class 3 is out of range: the model has 3"),
-        (-1, "unknown class -1"),
-        ("bird", "unknown class 'bird'; classes are 0..2"),
+        (3, "unknown class '3'; the classes are cat, dog, 2"),
+        (-1, "unknown class '-1'"),
+        ("bird", "unknown class 'bird'; the classes are cat, dog, 2"),
     ],
 )
 def test_a_class_must_be_one_of_the_models(output: object, message: str) -> None:
     """With several classes the question has to name one."""
     with pytest.raises(QueryError, match=message):
         Query.of(CLASSES, "a", 1, output=output)
+
+
+def test_what_is_no_class_is_not_called_one() -> None:
+    """Targets of a regression are outputs; without names, numbers are what is listed."""
+    targets = replace(CLASSES, task="multitarget", class_labels=None)
+    with pytest.raises(QueryError, match="the model has 3 outputs; say which one"):
+        Query.of(targets, "a", 1)
+    with pytest.raises(QueryError, match=r"unknown class 'x'; the outputs are 0\.\.2"):
+        Query.of(targets, "a", 1, output="x")
+    many = replace(CLASSES, base=(0.0,) * 30, class_labels=tuple(f"c{i}" for i in range(30)))
+    with pytest.raises(QueryError, match=r"c18, c19, \.\.\.$"):
+        Query.of(many, "a", 1, output="x")
+
+
+@pytest.mark.parametrize("cutoff", ["0", "1", "-0.5", "1.5"])
+def test_a_cutoff_that_is_no_probability_needs_no_note(cutoff: str) -> None:
+    """Warnings are errors here."""
+    log_odds = replace(PERSON, probability="sigmoid")
+    assert Query.of(log_odds, "age", None, flip=True, cutoff=cutoff).change == Flip(
+        Fraction(cutoff)
+    )
+    votes = replace(PERSON, probability="margin")
+    Query.of(votes, "age", None, flip=True, cutoff="0.5")
+
+
+@pytest.mark.parametrize(
+    ("cutoff", "slope", "said"),
+    [
+        ("0.5", 1.0, "a probability of 0.62; a probability of 0.5 is the cut-off 0$"),
+        ("0.3", 1.0, "a probability of 0.57; a probability of 0.3 is the cut-off -0.8473$"),
+        ("0.5", 2.0, "a probability of 0.73; a probability of 0.5 is the cut-off 0$"),
+    ],
+)
+def test_a_cutoff_in_log_odds_that_looks_like_a_probability_is_noted(
+    cutoff: str, slope: float, said: str
+) -> None:
+    """It is taken as it is, and what it means is said."""
+    log_odds = replace(PERSON, probability="sigmoid", slope=slope)
+    with pytest.warns(QueryWarning, match=said):
+        query = Query.of(log_odds, "age", None, flip=True, cutoff=cutoff)
+    assert query.change == Flip(Fraction(cutoff))
 
 
 def test_the_only_output_needs_no_name() -> None:

@@ -28,7 +28,7 @@ from xcount.report import html_report, markdown_report, plot_audit, write_atomic
 from xcount.report.files import check_writable
 from xcount.report.markup import element, escape
 from xcount.report.numbers import integer, percent, scientific, seconds_text, share_text, time_text
-from xcount.report.sentences import certificate, headline
+from xcount.report.sentences import certificate, glossary, headline
 from xcount.report.spreadsheet import csv_report
 
 VOID = {"meta", "link", "input", "br", "hr"}
@@ -249,6 +249,32 @@ def test_measures_and_witnesses_are_shown_where_they_are() -> None:
     without = Page(html_report(audit_of([plain]))).text
     assert "Measures side by side" not in without
     assert "Witnesses" not in without
+
+
+def test_a_glossary_has_the_words_of_its_questions() -> None:
+    """An audit of flips has no gap; one of gaps has no decision."""
+    flips = xcount.audit(ensemble_of((0, 1.0, -1.0, 1.0)), flip=True, cutoff=0)
+    words = dict(glossary(flips))
+    assert "Decision" in words
+    assert "Gap" not in words
+    assert words["Sensitive region"].endswith("can change the decision.")
+    gaps = dict(glossary(ordinary()))
+    assert "Gap" in gaps
+    assert "Decision" not in gaps
+    assert gaps["Sensitive region"].endswith("can change the margin by more than the gap.")
+    page = html_report(flips).partition('id="glossary"')[2]
+    assert "gap" not in page
+
+
+def test_one_is_no_plural() -> None:
+    """Of counts, cells, features and questions."""
+    one = Page(html_report(audit_of([count_of("age", "1", 5000)]))).text
+    assert "Show 1 count with bounds" in one
+    assert "feature audited" in one
+    assert "features audited" not in one
+    assert "Show 24 counts with bounds" in Page(html_report(ordinary())).text
+    same = xcount.compare([figure_1(), figure_1()], gaps=80, sensitive="f0")
+    assert "Show 1 question as a table" in Page(same.to_html()).text
 
 
 def test_a_profile_names_thresholds() -> None:

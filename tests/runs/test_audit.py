@@ -31,6 +31,7 @@ from xcount.problem.problem import Problem
 from xcount.question.change import Flip, Gap
 from xcount.question.grid import Grid
 from xcount.question.query import Query
+from xcount.runs import task as tasks
 from xcount.runs.audit import AuditResult, audit
 from xcount.runs.batch import BatchProgress
 from xcount.runs.journal import read_journal
@@ -161,6 +162,74 @@ def test_resume_counts_nothing_twice(tmp_path: Path) -> None:
     keys = [record["key"] for record in read_journal(path) if record["kind"] == "result"]
     assert len(keys) == len(set(keys)) == 6
     assert facts(both) == facts(audit(figure_1(), gaps=[1, 2, 80]))
+
+
+def test_another_limit_counts_nothing_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A count is the same whatever it is judged by; the journal learns the new verdict."""
+    path = tmp_path / "j.jsonl"
+    audit(figure_1(), gaps=80, max_share=0.5, journal=path)
+    monkeypatch.setattr(tasks, "solve", None)  # nothing can be counted any more
+    for limit, verdict in ((0.1, Verdict.FAIL), (0.5, Verdict.PASS), (None, None)):
+        result = audit(figure_1(), gaps=80, max_share=limit, journal=path, resume=True)
+        assert result.verdict is verdict
+        assert AuditResult.from_journal(path).verdict is verdict
+    before = path.read_bytes()
+    audit(figure_1(), gaps=80, journal=path, resume=True)
+    assert path.read_bytes() == before
+
+
+def test_a_count_that_its_verdict_stopped_is_done_for_that_verdict(tmp_path: Path) -> None:
+    """With another limit it is counted again, unless the interval decides that, too."""
+    path = tmp_path / "j.jsonl"
+    audit(figure_1(), gaps=80, sensitive="f0", max_share=0.5, journal=path)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines[1]["result"] |= {"count": None, "low": 1, "high": 3, "stop_reason": "decided"}
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for limit, exact in ((0.4, False), (0.05, False), ("2/9", True)):
+        found = audit(
+            figure_1(), gaps=80, sensitive="f0", max_share=limit, journal=path, resume=True
+        )
+        assert found.results[0].exact == exact
+
+
+def test_more_witnesses_count_nothing_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are drawn for the counts that are there; fewer are a part of them."""
+    path = tmp_path / "j.jsonl"
+    plain = audit(figure_1(), gaps=80, journal=path)
+    monkeypatch.setattr(tasks, "solve", None)
+    for n in (2, 1, 0, 3):
+        result = audit(figure_1(), gaps=80, n_witnesses=n, journal=path, resume=True)
+        assert [r.count for r in result.results] == [r.count for r in plain.results]
+        for each in (result, AuditResult.from_journal(path)):
+            found = {r.sensitive[0]: r.details.get("witnesses", ()) for r in each.results}
+            assert {name: len(rows) for name, rows in found.items()} == {"f0": n, "f1": 0}
+
+
+def test_witnesses_that_cannot_be_drawn_are_not_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The journal says that they were asked for."""
+    tried = []
+
+    def refused(*arguments: object) -> None:
+        tried.append(1)
+        raise BudgetError("too rare")
+
+    monkeypatch.setattr(tasks, "drawn_witnesses", refused)
+    for _ in range(2):
+        audit(
+            figure_1(),
+            gaps=80,
+            sensitive="f0",
+            n_witnesses=1,
+            journal=tmp_path / "j.jsonl",
+            resume=True,
+        )
+    assert tried == [1]
 
 
 def test_a_journal_is_about_one_model(tmp_path: Path) -> None:

@@ -144,6 +144,22 @@ def test_models_that_do_not_compare_are_refused() -> None:
         compare([], gaps=1)
     with pytest.raises(QueryError, match="3 names"):
         compare([ROUGH], names=["a", "b", "c"], gaps=1)
+    with pytest.raises(QueryError, match="two models are called 'a'"):
+        compare([ROUGH, SMOOTH, ROUGH], names=["a", "b", "a"], gaps=1)
+
+
+def test_guards_are_each_models_own(tmp_path: Path) -> None:
+    """Those of the shared grid stand beside its regions; a journal keeps both."""
+    path = tmp_path / "j.jsonl"
+    result = compare([ROUGH, SMOOTH], gaps=2, journal=path)
+    own = [Grid.of(model).n_guards for model in (ROUGH, SMOOTH)]
+    assert own == [2, 3]
+    assert result.n_guards == 3
+    for each in (result, CompareResult.from_journal(path)):
+        assert [model.n_guards for model in each.models] == own
+        assert [[r.model.n_guards for r in row.results if r] for row in each.rows] == [own, own]
+        assert each.to_dict()["n_guards"] == 3
+        assert "3 guards" in each.to_html()
 
 
 def test_decisions_are_compared(tmp_path: Path) -> None:

@@ -130,6 +130,9 @@ def test_max_shares_for_all_and_per_feature() -> None:
         ("f0=2", "between 0 and 1"),
         ("f0=x", "not a share"),
         ("f9=0", "range"),
+        ("f0=0.1,f0=0.2", "names 'f0' twice"),
+        ("f0=0.1, f0 =0.1", "names 'f0' twice"),
+        ("0.1,0.2", "two shares for all features"),
     ],
 )
 def test_wrong_max_shares_are_named(text: str, message: str) -> None:
@@ -145,7 +148,7 @@ def test_a_name_with_an_equals_sign_can_have_a_limit() -> None:
 
 
 def test_keys_differ_when_the_question_does() -> None:
-    """Each part of a question is part of its key; the limits are not."""
+    """Each part of a question is part of its key; limits, verdicts and examples are not."""
     ensemble = random_ensemble(1)
     query, settings = Query((0,), Gap(Fraction(1))), Settings()
     base = Problem(ensemble, Grid.of(ensemble), query)
@@ -160,16 +163,18 @@ def test_keys_differ_when_the_question_does() -> None:
         replace(asked, query=replace(query, precision=3)),
         replace(asked, settings=replace(settings, seed=1)),
         replace(asked, settings=replace(settings, epsilon=0.2)),
-        replace(asked, settings=replace(settings, max_share=Limit(Fraction(1, 10)))),
         replace(asked, method="brute"),
         replace(asked, weighing=Weighing(("volume",))),
-        replace(asked, n_witnesses=1),
     ]
     others = [replace(task, question=question) for question in other_questions]
     others += [replace(task, base=with_missing), replace(task, scope=("other",))]
     assert len({task.key, *(other.key for other in others)}) == len(others) + 1
-    later = replace(asked, settings=replace(settings, timeout_seconds=1.0))
-    assert replace(task, question=later).key == task.key
+    same = [
+        replace(asked, settings=replace(settings, timeout_seconds=1.0)),
+        replace(asked, settings=replace(settings, max_share=Limit(Fraction(1, 10)))),
+        replace(asked, n_witnesses=1),
+    ]
+    assert {replace(task, question=question).key for question in same} == {task.key}
 
 
 def test_a_live_model_is_known_by_its_trees() -> None:

@@ -112,6 +112,7 @@ def count(
         on_progress=on_progress,
     )
     ensemble = load(model, trust_pickle=trust_pickle)
+    settings.check_memory()
     query = Query.of(
         ensemble,
         sensitive,

@@ -107,16 +107,16 @@ def measure(
             else:
                 found[name] = _rows(problem, weighing)
         except BudgetError as error:
-            found[name] = _unknown(name, StopReason.MEMORY, str(error))
+            found[name] = _unknown(name, StopReason.MEMORY, error)
         except KeyboardInterrupt:
             rest = weighing.names[len(found) :]
             return found | {name: _unknown(name, StopReason.INTERRUPTED) for name in rest}
     return found
 
 
-def _unknown(name: str, reason: StopReason, note: str | None = None) -> Measured:
-    """Return a measure of which nothing is known."""
-    details = {} if note is None else {"note": note}
+def _unknown(name: str, reason: StopReason, refusal: BudgetError | None = None) -> Measured:
+    """Return a measure of which nothing is known, and why it was refused, if it was."""
+    details = {} if refusal is None else {"note": str(refusal), "note_code": refusal.code}
     return Measured(name, None, 0.0, 1.0, False, 1.0, reason, details)
 
 
@@ -178,7 +178,8 @@ def _weigh(
 ) -> Measured:
     """Weigh exactly what the budget allows, estimate the rest."""
     if problem.n_masks > MAX_FLAGS:
-        raise BudgetError(f"{scientific_text(problem.n_masks)} masks are too many to weigh")
+        text = f"{scientific_text(problem.n_masks)} masks are too many to weigh"
+        raise BudgetError(text, code="too_many_masks")
     masses = mask_masses(problem, weights)
     masks = np.flatnonzero(masses).tolist()
     solved = _visited_shares(problem, weights, settings)

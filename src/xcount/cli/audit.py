@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @parameters.model_argument
 @batch.question_options
 @parameters.accuracy_options
-@parameters.limit_options
+@parameters.batch_limit_options
 @click.option(
     "--max-share",
     metavar="SHARES",

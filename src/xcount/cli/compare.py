@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 )
 @batch.question_options
 @parameters.accuracy_options
-@parameters.limit_options
+@parameters.batch_limit_options
 @click.option(
     "--max-ratio",
     metavar="R",

@@ -32,7 +32,7 @@ TITLE = "How sensitive is an income model (XGBoost, Adult census data) to sex, r
     "--html", metavar="FILE", default=REPORT, show_default=True, help="Where to write the report."
 )
 @click.option("--save-model", metavar="FILE", help="Save a copy of the model, to ask it more.")
-@parameters.limit_options
+@parameters.batch_limit_options
 @parameters.json_option
 def command(
     html: str,

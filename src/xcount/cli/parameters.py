@@ -289,11 +289,20 @@ def _limits(timeout: str, memory: str) -> Callable[[Command], Command]:
     )
 
 
+_MEMORY = "Stop at this much memory and report the bounds found so far"
+
 limit_options = _limits(
-    "Stop after this long and report the bounds found so far",
-    "Stop at this much memory and report the bounds found so far",
+    "Stop after this long, reading the model included, and report the bounds found so far",
+    _MEMORY,
 )
-search_limit_options = _limits("Give up after this long", "Take at most this much memory")
+batch_limit_options = _limits(
+    "Stop each count after this long, without the time to read the model, and report the bounds "
+    "found so far",
+    _MEMORY,
+)
+search_limit_options = _limits(
+    "Give up after this long, reading the model included", "Take at most this much memory"
+)
 
 cluster_option = click.option(
     "--cluster",

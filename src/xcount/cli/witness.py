@@ -55,10 +55,11 @@ def command(
     as possible to the given rows: the fewest features in another cell, then the fewest cells in
     between. The table shows both margins, the guards crossed and the trees responsible.
     """
-    from xcount.answers.result import ANSWERED
+    from xcount.answers.result import ANSWERED, LIMITED
     from xcount.answers.witness.witnesses import witnesses
     from xcount.cli.output import INTERRUPTED, print_error, print_json, print_tables, print_text
     from xcount.cli.progress import ProgressLine, stoppable
+    from xcount.errors import OutOfLimitsError
     from xcount.report.witness_text import witness_csv, witness_tables
 
     if question["gap"] is None and not question["flip"]:
@@ -77,6 +78,9 @@ def command(
     except KeyboardInterrupt:
         print_error("interrupted before the witnesses were found")
         return INTERRUPTED
+    except OutOfLimitsError as error:
+        print_error(str(error))
+        return LIMITED
     if as_json:
         print_json({"kind": "witnesses", "witnesses": [witness.to_dict() for witness in found]})
     elif as_csv:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from xcount.counters.engine import LOCAL, Engine
 from xcount.counters.tally import Progress, Tally
-from xcount.errors import QueryError
+from xcount.errors import QueryError, QueryWarning
 from xcount.problem.problem import Problem
 from xcount.question.share import Limit
 from xcount.support.process import held_memory_bytes
@@ -90,6 +91,18 @@ class Settings:
         """Tell whoever listens how far the run is."""
         if self.on_progress is not None:
             self.on_progress(progress)
+
+    def check_memory(self) -> None:
+        """Say so where the process holds more than the limit of memory before it counts."""
+        held = held_memory_bytes()
+        if self.memory_bytes is not None and held > self.memory_bytes:
+            warnings.warn(
+                f"the process holds {held / 1e6:.0f} MB already, model included, more than the "
+                f"{self.memory_bytes / 1e6:.3g} MB of --memory: counting gets "
+                f"{_LEAST_BYTES / 1e6:.0f} MB on top at most, and may have to stop at once",
+                QueryWarning,
+                stacklevel=3,
+            )
 
     def free_bytes(self) -> int:
         """Return the memory that a counter's tables may take on top of what the process holds."""

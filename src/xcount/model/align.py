@@ -91,6 +91,8 @@ def distinct_names(ensembles: Sequence[Ensemble], names: Sequence[str] | None) -
     if names is not None:
         if len(names) != len(ensembles):
             raise QueryError(f"{len(names)} names were given for {len(ensembles)} models")
+        if twice := sorted(name for name in set(names) if list(names).count(name) > 1):
+            raise QueryError(f"two models are called {twice[0]!r}; give each a name of its own")
         return tuple(names)
     paths = [ensemble.path or f"model {i + 1}" for i, ensemble in enumerate(ensembles)]
     parts = [path.replace("\\", "/").split("/") for path in paths]

@@ -30,6 +30,11 @@ Decision = Literal["cutoff", "argmax", "none", "unknown"]
 Probability = Literal["margin", "sigmoid", "softmax", "none", "unknown"]
 
 
+def output_word(task: str) -> str:
+    """Return what the sums of a task are called where there are several."""
+    return "classes" if task in ("multiclass", "multilabel") else "outputs"
+
+
 @dataclass(frozen=True, slots=True)
 class Feature:
     """One input column.
@@ -144,7 +149,8 @@ class Ensemble:
             V[k])``, or the softmax of all sums; *none* if there is no probability.
         slope: see ``probability``.
         format: where the ensemble came from, e.g. ``"xgboost-json"``.
-        class_labels: names of the outputs of a classifier, when the model stores them.
+        class_labels: names of the outputs of a classifier, when the model stores them; with one
+            output, of both sides of its cut-off.
         path: the file it was read from, if any.
         sha256: hash of that file's bytes, if any.
     """
@@ -185,6 +191,11 @@ class Ensemble:
     def max_depth(self) -> int:
         """The number of tests on the longest path of any tree."""
         return max((tree.depth() for tree in self.trees), default=0)
+
+    @property
+    def output_word(self) -> str:
+        """What the sums are called where there are several."""
+        return "classes" if self.class_labels else output_word(self.task)
 
     @property
     def decision(self) -> Decision:

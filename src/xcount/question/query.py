@@ -7,17 +7,20 @@ from it as the change says (see :mod:`xcount.question.change`)?
 
 from __future__ import annotations
 
+import math
 import sys
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
-from xcount.errors import QueryError
+from xcount.errors import QueryError, QueryWarning
 from xcount.model.ensemble import Ensemble
 from xcount.question.change import Change, Flip, Gap
 
 MAX_PRECISION = 30
+_MOST_NAMES = 20
 MAX_GAP = Fraction(sys.float_info.max)
 
 
@@ -163,7 +166,9 @@ def resolve_flip(ensemble: Ensemble, output: object, cutoff: object) -> Flip:
         return Flip(None)
     resolve_output(ensemble, output)
     if cutoff is not None:
-        return Flip(_parse_margin(cutoff, "cut-off"))
+        margin = _parse_margin(cutoff, "cut-off")
+        _note_log_odds(ensemble, margin)
+        return Flip(margin)
     if decision == "cutoff":
         return Flip(Fraction(ensemble.decides_at or 0.0), ensemble.tie_is_above)
     if decision == "argmax":
@@ -176,6 +181,20 @@ def resolve_flip(ensemble: Ensemble, output: object, cutoff: object) -> Flip:
     raise QueryError(
         "the file does not tell where the model decides (a dump has neither objective nor base "
         "score); give --cutoff, or save the whole model"
+    )
+
+
+def _note_log_odds(ensemble: Ensemble, cutoff: Fraction) -> None:
+    """Say what a cut-off means that looks like a probability, and is not one."""
+    if ensemble.probability != "sigmoid" or not 0 < cutoff < 1:
+        return
+    stands_for = 1 / (1 + math.exp(-ensemble.slope * float(cutoff)))
+    meant = -math.log(1 / float(cutoff) - 1) / ensemble.slope
+    warnings.warn(
+        f"the cut-off {float(cutoff):g} is a margin, in log-odds: it stands for a probability of "
+        f"{stands_for:.2g}; a probability of {float(cutoff):g} is the cut-off {meant + 0.0:.4g}",
+        QueryWarning,
+        stacklevel=4,
     )
 
 
@@ -226,13 +245,19 @@ def resolve_output(ensemble: Ensemble, output: object) -> int:
     if output is None:
         if n_outputs == 1:
             return 0
-        listed = f" ({', '.join(labels)})" if labels else ""
-        raise QueryError(f"the model has {n_outputs} classes{listed}; say which one with --class")
+        listed = f" ({_listed(labels)})" if labels else ""
+        what = ensemble.output_word
+        raise QueryError(f"the model has {n_outputs} {what}{listed}; say which one with --class")
     text = str(output).strip()
     if n_outputs > 1 and text in labels:
         return labels.index(text)
-    if not (text.isascii() and text.isdigit()):
-        raise QueryError(f"unknown class {output!r}; classes are 0..{n_outputs - 1}")
-    if int(text) >= n_outputs:
-        raise QueryError(f"class {text} is out of range: the model has {n_outputs}")
-    return int(text)
+    if text.isascii() and text.isdigit() and int(text) < n_outputs:
+        return int(text)
+    if n_outputs == 1:
+        raise QueryError(f"unknown class {text!r}: the model has one margin; leave out --class")
+    known = _listed(labels) if labels else f"0..{n_outputs - 1}"
+    raise QueryError(f"unknown class {text!r}; the {ensemble.output_word} are {known}")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:_MOST_NAMES]) + (", ..." if len(names) > _MOST_NAMES else "")

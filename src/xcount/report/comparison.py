@@ -13,6 +13,7 @@ from xcount.report.numbers import (
     distance_text,
     how_sure,
     integer,
+    plural,
     seconds_text,
     share_text,
     short_interval,
@@ -97,7 +98,7 @@ def _verdict(comparison: CompareResult) -> Markup:
             low, middle, high = summary.quartiles
             said += (
                 f"; C/C₀ has the median {middle:.3g} (quartiles {low:.3g} and {high:.3g}) "
-                f"over {summary.n_ratios} questions"
+                f"over {plural(summary.n_ratios, 'question')}"
             )
         elif not summary.index:
             said += " (the baseline)"
@@ -226,10 +227,15 @@ def _table(comparison: CompareResult) -> Markup:
         rows.append(element("tr", cells))
     return element(
         "details",
-        element("summary", f"Show all {len(rows)} questions as a table"),
+        element("summary", f"Show {plural(len(rows), 'question')} as a table"),
         table(head, rows, "Counts, shares and ratios to the baseline"),
         id="all",
     )
+
+
+def _shared_grid(comparison: CompareResult) -> str:
+    guards = f", {integer(comparison.n_guards)} guards" if comparison.n_guards else ""
+    return f"{integer(comparison.n_regions)} regions{guards}"
 
 
 def _record(comparison: CompareResult) -> Markup:
@@ -240,7 +246,7 @@ def _record(comparison: CompareResult) -> Markup:
         text = element("code", model.sha256 or "not read from a file")
         facts.append((label, [f"{model.n_trees} trees, {model.format}, SHA-256 ", text]))
     facts += [
-        ("Shared grid", f"{integer(comparison.n_regions)} regions"),
+        ("Shared grid", _shared_grid(comparison)),
         ("Gaps", comparison.gap_origin),
         ("Counts", f"{exact} of {len(results)} exact"),
         ("Computing time", seconds_text(sum(result.seconds for result in results))),

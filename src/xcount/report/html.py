@@ -20,9 +20,9 @@ from xcount.report.numbers import (
     time_text,
 )
 from xcount.report.sentences import (
-    GLOSSARY,
     certificate,
     finding,
+    glossary,
     headline,
     judgement,
     label_of,
@@ -101,7 +101,7 @@ def _blocks(audit: AuditResult) -> list[Child]:
         sections.witnesses(audit),
         sections.all_counts(audit),
         _certificate(audit),
-        _glossary(),
+        _glossary(audit),
     ]
 
 
@@ -172,7 +172,7 @@ def _numbers(audit: AuditResult) -> Markup:
     exact = sum(result.exact for result in audit.results)
     regions = audit.results[0].n_regions if audit.results else 0
     cards = (
-        (integer(len(audit.ranking)), "features or groups audited"),
+        (integer(len(audit.ranking)), _audited(audit)),
         (f"{exact} of {len(audit.results)}", "counts exact"),
         (integer(audit.model.n_trees), f"trees, depth up to {audit.model.max_depth}"),
         (integer(audit.model.n_guards), "guards"),
@@ -183,6 +183,12 @@ def _numbers(audit: AuditResult) -> Markup:
         (element("div", element("dt", what), element("dd", number)) for number, what in cards),
         class_="cards",
     )
+
+
+def _audited(audit: AuditResult) -> str:
+    what = "feature" if all(len(r.sensitive) == 1 for r in audit.ranking) else "feature or group"
+    plurals = {"feature": "features", "feature or group": "features or groups"}
+    return f"{what if len(audit.ranking) == 1 else plurals[what]} audited"
 
 
 def _ranking(audit: AuditResult) -> Markup:
@@ -314,8 +320,8 @@ def _certificate(audit: AuditResult) -> Markup:
     )
 
 
-def _glossary() -> Markup:
-    entries = (joined(element("dt", word), element("dd", text)) for word, text in GLOSSARY)
+def _glossary(audit: AuditResult) -> Markup:
+    entries = (joined(element("dt", word), element("dd", text)) for word, text in glossary(audit))
     return element("section", element("h2", "Glossary"), element("dl", entries), id="glossary")
 
 

@@ -30,6 +30,16 @@ NONE = "\u2013"
 """Stands where there is nothing to say."""
 
 
+def plural(number: int, what: str) -> str:
+    """Return a number of things.
+
+    Example:
+        >>> plural(1, "count"), plural(2, "count")
+        ('1 count', '2 counts')
+    """
+    return f"{integer(number)} {what}{'' if number == 1 else 's'}"
+
+
 def short_integer(value: int) -> str:
     """Return an integer in little room: a power of ten from a milliard on."""
     return integer(value) if abs(value) < 10**9 else scientific(Fraction(value))

@@ -18,6 +18,7 @@ from xcount.report.numbers import (
     integer,
     limit_percent,
     percent,
+    plural,
     seconds_text,
     share_text,
 )
@@ -136,7 +137,11 @@ def _profile(results: Sequence[CountResult], is_open: bool) -> Markup:
     sharpest = shown[-1]
     return element(
         "details",
-        element("summary", name(label), element("small", f"{len(masks)} cells; {_peak(sharpest)}")),
+        element(
+            "summary",
+            name(label),
+            element("small", f"{plural(len(masks), 'cell')}; {_peak(sharpest)}"),
+        ),
         chart,
         element("div", _top_masks(sharpest), _top_pairs(sharpest), class_="columns"),
         class_="profile",
@@ -373,7 +378,7 @@ def all_counts(audit: AuditResult) -> Markup:
         element("h2", "Every count"),
         element(
             "details",
-            element("summary", f"Show {len(rows)} counts with their bounds"),
+            element("summary", f"Show {plural(len(rows), 'count')} with bounds"),
             table(head, rows, "Every count with its bounds"),
             note,
         ),

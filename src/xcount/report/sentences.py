@@ -26,13 +26,15 @@ MARGIN_OF_TASK = {
     "regression": "the model's predicted value (its margin)",
 }
 
-GLOSSARY: tuple[tuple[str, str], ...] = (
+_MARGIN = (
     (
         "Margin",
         "The number the trees add up to, before it becomes a decision. For a boosted binary "
         "classifier it is the log-odds: a change of 0.5 multiplies the odds by 1.65. For a forest "
         "that votes it is the probability.",
     ),
+)
+_CELLS = (
     ("Guard", "A feature with a threshold that some tree tests, for example age < 28.5."),
     (
         "Cell",
@@ -44,12 +46,16 @@ GLOSSARY: tuple[tuple[str, str], ...] = (
         "One cell for every feature: a box of inputs that all get the same answer. The regions "
         "together are the whole input space.",
     ),
+)
+_GAP = (("Gap", "A change of the margin counts only if it is larger than the gap."),)
+_DECISION = (
     (
-        "Sensitive region",
-        "A region from which changing only the sensitive features, by at most the distance, can "
-        "change the margin by more than the gap.",
+        "Decision",
+        "What the model says in the end: on which side of the cut-off the margin lies, or which of "
+        "several classes has the largest one.",
     ),
-    ("Gap", "A change of the margin counts only if it is larger than the gap."),
+)
+_NUMBERS = (
     (
         "Distance",
         "How far the sensitive features may move: the number of guards crossed, added up over the "
@@ -89,6 +95,21 @@ def label_of(result: CountResult) -> str:
 def panel_label(distance: int | None, change: Change) -> str:
     """Return a panel's short name."""
     return f"{change.label}, {distance_text(distance)}"
+
+
+def glossary(audit: AuditResult) -> tuple[tuple[str, str], ...]:
+    """Return the words of a report and what they mean, those of its own questions."""
+    changes = {result.change for result in audit.results}
+    effects = " or the ".join(sorted({change.what_changes for change in changes}))
+    sensitive = (
+        "A region from which changing only the sensitive features, by at most the distance, can "
+        f"change the {effects}."
+    )
+    about = (
+        *(_GAP if any(change.size is not None for change in changes) else ()),
+        *(_DECISION if any(change.size is None for change in changes) else ()),
+    )
+    return (*_MARGIN, *_CELLS, ("Sensitive region", sensitive), *about, *_NUMBERS)
 
 
 def headline(audit: AuditResult) -> str:

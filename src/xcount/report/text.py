@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from xcount.answers.result import CountResult
 from xcount.counters.tally import MaskCount, PairCount, Profile, StopReason
+from xcount.model.ensemble import output_word
 from xcount.question.change import Change
 from xcount.report.numbers import limit_percent, percent, seconds_text
 from xcount.report.terminal import coloured, escaped
@@ -112,7 +113,8 @@ def inspection_tables(inspection: Inspection, show_all: bool = False) -> list[Re
     model = inspection.model
     leaves = inspection.leaves
     card = _card(model.path or "model")
-    outputs = f", {inspection.n_outputs} classes" if inspection.n_outputs > 1 else ""
+    several = f", {inspection.n_outputs} {output_word(inspection.task)}"
+    outputs = several if inspection.n_outputs > 1 else ""
     card.add_row("Format", escaped(f"{model.format} ({inspection.task}{outputs})"))
     card.add_row(
         "Trees",

@@ -24,9 +24,10 @@ _SHOWN_TREES = 3
 def summary(witness: Witness) -> dict[str, str]:
     """Return one row of a table: what changes, and what the model makes of it."""
     changed = [(name, a, b) for name, a, b in values(witness) if a != b]
+    of_class = "" if witness.class_label is None else f"{witness.class_label}: "
     row = {
         "Change": "; ".join(f"{name} {a} -> {b}" for name, a, b in changed),
-        "Margin": f"{witness.margin:.6g} -> {witness.other_margin:.6g}",
+        "Margin": f"{of_class}{witness.margin:.6g} -> {witness.other_margin:.6g}",
     }
     if witness.decision is not None:
         row["Decision"] = f"{witness.decision} -> {witness.other_decision}"

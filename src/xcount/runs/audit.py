@@ -326,6 +326,7 @@ def audit(
         memory_bytes=memory_bytes,
         want_profile=profile,
     )
+    settings.check_memory()
     chosen = choose_changes(
         ensemble,
         gaps=gaps,

@@ -14,11 +14,11 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from xcount.answers.result import CountResult
+from xcount.answers.result import CountResult, Verdict
 from xcount.counters.tally import Progress, StopReason
 from xcount.errors import BudgetError, JournalError, QueryWarning
 from xcount.runs.journal import Journal, Record
@@ -83,7 +83,9 @@ def run_batch(
         cluster: a Dask scheduler's address, or a Dask client, whose workers do the counts.
         on_progress: called from the calling thread.
     """
-    results = _resumed(tasks, journal)
+    kept = {} if journal is None else _kept(tasks, journal.records)
+    results = {index: found.result for index, found in kept.items() if found.is_whole}
+    tasks = [_continued(task, kept.get(index)) for index, task in enumerate(tasks)]
     n_resumed = len(results)
     todo = [index for index in range(len(tasks)) if index not in results]
     stop = threading.Event()
@@ -91,6 +93,8 @@ def run_batch(
         if journal is not None and header is not None:
             is_same = not todo and is_last_run(header, journal.records)
             journal.append(*([] if is_same else [{"kind": "run", **header}]))
+            judged_anew = [i for i, found in kept.items() if found.is_whole and found.is_changed]
+            journal.append(*(_line(tasks[index], results[index]) for index in judged_anew))
         run = _Run(tasks, todo, results, jobs, journal, on_progress, stop)
         if todo and cluster is None:
             run.run()
@@ -320,25 +324,63 @@ def _line(task: Task, result: CountResult) -> Record:
     }
 
 
-def _resumed(tasks: Sequence[Task], journal: Journal | None) -> dict[int, CountResult]:
-    """Return the results that the journal has, by the index of their task."""
-    if journal is None:
-        return {}
-    known = {record["key"]: record for record in journal.records if record["kind"] == "result"}
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A count that a journal has, as it is asked for now.
+
+    Attributes:
+        result: the count, judged by the limit of today, with no more examples than asked for.
+        is_changed: whether that differs from what the journal says.
+        is_whole: whether all examples that were asked for are there, too.
+    """
+
+    result: CountResult
+    is_changed: bool
+    is_whole: bool
+
+    @classmethod
+    def of(cls, found: CountResult, question: Question) -> _Kept:
+        n, details = question.n_witnesses, dict(found.details)
+        examples = details.pop("witnesses", None)
+        if n and examples is not None:
+            details["witnesses"] = examples[:n]
+        now = replace(found, max_share=question.settings.max_share, details=details)
+        # None could be drawn, there are enough, or there is nothing to draw from.
+        is_whole = examples == [] or len(examples or ()) >= n or found.high == 0
+        return cls(now, now != found, is_whole)
+
+
+def _kept(tasks: Sequence[Task], records: Sequence[Record]) -> dict[int, _Kept]:
+    """Return the counts that the journal has, by the index of their task."""
+    lines = {record["key"]: record for record in records if record["kind"] == "result"}
     found = {}
     for index, task in enumerate(tasks):
-        record = known.get(task.key)
-        if record is not None and _is_done(record, task.question):
-            found[index] = result_of(record)
+        line = lines.get(task.key)
+        if line is not None:
+            kept = _Kept.of(result_of(line), task.question)
+            if _is_done(kept.result, line, task.question):
+                found[index] = kept
     return found
 
 
-def _is_done(record: Record, question: Question) -> bool:
-    """Tell whether a rerun could not do better: it was complete, or had the same room."""
-    reason = record["result"]["stop_reason"]
-    if reason in (StopReason.COMPLETE, StopReason.DECIDED):
+def _continued(task: Task, kept: _Kept | None) -> Task:
+    """Return the task without the count that the journal has: its examples alone."""
+    if kept is None or kept.is_whole:
+        return task
+    return replace(task, question=replace(task.question, known=kept.result))
+
+
+def _is_done(result: CountResult, record: Record, question: Question) -> bool:
+    """Tell whether a rerun could not do better: it was complete, or had the same room.
+
+    One that stopped because its verdict was decided is done only if today's is, too.
+    """
+    reason = result.stop_reason
+    if reason is StopReason.COMPLETE:
         return True
-    if reason == StopReason.INTERRUPTED:
+    if reason is StopReason.DECIDED:
+        return result.verdict in (Verdict.PASS, Verdict.FAIL)
+    if reason is StopReason.INTERRUPTED:
         return False
     limits: Mapping[str, Any] = record.get("limits", {})
     return all(_at_most(asked, limits.get(name)) for name, asked in question.limits().items())

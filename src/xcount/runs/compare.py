@@ -71,6 +71,7 @@ class CompareResult:
         models: which models were asked; the first is the baseline.
         rows: one per question, in the order of distance, gap, names.
         n_regions: regions of the shared grid.
+        n_guards: guards of the shared grid; 0 in journals from before it was kept.
         max_ratio: the largest C_i / C_0 allowed; None for no verdict.
         n_planned: counts that were planned; an interrupted comparison has fewer results.
     """
@@ -83,6 +84,10 @@ class CompareResult:
     task: ModelTask = "unknown"
     gap_origin: GapOrigin = ""
     n_regions: Annotated[int, Json("Regions of the grid that all models share.", {"minimum": 1})]
+    n_guards: Annotated[
+        int,
+        Json("Guards of that grid; each model has its own.", {"minimum": 0}, is_optional=True),
+    ] = 0
     max_ratio: Annotated[Limit | None, Json("The largest C / C0 allowed.", form=MAX_RATIO)] = None
     n_planned: Planned = 0
     versions: Versions = field(default_factory=dict)
@@ -269,6 +274,7 @@ def compare(
         timeout_seconds=timeout_seconds,
         memory_bytes=memory_bytes,
     )
+    settings.check_memory()
     chosen = choose_changes(
         ensembles[0],
         gaps=gaps,
@@ -344,10 +350,11 @@ def _header(
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "fingerprints": [fingerprint(ensemble) for ensemble in ensembles],
         "names": list(names),
-        "models": [model_info(ensemble, grid).to_dict() for ensemble in ensembles],
+        "models": [model_info(ensemble, Grid.of(ensemble)).to_dict() for ensemble in ensembles],
         "task": ensembles[0].task,
         "gap_origin": chosen.origin,
         "n_regions": grid.n_regions,
+        "n_guards": grid.n_guards,
         **MAX_RATIO.write(max_ratio),
         "planned": len(tasks),
         "keys": [task.key for task in tasks],
@@ -374,7 +381,8 @@ def _answers(kept: KeptRun) -> list[tuple[int, CountResult]]:
 
 def _compare_result(header: Record, found: Iterable[tuple[int, CountResult]]) -> CompareResult:
     """Gather (model, result) into rows; the latest of equal questions wins."""
-    n_models = len(header["names"])
+    empty = from_dict(CompareResult, {"planned": 0, **header, "rows": []})
+    n_models = len(empty.names)
     rows: list[tuple[Change, list[CountResult | None]]] = []
     for index, result in found:
         place = _row_of(rows, result)
@@ -382,7 +390,8 @@ def _compare_result(header: Record, found: Iterable[tuple[int, CountResult]]) ->
             place = len(rows)
             rows.append((result.change, [None] * n_models))
         change, results = rows[place]
-        results[index] = result
+        # Counted on the shared grid; the guards of a model are its own.
+        results[index] = replace(result, model=empty.models[index])
         rows[place] = (change.shared_with(result.change) or change, results)
     compared = [_compared(change, results) for change, results in rows]
     compared.sort(
@@ -392,9 +401,7 @@ def _compare_result(header: Record, found: Iterable[tuple[int, CountResult]]) ->
             row.sensitive,
         )
     )
-    return replace(
-        from_dict(CompareResult, {"planned": 0, **header, "rows": []}), rows=tuple(compared)
-    )
+    return replace(empty, rows=tuple(compared))
 
 
 def _row_of(

@@ -253,6 +253,10 @@ def _split_max_share(max_share: MaxShare) -> tuple[Limit | None, dict[str, Limit
     named: dict[str, Limit] = {}
     for part in max_share.split(","):
         name, equals, share = part.rpartition("=")
+        if equals and name.strip() in named:
+            raise QueryError(f"--max-share names {name.strip()!r} twice; give it one share")
+        if not equals and default is not None:
+            raise QueryError("--max-share has two shares for all features; give one")
         if equals:
             named[name.strip()] = Limit.share(share)
         else:

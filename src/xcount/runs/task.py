@@ -36,6 +36,7 @@ class Question:
         method: how to count.
         weighing: the measures to take along with the count, if any.
         n_witnesses: how many examples to add, where they can be drawn.
+        known: the count itself, where a journal has it and only examples are missing.
     """
 
     query: Query
@@ -43,6 +44,7 @@ class Question:
     method: str = "auto"
     weighing: Weighing | None = None
     n_witnesses: int = 0
+    known: CountResult | None = None
 
     def limits(self) -> dict[str, float | int | None]:
         """Return what stops a count before it is done; a rerun with more room may do better."""
@@ -72,16 +74,17 @@ class Question:
             on_progress=on_progress,
             engine=engine,
         )
-        result = solve(problem, settings, self.method, self.weighing)
+        result = self.known or solve(problem, settings, self.method, self.weighing)
         is_over = result.high == 0 or result.stop_reason is StopReason.INTERRUPTED
         if not self.n_witnesses or is_over:
             return result
         left = replace(settings, want_profile=False, max_share=None, engine=LOCAL)
         try:
-            found = drawn_witnesses(problem, self.n_witnesses, left)
-        except (BudgetError, KeyboardInterrupt):  # the count itself is done
+            rows = [w.to_dict() for w in drawn_witnesses(problem, self.n_witnesses, left)]
+        except BudgetError:  # there is no way to draw them, and nobody need try again
+            rows = []
+        except KeyboardInterrupt:  # the count itself is done
             return result
-        rows = [witness.to_dict() for witness in found]
         return replace(result, details={**result.details, "witnesses": rows})
 
     @property
@@ -111,17 +114,20 @@ class Task:
 
     @cached_property
     def key(self) -> str:
-        """What the answer depends on, hashed: model, grid, question, accuracy, seed; no limits."""
+        """What the count depends on, hashed: model, grid, question, accuracy, seed.
+
+        Neither limits, nor what its share is judged by, nor how many examples go with it.
+        """
         asked, query = self.question, self.question.query
-        settings, limit = asked.settings, asked.settings.max_share
+        settings = asked.settings
         has_missing = any(axis.missing_cell is not None for axis in self.base.grid.axes)
         parts: list[object] = [
             self.scope,
             [query.sensitive, repr(query.change), query.distance, query.precision, has_missing],
             [asked.method, settings.epsilon, settings.delta, settings.seed],
-            None if limit is None else [str(limit.value), limit.is_rounded],
+            None,  # as in journals of before, whose keys held a limit here, and examples below
             None if asked.weighing is None else asked.weighing.fingerprint,
-            asked.n_witnesses,
+            0,
         ]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 

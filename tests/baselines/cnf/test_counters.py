@@ -23,7 +23,7 @@ from xcount.baselines.cnf.solver import Solver, SolverStopped
 from xcount.counters import counter
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
-from xcount.errors import MissingExtraError, XCountError
+from xcount.errors import MissingExtraError, QueryWarning, XCountError
 from xcount.model.examples import ensemble_of, figure_1
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
@@ -172,7 +172,8 @@ def test_a_time_limit_ends_the_child() -> None:
 
 def test_a_memory_limit_ends_the_child() -> None:
     """A child that cannot even load its counter ends with the reason."""
-    found = count(figure_1(), sensitive="f0", gap=80, method="cnf-ganak", memory_bytes=10 << 20)
+    with pytest.warns(QueryWarning, match="more than the 10.5 MB"):
+        found = count(figure_1(), sensitive="f0", gap=80, method="cnf-ganak", memory_bytes=10 << 20)
     assert found.stop_reason is StopReason.MEMORY
     assert (found.low, found.high) == (0, 9)
 

@@ -21,7 +21,7 @@ from xcount.counters import counter
 from xcount.counters import settings as limits
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
-from xcount.errors import BudgetError
+from xcount.errors import BudgetError, QueryWarning
 from xcount.model.ensemble import Ensemble
 from xcount.model.examples import ensemble_of, figure_1
 from xcount.model.loaders import load
@@ -162,7 +162,8 @@ def test_a_seed_gives_the_same_answer_again() -> None:
 def test_a_memory_limit_gives_valid_bounds(method: str) -> None:
     """Diagrams that outgrow the memory end the run with an interval that holds the count."""
     ensemble = wide_ensemble()
-    found = count(ensemble, sensitive=0, gap="0.001", method=method, memory_bytes=1)
+    with pytest.warns(QueryWarning, match="of --memory"):
+        found = count(ensemble, sensitive=0, gap="0.001", method=method, memory_bytes=1)
     assert found.stop_reason is StopReason.MEMORY
     assert 0 <= found.low < found.high <= found.n_regions
     assert found.count is None

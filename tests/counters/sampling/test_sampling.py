@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import signal
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -134,6 +136,22 @@ def test_the_interval_that_is_shown_only_shrinks() -> None:
     assert [p.low for p in seen] == sorted(p.low for p in seen)
     assert [p.high for p in seen] == sorted((p.high for p in seen), reverse=True)
     assert seen[0].high < 90  # of all regions: something is known when the first is shown
+
+
+@pytest.mark.usefixtures("plain_sampling")
+@pytest.mark.parametrize("epsilon", [1e-3, 1e-5])
+def test_progress_is_samples_of_expected_ones(epsilon: float) -> None:
+    """Whichever tool will finish first; it was once 0 % to the end."""
+    seen: list[Progress] = []
+
+    def listen(progress: Progress) -> None:
+        seen.append(progress)
+        raise KeyboardInterrupt
+
+    question: dict[str, Any] = {"sensitive": "f0", "gap": 0, "method": "sample"}
+    xcount.count(random_ensemble(7), epsilon=epsilon, on_progress=listen, **question)
+    assert 0 < seen[0].fraction < 1
+    assert re.fullmatch(r"[\d,]+ of about [\d,]+ samples", seen[0].message)
 
 
 @pytest.mark.usefixtures("plain_sampling")

@@ -18,7 +18,7 @@ from xcount.counters.sampling.draws import CellDraws
 from xcount.counters.settings import Settings
 from xcount.counters.solutions import Solutions
 from xcount.counters.tally import Progress, StopReason
-from xcount.errors import BudgetError
+from xcount.errors import BudgetError, OutOfLimitsError
 from xcount.problem.problem import Problem
 from xcount.problem.subproblem import Decomposition
 
@@ -33,6 +33,12 @@ _STARTS = 40
 _TOO_HARD = (
     "the sensitive regions are too rare to be drawn and too hard to be counted; look near rows "
     "with --near, or ask for a smaller gap"
+)
+
+
+_OUT_OF_TIME = (
+    "the time limit came before enough sensitive regions were found; there may be some: raise "
+    "--timeout, or look near rows with --near"
 )
 
 
@@ -83,7 +89,7 @@ class RegionFinder:
         """Hear an interrupt, and stop when the time is over."""
         self.settings.report(Progress(1.0, 0, self.problem.n_regions, "looking for witnesses"))
         if self.settings.expired():
-            raise BudgetError("the time limit came before enough sensitive regions were drawn")
+            raise OutOfLimitsError(_OUT_OF_TIME)
 
     def _draw_solutions(self, n: int) -> list[NDArray[np.int64]]:
         """Choose masks by their exact counts, and solutions of each."""
@@ -93,7 +99,8 @@ class RegionFinder:
             raise KeyboardInterrupt
         found = run.decomposition
         if found is None or not run.is_exact():
-            raise BudgetError(_TOO_HARD)
+            is_late = run.stop_reason is StopReason.TIMEOUT
+            raise OutOfLimitsError(_OUT_OF_TIME) if is_late else BudgetError(_TOO_HARD)
         chance = random.Random(self.settings.seed)
         masks = _by_weight([count for count, _ in run.all_mask_bounds()], n, chance)
         regions: list[NDArray[np.int64]] = []

@@ -73,6 +73,7 @@ class Witness:
         distance: how far the sensitive cells are apart.
         crossed: the sensitive features that change.
         trees: the trees that make the difference, the largest part first.
+        class_label: the class whose margins these are; None where the model has one margin.
         decision: the class that wins at ``point``, or the side of the cut-off; None for a gap.
         other_decision: the same at ``other``.
         row: the row it is near to, counted from 0; None if drawn.
@@ -97,10 +98,18 @@ class Witness:
         tuple[Contribution, ...],
         Json("The trees that make the difference, the largest part first."),
     ]
+    class_label: Annotated[
+        str | None,
+        Json(
+            "The class whose margins these are; only where the model has several.",
+            is_optional=True,
+        ),
+    ] = None
     decision: Annotated[
         str | None,
         Json(
-            "Only with `--flip`: the class that wins at `point`, or the side of the cut-off.",
+            "Only with `--flip`: the class that wins at `point`, or the side of the cut-off "
+            "(`above`, `not above`) where its two classes have no names.",
             is_optional=True,
         ),
     ] = None

@@ -28,7 +28,7 @@ from xcount.answers.witness.witness import Contribution, Crossing, Witness
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress
 from xcount.errors import ModelFormatError, QueryError, UnsupportedModelError
-from xcount.model.ensemble import Feature
+from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.tables import read_table
 from xcount.problem.exact_sums import ExactSums
 from xcount.problem.problem import Problem
@@ -114,6 +114,7 @@ def witnesses(
         on_progress=on_progress,
     )
     ensemble = load(model, trust_pickle=trust_pickle)
+    settings.check_memory()
     query = Query.of(
         ensemble,
         sensitive,
@@ -204,6 +205,7 @@ class _Maker:
             distance=problem.masks.distance(mask, masks[index]),
             crossed=tuple(_crossing(grid, f, a, b) for f, a, b in cells if a != b),
             trees=self._contributions(point, points[index]),
+            class_label=_shown_class(problem.ensemble, shown),
             decision=decisions[0],
             other_decision=decisions[1],
             labels=_labels(problem.ensemble.features, point),
@@ -289,7 +291,16 @@ def _decision_text(sums: list[Any], problem: Problem) -> str | None:
     chosen = problem.query.change.decision(sums)
     if chosen is None:
         return None
+    labels = problem.ensemble.class_labels
+    if labels and len(labels) == max(2, len(sums)):
+        return labels[chosen]
     if len(sums) == 1:
         return "above" if chosen else "not above"
-    labels = problem.ensemble.class_labels
-    return labels[chosen] if labels else str(chosen)
+    return str(chosen)
+
+
+def _shown_class(ensemble: Ensemble, output: int) -> str | None:
+    """Return the name of the class whose margin is shown, where there are several."""
+    if ensemble.n_outputs < 2:
+        return None
+    return ensemble.class_labels[output] if ensemble.class_labels else str(output)

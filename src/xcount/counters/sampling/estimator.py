@@ -197,6 +197,7 @@ class Estimator:
         self._upper: Evidence | None = None  # the same while nothing was left open
         self._ahead: Batches | None = None
         self._batches = 0
+        self._n_expected = math.inf
         self._seconds_per_batch = 0.0
         self._reported = 0.0
 
@@ -255,6 +256,7 @@ class Estimator:
         delta, epsilon = self._settings.delta, self._settings.epsilon
         share = self.ground.certain_share
         betting = pilot.betting_samples(epsilon, delta, share)
+        self._n_expected = pilot.samples_needed(epsilon, delta, share)
         gamma = None
         if epsilon >= MIN_GAMMA_EPSILON and pilot.gamma_samples(epsilon, delta, share) < betting:
             random = np.random.default_rng([self._seed, 1])
@@ -429,11 +431,14 @@ class Estimator:
     @property
     def _fraction_done(self) -> float:
         gamma = None if self._lower is None else self._lower.gamma
-        return 0.0 if gamma is None else gamma.fraction_done
+        drawn = min(1.0, self._batches * BATCH / self._n_expected)
+        return drawn if gamma is None else max(drawn, gamma.fraction_done)
 
     def _pause(self) -> None:
         """Tell that the run goes on, in a long draw; whoever listens may end it by raising."""
-        message = f"{self._batches * BATCH:,} samples"
+        n, expected = self._batches * BATCH, self._n_expected
+        of = f" of about {float(f'{expected:.2g}'):,.0f}" if n < expected < math.inf else ""
+        message = f"{n:,}{of} samples"
         low, high = self._shown.low, self._shown.high
         self._settings.report(Progress(self._fraction_done, low, high, message))
 

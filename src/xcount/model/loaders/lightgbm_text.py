@@ -40,9 +40,7 @@ _NUMBERS = (
 )
 _MEANINGS = {
     **dict.fromkeys(_NUMBERS, meaning.numbers(1)),
-    "cross_entropy": Meaning("regression", None, "sigmoid"),
-    "xentropy": Meaning("regression", None, "sigmoid"),
-    "binary": meaning.LOG_ODDS,
+    **dict.fromkeys(("binary", "cross_entropy", "xentropy"), meaning.LOG_ODDS),
     "multiclass": meaning.SOFTMAX,
     "multiclassova": meaning.ONE_VERSUS_ALL,
     "lambdarank": meaning.RANKING,
@@ -73,7 +71,8 @@ def from_live(model: Any) -> Ensemble:
     if hasattr(model, "predict_proba"):
         ensemble = _as_classifier(ensemble)
     classes = getattr(model, "classes_", None)
-    if classes is None or ensemble.task != "multiclass" or len(classes) != ensemble.n_outputs:
+    n_classes = {"binary": 2, "multiclass": ensemble.n_outputs}.get(ensemble.task)
+    if classes is None or len(classes) != n_classes:
         return ensemble
     return replace(ensemble, class_labels=tuple(str(label) for label in classes))
 

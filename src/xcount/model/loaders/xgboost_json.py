@@ -419,6 +419,7 @@ def _refuse_other_missing(model: Any, where: str) -> None:
 
 def _class_labels(model: Any, ensemble: Ensemble) -> tuple[str, ...] | None:
     classes = getattr(model, "classes_", None)
-    if classes is None or ensemble.task != "multiclass" or len(classes) != ensemble.n_outputs:
+    n_classes = {"binary": 2, "multiclass": ensemble.n_outputs}.get(ensemble.task)
+    if classes is None or len(classes) != n_classes:
         return None
     return tuple(str(label) for label in classes)
