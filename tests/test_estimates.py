@@ -320,6 +320,7 @@ def test_tables_of_the_terminal_show_bounds() -> None:
     assert "between 31.0 % and 100 %" in card
     ranking = shown(*audit_tables(audit_of([BOUNDS])))
     assert "31.0 to 100 %" in ranking
+    assert "its low end decides the rank" in ranking
     compared = shown(*comparison_tables(comparison(count_of("age", "0.5", 200_000), BOUNDS)))
     assert "between 31 % and 100 %" in compared
     assert "1.55..5" in compared

@@ -91,6 +91,8 @@ def _verdict(result: CountResult) -> str:
 
 def _conclusion(audit: AuditResult) -> list[RenderableType]:
     lines: list[RenderableType] = [f"Gaps: {escaped(audit.gap_origin)}."]
+    if any(result.count is None for result in audit.results):
+        lines.append("Where there is no share but an interval, its low end decides the rank.")
     if len(audit.results) < audit.n_planned:
         lines.append(f"Stopped after {len(audit.results)} of {audit.n_planned} counts.")
     if audit.verdict is not None:
