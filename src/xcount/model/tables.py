@@ -4,7 +4,7 @@ A table is a CSV or Parquet file, a pandas, polars or pyarrow table, a mapping o
 numpy array. Columns are matched by name; a table without names (an array, a CSV file whose first
 line is numbers, unless these are the model's names) is matched by position. Columns that the model
 does not know are left out and listed. Text of a categorical feature is mapped through the labels
-that the model stores.
+that the model stores; a text that is none of them is its category of all others, if it has one.
 
 CSV needs nothing but Python; gzip is read, too. Both are read within the limits of model files.
 Parquet needs pyarrow.
@@ -279,12 +279,15 @@ def _codes(
 ) -> NDArray[np.float64]:
     """Map labels to category codes; numbers are codes already, unless they are labels."""
     categories = feature.categories or ()
-    labels = dict(zip(feature.labels or (), categories, strict=False))
+    labels: dict[str, float] = dict.fromkeys(feature.missing_labels, math.nan)
+    labels |= zip(feature.labels or (), categories, strict=False)
     codes = np.empty(len(values))
     for index, value in enumerate(values):
         code = _code(value, labels, categories)
+        if feature.other is not None and (code is None or _is_no_label(value, code, labels)):
+            code = feature.other
         if code is None:
-            known = list(labels) or [str(code) for code in categories]
+            known = list(feature.labels or ()) or [str(code) for code in categories]
             row = index + columns.first_row
             raise TableError(
                 f"{columns.source}, column {feature.name!r}, row {row}: {value!r} is no category "
@@ -294,7 +297,12 @@ def _codes(
     return codes
 
 
-def _code(value: Any, labels: Mapping[str, int], categories: Sequence[int]) -> float | None:
+def _is_no_label(value: Any, code: float, labels: Mapping[str, float]) -> bool:
+    """Tell whether a text is no category, though it is a number that could be a code."""
+    return isinstance(value, str) and code not in map(labels.get, (value, value.strip()))
+
+
+def _code(value: Any, labels: Mapping[str, float], categories: Sequence[int]) -> float | None:
     """Return the code of one value; NaN where it is missing, None where it is unknown."""
     text = str(value)
     for word in (text, text.strip()):

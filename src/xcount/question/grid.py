@@ -231,6 +231,10 @@ def _collect_guards(
     for tree in trees:
         for node_index, categories in tree.left_categories.items():
             sets[int(tree.feature[node_index])].append(categories)
+        for node_index, range_ends in tree.left_ranges.items():
+            known = extra.setdefault(int(tree.feature[node_index]), np.empty(0))
+            more = rounded_up(np.array(range_ends), dtype)
+            extra[int(tree.feature[node_index])] = np.concatenate([known, more])
     threshold = rounded_up(threshold, dtype)
     # x < -inf and x < inf tell no two numbers apart: such a test is about missing values only.
     numeric = (feature >= 0) & np.isfinite(threshold)

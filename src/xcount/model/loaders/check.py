@@ -106,6 +106,8 @@ def _library_margins(
     ensemble: Ensemble, model: Any, rows: NDArray[np.float64], trust_pickle: bool
 ) -> NDArray[np.float64]:
     library = ensemble.format.partition("-")[0]
+    if "-pipeline" in ensemble.format:
+        library = "sklearn"
     known = library in ("xgboost", "lightgbm") or library in _OTHER_HOMES
     if isinstance(model, Ensemble) or ensemble.format == "xgboost-dump" or not known:
         raise UnsupportedModelError(

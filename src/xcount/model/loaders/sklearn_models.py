@@ -36,7 +36,7 @@ from xcount.errors import (
     XCountError,
 )
 from xcount.model.ensemble import Ensemble, Tree
-from xcount.model.loaders import files, hist_gradient_boosting, meaning, splits
+from xcount.model.loaders import files, hist_gradient_boosting, meaning, pipelines, splits
 from xcount.model.loaders.meaning import Meaning
 
 _SUPPORTED = (
@@ -59,8 +59,10 @@ _PREDICTORS = ("decision_function", "predict", "predict_proba")
 
 
 def from_live(model: Any) -> Ensemble:
-    """Return the ensemble of a fitted scikit-learn model."""
-    estimator = _final_step(model)
+    """Return the ensemble of a fitted scikit-learn model, or of a pipeline around any model."""
+    if pipelines.is_wrapper(model):
+        return pipelines.from_live(model)
+    estimator = model
     where = type(estimator).__name__
     family = _family_of(estimator)
     _check_fitted(estimator)
@@ -91,7 +93,7 @@ def _meaning(estimator: Any, family: str) -> Meaning:
 
 def from_skops(data: bytes, where: str) -> Ensemble:
     """Read a skops file; types that the supported models do not need are refused by name."""
-    return _read_opened(_open_skops(data, where), where, "sklearn-skops")
+    return _read_opened(_open_skops(data, where), where, "skops")
 
 
 def from_pickle(data: bytes, where: str) -> Ensemble:
@@ -103,7 +105,7 @@ def from_pickle(data: bytes, where: str) -> Ensemble:
         if isinstance(model, str | os.PathLike):
             raise ModelFormatError(f"{where}: the pickle holds a text, not a model")
         return load(model)
-    return _read_opened(model, where, "sklearn-pickle")
+    return _read_opened(model, where, "pickle")
 
 
 def raw_predictions(model_or_path: Any, rows: ArrayLike) -> NDArray[np.float64]:
@@ -115,7 +117,9 @@ def raw_predictions(model_or_path: Any, rows: ArrayLike) -> NDArray[np.float64]:
     if isinstance(model_or_path, str | os.PathLike):
         file = files.read(model_or_path)
         model = _open_skops(file.data, file.path)
-    estimator = _final_step(model)
+    if pipelines.is_wrapper(model):
+        return pipelines.raw_predictions(model, rows)
+    estimator = model
     matrix = np.atleast_2d(np.asarray(rows, dtype=np.float64))
     # scikit-learn sums all inputs up to see whether they are finite; huge ones overflow there.
     with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore"):
@@ -136,10 +140,12 @@ def _library_margins(estimator: Any, family: str, rows: NDArray[np.float64]) -> 
     return estimator.predict(rows)
 
 
-def _read_opened(model: Any, where: str, format_name: str) -> Ensemble:
+def _read_opened(model: Any, where: str, source: str) -> Ensemble:
     """Read a model that a file held; whatever is broken in it is the file's fault."""
     try:
-        return replace(from_live(model), format=format_name)
+        ensemble = from_live(model)
+        in_file = f"{ensemble.format}-{source}"
+        return replace(ensemble, format=in_file)
     except XCountError as error:
         raise type(error)(f"{where}: {error}") from None
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
@@ -192,20 +198,6 @@ def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [""])[0] or type(error).__name__
 
 
-def _final_step(model: Any) -> Any:
-    """Return the model of a pipeline whose other steps leave the input as it is."""
-    if not hasattr(model, "steps") or not hasattr(model, "named_steps"):
-        return model
-    for name, step in model.steps[:-1]:
-        if step in (None, "passthrough"):
-            continue
-        raise UnsupportedModelError(
-            f"{type(model).__name__}: step {name!r} ({type(step).__name__}) changes the input; "
-            "pass the final model alone, whose features are what that step puts out"
-        )
-    return model.steps[-1][1]
-
-
 def _family_of(estimator: Any) -> str:
     """Return which reader understands the model, by its class or the one it is derived from."""
     ensemble, tree = import_module("sklearn.ensemble"), import_module("sklearn.tree")
@@ -224,9 +216,8 @@ def _family_of(estimator: Any) -> str:
     kind = type(estimator)
     base = next((known for known in kind.__mro__ if known in families), None)
     if base is None:
-        hint = "; pass its best_estimator_" if hasattr(estimator, "best_estimator_") else ""
         raise UnsupportedModelError(
-            f"scikit-learn's {kind.__name__} is not supported{hint} (supported: {_SUPPORTED})"
+            f"scikit-learn's {kind.__name__} is not supported (supported: {_SUPPORTED})"
         )
     for method in _PREDICTORS:
         if getattr(kind, method, None) is not getattr(base, method, None):
