@@ -262,11 +262,15 @@ class Ensemble:
 
     def as_input(self, column: int, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the values of a column as the library sees them before it compares."""
-        feature = self.features[column]
+        inputs = self.rounded(column, values)
+        for number in self.features[column].like_missing:
+            inputs[inputs == number] = np.nan
+        return inputs
+
+    def rounded(self, column: int, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the values of a column in the library's number type; categories as codes."""
         with np.errstate(over="ignore"):
             inputs = values.astype(self.input_dtype).astype(np.float64)
-        if feature.is_categorical and self.category_rounding == "down":
+        if self.features[column].is_categorical and self.category_rounding == "down":
             inputs = np.floor(inputs)
-        for number in feature.like_missing:
-            inputs[inputs == number] = np.nan
         return inputs

@@ -283,9 +283,7 @@ def _codes(
     labels |= zip(feature.labels or (), categories, strict=False)
     codes = np.empty(len(values))
     for index, value in enumerate(values):
-        code = _code(value, labels, categories)
-        if feature.other is not None and (code is None or _is_no_label(value, code, labels)):
-            code = feature.other
+        code = _code(value, labels, feature)
         if code is None:
             known = list(feature.labels or ()) or [str(code) for code in categories]
             row = index + columns.first_row
@@ -297,29 +295,23 @@ def _codes(
     return codes
 
 
-def _is_no_label(value: Any, code: float, labels: Mapping[str, float]) -> bool:
-    """Tell whether a text is no category, though it is a number that could be a code."""
-    return isinstance(value, str) and code not in map(labels.get, (value, value.strip()))
-
-
-def _code(value: Any, labels: Mapping[str, float], categories: Sequence[int]) -> float | None:
+def _code(value: Any, labels: Mapping[str, float], feature: Feature) -> float | None:
     """Return the code of one value; NaN where it is missing, None where it is unknown."""
     text = str(value)
-    for word in (text, text.strip()):
+    truth = text.strip().capitalize() if text.strip().lower() in _TRUTH_WORDS else text
+    for word in (text, text.strip(), truth):
         if word in labels:
             return float(labels[word])
     number = _number(value)
     if number is None or math.isnan(number):
-        return number
-    if labels:
-        # A label such as "3" may come back from a table as the number 3.0.
-        whole = f"{number:.0f}" if number.is_integer() else text
-        return float(labels[whole]) if whole in labels else _known(number, categories)
-    return _known(number, categories)
-
-
-def _known(number: float, categories: Sequence[int]) -> float | None:
-    return number if number in categories else None
+        return feature.other if number is None else number
+    # A label such as "3" may come back from a table as the number 3.0.
+    whole = f"{number:.0f}" if number.is_integer() else text
+    if whole in labels:
+        return float(labels[whole])
+    # Where any text may come, a text is no code.
+    is_code = feature.other is None or not isinstance(value, str)
+    return number if is_code and number in (feature.categories or ()) else feature.other
 
 
 def _number(value: Any) -> float | None:

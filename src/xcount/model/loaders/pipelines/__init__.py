@@ -73,16 +73,13 @@ class _Reading:
         """The model inside, over the columns that the steps put out."""
         from xcount.model.loaders import load
 
-        model = load(self.opened.model)
-        if self.opened.steps and self.final.is_sparse and model.format.startswith("xgboost"):
-            # To XGBoost, what a sparse matrix leaves out is missing; it leaves out zeros.
-            model = replace(
-                model,
-                features=tuple(
-                    replace(f, like_missing=(*f.like_missing, 0.0)) for f in model.features
-                ),
-            )
-        return model
+        return load(self.opened.model)
+
+    @property
+    def zero_is_missing(self) -> bool:
+        """Whether a 0 is missing to XGBoost: it is what a sparse matrix leaves out."""
+        is_sparse = bool(self.opened.steps) and self.final.is_sparse
+        return is_sparse and self.model.format.startswith("xgboost")
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -131,7 +128,12 @@ class _Reading:
         ensemble = self.model
         if any(column.parent for column in self.final.columns) or not self._keeps_columns:
             self._check_columns()
-            ensemble = pulled_back(self.model, self.final.columns, self.origins)
+            ensemble = pulled_back(
+                self.model,
+                self.final.columns,
+                self.origins,
+                zero_is_missing=self.zero_is_missing,
+            )
         return ensemble if self.opened.calibrator is None else self._calibrated(ensemble)
 
     @property
@@ -189,10 +191,8 @@ class _Reading:
                 codes = rows[:, place[column.source]]
                 values = self.origins[column.source].values_of(codes)
                 dense[:, i] = codes_of(feature, values)
-            for number in feature.like_missing:
-                if number == 0.0:
-                    dense[dense[:, i] == 0.0, i] = np.nan
-        return dense.astype(np.float64)
+        encoded = dense.astype(np.float64)
+        return np.where(encoded == 0.0, np.nan, encoded) if self.zero_is_missing else encoded
 
     def _as_users_rows(self, rows: NDArray[np.float64]) -> Any:
         """Return the rows as the pipeline takes them: with the user's own categories."""

@@ -19,6 +19,7 @@ from xcount.model.loaders.pipelines.crossings import LARGEST, Numbers, crossings
 from xcount.model.loaders.pipelines.origins import Origin, as_values, codes_of
 from xcount.model.loaders.pipelines.trace import Column
 
+_ZERO_ITSELF = (0.0, float(np.nextafter(0.0, 1.0)))
 _ZERO_ENDS = (-ZERO_RANGE, float(np.nextafter(ZERO_RANGE, np.inf)))
 
 
@@ -53,6 +54,7 @@ class Encoded:
         column: how it is made of the original one.
         origin: the original one.
         cuts: all numbers at which one of the model's tests of it may change.
+        zero_is_missing: see :func:`pulled_back`.
     """
 
     model: Ensemble
@@ -60,6 +62,7 @@ class Encoded:
     column: Column
     origin: Origin
     cuts: tuple[float, ...]
+    zero_is_missing: bool
 
     def split(self, tree: Tree, node: int) -> Split:
         """Return a node's test as a test of the original column."""
@@ -84,15 +87,23 @@ class Encoded:
     @cached_property
     def _ends(self) -> Numbers:
         """The numbers of the original column at which a test of this one may change."""
-        found = crossings(self._of_numbers, self.column.turns, self.cuts)
-        return np.unique(np.concatenate([found, self.column.turns])) + 0.0
+        turns = self.column.turns
+
+        def rounded(values: Numbers) -> Numbers:
+            return self.model.rounded(self.index, self.column.of_numbers(values))
+
+        found = [np.array(turns), crossings(rounded, turns, self.cuts)]
+        if self.zero_is_missing:
+            found.append(crossings(self.column.of_numbers, turns, _ZERO_ITSELF))
+        return np.unique(np.concatenate(found)) + 0.0
 
     @cached_property
     def _inputs(self) -> Numbers:
         """What the model sees: at each category, or in each interval between the ends."""
         if self.origin.feature.is_categorical:
             return self._as_input(self._of_values(self.origin.all_values))
-        return self._of_numbers(np.concatenate([[-LARGEST], self._ends]))
+        starts = np.concatenate([[-LARGEST], self._ends])
+        return self._as_input(self.column.of_numbers(starts))
 
     @cached_property
     def _missing_input(self) -> Numbers:
@@ -104,10 +115,9 @@ class Encoded:
             return codes_of(feature, values)
         return self.column.of_values(values).astype(np.float64)
 
-    def _of_numbers(self, values: Numbers) -> Numbers:
-        return self._as_input(self.column.of_numbers(values))
-
     def _as_input(self, values: Numbers) -> Numbers:
+        if self.zero_is_missing:
+            values = np.where(values == 0.0, np.nan, values)
         inputs = self.model.as_input(self.index, values)
         known = self.model.features[self.index].categories
         if known is not None and self.model.format.startswith("sklearn"):
@@ -148,7 +158,11 @@ def cuts_of(model: Ensemble) -> list[tuple[float, ...]]:
 
 
 def pulled_back(
-    model: Ensemble, columns: Sequence[Column], origins: Mapping[int, Origin]
+    model: Ensemble,
+    columns: Sequence[Column],
+    origins: Mapping[int, Origin],
+    *,
+    zero_is_missing: bool,
 ) -> Ensemble:
     """Return the model over the original columns.
 
@@ -156,10 +170,11 @@ def pulled_back(
         model: the model over encoded columns.
         columns: how each of them is made.
         origins: the original columns, by their number in the pipeline's input.
+        zero_is_missing: whether the model takes an encoded 0 for a missing value.
     """
     cuts = cuts_of(model)
     encoded = [
-        Encoded(model, i, column, origins[column.source], cuts[i])
+        Encoded(model, i, column, origins[column.source], cuts[i], zero_is_missing)
         for i, column in enumerate(columns)
     ]
     place = {source: i for i, source in enumerate(origins)}

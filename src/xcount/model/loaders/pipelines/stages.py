@@ -19,6 +19,7 @@ from xcount.model.loaders.pipelines.crossings import LARGEST, Numbers, crossings
 
 Values = NDArray[Any]
 """The values of one column: float64, or objects if there are texts among them."""
+_FEW = 16
 
 
 class Stage:
@@ -37,6 +38,7 @@ class Stage:
         self.n_inputs = n_inputs
         self.original_turns: dict[int, tuple[float, ...]] = {}
         self._is_sparse = is_sparse
+        self._known: dict[tuple[Any, ...], Values] = {}
         self.check()
 
     def check(self) -> None:
@@ -74,6 +76,15 @@ class Stage:
         Raises:
             ValueError: the transformer does not accept one of the values.
         """
+        # The outputs of an encoder are asked for one by one, at the same categories.
+        if values.dtype != object and len(values) > _FEW:
+            return self._made(column, values)
+        key = (column, *map(repr, values.tolist()))  # unlike NaN itself, "nan" is always the same
+        if key not in self._known:
+            self._known[key] = self._made(column, values)
+        return self._known[key]
+
+    def _made(self, column: int, values: Values) -> Values:
         is_text = values.dtype == object or any(isinstance(v, str) for v in self.fillers)
         rows = np.empty((len(values), self.n_inputs), dtype=object if is_text else np.float64)
         rows[:] = self.fillers
