@@ -259,7 +259,13 @@ def _joined(features: list[Feature]) -> Feature:
     if first.categories is None or all(f.categories == first.categories for f in features):
         return replace(first, can_be_missing=can_be_missing, like_missing=like_missing)
     codes = tuple(sorted({code for f in features for code in f.categories or ()}))
-    return Feature(first.name, codes, None, can_be_missing)
+    names = {
+        c: label
+        for f in features
+        for c, label in zip(f.categories or (), f.labels or (), strict=False)
+    }
+    labels = tuple(names[code] for code in codes) if all(code in names for code in codes) else None
+    return Feature(first.name, codes, labels, can_be_missing)
 
 
 def _axis(

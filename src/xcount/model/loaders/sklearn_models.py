@@ -46,12 +46,40 @@ _SUPPORTED = (
 _TRUSTED = frozenset(
     {
         "functools.partial",
+        "numpy.dtype",
+        "sklearn.calibration._CalibratedClassifier",
+        "sklearn.calibration._SigmoidCalibration",
+        "sklearn.compose._column_transformer.make_column_selector",
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+        "sklearn.feature_selection._mutual_info.mutual_info_classif",
+        "sklearn.feature_selection._mutual_info.mutual_info_regression",
+        "sklearn.feature_selection._univariate_selection.chi2",
+        "sklearn.feature_selection._univariate_selection.f_classif",
+        "sklearn.feature_selection._univariate_selection.f_regression",
+        "sklearn.metrics._scorer._PassthroughScorer",
+        "sklearn.model_selection._split.KFold",
+        "sklearn.model_selection._split.StratifiedKFold",
         "sklearn.tree._tree.Tree",
         "sklearn.utils.validation.check_array",
     }
 )
 """What skops asks about in the files of the supported models, beyond what it trusts by itself."""
+_BOOSTERS = frozenset(
+    {
+        "catboost.core.CatBoostClassifier",
+        "catboost.core.CatBoostRegressor",
+        "collections.OrderedDict",
+        "collections.defaultdict",
+        "lightgbm.basic.Booster",
+        "lightgbm.sklearn.LGBMClassifier",
+        "lightgbm.sklearn.LGBMRegressor",
+        "xgboost.core.Booster",
+        "xgboost.sklearn.XGBClassifier",
+        "xgboost.sklearn.XGBRegressor",
+    }
+)
+"""Models of other libraries in a pipeline. Opening one hands bytes of the file to the library's own
+reader, which is not made for files of strangers: only with the user's leave."""
 _CONSTANT_STRATEGIES = frozenset(
     {"constant", "mean", "median", "most_frequent", "prior", "quantile", "uniform"}
 )
@@ -91,9 +119,9 @@ def _meaning(estimator: Any, family: str) -> Meaning:
     return meaning.LOG_ODDS
 
 
-def from_skops(data: bytes, where: str) -> Ensemble:
+def from_skops(data: bytes, where: str, *, trust: bool = False) -> Ensemble:
     """Read a skops file; types that the supported models do not need are refused by name."""
-    return _read_opened(_open_skops(data, where), where, "skops")
+    return _read_opened(open_skops(data, where, trust=trust), where, "skops")
 
 
 def from_pickle(data: bytes, where: str) -> Ensemble:
@@ -116,7 +144,7 @@ def raw_predictions(model_or_path: Any, rows: ArrayLike) -> NDArray[np.float64]:
     model = model_or_path
     if isinstance(model_or_path, str | os.PathLike):
         file = files.read(model_or_path)
-        model = _open_skops(file.data, file.path)
+        model = open_skops(file.data, file.path)
     if pipelines.is_wrapper(model):
         return pipelines.raw_predictions(model, rows)
     estimator = model
@@ -154,20 +182,28 @@ def _read_opened(model: Any, where: str, source: str) -> Ensemble:
         ) from None
 
 
-def _open_skops(data: bytes, where: str) -> Any:
+def open_skops(data: bytes, where: str, *, trust: bool = False) -> Any:
+    """Return the object in a skops file; with ``trust``, models of other libraries, too."""
+    trusted = _TRUSTED | _BOOSTERS if trust else _TRUSTED
     skops_io = _imported("skops.io")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
         if size > files.MAX_FILE_BYTES:
             raise ModelFormatError(f"{where}: unpacks to {size} bytes")
-        untrusted = set(skops_io.get_untrusted_types(data=data)) - _TRUSTED
+        untrusted = set(skops_io.get_untrusted_types(data=data)) - trusted
         if not untrusted:
-            return skops_io.loads(data, trusted=sorted(_TRUSTED))
+            return skops_io.loads(data, trusted=sorted(trusted))
     except XCountError:
         raise
     except Exception as error:  # whatever a hostile file makes skops raise
         raise ModelFormatError(f"{where}: not a skops file: {_first_line(error)}") from None
+    if untrusted <= _BOOSTERS:
+        raise UnsupportedModelError(
+            f"{where}: a pipeline around a model of another library "
+            f"({', '.join(sorted(untrusted))}), which opens its part of the file itself; pass "
+            "--trust-pickle (trust_pickle=True) if you trust where the file comes from"
+        )
     raise UnsupportedModelError(
         f"{where}: holds types that no supported model needs: {', '.join(sorted(untrusted))}"
     )

@@ -15,7 +15,7 @@ import xcount
 from xcount.model.ensemble import Ensemble
 from xcount.model.tables import read_table
 
-N_PIPELINES = 160
+N_PIPELINES = 64
 N_PARTS = 8
 
 

@@ -32,8 +32,14 @@ __all__ = ["from_live", "is_wrapper", "raw_predictions"]
 
 def from_live(wrapper: Any) -> Ensemble:
     """Return the ensemble of a pipeline, a search or a calibrated model, over original columns."""
-    with _quietly():
-        ensemble = _Reading(wrapper).ensemble
+    from sklearn.exceptions import NotFittedError
+
+    try:
+        with _quietly():
+            ensemble = _Reading(wrapper).ensemble
+    except NotFittedError as error:
+        first_line = str(error).splitlines()[0]
+        raise UnsupportedModelError(f"{type(wrapper).__name__}: {first_line}") from None
     library = ensemble.format.removesuffix("-pipeline")
     return replace(ensemble, format=f"{library}-pipeline")
 

@@ -139,6 +139,14 @@ class Stage:
         return np.asarray(made.toarray() if hasattr(made, "toarray") else made)
 
 
+class Selection(Stage):
+    """Feature selection: some of the inputs. Most selections take no missing values."""
+
+    @cached_property
+    def sources(self) -> tuple[int, ...]:
+        return tuple(self.transformer.get_support(indices=True).tolist())
+
+
 class Power(Stage):
     """PowerTransformer: increasing, made of one formula below 0 and another above."""
 

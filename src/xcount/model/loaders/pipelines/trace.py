@@ -1,9 +1,8 @@
 """The way of each column through the steps of a pipeline.
 
-A step either chooses and joins columns (Pipeline, ColumnTransformer, FeatureUnion, feature
-selection), or it is a :class:`~.stages.Stage`, each output of which depends on one input. So every
-column that reaches the model is a function of one original column; a transformer that mixes columns
-is refused by name.
+A step either chooses and joins columns (Pipeline, ColumnTransformer, FeatureUnion), or it is a
+:class:`~.stages.Stage`, each output of which depends on one input. So every column that reaches the
+model is a function of one original column; a transformer that mixes columns is refused by name.
 """
 
 from __future__ import annotations
@@ -29,6 +28,7 @@ _STAGES: dict[str, type[Stage]] = {
     "SimpleImputer": stages.Imputer,
     "MissingIndicator": stages.Indicator,
     "FunctionTransformer": stages.Function,
+    "SelectorMixin": stages.Selection,
     "OneHotEncoder": encoders.OneHot,
     "OrdinalEncoder": encoders.Encoder,
     "TargetEncoder": encoders.Target,
@@ -142,7 +142,6 @@ class Trace:
             "Pipeline": lambda pipeline, *where: self.through_steps(pipeline.steps, *where),
             "ColumnTransformer": self._through_choice,
             "FeatureUnion": self._through_union,
-            "SelectorMixin": self._through_selection,
         }
 
     def through_steps(self, steps: Sequence[Any], layer: Layer, place: str) -> Layer:
@@ -178,10 +177,6 @@ class Trace:
         joined = tuple(column for part in parts for column in part.columns)
         is_sparse = any(part.is_sparse for part in parts if part.columns)
         return Layer(joined, _names_out(transformer, layer), is_sparse)
-
-    @staticmethod
-    def _through_selection(transformer: Any, layer: Layer, place: str) -> Layer:
-        return layer.chosen(transformer.get_support(indices=True).tolist())
 
     def _through_stage(self, transformer: Any, layer: Layer, place: str) -> Layer:
         kind = _stage_of(transformer, place)
