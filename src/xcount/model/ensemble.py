@@ -4,6 +4,7 @@ Every loader produces an :class:`Ensemble`; nothing behind the loaders knows whi
 the model. All splits have one form (see :class:`Tree`), so a threshold means the same everywhere::
 
     numeric split:      left  iff  x < threshold
+    ranges of numbers:  left  iff  r[0] <= x < r[1], or r[2] <= x < r[3], ..., of left_ranges[node]
     categorical split:  left  iff  int(x) in left_categories[node]
 """
 
@@ -42,6 +43,8 @@ class Feature:
     A categorical feature lists the category codes an input can hold; ``labels`` names them.
     ``like_missing`` are numbers that the library cannot tell from a missing value, because it uses
     the end of its number range for that; they count as missing.
+    ``other`` is the code of every value that has none of its own, where the model takes such
+    values; ``missing_labels`` are texts that it cannot tell from a missing value.
     """
 
     name: str
@@ -49,6 +52,8 @@ class Feature:
     labels: tuple[str, ...] | None = None
     can_be_missing: bool = False
     like_missing: tuple[float, ...] = ()
+    other: int | None = None
+    missing_labels: tuple[str, ...] = ()
 
     @property
     def is_categorical(self) -> bool:
@@ -70,6 +75,8 @@ class Tree:
             -1 left, +1 right, 0 like any other value.
         value: what a leaf adds to the sum; 0 at inner nodes.
         left_categories: categorical node -> the category codes that go left.
+        left_ranges: node -> the ends of the ranges of numbers that go left, ascending; the last
+            range has no upper end if their number is odd. Its threshold is NaN.
         output: index of the sum (the class) this tree adds to.
     """
 
@@ -82,6 +89,7 @@ class Tree:
     value: NDArray[np.float64]
     left_categories: Mapping[int, frozenset[int]] = field(default_factory=dict)
     output: int = 0
+    left_ranges: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
 
     @property
     def n_nodes(self) -> int:
@@ -101,14 +109,13 @@ class Tree:
         active = np.flatnonzero(self.feature[at] >= 0)
         while active.size:
             nodes = at[active]
-            goes_left = self._goes_left(nodes, rows[active, self.feature[nodes]])
+            goes_left = self.goes_left(nodes, rows[active, self.feature[nodes]])
             at[active] = np.where(goes_left, self.left[nodes], self.right[nodes])
             active = active[self.feature[at[active]] >= 0]
         return at
 
-    def _goes_left(
-        self, nodes: NDArray[np.int32], values: NDArray[np.float64]
-    ) -> NDArray[np.bool_]:
+    def goes_left(self, nodes: NDArray[np.int32], values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return whether each value (in the library's number type) goes left at its node."""
         with np.errstate(invalid="ignore"):
             goes_left = values < self.threshold[nodes]
         zero = (np.abs(values) <= ZERO_RANGE) & (self.zero_side[nodes] != 0)
@@ -117,7 +124,16 @@ class Tree:
             for i, node in enumerate(nodes):
                 if int(node) in self.left_categories and not np.isnan(values[i]):
                     goes_left[i] = _category(values[i]) in self.left_categories[int(node)]
+        for ranged, ends in self.left_ranges.items():
+            here = nodes == ranged
+            goes_left[here] = in_ranges(ends, values[here])
         return np.where(np.isnan(values), self.missing_left[nodes], goes_left)
+
+
+def in_ranges(ends: ArrayLike, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which numbers lie in one of the ranges (see :attr:`Tree.left_ranges`)."""
+    inside: NDArray[np.bool_] = np.searchsorted(np.asarray(ends), values, side="right") % 2 == 1
+    return inside
 
 
 def _category(value: float) -> int:
@@ -250,12 +266,22 @@ class Ensemble:
         matrix = np.asarray(rows, dtype=np.float64)
         if matrix.ndim == 1:
             matrix = matrix[np.newaxis]
+        inputs = np.empty(matrix.shape)
+        for column in range(matrix.shape[1]):
+            inputs[:, column] = self.as_input(column, matrix[:, column])
+        return inputs
+
+    def as_input(self, column: int, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the values of a column as the library sees them before it compares."""
+        inputs = self.rounded(column, values)
+        for number in self.features[column].like_missing:
+            inputs[inputs == number] = np.nan
+        return inputs
+
+    def rounded(self, column: int, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the values of a column in the library's number type; categories as codes."""
         with np.errstate(over="ignore"):
-            inputs = matrix.astype(self.input_dtype).astype(np.float64)
-        if self.category_rounding == "down":
-            codes = [i for i, feature in enumerate(self.features) if feature.is_categorical]
-            inputs[:, codes] = np.floor(inputs[:, codes])
-        for column, feature in enumerate(self.features):
-            for number in feature.like_missing:
-                inputs[inputs[:, column] == number, column] = np.nan
+            inputs = values.astype(self.input_dtype).astype(np.float64)
+        if self.features[column].is_categorical and self.category_rounding == "down":
+            inputs = np.floor(inputs)
         return inputs

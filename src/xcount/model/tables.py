@@ -4,7 +4,7 @@ A table is a CSV or Parquet file, a pandas, polars or pyarrow table, a mapping o
 numpy array. Columns are matched by name; a table without names (an array, a CSV file whose first
 line is numbers, unless these are the model's names) is matched by position. Columns that the model
 does not know are left out and listed. Text of a categorical feature is mapped through the labels
-that the model stores.
+that the model stores; a text that is none of them is its category of all others, if it has one.
 
 CSV needs nothing but Python; gzip is read, too. Both are read within the limits of model files.
 Parquet needs pyarrow.
@@ -279,12 +279,13 @@ def _codes(
 ) -> NDArray[np.float64]:
     """Map labels to category codes; numbers are codes already, unless they are labels."""
     categories = feature.categories or ()
-    labels = dict(zip(feature.labels or (), categories, strict=False))
+    labels: dict[str, float] = dict.fromkeys(feature.missing_labels, math.nan)
+    labels |= zip(feature.labels or (), categories, strict=False)
     codes = np.empty(len(values))
     for index, value in enumerate(values):
-        code = _code(value, labels, categories)
+        code = _code(value, labels, feature)
         if code is None:
-            known = list(labels) or [str(code) for code in categories]
+            known = list(feature.labels or ()) or [str(code) for code in categories]
             row = index + columns.first_row
             raise TableError(
                 f"{columns.source}, column {feature.name!r}, row {row}: {value!r} is no category "
@@ -294,24 +295,23 @@ def _codes(
     return codes
 
 
-def _code(value: Any, labels: Mapping[str, int], categories: Sequence[int]) -> float | None:
+def _code(value: Any, labels: Mapping[str, float], feature: Feature) -> float | None:
     """Return the code of one value; NaN where it is missing, None where it is unknown."""
     text = str(value)
-    for word in (text, text.strip()):
+    truth = text.strip().capitalize() if text.strip().lower() in _TRUTH_WORDS else text
+    for word in (text, text.strip(), truth):
         if word in labels:
             return float(labels[word])
     number = _number(value)
     if number is None or math.isnan(number):
-        return number
-    if labels:
-        # A label such as "3" may come back from a table as the number 3.0.
-        whole = f"{number:.0f}" if number.is_integer() else text
-        return float(labels[whole]) if whole in labels else _known(number, categories)
-    return _known(number, categories)
-
-
-def _known(number: float, categories: Sequence[int]) -> float | None:
-    return number if number in categories else None
+        return feature.other if number is None else number
+    # A label such as "3" may come back from a table as the number 3.0.
+    whole = f"{number:.0f}" if number.is_integer() else text
+    if whole in labels:
+        return float(labels[whole])
+    # Where any text may come, a text is no code.
+    is_code = feature.other is None or not isinstance(value, str)
+    return number if is_code and number in (feature.categories or ()) else feature.other
 
 
 def _number(value: Any) -> float | None:

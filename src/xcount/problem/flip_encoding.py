@@ -147,8 +147,8 @@ class _Encoder:
         # 0: in plus? -> 3; else 1: in minus? -> 3 + n; else 2: a leaf of 0
         n = tree.n_nodes
         self._values += [0, 0, 0, *leaves, *(-leaf for leaf in leaves)]
-        categories = {node + 3: codes for node, codes in tree.left_categories.items()}
-        categories |= {node + 3 + n: codes for node, codes in tree.left_categories.items()}
+        copies = (3, 3 + n)
+        categories = {i + by: codes for i, codes in tree.left_categories.items() for by in copies}
         head = np.array([3, 3 + n, -1])
         return Tree(
             feature=_stacked([self._switch, self._switch, -1], tree.feature, tree.feature),
@@ -159,6 +159,7 @@ class _Encoder:
             zero_side=_stacked([0, 0, 0], tree.zero_side, tree.zero_side).astype(np.int8),
             value=np.zeros(2 * n + 3),
             left_categories={**categories, 0: plus, 1: minus},
+            left_ranges={i + by: ends for i, ends in tree.left_ranges.items() for by in copies},
         )
 
     def _constant(self, cell: int, value: int) -> Tree:

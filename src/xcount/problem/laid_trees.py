@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount import _core
-from xcount.model.ensemble import ZERO_RANGE, Ensemble, Tree
+from xcount.model.ensemble import ZERO_RANGE, Ensemble, Tree, in_ranges
 from xcount.problem.integers import limbs_for, scale_leaves, to_limbs
 from xcount.question.grid import Axis, Grid, rounded_up, zero_range_matters
 
@@ -99,7 +99,7 @@ class _ForestBuilder:
     """Lays trees on the grid: every test becomes a question about a cell.
 
     A numeric test becomes ``cell < cut``; a test that is no prefix of the axis (a categorical one,
-    or one with a zero range of its own) becomes a row of the membership table.
+    ranges of numbers, or one with a zero range of its own) becomes a row of the membership table.
     """
 
     def __init__(self, laid: LaidTrees) -> None:
@@ -152,8 +152,8 @@ class _ForestBuilder:
             for node in np.flatnonzero(tree.zero_side):
                 if zero_range_matters(float(tree.threshold[node]), int(tree.zero_side[node])):
                     cuts[start + node] = self._set_test(tree, int(node))
-            for categorical_node in tree.left_categories:
-                cuts[start + categorical_node] = self._set_test(tree, categorical_node)
+            for set_node in (*tree.left_categories, *tree.left_ranges):
+                cuts[start + set_node] = self._set_test(tree, set_node)
         return cuts
 
     def _set_test(self, tree: Tree, node: int) -> int:
@@ -163,7 +163,7 @@ class _ForestBuilder:
             left = tree.left_categories[node]
             row[: len(axis.classes)] = [codes[0] in left for codes in axis.classes]
         else:
-            row[: len(axis.thresholds) + 1] = _left_cells_beside_zero(tree, node, axis)
+            row[: len(axis.thresholds) + 1] = self._left_cells(tree, node, axis)
         if axis.missing_cell is not None:
             row[axis.missing_cell] = tree.missing_left[node]
         start = self._set_tests.setdefault(row.tobytes(), self._membership_size)
@@ -171,6 +171,13 @@ class _ForestBuilder:
             self._membership.append(row)
             self._membership_size += len(row)
         return -1 - start
+
+    def _left_cells(self, tree: Tree, node: int, axis: Axis) -> NDArray[np.bool_]:
+        """Return which numeric cells go left at a test that is no prefix of the axis."""
+        if node not in tree.left_ranges:
+            return _left_cells_beside_zero(tree, node, axis)
+        ends = rounded_up(np.array(tree.left_ranges[node]), self._laid.grid.input_dtype)
+        return in_ranges(ends, np.concatenate([[-np.inf], axis.thresholds]))
 
 
 def _left_cells_beside_zero(tree: Tree, node: int, axis: Axis) -> NDArray[np.bool_]:

@@ -231,6 +231,10 @@ def _collect_guards(
     for tree in trees:
         for node_index, categories in tree.left_categories.items():
             sets[int(tree.feature[node_index])].append(categories)
+        for node_index, range_ends in tree.left_ranges.items():
+            known = extra.setdefault(int(tree.feature[node_index]), np.empty(0))
+            more = rounded_up(np.array(range_ends), dtype)
+            extra[int(tree.feature[node_index])] = np.concatenate([known, more])
     threshold = rounded_up(threshold, dtype)
     # x < -inf and x < inf tell no two numbers apart: such a test is about missing values only.
     numeric = (feature >= 0) & np.isfinite(threshold)
@@ -255,7 +259,13 @@ def _joined(features: list[Feature]) -> Feature:
     if first.categories is None or all(f.categories == first.categories for f in features):
         return replace(first, can_be_missing=can_be_missing, like_missing=like_missing)
     codes = tuple(sorted({code for f in features for code in f.categories or ()}))
-    return Feature(first.name, codes, None, can_be_missing)
+    names = {
+        c: label
+        for f in features
+        for c, label in zip(f.categories or (), f.labels or (), strict=False)
+    }
+    labels = tuple(names[code] for code in codes) if all(code in names for code in codes) else None
+    return Feature(first.name, codes, labels, can_be_missing)
 
 
 def _axis(

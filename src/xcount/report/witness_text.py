@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from xcount.answers.witness.witness import Crossing, Witness
@@ -105,9 +105,16 @@ def _inputs(found: Sequence[Witness], first: int) -> RenderableType:
     return inputs
 
 
+def _csv_value(name: str, value: float, labels: Mapping[str, str]) -> str:
+    if name in labels:
+        return cell(labels[name])
+    return "" if math.isnan(value) else repr(value)
+
+
 def witness_csv(found: Sequence[Witness]) -> str:
     """Return two lines per witness, one per side; the columns of the features come last.
 
+    Categories are named as the model names them, so the lines are rows of a table for it.
     Names that a spreadsheet would take for formulas get an apostrophe in front.
     """
     text = io.StringIO()
@@ -115,11 +122,12 @@ def witness_csv(found: Sequence[Witness]) -> str:
     names = found[0].features if found else ()
     writer.writerow(["witness", "side", "margin", "decision", *map(cell, names)])
     for number, witness in enumerate(found, start=1):
+        other_labels = witness.other_labels
         sides = (
-            ("point", witness.margin, witness.decision, witness.point),
-            ("other", witness.other_margin, witness.other_decision, witness.other),
+            ("point", witness.margin, witness.decision, witness.point, witness.labels),
+            ("other", witness.other_margin, witness.other_decision, witness.other, other_labels),
         )
-        for side, margin, decision, values in sides:
-            cells = ["" if math.isnan(value) else repr(value) for value in values]
+        for side, margin, decision, values, labels in sides:
+            cells = [_csv_value(name, v, labels) for name, v in zip(names, values, strict=True)]
             writer.writerow([number, side, repr(margin), cell(decision), *cells])
     return text.getvalue()

@@ -149,5 +149,6 @@ def fingerprint(ensemble: Ensemble) -> str:
         for part in (*structure, tree.missing_left, tree.zero_side):
             digest.update(np.ascontiguousarray(part).tobytes())
         categories = sorted((node, sorted(left)) for node, left in tree.left_categories.items())
-        digest.update(repr((tree.output, categories)).encode())
+        ranges = sorted(tree.left_ranges.items())
+        digest.update(repr((tree.output, categories, *([ranges] if ranges else []))).encode())
     return digest.hexdigest()

@@ -25,9 +25,7 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.linear_model import LinearRegression
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.tree import (
     DecisionTreeClassifier,
     DecisionTreeRegressor,
@@ -348,16 +346,6 @@ class _Shouting(RandomForestRegressor):  # type: ignore[misc]  # scikit-learn sh
         (RandomForestRegressor, "RandomForestRegressor: the model is not fitted"),
         (GradientBoostingClassifier, "not fitted"),
         (HistGradientBoostingClassifier, "not fitted"),
-        (
-            lambda: make_pipeline(StandardScaler(), DecisionTreeRegressor()).fit(X, Y_NUMBER),
-            "StandardScaler",
-        ),
-        (
-            lambda: GridSearchCV(DecisionTreeRegressor(), {"max_depth": [1]}, cv=2).fit(
-                X, Y_NUMBER
-            ),
-            "best_estimator_",
-        ),
         (
             lambda: GradientBoostingRegressor(n_estimators=2, init=LinearRegression()).fit(
                 X, Y_NUMBER

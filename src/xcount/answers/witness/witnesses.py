@@ -157,8 +157,10 @@ class _Maker:
         for index, (row, region) in enumerate(zip(rows, regions, strict=True)):
             if (region < 0).any():
                 feature = self.problem.ensemble.features[int(np.argmin(region))]
+                value = float(row[np.argmin(region)])
+                is_what = "is missing" if math.isnan(value) else f"= {value:g}"
                 raise QueryError(
-                    f"row {index}: no cell holds {feature.name} = {row[np.argmin(region)]:g}; "
+                    f"row {index}: no cell holds {feature.name} {is_what}; "
                     "--missing cell has cells for missing values"
                 )
             nearest, proved = NearestSearch(self.finder, region).run()

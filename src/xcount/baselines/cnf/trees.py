@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount.baselines.cnf.formula import Formula
-from xcount.model.ensemble import ZERO_RANGE, Tree
+from xcount.model.ensemble import ZERO_RANGE, Tree, in_ranges
 from xcount.problem.problem import Problem
 
 Leaf = tuple[int, int]
@@ -62,6 +62,8 @@ class TreeEncoder:
         missing = np.isnan(points)
         if node in tree.left_categories:
             left: NDArray[np.bool_] = np.isin(points, list(tree.left_categories[node]))
+        elif node in tree.left_ranges:
+            left = in_ranges(tree.left_ranges[node], points)
         else:
             left = points < tree.threshold[node]
             if tree.zero_side[node]:

@@ -29,9 +29,11 @@ def load(model: Any, *, check: Any = None, trust_pickle: bool = False) -> Ensemb
     """Return the ensemble of a model file or a live model.
 
     Args:
-        model: a path, a live model of XGBoost, LightGBM, scikit-learn or CatBoost, or an Ensemble.
+        model: a path, a live model of XGBoost, LightGBM, scikit-learn or CatBoost, a scikit-learn
+            pipeline around one, or an Ensemble.
         check: rows that the original library predicts too; a mismatch is refused.
-        trust_pickle: whether a pickle or joblib file may be opened; doing so runs its code.
+        trust_pickle: whether a pickle or joblib file may be opened, which runs its code, or a
+            skops file with a model of another library.
 
     Raises:
         ModelFormatError: the file is malformed, or ``check`` found a mismatch.
@@ -70,7 +72,9 @@ def _parse(data: bytes, where: str, trust_pickle: bool) -> Ensemble:
     if kind == "json":
         return _parse_json(data, where)
     if kind == "skops":
-        return _call("xcount.model.loaders.sklearn_models", "from_skops", data, where)
+        home = import_module("xcount.model.loaders.sklearn_models")
+        ensemble: Ensemble = home.from_skops(data, where, trust=trust_pickle)
+        return ensemble
     if kind == "pickle":
         if not trust_pickle:
             raise UnsupportedModelError(

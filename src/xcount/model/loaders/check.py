@@ -106,6 +106,8 @@ def _library_margins(
     ensemble: Ensemble, model: Any, rows: NDArray[np.float64], trust_pickle: bool
 ) -> NDArray[np.float64]:
     library = ensemble.format.partition("-")[0]
+    if "-pipeline" in ensemble.format:
+        library = "sklearn"
     known = library in ("xgboost", "lightgbm") or library in _OTHER_HOMES
     if isinstance(model, Ensemble) or ensemble.format == "xgboost-dump" or not known:
         raise UnsupportedModelError(
@@ -130,12 +132,14 @@ def _library_margins(
 
 
 def _unpickled(model: Any) -> Any:
-    """Return the live model in a pickle, which the user trusts; any other model as it is."""
+    """Return the live model in a file that the user trusts; any other model as it is."""
     if isinstance(model, str | os.PathLike):
-        file = files.read(model)
-        if files.recognise(file.data) == "pickle":
-            home = import_module(_OTHER_HOMES["sklearn"])
+        file, home = files.read(model), import_module(_OTHER_HOMES["sklearn"])
+        kind = files.recognise(file.data)
+        if kind == "pickle":
             return home.open_pickle(file.data, file.path)
+        if kind == "skops":
+            return home.open_skops(file.data, file.path, trust=True)
     return model
 
 

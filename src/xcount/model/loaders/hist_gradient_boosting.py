@@ -104,13 +104,14 @@ def _coding(categories: list[Any]) -> Coding:
     # The encoder lists NaN last if training had missing values; it is no category.
     if categories and isinstance(categories[-1], float) and np.isnan(categories[-1]):
         categories = categories[:-1]
-    if all(_is_code(value) for value in categories):
+    if all(is_code(value) for value in categories):
         return Coding(categories, tuple(int(value) for value in categories), None)
     labels = tuple(str(value) for value in categories)
     return Coding(categories, tuple(range(len(categories))), labels)
 
 
-def _is_code(value: Any) -> bool:
+def is_code(value: Any) -> bool:
+    """Tell whether a category is a small integer, which can be its own code."""
     number = isinstance(value, int | float | np.integer | np.floating)
     return (
         number

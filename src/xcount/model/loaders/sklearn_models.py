@@ -36,7 +36,7 @@ from xcount.errors import (
     XCountError,
 )
 from xcount.model.ensemble import Ensemble, Tree
-from xcount.model.loaders import files, hist_gradient_boosting, meaning, splits
+from xcount.model.loaders import files, hist_gradient_boosting, meaning, pipelines, splits
 from xcount.model.loaders.meaning import Meaning
 
 _SUPPORTED = (
@@ -46,12 +46,40 @@ _SUPPORTED = (
 _TRUSTED = frozenset(
     {
         "functools.partial",
+        "numpy.dtype",
+        "sklearn.calibration._CalibratedClassifier",
+        "sklearn.calibration._SigmoidCalibration",
+        "sklearn.compose._column_transformer.make_column_selector",
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+        "sklearn.feature_selection._mutual_info.mutual_info_classif",
+        "sklearn.feature_selection._mutual_info.mutual_info_regression",
+        "sklearn.feature_selection._univariate_selection.chi2",
+        "sklearn.feature_selection._univariate_selection.f_classif",
+        "sklearn.feature_selection._univariate_selection.f_regression",
+        "sklearn.metrics._scorer._PassthroughScorer",
+        "sklearn.model_selection._split.KFold",
+        "sklearn.model_selection._split.StratifiedKFold",
         "sklearn.tree._tree.Tree",
         "sklearn.utils.validation.check_array",
     }
 )
 """What skops asks about in the files of the supported models, beyond what it trusts by itself."""
+_BOOSTERS = frozenset(
+    {
+        "catboost.core.CatBoostClassifier",
+        "catboost.core.CatBoostRegressor",
+        "collections.OrderedDict",
+        "collections.defaultdict",
+        "lightgbm.basic.Booster",
+        "lightgbm.sklearn.LGBMClassifier",
+        "lightgbm.sklearn.LGBMRegressor",
+        "xgboost.core.Booster",
+        "xgboost.sklearn.XGBClassifier",
+        "xgboost.sklearn.XGBRegressor",
+    }
+)
+"""Models of other libraries in a pipeline. Opening one hands bytes of the file to the library's own
+reader, which is not made for files of strangers: only with the user's leave."""
 _CONSTANT_STRATEGIES = frozenset(
     {"constant", "mean", "median", "most_frequent", "prior", "quantile", "uniform"}
 )
@@ -59,8 +87,10 @@ _PREDICTORS = ("decision_function", "predict", "predict_proba")
 
 
 def from_live(model: Any) -> Ensemble:
-    """Return the ensemble of a fitted scikit-learn model."""
-    estimator = _final_step(model)
+    """Return the ensemble of a fitted scikit-learn model, or of a pipeline around any model."""
+    if pipelines.is_wrapper(model):
+        return pipelines.from_live(model)
+    estimator = model
     where = type(estimator).__name__
     family = _family_of(estimator)
     _check_fitted(estimator)
@@ -89,9 +119,9 @@ def _meaning(estimator: Any, family: str) -> Meaning:
     return meaning.LOG_ODDS
 
 
-def from_skops(data: bytes, where: str) -> Ensemble:
+def from_skops(data: bytes, where: str, *, trust: bool = False) -> Ensemble:
     """Read a skops file; types that the supported models do not need are refused by name."""
-    return _read_opened(_open_skops(data, where), where, "sklearn-skops")
+    return _read_opened(open_skops(data, where, trust=trust), where, "skops")
 
 
 def from_pickle(data: bytes, where: str) -> Ensemble:
@@ -103,7 +133,7 @@ def from_pickle(data: bytes, where: str) -> Ensemble:
         if isinstance(model, str | os.PathLike):
             raise ModelFormatError(f"{where}: the pickle holds a text, not a model")
         return load(model)
-    return _read_opened(model, where, "sklearn-pickle")
+    return _read_opened(model, where, "pickle")
 
 
 def raw_predictions(model_or_path: Any, rows: ArrayLike) -> NDArray[np.float64]:
@@ -114,8 +144,10 @@ def raw_predictions(model_or_path: Any, rows: ArrayLike) -> NDArray[np.float64]:
     model = model_or_path
     if isinstance(model_or_path, str | os.PathLike):
         file = files.read(model_or_path)
-        model = _open_skops(file.data, file.path)
-    estimator = _final_step(model)
+        model = open_skops(file.data, file.path)
+    if pipelines.is_wrapper(model):
+        return pipelines.raw_predictions(model, rows)
+    estimator = model
     matrix = np.atleast_2d(np.asarray(rows, dtype=np.float64))
     # scikit-learn sums all inputs up to see whether they are finite; huge ones overflow there.
     with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore"):
@@ -136,10 +168,12 @@ def _library_margins(estimator: Any, family: str, rows: NDArray[np.float64]) -> 
     return estimator.predict(rows)
 
 
-def _read_opened(model: Any, where: str, format_name: str) -> Ensemble:
+def _read_opened(model: Any, where: str, source: str) -> Ensemble:
     """Read a model that a file held; whatever is broken in it is the file's fault."""
     try:
-        return replace(from_live(model), format=format_name)
+        ensemble = from_live(model)
+        in_file = f"{ensemble.format}-{source}"
+        return replace(ensemble, format=in_file)
     except XCountError as error:
         raise type(error)(f"{where}: {error}") from None
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
@@ -148,20 +182,28 @@ def _read_opened(model: Any, where: str, format_name: str) -> Ensemble:
         ) from None
 
 
-def _open_skops(data: bytes, where: str) -> Any:
+def open_skops(data: bytes, where: str, *, trust: bool = False) -> Any:
+    """Return the object in a skops file; with ``trust``, models of other libraries, too."""
+    trusted = _TRUSTED | _BOOSTERS if trust else _TRUSTED
     skops_io = _imported("skops.io")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
         if size > files.MAX_FILE_BYTES:
             raise ModelFormatError(f"{where}: unpacks to {size} bytes")
-        untrusted = set(skops_io.get_untrusted_types(data=data)) - _TRUSTED
+        untrusted = set(skops_io.get_untrusted_types(data=data)) - trusted
         if not untrusted:
-            return skops_io.loads(data, trusted=sorted(_TRUSTED))
+            return skops_io.loads(data, trusted=sorted(trusted))
     except XCountError:
         raise
     except Exception as error:  # whatever a hostile file makes skops raise
         raise ModelFormatError(f"{where}: not a skops file: {_first_line(error)}") from None
+    if untrusted <= _BOOSTERS:
+        raise UnsupportedModelError(
+            f"{where}: a pipeline around a model of another library "
+            f"({', '.join(sorted(untrusted))}), which opens its part of the file itself; pass "
+            "--trust-pickle (trust_pickle=True) if you trust where the file comes from"
+        )
     raise UnsupportedModelError(
         f"{where}: holds types that no supported model needs: {', '.join(sorted(untrusted))}"
     )
@@ -192,20 +234,6 @@ def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [""])[0] or type(error).__name__
 
 
-def _final_step(model: Any) -> Any:
-    """Return the model of a pipeline whose other steps leave the input as it is."""
-    if not hasattr(model, "steps") or not hasattr(model, "named_steps"):
-        return model
-    for name, step in model.steps[:-1]:
-        if step in (None, "passthrough"):
-            continue
-        raise UnsupportedModelError(
-            f"{type(model).__name__}: step {name!r} ({type(step).__name__}) changes the input; "
-            "pass the final model alone, whose features are what that step puts out"
-        )
-    return model.steps[-1][1]
-
-
 def _family_of(estimator: Any) -> str:
     """Return which reader understands the model, by its class or the one it is derived from."""
     ensemble, tree = import_module("sklearn.ensemble"), import_module("sklearn.tree")
@@ -224,9 +252,8 @@ def _family_of(estimator: Any) -> str:
     kind = type(estimator)
     base = next((known for known in kind.__mro__ if known in families), None)
     if base is None:
-        hint = "; pass its best_estimator_" if hasattr(estimator, "best_estimator_") else ""
         raise UnsupportedModelError(
-            f"scikit-learn's {kind.__name__} is not supported{hint} (supported: {_SUPPORTED})"
+            f"scikit-learn's {kind.__name__} is not supported (supported: {_SUPPORTED})"
         )
     for method in _PREDICTORS:
         if getattr(kind, method, None) is not getattr(base, method, None):
