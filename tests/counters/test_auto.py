@@ -39,6 +39,7 @@ def wide_ensemble() -> Ensemble:
 def tiny_budgets(monkeypatch: pytest.MonkeyPatch, no_corner_sums: None) -> None:
     """Let the exact rounds give up early, so that sampling gets its part."""
     monkeypatch.setattr(auto, "BUDGETS", (200, 2_400))
+    monkeypatch.setattr(auto, "FREE_SECONDS", 0.0)
 
 
 @pytest.mark.usefixtures("tiny_budgets")
@@ -81,9 +82,8 @@ def test_same_seed_same_answer_on_any_number_of_threads() -> None:
 
 
 @pytest.mark.usefixtures("tiny_budgets")
-def test_a_decided_share_needs_no_accuracy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_decided_share_needs_no_accuracy() -> None:
     """The verdict comes as soon as the interval is on one side of the share."""
-    monkeypatch.setattr(auto, "FREE_BUDGET", 100)
     result = xcount.count(
         wide_ensemble(), sensitive="f0", gap="0.4", epsilon=1e-3, max_share=0.01, timeout_seconds=60
     )

@@ -6,6 +6,7 @@ import itertools
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -377,6 +378,7 @@ def test_an_interrupt_keeps_what_was_counted(monkeypatch: pytest.MonkeyPatch) ->
 
 SCRIPT = """
 import sys
+from collections.abc import Iterator
 sys.path[:0] = {path!r}
 from test_exact import HARD, problem_of, wide_ensemble
 from xcount.counters.settings import Settings
@@ -429,13 +431,13 @@ def test_time_that_runs_out_in_the_last_round_is_a_timeout(
 ) -> None:
     """What the clock stopped is not called a lack of steps."""
     run = ExactRun(wide_problem, Settings(timeout_seconds=60))
-    real = run._solve_round
+    real = run._round
 
-    def solve_until_time_is_up(budget: int) -> None:
-        real(1)
+    def solve_until_time_is_up(budget: int) -> Iterator[float]:
+        yield from real(1)
         monkeypatch.setattr(Settings, "seconds_left", lambda _self: 0.0)
 
-    monkeypatch.setattr(run, "_solve_round", solve_until_time_is_up)
+    monkeypatch.setattr(run, "_round", solve_until_time_is_up)
     run.solve([10**9])
     assert not run.is_exact()
     assert run.stop_reason is StopReason.TIMEOUT

@@ -127,7 +127,7 @@ SolutionId Eliminator<Value, Values>::solve_undecided(std::size_t depth) {
 
 template <class Value, class Values>
 SolutionId Eliminator<Value, Values>::expand(std::size_t depth) {
-  n_steps_ += kStepsPerSplit;
+  n_steps_ += std::max<std::uint64_t>(kStepsPerSplit, level(depth).ids.size());
   check_limits();
   level(depth + 1);  // deque: references to other levels stay valid
   Level& state = level(depth);

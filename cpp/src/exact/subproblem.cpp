@@ -1,5 +1,7 @@
 #include "xcount/exact/subproblem.hpp"
 
+#include <algorithm>
+
 namespace xcount {
 
 namespace {
@@ -33,6 +35,8 @@ SolutionId SubproblemSolver<Value, Values>::solve(const ExactTask& task,
   if (builder_.is_too_deep()) throw GiveUp::kMemory;
   store_.clear();
   eliminator_.clear();
+  n_built_ = 0;
+  const std::uint64_t n_walks_before = builder_.n_walks();
   const auto check = [&] {
     if (limits.is_cancelled()) throw GiveUp::kCancelled;
     if (store_.bytes() > limits.max_bytes) throw GiveUp::kMemory;
@@ -43,8 +47,11 @@ SolutionId SubproblemSolver<Value, Values>::solve(const ExactTask& task,
     builder_.build(task.pairs[i].first, task.pairs[i].second, store_, constraints[i].residuals,
                    constraints[i].offset, check);
   }
+  n_built_ = kStepsPerWalk * (builder_.n_walks() - n_walks_before);
   values_.reset(store_.forest(), store_.features());
-  return eliminator_.solve(constraints, task.combine, limits, task.part, recorder);
+  EliminationLimits left = limits;
+  left.max_steps -= std::min(left.max_steps, n_built_);
+  return eliminator_.solve(constraints, task.combine, left, task.part, recorder);
 }
 
 template <class Value, class Values>

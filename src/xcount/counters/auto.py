@@ -1,9 +1,11 @@
-"""The default: exact as far as that is cheap, an estimate with a certificate for the rest.
+"""The default: exact counting and sampling side by side, whichever is done first.
 
-Exact counting runs in rounds with growing budgets. Before a round that may be dear, a few samples
-tell what an estimate of the open masks would cost; the round runs only if it cannot cost more.
-Cost is counted in steps and samples, not in seconds, so the answer does not depend on the machine
-(unless a time limit cuts it short: exact counting leaves half of the time to sampling).
+Exact counting begins, since most questions are answered before a first sample would be drawn. From
+then on a few samples tell what an estimate of the open masks costs. Exact counting goes on alone
+until it has cost as much; then the estimate begins and both go on in turns, always the one that has
+cost less, until one of them has the answer. So the answer costs about twice the cheaper one's work
+at most. Cost is counted in steps and samples, not in seconds, hence the answer does not depend on
+the machine (unless a time limit cuts it short: exact counting leaves half of the time to sampling).
 """
 
 from __future__ import annotations
@@ -20,23 +22,27 @@ from xcount.counters.tally import StopReason, Tally
 from xcount.problem.problem import Problem
 
 if TYPE_CHECKING:
-    from xcount.counters.sampling.estimation import Estimation
+    from xcount.counters.sampling.rest_estimate import RestEstimate
 
-BUDGETS = (200_000, 3_000_000, 30_000_000, 200_000_000, 2_000_000_000)
-"""Steps a task, round by round."""
+BUDGETS = (10_000, 200_000, 3_000_000, 40_000_000, 500_000_000, 5_000_000_000, 2**62)
+"""Steps a subproblem, round by round."""
 
-FREE_BUDGET, FREE_SECONDS = 3_000_000, 3.0
-"""Rounds up to this budget run without asking what sampling costs, if they cannot take longer than
-this in the worst case; most take a small part of it."""
+FREE_SECONDS = 0.1
+"""What exact counting may cost before anybody asks what sampling costs: an exact answer is worth
+that much."""
+ALONE_SECONDS = 0.5
+"""What exact counting may cost before an estimate begins that seems to cost more."""
+LAST_SECONDS = 60.0
+"""What exact counting may cost where samples lead nowhere and there is no limit of time."""
 
 INSTANT_SECONDS = 0.02
 """Up to here, all regions are visited without a look at anything else."""
-CORNER_SECONDS = 2.0
-"""Up to here, all regions are visited rather than sampled; a second on two cores."""
+CORNER_SECONDS = 0.3
+"""Up to here, all regions are visited rather than sampled."""
 
 
 def count_automatically(problem: Problem, settings: Settings) -> Tally:
-    """Count what is cheap to count exactly, estimate the rest."""
+    """Count exactly and estimate, until one of the two has the answer."""
     form, corner = problem.form, corner_seconds(problem, settings)
     looking = looking_seconds(problem)
     is_quick = corner <= max(INSTANT_SECONDS, looking)
@@ -47,7 +53,7 @@ def count_automatically(problem: Problem, settings: Settings) -> Tally:
     if form.n_terms > form.max_auto_terms or _is_cheap_to_sample(problem, settings):
         tally = visited(problem, settings, "auto") if corner <= CORNER_SECONDS else None
         return _estimate_everything(problem, settings) if tally is None else tally
-    return _Auto(problem, settings, corner).run()
+    return _SideBySide(problem, settings, corner).run()
 
 
 def _is_cheap_to_sample(problem: Problem, settings: Settings) -> bool:
@@ -66,69 +72,132 @@ def _estimate_everything(problem: Problem, settings: Settings) -> Tally:
     return estimate(problem, settings, Rest.everything(problem), method="auto")
 
 
-class _Auto:
-    """Exact rounds, then an estimate of what they left open."""
+class _SideBySide:
+    """Exact counting, and estimates of what it leaves open, in turns."""
 
     def __init__(self, problem: Problem, settings: Settings, corner: float) -> None:
         self._problem = problem
         self._settings = settings
         self._corner = corner
         self._exact = ExactRun(problem, settings.within(0.5))
+        self._slices = self._exact.slices(BUDGETS)
+        self._exact_work = looking_seconds(problem)
+        self._can_count = True  # exactly, as far as is known
+        self._estimate: RestEstimate | None = None
 
     def run(self) -> Tally:
         """Run to the end, whatever ends it."""
         try:
             return self._run()
-        except KeyboardInterrupt:  # between the exact rounds, which answer it themselves
-            self._exact.stop_reason = StopReason.INTERRUPTED
+        except KeyboardInterrupt:
+            self._exact.end(StopReason.INTERRUPTED)
             return self._tally()
+        finally:
+            if self._estimate is not None:
+                self._estimate.close()
 
     def _run(self) -> Tally:
         self._exact.solve(())
-        is_open = self._exact.decomposition is None
-        if is_open and self._exact.stop_reason is not StopReason.INTERRUPTED:
+        if self._exact.stop_reason is StopReason.INTERRUPTED:
+            return self._tally()
+        if self._exact.decomposition is None:
             return _estimate_everything(self._problem, self._settings)
-        for budget in BUDGETS:
-            # Cheap rounds run even where the limit of a verdict is decided: a number says more.
-            if self._is_over(judge=budget > FREE_BUDGET):
-                break
-            # Only the first rounds tell a profile's pairs apart.
-            needs_pairs = self._settings.want_profile and budget <= FREE_BUDGET
-            is_cheaper = self._corner <= self._exact.cost_of(budget) and not needs_pairs
-            if is_cheaper and (tally := self._visit()) is not None:
-                return tally
-            if not self._is_worth(budget):
-                break
-            self._exact.solve((budget,))
-        if self._is_over():
-            return self._tally()
-        if self._corner <= CORNER_SECONDS and (tally := self._visit()) is not None:
+        tally = self._count_alone()
+        if tally is not None:
             return tally
-        estimation = self._estimation()
-        if not estimation.is_needed:
+        self._take_turns()
+        return self._tally()
+
+    def _count_alone(self) -> Tally | None:
+        """Count exactly until that has cost as much as an estimate would; visit where cheaper."""
+        enough = FREE_SECONDS if self._settings.want_profile else min(FREE_SECONDS, self._corner)
+        self._count_until(enough)
+        # Cheap slices run even where the limit of a verdict is decided: a number says more.
+        if self._is_over(judge=False):
             return self._tally()
-        return estimation.run("auto", self._details())
+        while not self._is_over():
+            worth = self._exact_work
+            if self._corner <= worth and (tally := self._visit()) is not None:
+                return tally
+            price = self._sampling.price(worth)
+            if self._corner <= min(price, CORNER_SECONDS) and (tally := self._visit()) is not None:
+                return tally
+            if price <= worth or worth >= ALONE_SECONDS or not self._can_count or self._is_late():
+                return None
+            self._count_until(min(price, 2 * worth))
+        return self._tally()
 
-    def _estimation(self) -> Estimation:
-        """Return an estimation of what the exact rounds left open."""
-        from xcount.counters.sampling.estimation import Estimation
-        from xcount.counters.sampling.rest import Rest
+    @property
+    def _sampling(self) -> RestEstimate:
+        if self._estimate is None:
+            from xcount.counters.sampling.rest_estimate import RestEstimate
 
-        return Estimation(self._problem, self._settings, Rest.of(self._exact))
+            self._estimate = RestEstimate(self._exact, self._settings)
+        return self._estimate
+
+    def _is_turn_of_estimate(self) -> bool:
+        """Tell whether sampling has cost less than exact counting, or is alone."""
+        sampling = self._sampling
+        return not sampling.is_over and (
+            not sampling.has_begun or not self._can_count or sampling.work <= self._exact_work
+        )
+
+    def _take_turns(self) -> None:
+        """Go on with whichever has cost less, until one of them has the answer."""
+        sampling = self._sampling
+        while not self._settings.expired():
+            if self._is_turn_of_estimate():
+                sampling.advance()
+                if sampling.has_answer:
+                    return
+            elif self._can_count and self._exact_work < self._most_work:
+                self._count_until(
+                    max(sampling.work, 2 * self._exact_work if sampling.is_over else 0)
+                )
+                sampling.renew()
+                if self._is_over():
+                    return
+            else:
+                return
+
+    @property
+    def _most_work(self) -> float:
+        """What exact counting may cost: there is an end, even without a limit of time."""
+        endless = self._sampling.is_over and self._settings.timeout_seconds is None
+        return LAST_SECONDS if endless else math.inf
+
+    def _count_until(self, work: float) -> None:
+        """Count exactly until that has cost so much, within half of the time that is left."""
+        self._exact.limit(self._settings.within(0.5))
+        while self._can_count and self._exact_work < work:
+            cost = next(self._slices, None)
+            self._exact_work += cost or 0.0
+            self._can_count = cost is not None and not self._exact.settings.expired()
+        self._exact.end()
+
+    def _is_late(self) -> bool:
+        """Tell whether half of the time is over."""
+        left, limit = self._settings.seconds_left(), self._settings.timeout_seconds
+        return left is not None and limit is not None and left < limit / 2
 
     def _is_over(self, *, judge: bool = True) -> bool:
-        """Tell whether the exact part has answered, or must not go on.
+        """Tell whether there is an answer. With ``judge``, a verdict is one, too."""
+        return self._answer(self._bounds(), judge=judge) is not None
 
-        With ``judge``, a verdict is an answer, too.
-        """
-        exact, settings = self._exact, self._settings
-        if exact.stop_reason in (StopReason.COMPLETE, StopReason.INTERRUPTED):
-            return True
-        bounds = Bounds(*exact.bounds())
+    def _bounds(self) -> Bounds:
+        if self._estimate is None:
+            return Bounds(*self._exact.bounds())
+        return self._estimate.bounds()
+
+    def _answer(self, bounds: Bounds, *, judge: bool = True) -> StopReason | None:
+        """Return why there is no need to go on, if there is none."""
+        settings = self._settings
+        if bounds.settled(settings.epsilon, bounds.low) is not None:
+            return StopReason.COMPLETE
         limit = settings.max_share if judge else None
         if limit is not None and bounds.decides(limit, self._problem.n_regions):
-            return True
-        return bounds.settled(settings.epsilon, bounds.low) is not None
+            return StopReason.DECIDED
+        return None
 
     def _visit(self) -> Tally | None:
         """Visit all regions: that is cheaper than to go on; None where it is not, and never is."""
@@ -136,25 +205,26 @@ class _Auto:
         self._corner = math.inf
         return None if tally is None else within(tally, self._exact)
 
-    def _is_worth(self, budget: int) -> bool:
-        """Tell whether a round with this budget cannot cost more than sampling."""
-        if self._exact.stop_reason is StopReason.TIMEOUT:
-            return False
-        cost = self._exact.cost_of(budget)
-        if budget <= FREE_BUDGET and cost <= FREE_SECONDS:
-            return True
-        estimation = self._estimation()
-        return not estimation.is_needed or cost <= estimation.price(worth=cost)
-
     def _tally(self) -> Tally:
-        """Return what the exact rounds found: exact, or bounds that are close enough."""
-        tally = self._exact.tally("auto")
-        tally = replace(tally, details=self._details())
-        bounds = Bounds(tally.low, tally.high)
-        count = bounds.settled(self._settings.epsilon, tally.count)
-        if count is None or tally.stop_reason is StopReason.INTERRUPTED:
-            return tally
-        return replace(tally, count=count, stop_reason=StopReason.COMPLETE)
+        """Return what was found: by exact counting alone, or with the bounds of estimates."""
+        exact, estimate = self._exact, self._estimate
+        was_interrupted = exact.stop_reason is StopReason.INTERRUPTED
+        if estimate is None or not estimate.has_begun or exact.is_exact():
+            bounds = Bounds(*exact.bounds())
+            tally = replace(exact.tally("auto"), details=self._details())
+            answer = self._answer(bounds)
+            count = bounds.settled(self._settings.epsilon)
+            if answer is None or was_interrupted:
+                return tally
+            return replace(tally, count=tally.count if count is None else count, stop_reason=answer)
+        reason = self._answer(estimate.bounds())
+        if was_interrupted:
+            reason = StopReason.INTERRUPTED
+        elif reason is None and self._settings.expired():
+            reason = StopReason.TIMEOUT
+        elif reason is None:
+            reason = estimate.reason if estimate.is_over else exact.stop_reason
+        return estimate.tally("auto", reason, self._details())
 
     def _details(self) -> dict[str, Any]:
         is_open = set(self._exact.unsolved_masks())

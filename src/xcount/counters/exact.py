@@ -9,13 +9,13 @@ open is bounded by what is known of its subproblems.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import compress, islice
 from typing import Any
 
 from xcount.counters.corners import corner_seconds, visited
 from xcount.counters.engine import Tuning, Weights
-from xcount.counters.known_counts import Bounded, KnownCounts
+from xcount.counters.known_counts import SECONDS_PER_STEP, Bounded, KnownCounts
 from xcount.counters.profile import pair_rows, profile_of
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Profile, Progress, StopReason, Tally
@@ -24,14 +24,15 @@ from xcount.problem.problem import Problem
 from xcount.problem.subproblem import Decomposition, Expression, Pair
 
 STEP_BUDGETS = (200_000, 3_000_000, 40_000_000, 500_000_000, 2**62)
-_SECONDS_PER_STEP = 3e-8
-"""Rough, and the same everywhere on purpose: it only weighs one kind of work against another."""
 FREE_LOOKING_SECONDS = 0.5
 """Looking at pairs may take this long without a thought."""
 _SECONDS_PER_TREE_OF_PAIR = 1e-6
 _FREE_BUDGET = 3_000_000
 """Rounds up to this budget are tried before all regions are visited."""
 _PAIRS_PER_SLICE = 2_000
+_LEAST_SLICE_SECONDS = 0.02
+_SLICE_PART = 0.5
+"""Slices of a run that others wait for grow with what it has spent."""
 
 
 def count_exactly(problem: Problem, settings: Settings) -> Tally:
@@ -156,12 +157,39 @@ class ExactRun:
                 self._decompose()
             for budget in budgets if self.decomposition is not None else ():
                 if not self._stopped():
-                    self._solve_round(budget)
+                    for _ in self._round(budget):
+                        pass
         except KeyboardInterrupt:
             self._solver.cancel()
             self.stop_reason = StopReason.INTERRUPTED
         if self.stop_reason in (StopReason.COMPLETE, StopReason.TIMEOUT):
             self.stop_reason = self._why_it_ended()
+
+    def slices(self, budgets: Iterable[int]) -> Iterator[float]:
+        """Run the same rounds in slices; yield the work of each, in seconds of one core.
+
+        Ends when there is an exact count, or nothing is left to try.
+        """
+        spent = 0.0
+
+        def most() -> float:
+            return max(_LEAST_SLICE_SECONDS, _SLICE_PART * spent)
+
+        for budget in budgets:
+            for work in self._round(budget, most):
+                spent += work
+                yield work
+            if self.is_exact() or self.n_open_subproblems == 0:
+                return
+
+    def limit(self, settings: Settings) -> None:
+        """Go on within these limits."""
+        self.settings = settings
+        self._counts.limit(settings)
+
+    def end(self, reason: StopReason | None = None) -> None:
+        """Note why the run ended, as far as its slices have come."""
+        self.stop_reason = self._why_it_ended() if reason is None else reason
 
     def _why_it_ended(self) -> StopReason:
         """Return what kept the run from an exact count, if anything did."""
@@ -242,7 +270,7 @@ class ExactRun:
         if self.decomposition is None:
             return 0.0
         # A step of a subproblem costs in proportion to its pairs.
-        return self.n_open_pairs() * budget * _SECONDS_PER_STEP
+        return self.n_open_pairs() * budget * SECONDS_PER_STEP
 
     def tally(self, method: str) -> Tally:
         """Return what is known now."""
@@ -284,21 +312,25 @@ class ExactRun:
             found += compress(chunk, live)
         return found
 
-    def _solve_round(self, budget: int) -> None:
-        """Try the open pairs, then what must be looked at together."""
+    def _round(self, budget: int, most: Callable[[], float] = lambda: math.inf) -> Iterator[float]:
+        """Try the open pairs, then what must be looked at together; yield the work."""
         found = self.decomposition
         assert found is not None
         singles = {n for e in self._open_expressions() for _, n in e.terms if not found.is_joint(n)}
         if self.settings.want_profile:
             singles |= set(range(len(found.pairs)))
-        self._solve(sorted(n for n in singles if not self._counts.is_known(n)), budget)
+        numbers = sorted(n for n in singles if not self._counts.is_known(n))
+        yield from self._try(numbers, budget, most)
         joint = {n for e in self._open_expressions() for n in self._joint_terms(e)}
-        self._solve(sorted(joint, key=lambda n: (len(found.subproblem(n).pairs), n)), budget)
+        numbers = sorted(joint, key=lambda n: (len(found.subproblem(n).pairs), n))
+        yield from self._try(numbers, budget, most)
 
-    def _solve(self, numbers: Iterable[int], budget: int) -> None:
+    def _try(
+        self, numbers: Iterable[int], budget: int, most: Callable[[], float]
+    ) -> Iterator[float]:
         assert self.decomposition is not None
         tasks = {number: self.decomposition.subproblem(number) for number in numbers}
-        self._counts.solve(tasks, budget, self.bounds)
+        return self._counts.solve(tasks, budget, self.bounds, most)
 
     def _open_expressions(self) -> list[Expression]:
         assert self.decomposition is not None

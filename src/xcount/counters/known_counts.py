@@ -7,8 +7,10 @@ whole numbers, or shares of a product measure where the solver has weights.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from itertools import islice
 from typing import Any
 
 from xcount.counters.engine import Solver, Tuning
@@ -20,8 +22,12 @@ PART_BITS = 5
 """Hard subproblems are cut into two to the power of this many parts."""
 HARD_STEPS = 10_000_000
 """Hard is what such a budget of steps does not suffice for; parts share the larger ones."""
+SECONDS_PER_STEP = 3e-8
+"""Rough, and the same everywhere on purpose: it only weighs one kind of work against another."""
 _POLL_SECONDS = 0.1
 
+PartKey = tuple[int, int]
+"""The number of a subproblem, and that of one of its parts."""
 Bounded = tuple[Any, Any]
 """The least and the largest that a count can be; equal when it is known."""
 
@@ -45,6 +51,7 @@ class KnownCounts:
         self._bounds: dict[int, Bounded] = {}
         self._solved_parts: dict[int, set[int]] = {}
         self._given_up: set[int] = set()
+        self._failed_steps: dict[int, int] = {}
         self.n_steps = 0
 
     def __getitem__(self, number: int) -> Bounded:
@@ -61,34 +68,67 @@ class KnownCounts:
         """Whether a subproblem was given up because its tables did not fit."""
         return bool(self._given_up)
 
+    def limit(self, settings: Settings) -> None:
+        """Go on within these limits."""
+        self._settings = settings
+
     def solve(
-        self, tasks: Mapping[int, Subproblem], budget: int, total: Callable[[], tuple[int, int]]
-    ) -> None:
+        self,
+        tasks: Mapping[int, Subproblem],
+        budget: int,
+        total: Callable[[], tuple[int, int]],
+        most: Callable[[], float] = lambda: math.inf,
+    ) -> Iterator[float]:
         """Try each subproblem within the budget of steps, until the time is up.
+
+        Yields the work of slice after slice, in seconds of one core.
 
         Args:
             tasks: what is still open, by number.
             budget: steps for each.
             total: returns bounds of what these are for, to be told along with the progress.
+            most: returns what the next slice may cost; a slice has one part in any case.
         """
         bits = PART_BITS if budget > HARD_STEPS else 0
-        open_parts = {
+        waiting = {
             (number, part): Subproblem(*task[:2], part, bits)
             for number, task in tasks.items()
-            if number not in self._given_up
             for part in range(2**bits)
-            if not bits or part not in self._solved_parts.get(number, ())
+            if self._is_worth(number, part, budget, bits)
         }
-        if not open_parts or self._settings.expired():
-            return
+        while not self._settings.expired():
+            waiting = {key: part for key, part in waiting.items() if key[0] not in self._given_up}
+            if not waiting:
+                return
+            chosen = _affordable(waiting, budget >> bits, most())
+            for key in chosen:
+                del waiting[key]
+            yield self._try(chosen, budget >> bits, bits, total)
+
+    def _is_worth(self, number: int, part: int, budget: int, bits: int) -> bool:
+        """Tell whether a part may be solved now: it is not yet, and no such budget has failed."""
+        if bits:
+            return part not in self._solved_parts.get(number, ())
+        return budget > self._failed_steps.get(number, 0)
+
+    def _try(
+        self,
+        parts: Mapping[PartKey, Subproblem],
+        max_steps: int,
+        bits: int,
+        total: Callable[[], tuple[int, int]],
+    ) -> float:
+        """Try these parts; return the work."""
         memory = self._settings.free_bytes()
-        limits = (self._n_masks, budget >> bits, memory, self._settings.n_threads)
-        self._solver.start(list(open_parts.values()), *limits, *self._tuning)
+        limits = (self._n_masks, max_steps, memory, self._settings.n_threads)
+        self._solver.start(list(parts.values()), *limits, *self._tuning)
+        work = 0.0
         try:
-            self._wait(len(open_parts), cache(total))
+            self._wait(len(parts), cache(total))
         finally:  # also when interrupted: what was solved is solved
             self._solver.cancel()
-            self._take(open_parts, bits)
+            work = self._take(parts, bits)
+        return work
 
     def _wait(self, n_parts: int, total: Callable[[], tuple[int, int]]) -> None:
         """Wait for all parts, or until the time is up."""
@@ -103,16 +143,21 @@ class KnownCounts:
         left = self._settings.seconds_left()
         return _POLL_SECONDS if left is None else min(_POLL_SECONDS, left)
 
-    def _take(self, parts: Mapping[tuple[int, int], Subproblem], bits: int) -> None:
-        """Take over what was solved, and what follows for the whole subproblems."""
+    def _take(self, parts: Mapping[PartKey, Subproblem], bits: int) -> float:
+        """Take over what was solved and what follows for whole subproblems; return the work."""
+        work = 0.0
         for (number, part), result in zip(parts, self._solver.results(), strict=True):
             status, count, total, size, n_steps = result
             self.n_steps += n_steps
+            work += n_steps * SECONDS_PER_STEP
+            if status == "steps" and not bits:
+                self._failed_steps[number] = n_steps
             if status == "memory":
                 self._given_up.add(number)
             elif status == "solved":
                 scale = self._whole // total  # by the features that no tree of the task tests
                 self._take_part(number, part, bits, count * scale, size * scale)
+        return work
 
     def _take_part(self, number: int, part: int, bits: int, count: Any, size: Any) -> None:
         solved = self._solved_parts.setdefault(number, set())
@@ -122,3 +167,11 @@ class KnownCounts:
         # With weights, sums of parts are rounded: the last part ends the interval.
         is_last = not bits or len(solved) == 2**bits
         self._bounds[number] = (low, low) if is_last else (low, high)
+
+
+def _affordable(
+    waiting: Mapping[PartKey, Subproblem], max_steps: int, most: float
+) -> dict[PartKey, Subproblem]:
+    """Return the first parts that together cannot cost much more than that, at least one."""
+    n = min(len(waiting), max(1, most / (max_steps * SECONDS_PER_STEP)))
+    return dict(islice(waiting.items(), int(n)))

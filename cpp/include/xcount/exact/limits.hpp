@@ -12,6 +12,8 @@ namespace xcount {
 inline constexpr std::uint64_t kMaxPaths = 16384;
 // How much dearer a split, with its look-ups in a large memo, is than a step of an enumeration.
 inline constexpr std::uint64_t kStepsPerSplit = 40;
+// The same for a node of a difference tree that is built.
+inline constexpr std::uint64_t kStepsPerWalk = 2;
 
 // Where a memo starts, with the values of its solutions. A larger one is slower unless it is used.
 inline constexpr std::size_t kFirstMemoBytes = std::size_t{2} << 20;
@@ -19,7 +21,8 @@ inline constexpr std::size_t kFirstMemoBytes = std::size_t{2} << 20;
 enum class GiveUp { kSteps, kMemory, kCancelled };
 
 struct EliminationLimits {
-  // Nodes visited; a split counts as kStepsPerSplit of them.
+  // Nodes visited; a split counts as kStepsPerSplit of them, one of a state with
+  // more residuals as one for each.
   std::uint64_t max_steps = ~std::uint64_t{0};
   std::size_t max_bytes = ~std::size_t{0};
   const std::atomic<bool>* cancel = nullptr;

@@ -47,7 +47,8 @@ class SubproblemSolver {
 
   [[nodiscard]] const Values& values() const { return values_; }
   [[nodiscard]] const ResidualStore<Value>& store() const { return store_; }
-  [[nodiscard]] std::uint64_t n_steps() const { return eliminator_.n_steps(); }
+  // Of the last task: those of building its difference trees, and of the elimination.
+  [[nodiscard]] std::uint64_t n_steps() const { return n_built_ + eliminator_.n_steps(); }
   [[nodiscard]] std::uint64_t n_forgotten() const { return eliminator_.n_forgotten(); }
   [[nodiscard]] std::size_t bytes() const;
 
@@ -57,6 +58,7 @@ class SubproblemSolver {
   Values values_;
   Gap<Value> gap_;
   Eliminator<Value, Values> eliminator_;
+  std::uint64_t n_built_ = 0;  // steps of building the last task's difference trees
 };
 
 }  // namespace xcount

@@ -40,6 +40,9 @@ class DifferenceBuilder {
   // Trees of a depth that the recursions below would need too much stack for.
   [[nodiscard]] bool is_too_deep() const { return is_too_deep_; }
 
+  // Pairs of nodes visited so far.
+  [[nodiscard]] std::uint64_t n_walks() const { return n_walks_; }
+
  private:
   static constexpr std::uint32_t kMaxDepth = sizeof(Value) > 16 ? 1000 : 10000;
   static constexpr std::uint64_t kWalksPerCheck = 1024;

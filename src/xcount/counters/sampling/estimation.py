@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from xcount.counters.bounds import Bounds
 from xcount.counters.engine import Draws
 from xcount.counters.sampling.cover import CoverDraws, pooled
 from xcount.counters.sampling.draws import BATCH, CellDraws, RegionDraws, RowDraws
-from xcount.counters.sampling.estimator import Estimator, Ground, OutOfTimeError, Pilot
+from xcount.counters.sampling.estimator import (
+    Estimator,
+    Ground,
+    OutOfTimeError,
+    Pilot,
+    Slices,
+    run_through,
+)
 from xcount.counters.sampling.rest import Rest
 from xcount.counters.settings import DEFAULT_MEMORY_BYTES, Settings
 from xcount.counters.tally import Progress, StopReason, Tally
@@ -24,7 +32,7 @@ from xcount.support.process import held_memory_bytes
 _MAX_COVERED_PAIRS = 2_000
 PLAIN_SECONDS = 0.5
 """Below this price nothing but plain sampling is considered."""
-_PILOT_PART = 50
+_PILOT_PART = 20
 _COVER_PILOT_BATCHES = 40
 _TRIAL_PART = 0.02
 """Part of the price of plain samples that a cover is refined for without any sign of a gain."""
@@ -76,20 +84,28 @@ class Estimation:
     A sample from the whole rest decides all masks at once. Where hits are rare, a cover is refined
     first, as long as that promises to save more samples than it costs. Costs are counted in states
     and samples, so that the choice is the same everywhere.
+
+    Attributes:
+        rest: what is estimated.
+        reason: why the estimate ended, once it has.
     """
 
-    def __init__(self, problem: Problem, settings: Settings, rest: Rest) -> None:
+    def __init__(self, problem: Problem, settings: Settings, rest: Rest, series: int = 0) -> None:
         self._problem = problem
         self._settings = settings
-        self._rest = rest
+        self.rest = rest
+        self._series = series
         self._obstacle = _obstacle(problem, settings, rest)
         self._draws: Draws | None = None
         if rest.n_unresolved and self._obstacle is None:
             self._draws = self._make_draws()
         self._details: dict[str, Any] = {}
+        self._chosen: Estimator | None = None  # that draws what the answer is made of
+        self._certain: Bounds | None = None  # where no sample is needed for an answer
+        self.reason = StopReason.COMPLETE
 
     def _make_draws(self) -> Draws:
-        problem, rest = self._problem, self._rest
+        problem, rest = self._problem, self.rest
         space = problem.form.native_draws()
         if space is None:
             return CellDraws(problem, rest.unresolved)
@@ -98,7 +114,7 @@ class Estimation:
             try:
                 draws.n_trees  # noqa: B018  # makes the native sampler
             except BudgetError:  # more cells on an axis than a row of masks is made for
-                self._rest = replace(Rest.everything(problem), known=rest.known)
+                self.rest = replace(Rest.everything(problem), known=rest.known)
             else:
                 return draws
         return RegionDraws(space)
@@ -114,75 +130,109 @@ class Estimation:
         """Guess the cost of the estimate; looking costs a small part of ``worth``."""
         if self._obstacle is not None:
             return 0.0
-        plain = self._plain()
+        plain = self._plain
         cost = plain.seconds_per_sample
         try:
             pilot = plain.pilot(math.ceil(worth / cost / _PILOT_PART / BATCH))
         except OutOfTimeError:
             return 0.0
-        if self._is_clear(pilot, plain.ground):
-            return 0.0
-        price = cost * self._needed(pilot, plain.ground)
-        # What a cover saves is known only when it is there; on the paper's rare instances this is
-        # about right, or still too high.
-        return min(price, 0.5 * math.sqrt(price)) if self._can_cover() else price
+        return self._plain_price(pilot, plain.ground)
+
+    @property
+    def pilot_seconds(self) -> float:
+        """What looking at the price has cost, in seconds of one core."""
+        return 0.0 if self._draws is None else self._plain.pilot_seconds
+
+    def seconds_left(self) -> float:
+        """Guess what the rest of the estimate costs, in seconds of one core."""
+        return math.inf if self._chosen is None else self._chosen.seconds_left()
 
     def run(self, method: str, details: Mapping[str, Any]) -> Tally:
         """Estimate, and say what was found."""
-        self._details = dict(details)
-        if not self.is_needed:
-            return self._decided(Bounds(self._rest.solved, self._rest.solved), method)
-        if self._obstacle is not None:
-            return self._stopped(method, self._obstacle)
         try:
-            return self._drawn(method)
-        except OutOfTimeError:
-            return self._stopped(method, StopReason.TIMEOUT)
+            self.reason = run_through(self.slices())
         except KeyboardInterrupt:
-            return self._stopped(method, StopReason.INTERRUPTED)
+            self.reason = StopReason.INTERRUPTED
+        return self.tally(method, details)
 
-    def _drawn(self, method: str) -> Tally:
-        plain = self._plain()
+    def slices(self) -> Slices:
+        """Estimate in slices; yield the work of each, in seconds of one core."""
+        if not self.is_needed:
+            self._certain = Bounds(self.rest.solved, self.rest.solved)
+        elif self._obstacle is not None:
+            self.reason = self._obstacle
+        else:
+            try:
+                self.reason = yield from self._drawn()
+            except OutOfTimeError:
+                self.reason = StopReason.TIMEOUT
+        return self.reason
+
+    @property
+    def bounds(self) -> Bounds:
+        """What is known of C so far."""
+        if self._certain is not None:
+            return self._certain
+        return self._plain_ground().bounds() if self._chosen is None else self._chosen.bounds
+
+    def narrow(self, known: Bounds) -> None:
+        """Take over bounds that hold in any case."""
+        if self._certain is not None:
+            self._certain = self._certain.meet(known)
+        if self._chosen is not None:
+            self._chosen.narrow(known)
+
+    def tally(self, method: str, details: Mapping[str, Any]) -> Tally:
+        """Say what was found so far."""
+        details = {**self._details, **details}
+        if self._certain is not None:
+            return _decided(self._certain, self._settings.epsilon, method, details)
+        if self._chosen is not None:
+            return self._chosen.tally(method, self.reason, details)
+        return _stopped(self.bounds, method, self.reason, details)
+
+    def _drawn(self) -> Slices:
+        plain = self._plain
+        before = plain.pilot_seconds
         pilot = plain.pilot()
+        yield plain.pilot_seconds - before
         if self._plain_price(pilot, plain.ground) > PLAIN_SECONDS and self._can_cover():
-            cover = CoverDraws(self._problem.space, self._rest)
+            yield self._n_differences * _SECONDS_PER_DIFFERENCE
+            cover = CoverDraws(self._problem.space, self.rest)
             try:
                 self._refine(cover, _FIRST_WORK, math.inf)
             except BudgetError:  # trees too large to make differences of
-                return plain.run(pilot, method, self._details)
+                return (yield from self._run(plain, pilot))
+            yield cover.work * _SECONDS_PER_WORK
             if not cover.is_decided:
+                before = plain.pilot_seconds
                 batches = PLAIN_SECONDS / plain.seconds_per_sample / BATCH
                 pilot = plain.pilot(math.ceil(batches))
-            covered = self._cover(cover, pilot, plain.ground)
-            if isinstance(covered, Bounds):
-                return self._decided(covered, method)
+                yield plain.pilot_seconds - before
+            covered = yield from self._cover(cover, pilot, plain.ground)
+            if self._certain is not None:
+                return StopReason.COMPLETE
             if covered is not None:
-                return covered[0].run(covered[1], method, self._details)
-        return plain.run(pilot, method, self._details)
+                return (yield from self._run(*covered))
+        return (yield from self._run(plain, pilot))
+
+    def _run(self, estimator: Estimator, pilot: Pilot) -> Slices:
+        self._chosen = estimator
+        return (yield from estimator.slices(pilot))
 
     def _plain_price(self, pilot: Pilot, ground: Ground) -> float:
         if self._is_clear(pilot, ground):
             return 0.0
-        return self._plain().seconds_per_sample * self._needed(pilot, ground)
-
-    def _decided(self, bounds: Bounds, method: str) -> Tally:
-        """Return what is known without a sample: exact but for the rounding of volumes."""
-        details = {**self._details, "samples": 0}
-        count = bounds.settled(self._settings.epsilon)
-        reason = StopReason.STEPS if count is None else StopReason.COMPLETE
-        return Tally(count, bounds.low, bounds.high, method, reason, details=details)
-
-    def _stopped(self, method: str, reason: StopReason) -> Tally:
-        bounds = self._plain_ground().bounds()
-        return Tally.of_bounds(bounds.low, bounds.high, method, reason, details=self._details)
+        return self._plain.seconds_per_sample * self._needed(pilot, ground)
 
     def _plain_ground(self) -> Ground:
-        undecided = self._problem.n_combinations * self._rest.n_unresolved
-        return Ground(self._rest.solved, undecided, self._rest.known, self._problem.n_regions)
+        undecided = self._problem.n_combinations * self.rest.n_unresolved
+        return Ground(self.rest.solved, undecided, self.rest.known, self._problem.n_regions)
 
+    @cached_property
     def _plain(self) -> Estimator:
         assert self._draws is not None
-        return Estimator(self._draws, self._plain_ground(), self._settings)
+        return Estimator(self._draws, self._plain_ground(), self._settings, series=self._series)
 
     def _needed(self, pilot: Pilot, ground: Ground) -> float:
         settings = self._settings
@@ -199,34 +249,44 @@ class Estimation:
 
     def _can_cover(self) -> bool:
         """Tell whether a cover fits the limits: it begins with all difference trees."""
-        pairs = self._rest.pairs
+        pairs = self.rest.pairs
         if pairs is None or len(pairs) > _MAX_COVERED_PAIRS:
             return False
-        n_nodes = len(pairs) * sum(tree.n_nodes for tree in self._problem.trees)
+        n_nodes = self._n_differences
         left = self._settings.seconds_left()
         is_slow = left is not None and n_nodes * _SECONDS_PER_DIFFERENCE > _COVER_PART * left
         is_large = n_nodes * _BYTES_PER_DIFFERENCE > _COVER_PART * self._settings.free_bytes()
         return not (is_slow or is_large)
 
+    @property
+    def _n_differences(self) -> int:
+        """The most nodes that the difference trees of a cover may have."""
+        return len(self.rest.pairs or ()) * sum(tree.n_nodes for tree in self._problem.trees)
+
     def _cover(
         self, cover: CoverDraws, plain_pilot: Pilot, plain: Ground
-    ) -> tuple[Estimator, Pilot] | Bounds | None:
-        """Refine a cover while it pays; return what to run, bounds if all is decided, or None."""
+    ) -> Generator[float, None, tuple[Estimator, Pilot] | None]:
+        """Refine a cover while it pays; return what to run, None if it is not worth it.
+
+        Where it decides everything, what is certain says so.
+        """
         settings = self._settings
         plain_price = self._plain_price(plain_pilot, plain)
         half = settings.within(0.5)
         deadline = math.inf if half.timeout_seconds is None else half.started + half.timeout_seconds
         before = plain.undecided
         while True:
-            ground = cover.ground(self._problem, self._rest)
+            ground = cover.ground(self._problem, self.rest)
             self._details["cover_states"] = cover.n_expanded
             self._details["cover_share"] = float(
                 Fraction(ground.undecided, self._problem.n_regions)
             )
             if cover.is_decided:
-                return ground.bounds()
-            estimator = Estimator(cover, ground, settings, is_long=False)
+                self._certain = ground.bounds()
+                return None
+            estimator = Estimator(cover, ground, settings, is_long=False, series=self._series)
             pilot = pooled(plain_pilot, plain, estimator.pilot(_COVER_PILOT_BATCHES), ground)
+            yield estimator.pilot_seconds
             price = cover.seconds_per_sample * self._needed(pilot, ground)
             spent = cover.work * _SECONDS_PER_WORK
             limit = settings.memory_bytes or DEFAULT_MEMORY_BYTES
@@ -238,6 +298,7 @@ class Estimation:
                 break
             before = ground.undecided
             self._refine(cover, 2 * cover.work, deadline)
+            yield cover.work * _SECONDS_PER_WORK - spent
         estimator.is_long = price > spent and time.monotonic() < deadline  # else a small part
         return (estimator, pilot) if price < plain_price else None
 
@@ -248,6 +309,19 @@ class Estimation:
     def _report(self, n_states: int) -> None:
         bounds = self._plain_ground().bounds()
         self._settings.report(Progress(0.0, bounds.low, bounds.high, f"{n_states:,} states"))
+
+
+def _decided(bounds: Bounds, epsilon: float, method: str, details: Mapping[str, Any]) -> Tally:
+    """Return what is known without a sample: exact but for the rounding of volumes."""
+    count = bounds.settled(epsilon)
+    reason = StopReason.STEPS if count is None else StopReason.COMPLETE
+    found = {**details, "samples": 0}
+    return Tally(count, bounds.low, bounds.high, method, reason, details=found)
+
+
+def _stopped(bounds: Bounds, method: str, reason: StopReason, details: Mapping[str, Any]) -> Tally:
+    """Return what is known where nothing was drawn."""
+    return Tally.of_bounds(bounds.low, bounds.high, method, reason, details=details)
 
 
 def estimate(

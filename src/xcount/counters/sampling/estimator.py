@@ -15,7 +15,7 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -31,7 +31,7 @@ from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress, StopReason, Tally
 
 PILOT, MAIN = 0, 1
-"""Streams of random numbers."""
+"""Streams of random numbers; later series of samples have streams of their own."""
 
 _PILOT_HITS = 20
 _MAX_PILOT_BATCHES = 64
@@ -131,6 +131,20 @@ class Pilot:
         return max(self.mean, 1 / self.n)
 
 
+Slices = Generator[float, None, StopReason]
+"""Work in slices: yields what each cost, in seconds of one core, and returns why it ended."""
+
+
+def run_through(slices: Slices) -> StopReason:
+    """Run all slices without a pause."""
+    while True:
+        try:
+            next(slices)
+        except StopIteration as end:
+            reason: StopReason = end.value
+            return reason
+
+
 class OutOfTimeError(Exception):
     """The time was over before the samples were drawn."""
 
@@ -182,11 +196,19 @@ class Estimator:
         ground: what is known before.
         settings: accuracy, limits, and who does the work.
         is_long: whether it may be worth while to let others draw.
+        series: number of the series of samples, where one after the other is drawn.
     """
 
     def __init__(
-        self, draws: Draws, ground: Ground, settings: Settings, *, is_long: bool = True
+        self,
+        draws: Draws,
+        ground: Ground,
+        settings: Settings,
+        *,
+        is_long: bool = True,
+        series: int = 0,
     ) -> None:
+        self._pilot_stream, self._main_stream = PILOT + 2 * series, MAIN + 2 * series
         self.ground = ground
         self.is_long = is_long
         self.bounds = ground.bounds()
@@ -200,41 +222,59 @@ class Estimator:
         self._n_expected = math.inf
         self._seconds_per_batch = 0.0
         self._reported = 0.0
+        self._piloted = np.zeros(0)
+        self._pilot_batches = self._pilot_hits = 0
 
     def pilot(self, max_batches: int = _MAX_PILOT_BATCHES) -> Pilot:
         """Draw a few samples to plan by: until some are hits, or as many batches as given.
 
+        What was drawn by earlier calls counts.
         Under a time limit they take no more than a small part of what is left of it.
 
         Raises:
             OutOfTimeError: before that, the time was over.
         """
         values = self._values()
-        histogram, batches, n_hits = np.zeros(len(values)), 0, 0
+        if not self._pilot_batches:
+            self._piloted = np.zeros(len(values))
         left = self._settings.seconds_left()
         end = math.inf if left is None else time.monotonic() + _PILOT_PART * left
-        while batches == 0 or (n_hits < _PILOT_HITS and batches < max_batches):
+        while self._pilot_hits < _PILOT_HITS and self._pilot_batches < max(1, max_batches):
+            batches = self._pilot_batches
             if batches and time.monotonic() > end:
                 break
             chunk = max(1, min(batches, max_batches - batches))
-            drawn, hits, *_ = self._draw(PILOT, batches, chunk)
-            histogram += drawn
-            batches += chunk
-            n_hits += int(hits.sum())
-        n = float(histogram.sum())
-        mean = float(values @ histogram) / n
-        return Pilot(int(n), mean, float((values - mean) ** 2 @ histogram) / n)
+            drawn, hits, *_ = self._draw(self._pilot_stream, batches, chunk)
+            self._piloted += drawn
+            self._pilot_batches += chunk
+            self._pilot_hits += int(hits.sum())
+        n = float(self._piloted.sum())
+        mean = float(values @ self._piloted) / n
+        return Pilot(int(n), mean, float((values - mean) ** 2 @ self._piloted) / n)
 
     def run(self, pilot: Pilot, method: str, details: Mapping[str, Any]) -> Tally:
         """Run to the end, whatever ends it, and say what was found."""
-        self._plan(pilot)
         try:
-            reason = self._sample()
+            reason = run_through(self.slices(pilot))
         except KeyboardInterrupt:
             reason = StopReason.INTERRUPTED
+        return self.tally(method, reason, details)
+
+    def slices(self, pilot: Pilot) -> Slices:
+        """Draw from look to look; yield the work of each, in seconds of one core."""
+        self._plan(pilot)
+        try:
+            return (yield from self._sample())
         finally:
             if self._ahead is not None:
                 self._ahead.close()
+
+    def narrow(self, known: Bounds) -> None:
+        """Take over bounds that hold in any case."""
+        self.bounds = self.bounds.meet(known)
+
+    def tally(self, method: str, reason: StopReason, details: Mapping[str, Any]) -> Tally:
+        """Say what was found so far."""
         self._take_in()
         self._look()
         count = self._estimate()
@@ -244,9 +284,28 @@ class Estimator:
         return Tally(count, low, high, method, reason, confidence=confidence, details=details)
 
     @property
+    def pilot_seconds(self) -> float:
+        """What the pilot cost."""
+        return self._pilot_batches * BATCH * self.seconds_per_sample
+
+    @property
     def seconds_per_sample(self) -> float:
         """What a sample costs, about."""
         return self._draws.seconds_per_sample
+
+    def seconds_left(self) -> float:
+        """Guess what the rest of the estimate costs, in seconds of one core."""
+        epsilon, delta, share = (
+            self._settings.epsilon,
+            self._settings.delta,
+            self.ground.certain_share,
+        )
+        sequence = None if self._lower is None else self._lower.sequence
+        if sequence is None or sequence.n == 0:
+            return math.inf
+        seen = Pilot(sequence.n, sequence.mean, sequence.variance)
+        needed = seen.samples_needed(epsilon, delta, share) - sequence.n
+        return max(0.0, needed) * self.seconds_per_sample
 
     def _values(self) -> NDArray[np.float64]:
         return np.arange(self._draws.levels + 1) / self._draws.levels
@@ -259,7 +318,7 @@ class Estimator:
         self._n_expected = pilot.samples_needed(epsilon, delta, share)
         gamma = None
         if epsilon >= MIN_GAMMA_EPSILON and pilot.gamma_samples(epsilon, delta, share) < betting:
-            random = np.random.default_rng([self._seed, 1])
+            random = np.random.default_rng([self._seed, self._main_stream])
             inside = pilot.relative_target(epsilon, share) * (1 - _GAMMA_MARGIN)
             gamma = GammaBernoulli(inside, delta * GAMMA_DELTA, random)
             delta *= 1 - GAMMA_DELTA
@@ -270,9 +329,9 @@ class Estimator:
     def _seed(self) -> int:
         return self._settings.seed & (2**64 - 1)
 
-    def _sample(self) -> StopReason:
+    def _sample(self) -> Slices:
         while True:
-            end = next_look(self._batches)
+            before, end = self._batches, next_look(self._batches)
             while self._batches < end:
                 if self._settings.expired():
                     return StopReason.TIMEOUT
@@ -286,6 +345,7 @@ class Estimator:
             if self._is_barren():
                 return StopReason.STEPS
             self._report()
+            yield (end - before) * BATCH * self.seconds_per_sample
 
     def _is_barren(self) -> bool:
         """Tell whether there is no end in sight: no time limit, and no hit in many samples."""
@@ -304,7 +364,7 @@ class Estimator:
             self._ahead = self._others(end)
         if self._ahead is None:
             n = min(end - self._batches, self._affordable(_SLICE_SECONDS))
-            outcomes = self._draw(MAIN, self._batches, n)
+            outcomes = self._draw(self._main_stream, self._batches, n)
         else:
             taken = self._ahead.take(_SLICE_SECONDS, self._seconds_left())
             if taken is None:
@@ -334,7 +394,8 @@ class Estimator:
             return None
         span = (self._batches, end, self._affordable(1.0))
         settings = self._settings
-        return settings.engine.batches(self._draws, (self._seed, MAIN), span, settings.n_threads)
+        key = (self._seed, self._main_stream)
+        return settings.engine.batches(self._draws, key, span, settings.n_threads)
 
     def _seconds_left(self) -> float:
         left = self._settings.seconds_left()
