@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from xcount import _core
-from xcount.counters.engine import Draws
+from xcount.counters.engine import Draws, Tuning
 from xcount.counters.sampling.cover import CoverDraws
 from xcount.counters.sampling.draws import RegionDraws, RowDraws
 from xcount.counters.sampling.estimator import Estimator, Ground
@@ -66,7 +66,8 @@ class KnownCount:
                 draws = RegionDraws(problem.space, self.budget)
             return Estimator(draws, ground, settings)
         rest = Rest(0, rest.unresolved, list(problem.pairs()), rest.known)
-        cover = CoverDraws(problem.space, rest)
+        # Small as they are, these would be enumerated to the end, with nothing left to sample.
+        cover = CoverDraws(problem.space, rest, tuning=Tuning(max_paths=0))
         for _ in range(self.n_refinements):
             cover.refine(cover.work + 1, math.inf, 1, lambda: None)
         return Estimator(cover, cover.ground(problem, rest), settings)

@@ -40,6 +40,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "profile",
         "decisions",
         "corners",
+        "cover",
         "known_counts",
         "exact",
         "solutions",

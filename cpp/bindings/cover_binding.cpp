@@ -1,7 +1,6 @@
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
-
-#include <cmath>
 
 #include "forest_binding.hpp"
 #include "stopping_binding.hpp"
@@ -12,13 +11,14 @@ namespace xcount::python {
 namespace {
 
 using AnyCover = std::variant<Cover<std::int64_t>, Cover<Int128>, Cover<Int2304>>;
-using PyCoverTask = std::pair<std::vector<std::pair<MaskIndex, MaskIndex>>, std::uint32_t>;
+// Pairs, whether all of them must differ, and how often it counts.
+using PyCoverTask = std::tuple<std::vector<std::pair<MaskIndex, MaskIndex>>, bool, std::uint32_t>;
 
 std::vector<CoverTask> to_tasks(const MaskSpace& masks, const std::vector<PyCoverTask>& tasks) {
   std::vector<CoverTask> result;
-  for (const auto& [pairs, multiplicity] : tasks) {
+  for (const auto& [pairs, all, multiplicity] : tasks) {
     check_pairs(masks, pairs);
-    result.push_back({pairs, multiplicity});
+    result.push_back({pairs, multiplicity, all ? Combine::kAll : Combine::kAny});
   }
   return result;
 }
@@ -35,11 +35,16 @@ AnyCover make_cover(const AnyForest& forest, const MaskSpace& masks,
       forest);
 }
 
-// A volume as mantissa * 2^exponent: its range is beyond that of a Python float.
-std::pair<double, int> parts(Volume volume) {
-  int exponent = 0;
-  const Volume mantissa = std::frexp(volume, &exponent);
-  return {static_cast<double>(mantissa), exponent};
+// What is known of each task, as (solved, open, total): Python ints.
+template <class Value>
+nb::list known_counts(const Cover<Value>& cover) {
+  nb::list list;
+  for (std::size_t i = 0; i < cover.n_tasks(); ++i) {
+    const TaskCover<Value>& task = cover.task(i);
+    list.append(nb::make_tuple(big_integer(task.solved()), big_integer(task.open()),
+                               big_integer(task.total())));
+  }
+  return list;
 }
 
 template <class T>
@@ -58,7 +63,7 @@ std::pair<NumpyArray<std::uint64_t>, NumpyArray<std::uint8_t>> draw_from_cover(
 }  // namespace
 
 void bind_cover(nb::module_& module) {
-  nb::class_<AnyCover>(module, "Cover", "Best-first elimination, stopped early and sampled.")
+  nb::class_<AnyCover>(module, "Cover", "The exact counter's search, stopped early and sampled.")
       .def(
           "__init__",
           [](AnyCover* self, const AnyForest& forest, const MaskSpace& masks,
@@ -67,15 +72,19 @@ void bind_cover(nb::module_& module) {
             new (self) AnyCover(make_cover(forest, masks, threshold, to_tasks(masks, tasks)));
           },
           nb::arg("forest"), nb::arg("masks"), nb::arg("threshold"), nb::arg("tasks"),
-          nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
+          nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(),
+          "Tasks are (pairs of masks, whether all of them must differ rather than any, how often\n"
+          "it counts).")
       .def(
           "refine",
-          [](AnyCover& self, std::uint64_t work, double max_seconds, unsigned n_threads) {
+          [](AnyCover& self, std::uint64_t work, std::size_t max_bytes, unsigned n_threads,
+             std::uint64_t max_paths) {
             nb::gil_scoped_release release;
-            std::visit([&](auto& c) { c.refine(work, max_seconds, n_threads); }, self);
+            std::visit([&](auto& c) { c.refine(work, max_bytes, n_threads, max_paths); }, self);
           },
-          nb::arg("work"), nb::arg("max_seconds"), nb::arg("n_threads"),
-          "Expand states until that much work is done or the time is up.")
+          nb::arg("work"), nb::arg("max_bytes"), nb::arg("n_threads"),
+          nb::arg("max_paths") = kMaxPaths,
+          "Split states until that much work is done, or so much memory is held.")
       .def(
           "freeze", [](AnyCover& self) { std::visit([](auto& c) { c.freeze(); }, self); },
           "Fix the frontier as what is drawn from.")
@@ -86,28 +95,31 @@ void bind_cover(nb::module_& module) {
            "Histogram of the outcomes of n batches, and the hits of their samples in order; empty\n"
            "ones if that takes too long. on_pause is called a few times a second; what it raises,\n"
            "and Ctrl-C, end the drawing.")
-      .def_prop_ro(
-          "solved",
+      .def(
+          "counts",
           [](const AnyCover& self) {
-            return parts(std::visit([](const auto& c) { return c.solved(); }, self));
+            return std::visit([](const auto& c) { return known_counts(c); }, self);
           },
-          "Volume that surely solves, as (mantissa, exponent of 2); 1 is one whole mask.")
+          nb::sig("def counts(self) -> list[tuple[int, int, int]]"),
+          "For each task: combinations of cells that surely solve it, that are open, and all.")
       .def_prop_ro(
-          "open",
+          "n_open",
           [](const AnyCover& self) {
-            return parts(std::visit([](const auto& c) { return c.open(); }, self));
+            return std::visit([](const auto& c) { return c.n_open(); }, self);
           },
-          "Volume of the frontier, as (mantissa, exponent of 2).")
-      .def_prop_ro("n_expanded",
-                   [](const AnyCover& self) {
-                     return std::visit([](const auto& c) { return c.n_expanded(); }, self);
-                   })
+          "States that are open.")
+      .def_prop_ro(
+          "is_full",
+          [](const AnyCover& self) {
+            return std::visit([](const auto& c) { return c.is_full(); }, self);
+          },
+          "Whether the last refinement ended because there was no more memory.")
       .def_prop_ro(
           "work",
           [](const AnyCover& self) {
             return std::visit([](const auto& c) { return c.work(); }, self);
           },
-          "Residuals looked at so far.")
+          "Steps so far.")
       .def_prop_ro("n_bytes",
                    [](const AnyCover& self) {
                      return std::visit([](const auto& c) { return c.bytes(); }, self);

@@ -144,15 +144,21 @@ void covers_are_refined_and_sampled_on_threads() {
   const Question question(7);
   const auto refined = [&](unsigned n_threads) {
     std::vector<CoverTask> tasks;
-    for (const ExactTask& task : all_pairs(question.masks)) tasks.push_back({task.pairs, 1});
+    for (const ExactTask& task : all_pairs(question.masks)) tasks.push_back({task.pairs});
     Cover<std::int64_t> cover(question.forest, question.masks, question.gap, tasks);
-    for (int i = 0; i < 3; ++i) cover.refine(4'000, 60.0, n_threads);
+    for (int i = 0; i < 3; ++i) {
+      cover.refine(4'000, std::size_t{1} << 30, n_threads, 0);
+    }
     cover.freeze();
     return cover;
   };
   const Cover<std::int64_t> one = refined(1);
   const Cover<std::int64_t> many = refined(kThreads);
-  CHECK(one.open() > 0 && one.open() == many.open() && one.solved() == many.solved());
+  CHECK(one.n_open() > 0 && one.n_open() == many.n_open() && one.work() == many.work());
+  for (std::size_t i = 0; i < one.n_tasks(); ++i) {
+    CHECK(one.task(i).solved() == many.task(i).solved());
+    CHECK(one.task(i).open() == many.task(i).open());
+  }
   Stop never;
   const Outcomes expected = one.draw(4, 5, 6, 20, 1, never);
   CHECK(expected.hits == many.draw(4, 5, 6, 20, kThreads, never).hits);

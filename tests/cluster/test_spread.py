@@ -176,7 +176,7 @@ def test_a_cover_is_the_same_elsewhere() -> None:
     assert drawn[0].tolist() == repeated[0].tolist()
     assert drawn[1].tolist() == repeated[1].tolist()
     other = pickle.loads(pickle.dumps(cover))
-    other._work += 1
+    other._refinement.work += 1
     with pytest.raises(ClusterError, match="its build of xcount differs"):
         other.draw(7, 1, 3, 2, 1)
 

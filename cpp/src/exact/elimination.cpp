@@ -6,6 +6,8 @@ namespace xcount {
 
 namespace {
 
+constexpr Share kWholeWalk = 4;  // times the least volume: such a state may take all of max_paths
+
 template <class T>
 std::size_t bytes_of(const std::vector<T>& items) {
   return items.capacity() * sizeof(T);
@@ -17,7 +19,15 @@ template <class Value, class Values>
 void Eliminator<Value, Values>::clear() {
   room_.clear();
   n_steps_ = 0;
+  n_looked_at_ = 0;
   n_checks_ = 0;
+}
+
+template <class Value, class Values>
+void Eliminator<Value, Values>::release() {
+  room_.release();
+  levels_.clear();
+  levels_.shrink_to_fit();
 }
 
 template <class Value, class Values>
@@ -30,17 +40,38 @@ template <class Value, class Values>
 SolutionId Eliminator<Value, Values>::solve(const std::vector<ResidualSum<Value>>& constraints,
                                             Combine combine, const EliminationLimits& limits,
                                             const Part& part, DiagramRecorder* recorder) {
-  combine_ = combine;
-  limits_ = limits;
+  start(combine, limits);
   part_ = part;
-  is_measuring_ = false;
   recorder_ = recorder;
   room_.allow(limits.memo_bytes);
-  stack_.start();
-  scores_.resize(store_.features().size());
   set_root(constraints);
   const SolutionId decided = decide(level(0));
   return decided == kUndecided ? solve_undecided(0) : end(0, decided);
+}
+
+template <class Value, class Values>
+void Eliminator<Value, Values>::start(Combine combine, const EliminationLimits& limits) {
+  combine_ = combine;
+  limits_ = limits;
+  part_ = {};
+  is_measuring_ = false;
+  recorder_ = nullptr;
+  open_ = nullptr;
+  stack_.start();
+  scores_.resize(store_.features().size());
+}
+
+template <class Value, class Values>
+void Eliminator<Value, Values>::deepen(const OpenState<Value>& state, Combine combine,
+                                       const EliminationLimits& limits, Share least,
+                                       Frontier<Value>& open, typename Values::Sum& solved) {
+  start(combine, limits);
+  open_ = &open;
+  least_ = least;
+  set_root(state);
+  const SolutionId decided = decide(level(0));
+  const SolutionId solution = decided == kUndecided ? solve_undecided(0) : decided;
+  values_.add(solved, solution, outer_dropped_);
 }
 
 template <class Value, class Values>
@@ -62,6 +93,56 @@ void Eliminator<Value, Values>::set_root(const std::vector<ResidualSum<Value>>& 
     std::sort(root.ids.begin() + term.begin, root.ids.end());
     root.terms.push_back(term);
   }
+}
+
+template <class Value, class Values>
+void Eliminator<Value, Values>::set_root(const OpenState<Value>& state) {
+  Level& root = level(0);
+  root.terms.clear();
+  root.ids.clear();
+  root.narrowed.clear();
+  outer_dropped_.clear();
+  root.volume = state.volume;
+  std::uint64_t support = 0;
+  Term term;
+  for (const ResidualId id : state.ids) {
+    if (id != kSeparator) {
+      term.min += store_[id].min;
+      term.max += store_[id].max;
+      support |= store_[id].support;
+      root.ids.push_back(id);
+      continue;
+    }
+    term.end = static_cast<std::uint32_t>(root.ids.size());
+    term.offset = state.offsets[root.terms.size()];
+    root.terms.push_back(term);
+    term = {};
+    term.begin = static_cast<std::uint32_t>(root.ids.size());
+  }
+  for (const Stretch& stretch : state.box) {
+    const bool mentioned = (support >> (stretch.feature & 63) & 1) != 0;
+    (mentioned ? root.narrowed : outer_dropped_).push_back(stretch);
+  }
+  std::ranges::sort(root.narrowed, {}, &Stretch::feature);
+}
+
+// Without a memo: states that are as large as these are hardly ever met again. What a walk may cost
+// goes with the volume that it decides.
+template <class Value, class Values>
+SolutionId Eliminator<Value, Values>::deepen_undecided(std::size_t depth) {
+  Level& state = level(depth);
+  const Share part = std::min<Share>(1, state.volume / (kWholeWalk * least_));
+  const Share max_paths = part * static_cast<Share>(limits_.max_paths);
+  if (open_small(state, static_cast<std::uint64_t>(max_paths))) return enumerate(state);
+  if (state.volume > least_) return expand(depth);
+  for (const std::uint32_t i : state.live) {
+    open_->add_constraint(state.terms[i].offset, state.ids_of(state.terms[i]));
+  }
+  open_->add_stretches(outer_dropped_);
+  for (std::size_t d = 0; d < depth; ++d) open_->add_stretches(level(d).dropped);
+  open_->add_stretches(state.narrowed);
+  open_->close(state.volume);
+  return kNoneSolve;  // nothing of it is known to solve
 }
 
 template <class Value, class Values>
@@ -106,6 +187,7 @@ SolutionId Eliminator<Value, Values>::solve_undecided(std::size_t depth) {
   if (depth < part_.n_bits) return expand(depth);  // only a part of it: nothing to remember
   Level& state = level(depth);
   XCOUNT_ASSERT(is_well_formed(state));
+  if (open_ != nullptr) return deepen_undecided(depth);
   const std::uint64_t hash = make_key(state);
   std::uint32_t entry = room_.memo().find(hash, key_);
   if (entry != OffsetMemo<Value>::kNone) {
@@ -115,7 +197,8 @@ SolutionId Eliminator<Value, Values>::solve_undecided(std::size_t depth) {
     entry = room_.memo().add(hash, key_);
   }
   const std::uint64_t n_forgotten = room_.n_forgotten();
-  const SolutionId solution = open_small(state) ? enumerate(state) : expand(depth);
+  const bool is_small = open_small(state, limits_.max_paths);
+  const SolutionId solution = is_small ? enumerate(state) : expand(depth);
   if (n_forgotten != room_.n_forgotten()) {  // the entry is no more, or there is another
     make_key(state);
     entry = room_.memo().find(hash, key_);
@@ -131,8 +214,11 @@ SolutionId Eliminator<Value, Values>::expand(std::size_t depth) {
   check_limits();
   level(depth + 1);  // deque: references to other levels stay valid
   Level& state = level(depth);
+  n_looked_at_ += state.ids.size();
   const Split split = choose_split(state, depth < part_.n_bits);
   split_residuals(state, split);
+  state.volume_per_cell =
+      state.volume / static_cast<Share>(split.stretch.end - split.stretch.begin);
   values_.start(state.sum);
   state.edges.clear();
   std::size_t half = 0;
@@ -157,6 +243,7 @@ void Eliminator<Value, Values>::expand_part(std::size_t depth, const Stretch& pa
   const bool ended = decided != kUndecided || (is_measuring_ && depth + 1 >= part_.n_bits);
   if (!ended) fill_ids(state, child);
   narrow(state, child, part, ended);
+  child.volume = state.volume_per_cell * static_cast<Share>(part.end - part.begin);
   const SolutionId solution = ended ? end(depth + 1, decided) : solve_undecided(depth + 1);
   absorb_bounds(state, child);
   values_.add(state.sum, solution, state.dropped);
@@ -282,13 +369,13 @@ void Eliminator<Value, Values>::narrow(Level& state, Level& child, const Stretch
 }
 
 template <class Value, class Values>
-bool Eliminator<Value, Values>::open_small(const Level& state) {
+bool Eliminator<Value, Values>::open_small(const Level& state, std::uint64_t max_paths) {
   if (recorder_ != nullptr) return false;
   small_.open();
   for (const std::uint32_t i : state.live) {
     small_.add_term(state.terms[i].offset, state.ids_of(state.terms[i]));
   }
-  return small_.prepare(state.narrowed, limits_.max_paths);
+  return small_.prepare(state.narrowed, max_paths);
 }
 
 template <class Value, class Values>
@@ -360,9 +447,15 @@ void Eliminator<Value, Values>::check_limits() {
 }
 
 template <class Value, class Values>
-std::size_t Eliminator<Value, Values>::needed_bytes() const {
-  std::size_t total = store_.bytes();
+std::size_t Eliminator<Value, Values>::level_bytes() const {
+  std::size_t total = 0;
   for (const Level& l : levels_) total += l.bytes();
+  return total;
+}
+
+template <class Value, class Values>
+std::size_t Eliminator<Value, Values>::needed_bytes() const {
+  std::size_t total = store_.bytes() + level_bytes();
   if (recorder_ != nullptr) total += recorder_->bytes();
   return total;
 }

@@ -4,6 +4,30 @@
 
 namespace xcount {
 
+namespace {
+
+constexpr std::uint64_t kMaxFactor = std::uint64_t{1} << 62;
+
+void multiply_limbs(std::vector<std::uint64_t>& limbs, std::uint64_t factor) {
+  std::uint64_t carry = 0;
+  for (std::uint64_t& limb : limbs) {
+    const UInt128 product = static_cast<UInt128>(limb) * factor + carry;
+    limb = static_cast<std::uint64_t>(product);
+    carry = static_cast<std::uint64_t>(product >> 64);
+  }
+}
+
+void add_limbs(std::vector<std::uint64_t>& sum, const std::vector<std::uint64_t>& term) {
+  std::uint64_t carry = 0;
+  for (std::size_t i = 0; i < sum.size(); ++i) {
+    const UInt128 next = static_cast<UInt128>(sum[i]) + term[i] + carry;
+    sum[i] = static_cast<std::uint64_t>(next);
+    carry = static_cast<std::uint64_t>(next >> 64);
+  }
+}
+
+}  // namespace
+
 void CountValues::reset(const Topology& forest, std::span<const Feature> features) {
   n_cells_.clear();
   double bits = 1.0;
@@ -20,14 +44,7 @@ void CountValues::reset(const Topology& forest, std::span<const Feature> feature
   values_.insert(values_.end(), scratch_.begin(), scratch_.end());
 }
 
-void CountValues::multiply(std::uint64_t factor) {
-  std::uint64_t carry = 0;
-  for (std::uint64_t& limb : scratch_) {
-    const UInt128 product = static_cast<UInt128>(limb) * factor + carry;
-    limb = static_cast<std::uint64_t>(product);
-    carry = static_cast<std::uint64_t>(product >> 64);
-  }
-}
+void CountValues::multiply(std::uint64_t factor) { multiply_limbs(scratch_, factor); }
 
 void CountValues::multiply_wide(UInt128 factor) {
   const auto high = static_cast<std::uint64_t>(factor >> 64);
@@ -38,12 +55,7 @@ void CountValues::multiply_wide(UInt128 factor) {
   multiply(high);
   upper.swap(scratch_);
   multiply(static_cast<std::uint64_t>(factor));
-  std::uint64_t carry = 0;
-  for (std::size_t i = 0; i < limbs_; ++i) {
-    const UInt128 next = static_cast<UInt128>(scratch_[i]) + upper[i] + carry;
-    scratch_[i] = static_cast<std::uint64_t>(next);
-    carry = static_cast<std::uint64_t>(next >> 64);
-  }
+  add_limbs(scratch_, upper);
 }
 
 void CountValues::divide(std::uint64_t divisor) {
@@ -70,7 +82,7 @@ void CountValues::add(Sum& sum, SolutionId solution, std::span<const Stretch> wi
   std::uint64_t factor = 1;
   for (const Stretch& stretch : within) {
     const std::uint64_t n_cells = n_cells_[stretch.feature];
-    if (divisor > (std::uint64_t{1} << 62) / n_cells) {
+    if (divisor > kMaxFactor / n_cells) {
       divide(divisor);
       multiply(factor);
       divisor = factor = 1;
@@ -80,12 +92,26 @@ void CountValues::add(Sum& sum, SolutionId solution, std::span<const Stretch> wi
   }
   if (divisor != 1) divide(divisor);
   if (factor != 1) multiply(factor);
-  std::uint64_t carry = 0;
-  for (std::size_t i = 0; i < limbs_; ++i) {
-    const UInt128 next = static_cast<UInt128>(sum[i]) + scratch_[i] + carry;
-    sum[i] = static_cast<std::uint64_t>(next);
-    carry = static_cast<std::uint64_t>(next >> 64);
+  add_limbs(sum, scratch_);
+}
+
+void CountValues::add_box(Sum& sum, std::span<const Stretch> box) const {
+  std::vector<std::uint64_t> left = n_cells_;
+  for (const Stretch& stretch : box) {
+    left[stretch.feature] = static_cast<std::uint64_t>(stretch.end - stretch.begin);
   }
+  Sum product(limbs_, 0);
+  product[0] = 1;
+  std::uint64_t factor = 1;  // of several features: few passes over the limbs
+  for (const std::uint64_t n_cells : left) {
+    if (factor > kMaxFactor / n_cells) {
+      multiply_limbs(product, factor);
+      factor = 1;
+    }
+    factor *= n_cells;
+  }
+  multiply_limbs(product, factor);
+  add_limbs(sum, product);
 }
 
 SolutionId CountValues::finish(const Sum& sum) {
@@ -99,7 +125,7 @@ SolutionId CountValues::finish(Total volume, std::span<const std::uint32_t> feat
   scratch_.assign(all.begin(), all.end());
   std::uint64_t divisor = 1;
   for (const std::uint32_t feature : features) {
-    if (divisor > (std::uint64_t{1} << 62) / n_cells_[feature]) {
+    if (divisor > kMaxFactor / n_cells_[feature]) {
       divide(divisor);
       divisor = 1;
     }

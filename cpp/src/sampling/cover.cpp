@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t kBatch = Sampler<std::int64_t>::kBatch;
 constexpr std::size_t kMaxDeciders = 16;   // beyond, too few samples of a batch share a task
+constexpr std::size_t kMaxCaches = 16;     // beyond, what only makes refining quicker is given back
 constexpr double kSecondsPerTree = 15e-9;  // of a decider, of which a sample walks all trees
 constexpr double kSecondsPerResidual = 300e-9;
 constexpr double kSecondsPerDraw = 7e-7;
@@ -29,29 +30,15 @@ Cover<Value>::Cover(const Forest<Value>& forest, const MaskSpace& masks, const V
     multiplicity_.push_back(task.multiplicity);
   }
   if (tasks.size() > kMaxDeciders) return;
-  for (const CoverTask& task : tasks) deciders_.emplace_back(forest, masks, threshold, task.pairs);
-}
-
-template <class Value>
-Volume Cover<Value>::solved() const {
-  Volume total = 0;
-  for (std::size_t i = 0; i < covers_.size(); ++i) total += multiplicity_[i] * covers_[i]->solved();
-  return total;
-}
-
-template <class Value>
-Volume Cover<Value>::open() const {
-  Volume total = 0;
-  for (std::size_t i = 0; i < covers_.size(); ++i) {
-    for (const auto& entry : covers_[i]->frontier()) total += multiplicity_[i] * entry.second;
+  for (const CoverTask& task : tasks) {
+    deciders_.emplace_back(forest, masks, threshold, task.pairs, task.combine);
   }
-  return total;
 }
 
 template <class Value>
-std::uint64_t Cover<Value>::n_expanded() const {
+std::uint64_t Cover<Value>::n_open() const {
   std::uint64_t total = 0;
-  for (const auto& cover : covers_) total += cover->n_expanded();
+  for (const auto& cover : covers_) total += cover->n_open();
   return total;
 }
 
@@ -66,30 +53,50 @@ template <class Value>
 std::size_t Cover<Value>::bytes() const {
   std::size_t total = 0;
   for (const auto& cover : covers_) total += cover->bytes();
-  return total;
+  return total + held_bytes(frozen_) + held_bytes(cumulative_);
 }
 
 template <class Value>
-void Cover<Value>::refine(std::uint64_t work, double max_seconds, unsigned n_threads) {
-  const auto deadline = Stop::after(max_seconds);
-  Volume total = 0;
-  for (std::size_t i = 0; i < covers_.size(); ++i) total += multiplicity_[i] * covers_[i]->open();
+bool Cover<Value>::is_full() const {
+  return std::ranges::all_of(
+      covers_, [](const auto& cover) { return cover->is_full() || cover->n_open() == 0; });
+}
+
+template <class Value>
+Share Cover<Value>::weight(std::size_t task) const {
+  return static_cast<Share>(multiplicity_[task]) * covers_[task]->open_share();
+}
+
+template <class Value>
+void Cover<Value>::refine(std::uint64_t work, std::size_t max_bytes, unsigned n_threads,
+                          std::uint64_t max_paths) {
+  release(frozen_);
+  release(cumulative_);
+  std::vector<Share> weights;
+  Share total = 0;
+  for (std::size_t i = 0; i < covers_.size(); ++i) total += weights.emplace_back(weight(i));
   if (!(total > 0)) return;
+  const std::size_t held = bytes();
+  const auto free = static_cast<Share>(max_bytes - std::min(max_bytes, held));
   parallel(covers_.size(), n_threads, [&](std::size_t i) {
-    const Volume part = multiplicity_[i] * covers_[i]->open() / total;
-    const auto quota = static_cast<std::uint64_t>(std::ceil(part * static_cast<Volume>(work)));
-    covers_[i]->refine(quota, deadline);
+    const Share part = weights[i] / total;
+    const auto quota = static_cast<std::uint64_t>(std::ceil(part * static_cast<Share>(work)));
+    const auto room = static_cast<std::size_t>(part * free);
+    covers_[i]->refine(quota, covers_[i]->bytes() + room, max_paths);
+    if (covers_.size() > kMaxCaches) covers_[i]->release_caches();
   });
 }
 
 template <class Value>
 double Cover<Value>::mean_residuals() const {
-  Volume sum = 0;
-  Volume total = 0;
+  Share sum = 0;
+  Share total = 0;
   for (std::size_t i = 0; i < covers_.size(); ++i) {
-    for (const auto& [state, volume] : covers_[i]->frontier()) {
-      sum += volume * multiplicity_[i] * static_cast<Volume>(covers_[i]->n_residuals(state));
-      total += volume * multiplicity_[i];
+    for (std::size_t s = 0; s < covers_[i]->n_open(); ++s) {
+      const OpenState<Value> state = covers_[i]->state(s);
+      const Share weight = state.volume * static_cast<Share>(multiplicity_[i]);
+      sum += weight * static_cast<Share>(state.ids.size() - state.offsets.size());
+      total += weight;
     }
   }
   return total > 0 ? static_cast<double>(sum / total) : 0.0;
@@ -98,12 +105,11 @@ double Cover<Value>::mean_residuals() const {
 template <class Value>
 double Cover<Value>::seconds_per_sample() const {
   if (deciders_.empty()) return kSecondsPerDraw + kSecondsPerResidual * mean_residuals();
-  Volume sum = 0;
-  Volume total = 0;
+  Share sum = 0;
+  Share total = 0;
   for (std::size_t i = 0; i < covers_.size(); ++i) {
-    const Volume weight = multiplicity_[i] * covers_[i]->open();
-    sum += weight * static_cast<Volume>(deciders_[i].n_trees());
-    total += weight;
+    sum += weight(i) * static_cast<Share>(deciders_[i].n_trees());
+    total += weight(i);
   }
   return kSecondsPerDraw + (total > 0 ? kSecondsPerTree * static_cast<double>(sum / total) : 0.0);
 }
@@ -112,13 +118,14 @@ template <class Value>
 void Cover<Value>::freeze() {
   frozen_.clear();
   cumulative_.clear();
-  const Volume total = open();
-  Volume before = 0;
+  Share total = 0;
+  for (std::size_t i = 0; i < covers_.size(); ++i) total += weight(i);
+  Share before = 0;
   for (std::uint32_t i = 0; i < covers_.size(); ++i) {
-    for (const auto& [state, volume] : covers_[i]->frontier()) {
-      before += multiplicity_[i] * volume;
+    for (std::uint32_t state = 0; state < covers_[i]->n_open(); ++state) {
+      before += static_cast<Share>(multiplicity_[i]) * covers_[i]->state(state).volume;
       frozen_.push_back({i, state});
-      const Volume part = std::min<Volume>(1, before / total);
+      const Share part = std::min<Share>(1, before / total);
       cumulative_.push_back(static_cast<std::uint64_t>(std::ldexp(part, 62)));
     }
   }
@@ -182,9 +189,11 @@ void Cover<Value>::draw_group(std::uint32_t task, Random& random, Thread& thread
   decider.draw(random, kBatch, thread.group.size(), work);
   for (std::size_t g = 0; g < thread.group.size(); ++g) {
     hits[thread.group[g]] = 0;
-    covers_[task]->for_each_fixed(
-        thread.drawn[thread.group[g]].state,
-        [&](Feature feature, Cell cell) { decider.fix(feature, cell, kBatch, g, work); });
+    for (const Stretch& left : covers_[task]->state(thread.drawn[thread.group[g]].state).box) {
+      const auto n_left = static_cast<std::uint32_t>(left.end - left.begin);
+      const Cell cell = left.begin + static_cast<Cell>(random.below(n_left));
+      decider.fix(covers_[task]->feature(left.feature), cell, kBatch, g, work);
+    }
   }
   decider.decide(kBatch, thread.group.size(), work,
                  [&](std::size_t g) { hits[thread.group[g]] = 1; });

@@ -18,10 +18,12 @@ MaskQuestion question_of(const std::vector<std::pair<MaskIndex, MaskIndex>>& pai
 template <class Value>
 CoverDecider<Value>::CoverDecider(const Forest<Value>& forest, const MaskSpace& masks,
                                   const Value& threshold,
-                                  const std::vector<std::pair<MaskIndex, MaskIndex>>& pairs)
+                                  const std::vector<std::pair<MaskIndex, MaskIndex>>& pairs,
+                                  Combine combine)
     : scope_(forest, masks, question_of(pairs)),
       profiles_(forest, masks, scope_),
       gap_(threshold),
+      combine_(combine),
       places_(forest.axes.size(), kNowhere) {
   for (const auto& [a, b] : pairs) {
     pairs_.emplace_back(scope_.index(masks, a), scope_.index(masks, b));
@@ -57,9 +59,11 @@ void CoverDecider<Value>::draw(Random& random, std::size_t block, std::size_t co
 
 template <class Value>
 bool CoverDecider<Value>::is_hit(std::span<const Value> row) const {
-  return std::any_of(pairs_.begin(), pairs_.end(), [&](const auto& pair) {
+  const auto differs = [&](const auto& pair) {
     return gap_.is_exceeded(row[pair.first] - row[pair.second]);
-  });
+  };
+  return combine_ == Combine::kAny ? std::ranges::any_of(pairs_, differs)
+                                   : std::ranges::all_of(pairs_, differs);
 }
 
 template class CoverDecider<std::int64_t>;

@@ -18,6 +18,11 @@ void ResidualStore<Value>::clear() {
 }
 
 template <class Value>
+void ResidualStore<Value>::release_caches() {
+  release(restrictions_);
+}
+
+template <class Value>
 LocalFeature ResidualStore<Value>::local(Feature feature) {
   LocalFeature& number = local_[static_cast<std::size_t>(feature)];
   if (number == kNoLocal) {

@@ -9,11 +9,19 @@ open is bounded by what is known of its subproblems.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import compress, islice
 from typing import Any
 
 from xcount.counters.corners import corner_seconds, visited
+from xcount.counters.cover import (
+    Refinement,
+    counts,
+    fewest_pairs_first,
+    is_affordable,
+    native_cover,
+)
 from xcount.counters.engine import Tuning, Weights
 from xcount.counters.known_counts import SECONDS_PER_STEP, Bounded, KnownCounts
 from xcount.counters.profile import pair_rows, profile_of
@@ -21,7 +29,7 @@ from xcount.counters.settings import Settings
 from xcount.counters.tally import Profile, Progress, StopReason, Tally
 from xcount.errors import BudgetError
 from xcount.problem.problem import Problem
-from xcount.problem.subproblem import Decomposition, Expression, Pair
+from xcount.problem.subproblem import Decomposition, Expression, Pair, Subproblem
 
 STEP_BUDGETS = (200_000, 3_000_000, 40_000_000, 500_000_000, 2**62)
 FREE_LOOKING_SECONDS = 0.5
@@ -34,10 +42,15 @@ _LEAST_SLICE_SECONDS = 0.02
 _SLICE_PART = 0.5
 """Slices of a run that others wait for grow with what it has spent."""
 
+COVER_PART = 0.25
+"""Part of the time that is kept for a cover of what the rounds leave open. The width of its bounds
+falls slowly with time, and a round takes ten times as long as the one before."""
+_LEAST_COVER_WORK = 10_000_000
+
 
 def count_exactly(problem: Problem, settings: Settings) -> Tally:
     """Count every mask exactly, or bound what a limit leaves open."""
-    run = ExactRun(problem, settings)
+    run = ExactRun(problem, settings.within(1 - COVER_PART))
     if run.is_too_large:
         raise BudgetError(
             f"exact counting would take about {problem.form.n_terms:,} terms, more than "
@@ -59,6 +72,7 @@ def count_exactly(problem: Problem, settings: Settings) -> Tally:
             if tally is not None:
                 return within(tally, run)
         run.solve((budget,))
+    run.cover(settings)
     return run.tally("exact")
 
 
@@ -137,8 +151,7 @@ class ExactRun:
         """The number of subproblems that open expressions still wait for."""
         if self.decomposition is None:
             return 0
-        numbers = {n for e in self._open_expressions() for _, n in e.terms}
-        return sum(not self._counts.is_known(number) for number in numbers)
+        return len(self._open_subproblems())
 
     @property
     def is_too_large(self) -> bool:
@@ -190,6 +203,58 @@ class ExactRun:
     def end(self, reason: StopReason | None = None) -> None:
         """Note why the run ended, as far as its slices have come."""
         self.stop_reason = self._why_it_ended() if reason is None else reason
+
+    def cover(self, settings: Settings) -> None:
+        """Narrow the bounds of what a limit left open, by a cover of its subproblems.
+
+        Without a limit of time, a cover takes about as much work as the rounds before it.
+        """
+        found = self.decomposition
+        is_wanted = self.stop_reason not in (StopReason.COMPLETE, StopReason.INTERRUPTED)
+        if found is None or self._is_weighed or not is_wanted:
+            return
+        numbers = self._open_subproblems()
+        tasks = [found.subproblem(number) for number in numbers]
+        chosen = fewest_pairs_first(tasks)
+        n_pairs = sum(len(tasks[i].pairs) for i in chosen)
+        if not chosen or not is_affordable(self.problem, settings, n_pairs):
+            return
+        try:
+            self._narrow([numbers[i] for i in chosen], [tasks[i] for i in chosen], settings)
+        except KeyboardInterrupt:
+            self.stop_reason = StopReason.INTERRUPTED
+            return
+        if self.is_exact():
+            self.stop_reason = StopReason.COMPLETE
+
+    def _narrow(
+        self, numbers: Sequence[int], tasks: Sequence[Subproblem], settings: Settings
+    ) -> None:
+        """Cover the subproblems, and take over what that proves, whatever ends it."""
+        try:
+            cover = native_cover(self.problem.form.space, ((task, 1) for task in tasks))
+        except BudgetError:  # trees too large to make differences of
+            return
+        left = settings.seconds_left()
+        deadline = math.inf if left is None else time.monotonic() + left
+        work = max(_LEAST_COVER_WORK, self.n_steps) if left is None else 2**62
+        try:
+            Refinement().run(
+                cover, work, settings.free_bytes() // 2, deadline, settings.n_threads, self._tell
+            )
+        finally:
+            known = counts(cover, self._whole)
+            for number, (solved, undecided) in zip(numbers, known, strict=True):
+                self._counts.narrow(number, (solved, solved + undecided))
+
+    def _tell(self) -> None:
+        """Tell that the run goes on; between slices, whoever listens may end it."""
+        self.settings.report(Progress(1.0, *self.bounds(), "bounds of what is open"))
+
+    def _open_subproblems(self) -> list[int]:
+        """Return the subproblems that open expressions still wait for."""
+        numbers = {n for e in self._open_expressions() for _, n in e.terms}
+        return sorted(number for number in numbers if not self._counts.is_known(number))
 
     def _why_it_ended(self) -> StopReason:
         """Return what kept the run from an exact count, if anything did."""

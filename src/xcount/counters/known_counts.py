@@ -49,6 +49,7 @@ class KnownCounts:
         self._solver, self._n_masks, self._whole = solver, n_masks, whole
         self._settings, self._tuning = settings, tuning
         self._bounds: dict[int, Bounded] = {}
+        self._proved: dict[int, Bounded] = {}
         self._solved_parts: dict[int, set[int]] = {}
         self._given_up: set[int] = set()
         self._failed_steps: dict[int, int] = {}
@@ -56,6 +57,19 @@ class KnownCounts:
 
     def __getitem__(self, number: int) -> Bounded:
         """Return bounds of the subproblem's count: equal when it is known."""
+        low, high = self._by_parts(number)
+        if number not in self._proved:
+            return low, high
+        least, most = self._proved[number]
+        return max(low, least), min(high, most)
+
+    def narrow(self, number: int, bounds: Bounded) -> None:
+        """Take over what was proved about a subproblem's count in another way."""
+        low, high = self[number]
+        self._proved[number] = max(low, bounds[0]), min(high, bounds[1])
+
+    def _by_parts(self, number: int) -> Bounded:
+        """Return what the parts that are solved say of the subproblem's count."""
         return self._bounds.get(number, (self._whole - self._whole, self._whole))
 
     def is_known(self, number: int) -> bool:
@@ -161,7 +175,7 @@ class KnownCounts:
 
     def _take_part(self, number: int, part: int, bits: int, count: Any, size: Any) -> None:
         solved = self._solved_parts.setdefault(number, set())
-        low, high = self[number] if bits else (count - count, self._whole)
+        low, high = self._by_parts(number) if bits else (count - count, self._whole)
         solved.update([part] if bits else [])
         low, high = low + count, high - (size - count)
         # With weights, sums of parts are rounded: the last part ends the interval.

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from oracle import cells, margin
 from strategies import random_ensemble, random_tree
 
 import xcount
 from xcount import _core
+from xcount.counters.cover import counts, native_cover
 from xcount.counters.sampling import estimation
 from xcount.counters.tally import StopReason
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.examples import ensemble_of
 from xcount.problem.problem import Problem
+from xcount.problem.subproblem import Pair, Subproblem
 from xcount.question.grid import Grid
 from xcount.question.query import Query
 
@@ -25,16 +29,21 @@ def problem_of(ensemble: Ensemble, gap: str, distance: int | str, missing: bool 
     return Problem(ensemble, Grid.of(ensemble, missing="cell" if missing else "none"), query)
 
 
+NO_LIMIT = 2**62
+
+
 def cover_of(problem: Problem) -> _core.Cover:
     """Return the cover of all masks with all their pairs."""
     pairs = list(problem.pairs())
-    tasks = [([p for p in pairs if mask in p], 1) for mask in range(problem.n_masks)]
-    return _core.Cover(problem.forest, problem.masks, problem.threshold_limbs, tasks)
+    masks = range(problem.n_masks)
+    tasks = [(Subproblem([p for p in pairs if mask in p]), 1) for mask in masks]
+    return native_cover(problem.space, tasks)
 
 
-def regions(problem: Problem, volume: tuple[float, int]) -> Fraction:
-    """Return a volume as a number of regions."""
-    return Fraction(volume[0]) * Fraction(2) ** volume[1] * problem.n_combinations
+def known(problem: Problem, cover: _core.Cover) -> tuple[int, int]:
+    """Return how many regions are solved, and how many are open."""
+    each = counts(cover, problem.n_combinations)
+    return sum(solved for solved, _ in each), sum(unknown for _, unknown in each)
 
 
 def true_count(problem: Problem) -> int:
@@ -49,9 +58,38 @@ def test_refined_to_the_end_a_cover_is_an_exact_count(seed: int) -> None:
     distance = (1, 2, "any")[seed % 3]
     problem = problem_of(random_ensemble(seed), "0.3", distance, missing=seed % 2 == 0)
     cover = cover_of(problem)
-    cover.refine(10**12, 60.0, 2)
-    assert regions(problem, cover.open) == 0
-    assert round(regions(problem, cover.solved)) == true_count(problem)
+    cover.refine(10**12, NO_LIMIT, 2, max_paths=(0, 20, 16_384)[seed % 5 % 3])
+    assert cover.n_open == 0
+    assert known(problem, cover) == (true_count(problem), 0)
+
+
+@pytest.mark.parametrize("all_pairs", [False, True])
+@pytest.mark.parametrize("seed", range(60))
+def test_any_and_all_of_several_pairs_are_bounded_at_every_step(seed: int, all_pairs: bool) -> None:
+    """Slice by slice, the bounds hold what enumeration finds and never get wider."""
+    problem = problem_of(random_ensemble(seed), "0.3", "any", missing=seed % 2 == 0)
+    pairs = list(problem.pairs())[: 1 + seed % 4]
+    cover = native_cover(problem.space, [(Subproblem(pairs, all_pairs), 1)])
+    true = solutions(problem, pairs, all_pairs)
+    last = (0, problem.n_combinations)
+    while cover.n_open:
+        cover.refine(1, NO_LIMIT, 1, max_paths=8)
+        solved, unknown = known(problem, cover)
+        assert last[0] <= solved <= true <= solved + unknown <= last[1]
+        last = (solved, solved + unknown)
+    assert known(problem, cover) == (true, 0)
+
+
+def solutions(problem: Problem, pairs: list[Pair], all_pairs: bool) -> int:
+    """Return for how many combinations of the other cells any (or all) of the pairs differ."""
+    ensemble, n_solved = problem.ensemble, 0
+    missing = problem.grid.axes[0].n_cells > len(cells(ensemble, 0, False))
+    axes = [cells(ensemble, f, missing) for f in range(ensemble.n_features)]
+    for point in itertools.product(*axes[1:]):
+        sums = [margin(ensemble, (x, *point), None) for x in axes[0]]
+        differ = [abs(sums[a] - sums[b]) > Fraction(3, 10) for a, b in pairs]
+        n_solved += all(differ) if all_pairs else any(differ)
+    return n_solved
 
 
 def wide_problem(
@@ -85,12 +123,12 @@ def check_parts(problem: Problem, work: int) -> None:
     """Check the solved part and the hits of the open one against enumeration."""
     exact = true_count(problem)
     cover = cover_of(problem)
-    cover.refine(work, 60.0, 1)
+    cover.refine(work, NO_LIMIT, 1, max_paths=64)
     cover.freeze()
-    solved, undecided = regions(problem, cover.solved), regions(problem, cover.open)
-    assert solved <= exact + Fraction(1, 1000)
-    assert exact <= solved + undecided + Fraction(1, 1000)
-    share = float((exact - solved) / undecided)
+    solved, undecided = known(problem, cover)
+    assert solved <= exact <= solved + undecided
+    assert undecided > 0
+    share = (exact - solved) / undecided
     n = 256 * 200
     _, hits = cover.draw(5, 1, 0, 200, 2)
     deviation = (share * (1 - share) / n) ** 0.5
@@ -103,10 +141,10 @@ def test_covers_do_not_depend_on_threads() -> None:
     for n_threads in (1, 3):
         cover = cover_of(wide_problem("0.4"))
         for work in (500, 5_000, 50_000):
-            cover.refine(work, 60.0, n_threads)
+            cover.refine(work, NO_LIMIT, n_threads, max_paths=64)
         cover.freeze()
         _, hits = cover.draw(1, 2, 3, 20, n_threads)
-        seen.add((cover.solved, cover.open, cover.n_expanded, hits.tobytes()))
+        seen.add((*cover.counts(), cover.n_open, cover.work, hits.tobytes()))
     assert len(seen) == 1
 
 

@@ -29,6 +29,11 @@ class AnswerRoom {
     small_.clear();
     n_forgotten_ = 0;
   }
+  // Forgets everything, and gives the memory back.
+  void release() {
+    values_.forget();
+    give_back();
+  }
   // What the memo may hold, with what belongs to it, before it is emptied or let grow.
   void allow(std::size_t bytes) { allowed_ = bytes; }
 
@@ -66,7 +71,9 @@ class AnswerRoom {
     values_.forget();
     ++n_forgotten_;
     XCOUNT_ASSERT(memo_.size() == 0 && values_.size() == 2);
-    if (fits(needed, max_bytes)) return;
+    if (!fits(needed, max_bytes)) give_back();
+  }
+  void give_back() {
     memo_ = OffsetMemo<Value>();
     small_.release();
     values_.shrink();

@@ -19,6 +19,7 @@
 
 #include "xcount/exact/answer_room.hpp"
 #include "xcount/exact/diagram_recorder.hpp"
+#include "xcount/exact/frontier.hpp"
 #include "xcount/exact/limits.hpp"
 #include "xcount/exact/small_states.hpp"
 #include "xcount/exact/solution_values.hpp"
@@ -52,11 +53,18 @@ class Eliminator {
                    DiagramRecorder* recorder = nullptr);
   // The whole part, solved or not, of what was last asked for.
   SolutionId whole_part();
+  // Splits an open state and the parts of it that are larger than `least`; adds what solves to
+  // `solved`, and leaves the smaller parts that are still undecided in `open`. Throws GiveUp.
+  void deepen(const OpenState<Value>& state, Combine combine, const EliminationLimits& limits,
+              Share least, Frontier<Value>& open, typename Values::Sum& solved);
 
   [[nodiscard]] std::uint64_t n_steps() const { return n_steps_; }
+  [[nodiscard]] std::uint64_t n_looked_at() const { return n_looked_at_; }  // residuals split
   [[nodiscard]] std::uint64_t n_forgotten() const { return room_.n_forgotten(); }
-  [[nodiscard]] std::size_t bytes() const { return room_.bytes(); }
+  [[nodiscard]] std::size_t bytes() const { return room_.bytes() + level_bytes(); }
   void clear();
+  void allow_memo(std::size_t bytes) { room_.allow(bytes); }  // for `deepen`
+  void release();                                             // forgets, and gives memory back
 
  private:
   struct Term : BoundedSum<Value> {
@@ -68,8 +76,10 @@ class Eliminator {
     std::vector<std::uint32_t> live;  // the terms that are still undecided
     std::vector<ResidualId> ids;
     std::vector<Stretch> narrowed;  // what is left of axes, by feature, for mentioned features
+    Share volume = 0;               // while deepening: of the state's box
     // While a feature is eliminated:
     ResidualSweep<Value> sweep;
+    Share volume_per_cell = 0;     // of the feature's axis
     std::vector<Stretch> dropped;  // what is left of axes that the child no longer mentions
     std::vector<DiagramRecorder::Edge> edges;
     typename Values::Sum sum;
@@ -85,14 +95,17 @@ class Eliminator {
     Cell cut;
   };
   static constexpr SolutionId kUndecided = ~SolutionId{0};
-  static constexpr ResidualId kSeparator = ~ResidualId{0};
+  static constexpr ResidualId kSeparator = OpenState<Value>::kSeparator;
   static constexpr Cell kEveryCell = -1;
 
   Level& level(std::size_t depth);
+  void start(Combine combine, const EliminationLimits& limits);
   void set_root(const std::vector<ResidualSum<Value>>& constraints);
   // Sets `live` and the offsets of decided terms; kUndecided when terms are left.
   SolutionId decide(Level& state) const;
   SolutionId solve_undecided(std::size_t depth);
+  void set_root(const OpenState<Value>& state);
+  SolutionId deepen_undecided(std::size_t depth);
   [[nodiscard]] SolutionId end(std::size_t depth, SolutionId solution) const;
   SolutionId expand(std::size_t depth);
   void expand_part(std::size_t depth, const Stretch& part);
@@ -104,13 +117,15 @@ class Eliminator {
   void narrow(Level& state, Level& child, const Stretch& part, bool ended) const;
   void absorb_bounds(Level& state, const Level& child) const;
 
-  [[nodiscard]] bool open_small(const Level& state);  // whether it is cheap enough to enumerate
+  // Whether the state is cheap enough to enumerate.
+  [[nodiscard]] bool open_small(const Level& state, std::uint64_t max_paths);
   SolutionId enumerate(Level& state);
 
   std::uint64_t make_key(const Level& state);
   SolutionId recall(Level& state, std::uint32_t entry);
   void remember(const Level& state, std::uint32_t entry, SolutionId solution);
   void check_limits();
+  [[nodiscard]] std::size_t level_bytes() const;
   [[nodiscard]] std::size_t needed_bytes() const;  // what no forgetting makes less
   [[nodiscard]] bool is_well_formed(const Level& state) const;
 
@@ -122,6 +137,9 @@ class Eliminator {
   Part part_;
   bool is_measuring_ = false;  // whole_part: everything counts
   DiagramRecorder* recorder_ = nullptr;
+  Frontier<Value>* open_ = nullptr;     // while deepening: where small parts are left
+  Share least_ = 0;                     // while deepening: how large parts are split
+  std::vector<Stretch> outer_dropped_;  // while deepening: of the box, what is not mentioned
 
   SmallStates<Value, Values> small_;
   AnswerRoom<Value, Values> room_;
@@ -130,6 +148,7 @@ class Eliminator {
   std::vector<ResidualId> scored_ids_;
   std::vector<ResidualId> key_;  // the key being looked up
   std::uint64_t n_steps_ = 0;
+  std::uint64_t n_looked_at_ = 0;
   std::uint64_t n_checks_ = 0;
   StackDepth stack_;
 };

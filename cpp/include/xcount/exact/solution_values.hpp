@@ -62,6 +62,8 @@ class CountValues {
   // Adds the solutions whose cells lie in the stretches, of features that `solution` is free of.
   void add(Sum& sum, SolutionId solution, std::span<const Stretch> within);
   SolutionId finish(const Sum& sum);
+  // Adds all combinations of cells in the box of these stretches, of different features.
+  void add_box(Sum& sum, std::span<const Stretch> box) const;
   void forget() { values_.resize(2 * limbs_); }  // all solutions but kNoneSolve and kAllSolve
   void shrink() { values_.shrink_to_fit(); }
 

@@ -1,11 +1,12 @@
 // The covers of several tasks, refined and sampled together.
 //
-// Holds a cover for each task and how often it counts. With p the share of the frontier that
-// solves,
-//   sum over the tasks of multiplicity * share of its solutions = solved() + p * open(),
-// and a sample from the cover (a state of the frontier drawn by volume, then cells for what it
-// still mentions) is a hit with probability p. The more is decided, the larger is p:
-// docs/approximate.md, "What is sampled", "Covers".
+// Holds a cover for each task and how often it counts. With p the share of the frontiers that
+// solves, each state weighed by its volume times the multiplicity of its task,
+//   sum over the tasks of multiplicity * share of its solutions
+//     = sum over the tasks of multiplicity * (solved + p * open) / total,
+// and a sample from the cover (a state of a frontier drawn by volume, then cells of its box) is a
+// hit with probability p. The more is decided, the larger is p: docs/approximate.md, "What is
+// sampled", "Covers".
 #pragma once
 
 #include <cstdint>
@@ -31,16 +32,19 @@ class Cover {
       const std::vector<CoverTask>& tasks, const Check& check = [] {});
   Cover(Cover&&) = default;  // not copied: tables may be large
 
-  // Does about that much work where the open volume is largest. Unless the time is up first, the
-  // outcome does not depend on the number of threads.
-  void refine(std::uint64_t work, double max_seconds, unsigned n_threads);
+  // Does about that much work where the open volume is largest, within that many bytes. The outcome
+  // does not depend on the number of threads.
+  void refine(std::uint64_t work, std::size_t max_bytes, unsigned n_threads,
+              std::uint64_t max_paths = kMaxPaths);
+  // Whether no task can be refined any further in the memory that the last refinement had.
+  [[nodiscard]] bool is_full() const;
 
-  [[nodiscard]] Volume solved() const;  // times multiplicity, as is everything here
-  [[nodiscard]] Volume open() const;
-  [[nodiscard]] std::uint64_t n_expanded() const;
+  [[nodiscard]] std::size_t n_tasks() const { return covers_.size(); }
+  [[nodiscard]] const TaskCover<Value>& task(std::size_t i) const { return *covers_[i]; }
+  [[nodiscard]] std::uint64_t n_open() const;  // states
   [[nodiscard]] std::uint64_t work() const;
   [[nodiscard]] std::size_t bytes() const;
-  [[nodiscard]] double mean_residuals() const;  // of a frontier state, by volume
+  [[nodiscard]] double mean_residuals() const;  // of an open state, by volume
   // Seconds that a sample takes, roughly, and the same on every machine.
   [[nodiscard]] double seconds_per_sample() const;
 
@@ -53,6 +57,7 @@ class Cover {
   struct Frozen {
     std::uint32_t task, state;
   };
+  [[nodiscard]] Share weight(std::size_t task) const;  // of its open states
   // Room for the samples of one batch; one per thread.
   struct Thread {
     std::vector<Frozen> drawn;

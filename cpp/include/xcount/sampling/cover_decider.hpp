@@ -1,9 +1,9 @@
 // Decides combinations of cells drawn from the cover of one task by the task's own trees: many at a
 // time, and without the residuals that the cover is made of.
 //
-// A combination x is a hit iff |V(x, m) - V(x, m')| > threshold for some pair (m, m') of the task,
-// which is what the cover's own residuals say of it: docs/approximate.md, "What is sampled",
-// "Covers".
+// A combination x is a hit iff |V(x, m) - V(x, m')| > threshold for any (or all) of the pairs
+// (m, m') of the task, which is what the cover's own residuals say of it: docs/approximate.md,
+// "What is sampled", "Covers".
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "xcount/exact/path_walk.hpp"
 #include "xcount/sampling/mask_decider.hpp"
 #include "xcount/sampling/profile_forest.hpp"
 #include "xcount/support/random.hpp"
@@ -23,9 +24,9 @@ namespace xcount {
 template <class Value>
 class CoverDecider {
  public:
-  // pairs: a combination of cells is a hit if one of them differs by more than the threshold.
+  // A combination of cells is a hit if any (or all) of the pairs differ by more than the threshold.
   CoverDecider(const Forest<Value>& forest, const MaskSpace& masks, const Value& threshold,
-               const std::vector<std::pair<MaskIndex, MaskIndex>>& pairs);
+               const std::vector<std::pair<MaskIndex, MaskIndex>>& pairs, Combine combine);
 
   struct Workspace {
     typename ProfileForest<Value>::Workspace walks;
@@ -70,6 +71,7 @@ class CoverDecider {
   MaskScope scope_;
   ProfileForest<Value> profiles_;
   Gap<Value> gap_;
+  Combine combine_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> pairs_;  // in the scope
   std::vector<std::uint32_t> places_;   // per feature: its place among those drawn, or kNowhere
   std::vector<std::uint32_t> n_cells_;  // per drawn feature

@@ -44,6 +44,7 @@ class ResidualStore {
   }
 
   void clear();
+  void release_caches();  // gives back what is only kept to be quick
   ResidualId leaf(const Value& value);
   // The node that asks `test`; its children alone where they are the same.
   ResidualId node(const Test& test, ResidualId low, ResidualId high);

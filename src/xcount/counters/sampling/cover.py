@@ -6,54 +6,58 @@ left open holds more of the hits than the whole.
 
 from __future__ import annotations
 
-import math
-import time
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cached_property
 
 from xcount import _core
+from xcount.counters.cover import Refinement, counts, native_cover
+from xcount.counters.engine import Tuning
 from xcount.counters.sampling.draws import NativeDraws
-from xcount.counters.sampling.estimator import FLOAT_MARGIN, Ground, Pilot
+from xcount.counters.sampling.estimator import Ground, Pilot
 from xcount.counters.sampling.rest import Rest
+from xcount.counters.settings import DEFAULT_MEMORY_BYTES
 from xcount.errors import ClusterError
 from xcount.problem.form import PairSpace
 from xcount.problem.problem import Problem
-from xcount.problem.subproblem import Pair
-
-_WORK_PER_SLICE = 2_000_000
-_EXACT_REGIONS = 2**30
-"""Up to here, volumes (53 significant bits or more) tell whole numbers of regions apart."""
+from xcount.problem.subproblem import Pair, Subproblem
 
 
 class CoverDraws(NativeDraws):
     """Samples from the open states of a cover of the rest.
 
-    Elsewhere the same cover is made again by the same steps of refinement.
+    A sample is an open state drawn by its volume, then a combination of the cells in its box.
+    Elsewhere the same cover is made again by the same slices of refinement.
 
     Args:
         space: the masks.
         rest: what is to be covered.
+        max_bytes: what the cover may hold.
+        tuning: how small states must be to be enumerated.
     """
 
-    def __init__(self, space: PairSpace, rest: Rest) -> None:
+    def __init__(
+        self,
+        space: PairSpace,
+        rest: Rest,
+        max_bytes: int = DEFAULT_MEMORY_BYTES // 2,
+        tuning: Tuning | None = None,
+    ) -> None:
         self._space = space
         self._tasks = cover_tasks(rest)
-        self._steps: list[int] = []
-        self._work = 0
+        self._max_bytes = max_bytes
+        self._refinement = Refinement(tuning)
 
     @cached_property
     def _native(self) -> _core.Cover:
-        space = self._space
-        cover = _core.Cover(space.forest, space.masks, space.threshold_limbs, self._tasks)
-        for step in self._steps:
-            cover.refine(step, math.inf, 1)
+        cover = native_cover(self._space, self._tasks)
+        self._refinement.repeat(cover)
         cover.freeze()
-        if self._steps and cover.work != self._work:
+        if cover.work != self._refinement.work:
             raise ClusterError(
-                f"a worker's cover took {cover.work} steps instead of {self._work}: its build of "
-                "xcount differs; install the same one everywhere"
+                f"a worker's cover took {cover.work} steps instead of {self._refinement.work}: its "
+                "build of xcount differs; install the same one everywhere"
             )
         return cover
 
@@ -62,8 +66,9 @@ class CoverDraws(NativeDraws):
         return self._native.seconds_per_sample
 
     @property
-    def n_expanded(self) -> int:
-        return self._native.n_expanded
+    def n_states(self) -> int:
+        """The number of states that are open."""
+        return self._native.n_open
 
     @property
     def n_bytes(self) -> int:
@@ -76,36 +81,31 @@ class CoverDraws(NativeDraws):
     @property
     def is_decided(self) -> bool:
         """Whether nothing is left open."""
-        return self._native.open[0] == 0
+        return self._native.n_open == 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether memory ended the last refinement."""
+        return self._native.is_full
 
     def refine(
         self, target: int, deadline: float, n_threads: int, on_pause: Callable[[], None]
     ) -> None:
-        """Refine in slices, until so much work is done, nothing is left, or the time is up."""
+        """Refine in slices, until so much work is done, nothing more fits, or the time is up."""
         cover = self._native
-        while (before := cover.work) < target and (left := deadline - time.monotonic()) > 0:
-            self._steps.append(min(_WORK_PER_SLICE, target - before))
-            cover.refine(self._steps[-1], left, n_threads)
-            on_pause()
-            if cover.work == before:
-                break
+        self._refinement.run(cover, target, self._max_bytes, deadline, n_threads, on_pause)
         cover.freeze()
-        self._work = cover.work
 
     def ground(self, problem: Problem, rest: Rest) -> Ground:
-        """Return what the cover proves, rounded outwards."""
-        n = problem.n_combinations
-        solved, undecided = (
-            Fraction(mantissa) * Fraction(2) ** exponent * n
-            for mantissa, exponent in (self._native.solved, self._native.open)
-        )
-        certain, slack = _rounded(solved)
-        rest_low, rest_slack = _rounded(undecided)
-        whole = rest_low + rest_slack
-        return Ground(rest.solved + certain, whole, rest.known, problem.n_regions, slack)
+        """Return what the cover proves, in whole regions."""
+        known = counts(self._native, problem.n_combinations)
+        times = [n_times for _, n_times in self._tasks]
+        certain = sum(n * solved for n, (solved, _) in zip(times, known, strict=True))
+        undecided = sum(n * unknown for n, (_, unknown) in zip(times, known, strict=True))
+        return Ground(rest.solved + certain, undecided, rest.known, problem.n_regions)
 
 
-def cover_tasks(rest: Rest) -> list[tuple[list[Pair], int]]:
+def cover_tasks(rest: Rest) -> list[tuple[Subproblem, int]]:
     """Group the unresolved masks by their pairs: masks with the same pairs share a task."""
     pairs_of: dict[int, list[Pair]] = {mask: [] for mask in rest.unresolved}
     for pair in rest.pairs or ():
@@ -113,7 +113,7 @@ def cover_tasks(rest: Rest) -> list[tuple[list[Pair], int]]:
             if mask in pairs_of:
                 pairs_of[mask].append(pair)
     groups = Counter(tuple(pairs) for pairs in pairs_of.values() if pairs)
-    return [(list(pairs), multiplicity) for pairs, multiplicity in sorted(groups.items())]
+    return [(Subproblem(pairs), n_times) for pairs, n_times in sorted(groups.items())]
 
 
 def pooled(plain_pilot: Pilot, plain: Ground, pilot: Pilot, ground: Ground) -> Pilot:
@@ -128,11 +128,3 @@ def pooled(plain_pilot: Pilot, plain: Ground, pilot: Pilot, ground: Ground) -> P
     hits = max(0.0, plain_pilot.mean - proved) * plain_pilot.n + pilot.mean * pilot.n
     mean = min(1.0, hits / n)
     return Pilot(max(1, round(n)), mean, mean * (1 - mean))
-
-
-def _rounded(regions: Fraction) -> tuple[int, int]:
-    """Return a number of regions from below, and how much larger it may be."""
-    if regions < _EXACT_REGIONS:
-        return round(regions), 0
-    low = math.floor(regions * (1 - FLOAT_MARGIN))
-    return low, math.ceil(regions * (1 + FLOAT_MARGIN)) - low

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from xcount.counters.bounds import Bounds
+from xcount.counters.cover import is_affordable, seconds_of_trees
 from xcount.counters.engine import Draws
 from xcount.counters.sampling.cover import CoverDraws, pooled
 from xcount.counters.sampling.draws import BATCH, CellDraws, RegionDraws, RowDraws
@@ -29,7 +30,6 @@ from xcount.errors import BudgetError
 from xcount.problem.problem import Problem
 from xcount.support.process import held_memory_bytes
 
-_MAX_COVERED_PAIRS = 2_000
 PLAIN_SECONDS = 0.5
 """Below this price nothing but plain sampling is considered."""
 _PILOT_PART = 20
@@ -43,12 +43,7 @@ _SECONDS_PER_WORK = 40e-9
 MAX_ROW = 2**17
 """Masks and pairs of them beyond which a sample is one region, not a row of all masks."""
 
-_COVER_PART = 0.25
-"""Part of the time and memory left that the difference trees of a cover may take."""
-_SECONDS_PER_DIFFERENCE = 1e-7
-
 # Sizes of the native structures.
-_BYTES_PER_DIFFERENCE = 16
 _BYTES_PER_MASK = 28
 _BYTES_PER_PAIR = 16
 _BYTES_PER_NODE = 40
@@ -197,8 +192,8 @@ class Estimation:
         pilot = plain.pilot()
         yield plain.pilot_seconds - before
         if self._plain_price(pilot, plain.ground) > PLAIN_SECONDS and self._can_cover():
-            yield self._n_differences * _SECONDS_PER_DIFFERENCE
-            cover = CoverDraws(self._problem.space, self.rest)
+            yield seconds_of_trees(self._problem, len(self.rest.pairs or ()))
+            cover = CoverDraws(self._problem.space, self.rest, self._settings.free_bytes() // 2)
             try:
                 self._refine(cover, _FIRST_WORK, math.inf)
             except BudgetError:  # trees too large to make differences of
@@ -250,18 +245,7 @@ class Estimation:
     def _can_cover(self) -> bool:
         """Tell whether a cover fits the limits: it begins with all difference trees."""
         pairs = self.rest.pairs
-        if pairs is None or len(pairs) > _MAX_COVERED_PAIRS:
-            return False
-        n_nodes = self._n_differences
-        left = self._settings.seconds_left()
-        is_slow = left is not None and n_nodes * _SECONDS_PER_DIFFERENCE > _COVER_PART * left
-        is_large = n_nodes * _BYTES_PER_DIFFERENCE > _COVER_PART * self._settings.free_bytes()
-        return not (is_slow or is_large)
-
-    @property
-    def _n_differences(self) -> int:
-        """The most nodes that the difference trees of a cover may have."""
-        return len(self.rest.pairs or ()) * sum(tree.n_nodes for tree in self._problem.trees)
+        return pairs is not None and is_affordable(self._problem, self._settings, len(pairs))
 
     def _cover(
         self, cover: CoverDraws, plain_pilot: Pilot, plain: Ground
@@ -277,7 +261,7 @@ class Estimation:
         before = plain.undecided
         while True:
             ground = cover.ground(self._problem, self.rest)
-            self._details["cover_states"] = cover.n_expanded
+            self._details["cover_states"] = cover.n_states
             self._details["cover_share"] = float(
                 Fraction(ground.undecided, self._problem.n_regions)
             )
@@ -290,7 +274,7 @@ class Estimation:
             price = cover.seconds_per_sample * self._needed(pilot, ground)
             spent = cover.work * _SECONDS_PER_WORK
             limit = settings.memory_bytes or DEFAULT_MEMORY_BYTES
-            full = cover.n_bytes * 3 > limit or time.monotonic() >= deadline
+            full = cover.is_full or cover.n_bytes * 3 > limit or time.monotonic() >= deadline
             # Doubling the work may shrink the cover twice as much as the last doubling did.
             gain = price * (1 - float(Fraction(ground.undecided, before)) ** 2)
             is_promising = gain > spent or spent < _TRIAL_PART * plain_price
@@ -304,7 +288,7 @@ class Estimation:
 
     def _refine(self, cover: CoverDraws, target: int, deadline: float) -> None:
         n_threads = self._settings.n_threads
-        cover.refine(target, deadline, n_threads, lambda: self._report(cover.n_expanded))
+        cover.refine(target, deadline, n_threads, lambda: self._report(cover.n_states))
 
     def _report(self, n_states: int) -> None:
         bounds = self._plain_ground().bounds()
