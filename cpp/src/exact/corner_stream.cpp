@@ -71,17 +71,13 @@ void CornerStream<T>::set_job() {
   sums_.resize(n_outputs);
   slab_.resize(n_outputs);
   column_.resize(n_outputs * n_masks);
-  tables_.resize(windows.width > 1 ? 2 * n_masks : 0);
+  tables_.resize(2 * windows.n_tables() * n_masks);
   tally_.resize(plan_.changes.size() * (n_masks + 1));
   job_.n_columns = layout_.n_columns;
   job_.n_masks = n_masks;
   job_.sensitive_cells = layout_.sensitive_cells.data();
   job_.n_sensitive = layout_.sensitive_cells.size();
   job_.any = windows.any;
-  job_.width = windows.width;
-  job_.n_ordered = windows.n_ordered;
-  job_.first = windows.first.data();
-  job_.near = windows.near.data();
   job_.changes = plan_.changes.data();
   job_.n_changes = plan_.changes.size();
   job_.span = plan_.span;
@@ -89,12 +85,35 @@ void CornerStream<T>::set_job() {
   job_.slab = slab_.data();
   job_.sums = sums_.data();
   job_.column = column_.data();
-  if (!tables_.empty()) {
-    job_.highest = tables_.data();
-    job_.lowest = tables_.data() + n_masks;
-  }
+  job_.highest = tables_.data();
+  job_.lowest = tables_.data() + windows.n_tables() * n_masks;
+  set_near();
   job_.tally = tally_.data();
   job_.common_tally = tally_.data() + plan_.changes.size() * n_masks;
+}
+
+template <class T>
+void CornerStream<T>::set_near() {
+  const MaskWindows& windows = plan_.windows;
+  job_.ball_axes = windows.ball_axes.data();
+  job_.n_ball_axes = windows.ball_axes.size();
+  job_.n_levels = windows.n_levels;
+  job_.line = windows.line;
+  job_.width = windows.width;
+  job_.first = windows.first.data();
+  for (const NearRow& row : windows.near) {
+    const bool is_window =
+        windows.width > 1 && row.level == windows.n_levels && row.cell < windows.line.n_ordered;
+    const std::size_t table = row.level + (is_window ? 1 : 0);  // 0: V itself
+    const std::size_t begin = row.cell * windows.line.stride;
+    const std::size_t place = (table - 1) * layout_.n_masks + begin;
+    if (table == 0) {
+      near_.push_back({column_.data() + begin, column_.data() + begin});
+    } else {
+      near_.push_back({job_.highest + place, job_.lowest + place});
+    }
+  }
+  job_.near = near_.data();
 }
 
 template <class T>
@@ -323,8 +342,10 @@ std::size_t CornerStream<T>::bytes_for(const CornerPlan<T>& plan) {
   if (n_levels > 0) n_listed += longest;
   const std::size_t n_results = plan.changes.size() * layout.n_masks;
   const std::size_t n_vectors = 2 * plan.corners.size() * layout.n_tiles * layout.tile_vectors() +
-                                (plan.corners.size() + 2) * layout.n_masks + layout.n_columns;
+                                (plan.corners.size() + 2 * plan.windows.n_tables()) * layout.n_masks +
+                                layout.n_columns;
   return 2 * n_listed * sizeof(Corner<T>) + n_vectors * sizeof(Lanes<T>) +
+         plan.windows.near.size() * sizeof(NearExtremes<T>) +
          n_results * (sizeof(TallyLanes<T>) + 2 * sizeof(std::uint64_t) + sizeof(Int128) +
                       sizeof(double) * (kShareLanes + 1));
 }

@@ -34,7 +34,7 @@ class CornerSumsIn final : public CornerSums {
   [[nodiscard]] std::uint64_t n_blocks() const override { return plan_.layout.n_blocks; }
   [[nodiscard]] std::size_t n_axes() const override { return plan_.layout.n_axes(); }
   [[nodiscard]] std::size_t n_bits() const override { return 8 * sizeof(T); }
-  [[nodiscard]] std::size_t n_masks() const override { return plan_.windows.n_masks(); }
+  [[nodiscard]] std::size_t n_masks() const override { return plan_.windows.n_masks; }
   [[nodiscard]] std::size_t n_changes() const override { return plan_.changes.size(); }
   [[nodiscard]] std::size_t n_corners() const override {
     std::size_t n = 0;
@@ -43,6 +43,7 @@ class CornerSumsIn final : public CornerSums {
   }
   [[nodiscard]] std::size_t bytes(unsigned n_threads) const override {
     return n_corners() * sizeof(Corner<T>) + plan_.windows.bytes() +
+           used_bytes(plan_.mask_at) +
            std::max(1U, n_threads) * CornerStream<T>::bytes_for(plan_);
   }
   [[nodiscard]] CornerCounts count(std::uint64_t first, std::uint64_t end, unsigned n_threads,
@@ -62,7 +63,7 @@ template <class T>
 std::uint64_t CornerSumsIn<T>::blocks_at_once(std::uint64_t n_asked, unsigned n_threads) const {
   const CornerLayout& layout = plan_.layout;
   const std::uint64_t size = std::max<std::uint64_t>(1, layout.n_regions / layout.n_blocks);
-  const std::uint64_t n_rows = plan_.windows.near.size() / plan_.windows.n_masks();  // of each mask
+  const auto n_rows = static_cast<std::uint64_t>(plan_.windows.rows_per_mask());
   const std::uint64_t cost = sizeof(T) / 4 * (1 + n_rows / 4) * (1 + plan_.changes.size() / 4);
   const std::uint64_t most = kRegionsAtOnce / cost / size;
   const std::uint64_t fair = n_asked / (4 * std::uint64_t{n_threads});
@@ -111,7 +112,7 @@ CornerCounts CornerSumsIn<T>::total(const std::vector<std::uint64_t>& counts,
   for (std::size_t i = 0; i < counts.size(); ++i) {
     const std::size_t position = i % n_masks();
     const std::size_t target =
-        i - position + static_cast<std::size_t>(plan_.windows.mask_at[position]);
+        i - position + static_cast<std::size_t>(plan_.mask_at[position]);
     result.counts[target] = counts[i];
     if (shares.empty()) continue;
     const double part = std::ldexp(static_cast<double>(shares[i]), -CornerStream<T>::kShareBits);
@@ -253,7 +254,8 @@ std::unique_ptr<CornerSums> make_in(const CornerQuestion<Value>& question,
   const std::vector<CellOrder> orders = choose_cell_orders(forests, sensitive);
   CornerPlan<T> plan{CornerLayout(orders, *question.masks, forests.size(), sizeof(T),
                                   LaneTraits<T>::kLanes, question.block_bytes),
-                     MaskWindows(*forests[0], *question.masks, orders)};
+                     MaskWindows(*forests[0], *question.masks)};
+  plan.mask_at = masks_by_position(*question.masks, orders);
   plan.vector_unit = question.vector_unit;
   plan.span = static_cast<T>(truncated<T>(Value(range.high - range.low)));
   plan.changes = shifted_changes<T>(question, range);

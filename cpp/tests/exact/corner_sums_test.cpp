@@ -333,21 +333,20 @@ void windows_hold_the_neighbours() {
   for (const std::int32_t missing : {-1, 39}) {
     const World world({40}, {missing});
     const auto forest = world.build<std::int64_t>();
-    const Topology* const forests[] = {&forest};
-    const std::vector<CellOrder> orders = choose_cell_orders(forests, {true});
     for (std::int64_t distance = 1; distance < 40; ++distance) {
       const MaskSpace masks(forest, {0}, distance);
-      const MaskWindows windows(forest, masks, orders);
+      const MaskWindows windows(forest, masks);
       if (windows.any) {
         CHECK(distance >= (missing < 0 ? 39 : 38));
         continue;
       }
-      for (std::size_t m = 0; m < windows.n_masks(); ++m) {
+      CHECK(windows.n_levels == 0);
+      for (std::size_t m = 0; m < windows.n_masks; ++m) {
         std::vector<MaskIndex> found;
         for (std::uint32_t i = windows.first[m]; i < windows.first[m + 1]; ++i) {
-          const std::size_t row = windows.near[i];
-          const std::size_t end = row < windows.n_ordered ? row + windows.width : row + 1;
-          for (std::size_t p = row; p < end; ++p) found.push_back(windows.mask_at[p]);
+          const std::size_t row = windows.near[i].cell;
+          const std::size_t end = row < windows.line.n_ordered ? row + windows.width : row + 1;
+          for (std::size_t p = row; p < end; ++p) found.push_back(static_cast<MaskIndex>(p));
         }
         std::sort(found.begin(), found.end());
         found.erase(std::unique(found.begin(), found.end()), found.end());
@@ -358,12 +357,26 @@ void windows_hold_the_neighbours() {
   }
 }
 
+// Many masks, long axes: what lists of neighbours would not hold takes a few rows each.
+void windows_of_long_axes_are_short() {
+  const World world({1000, 1000, 7}, {-1, 999, -1});
+  const auto forest = world.build<std::int64_t>();
+  const MaskWindows two(forest, MaskSpace(forest, {0, 2}, 300));
+  CHECK(two.line.n_cells == 1000);
+  CHECK(two.n_levels == 6);
+  CHECK(two.rows_per_mask() < 60);
+  const MaskWindows near(forest, MaskSpace(forest, {0, 1}, 3));
+  CHECK(near.n_masks == 1000000);
+  CHECK(near.rows_per_mask() < 30);
+}
+
 }  // namespace
 
 int main() {
   sets_of_cells_are_boundaries();
   unordered_cells_that_go_together_stand_together();
   windows_hold_the_neighbours();
+  windows_of_long_axes_are_short();
   figure_1_has_two_sensitive_regions();
   bad_questions_are_refused();
   random_worlds_agree<std::int64_t>(1, 60, 1);

@@ -29,6 +29,7 @@ template <class T>
 struct CornerPlan {
   CornerLayout layout;
   MaskWindows windows;
+  std::vector<MaskIndex> mask_at{};  // the number of the mask at each position
   std::vector<CornerList<T>> corners{};  // per output
   std::vector<Change<T>> changes{};
   T span{};  // 0 <= V <= span everywhere
@@ -69,6 +70,7 @@ class CornerStream {
   };
 
   void set_job();
+  void set_near();
   void set_row_weights();
   void move_to(std::uint64_t block);
   void advance(std::size_t output, std::size_t level, Cell target);
@@ -92,6 +94,7 @@ class CornerStream {
   std::vector<const Lanes<T>*> slab_;                // what the job points to
   std::vector<Lanes<T>*> sums_;
   std::vector<Lanes<T>> column_, tables_;
+  std::vector<NearExtremes<T>> near_;
   std::vector<TallyLanes<T>> tally_;
   std::vector<double> row_weights_, tile_shares_;
   std::vector<Lanes<T>> row_;
