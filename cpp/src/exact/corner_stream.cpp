@@ -8,6 +8,8 @@ namespace xcount {
 
 namespace {
 
+constexpr Cell kLongWay = 4;  // cells of an outer axis
+
 template <class T>
 constexpr std::size_t kLanes = LaneTraits<T>::kLanes;
 
@@ -38,12 +40,10 @@ CornerStream<T>::CornerStream(const CornerPlan<T>& plan)
   row_.resize(layout_.n_columns);
   set_job();
   block_counts_.resize(n_results);
-  counts_.resize(n_results);
   if (plan.weights.empty()) return;
   tile_shares_.resize(n_results * kShareLanes);
   job_.shares = tile_shares_.data();
   block_shares_.resize(n_results);
-  shares_.resize(n_results);
   set_row_weights();
 }
 
@@ -126,7 +126,6 @@ void CornerStream<T>::count_block(std::uint64_t block) {
     collect_block();
     changed_ = false;
   }
-  add_block_to_totals(block);
 }
 
 template <class T>
@@ -167,21 +166,30 @@ void CornerStream<T>::advance(std::size_t output, std::size_t level, Cell target
   const CornerList<T>& source = level == 0 ? plan_.corners[output] : levels[level - 1].list;
   const OuterAxis& axis = layout_.outer[level];
   const std::uint64_t mask = (std::uint64_t{1} << axis.shift) - 1;
+  const bool is_last = level + 1 == levels.size();
+  // A long way is gone at once: all slices on it are gathered before they are merged.
+  const Cell stride = !is_last && target - state.cell > kLongWay ? target - state.cell : 1;
   while (state.cell < target) {
-    ++state.cell;
+    state.cell += stride;
     const std::size_t begin = state.cursor;
     while (state.cursor < source.size() &&
-           source[state.cursor].key >> axis.shift == static_cast<std::uint64_t>(state.cell)) {
+           source[state.cursor].key >> axis.shift <= static_cast<std::uint64_t>(state.cell)) {
       ++state.cursor;
     }
-    const std::span<const Corner<T>> slice(source.data() + begin, state.cursor - begin);
+    std::span<const Corner<T>> slice(source.data() + begin, state.cursor - begin);
     if (slice.empty()) continue;
-    if (level + 1 == levels.size()) {
+    if (is_last) {
       insert(output, slice, mask);
-    } else {
-      merge_corners<T>(state.list, slice, mask, merged_);
-      state.list.swap(merged_);
+      continue;
     }
+    if (stride > 1) {
+      gathered_.assign(slice.begin(), slice.end());
+      for (Corner<T>& corner : gathered_) corner.key &= mask;
+      settle_corners<T>(gathered_, merged_, axis.shift);
+      slice = gathered_;
+    }
+    merge_corners<T>(state.list, slice, mask, merged_);
+    state.list.swap(merged_);
   }
 }
 
@@ -310,23 +318,6 @@ void CornerStream<T>::collect_block() {
   }
 }
 
-template <class T>
-void CornerStream<T>::add_block_to_totals(std::uint64_t block) {
-  for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += block_counts_[i];
-  if (plan_.weights.empty()) return;
-  if (plan_.total_weight == 0.0) return;
-  double weight = std::ldexp(1.0, kShareBits) / plan_.total_weight;
-  for (std::size_t j = layout_.outer.size(); j-- > 0;) {
-    const OuterAxis& axis = layout_.outer[j];
-    const auto n = static_cast<std::uint64_t>(axis.n_cells);
-    weight *= plan_.weights[static_cast<std::size_t>(axis.feature)][block % n];
-    block /= n;
-  }
-  for (std::size_t i = 0; i < shares_.size(); ++i) {
-    shares_[i] += static_cast<Int128>(block_shares_[i] * weight);
-  }
-}
-
 // Lists along the outer axes have at most as many corners as the whole list, and room for twice as
 // many at most.
 template <class T>
@@ -339,15 +330,15 @@ std::size_t CornerStream<T>::bytes_for(const CornerPlan<T>& plan) {
     longest = std::max(longest, corners.size());
     n_listed += n_levels * corners.size();
   }
-  if (n_levels > 0) n_listed += longest;
+  if (n_levels > 0) n_listed += 2 * longest;
   const std::size_t n_results = plan.changes.size() * layout.n_masks;
-  const std::size_t n_vectors = 2 * plan.corners.size() * layout.n_tiles * layout.tile_vectors() +
-                                (plan.corners.size() + 2 * plan.windows.n_tables()) * layout.n_masks +
-                                layout.n_columns;
+  const std::size_t n_vectors =
+      2 * plan.corners.size() * layout.n_tiles * layout.tile_vectors() +
+      (plan.corners.size() + 2 * plan.windows.n_tables()) * layout.n_masks + layout.n_columns;
   return 2 * n_listed * sizeof(Corner<T>) + n_vectors * sizeof(Lanes<T>) +
          plan.windows.near.size() * sizeof(NearExtremes<T>) +
          n_results * (sizeof(TallyLanes<T>) + 2 * sizeof(std::uint64_t) + sizeof(Int128) +
-                      sizeof(double) * (kShareLanes + 1));
+                      sizeof(double) * (kShareLanes + 2));
 }
 
 template class CornerStream<std::int32_t>;

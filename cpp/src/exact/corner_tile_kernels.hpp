@@ -142,11 +142,12 @@ XCOUNT_INLINE void set_edges(const Change<T>& change, const T& span, const Extre
   const Signed<T> never_above = broadcast<T>(span);
   edges = {never_below, never_above};
   if (change.form == ChangeForm::kFlip) {
+    const Signed<T> above = broadcast<T>(T(change.threshold + change.band));
     if (change.direction != Direction::kDown) {
-      edges.a = extremes.high > threshold ? Signed<T>(threshold + broadcast<T>(T(1))) : never_below;
+      edges.a = extremes.high > above ? Signed<T>(threshold + broadcast<T>(T(1))) : never_below;
     }
     if (change.direction != Direction::kUp) {
-      edges.b = extremes.low <= threshold ? threshold : never_above;
+      edges.b = extremes.low <= threshold ? above : never_above;
     }
     return;
   }
@@ -276,8 +277,8 @@ XCOUNT_INLINE Extremes<T> line_extremes(const TileJob<T>& job, const MaskAxis& a
   return result;
 }
 
-// Widens the balls along one axis, at the cells of the line that starts at `base`. With P the levels
-// before this axis (level r stands for min(r, n_before)) and B those after it,
+// Widens the balls along one axis, at the cells of the line that starts at `base`. With P the
+// levels before this axis (level r stands for min(r, n_before)) and B those after it,
 //   B[r](c) = extreme of P[r](c), B[r-1](c - 1), B[r-1](c + 1), P[r-1](loose cells)  for ordered c
 //   B[r](c) = extreme of P[r](c), P[r-1](all cells)                                  for loose c.
 template <class T>

@@ -11,7 +11,7 @@ namespace xcount {
 namespace {
 
 constexpr std::size_t kMaxRows = std::size_t{1} << 26;
-constexpr std::size_t kShortWindow = 2;  // radii up to this are quicker without a table
+constexpr std::size_t kShortWindow = 2;    // radii up to this are quicker without a table
 constexpr std::size_t kListedRows = 4096;  // of all masks, up to which single steps are listed
 
 std::vector<MaskAxis> axes_of(const Topology& forest, const MaskSpace& masks) {

@@ -30,12 +30,12 @@ struct NearRow {
 };
 
 // Masks by position: mixed radix over the sensitive axes with more than one cell, the last fastest.
-// Unless `any` (every mask is near every other), one axis is the `line`, the others are `ball_axes`.
-// With d the distance,
+// Unless `any` (every mask is near every other), one axis is the `line`, the others are
+// `ball_axes`. With d the distance,
 //   ball[r](m) = extremes of V over the masks that differ from m on ball axes alone, by at most r
 // for levels 0 <= r <= n_levels <= d (ball[0] = V), found axis by axis: MaskAxis::n_levels is the
-// highest level that the ball axes up to this one reach. The extremes around the mask m at cell c of
-// its line are those of the rows near[first[c]] .. near[first[c + 1] - 1], where row (r, i) is
+// highest level that the ball axes up to this one reach. The extremes around the mask m at cell c
+// of its line are those of the rows near[first[c]] .. near[first[c + 1] - 1], where row (r, i) is
 //   the extreme of ball[r] at the cells i .. i + width - 1 of the line
 //                                           if r = n_levels and i < line.n_ordered
 //   ball[r] at the cell i of the line       otherwise.
