@@ -181,6 +181,8 @@ void bind_cost(nb::module_& module) {
       .def_ro("n_corners", &CornerCost::n_corners, "Before equal ones are added up.")
       .def_ro("n_rows", &CornerCost::n_rows, "Rows of sums that are read to decide a region.")
       .def_ro("n_listed", &CornerCost::n_listed, "Corners in lists, at most.")
+      .def_ro("n_lanes", &CornerCost::n_lanes, "As n_regions, with lanes that stand empty.")
+      .def_ro("column_bytes", &CornerCost::column_bytes, "Of the sums and extremes of a column.")
       .def_prop_ro("work", &CornerCost::work, "Roughly, in additions.");
   module.def("estimate_corner_cost", &estimate, nb::arg("forests"), nb::arg("masks"),
              nb::arg("gaps_only") = false, nb::arg("lane_bytes") = 8,

@@ -29,13 +29,17 @@ MAX_CORNERS = 1e10
 """Corners that are listed without a limit of time."""
 _SLICE_SECONDS = 0.2
 
-# Rough, and the same everywhere on purpose: they only weigh one kind of work against another.
-_SECONDS_PER_REGION = {32: 6e-10, 64: 1.0e-9, 128: 6e-9, 2304: 1e-6}
-"""By the width of the sums (benchmarks/corner_sums.py)."""
-_SECONDS_PER_ROW = 3e-10
-_SECONDS_PER_CORNER = 5e-8
-_SECONDS_PER_LISTED = 5e-9
+# Rough, and the same everywhere on purpose: they only weigh one kind of work against another
+# (python -m benchmarks.corner_sums --estimates compares them with the clock).
+_SECONDS_PER_REGION = {32: 6e-10, 64: 1e-9, 128: 6e-9, 2304: 1e-6}
+"""Of one output, by the width of the sums."""
+_SECONDS_PER_ROW = {32: 1.3e-10, 64: 2.5e-10, 128: 3e-9, 2304: 3e-7}
+_SECONDS_PER_CORNER = {1: 7e-8, 2: 1.4e-7, 36: 1.5e-6}
+"""By the limbs of the leaves."""
+_SECONDS_PER_LISTED = 4e-9
 _BYTES_PER_CORNER = 64
+_CACHE_BYTES = ((1e6, 1.0), (8e6, 3.0), (math.inf, 12.0))
+"""How much longer it takes where a column needs up to so many bytes."""
 
 
 def corner_seconds(problem: Problem, settings: Settings) -> float:
@@ -60,13 +64,13 @@ def visiting_seconds(question: CornerQuestion) -> float:
     """Guess how long it takes to list the corners and to visit all regions, on one core."""
     cost = question.cost
     n_bits = 64 if question.is_rounded else question.n_bits
-    per_region = len(question.outputs) * _SECONDS_PER_REGION[n_bits]
     n_asked = len(question.thresholds) * (2 if question.is_rounded else 1)
-    rows = (cost.n_rows + n_asked - 2) * _SECONDS_PER_ROW
-    if n_bits > 64:
-        rows *= _SECONDS_PER_REGION[n_bits] / _SECONDS_PER_REGION[64]
-    corners = cost.n_corners * _SECONDS_PER_CORNER + cost.n_listed * _SECONDS_PER_LISTED
-    return cost.n_regions * (per_region + rows) + corners
+    per_region = len(question.outputs) * _SECONDS_PER_REGION[n_bits]
+    per_region += (cost.n_rows - 1 + 2 * (n_asked - 1)) * _SECONDS_PER_ROW[n_bits]
+    slower = next(factor for most, factor in _CACHE_BYTES if cost.column_bytes <= most)
+    n_regions = cost.n_lanes if n_bits <= 64 else cost.n_regions
+    corners = cost.n_corners * _SECONDS_PER_CORNER[question.outputs[0].n_limbs]
+    return n_regions * per_region * slower + corners + cost.n_listed * _SECONDS_PER_LISTED
 
 
 def visited(problem: Problem, settings: Settings, method: str) -> Tally | None:
@@ -210,8 +214,9 @@ class CornerRun:
             self._visit_blocks()
         except KeyboardInterrupt:
             self.stop_reason = StopReason.INTERRUPTED
-        if self.is_complete and self._settings.companions is not None:
-            key, found = self._question.key, self._settings.companions.counts
+        companions = self._settings.companions
+        if self._sums is not None and self.is_complete and companions is not None:
+            key, found = self._question.key, companions.counts
             for threshold, counts in zip(self._question.thresholds, self._counts, strict=True):
                 found[key, threshold] = counts
 

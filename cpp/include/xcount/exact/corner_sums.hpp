@@ -81,9 +81,11 @@ template <class Value>
 struct CornerCost {
   double n_regions = 1;  // that are visited, where idle features have one cell
   std::size_t n_axes = 0;
-  double n_corners = 0;  // before equal ones are added up; an estimate, where trees are many
-  double n_rows = 1;     // of sums that are read to decide a region
-  double n_listed = 0;   // corners in lists that are read or written, at most
+  double n_corners = 0;     // before equal ones are added up; an estimate, where trees are many
+  double n_rows = 1;        // of sums that are read to decide a region
+  double n_lanes = 1;       // as n_regions, with the lanes of vectors that stand empty
+  double column_bytes = 0;  // of the sums and extremes of a column
+  double n_listed = 0;      // corners in lists that are read or written, at most
 
   // Roughly, in additions.
   [[nodiscard]] double work() const { return n_regions * static_cast<double>(n_axes) + n_corners; }
