@@ -54,7 +54,7 @@ template <class Value>
 std::unique_ptr<CornerSums> make(const std::vector<const AnyForest*>& forests,
                                  const std::vector<Array<std::uint64_t>>& bases,
                                  const MaskSpace& masks, const std::vector<PyChange>& changes,
-                                 CornerQuestion<Value> question) {
+                                 CornerQuestion<Value> question, Stop& stop) {
   std::vector<const Forest<Value>*> outputs;
   std::vector<Value> constants;
   std::vector<Change<Value>> asked;
@@ -73,8 +73,7 @@ std::unique_ptr<CornerSums> make(const std::vector<const AnyForest*>& forests,
   question.bases = constants;
   question.masks = &masks;
   question.changes = asked;
-  const nb::gil_scoped_release release;
-  return make_corner_sums(question);
+  return make_corner_sums(question, stop);
 }
 
 void check_forests(const std::vector<const AnyForest*>& forests, const MaskSpace& masks) {
@@ -85,18 +84,29 @@ void check_forests(const std::vector<const AnyForest*>& forests, const MaskSpace
 std::unique_ptr<CornerSums> make_any(const std::vector<const AnyForest*>& forests,
                                      const std::vector<Array<std::uint64_t>>& bases,
                                      const MaskSpace& masks, const std::vector<PyChange>& changes,
-                                     const std::optional<PyWeights>& weights,
-                                     std::size_t max_corners, std::size_t block_bytes) {
+                                     const std::optional<PyWeights>& weights, std::size_t max_bytes,
+                                     std::size_t block_bytes, double seconds,
+                                     const nb::object& on_pause) {
   check_forests(forests, masks);
-  return std::visit(
-      [&]<class Value>(const Forest<Value>&) {
-        CornerQuestion<Value> question;
-        question.weights = copied(weights);
-        question.max_corners = max_corners;
-        question.block_bytes = block_bytes;
-        return make<Value>(forests, bases, masks, changes, std::move(question));
-      },
-      *forests[0]);
+  const std::vector<std::vector<double>> own = copied(weights);
+  auto made = stoppable(seconds, on_pause, [&](Stop& stop) -> std::unique_ptr<CornerSums> {
+    try {
+      return std::visit(
+          [&]<class Value>(const Forest<Value>&) {
+            CornerQuestion<Value> question;
+            question.weights = own;
+            question.max_bytes = max_bytes;
+            question.block_bytes = block_bytes;
+            return make<Value>(forests, bases, masks, changes, std::move(question), stop);
+          },
+          *forests[0]);
+    } catch (const Stopped&) {
+      return nullptr;
+    }
+  });
+  if (made != nullptr) return made;
+  PyErr_SetString(PyExc_TimeoutError, "the corners were not listed in time");
+  throw nb::python_error();
 }
 
 template <class T>
@@ -108,27 +118,38 @@ Matrix<T> to_matrix(std::vector<T> data, std::size_t n_rows, std::size_t n_colum
   return Matrix<T>(begin, {n_rows, n_columns}, capsule);
 }
 
-using PyCounts = std::tuple<Matrix<std::uint64_t>, std::optional<Matrix<double>>, std::uint64_t>;
+// Integers of 128 bits as (low, high) pairs of columns.
+Matrix<std::uint64_t> to_limbs(const std::vector<Int128>& values, std::size_t n_rows,
+                               std::size_t n_columns) {
+  std::vector<std::uint64_t> limbs;
+  for (const Int128 value : values) {
+    limbs.push_back(static_cast<std::uint64_t>(value));
+    limbs.push_back(static_cast<std::uint64_t>(static_cast<UInt128>(value) >> 64));
+  }
+  return to_matrix(std::move(limbs), n_rows, 2 * n_columns);
+}
+
+using PyCounts =
+    std::tuple<Matrix<std::uint64_t>, std::optional<Matrix<std::uint64_t>>, std::uint64_t>;
 
 PyCounts count(const CornerSums& self, std::uint64_t first, std::uint64_t end, unsigned n_threads,
                double seconds, const nb::object& on_pause) {
   CornerCounts counts = stoppable(
       seconds, on_pause, [&](Stop& stop) { return self.count(first, end, n_threads, stop); });
   const std::size_t n_rows = self.n_changes();
-  std::optional<Matrix<double>> shares;
-  if (!counts.shares.empty()) {
-    shares = to_matrix(std::move(counts.shares), n_rows, self.n_masks());
-  }
+  std::optional<Matrix<std::uint64_t>> shares;
+  if (!counts.shares.empty()) shares = to_limbs(counts.shares, n_rows, self.n_masks());
   return {to_matrix(std::move(counts.counts), n_rows, self.n_masks()), std::move(shares),
           counts.n_finished};
 }
 
-CornerCost estimate(const std::vector<const AnyForest*>& forests, const MaskSpace& masks) {
+CornerCost estimate(const std::vector<const AnyForest*>& forests, const MaskSpace& masks,
+                    bool gaps_only, std::size_t lane_bytes) {
   check_forests(forests, masks);
   std::vector<const Topology*> topologies;
   for (const AnyForest* forest : forests) topologies.push_back(&topology_of(*forest));
   const nb::gil_scoped_release release;
-  return estimate_corner_cost(topologies, masks);
+  return estimate_corner_cost(topologies, masks, gaps_only, lane_bytes);
 }
 
 void bind_change(nb::module_& module) {
@@ -155,11 +176,16 @@ void bind_change(nb::module_& module) {
 
 void bind_cost(nb::module_& module) {
   nb::class_<CornerCost>(module, "CornerCost", "What corner sums would cost.")
-      .def_ro("n_regions", &CornerCost::n_regions)
+      .def_ro("n_regions", &CornerCost::n_regions, "Those that are visited.")
       .def_ro("n_axes", &CornerCost::n_axes, "Axes with more than one cell.")
       .def_ro("n_corners", &CornerCost::n_corners, "Before equal ones are added up.")
+      .def_ro("n_rows", &CornerCost::n_rows, "Rows of sums that are read to decide a region.")
+      .def_ro("n_listed", &CornerCost::n_listed, "Corners in lists, at most.")
+      .def_ro("n_lanes", &CornerCost::n_lanes, "As n_regions, with lanes that stand empty.")
+      .def_ro("column_bytes", &CornerCost::column_bytes, "Of the sums and extremes of a column.")
       .def_prop_ro("work", &CornerCost::work, "Roughly, in additions.");
   module.def("estimate_corner_cost", &estimate, nb::arg("forests"), nb::arg("masks"),
+             nb::arg("gaps_only") = false, nb::arg("lane_bytes") = 8,
              "What corner sums would cost, found without making them.");
 }
 
@@ -172,18 +198,23 @@ void bind_corner_sums(nb::module_& module) {
                          "Exact counting by prefix sums of leaf corners, block by block.")
       .def(nb::new_(&make_any), nb::arg("forests"), nb::arg("bases"), nb::arg("masks"),
            nb::arg("changes"), nb::arg("weights").none() = nb::none(),
-           nb::arg("max_corners") = CornerQuestion<std::int64_t>{}.max_corners,
-           nb::arg("block_bytes") = CornerQuestion<std::int64_t>{}.block_bytes)
+           nb::arg("max_bytes") = CornerQuestion<std::int64_t>{}.max_bytes,
+           nb::arg("block_bytes") = CornerQuestion<std::int64_t>{}.block_bytes,
+           nb::arg("seconds") = std::numeric_limits<double>::infinity(),
+           nb::arg("on_pause").none() = nb::none(),
+           "Lists the corners, within max_bytes; TimeoutError after the seconds.")
       .def("count", &count, nb::arg("first"), nb::arg("end"), nb::arg("n_threads"),
            nb::arg("seconds") = std::numeric_limits<double>::infinity(),
            nb::arg("on_pause").none() = nb::none(),
            "Count blocks [first, end): (counts, shares or None, n_finished), arrays by change and\n"
            "mask over the first n_finished blocks. A share is the weight of the non-sensitive "
            "cells\n"
-           "that make a mask sensitive. on_pause is called a few times a second; what it raises,\n"
-           "and Ctrl-C, end the counting.")
+           "that make a mask sensitive, an integer of two limbs in units of share_unit. on_pause "
+           "is\n"
+           "called a few times a second; what it raises, and Ctrl-C, end the counting.")
       .def("bytes", &CornerSums::bytes, nb::arg("n_threads"), "Memory while counting, at most.")
       .def_prop_ro("n_regions", &CornerSums::n_regions)
+      .def_prop_ro("share_unit", &CornerSums::share_unit)
       .def_prop_ro("n_blocks", &CornerSums::n_blocks, "Blocks of the same number of regions each.")
       .def_prop_ro("n_axes", &CornerSums::n_axes, "Axes with more than one cell.")
       .def_prop_ro("n_corners", &CornerSums::n_corners)

@@ -30,7 +30,8 @@ from xcount.cluster.worker import (
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress, StopReason
 from xcount.errors import ClusterError
-from xcount.model.examples import adult_model_path
+from xcount.model.ensemble import Ensemble, Feature
+from xcount.model.examples import adult_model_path, tree_of
 from xcount.problem.problem import Problem
 from xcount.question.query import Query
 from xcount.runs.task import Question, Task
@@ -46,7 +47,9 @@ import functools
 
 import xcount.cluster.spread
 import xcount.cluster.worker
+import xcount.counters.corners
 
+xcount.counters.corners._SLICE_SECONDS = 0.02
 xcount.cluster.worker.PATIENCE_SECONDS = 0.0
 xcount.cluster.worker.LINE_SECONDS = 0.05
 xcount.cluster.spread.UNIT_SECONDS = 0.02
@@ -183,6 +186,33 @@ def test_an_audit_spreads_its_long_counts(client: Any, tmp_path: Path) -> None:
     assert sum(units_done(client).values()) > before
     here = xcount.audit(adult_model_path(), **questions)
     assert list(map(facts, there.results)) == list(map(facts, here.results))
+
+
+def grid_of_stumps() -> Ensemble:
+    """Return an ensemble whose 3.9e8 regions are quickly visited, but not at once."""
+    stumps = [tree_of((f, float(t), 0.1 * f, -0.2)) for f in range(9) for t in range(8)]
+    pairs = [tree_of((f, 3.5, 0.3, (f + 1, 2.5, 1.0, -1.0))) for f in range(8)]
+    return Ensemble(tuple(Feature(f"f{i}") for i in range(9)), (*stumps, *pairs))
+
+
+def test_a_visit_of_all_regions_is_spread(client: Any) -> None:
+    """Both workers counted blocks, and the answer is that of one machine."""
+    question: dict[str, Any] = {"sensitive": "f0", "flip": True, "cutoff": "-1", "method": "brute"}
+    before = units_done(client)
+    there = xcount.count(grid_of_stumps(), **question, cluster=client, jobs=1)
+    after = units_done(client)
+    assert facts(there) == facts(xcount.count(grid_of_stumps(), **question))
+    assert there.exact
+    assert all(after[worker] > before[worker] for worker in after)
+
+
+def test_an_audit_of_several_gaps_shares_visits(client: Any) -> None:
+    """The same answers as here, gap by gap."""
+    questions: dict[str, Any] = {"sensitive": ["f0", "f1"], "gaps": [0.2, 0.5, 1], "distances": [2]}
+    there = xcount.audit(grid_of_stumps(), cluster=client, method="brute", **questions)
+    here = xcount.audit(grid_of_stumps(), method="exact", **questions)
+    assert [r.count for r in there.results] == [r.count for r in here.results]
+    assert all(r.exact for r in there.results)
 
 
 def test_a_measure_is_spread(client: Any) -> None:

@@ -15,17 +15,25 @@ from strategies import random_ensemble, random_tree
 from xcount.answers import measure as measures
 from xcount.answers.measure import measure
 from xcount.cluster import spread as spreading
-from xcount.cluster.spread import Crew, SpreadEngine, Unit, max_under_way, spans_between
-from xcount.counters import auto, counter, exact
+from xcount.cluster.spread import (
+    Crew,
+    SpreadEngine,
+    Unit,
+    VisitingUnit,
+    max_under_way,
+    spans_between,
+)
+from xcount.counters import auto, corners, counter, exact
 from xcount.counters import known_counts as solving
 from xcount.counters.sampling import estimation
 from xcount.counters.sampling.counter import whole
 from xcount.counters.sampling.cover import CoverDraws
 from xcount.counters.sampling.estimator import next_look
 from xcount.counters.settings import Settings
-from xcount.counters.tally import StopReason, Tally
+from xcount.counters.tally import Progress, StopReason, Tally
 from xcount.errors import ClusterError
 from xcount.model.ensemble import Ensemble, Feature
+from xcount.model.examples import tree_of
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
 from xcount.question.query import Query
@@ -212,6 +220,61 @@ def test_an_interrupt_keeps_what_is_solved(monkeypatch: pytest.MonkeyPatch) -> N
     true = exact.count_exactly(problem_of(wide_ensemble(), "0.4"), Settings(jobs=1))
     assert tally.low <= known(true.count) <= tally.high
     assert tally.high < problem_of(wide_ensemble(), "0.4").n_regions
+
+
+def long_grid() -> Ensemble:
+    """Return an ensemble with 16 million regions, which is many blocks."""
+    rng = np.random.default_rng(6)
+    features = tuple(Feature(f"f{i}") for i in range(8))
+    trees = [random_tree(rng, features, 3, rng.normal(size=64), np.arange(7.0)) for _ in range(60)]
+    stumps = [tree_of((f, float(t), 0.0, 1e-3)) for f in range(8) for t in range(7)]
+    return Ensemble(features, (*trees, *stumps))
+
+
+@pytest.mark.parametrize("patience", [0, 3])
+def test_blocks_are_visited_by_helpers(patience: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A visit that takes long is spread; counts of all masks are the same."""
+    monkeypatch.setattr(spreading, "UNIT_SECONDS", 1e-3)
+    monkeypatch.setattr(corners, "_SLICE_SECONDS", 1e-3)
+    problem = problem_of(long_grid(), flip=True, cutoff="0.1")
+    settings = Settings(jobs=1, want_profile=True)
+    alone, together, units = spread(problem, "brute", patience, settings)
+    assert together == alone
+    assert 0 < (alone.count or 0) < problem.n_regions == 8**8
+    assert {type(unit) for unit in units} == {VisitingUnit}
+
+
+def test_a_weighed_visit_is_spread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights are added up as integers: who adds them leaves no trace in the last digit."""
+    monkeypatch.setattr(spreading, "UNIT_SECONDS", 1e-3)
+    monkeypatch.setattr(corners, "_SLICE_SECONDS", 1e-3)
+    problem = problem_of(long_grid(), flip=True, cutoff="0.1")
+    bounds = {f"f{i}": (-1.0, 6.3 + i) for i in range(8)}
+    weighing = Weighing.of(problem.ensemble, "volume", bounds=bounds)
+    alone = measure(problem, weighing, Settings(jobs=2))["volume"]
+    helpers = ScrambledHelpers(1, 1)
+    settings = Settings(jobs=1, engine=SpreadEngine(helpers))
+    assert measure(problem, weighing, settings)["volume"] == alone
+    assert {type(unit) for unit in helpers.units} == {VisitingUnit}
+    assert alone.exact
+
+
+def test_an_interrupted_visit_keeps_what_helpers_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was taken is counted, the rest is open."""
+    monkeypatch.setattr(spreading, "UNIT_SECONDS", 1e-3)
+    monkeypatch.setattr(corners, "_SLICE_SECONDS", 1e-3)
+    problem = problem_of(long_grid(), flip=True, cutoff="0.1")
+    helpers = ScrambledHelpers(1, 0)
+
+    def interrupt(progress: Progress) -> None:
+        if len(helpers.units) > 3:
+            raise KeyboardInterrupt
+
+    settings = Settings(jobs=1, engine=SpreadEngine(helpers), on_progress=interrupt)
+    tally = counter("brute")(problem, settings)
+    assert tally.stop_reason is StopReason.INTERRUPTED
+    full = counter("brute")(problem, Settings())
+    assert 0 < tally.low <= (full.count or 0) <= tally.high < problem.n_regions
 
 
 def test_no_span_of_batches_hides_a_look() -> None:

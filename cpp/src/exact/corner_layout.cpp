@@ -25,15 +25,18 @@ unsigned bits_for(std::uint64_t n) { return static_cast<unsigned>(std::bit_width
 }  // namespace
 
 CornerLayout::CornerLayout(std::span<const CellOrder> orders, const MaskSpace& masks,
-                           std::size_t n_outputs, std::size_t lane_bytes, std::size_t lanes,
-                           std::size_t block_bytes)
+                           const std::vector<bool>& is_idle, std::size_t n_outputs,
+                           std::size_t lane_bytes, std::size_t lanes, std::size_t block_bytes)
     : n_lanes(lanes) {
   Axes axes;
   for (std::size_t f = 0; f < orders.size(); ++f) {
     const auto n = static_cast<std::uint64_t>(orders[f].n_cells());
     if (n_regions > (std::uint64_t{1} << 62) / n) too_large("regions");
     n_regions *= n;
-    if (n > 1 && !masks.is_sensitive(static_cast<Feature>(f))) {
+    if (n == 1 || masks.is_sensitive(static_cast<Feature>(f))) continue;
+    if (is_idle[f]) {
+      n_copies *= n;
+    } else {
       axes.emplace_back(n, static_cast<Feature>(f));
     }
   }
@@ -55,6 +58,13 @@ CornerLayout::CornerLayout(std::span<const CellOrder> orders, const MaskSpace& m
     n_blocks *= n;
   }
   set_steps(orders.size());
+}
+
+CornerLayout CornerLayout::with_one_lane() const {
+  CornerLayout result = *this;
+  result.n_lanes = 1;
+  result.n_columns = row_size;
+  return result;
 }
 
 // The longest axis; short ones join it where vectors would be half empty, or tiles tiny.

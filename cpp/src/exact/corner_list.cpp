@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <stdexcept>
 #include <utility>
 
@@ -10,10 +11,13 @@ namespace xcount {
 namespace {
 
 constexpr std::size_t kLeastBuffer = std::size_t{1} << 16;
+constexpr std::size_t kLeavesPerCheck = 256;
 constexpr unsigned kDigitBits = 11;
 
 [[noreturn]] void too_many() {
-  throw std::length_error("corner sums: too many corners; use --method auto or exact");
+  throw std::length_error(
+      "corner sums: too many corners for the memory; use --method auto or exact, or raise "
+      "--memory");
 }
 
 template <class T>
@@ -23,7 +27,7 @@ bool is_zero(const LaneResidue<T>& value) {
 
 // Sorts by key, least significant digit first.
 template <class T>
-void sort_by_key(CornerList<T>& corners, CornerList<T>& scratch, unsigned key_bits) {
+void sort_by_key(CornerList<T>& corners, CornerList<T>& scratch, unsigned key_bits, Stop* stop) {
   constexpr std::size_t kDigits = std::size_t{1} << kDigitBits;
   if (corners.size() < kDigits) {
     std::sort(corners.begin(), corners.end(),
@@ -32,6 +36,7 @@ void sort_by_key(CornerList<T>& corners, CornerList<T>& scratch, unsigned key_bi
   }
   scratch.resize(corners.size());
   for (unsigned shift = 0; shift < key_bits; shift += kDigitBits) {
+    if (stop != nullptr) stop->check();
     std::array<std::size_t, kDigits> next{};
     for (const Corner<T>& corner : corners) ++next[(corner.key >> shift) % kDigits];
     std::size_t start = 0;
@@ -54,18 +59,28 @@ void compact(CornerList<T>& corners) {
   corners.resize(n);
 }
 
+double box_corners(std::span<const Feature> active, std::span<const CellSet> sets) {
+  double n = 1;
+  for (const Feature f : active) n *= static_cast<double>(sets[static_cast<std::size_t>(f)].size());
+  return n;
+}
+
 // Collects corners in any order; sorts and adds them up whenever the new ones outnumber the rest.
 template <class T>
 class CornerCollector {
  public:
-  CornerCollector(std::span<const std::uint64_t> step, unsigned key_bits, std::size_t max_corners)
-      : step_(step), key_bits_(key_bits), max_corners_(max_corners) {}
+  CornerCollector(std::span<const std::uint64_t> step, unsigned key_bits, const ListLimits& limits)
+      : step_(step), key_bits_(key_bits), limits_(limits) {}
 
   // The corners of a box: one after another, the features multiply what is there so far.
   void add(const LaneResidue<T>& value, std::span<const Feature> active,
            std::span<const CellSet> sets) {
     if (is_zero<T>(value)) return;
+    if (++n_added_ % kLeavesPerCheck == 0) limits_.stop->check();
+    const double n_corners = box_corners(active, sets);
+    if (n_corners > static_cast<double>(limits_.bytes)) too_many();
     const std::size_t begin = fresh_.size();
+    make_room(fresh_, begin + static_cast<std::size_t>(n_corners));
     fresh_.push_back({0, value});
     for (const Feature feature : active) {
       const auto f = static_cast<std::size_t>(feature);
@@ -75,14 +90,23 @@ class CornerCollector {
   }
   CornerList<T> finish() {
     settle();
+    scratch_ = {};
+    fresh_ = {};
     sorted_.shrink_to_fit();
     return std::move(sorted_);
   }
 
  private:
+  // While a vector grows, the old one and the new one exist.
+  void make_room(CornerList<T>& list, std::size_t n) {
+    if (n <= list.capacity()) return;
+    const std::size_t most = limits_.bytes / sizeof(Corner<T>);
+    const std::size_t held = sorted_.capacity() + fresh_.capacity() + scratch_.capacity();
+    if (held + n > most) too_many();
+    list.reserve(std::min(most - held, std::max(n, 2 * list.capacity())));
+  }
   void multiply(std::size_t begin, const CellSet& set, std::uint64_t step) {
     const std::size_t end = fresh_.size();
-    if ((end - begin) * set.size() > max_corners_) too_many();
     for (std::size_t b = 1; b < set.size(); ++b) {
       const std::uint64_t shift = static_cast<std::uint64_t>(set[b]) * step;
       for (std::size_t i = begin; i < end; ++i) {
@@ -96,53 +120,65 @@ class CornerCollector {
     for (std::size_t i = begin; i < end; ++i) fresh_[i].key += shift;
   }
   void settle() {
-    sort_by_key(fresh_, scratch_, key_bits_);
-    compact(fresh_);
+    limits_.stop->check();
+    make_room(scratch_, fresh_.size());
+    settle_corners(fresh_, scratch_, key_bits_, limits_.stop);
+    make_room(scratch_, sorted_.size() + fresh_.size());
     merge_corners<T>(sorted_, fresh_, ~std::uint64_t{0}, scratch_);
     sorted_.swap(scratch_);
     fresh_.clear();
-    if (sorted_.size() > max_corners_) too_many();
   }
 
   std::span<const std::uint64_t> step_;
   unsigned key_bits_;
-  std::size_t max_corners_;
+  ListLimits limits_;
+  std::size_t n_added_ = 0;
   CornerList<T> sorted_, fresh_, scratch_;
 };
 
 }  // namespace
 
-LeafCensus take_census(const Topology& forest, std::span<const CellOrder> orders) {
-  LeafCensus census;
+double count_corners(const Topology& forest, std::span<const CellOrder> orders,
+                     const LeafFlags& counted, std::size_t stride, double most) {
+  double n_corners = 0;
   LeafBoxes boxes(forest, orders);
-  for (const NodeIndex root : forest.roots) {
-    boxes.walk(root,
-               [&](NodeIndex, std::span<const Feature> active, std::span<const CellSet> sets) {
-                 double n = 1;
-                 for (const Feature f : active)
-                   n *= static_cast<double>(sets[static_cast<std::size_t>(f)].size());
-                 census.n_corners += n;
-                 ++census.n_leaves;
+  const std::size_t n = forest.roots.size();
+  for (std::size_t i = 0; i < n; i += stride) {
+    boxes.walk(forest.roots[i],
+               [&](NodeIndex leaf, std::span<const Feature> active, std::span<const CellSet> sets) {
+                 if (counted[static_cast<std::size_t>(leaf)])
+                   n_corners += box_corners(active, sets);
                });
+    if (n_corners > most) return std::numeric_limits<double>::infinity();
   }
-  return census;
+  const std::size_t n_seen = (n + stride - 1) / stride;
+  return n_seen == 0 ? 0.0 : n_corners * static_cast<double>(n) / static_cast<double>(n_seen);
 }
 
 template <class T>
 CornerList<T> list_corners(const Topology& forest, std::span<const CellOrder> orders,
-                           std::span<const LaneResidue<T>> values, const LaneResidue<T>& constant,
-                           std::span<const std::uint64_t> step, unsigned key_bits,
-                           std::size_t max_corners) {
-  CornerCollector<T> collector(step, key_bits, max_corners);
+                           const LeafFlags& counted,
+                           const std::function<LaneResidue<T>(NodeIndex)>& value,
+                           const LaneResidue<T>& constant, std::span<const std::uint64_t> step,
+                           unsigned key_bits, const ListLimits& limits) {
+  CornerCollector<T> collector(step, key_bits, limits);
   LeafBoxes boxes(forest, orders);
   collector.add(constant, {}, {});
   for (const NodeIndex root : forest.roots) {
     boxes.walk(root,
                [&](NodeIndex leaf, std::span<const Feature> active, std::span<const CellSet> sets) {
-                 collector.add(values[static_cast<std::size_t>(leaf)], active, sets);
+                 if (!counted[static_cast<std::size_t>(leaf)]) return;
+                 collector.add(value(leaf), active, sets);
                });
+    limits.stop->check();
   }
   return collector.finish();
+}
+
+template <class T>
+void settle_corners(CornerList<T>& corners, CornerList<T>& scratch, unsigned key_bits, Stop* stop) {
+  sort_by_key(corners, scratch, key_bits, stop);
+  compact(corners);
 }
 
 template <class T>
@@ -168,11 +204,13 @@ void merge_corners(std::span<const Corner<T>> a, std::span<const Corner<T>> b, s
   out.resize(n);
 }
 
-#define XCOUNT_INSTANTIATE(T)                                                                    \
-  template CornerList<T> list_corners<T>(const Topology&, std::span<const CellOrder>,            \
-                                         std::span<const LaneResidue<T>>, const LaneResidue<T>&, \
-                                         std::span<const std::uint64_t>, unsigned, std::size_t); \
-  template void merge_corners<T>(std::span<const Corner<T>>, std::span<const Corner<T>>,         \
+#define XCOUNT_INSTANTIATE(T)                                                            \
+  template CornerList<T> list_corners<T>(                                                \
+      const Topology&, std::span<const CellOrder>, const LeafFlags&,                     \
+      const std::function<LaneResidue<T>(NodeIndex)>&, const LaneResidue<T>&,            \
+      std::span<const std::uint64_t>, unsigned, const ListLimits&);                      \
+  template void settle_corners<T>(CornerList<T>&, CornerList<T>&, unsigned, Stop*);      \
+  template void merge_corners<T>(std::span<const Corner<T>>, std::span<const Corner<T>>, \
                                  std::uint64_t, CornerList<T>&);
 
 XCOUNT_INSTANTIATE(std::int32_t)

@@ -8,6 +8,8 @@ namespace xcount {
 
 namespace {
 
+constexpr Cell kLongWay = 4;  // cells of an outer axis
+
 template <class T>
 constexpr std::size_t kLanes = LaneTraits<T>::kLanes;
 
@@ -38,12 +40,10 @@ CornerStream<T>::CornerStream(const CornerPlan<T>& plan)
   row_.resize(layout_.n_columns);
   set_job();
   block_counts_.resize(n_results);
-  counts_.resize(n_results);
   if (plan.weights.empty()) return;
   tile_shares_.resize(n_results * kShareLanes);
   job_.shares = tile_shares_.data();
   block_shares_.resize(n_results);
-  shares_.resize(n_results);
   set_row_weights();
 }
 
@@ -71,17 +71,13 @@ void CornerStream<T>::set_job() {
   sums_.resize(n_outputs);
   slab_.resize(n_outputs);
   column_.resize(n_outputs * n_masks);
-  tables_.resize(windows.width > 1 ? 2 * n_masks : 0);
+  tables_.resize(2 * windows.n_tables() * n_masks);
   tally_.resize(plan_.changes.size() * (n_masks + 1));
   job_.n_columns = layout_.n_columns;
   job_.n_masks = n_masks;
   job_.sensitive_cells = layout_.sensitive_cells.data();
   job_.n_sensitive = layout_.sensitive_cells.size();
   job_.any = windows.any;
-  job_.width = windows.width;
-  job_.n_ordered = windows.n_ordered;
-  job_.first = windows.first.data();
-  job_.near = windows.near.data();
   job_.changes = plan_.changes.data();
   job_.n_changes = plan_.changes.size();
   job_.span = plan_.span;
@@ -89,12 +85,35 @@ void CornerStream<T>::set_job() {
   job_.slab = slab_.data();
   job_.sums = sums_.data();
   job_.column = column_.data();
-  if (!tables_.empty()) {
-    job_.highest = tables_.data();
-    job_.lowest = tables_.data() + n_masks;
-  }
+  job_.highest = tables_.data();
+  job_.lowest = tables_.data() + windows.n_tables() * n_masks;
+  set_near();
   job_.tally = tally_.data();
   job_.common_tally = tally_.data() + plan_.changes.size() * n_masks;
+}
+
+template <class T>
+void CornerStream<T>::set_near() {
+  const MaskWindows& windows = plan_.windows;
+  job_.ball_axes = windows.ball_axes.data();
+  job_.n_ball_axes = windows.ball_axes.size();
+  job_.n_levels = windows.n_levels;
+  job_.line = windows.line;
+  job_.width = windows.width;
+  job_.first = windows.first.data();
+  for (const NearRow& row : windows.near) {
+    const bool is_window =
+        windows.width > 1 && row.level == windows.n_levels && row.cell < windows.line.n_ordered;
+    const std::size_t table = row.level + (is_window ? 1 : 0);  // 0: V itself
+    const std::size_t begin = row.cell * windows.line.stride;
+    const std::size_t place = (table - 1) * layout_.n_masks + begin;
+    if (table == 0) {
+      near_.push_back({column_.data() + begin, column_.data() + begin});
+    } else {
+      near_.push_back({job_.highest + place, job_.lowest + place});
+    }
+  }
+  job_.near = near_.data();
 }
 
 template <class T>
@@ -107,7 +126,6 @@ void CornerStream<T>::count_block(std::uint64_t block) {
     collect_block();
     changed_ = false;
   }
-  add_block_to_totals(block);
 }
 
 template <class T>
@@ -148,21 +166,30 @@ void CornerStream<T>::advance(std::size_t output, std::size_t level, Cell target
   const CornerList<T>& source = level == 0 ? plan_.corners[output] : levels[level - 1].list;
   const OuterAxis& axis = layout_.outer[level];
   const std::uint64_t mask = (std::uint64_t{1} << axis.shift) - 1;
+  const bool is_last = level + 1 == levels.size();
+  // A long way is gone at once: all slices on it are gathered before they are merged.
+  const Cell stride = !is_last && target - state.cell > kLongWay ? target - state.cell : 1;
   while (state.cell < target) {
-    ++state.cell;
+    state.cell += stride;
     const std::size_t begin = state.cursor;
     while (state.cursor < source.size() &&
-           source[state.cursor].key >> axis.shift == static_cast<std::uint64_t>(state.cell)) {
+           source[state.cursor].key >> axis.shift <= static_cast<std::uint64_t>(state.cell)) {
       ++state.cursor;
     }
-    const std::span<const Corner<T>> slice(source.data() + begin, state.cursor - begin);
+    std::span<const Corner<T>> slice(source.data() + begin, state.cursor - begin);
     if (slice.empty()) continue;
-    if (level + 1 == levels.size()) {
+    if (is_last) {
       insert(output, slice, mask);
-    } else {
-      merge_corners<T>(state.list, slice, mask, merged_);
-      state.list.swap(merged_);
+      continue;
     }
+    if (stride > 1) {
+      gathered_.assign(slice.begin(), slice.end());
+      for (Corner<T>& corner : gathered_) corner.key &= mask;
+      settle_corners<T>(gathered_, merged_, axis.shift);
+      slice = gathered_;
+    }
+    merge_corners<T>(state.list, slice, mask, merged_);
+    state.list.swap(merged_);
   }
 }
 
@@ -291,23 +318,6 @@ void CornerStream<T>::collect_block() {
   }
 }
 
-template <class T>
-void CornerStream<T>::add_block_to_totals(std::uint64_t block) {
-  for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += block_counts_[i];
-  if (plan_.weights.empty()) return;
-  if (plan_.total_weight == 0.0) return;
-  double weight = std::ldexp(1.0, kShareBits) / plan_.total_weight;
-  for (std::size_t j = layout_.outer.size(); j-- > 0;) {
-    const OuterAxis& axis = layout_.outer[j];
-    const auto n = static_cast<std::uint64_t>(axis.n_cells);
-    weight *= plan_.weights[static_cast<std::size_t>(axis.feature)][block % n];
-    block /= n;
-  }
-  for (std::size_t i = 0; i < shares_.size(); ++i) {
-    shares_[i] += static_cast<Int128>(block_shares_[i] * weight);
-  }
-}
-
 // Lists along the outer axes have at most as many corners as the whole list, and room for twice as
 // many at most.
 template <class T>
@@ -320,13 +330,15 @@ std::size_t CornerStream<T>::bytes_for(const CornerPlan<T>& plan) {
     longest = std::max(longest, corners.size());
     n_listed += n_levels * corners.size();
   }
-  if (n_levels > 0) n_listed += longest;
+  if (n_levels > 0) n_listed += 2 * longest;
   const std::size_t n_results = plan.changes.size() * layout.n_masks;
-  const std::size_t n_vectors = 2 * plan.corners.size() * layout.n_tiles * layout.tile_vectors() +
-                                (plan.corners.size() + 2) * layout.n_masks + layout.n_columns;
+  const std::size_t n_vectors =
+      2 * plan.corners.size() * layout.n_tiles * layout.tile_vectors() +
+      (plan.corners.size() + 2 * plan.windows.n_tables()) * layout.n_masks + layout.n_columns;
   return 2 * n_listed * sizeof(Corner<T>) + n_vectors * sizeof(Lanes<T>) +
+         plan.windows.near.size() * sizeof(NearExtremes<T>) +
          n_results * (sizeof(TallyLanes<T>) + 2 * sizeof(std::uint64_t) + sizeof(Int128) +
-                      sizeof(double) * (kShareLanes + 1));
+                      sizeof(double) * (kShareLanes + 2));
 }
 
 template class CornerStream<std::int32_t>;

@@ -4,11 +4,13 @@
 #include <atomic>
 #include <cmath>
 #include <mutex>
-#include <numeric>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
+#include "xcount/exact/corner_filter.hpp"
+#include "xcount/exact/corner_plan.hpp"
 #include "xcount/exact/corner_stream.hpp"
 #include "xcount/support/held_bytes.hpp"
 #include "xcount/support/parallel.hpp"
@@ -20,138 +22,226 @@ namespace {
 // Threads take this many regions of 32 bits at a time, unless the last outer axis ends before: a
 // tenth of a second at most, which is how soon a time limit is obeyed.
 constexpr std::uint64_t kRegionsAtOnce = std::uint64_t{1} << 24;
+// Weights are added up in units of total_weight / 2^kShareBits: as integers, so that their sum does
+// not depend on who adds them up.
+constexpr int kShareBits = 100;
 
 [[noreturn]] void fail(const std::string& what) {
   throw std::invalid_argument("corner sums: " + what);
 }
 
+// Counts blocks in integers that hold all sums.
 template <class T>
-class CornerSumsIn final : public CornerSums {
+class FullCount {
  public:
-  explicit CornerSumsIn(CornerPlan<T> plan) : plan_(std::move(plan)) {}
+  using Sum = T;
 
-  [[nodiscard]] std::uint64_t n_regions() const override { return plan_.layout.n_regions; }
-  [[nodiscard]] std::uint64_t n_blocks() const override { return plan_.layout.n_blocks; }
-  [[nodiscard]] std::size_t n_axes() const override { return plan_.layout.n_axes(); }
-  [[nodiscard]] std::size_t n_bits() const override { return 8 * sizeof(T); }
-  [[nodiscard]] std::size_t n_masks() const override { return plan_.windows.n_masks(); }
-  [[nodiscard]] std::size_t n_changes() const override { return plan_.changes.size(); }
+  explicit FullCount(CornerPlan<T> plan) : plan_(std::move(plan)) {}
+
+  [[nodiscard]] const CornerPlan<T>& plan() const { return plan_; }
+  [[nodiscard]] std::size_t n_changes() const { return plan_.changes.size(); }
+  [[nodiscard]] std::size_t list_bytes() const { return plan_.list_bytes(); }
+  [[nodiscard]] std::size_t thread_bytes() const { return CornerStream<T>::bytes_for(plan_); }
+
+  // One thread's work: the stream that has counted the block.
+  class Worker {
+   public:
+    explicit Worker(const FullCount& count) : stream_(count.plan_) {}
+
+    const CornerStream<T>& count_block(std::uint64_t block) {
+      stream_.count_block(block);
+      return stream_;
+    }
+
+   private:
+    CornerStream<T> stream_;
+  };
+
+ private:
+  CornerPlan<T> plan_;
+};
+
+// Counts blocks with rounded leaves, and in integers that hold all sums where that is too close.
+template <class T>
+class FilteredCount {
+ public:
+  using Sum = T;
+
+  FilteredCount(CornerPlan<std::int64_t> rounded, CornerPlan<T> full)
+      : rounded_(std::move(rounded)), full_(std::move(full)) {}
+
+  [[nodiscard]] const CornerPlan<std::int64_t>& plan() const { return rounded_; }
+  [[nodiscard]] std::size_t n_changes() const { return full_.changes.size(); }
+  [[nodiscard]] std::size_t list_bytes() const {
+    return rounded_.list_bytes() + full_.list_bytes();
+  }
+  [[nodiscard]] std::size_t thread_bytes() const {
+    return CornerStream<std::int64_t>::bytes_for(rounded_) + CornerStream<T>::bytes_for(full_);
+  }
+
+  // What was counted: the first half of the rounded counts, or the full ones.
+  struct Outcome {
+    std::span<const std::uint64_t> all_counts;
+    std::span<const double> all_shares;
+
+    [[nodiscard]] std::span<const std::uint64_t> counts() const { return all_counts; }
+    [[nodiscard]] std::span<const double> shares() const { return all_shares; }
+  };
+
+  class Worker {
+   public:
+    explicit Worker(const FilteredCount& count) : count_(count), rounded_(count.rounded_) {}
+
+    Outcome count_block(std::uint64_t block) {
+      rounded_.count_block(block);
+      const auto counts = rounded_.counts();
+      const std::size_t half = counts.size() / 2;
+      if (std::equal(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(half),
+                     counts.begin() + static_cast<std::ptrdiff_t>(half))) {
+        return {counts, rounded_.shares()};
+      }
+      if (!full_) full_.emplace(count_.full_);
+      full_->count_block(block);
+      return {full_->counts(), full_->shares()};
+    }
+
+   private:
+    const FilteredCount& count_;
+    CornerStream<std::int64_t> rounded_;
+    std::optional<CornerStream<T>> full_;
+  };
+
+ private:
+  CornerPlan<std::int64_t> rounded_;
+  CornerPlan<T> full_;
+};
+
+template <class Count>
+class CornerSumsBy final : public CornerSums {
+ public:
+  CornerSumsBy(Count count, std::vector<MaskIndex> mask_at)
+      : count_(std::move(count)), mask_at_(std::move(mask_at)) {}
+
+  [[nodiscard]] std::uint64_t n_regions() const override { return layout().n_regions; }
+  [[nodiscard]] std::uint64_t n_blocks() const override { return layout().n_blocks; }
+  [[nodiscard]] std::size_t n_axes() const override { return layout().n_axes(); }
+  [[nodiscard]] std::size_t n_bits() const override { return 8 * sizeof(typename Count::Sum); }
+  [[nodiscard]] std::size_t n_masks() const override { return mask_at_.size(); }
+  [[nodiscard]] std::size_t n_changes() const override { return count_.n_changes(); }
   [[nodiscard]] std::size_t n_corners() const override {
     std::size_t n = 0;
-    for (const CornerList<T>& corners : plan_.corners) n += corners.size();
+    for (const auto& corners : count_.plan().corners) n += corners.size();
     return n;
   }
+  [[nodiscard]] double share_unit() const override {
+    const auto& plan = count_.plan();
+    return std::ldexp(plan.total_weight, -kShareBits) * plan.common_weight;
+  }
   [[nodiscard]] std::size_t bytes(unsigned n_threads) const override {
-    return n_corners() * sizeof(Corner<T>) + plan_.windows.bytes() +
-           std::max(1U, n_threads) * CornerStream<T>::bytes_for(plan_);
+    return count_.list_bytes() + count_.plan().windows.bytes() + used_bytes(mask_at_) +
+           std::max(1U, n_threads) * count_.thread_bytes();
   }
   [[nodiscard]] CornerCounts count(std::uint64_t first, std::uint64_t end, unsigned n_threads,
                                    Stop& stop) const override;
 
  private:
-  [[nodiscard]] std::uint64_t blocks_at_once(std::uint64_t n_asked, unsigned n_threads) const;
-  [[nodiscard]] CornerCounts total(const std::vector<std::uint64_t>& counts,
-                                   const std::vector<Int128>& shares) const;
+  struct Totals {
+    std::vector<std::uint64_t> counts;
+    std::vector<Int128> shares;
+  };
 
-  CornerPlan<T> plan_;
+  [[nodiscard]] const CornerLayout& layout() const { return count_.plan().layout; }
+  [[nodiscard]] std::uint64_t blocks_at_once(std::uint64_t n_asked, unsigned n_threads) const;
+  [[nodiscard]] Totals no_totals() const;
+  template <class Outcome>
+  void add(const Outcome& outcome, std::uint64_t block, Totals& totals) const;
+  [[nodiscard]] CornerCounts by_mask(const Totals& totals) const;
+
+  Count count_;
+  std::vector<MaskIndex> mask_at_;
 };
 
 // Whole sweeps of the last outer axis, where they are not too long: its slices are then inserted
 // once, not once per thread.
-template <class T>
-std::uint64_t CornerSumsIn<T>::blocks_at_once(std::uint64_t n_asked, unsigned n_threads) const {
-  const CornerLayout& layout = plan_.layout;
-  const std::uint64_t size = std::max<std::uint64_t>(1, layout.n_regions / layout.n_blocks);
-  const std::uint64_t n_rows = plan_.windows.near.size() / plan_.windows.n_masks();  // of each mask
-  const std::uint64_t cost = sizeof(T) / 4 * (1 + n_rows / 4) * (1 + plan_.changes.size() / 4);
+template <class Count>
+std::uint64_t CornerSumsBy<Count>::blocks_at_once(std::uint64_t n_asked, unsigned n_threads) const {
+  const std::uint64_t n_visited = layout().n_regions / layout().n_copies;
+  const std::uint64_t size = std::max<std::uint64_t>(1, n_visited / layout().n_blocks);
+  const auto n_rows = static_cast<std::uint64_t>(count_.plan().windows.rows_per_mask());
+  const std::uint64_t cost = n_bits() / 32 * (1 + n_rows / 4) * (1 + n_changes() / 4);
   const std::uint64_t most = kRegionsAtOnce / cost / size;
   const std::uint64_t fair = n_asked / (4 * std::uint64_t{n_threads});
   const auto sweep =
-      layout.outer.empty() ? 1 : static_cast<std::uint64_t>(layout.outer.back().n_cells);
+      layout().outer.empty() ? 1 : static_cast<std::uint64_t>(layout().outer.back().n_cells);
   return std::max<std::uint64_t>(1, std::min({most, fair, sweep}));
 }
 
-template <class T>
-CornerCounts CornerSumsIn<T>::count(std::uint64_t first, std::uint64_t end, unsigned n_threads,
-                                    Stop& stop) const {
+template <class Count>
+typename CornerSumsBy<Count>::Totals CornerSumsBy<Count>::no_totals() const {
+  const std::size_t n_results = n_changes() * n_masks();
+  const bool is_weighed = !count_.plan().weights.empty();
+  return {std::vector<std::uint64_t>(n_results), std::vector<Int128>(is_weighed ? n_results : 0)};
+}
+
+template <class Count>
+template <class Outcome>
+void CornerSumsBy<Count>::add(const Outcome& outcome, std::uint64_t block, Totals& totals) const {
+  const auto counts = outcome.counts();
+  for (std::size_t i = 0; i < totals.counts.size(); ++i) totals.counts[i] += counts[i];
+  const auto& plan = count_.plan();
+  if (totals.shares.empty() || plan.total_weight == 0.0) return;
+  const double weight = std::ldexp(plan.outer_weight(block), kShareBits) / plan.total_weight;
+  const auto shares = outcome.shares();
+  for (std::size_t i = 0; i < totals.shares.size(); ++i) {
+    totals.shares[i] += static_cast<Int128>(shares[i] * weight);
+  }
+}
+
+template <class Count>
+CornerCounts CornerSumsBy<Count>::count(std::uint64_t first, std::uint64_t end, unsigned n_threads,
+                                        Stop& stop) const {
   n_threads = std::max(1U, n_threads);
   end = std::min(end, n_blocks());
   first = std::min(first, end);
   const std::uint64_t step = blocks_at_once(end - first, n_threads);
-  const std::size_t n_results = plan_.changes.size() * n_masks();
-  std::vector<std::uint64_t> counts(n_results);
-  std::vector<Int128> shares(plan_.weights.empty() ? 0 : n_results);
+  Totals totals = no_totals();
   std::atomic<std::uint64_t> next{first};
   std::mutex mutex;
   // What a thread takes, it finishes: the blocks that are done are the first ones.
   const auto work = [&](std::size_t) {
-    CornerStream<T> stream(plan_);
+    typename Count::Worker worker(count_);
+    Totals own = no_totals();
     while (next.load() < end && !stop.is_over()) {
       const std::uint64_t begin = next.fetch_add(step);
-      for (std::uint64_t b = begin; b < std::min(end, begin + step); ++b) stream.count_block(b);
+      for (std::uint64_t b = begin; b < std::min(end, begin + step); ++b) {
+        add(worker.count_block(b), b, own);
+      }
     }
     const std::scoped_lock lock(mutex);
-    for (std::size_t i = 0; i < n_results; ++i) counts[i] += stream.counts()[i];
-    for (std::size_t i = 0; i < shares.size(); ++i) shares[i] += stream.shares()[i];
+    for (std::size_t i = 0; i < own.counts.size(); ++i) totals.counts[i] += own.counts[i];
+    for (std::size_t i = 0; i < own.shares.size(); ++i) totals.shares[i] += own.shares[i];
   };
   const std::uint64_t n_steps = (end - first + step - 1) / step;
   const auto n_workers = static_cast<unsigned>(std::min<std::uint64_t>(n_threads, n_steps));
   parallel(n_workers, n_workers, work, &stop);
-  CornerCounts result = total(counts, shares);
+  CornerCounts result = by_mask(totals);
   result.n_finished = std::min(next.load(), end) - first;
   return result;
 }
 
-template <class T>
-CornerCounts CornerSumsIn<T>::total(const std::vector<std::uint64_t>& counts,
-                                    const std::vector<Int128>& shares) const {
+// From positions to the numbers of masks; cells of idle features multiply the counts.
+template <class Count>
+CornerCounts CornerSumsBy<Count>::by_mask(const Totals& totals) const {
   CornerCounts result;
-  result.counts.resize(counts.size());
-  result.shares.resize(shares.size());
-  for (std::size_t i = 0; i < counts.size(); ++i) {
+  result.counts.resize(totals.counts.size());
+  result.shares.resize(totals.shares.size());
+  for (std::size_t i = 0; i < totals.counts.size(); ++i) {
     const std::size_t position = i % n_masks();
-    const std::size_t target =
-        i - position + static_cast<std::size_t>(plan_.windows.mask_at[position]);
-    result.counts[target] = counts[i];
-    if (shares.empty()) continue;
-    const double part = std::ldexp(static_cast<double>(shares[i]), -CornerStream<T>::kShareBits);
-    result.shares[target] = part * plan_.total_weight * plan_.common_weight;
+    const std::size_t target = i - position + static_cast<std::size_t>(mask_at_[position]);
+    result.counts[target] = totals.counts[i] * layout().n_copies;
+    if (!totals.shares.empty()) result.shares[target] = totals.shares[i];
   }
   return result;
-}
-
-template <class Value>
-struct Range {
-  Value low, high;
-};
-
-template <class Value>
-double magnitude(const Value& value) {
-  return ValueTraits<Value>::to_number(value < Value(0) ? Value(-value) : value);
-}
-
-// Bounds of a forest's sums. Children have larger indices than their parent.
-template <class Value>
-Range<Value> sum_range(const Forest<Value>& forest, const Value& base) {
-  std::vector<Range<Value>> below(forest.n_nodes());
-  for (std::size_t i = forest.n_nodes(); i-- > 0;) {
-    below[i] = {forest.values[i], forest.values[i]};
-    if (forest.is_leaf(static_cast<NodeIndex>(i))) continue;
-    const auto& a = below[static_cast<std::size_t>(forest.left[i])];
-    const auto& b = below[static_cast<std::size_t>(forest.right[i])];
-    below[i] = {b.low < a.low ? b.low : a.low, b.high > a.high ? b.high : a.high};
-  }
-  Range<Value> range{base, base};
-  double bound = magnitude(base);
-  for (const NodeIndex root : forest.roots) {
-    const Range<Value>& tree = below[static_cast<std::size_t>(root)];
-    bound += std::max(magnitude(tree.low), magnitude(tree.high));
-    range.low += tree.low;
-    range.high += tree.high;
-  }
-  constexpr auto kBits = static_cast<int>(64 * ValueTraits<Value>::kLimbs);
-  if (kBits <= 128 && !(bound < std::ldexp(1.0, kBits - 3))) fail("sums need wider integers");
-  return range;
 }
 
 template <class Value>
@@ -183,126 +273,75 @@ void check(const CornerQuestion<Value>& question) {
   }
 }
 
-// The residue modulo 2^width of T.
-template <class T, class Value>
-LaneResidue<T> truncated(const Value& value) {
-  if constexpr (std::is_same_v<T, Value>) {
-    return static_cast<LaneResidue<T>>(value);
-  } else if constexpr (std::is_same_v<Value, Int2304>) {
-    return truncated<T>(ValueTraits<Int128>::from_limbs(std::span(value.limbs).first(2)));
-  } else {
-    return static_cast<LaneResidue<T>>(value);
-  }
-}
-
 template <class Value>
-Value clamped(const Value& value, const Value& low, const Value& high) {
-  if (value < low) return low;
-  return value > high ? high : value;
-}
-
-template <class Value>
-std::vector<const Topology*> topologies(const CornerQuestion<Value>& question) {
-  return {question.forests.begin(), question.forests.end()};
-}
-
-std::vector<bool> sensitive_features(std::size_t n_features, const MaskSpace& masks) {
-  std::vector<bool> result(n_features);
-  for (const Feature f : masks.sensitive()) result[static_cast<std::size_t>(f)] = true;
-  return result;
-}
-
-// Changes with thresholds for V - low.
-template <class T, class Value>
-std::vector<Change<T>> shifted_changes(const CornerQuestion<Value>& question,
-                                       const Range<Value>& range) {
-  const Value span = range.high - range.low;
-  std::vector<Change<T>> result;
-  for (const Change<Value>& change : question.changes) {
-    Value threshold(0);
-    if (change.form == ChangeForm::kGap) {
-      threshold = clamped(change.threshold, Value(0), Value(span + Value(1)));
-    } else if (change.form == ChangeForm::kFlip) {
-      const Value cutoff = clamped(change.threshold, Value(range.low - Value(1)), range.high);
-      threshold = cutoff - range.low;
-    }
-    const LaneResidue<T> residue = truncated<T>(threshold);
-    result.push_back({change.form, change.direction, static_cast<T>(residue)});
-  }
-  return result;
-}
-
-template <class T>
-void set_weights(const std::vector<std::vector<double>>& weights, std::span<const CellOrder> orders,
-                 const std::vector<bool>& sensitive, CornerPlan<T>& plan) {
-  for (std::size_t f = 0; f < weights.size(); ++f) {
-    std::vector<double>& out = plan.weights.emplace_back();
-    for (const Cell cell : orders[f].cell)
-      out.push_back(weights[f][static_cast<std::size_t>(cell)]);
-    if (sensitive[f]) continue;
-    double& product = out.size() > 1 ? plan.total_weight : plan.common_weight;
-    product *= std::accumulate(out.begin(), out.end(), 0.0);
-  }
+bool asks_gaps_only(std::span<const Change<Value>> changes) {
+  return std::all_of(changes.begin(), changes.end(),
+                     [](const auto& change) { return change.form == ChangeForm::kGap; });
 }
 
 template <class T, class Value>
-std::unique_ptr<CornerSums> make_in(const CornerQuestion<Value>& question,
-                                    const Range<Value>& range) {
-  const std::vector<const Topology*> forests = topologies(question);
-  const std::vector<bool> sensitive = sensitive_features(forests[0]->axes.size(), *question.masks);
-  const std::vector<CellOrder> orders = choose_cell_orders(forests, sensitive);
-  CornerPlan<T> plan{CornerLayout(orders, *question.masks, forests.size(), sizeof(T),
-                                  LaneTraits<T>::kLanes, question.block_bytes),
-                     MaskWindows(*forests[0], *question.masks, orders)};
-  plan.vector_unit = question.vector_unit;
-  plan.span = static_cast<T>(truncated<T>(Value(range.high - range.low)));
-  plan.changes = shifted_changes<T>(question, range);
-  set_weights(question.weights, orders, sensitive, plan);
-  for (std::size_t k = 0; k < forests.size(); ++k) {
-    std::vector<LaneResidue<T>> values;
-    for (const Value& value : question.forests[k]->values) values.push_back(truncated<T>(value));
-    const LaneResidue<T> constant = truncated<T>(Value(question.bases[k] - range.low));
-    plan.corners.push_back(list_corners<T>(*forests[k], orders, values, constant, plan.layout.step,
-                                           plan.layout.key_bits, question.max_corners));
+CornerLayout layout_for(const CornerQuestion<Value>& question, const CornerGround& ground) {
+  return {ground.orders, *question.masks,       ground.is_idle,      ground.forests.size(),
+          sizeof(T),     LaneTraits<T>::kLanes, question.block_bytes};
+}
+
+template <class Count>
+std::unique_ptr<CornerSums> finished(Count count, const MaskSpace& masks,
+                                     const CornerGround& ground) {
+  return std::make_unique<CornerSumsBy<Count>>(std::move(count),
+                                               masks_by_position(masks, ground.orders));
+}
+
+template <class T, class Value>
+std::unique_ptr<CornerSums> make_full(const CornerQuestion<Value>& question,
+                                      const CornerGround& ground, const SumRange<Value>& range,
+                                      Stop& stop) {
+  const CornerLayout layout = layout_for<T>(question, ground);
+  return finished(
+      FullCount<T>(make_plan(question, ground, layout, exact_integers<T>(question, range), stop)),
+      *question.masks, ground);
+}
+
+template <class T, class Value>
+std::unique_ptr<CornerSums> make_wide(const CornerQuestion<Value>& question,
+                                      const CornerGround& ground, const SumRange<Value>& range,
+                                      Stop& stop) {
+  if (!question.may_round || !can_round(question, range)) {
+    return make_full<T>(question, ground, range, stop);
   }
-  return std::make_unique<CornerSumsIn<T>>(std::move(plan));
+  const CornerLayout layout = layout_for<std::int64_t>(question, ground);
+  CornerPlan<std::int64_t> rounded =
+      make_plan(question, ground, layout, rounded_integers(question, range), stop);
+  CornerQuestion<Value> rest = question;
+  rest.max_bytes -= std::min(rest.max_bytes, rounded.list_bytes());
+  CornerPlan<T> full =
+      make_plan(rest, ground, layout.with_one_lane(), exact_integers<T>(question, range), stop);
+  return finished(FilteredCount<T>(std::move(rounded), std::move(full)), *question.masks, ground);
 }
 
 }  // namespace
 
 template <class Value>
-std::unique_ptr<CornerSums> make_corner_sums(const CornerQuestion<Value>& question) {
+std::unique_ptr<CornerSums> make_corner_sums(const CornerQuestion<Value>& question, Stop& stop) {
   check(question);
-  Range<Value> range = sum_range(*question.forests[0], question.bases[0]);
-  for (std::size_t k = 1; k < question.forests.size(); ++k) {
-    const Range<Value> other = sum_range(*question.forests[k], question.bases[k]);
-    if (other.low < range.low) range.low = other.low;
-    if (other.high > range.high) range.high = other.high;
-  }
+  const std::vector<const Topology*> forests(question.forests.begin(), question.forests.end());
+  const CornerGround ground(forests, *question.masks, asks_gaps_only(question.changes));
+  stop.check();
+  const SumRange<Value> range = find_range(question, ground);
   // Edges reach from -(span + 1) to 2 * span + 1 (corner_tile.cpp).
-  const double span = magnitude(Value(range.high - range.low));
-  if (span < std::ldexp(1.0, 29)) return make_in<std::int32_t>(question, range);
-  if (span < std::ldexp(1.0, 61)) return make_in<std::int64_t>(question, range);
+  const double span = ValueTraits<Value>::to_number(range.span());
+  if (span < std::ldexp(1.0, 29)) return make_full<std::int32_t>(question, ground, range, stop);
+  if (span < std::ldexp(1.0, 61)) return make_full<std::int64_t>(question, ground, range, stop);
   if constexpr (sizeof(Value) >= sizeof(Int128)) {
-    if (span < std::ldexp(1.0, 125)) return make_in<Int128>(question, range);
+    if (span < std::ldexp(1.0, 125)) return make_wide<Int128>(question, ground, range, stop);
+    return make_wide<Value>(question, ground, range, stop);
+  } else {
+    return make_full<Value>(question, ground, range, stop);
   }
-  return make_in<Value>(question, range);
 }
 
-CornerCost estimate_corner_cost(std::span<const Topology* const> forests, const MaskSpace& masks) {
-  CornerCost cost;
-  for (const Axis& axis : forests.front()->axes) {
-    cost.n_regions *= axis.n_cells;
-    cost.n_axes += axis.n_cells > 1 ? 1 : 0;
-  }
-  const std::vector<bool> sensitive = sensitive_features(forests.front()->axes.size(), masks);
-  const std::vector<CellOrder> orders = choose_cell_orders(forests, sensitive);
-  for (const Topology* forest : forests) cost.n_corners += take_census(*forest, orders).n_corners;
-  return cost;
-}
-
-template std::unique_ptr<CornerSums> make_corner_sums(const CornerQuestion<std::int64_t>&);
-template std::unique_ptr<CornerSums> make_corner_sums(const CornerQuestion<Int128>&);
-template std::unique_ptr<CornerSums> make_corner_sums(const CornerQuestion<Int2304>&);
+template std::unique_ptr<CornerSums> make_corner_sums(const CornerQuestion<std::int64_t>&, Stop&);
+template std::unique_ptr<CornerSums> make_corner_sums(const CornerQuestion<Int128>&, Stop&);
+template std::unique_ptr<CornerSums> make_corner_sums(const CornerQuestion<Int2304>&, Stop&);
 
 }  // namespace xcount

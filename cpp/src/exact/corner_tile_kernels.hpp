@@ -142,11 +142,12 @@ XCOUNT_INLINE void set_edges(const Change<T>& change, const T& span, const Extre
   const Signed<T> never_above = broadcast<T>(span);
   edges = {never_below, never_above};
   if (change.form == ChangeForm::kFlip) {
+    const Signed<T> above = broadcast<T>(T(change.threshold + change.band));
     if (change.direction != Direction::kDown) {
-      edges.a = extremes.high > threshold ? Signed<T>(threshold + broadcast<T>(T(1))) : never_below;
+      edges.a = extremes.high > above ? Signed<T>(threshold + broadcast<T>(T(1))) : never_below;
     }
     if (change.direction != Direction::kUp) {
-      edges.b = extremes.low <= threshold ? threshold : never_above;
+      edges.b = extremes.low <= threshold ? above : never_above;
     }
     return;
   }
@@ -238,46 +239,147 @@ XCOUNT_INLINE void decide_any(TileJob<T>& job, std::size_t column) {
   }
 }
 
-// table[i] = extreme of table[i] and table[i + step]; `high` and `low` are read, the tables
-// written.
 template <class T>
-XCOUNT_INLINE void double_width(TileJob<T>& job, const Lanes<T>* high, const Lanes<T>* low,
-                                std::size_t step) {
-  for (std::size_t i = 0; i < job.n_masks; ++i) {
-    Extremes<T> extremes{load<Signed<T>>(high[i], job.offset), load<Signed<T>>(low[i], job.offset)};
-    if (i + step < job.n_ordered) {
-      widen<T>(extremes, load<Signed<T>>(high[i + step], job.offset),
-               load<Signed<T>>(low[i + step], job.offset));
+XCOUNT_INLINE Extremes<T> extremes_at(const Lanes<T>* high, const Lanes<T>* low, std::size_t i,
+                                      std::size_t offset) {
+  return {load<Signed<T>>(high[i], offset), load<Signed<T>>(low[i], offset)};
+}
+
+template <class T>
+XCOUNT_INLINE void widen_by(Extremes<T>& extremes, const Lanes<T>* high, const Lanes<T>* low,
+                            std::size_t i, std::size_t offset) {
+  widen<T>(extremes, load<Signed<T>>(high[i], offset), load<Signed<T>>(low[i], offset));
+}
+
+// Tables of one level of the balls; level 0 is V.
+template <class T>
+struct Level {
+  const Lanes<T>* high;
+  const Lanes<T>* low;
+};
+
+template <class T>
+XCOUNT_INLINE Level<T> ball_level(const TileJob<T>& job, std::size_t level) {
+  if (level == 0) return {job.column, job.column};
+  return {job.highest + (level - 1) * job.n_masks, job.lowest + (level - 1) * job.n_masks};
+}
+
+// What the cells of a line have in common: the extremes of those from `begin` on.
+template <class T>
+XCOUNT_INLINE Extremes<T> line_extremes(const TileJob<T>& job, const MaskAxis& axis,
+                                        const Level<T>& level, std::size_t base,
+                                        std::size_t begin) {
+  const std::size_t last = base + (axis.n_cells - 1) * axis.stride;
+  Extremes<T> result = extremes_at<T>(level.high, level.low, last, job.offset);
+  for (std::size_t c = begin; c + 1 < axis.n_cells; ++c) {
+    widen_by<T>(result, level.high, level.low, base + c * axis.stride, job.offset);
+  }
+  return result;
+}
+
+// Widens the balls along one axis, at the cells of the line that starts at `base`. With P the
+// levels before this axis (level r stands for min(r, n_before)) and B those after it,
+//   B[r](c) = extreme of P[r](c), B[r-1](c - 1), B[r-1](c + 1), P[r-1](loose cells)  for ordered c
+//   B[r](c) = extreme of P[r](c), P[r-1](all cells)                                  for loose c.
+template <class T>
+XCOUNT_INLINE void widen_balls(TileJob<T>& job, const MaskAxis& axis, std::size_t n_before,
+                               std::size_t base) {
+  const std::size_t n_ordered = axis.n_ordered;
+  const bool has_loose = n_ordered < axis.n_cells;
+  Extremes<T> loose{}, all{};
+  for (std::size_t r = 1; r <= axis.n_levels; ++r) {
+    const Level<T> below = ball_level(job, r - 1);
+    if (has_loose && r == 1) {
+      loose = line_extremes<T>(job, axis, below, base, n_ordered);
+      all = line_extremes<T>(job, axis, below, base, 0);
     }
-    store(job.highest[i], job.offset, extremes.high);
-    store(job.lowest[i], job.offset, extremes.low);
+    // Beyond n_before, B[r-1](c) holds P[r](c) and lies within B[r](c).
+    const Level<T> own = r <= n_before ? ball_level(job, r) : below;
+    Extremes<T> next_loose = loose, next_all = all;
+    if (has_loose && r <= n_before) {
+      next_loose = line_extremes<T>(job, axis, own, base, n_ordered);
+      next_all = line_extremes<T>(job, axis, own, base, 0);
+    }
+    for (std::size_t c = 0; c < axis.n_cells; ++c) {
+      const std::size_t m = base + c * axis.stride;
+      Extremes<T> extremes = extremes_at<T>(own.high, own.low, m, job.offset);
+      if (c < n_ordered) {
+        if (c > 0) widen_by<T>(extremes, below.high, below.low, m - axis.stride, job.offset);
+        if (c + 1 < n_ordered) {
+          widen_by<T>(extremes, below.high, below.low, m + axis.stride, job.offset);
+        }
+        if (has_loose) widen<T>(extremes, loose.high, loose.low);
+      } else {
+        widen<T>(extremes, all.high, all.low);
+      }
+      store(job.highest[(r - 1) * job.n_masks + m], job.offset, extremes.high);
+      store(job.lowest[(r - 1) * job.n_masks + m], job.offset, extremes.low);
+    }
+    loose = next_loose;
+    all = next_all;
+  }
+}
+
+template <class T>
+XCOUNT_INLINE void make_balls(TileJob<T>& job) {
+  std::size_t n_before = 0;
+  for (std::size_t i = 0; i < job.n_ball_axes; ++i) {
+    const MaskAxis& axis = job.ball_axes[i];
+    const std::size_t period = axis.stride * axis.n_cells;
+    for (std::size_t begin = 0; begin < job.n_masks; begin += period) {
+      for (std::size_t base = begin; base < begin + axis.stride; ++base) {
+        widen_balls<T>(job, axis, n_before, base);
+      }
+    }
+    n_before = axis.n_levels;
+  }
+}
+
+// The table of windows at the ordered cells of a line: at first those of one cell, then doubled.
+template <class T>
+XCOUNT_INLINE void make_windows(TileJob<T>& job, std::size_t base) {
+  Level<T> from = ball_level(job, job.n_levels);
+  Lanes<T>* high = job.highest + job.n_levels * job.n_masks;
+  Lanes<T>* low = job.lowest + job.n_levels * job.n_masks;
+  for (std::size_t step = 1; step < job.width; step *= 2) {
+    for (std::size_t c = 0; c < job.line.n_ordered; ++c) {
+      const std::size_t m = base + c * job.line.stride;
+      Extremes<T> extremes = extremes_at<T>(from.high, from.low, m, job.offset);
+      if (c + step < job.line.n_ordered) {
+        widen_by<T>(extremes, from.high, from.low, m + step * job.line.stride, job.offset);
+      }
+      store(high[m], job.offset, extremes.high);
+      store(low[m], job.offset, extremes.low);
+    }
+    from = {high, low};
   }
 }
 
 template <class T, bool kWeighted>
-XCOUNT_INLINE void decide_near(TileJob<T>& job, std::size_t column) {
-  const Lanes<T>* highest = job.column;
-  const Lanes<T>* lowest = job.column;
-  if (job.width > 1) {
-    double_width<T>(job, job.column, job.column, 1);
-    for (std::size_t step = 2; step < job.width; step *= 2) {
-      double_width<T>(job, job.highest, job.lowest, step);
-    }
-    highest = job.highest;
-    lowest = job.lowest;
-  }
-  for (std::size_t m = 0; m < job.n_masks; ++m) {
+XCOUNT_INLINE void decide_line(TileJob<T>& job, std::size_t column, std::size_t base) {
+  if (job.width > 1) make_windows<T>(job, base);
+  for (std::size_t c = 0; c < job.line.n_cells; ++c) {
+    const std::size_t m = base + c * job.line.stride;
     const auto own = load<Signed<T>>(job.column[m], job.offset);
     Extremes<T> extremes{own, own};
-    for (std::uint32_t i = job.first[m]; i < job.first[m + 1]; ++i) {
-      const std::uint32_t row = job.near[i];
-      widen<T>(extremes, load<Signed<T>>(highest[row], job.offset),
-               load<Signed<T>>(lowest[row], job.offset));
+    for (std::uint32_t i = job.first[c]; i < job.first[c + 1]; ++i) {
+      widen_by<T>(extremes, job.near[i].high, job.near[i].low, base, job.offset);
     }
     for (std::size_t i = 0; i < job.n_changes; ++i) {
       Edges<T> edges;
       set_edges<T>(job.changes[i], job.span, extremes, edges);
       count_mask_at<T, kWeighted>(job, i, m, column, edges);
+    }
+  }
+}
+
+template <class T, bool kWeighted>
+XCOUNT_INLINE void decide_near(TileJob<T>& job, std::size_t column) {
+  make_balls<T>(job);
+  const std::size_t period = job.line.stride * job.line.n_cells;
+  for (std::size_t begin = 0; begin < job.n_masks; begin += period) {
+    for (std::size_t base = begin; base < begin + job.line.stride; ++base) {
+      decide_line<T, kWeighted>(job, column, base);
     }
   }
 }

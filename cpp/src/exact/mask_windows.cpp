@@ -10,38 +10,138 @@ namespace xcount {
 
 namespace {
 
-constexpr std::size_t kMaxListed = std::size_t{1} << 26;
-constexpr std::size_t kShortWindow = 2;  // distances up to this are quicker without a table
+constexpr std::size_t kMaxRows = std::size_t{1} << 26;
+constexpr std::size_t kShortWindow = 2;    // radii up to this are quicker without a table
+constexpr std::size_t kListedRows = 4096;  // of all masks, up to which single steps are listed
+
+std::vector<MaskAxis> axes_of(const Topology& forest, const MaskSpace& masks) {
+  std::vector<MaskAxis> axes;
+  std::size_t stride = 1;
+  for (std::size_t i = masks.sensitive().size(); i-- > 0;) {
+    const Axis& axis = forest.axis(masks.sensitive()[i]);
+    const auto n = static_cast<std::size_t>(axis.n_cells);
+    if (n == 1) continue;
+    const std::size_t n_loose = axis.missing_cell >= 0 ? 1 : 0;
+    axes.push_back({n, axis.ordered ? n - n_loose : 0, stride, 0});
+    stride *= n;
+  }
+  return axes;
+}
+
+// Cells one step away, at most, on all axes together.
+std::size_t n_steps(const std::vector<MaskAxis>& axes) {
+  std::size_t n = 0;
+  for (const MaskAxis& axis : axes) n += 2 + axis.n_cells - axis.n_ordered;
+  return n;
+}
 
 }  // namespace
 
-std::int64_t furthest_distance(const Topology& forest, std::span<const Feature> features) {
-  std::int64_t total = 0;
-  for (const Feature feature : features) {
-    const Axis& axis = forest.axis(feature);
-    if (axis.n_cells == 1) continue;
-    const std::int64_t n_ordered = axis.n_cells - (axis.missing_cell >= 0 ? 1 : 0);
-    total += axis.ordered ? std::max<std::int64_t>(1, n_ordered - 1) : 1;
-  }
-  return total;
-}
+std::size_t MaskAxis::reach() const { return std::max<std::size_t>(n_ordered, 2) - 1; }
 
-MaskWindows::MaskWindows(const Topology& forest, const MaskSpace& masks,
-                         std::span<const CellOrder> orders) {
-  number_masks(masks, orders);
-  any = masks.limit() >= furthest_distance(forest, masks.sensitive());
+MaskWindows::MaskWindows(const Topology& forest, const MaskSpace& masks) {
+  std::vector<MaskAxis> axes = axes_of(forest, masks);
+  std::uint64_t furthest = 0;
+  for (const MaskAxis& axis : axes) {
+    n_masks *= axis.n_cells;
+    furthest += axis.reach();
+  }
+  const auto distance = static_cast<std::uint64_t>(masks.limit());
+  any = distance >= furthest;
   if (any) return;
-  std::vector<Feature> used = masks.sensitive();
-  std::erase_if(used, [&](Feature f) { return forest.axis(f).n_cells == 1; });
-  if (used.size() > 1) {
-    list_neighbours(masks);
-  } else {  // an axis without an order has furthest distance 1: it never comes here
-    make_windows(static_cast<std::size_t>(masks.limit()), forest.axis(used[0]).missing_cell >= 0);
+  if (distance == 1 && axes.size() > 1 && n_masks * n_steps(axes) <= kListedRows) {
+    list_steps(axes);
+  } else {
+    choose_line(std::move(axes), distance);
+    list_rows(distance);
   }
 }
 
-void MaskWindows::number_masks(const MaskSpace& masks, std::span<const CellOrder> orders) {
-  mask_at.assign(1, 0);
+// All masks as one line without an order: tables of balls would take longer than the few rows.
+void MaskWindows::list_steps(const std::vector<MaskAxis>& axes) {
+  line = {n_masks, 0, 1, 0};
+  first.push_back(0);
+  for (std::size_t m = 0; m < n_masks; ++m) {
+    for (const MaskAxis& axis : axes) {
+      const std::size_t cell = m / axis.stride % axis.n_cells;
+      for (std::size_t other = 0; other < axis.n_cells; ++other) {
+        const bool is_loose = std::max(cell, other) >= axis.n_ordered;
+        const std::size_t steps = cell < other ? other - cell : cell - other;
+        if (steps == 1 || (is_loose && steps > 0)) add_row(0, m + (other - cell) * axis.stride);
+      }
+    }
+    first.push_back(static_cast<std::uint32_t>(near.size()));
+  }
+}
+
+// The longest axis is the line, where windows save most. Axes whose cells have no order are best
+// done together, not cell by cell: without any other, the line is a single cell.
+void MaskWindows::choose_line(std::vector<MaskAxis> axes, std::size_t distance) {
+  const auto longest = std::max_element(
+      axes.begin(), axes.end(), [](const auto& a, const auto& b) { return a.reach() < b.reach(); });
+  if (longest->reach() > 1) {
+    line = *longest;
+    axes.erase(longest);
+  }
+  std::size_t reached = 0;
+  for (MaskAxis& axis : axes) {
+    reached += axis.reach();
+    axis.n_levels = n_levels = std::min(distance, reached);
+  }
+  ball_axes = std::move(axes);
+}
+
+void MaskWindows::add_row(std::size_t level, std::size_t cell) {
+  if (near.size() == kMaxRows) {
+    throw std::length_error("corner sums: too many pairs of masks; use --method auto or sample");
+  }
+  near.push_back({static_cast<std::uint32_t>(level), static_cast<std::uint32_t>(cell)});
+}
+
+void MaskWindows::cover(std::size_t begin, std::size_t end) {
+  for (std::size_t i = begin; i + width < end; i += width) add_row(n_levels, i);
+  add_row(n_levels, end - width);
+}
+
+void MaskWindows::list_rows(std::size_t distance) {
+  const std::size_t n = line.n_ordered;
+  const std::size_t radius = distance - n_levels;  // that leaves all levels of the balls
+  // Windows at the ends of the line have radius + 1 cells; the table's must fit in.
+  if (radius > kShortWindow) width = std::bit_floor(std::min(radius + 1, n));
+  const std::size_t below = std::min(distance - 1, n_levels);  // what a step to a loose cell leaves
+  first.push_back(0);
+  for (std::size_t c = 0; c < line.n_cells; ++c) {
+    if (c < n) {
+      cover(c - std::min(c, radius), std::min(c + radius + 1, n));
+      for (std::size_t level = 0; level < n_levels; ++level) {
+        const std::size_t steps = distance - level;
+        if (c >= steps) add_row(level, c - steps);
+        if (c + steps < n) add_row(level, c + steps);
+      }
+    } else {
+      add_row(n_levels, c);
+      if (below == n_levels) cover(0, n);
+      for (std::size_t i = 0; below < n_levels && i < n; ++i) add_row(below, i);
+    }
+    for (std::size_t i = n; i < line.n_cells; ++i) {
+      if (i != c) add_row(below, i);
+    }
+    first.push_back(static_cast<std::uint32_t>(near.size()));
+  }
+}
+
+double MaskWindows::rows_per_mask() const {
+  if (any) return 1.0;
+  double rows = static_cast<double>(near.size()) / static_cast<double>(line.n_cells);
+  for (const MaskAxis& axis : ball_axes) rows += 3.0 * static_cast<double>(axis.n_levels);
+  return rows + 2.0 * static_cast<double>(std::bit_width(width) - 1);
+}
+
+std::size_t MaskWindows::bytes() const { return held_bytes(first) + held_bytes(near); }
+
+std::vector<MaskIndex> masks_by_position(const MaskSpace& masks,
+                                         std::span<const CellOrder> orders) {
+  std::vector<MaskIndex> mask_at{0};
   for (const Feature feature : masks.sensitive()) {
     const std::vector<Cell>& cells = orders[static_cast<std::size_t>(feature)].cell;
     std::vector<MaskIndex> product;
@@ -53,51 +153,7 @@ void MaskWindows::number_masks(const MaskSpace& masks, std::span<const CellOrder
     }
     mask_at.swap(product);
   }
-}
-
-void MaskWindows::cover(std::size_t begin, std::size_t end) {
-  for (std::size_t i = begin; i + width < end; i += width) {
-    near.push_back(static_cast<std::uint32_t>(i));
-  }
-  near.push_back(static_cast<std::uint32_t>(end - width));
-}
-
-void MaskWindows::make_windows(std::size_t distance, bool has_missing) {
-  n_ordered = n_masks() - (has_missing ? 1 : 0);
-  // Windows at the ends of the axis have distance + 1 positions; the table's must fit in.
-  if (distance > kShortWindow) width = std::bit_floor(std::min(distance + 1, n_ordered));
-  first.push_back(0);
-  for (std::size_t m = 0; m < n_masks(); ++m) {
-    if (m < n_ordered) {
-      cover(m - std::min(m, distance), std::min(m + distance + 1, n_ordered));
-    } else {
-      cover(0, n_ordered);
-    }
-    if (has_missing) near.push_back(static_cast<std::uint32_t>(n_ordered));
-    first.push_back(static_cast<std::uint32_t>(near.size()));
-  }
-}
-
-void MaskWindows::list_neighbours(const MaskSpace& masks) {
-  std::vector<std::uint32_t> position(n_masks());
-  for (std::size_t p = 0; p < n_masks(); ++p) {
-    position[static_cast<std::size_t>(mask_at[p])] = static_cast<std::uint32_t>(p);
-  }
-  first.push_back(0);
-  for (std::size_t p = 0; p < n_masks(); ++p) {
-    near.push_back(static_cast<std::uint32_t>(p));
-    for (const MaskIndex other : masks.neighbours(mask_at[p])) {
-      near.push_back(position[static_cast<std::size_t>(other)]);
-    }
-    if (near.size() > kMaxListed) {
-      throw std::length_error("corner sums: too many pairs of masks; use --method auto or sample");
-    }
-    first.push_back(static_cast<std::uint32_t>(near.size()));
-  }
-}
-
-std::size_t MaskWindows::bytes() const {
-  return held_bytes(first) + held_bytes(near) + held_bytes(mask_at);
+  return mask_at;
 }
 
 }  // namespace xcount

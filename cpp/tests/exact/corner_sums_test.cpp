@@ -41,12 +41,19 @@ bool differs(const Change<Value>& change, const std::vector<Value>& own,
   return (up && w - v > t) || (down && v - w > t);
 }
 
+struct Expected {
+  std::vector<std::uint64_t> counts;
+  std::vector<double> shares;
+};
+
 template <class Value>
-CornerCounts by_definition(const CornerQuestion<Value>& question) {
+Expected by_definition(const CornerQuestion<Value>& question) {
   const Forest<Value>& forest = *question.forests[0];
   const MaskSpace& masks = *question.masks;
   std::vector<Cell> region(forest.axes.size());
-  CornerCounts result;
+  std::vector<std::vector<MaskIndex>> near;
+  for (MaskIndex m = 0; m < masks.size(); ++m) near.push_back(masks.neighbours(m));
+  Expected result;
   result.counts.resize(question.changes.size() * at(masks.size()));
   result.shares.resize(result.counts.size());
   const auto sums = [&](MaskIndex mask) {
@@ -62,7 +69,7 @@ CornerCounts by_definition(const CornerQuestion<Value>& question) {
     for (MaskIndex m = 0; m < masks.size(); ++m) all.push_back(sums(m));
     for (std::size_t i = 0; i < question.changes.size(); ++i) {
       for (MaskIndex m = 0; m < masks.size(); ++m) {
-        for (const MaskIndex n : masks.neighbours(m)) {
+        for (const MaskIndex n : near[at(m)]) {
           if (!differs(question.changes[i], all[at(m)], all[at(n)])) continue;
           ++result.counts[i * at(masks.size()) + at(m)];
           result.shares[i * at(masks.size()) + at(m)] += weight;
@@ -84,28 +91,35 @@ CornerCounts by_definition(const CornerQuestion<Value>& question) {
 }
 
 template <class Value>
+std::unique_ptr<CornerSums> make_sums(const CornerQuestion<Value>& question) {
+  Stop stop;
+  return make_corner_sums(question, stop);
+}
+
+template <class Value>
 CornerCounts count_all(const CornerSums& sums, unsigned n_threads) {
   Stop stop;
   return sums.count(0, sums.n_blocks(), n_threads, stop);
 }
 
-bool close(const std::vector<double>& a, const std::vector<double>& b) {
+bool close(const CornerSums& sums, const std::vector<Int128>& a, const std::vector<double>& b) {
   if (a.size() != b.size()) return false;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    if (std::abs(a[i] - b[i]) > 1e-9 * (1.0 + std::abs(b[i]))) return false;
+    const double share = static_cast<double>(a[i]) * sums.share_unit();
+    if (std::abs(share - b[i]) > 1e-9 * (1.0 + std::abs(b[i]))) return false;
   }
   return true;
 }
 
 template <class Value>
 void agrees(const CornerQuestion<Value>& question) {
-  const std::unique_ptr<CornerSums> sums = make_corner_sums(question);
-  CornerCounts expected = by_definition(question);
+  const std::unique_ptr<CornerSums> sums = make_sums(question);
+  Expected expected = by_definition(question);
   if (question.weights.empty()) expected.shares.clear();
   const CornerCounts whole = count_all<Value>(*sums, 1);
   CHECK(whole.n_finished == sums->n_blocks());
   CHECK(whole.counts == expected.counts);
-  CHECK(close(whole.shares, expected.shares));
+  CHECK(close(*sums, whole.shares, expected.shares));
   const CornerCounts threads = count_all<Value>(*sums, 3);
   CHECK(threads.counts == whole.counts);
   CHECK(threads.shares == whole.shares);
@@ -132,16 +146,18 @@ std::vector<Feature> random_features(std::mt19937& random) {
   return kSets[random() % kSets.size()];
 }
 
+// Without gaps of 0, wide sums are decided by rounded ones where they can be; ties abound.
 template <class Value>
-std::vector<Change<Value>> random_changes(std::mt19937& random, const Value& unit) {
+std::vector<Change<Value>> random_changes(std::mt19937& random, const Value& unit, bool has_zero) {
   std::vector<Change<Value>> changes;
   for (const Direction direction : {Direction::kAny, Direction::kUp, Direction::kDown}) {
-    Value threshold(0);
+    Value threshold = has_zero ? Value(0) : unit;
     for (unsigned i = random() % 6; i > 0; --i) threshold += unit;
+    if (random() % 4 == 0) threshold += Value(1);
     changes.push_back({ChangeForm::kGap, direction, threshold});
     changes.push_back({ChangeForm::kFlip, direction, random() % 2 == 0 ? threshold : -threshold});
   }
-  changes.push_back({ChangeForm::kGap, Direction::kAny, Value(0)});
+  if (has_zero) changes.push_back({ChangeForm::kGap, Direction::kAny, Value(0)});
   return changes;
 }
 
@@ -165,7 +181,7 @@ void random_worlds_agree(unsigned seed, int n_worlds, const Value& unit) {
     const World world = random_world(random, 1 + static_cast<int>(random() % 6), 3);
     const Forest<Value> forest = scaled(world, unit);
     const MaskSpace masks(forest, random_features(random), random_distance(random));
-    const std::vector<Change<Value>> changes = random_changes(random, unit);
+    const std::vector<Change<Value>> changes = random_changes(random, unit, i % 2 == 0);
     const Forest<Value>* const forests[] = {&forest};
     const Value bases[] = {random() % 2 == 0 ? Value(0) : unit};
     CornerQuestion<Value> question{forests, bases, &masks, changes, {}};
@@ -174,6 +190,46 @@ void random_worlds_agree(unsigned seed, int n_worlds, const Value& unit) {
     if (random() % 2 == 0) question.block_bytes = random() % 4 << 10;  // then blocks are many
     agrees(question);
   }
+}
+
+// Leaves that are no multiples of any unit: the rounded sums are off by up to half a unit each.
+void rounded_leaves_decide() {
+  std::mt19937 random(8);
+  for (int i = 0; i < 12; ++i) {
+    const World world = random_world(random, 6, 3);
+    Forest<Int128> forest = world.build<Int128>();
+    for (Int128& value : forest.values) {
+      value = value * (Int128{1} << 90) + static_cast<Int128>(random() % 4);
+    }
+    const MaskSpace masks(forest, random_features(random), random_distance(random));
+    const Int128 tie = (Int128{1} << 90) * static_cast<Int128>(1 + random() % 3);
+    const Change<Int128> changes[] = {{ChangeForm::kGap, Direction::kAny, tie},
+                                      {ChangeForm::kGap, Direction::kUp, tie + 1},
+                                      {ChangeForm::kFlip, Direction::kAny, tie - 2},
+                                      {ChangeForm::kFlip, Direction::kDown, 2}};
+    const Forest<Int128>* const forests[] = {&forest};
+    const Int128 bases[] = {0};
+    CornerQuestion<Int128> question{forests, bases, &masks, changes, {}};
+    if (i % 2 == 0) question.weights = random_weights(random, forest);
+    agrees(question);
+    const CornerCounts rounded = count_all<Int128>(*make_sums(question), 1);
+    question.may_round = false;
+    CHECK(count_all<Int128>(*make_sums(question), 1).counts == rounded.counts);
+  }
+}
+
+void a_stop_ends_the_making() {
+  std::mt19937 random(12);
+  const auto forest = random_world(random, 3, 3).build<std::int64_t>();
+  const Forest<std::int64_t>* const forests[] = {&forest};
+  const std::int64_t bases[] = {0};
+  const MaskSpace masks(forest, {0}, 1);
+  const Change<std::int64_t> changes[] = {{ChangeForm::kFlip, Direction::kAny, 1}};
+  Stop over(0.0);
+  CHECK(throws<Stopped>([&] {
+    static_cast<void>(
+        make_corner_sums(CornerQuestion<std::int64_t>{forests, bases, &masks, changes, {}}, over));
+  }));
 }
 
 void largest_of_several_agrees() {
@@ -233,13 +289,13 @@ void slices_of_many_blocks_add_up() {
   CornerQuestion<std::int64_t> question{forests, bases, &masks, changes, {}};
   question.weights = random_weights(random, forest);
   question.block_bytes = 0;
-  const std::unique_ptr<CornerSums> sums = make_corner_sums(question);
+  const std::unique_ptr<CornerSums> sums = make_sums(question);
   CHECK(sums->n_blocks() > 20);
   CHECK(sums->n_regions() == 60ULL * 6 * 9 * 8 * 7);
   const CornerCounts whole = count_all<std::int64_t>(*sums, 2);
-  const CornerCounts expected = by_definition(question);
+  const Expected expected = by_definition(question);
   CHECK(whole.counts == expected.counts);
-  CHECK(close(whole.shares, expected.shares));
+  CHECK(close(*sums, whole.shares, expected.shares));
   std::vector<std::uint64_t> total(whole.counts.size());
   for (std::uint64_t first = 0; first < sums->n_blocks(); first += 7) {
     Stop stop;
@@ -259,8 +315,7 @@ void figure_1_has_two_sensitive_regions() {
   const Change<std::int64_t> changes[] = {{ChangeForm::kGap, Direction::kAny, 80},
                                           {ChangeForm::kGap, Direction::kAny, 84},
                                           {ChangeForm::kGap, Direction::kAny, 85}};
-  const auto sums =
-      make_corner_sums(CornerQuestion<std::int64_t>{forests, bases, &masks, changes, {}});
+  const auto sums = make_sums(CornerQuestion<std::int64_t>{forests, bases, &masks, changes, {}});
   CHECK(sums->n_bits() == 32);
   const CornerCounts result = count_all<std::int64_t>(*sums, 1);
   const auto total = [&](std::size_t i) {
@@ -284,7 +339,7 @@ void bad_questions_are_refused() {
       const CornerQuestion<std::int64_t> question{std::span(forests).first(n),
                                                   std::span(bases).subspan(base, n), &masks,
                                                   changes, std::move(weights)};
-      static_cast<void>(make_corner_sums(question));
+      static_cast<void>(make_sums(question));
     });
   };
   CHECK(!refused(1, {ChangeForm::kGap, Direction::kAny, 1}, 0, {}));
@@ -298,8 +353,8 @@ void bad_questions_are_refused() {
   CHECK(throws<std::length_error>([&] {
     CornerQuestion<std::int64_t> question{
         std::span(forests).first(1), std::span(bases).first(1), &masks, changes, {}};
-    question.max_corners = 3;
-    static_cast<void>(make_corner_sums(question));
+    question.max_bytes = 100;
+    static_cast<void>(make_sums(question));
   }));
 }
 
@@ -333,21 +388,20 @@ void windows_hold_the_neighbours() {
   for (const std::int32_t missing : {-1, 39}) {
     const World world({40}, {missing});
     const auto forest = world.build<std::int64_t>();
-    const Topology* const forests[] = {&forest};
-    const std::vector<CellOrder> orders = choose_cell_orders(forests, {true});
     for (std::int64_t distance = 1; distance < 40; ++distance) {
       const MaskSpace masks(forest, {0}, distance);
-      const MaskWindows windows(forest, masks, orders);
+      const MaskWindows windows(forest, masks);
       if (windows.any) {
         CHECK(distance >= (missing < 0 ? 39 : 38));
         continue;
       }
-      for (std::size_t m = 0; m < windows.n_masks(); ++m) {
+      CHECK(windows.n_levels == 0);
+      for (std::size_t m = 0; m < windows.n_masks; ++m) {
         std::vector<MaskIndex> found;
         for (std::uint32_t i = windows.first[m]; i < windows.first[m + 1]; ++i) {
-          const std::size_t row = windows.near[i];
-          const std::size_t end = row < windows.n_ordered ? row + windows.width : row + 1;
-          for (std::size_t p = row; p < end; ++p) found.push_back(windows.mask_at[p]);
+          const std::size_t row = windows.near[i].cell;
+          const std::size_t end = row < windows.line.n_ordered ? row + windows.width : row + 1;
+          for (std::size_t p = row; p < end; ++p) found.push_back(static_cast<MaskIndex>(p));
         }
         std::sort(found.begin(), found.end());
         found.erase(std::unique(found.begin(), found.end()), found.end());
@@ -358,12 +412,26 @@ void windows_hold_the_neighbours() {
   }
 }
 
+// Many masks, long axes: what lists of neighbours would not hold takes a few rows each.
+void windows_of_long_axes_are_short() {
+  const World world({1000, 1000, 7}, {-1, 999, -1});
+  const auto forest = world.build<std::int64_t>();
+  const MaskWindows two(forest, MaskSpace(forest, {0, 2}, 300));
+  CHECK(two.line.n_cells == 1000);
+  CHECK(two.n_levels == 6);
+  CHECK(two.rows_per_mask() < 60);
+  const MaskWindows near(forest, MaskSpace(forest, {0, 1}, 3));
+  CHECK(near.n_masks == 1000000);
+  CHECK(near.rows_per_mask() < 30);
+}
+
 }  // namespace
 
 int main() {
   sets_of_cells_are_boundaries();
   unordered_cells_that_go_together_stand_together();
   windows_hold_the_neighbours();
+  windows_of_long_axes_are_short();
   figure_1_has_two_sensitive_regions();
   bad_questions_are_refused();
   random_worlds_agree<std::int64_t>(1, 60, 1);
@@ -372,6 +440,8 @@ int main() {
   Int2304 huge(1);
   for (int i = 0; i < 2000; ++i) huge += huge;
   random_worlds_agree<Int2304>(4, 6, huge);
+  rounded_leaves_decide();
+  a_stop_ends_the_making();
   largest_of_several_agrees();
   slices_of_many_blocks_add_up();
   return failures;

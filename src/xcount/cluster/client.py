@@ -280,10 +280,16 @@ def bundle_size(mean_seconds: float, n_waiting: int, n_threads: int) -> int:
 
 
 def _next_bundle(waiting: deque[int], tasks: Mapping[int, Task], size: int) -> list[int]:
-    """Take up to ``size`` waiting tasks about one model."""
+    """Take up to ``size`` waiting tasks about one model.
+
+    More of them, rather than part those that may share a visit of all regions.
+    """
     bundle = [waiting.popleft()]
     base = tasks[bundle[0]].base
-    while waiting and len(bundle) < size and tasks[waiting[0]].base is base:
+    while waiting and tasks[waiting[0]].base is base:
+        is_family = tasks[waiting[0]].family == tasks[bundle[-1]].family
+        if len(bundle) >= size and not is_family:
+            break
         bundle.append(waiting.popleft())
     return bundle
 

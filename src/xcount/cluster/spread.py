@@ -1,20 +1,31 @@
 """The work of a long count in units that workers elsewhere can do, with the numbers of one machine.
 
-Exact counting is many independent subproblems; sampling is batches of numbered random numbers.
-Neither depends on who does it, nor on when the helpers were called: results are put in the order of
-their subproblems, and batches are taken in the order of their numbers.
+Exact counting is many independent subproblems; sampling is batches of numbered random numbers; a
+visit of all regions is numbered blocks. None depends on who does it, nor on when the helpers were
+called: results are put in the order of their subproblems, batches and blocks are taken in the order
+of their numbers.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Protocol
 
 from xcount import _core
-from xcount.counters.engine import Draws, Outcomes, Solved, Tuning, Weights
+from xcount.counters.engine import (
+    BlockCounts,
+    Draws,
+    Outcomes,
+    Solved,
+    Tuning,
+    Visit,
+    Weights,
+)
 from xcount.counters.sampling.estimator import next_look
 from xcount.counters.settings import free_bytes
 from xcount.problem.form import PairSpace
@@ -75,6 +86,16 @@ class SpreadEngine:
         first, end, per_second = span
         spans = spans_between(first, end, next_look, max(1, int(UNIT_SECONDS * per_second)))
         return SpreadDraws(self.helpers.crew(draws), key, spans, n_threads)
+
+    def blocks(
+        self, visit: Visit, sums: _core.CornerSums, span: tuple[int, int, float], n_threads: int
+    ) -> SpreadBlocks | None:
+        first, end, per_second = span
+        size = max(1, int(UNIT_SECONDS * per_second))
+        if end - first < 2 * size or not self.helpers.are_free():
+            return None
+        spans = ((at, min(size, end - at)) for at in range(first, end, size))
+        return SpreadBlocks(self.helpers.crew(Visiting(visit, sums)), spans, n_threads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +273,37 @@ class DrawingUnit:
         return outcomes
 
 
+class InOrder:
+    """Units that a crew works on ahead of time, taken in the order of their spans.
+
+    Args:
+        crew: who does them.
+        spans: (number of the first, how many), in order.
+    """
+
+    def __init__(self, crew: Crew, spans: Iterator[tuple[int, int]]) -> None:
+        self._crew, self._spans = crew, spans
+        self._under_way: deque[tuple[int, int]] = deque()
+        self._ready: dict[tuple[int, int], Any] = {}
+
+    def take(self, seconds: float, unit: Callable[[int, int], Unit]) -> tuple[int, Any] | None:
+        """Return how many the next span has, and its answer; None if it is not there in time."""
+        n_missing = max_under_way(self._crew) - len(self._under_way)
+        for span in islice(self._spans, max(0, n_missing)):
+            self._crew.submit(span, unit(*span))
+            self._under_way.append(span)
+        if self._under_way[0] not in self._ready:
+            self._ready.update(self._crew.collect(seconds))
+        if self._under_way[0] not in self._ready:
+            return None
+        span = self._under_way.popleft()
+        return span[1], self._ready.pop(span)
+
+    def close(self) -> None:
+        """Give up what is under way."""
+        self._crew.cancel()
+
+
 class SpreadDraws:
     """Batches that a crew draws, ahead of the look at them, taken in the order of their numbers.
 
@@ -265,25 +317,72 @@ class SpreadDraws:
     def __init__(
         self, crew: Crew, key: tuple[int, int], spans: Iterator[tuple[int, int]], n_threads: int
     ) -> None:
-        self._crew, self._key, self._spans, self._n_threads = crew, key, spans, n_threads
-        self._under_way: deque[tuple[int, int]] = deque()
-        self._ready: dict[tuple[int, int], Outcomes] = {}
+        self._units, self._key, self._n_threads = InOrder(crew, spans), key, n_threads
 
     def take(self, seconds: float, seconds_left: float) -> tuple[int, Outcomes] | None:
         """Return the next batches and how many they are; None if they are not there in time."""
-        while len(self._under_way) < max_under_way(self._crew):
-            first, n = span = next(self._spans)
-            unit = DrawingUnit(*self._key, first, n, self._n_threads, seconds_left)
-            self._crew.submit(span, unit)
-            self._under_way.append(span)
-        if self._under_way[0] not in self._ready:
-            self._ready.update(self._crew.collect(seconds))
-        outcomes = self._ready.pop(self._under_way[0], None)
-        return None if outcomes is None else (self._under_way.popleft()[1], outcomes)
+
+        def unit(first: int, n: int) -> DrawingUnit:
+            return DrawingUnit(*self._key, first, n, self._n_threads, seconds_left)
+
+        return self._units.take(seconds, unit)
 
     def close(self) -> None:
         """Give up what was drawn ahead."""
-        self._crew.cancel()
+        self._units.close()
+
+
+class Visiting:
+    """What visits regions: it can be sent, and lists its corners once in each process."""
+
+    def __init__(self, visit: Visit, sums: _core.CornerSums | None = None) -> None:
+        self._visit, self._sums = visit, sums
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[type[Visiting], tuple[Visit]]:
+        return Visiting, (self._visit,)
+
+    def sums(self, check: Callable[[], None]) -> _core.CornerSums:
+        """Return what counts; make it if need be."""
+        with self._lock:
+            if self._sums is None:
+                self._sums = self._visit.question.sums(self._visit.weights, check)
+            return self._sums
+
+
+@dataclass(frozen=True, slots=True)
+class VisitingUnit:
+    """Blocks of regions, by their numbers."""
+
+    first: int
+    n: int
+    n_threads: int
+
+    def __call__(self, visiting: Visiting, check: Callable[[], None]) -> BlockCounts:
+        sums = visiting.sums(check)
+        return sums.count(self.first, self.first + self.n, self.n_threads, on_pause=check)
+
+
+class SpreadBlocks:
+    """Blocks that a crew counts, taken in the order of their numbers.
+
+    Args:
+        crew: has what counts.
+        spans: which blocks to count: (number of the first, how many).
+        n_threads: of each unit.
+    """
+
+    def __init__(self, crew: Crew, spans: Iterator[tuple[int, int]], n_threads: int) -> None:
+        self._units, self._n_threads = InOrder(crew, spans), n_threads
+
+    def take(self, seconds: float) -> BlockCounts | None:
+        """Return the counts of the next blocks; None if they are not there in time."""
+        taken = self._units.take(seconds, lambda at, n: VisitingUnit(at, n, self._n_threads))
+        return None if taken is None else taken[1]
+
+    def close(self) -> None:
+        """Give up what is under way."""
+        self._units.close()
 
 
 def spans_between(

@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, Any, Self
 from xcount.answers.count import solve, versions
 from xcount.answers.result import CountResult
 from xcount.cluster.spread import SpreadEngine, Unit
-from xcount.counters.settings import Settings
+from xcount.counters.settings import Companions, Settings
 from xcount.counters.tally import Progress
 from xcount.errors import BudgetError, ClusterError
 from xcount.problem.problem import Problem
 from xcount.question.weighting import Weighing
-from xcount.runs.task import Question
+from xcount.runs.task import Question, families
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -199,13 +199,18 @@ def count_bundle(
     def note(progress: Progress) -> None:
         check()
 
+    companions = [Companions([])] * len(questions)
+    for numbers in families(question.family for question in questions):
+        together = Companions([questions[number].query for number in numbers])
+        for number in numbers:
+            companions[number] = together
     results: list[CountResult | BudgetError] = []
     with cancellation_as_error():
-        for question in questions:
+        for question, others in zip(questions, companions, strict=True):
             with WorkerHelpers(terms) as helpers:
                 try:
                     engine = SpreadEngine(helpers)
-                    results.append(question.answer(base, terms.n_threads, note, engine))
+                    results.append(question.answer(base, terms.n_threads, note, engine, others))
                 except BudgetError as error:
                     results.append(error)
             if helpers.were_called and len(results) < len(questions):

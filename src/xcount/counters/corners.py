@@ -7,31 +7,39 @@ of time, so that limits, interrupts and progress are heard; what is not visited 
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xcount.counters.engine import Weights
+from xcount import _core
+from xcount.counters.engine import BlockCounts, Blocks, Visit, Weights
 from xcount.counters.profile import profile_of
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress, StopReason, Tally
 from xcount.errors import BudgetError
+from xcount.problem.corner_question import CornerQuestion
 from xcount.problem.problem import Problem
 from xcount.support.numerals import scientific_text
 
 MAX_REGIONS = 10**12
 """Regions that are visited without a limit of time: about an hour on one core."""
-MAX_CHOSEN_ROWS = 150_000
-"""Rows of masks near all masks, up to which visiting is chosen without being asked for."""
+MAX_CORNERS = 1e10
+"""Corners that are listed without a limit of time."""
 _SLICE_SECONDS = 0.2
 
-# Rough, and the same everywhere on purpose: they only weigh one kind of work against another.
-_SECONDS_PER_REGION = {1: 1.2e-9, 2: 6e-9, 36: 1e-6}
-"""By the width of the leaves in 64-bit limbs (benchmarks/corner_sums.py)."""
-_SECONDS_PER_CORNER = 5e-8
-_SECONDS_PER_ROW = 3.5e-9
-_SECONDS_PER_MASK = 3.5e-6
+# Rough, and the same everywhere on purpose: they only weigh one kind of work against another
+# (python -m benchmarks.corner_sums --estimates compares them with the clock).
+_SECONDS_PER_REGION = {32: 6e-10, 64: 1e-9, 128: 6e-9, 2304: 1e-6}
+"""Of one output, by the width of the sums."""
+_SECONDS_PER_ROW = {32: 1.3e-10, 64: 2.5e-10, 128: 3e-9, 2304: 3e-7}
+_SECONDS_PER_CORNER = {1: 7e-8, 2: 1.4e-7, 36: 1.5e-6}
+"""By the limbs of the leaves."""
+_SECONDS_PER_LISTED = 4e-9
 _BYTES_PER_CORNER = 64
+_CACHE_BYTES = ((1e6, 1.0), (8e6, 3.0), (math.inf, 12.0))
+"""How much longer it takes where a column needs up to so many bytes."""
 
 
 def corner_seconds(problem: Problem, settings: Settings) -> float:
@@ -39,27 +47,30 @@ def corner_seconds(problem: Problem, settings: Settings) -> float:
 
     Infinite where they are out of the question: beyond their range, or beyond half of the limits.
     """
-    near = _rows_near(problem)
-    if problem.n_regions > MAX_REGIONS or problem.n_masks * near > MAX_CHOSEN_ROWS:
+    if problem.n_regions > 2**62:
         return math.inf
     question = problem.form.corner_question
-    cost, n_outputs = question.cost, len(question.outputs)
-    per_region = n_outputs * _SECONDS_PER_REGION[question.outputs[0].n_limbs]
-    seconds = cost.n_regions * (per_region + (near - 1) * _SECONDS_PER_ROW)
-    seconds += cost.n_corners * _SECONDS_PER_CORNER + problem.n_masks * near * _SECONDS_PER_MASK
-    left = settings.seconds_left()
+    cost = question.cost
     needed = cost.n_corners * _BYTES_PER_CORNER
+    if cost.n_regions > MAX_REGIONS or needed > settings.free_bytes() / 2:
+        return math.inf
+    seconds = visiting_seconds(question)
+    left = settings.seconds_left()
     is_late = left is not None and seconds > left / 2 * settings.n_threads
-    return math.inf if is_late or needed > settings.free_bytes() / 2 else seconds
+    return math.inf if is_late else seconds
 
 
-def _rows_near(problem: Problem) -> int:
-    """Return how many rows of sums decide a mask: windows on one axis, else all neighbours."""
-    if problem.distance is None:
-        return 1
-    if len(problem.query.sensitive) == 1:
-        return 4
-    return 1 + 2 * problem.n_pairs_about // max(1, problem.n_masks)
+def visiting_seconds(question: CornerQuestion) -> float:
+    """Guess how long it takes to list the corners and to visit all regions, on one core."""
+    cost = question.cost
+    n_bits = 64 if question.is_rounded else question.n_bits
+    n_asked = len(question.thresholds) * (2 if question.is_rounded else 1)
+    per_region = len(question.outputs) * _SECONDS_PER_REGION[n_bits]
+    per_region += (cost.n_rows - 1 + 2 * (n_asked - 1)) * _SECONDS_PER_ROW[n_bits]
+    slower = next(factor for most, factor in _CACHE_BYTES if cost.column_bytes <= most)
+    n_regions = cost.n_lanes if n_bits <= 64 else cost.n_regions
+    corners = cost.n_corners * _SECONDS_PER_CORNER[question.outputs[0].n_limbs]
+    return n_regions * per_region * slower + corners + cost.n_listed * _SECONDS_PER_LISTED
 
 
 def visited(problem: Problem, settings: Settings, method: str) -> Tally | None:
@@ -79,9 +90,30 @@ def count_by_corner_sums(problem: Problem, settings: Settings, method: str = "br
             f"enumeration would visit {scientific_text(n_regions)} regions, more than "
             f"{MAX_REGIONS:.0e}; use --method auto or exact, or give --timeout"
         )
-    run = CornerRun(problem, settings)
+    n_corners = problem.form.corner_question.cost.n_corners
+    if n_corners > MAX_CORNERS and settings.timeout_seconds is None:
+        raise BudgetError(
+            f"enumeration would list about {n_corners:.0e} corners of leaves, more than "
+            f"{MAX_CORNERS:.0e}; use --method auto or exact, or give --timeout"
+        )
+    run = CornerRun(problem, settings, along=_companions(problem, settings))
     run.visit()
     return run.tally(method)
+
+
+def _companions(problem: Problem, settings: Settings) -> list[CornerQuestion]:
+    """Return what else to ask on the same visit: what is counted later, where time allows it."""
+    if settings.companions is None:
+        return []
+    queries = list(settings.companions.queries)
+    later = [
+        Problem(problem.ensemble, problem.grid, query).form.corner_question
+        for query in queries[queries.index(problem.query) + 1 :]
+    ]
+    joined = problem.form.corner_question.joined(later)
+    left = settings.seconds_left()
+    is_late = left is not None and visiting_seconds(joined) > left / 2 * settings.n_threads
+    return [] if is_late else later
 
 
 class CornerRun:
@@ -91,74 +123,157 @@ class CornerRun:
         problem: the question.
         settings: limits, threads, and who listens.
         weights: of all features' cells, to find the share of each mask, too.
+        along: questions that differ in their thresholds alone; a complete visit answers them for
+            the companions in the settings.
     """
 
     def __init__(
-        self, problem: Problem, settings: Settings, weights: Weights | None = None
+        self,
+        problem: Problem,
+        settings: Settings,
+        weights: Weights | None = None,
+        along: Sequence[CornerQuestion] = (),
     ) -> None:
         self._problem, self._settings = problem, settings
-        self._sums = problem.form.corner_question.sums(weights)
-        self._n_threads = self._affordable_threads()
-        self._done = 0
-        self._counts: NDArray[np.object_] = np.zeros(problem.n_masks, dtype=object)
-        self._shares = np.zeros(problem.n_masks)
+        own = problem.form.corner_question
+        self._question = own.joined(along)
+        self._visit = Visit(self._question, weights)
+        self._done, self._seconds = 0, 0.0
+        self._counts: NDArray[np.object_] = np.zeros(
+            (len(self._question.thresholds), problem.n_masks), dtype=object
+        )
+        self._shares = np.zeros_like(self._counts)
         self.stop_reason = StopReason.COMPLETE
+        self._sums: _core.CornerSums | None = None
+        if not self._find_known(own):
+            self._sums = self._made()
+        self._n_threads = self._affordable_threads()
+
+    def _find_known(self, own: CornerQuestion) -> bool:
+        """Take the counts of an earlier visit, if one has them."""
+        companions = self._settings.companions
+        known = None if companions is None else companions.counts.get((own.key, own.thresholds[0]))
+        if known is None or self._visit.weights is not None:
+            return False
+        self._counts[0] = known
+        self._done = 1
+        return True
+
+    def _made(self) -> _core.CornerSums | None:
+        """List the corners; None if the time or an interrupt ended that."""
+        n_regions = self._problem.n_regions
+        left = self._settings.seconds_left()
+
+        def on_pause() -> None:
+            self._settings.report(Progress(0.0, 0, n_regions, "corners listed"))
+
+        try:
+            return self._question.sums(
+                self._visit.weights,
+                on_pause,
+                seconds=math.inf if left is None else left,
+                max_bytes=self._settings.free_bytes(),
+            )
+        except TimeoutError:
+            self.stop_reason = StopReason.TIMEOUT
+        except KeyboardInterrupt:
+            self.stop_reason = StopReason.INTERRUPTED
+        return None
 
     def _affordable_threads(self) -> int:
         """Return how many threads fit the memory."""
+        if self._sums is None:
+            return 1
         n_threads, free = self._settings.n_threads, self._settings.free_bytes()
         while n_threads > 1 and self._sums.bytes(n_threads) > free:
             n_threads //= 2
         if self._sums.bytes(n_threads) > free:
             needed = self._sums.bytes(n_threads) / 1e6
             raise BudgetError(f"corner sums would take {needed:.0f} MB; raise --memory")
-        return n_threads
+        return n_threads if self._sums.n_blocks > 1 else 1
+
+    @property
+    def _n_blocks(self) -> int:
+        return 1 if self._sums is None else self._sums.n_blocks
 
     @property
     def is_complete(self) -> bool:
-        return self._done == self._sums.n_blocks
+        return self._done == self._n_blocks
 
     @property
     def shares(self) -> NDArray[np.float64]:
         """For each mask the weight of the combinations that make it sensitive, once complete."""
-        return self._shares
+        unit = 1.0 if self._sums is None else self._sums.share_unit
+        return np.array([int(share) * unit for share in self._shares[0]])
 
     def visit(self) -> None:
         """Count block by block until all are done or something ends it."""
+        if self.stop_reason is not StopReason.COMPLETE:
+            return
+        try:
+            self._visit_blocks()
+        except KeyboardInterrupt:
+            self.stop_reason = StopReason.INTERRUPTED
+        companions = self._settings.companions
+        if self._sums is not None and self.is_complete and companions is not None:
+            key, found = self._question.key, companions.counts
+            for threshold, counts in zip(self._question.thresholds, self._counts, strict=True):
+                found[key, threshold] = counts
+
+    def _visit_blocks(self) -> None:
+        others: Blocks | None = None
         try:
             while not self.is_complete:
                 if self._settings.expired():
                     self.stop_reason = StopReason.TIMEOUT
                     return
-                self._slice()
+                others = others or self._helped()
+                self._slice(others)
                 self._settings.report(Progress(self.fraction, *self.bounds(), "regions visited"))
-        except KeyboardInterrupt:
-            self.stop_reason = StopReason.INTERRUPTED
+        finally:
+            if others is not None:
+                others.close()
 
-    def _slice(self) -> None:
+    def _helped(self) -> Blocks | None:
+        """Return who else counts from now on, once it is known how long a block takes."""
+        if not self._done or self._sums is None:
+            return None
+        span = (self._done, self._n_blocks, self._done / self._seconds)
+        return self._settings.engine.blocks(self._visit, self._sums, span, self._n_threads)
+
+    def _slice(self, others: Blocks | None) -> None:
         left = self._settings.seconds_left()
         seconds = _SLICE_SECONDS if left is None else min(_SLICE_SECONDS, left)
-        n_threads = self._n_threads if self._sums.n_blocks > 1 else 1
-        counts, shares, n = self._sums.count(self._done, self._sums.n_blocks, n_threads, seconds)
-        together = self._counts + counts[0].astype(object)
-        if shares is not None:
-            self._shares = self._shares + shares[0]
+        if others is None:
+            assert self._sums is not None
+            started = time.perf_counter()
+            found = self._sums.count(self._done, self._n_blocks, self._n_threads, seconds)
+            self._seconds += time.perf_counter() - started
+            self._add(found)
+        elif (taken := others.take(seconds)) is not None:
+            self._add(taken)
+
+    def _add(self, found: BlockCounts) -> None:
+        counts, limbs, n = found
+        together, shares = self._counts + counts.astype(object), self._shares
+        if limbs is not None:
+            shares = shares + limbs[:, ::2].astype(object) + (limbs[:, 1::2].astype(object) << 64)
         # At once: an interrupt in between would count blocks that are not said to be visited.
-        self._counts, self._done = together, self._done + n
+        self._counts, self._shares, self._done = together, shares, self._done + n
 
     @property
     def fraction(self) -> float:
-        return self._done / self._sums.n_blocks
+        return self._done / self._n_blocks
 
     @property
     def _unvisited(self) -> int:
         """Combinations of non-sensitive cells that were not visited."""
-        n_blocks = self._sums.n_blocks
-        return self._problem.n_combinations // n_blocks * (n_blocks - self._done)
+        n_left = self._n_blocks - self._done
+        return self._problem.n_combinations // self._n_blocks * n_left
 
     def bounds(self) -> tuple[int, int]:
         """Return bounds of the whole count."""
-        low = int(self._counts.sum())
+        low = int(self._counts[0].sum())
         return low, low + self._unvisited * self._problem.n_masks
 
     def tally(self, method: str) -> Tally:
@@ -167,7 +282,7 @@ class CornerRun:
         profile = None
         if self._settings.want_profile:
             left = self._unvisited
-            profile = profile_of(self._problem, [(int(c), int(c) + left) for c in self._counts])
+            profile = profile_of(self._problem, [(int(c), int(c) + left) for c in self._counts[0]])
         details = {"n_masks": self._problem.n_masks, "regions_visited": self._visited()}
         reason = self.stop_reason
         return Tally.of_bounds(low, high, method, reason, details=details, profile=profile)

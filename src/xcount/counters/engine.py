@@ -1,17 +1,20 @@
-"""Who does the work of a count: subproblems to solve, batches of samples to draw.
+"""Who does the work of a count: subproblems to solve, samples to draw, blocks of regions to visit.
 
-Counters ask an engine for both and do not know where the work is done. :data:`LOCAL` does it on the
-threads of this process; others may hand it out, as long as the answers are the same.
+Counters ask an engine for all of them and do not know where the work is done. :data:`LOCAL` does it
+on the threads of this process; others may hand it out, as long as the answers are the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from xcount import _core
+from xcount.problem.corner_question import CornerQuestion
 from xcount.problem.form import PairSpace
 from xcount.problem.subproblem import Pair, Subproblem
 
@@ -106,6 +109,30 @@ class Batches(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """What visits all regions, block by block: it can be sent, native sums are made where it is."""
+
+    question: CornerQuestion
+    weights: Weights | None = None
+
+
+BlockCounts = tuple[NDArray[Any], NDArray[Any] | None, int]
+"""Counts by threshold and mask; shares, if weighed, in limbs; how many blocks that is."""
+
+
+class Blocks(Protocol):
+    """Blocks that others count, taken in the order of their numbers."""
+
+    def take(self, seconds: float) -> BlockCounts | None:
+        """Return the counts of the next blocks; None if they are not there in time."""
+        ...
+
+    def close(self) -> None:
+        """Give up what is under way."""
+        ...
+
+
 class Engine(Protocol):
     """Who does the work."""
 
@@ -127,6 +154,20 @@ class Engine(Protocol):
         """
         ...
 
+    def blocks(
+        self, visit: Visit, sums: _core.CornerSums, span: tuple[int, int, float], n_threads: int
+    ) -> Blocks | None:
+        """Return who counts blocks from now on, if it is not the caller.
+
+        Args:
+            visit: what counts, to be sent.
+            sums: the same, made here.
+            span: number of the next block, that of the last one plus 1, and blocks that all
+                threads count in a second.
+            n_threads: of each unit of work.
+        """
+        ...
+
 
 class LocalEngine:
     """Does all work on the threads of this process."""
@@ -136,6 +177,11 @@ class LocalEngine:
 
     def batches(
         self, draws: Draws, key: tuple[int, int], span: tuple[int, int, int], n_threads: int
+    ) -> None:
+        return None
+
+    def blocks(
+        self, visit: Visit, sums: _core.CornerSums, span: tuple[int, int, float], n_threads: int
     ) -> None:
         return None
 

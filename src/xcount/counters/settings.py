@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
 
 from xcount.counters.engine import LOCAL, Engine
 from xcount.counters.tally import Progress, Tally
 from xcount.errors import QueryError, QueryWarning
 from xcount.problem.problem import Problem
+from xcount.question.query import Query
 from xcount.question.share import Limit
 from xcount.support.process import held_memory_bytes
 
@@ -20,6 +23,19 @@ DEFAULT_TIMEOUT_SECONDS = 60.0
 """The limit of a count that is one of many, where none is given."""
 DEFAULT_MEMORY_BYTES = 4 * 2**30
 _LEAST_BYTES = 16 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Companions:
+    """Queries about one model and grid that one visit of all regions may answer together.
+
+    Attributes:
+        queries: in the order in which they are counted, one after the other.
+        counts: what visits have found: the counts of the masks, by question and threshold.
+    """
+
+    queries: Sequence[Query]
+    counts: dict[tuple[Any, int], NDArray[Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +52,8 @@ class Settings:
         max_share: the largest share allowed: once it is decided, the run may stop.
         want_profile: whether to take the count apart by cells.
         on_progress: called a few times a second; what it raises ends the count.
-        engine: who solves subproblems and draws samples.
+        engine: who solves subproblems, draws samples and visits regions.
+        companions: queries that may share a visit with the one that is counted.
         started: when the clock started.
     """
 
@@ -50,6 +67,7 @@ class Settings:
     want_profile: bool = False
     on_progress: Callable[[Progress], None] | None = None
     engine: Engine = LOCAL
+    companions: Companions | None = None
     started: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:

@@ -6,8 +6,8 @@ the number of regions and axes and hardly on the trees (see docs/corner-sums.md)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -50,19 +50,54 @@ class CornerQuestion:
     @cached_property
     def cost(self) -> _core.CornerCost:
         """What counting would take, found without counting."""
-        return _core.estimate_corner_cost([laid.forest for laid in self.outputs], self.masks)
+        forests = [laid.forest for laid in self.outputs]
+        lane_bytes = 4 if self.n_bits <= 32 else 8
+        return _core.estimate_corner_cost(forests, self.masks, self.kind == "gap", lane_bytes)
+
+    @cached_property
+    def n_bits(self) -> int:
+        """The width of the integers that sums need, about: 32, 64 or more."""
+        bound = max(laid.bound for laid in self.outputs) + max(map(abs, self.bases))
+        return 32 if bound < 2**28 else 64 if bound < 2**60 else 64 * self.outputs[0].n_limbs
+
+    @property
+    def is_rounded(self) -> bool:
+        """Whether sums of more than 64 bits are decided by rounded ones first."""
+        is_apart = self.kind == "flip" or (self.kind == "gap" and min(self.thresholds) > 0)
+        return self.n_bits > 64 and is_apart
+
+    def joined(self, others: Sequence[CornerQuestion]) -> CornerQuestion:
+        """Return one question with the thresholds of all that differ in theirs alone."""
+        thresholds = [*self.thresholds]
+        thresholds += [t for other in others if other.key == self.key for t in other.thresholds]
+        return replace(self, thresholds=tuple(dict.fromkeys(thresholds)))
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What questions that one visit answers have in common: all but the thresholds."""
+        return tuple(getattr(self, f.name) for f in fields(self) if f.name != "thresholds")
 
     def sums(
-        self, weights: Sequence[NDArray[np.float64]] | None = None, **options: int
+        self,
+        weights: Sequence[NDArray[np.float64]] | None = None,
+        on_pause: Callable[[], None] | None = None,
+        **options: Any,
     ) -> _core.CornerSums:
-        """Return what counts, block by block; with weights, also the shares of the masks."""
+        """Return what counts, block by block; with weights, also the shares of the masks.
+
+        Raises:
+            TimeoutError: it was not made within the ``seconds`` that are one of the options.
+            BudgetError: it does not fit.
+        """
         given = None
         if weights is not None:
             given = [np.ascontiguousarray(w, dtype=np.float64) for w in weights]
         forests = [laid.forest for laid in self.outputs]
         bases = [self._limbs(base) for base in self.bases]
         changes = [self._change(threshold) for threshold in self.thresholds]
-        return _core.CornerSums(forests, bases, self.masks, changes, given, **options)
+        return _core.CornerSums(
+            forests, bases, self.masks, changes, given, on_pause=on_pause, **options
+        )
 
     def _change(self, threshold: int) -> _core.Change:
         if self.kind == "largest":

@@ -2,6 +2,8 @@
 
 Counts run in threads (the native counters release Python's lock). While there are more counts than
 cores each has one core; the last ones share all of them. An answer does not depend on that.
+Questions that differ in their change alone are counted one after the other: where one of them is
+answered by a visit of all regions, the visit answers the later ones, too.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import signal
 import threading
 import time
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
@@ -19,11 +22,12 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from xcount.answers.result import CountResult, Verdict
+from xcount.counters.settings import Companions
 from xcount.counters.tally import Progress, StopReason
 from xcount.errors import BudgetError, JournalError, QueryWarning
 from xcount.runs.journal import Journal, Record
 from xcount.runs.journal_schema import is_last_run, line_fault, result_of
-from xcount.runs.task import Question, Task
+from xcount.runs.task import Question, Task, families
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -218,17 +222,22 @@ class _Run:
         stop: threading.Event,
     ) -> None:
         self._tasks, self._results, self._journal = tasks, results, journal
-        self._waiting = list(reversed(todo))
+        chains = families(tasks[index].family for index in todo)
+        self._chains = deque(deque(todo[number] for number in chain) for chain in chains)
+        self._companions: dict[int, Companions] = {}
+        for chain in self._chains:
+            together = Companions([tasks[index].question.query for index in chain])
+            self._companions |= dict.fromkeys(chain if len(chain) > 1 else (), together)
         self._jobs = jobs
         self._n_cores = jobs if jobs > 0 else os.cpu_count() or 1
         self._on_progress = on_progress
         self._stop = stop
         self._fractions: dict[int, float] = {}
-        self._running: dict[Future[CountResult], int] = {}
+        self._running: dict[Future[CountResult], tuple[int, deque[int]]] = {}
         self.refused: dict[int, BudgetError] = {}
 
     def run(self) -> None:
-        n_workers = min(self._n_cores, len(self._waiting))
+        n_workers = min(self._n_cores, len(self._chains))
         with ThreadPoolExecutor(n_workers, thread_name_prefix="xcount") as pool:
             try:
                 self._loop(pool, n_workers)
@@ -245,7 +254,7 @@ class _Run:
         """Let a cluster's workers count; what they are at when the run is to end is left out."""
         from xcount.cluster.client import Cluster
 
-        todo = {index: self._tasks[index] for index in reversed(self._waiting)}
+        todo = {index: self._tasks[index] for chain in self._chains for index in chain}
         with Cluster(cluster) as found:
             for results in found.counts(todo, self._stop, self._jobs):
                 self._keep(results)
@@ -253,7 +262,7 @@ class _Run:
 
     def _loop(self, pool: ThreadPoolExecutor, n_workers: int) -> None:
         while self._has_work():
-            while self._waiting and len(self._running) < n_workers:
+            while self._chains and len(self._running) < n_workers:
                 self._start(pool, n_workers)
             done, _ = wait(self._running, timeout=_REPORT_SECONDS, return_when=FIRST_COMPLETED)
             errors = [error for future in done if (error := self._finish(future)) is not None]
@@ -263,16 +272,22 @@ class _Run:
 
     def _has_work(self) -> bool:
         if self._stop.is_set():
-            self._waiting.clear()
-        return bool(self._waiting or self._running)
+            self._chains.clear()
+        return bool(self._chains or self._running)
 
     def _start(self, pool: ThreadPoolExecutor, n_workers: int) -> None:
-        n_sharing = min(n_workers, len(self._running) + len(self._waiting))
-        index = self._waiting.pop()
+        n_sharing = min(n_workers, len(self._running) + len(self._chains))
+        chain = self._chains.popleft()
+        index = chain.popleft()
         self._fractions[index] = 0.0
         task, threads = self._tasks[index], max(1, self._n_cores // n_sharing)
-        future = pool.submit(task.run, threads, lambda progress: self._note(index, progress))
-        self._running[future] = index
+        future = pool.submit(
+            task.run,
+            threads,
+            lambda progress: self._note(index, progress),
+            self._companions.get(index),
+        )
+        self._running[future] = index, chain
 
     def _note(self, index: int, progress: Progress) -> None:
         """Take a count's progress (in its own thread), and stop it when the run is to end.
@@ -285,7 +300,10 @@ class _Run:
 
     def _finish(self, future: Future[CountResult]) -> BaseException | None:
         """Keep what has come of a count; return what ends the run."""
-        index = self._running.pop(future)
+        index, chain = self._running.pop(future)
+        if chain:
+            self._chains.appendleft(chain)
+        self._companions.pop(index, None)
         del self._fractions[index]
         error = future.exception()
         if error is None:

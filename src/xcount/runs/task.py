@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -13,8 +13,9 @@ import numpy as np
 from xcount.answers.count import solve
 from xcount.answers.result import CountResult
 from xcount.answers.witness.witnesses import drawn_witnesses
+from xcount.counters.corners import MAX_REGIONS
 from xcount.counters.engine import LOCAL, Engine
-from xcount.counters.settings import Settings
+from xcount.counters.settings import Companions, Settings
 from xcount.counters.tally import Progress, StopReason
 from xcount.errors import BudgetError
 from xcount.model.ensemble import Ensemble
@@ -22,6 +23,8 @@ from xcount.problem.problem import Problem
 from xcount.question.query import Query
 from xcount.question.weighting import Weighing
 
+MAX_SHARED_REGIONS = 10 * MAX_REGIONS
+"""Grids up to this size may be visited; questions about larger ones have nothing to share."""
 MAX_PROFILE_MASKS = 2000
 MAX_PROFILE_MASKS_FAR = 12
 
@@ -46,6 +49,11 @@ class Question:
     n_witnesses: int = 0
     known: CountResult | None = None
 
+    @property
+    def family(self) -> tuple[object, ...]:
+        """What questions to one model that may share a visit of all regions have in common."""
+        return (self.query.sensitive, self.query.distance, self.query.precision)
+
     def limits(self) -> dict[str, float | int | None]:
         """Return what stops a count before it is done; a rerun with more room may do better."""
         settings = self.settings
@@ -57,6 +65,7 @@ class Question:
         jobs: int = 0,
         on_progress: Callable[[Progress], None] | None = None,
         engine: Engine = LOCAL,
+        companions: Companions | None = None,
     ) -> CountResult:
         """Count.
 
@@ -65,6 +74,8 @@ class Question:
             jobs: threads; 0 for all cores.
             on_progress: called a few times a second.
             engine: who does the work.
+            companions: questions that may share a visit of all regions with this one, itself
+                included; those that follow it must be counted later.
         """
         problem = Problem(base.ensemble, base.grid, self.query)
         settings = replace(
@@ -73,6 +84,7 @@ class Question:
             want_profile=self.settings.want_profile and problem.n_masks <= self._most_masks,
             on_progress=on_progress,
             engine=engine,
+            companions=companions,
         )
         result = self.known or solve(problem, settings, self.method, self.weighing)
         is_over = result.high == 0 or result.stop_reason is StopReason.INTERRUPTED
@@ -131,11 +143,33 @@ class Task:
         ]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
+    @property
+    def family(self) -> tuple[object, ...]:
+        """What questions that may share a visit of all regions have in common."""
+        is_small = self.base.grid.n_regions <= MAX_SHARED_REGIONS
+        return (id(self.base), *self.question.family) if is_small else (id(self),)
+
     def run(
-        self, jobs: int = 0, on_progress: Callable[[Progress], None] | None = None
+        self,
+        jobs: int = 0,
+        on_progress: Callable[[Progress], None] | None = None,
+        companions: Companions | None = None,
     ) -> CountResult:
         """Count on this machine."""
-        return self.question.answer(self.base, jobs, on_progress)
+        return self.question.answer(self.base, jobs, on_progress, companions=companions)
+
+
+def families(keys: Iterable[tuple[object, ...]]) -> list[list[int]]:
+    """Return the numbers of equal keys together, in the order of the first of each.
+
+    Example:
+        >>> families([("age",), ("sex",), ("age",)])
+        [[0, 2], [1]]
+    """
+    found: dict[tuple[object, ...], list[int]] = {}
+    for number, key in enumerate(keys):
+        found.setdefault(key, []).append(number)
+    return list(found.values())
 
 
 def fingerprint(ensemble: Ensemble) -> str:

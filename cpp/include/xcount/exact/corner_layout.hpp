@@ -31,17 +31,23 @@ struct OuterAxis {
 };
 
 struct CornerLayout {
+  // is_idle: features whose cells nothing tells apart; as if they had one cell, they have no axis.
   // lane_bytes: width of one sum; block_bytes: of a block of all outputs, unless a single tile has
   // more.
-  CornerLayout(std::span<const CellOrder> orders, const MaskSpace& masks, std::size_t n_outputs,
-               std::size_t lane_bytes, std::size_t n_lanes, std::size_t block_bytes);
+  CornerLayout(std::span<const CellOrder> orders, const MaskSpace& masks,
+               const std::vector<bool>& is_idle, std::size_t n_outputs, std::size_t lane_bytes,
+               std::size_t n_lanes, std::size_t block_bytes);
+
+  // The same blocks and keys for vectors of one lane.
+  [[nodiscard]] CornerLayout with_one_lane() const;
 
   std::vector<OuterAxis> outer;
   std::vector<Feature> middle, sensitive, row;
   std::vector<std::size_t> middle_cells, sensitive_cells, row_cells;  // of the same axes
   std::vector<std::uint64_t> step;                                    // per feature
 
-  std::uint64_t n_regions = 1;
+  std::uint64_t n_regions = 1;  // of all features
+  std::uint64_t n_copies = 1;   // combinations of the idle features' cells: all have the same sums
   std::uint64_t n_blocks = 1;
   std::size_t n_masks = 1;
   std::size_t n_tiles = 1;    // of a block

@@ -11,11 +11,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
 #include "xcount/exact/cell_order.hpp"
 #include "xcount/exact/lanes.hpp"
+#include "xcount/support/stopping.hpp"
 
 namespace xcount {
 
@@ -27,12 +29,6 @@ struct Corner {
 
 template <class T>
 using CornerList = std::vector<Corner<T>>;  // keys strictly increasing, values not zero
-
-// What the leaves of a forest cost, found without listing corners.
-struct LeafCensus {
-  double n_corners = 0;  // before equal ones are added up
-  std::size_t n_leaves = 0;
-};
 
 // Calls visit(leaf, active, sets) for every leaf below a root whose box is not empty; `sets` has a
 // CellSet per feature and `active` the features of the path.
@@ -72,16 +68,34 @@ class LeafBoxes {
   std::vector<Feature> active_;
 };
 
-[[nodiscard]] LeafCensus take_census(const Topology& forest, std::span<const CellOrder> orders);
+// Which leaves of a forest have corners, by node.
+using LeafFlags = std::vector<bool>;
 
-// The corners of a forest, `constant` added to every sum. values: of every node, modulo 2^width;
-// step: see CornerLayout. Throws length_error if more than max_corners are left of them.
+// What making a list may take: `bytes` is asked before memory is taken, `stop` every now and then.
+struct ListLimits {
+  std::size_t bytes;
+  Stop* stop;
+};
+
+// How many corners the leaves have before equal ones are added up, judging by every stride-th tree;
+// infinity beyond `most`.
+[[nodiscard]] double count_corners(const Topology& forest, std::span<const CellOrder> orders,
+                                   const LeafFlags& counted, std::size_t stride, double most);
+
+// The corners of a forest's counted leaves, `constant` added to every sum. value(leaf): modulo
+// 2^width; step: see CornerLayout. Throws length_error where they do not fit, Stopped if stopped.
 template <class T>
 [[nodiscard]] CornerList<T> list_corners(const Topology& forest, std::span<const CellOrder> orders,
-                                         std::span<const LaneResidue<T>> values,
+                                         const LeafFlags& counted,
+                                         const std::function<LaneResidue<T>(NodeIndex)>& value,
                                          const LaneResidue<T>& constant,
                                          std::span<const std::uint64_t> step, unsigned key_bits,
-                                         std::size_t max_corners);
+                                         const ListLimits& limits);
+
+// Sorts by key, adds up equal keys, drops zeros.
+template <class T>
+void settle_corners(CornerList<T>& corners, CornerList<T>& scratch, unsigned key_bits,
+                    Stop* stop = nullptr);
 
 // Adds up two sorted lists; the keys of `b` are taken modulo mask + 1.
 template <class T>

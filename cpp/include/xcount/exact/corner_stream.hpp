@@ -14,44 +14,22 @@
 #include <span>
 #include <vector>
 
-#include "xcount/exact/corner_layout.hpp"
-#include "xcount/exact/corner_list.hpp"
+#include "xcount/exact/corner_plan.hpp"
 #include "xcount/exact/corner_tile.hpp"
-#include "xcount/exact/mask_windows.hpp"
 
 namespace xcount {
-
-// Weights of the cells of each feature, by position; without any, nothing is weighed.
-using CellWeights = std::vector<std::vector<double>>;
-
-// What all threads share.
-template <class T>
-struct CornerPlan {
-  CornerLayout layout;
-  MaskWindows windows;
-  std::vector<CornerList<T>> corners{};  // per output
-  std::vector<Change<T>> changes{};
-  T span{};  // 0 <= V <= span everywhere
-  CellWeights weights{};
-  double total_weight = 1.0;  // of all combinations of non-sensitive cells, on axes with several
-  VectorUnit vector_unit = VectorUnit::kAvx512;  // at most
-  double common_weight = 1.0;                    // of the cells that are alone on their axes
-};
 
 template <class T>
 class CornerStream {
  public:
   explicit CornerStream(const CornerPlan<T>& plan);
 
-  // Adds what is sensitive in a block to the totals. Going on to a later block is quicker than
-  // going back.
+  // Counts what is sensitive in a block. Going on to a later block is quicker than going back.
   void count_block(std::uint64_t block);
 
-  [[nodiscard]] const std::vector<std::uint64_t>& counts() const { return counts_; }
-  // Weights in units of total_weight / 2^kShareBits: integers, so that their sum does not depend on
-  // who adds them up.
-  [[nodiscard]] const std::vector<Int128>& shares() const { return shares_; }
-  static constexpr int kShareBits = 100;
+  // Of the last block, [change][mask position]; shares are in units of its outer cells' weight.
+  [[nodiscard]] std::span<const std::uint64_t> counts() const { return block_counts_; }
+  [[nodiscard]] std::span<const double> shares() const { return block_shares_; }
 
   // What a stream holds, at most.
   [[nodiscard]] static std::size_t bytes_for(const CornerPlan<T>& plan);
@@ -69,6 +47,7 @@ class CornerStream {
   };
 
   void set_job();
+  void set_near();
   void set_row_weights();
   void move_to(std::uint64_t block);
   void advance(std::size_t output, std::size_t level, Cell target);
@@ -80,7 +59,6 @@ class CornerStream {
   void count_slabs(std::size_t axis, double weight);
   void add_tile_shares(double weight);
   void collect_block();
-  void add_block_to_totals(std::uint64_t block);
 
   const CornerPlan<T>& plan_;
   const CornerLayout& layout_;
@@ -92,15 +70,15 @@ class CornerStream {
   std::vector<const Lanes<T>*> slab_;                // what the job points to
   std::vector<Lanes<T>*> sums_;
   std::vector<Lanes<T>> column_, tables_;
+  std::vector<NearExtremes<T>> near_;
   std::vector<TallyLanes<T>> tally_;
   std::vector<double> row_weights_, tile_shares_;
   std::vector<Lanes<T>> row_;
-  CornerList<T> merged_;
+  CornerList<T> merged_, gathered_;
   bool changed_ = true;  // since the last block that was counted
 
-  std::vector<std::uint64_t> block_counts_, counts_;  // [change][mask position]
+  std::vector<std::uint64_t> block_counts_;
   std::vector<double> block_shares_;
-  std::vector<Int128> shares_;
 };
 
 }  // namespace xcount

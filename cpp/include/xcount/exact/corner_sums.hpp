@@ -10,6 +10,7 @@
 //
 // Margins are computed in the narrowest integers that hold V - (least V), twice: 32, 64 or 128
 // bits, or the wide type. Sums on the way may wrap around; V itself does not (corner_list.hpp).
+// Where 64 bits do not suffice, rounded leaves decide what they can first (corner_filter.hpp).
 // Proved in docs/corner-sums.md, "Prefix sums of corners", "Blocks and threads".
 #pragma once
 
@@ -36,16 +37,17 @@ struct CornerQuestion {
   const MaskSpace* masks = nullptr;
   std::span<const Change<Value>> changes;
   std::vector<std::vector<double>> weights;  // per feature and cell, >= 0; none: nothing is weighed
-  std::size_t max_corners = std::size_t{1} << 25;
+  std::size_t max_bytes = std::size_t{1} << 32;  // while the corners are listed
   // Half of a core's L2 cache; from 2^18 to 2^22 bytes the speed is about the same.
   std::size_t block_bytes = std::size_t{1} << 19;
   VectorUnit vector_unit = VectorUnit::kAvx512;  // the best to use, where the machine has it
+  bool may_round = true;                         // whether rounded leaves may decide
 };
 
 // Results are in order of changes, then of masks as MaskSpace numbers them.
 struct CornerCounts {
   std::vector<std::uint64_t> counts;
-  std::vector<double> shares;    // empty without weights
+  std::vector<Int128> shares;    // in units of share_unit(); empty without weights
   std::uint64_t n_finished = 0;  // blocks first, ..., first + n_finished - 1
 };
 
@@ -60,29 +62,38 @@ class CornerSums {
   [[nodiscard]] virtual std::size_t n_bits() const = 0;  // of the integers that margins are in
   [[nodiscard]] virtual std::size_t n_masks() const = 0;
   [[nodiscard]] virtual std::size_t n_changes() const = 0;
+  [[nodiscard]] virtual double share_unit() const = 0;
   [[nodiscard]] virtual std::size_t bytes(unsigned n_threads) const = 0;  // at most, while counting
 
   // Counts the blocks [first, end), or the first few of them if it has to stop before. The result
-  // depends on n_finished alone, not on the number of threads.
+  // depends on n_finished alone, not on the number of threads; results of ranges add up exactly.
   [[nodiscard]] virtual CornerCounts count(std::uint64_t first, std::uint64_t end,
                                            unsigned n_threads, Stop& stop) const = 0;
 };
 
-// Throws length_error where the grid, the masks or the corners are too many.
+// Throws length_error where the grid, the masks or the corners are too many, and Stopped if it has
+// to stop before it is done.
 template <class Value>
-[[nodiscard]] std::unique_ptr<CornerSums> make_corner_sums(const CornerQuestion<Value>& question);
+[[nodiscard]] std::unique_ptr<CornerSums> make_corner_sums(const CornerQuestion<Value>& question,
+                                                           Stop& stop);
 
-// What corner sums would cost, without making them; numbers may be beyond every integer.
+// What corner sums would cost, found in a moment; numbers may be beyond every integer.
 struct CornerCost {
-  double n_regions = 1;
+  double n_regions = 1;  // that are visited, where idle features have one cell
   std::size_t n_axes = 0;
-  double n_corners = 0;  // before equal ones are added up
+  double n_corners = 0;     // before equal ones are added up; an estimate, where trees are many
+  double n_rows = 1;        // of sums that are read to decide a region
+  double n_lanes = 1;       // as n_regions, with the lanes of vectors that stand empty
+  double column_bytes = 0;  // of the sums and extremes of a column
+  double n_listed = 0;      // corners in lists that are read or written, at most
 
   // Roughly, in additions.
   [[nodiscard]] double work() const { return n_regions * static_cast<double>(n_axes) + n_corners; }
 };
 
+// lane_bytes: of the sums, most likely.
 [[nodiscard]] CornerCost estimate_corner_cost(std::span<const Topology* const> forests,
-                                              const MaskSpace& masks);
+                                              const MaskSpace& masks, bool gaps_only,
+                                              std::size_t lane_bytes);
 
 }  // namespace xcount

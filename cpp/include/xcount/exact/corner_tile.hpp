@@ -14,11 +14,19 @@
 #include <cstdint>
 
 #include "xcount/exact/lanes.hpp"
+#include "xcount/exact/mask_windows.hpp"
 #include "xcount/trees/change.hpp"
 
 namespace xcount {
 
 inline constexpr std::size_t kShareLanes = 8;  // of sums of weights, whatever the machine
+
+// Where the extremes of a NearRow stand for the line that starts at mask 0.
+template <class T>
+struct NearExtremes {
+  const Lanes<T>* high;
+  const Lanes<T>* low;
+};
 
 // What kernels work on: plain numbers and pointers, so that nothing but the kernels themselves is
 // compiled for a particular machine. Margins are in 0 <= V <= span.
@@ -31,10 +39,13 @@ struct TileJob {
   std::size_t n_sensitive = 0;
 
   bool any = false;  // see MaskWindows
+  const MaskAxis* ball_axes = nullptr;
+  std::size_t n_ball_axes = 0;
+  std::size_t n_levels = 0;
+  MaskAxis line;
   std::size_t width = 1;
-  std::size_t n_ordered = 0;
   const std::uint32_t* first = nullptr;
-  const std::uint32_t* near = nullptr;
+  const NearExtremes<T>* near = nullptr;
 
   const Change<T>* changes = nullptr;  // thresholds of V: -1 .. span + 1
   std::size_t n_changes = 0;
@@ -46,7 +57,7 @@ struct TileJob {
   bool fresh = true;                // E is taken as 0
 
   Lanes<T>* column = nullptr;   // V, [output][mask]
-  Lanes<T>* highest = nullptr;  // tables of extremes, [mask]
+  Lanes<T>* highest = nullptr;  // tables of extremes, [table][mask]: balls from level 1 on, windows
   Lanes<T>* lowest = nullptr;
   TallyLanes<T>* tally = nullptr;         // [change][mask]
   TallyLanes<T>* common_tally = nullptr;  // [change]: what counts for every mask

@@ -1,4 +1,4 @@
-// Which masks' sums decide each mask: neighbours as rows of a small table of extremes.
+// Which masks' sums decide each mask: neighbours as rows of a few tables of extremes.
 // Proved in docs/corner-sums.md, "Neighbours by windows".
 #pragma once
 
@@ -12,33 +12,63 @@
 
 namespace xcount {
 
-// Masks by position: mixed radix over the sensitive axes with more than one cell, the last fastest.
-// Unless `any` (every mask is near every other), the extremes around the mask at position m, itself
-// included, are those of table rows near[first[m]] .. near[first[m + 1] - 1], with
-//   table[i] = extreme of the sums at positions i .. min(i + width, n_ordered) - 1
-// for i < n_ordered, and the sum at i itself for the others (width is a power of two; 1: the table
-// is the sums). One ordered axis has windows: few rows each, however large the distance.
-struct MaskWindows {
-  MaskWindows(const Topology& forest, const MaskSpace& masks, std::span<const CellOrder> orders);
+// A sensitive axis with more than one cell. Cells [0, n_ordered) stand in a row, a step from one to
+// the next; each of the others (a missing cell, categories) is one step from every cell.
+struct MaskAxis {
+  std::size_t n_cells = 1;
+  std::size_t n_ordered = 1;
+  std::size_t stride = 1;  // of mask positions
+  std::size_t n_levels = 0;
 
-  bool any = false;
-  std::size_t width = 1;
-  std::size_t n_ordered = 0;
-  std::vector<std::uint32_t> first, near;
-  std::vector<MaskIndex> mask_at;  // the number of the mask at each position
-
-  [[nodiscard]] std::size_t n_masks() const { return mask_at.size(); }
-  [[nodiscard]] std::size_t bytes() const;
-
- private:
-  void number_masks(const MaskSpace& masks, std::span<const CellOrder> orders);
-  void cover(std::size_t begin, std::size_t end);  // adds rows for the positions [begin, end)
-  void make_windows(std::size_t distance, bool has_missing);
-  void list_neighbours(const MaskSpace& masks);
+  // No two cells are further apart.
+  [[nodiscard]] std::size_t reach() const;
 };
 
-// No two masks of these features are further apart.
-[[nodiscard]] std::int64_t furthest_distance(const Topology& forest,
-                                             std::span<const Feature> features);
+// A cell of the line that a mask lies on, and the level of the table that is read there.
+struct NearRow {
+  std::uint32_t level, cell;
+};
+
+// Masks by position: mixed radix over the sensitive axes with more than one cell, the last fastest.
+// Unless `any` (every mask is near every other), one axis is the `line`, the others are
+// `ball_axes`. With d the distance,
+//   ball[r](m) = extremes of V over the masks that differ from m on ball axes alone, by at most r
+// for levels 0 <= r <= n_levels <= d (ball[0] = V), found axis by axis: MaskAxis::n_levels is the
+// highest level that the ball axes up to this one reach. The extremes around the mask m at cell c
+// of its line are those of the rows near[first[c]] .. near[first[c + 1] - 1], where row (r, i) is
+//   the extreme of ball[r] at the cells i .. i + width - 1 of the line
+//                                           if r = n_levels and i < line.n_ordered
+//   ball[r] at the cell i of the line       otherwise.
+// The width is a power of two.
+class MaskWindows {
+ public:
+  MaskWindows(const Topology& forest, const MaskSpace& masks);
+
+  bool any = false;
+  std::size_t n_masks = 1;
+  std::vector<MaskAxis> ball_axes;
+  std::size_t n_levels = 0;
+  MaskAxis line;
+  std::size_t width = 1;
+  std::vector<std::uint32_t> first;
+  std::vector<NearRow> near;
+
+  [[nodiscard]] std::size_t bytes() const;
+  // Tables of n_masks extremes, high and low, that deciding a column fills.
+  [[nodiscard]] std::size_t n_tables() const { return n_levels + (width > 1 ? 1 : 0); }
+  // Rows that are read for each mask, in all tables.
+  [[nodiscard]] double rows_per_mask() const;
+
+ private:
+  void list_steps(const std::vector<MaskAxis>& axes);
+  void choose_line(std::vector<MaskAxis> axes, std::size_t distance);
+  void list_rows(std::size_t distance);
+  void add_row(std::size_t level, std::size_t cell);
+  void cover(std::size_t begin, std::size_t end);  // adds rows for the cells [begin, end)
+};
+
+// The number of the mask at each position.
+[[nodiscard]] std::vector<MaskIndex> masks_by_position(const MaskSpace& masks,
+                                                       std::span<const CellOrder> orders);
 
 }  // namespace xcount

@@ -4,12 +4,19 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <functional>
 #include <limits>
 #include <thread>
 #include <utility>
 
 namespace xcount {
+
+// What ends work that has nothing to return yet.
+class Stopped : public std::exception {
+ public:
+  [[nodiscard]] const char* what() const noexcept override { return "stopped before it was done"; }
+};
 
 // Shared by the threads of one piece of work. Only the thread that made it asks whether to stop,
 // a few times a second: that is the one which may talk to the caller.
@@ -28,6 +35,10 @@ class Stop {
     if (now < deadline_ && !(std::this_thread::get_id() == owner_ && is_asked(now))) return false;
     over_.store(true, std::memory_order_relaxed);
     return true;
+  }
+  // Throws Stopped if the work has to end now.
+  void check() {
+    if (is_over()) throw Stopped();
   }
   // The moment so many seconds from now, infinity included.
   static Clock::time_point after(double seconds) {
