@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from xcount.cluster import spread as spreading
 from xcount.cluster.spread import Crew, SpreadEngine, Unit, max_under_way, spans_between
 from xcount.counters import auto, counter, exact
 from xcount.counters import known_counts as solving
+from xcount.counters.engine import Tuning
 from xcount.counters.sampling import estimation
 from xcount.counters.sampling.counter import whole
 from xcount.counters.sampling.cover import CoverDraws
@@ -184,6 +186,9 @@ def test_a_cover_is_the_same_elsewhere() -> None:
 def test_a_cover_is_drawn_from_by_helpers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where drawing is the larger part, helpers make the cover, too."""
     monkeypatch.setattr(estimation, "PLAIN_SECONDS", 0.0)
+    # Enumeration would leave nothing to draw from.
+    split = partial(CoverDraws, tuning=Tuning(max_paths=0))
+    monkeypatch.setattr(estimation, "CoverDraws", split)
     monkeypatch.setattr(estimation, "_FIRST_WORK", 2_000)
     monkeypatch.setattr(estimation, "_SECONDS_PER_WORK", 1e-12)
     monkeypatch.setattr(estimation, "DEFAULT_MEMORY_BYTES", 1)
