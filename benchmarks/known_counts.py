@@ -104,12 +104,12 @@ def made_instances() -> list[KnownCount]:
         made_instance([(60, 100)] * 3, None),
         made_instance([(80, 100)] * 10, None),
         made_instance([(95, 100)] * 10, None),
-        made_instance([(90, 100)] * 10, 2),
-        made_instance([(1, 3)] * 4, 3),
+        made_instance([(90, 100)] * 10, 0),
+        made_instance([(1, 3)] * 4, 1),
         made_instance([(1, 10)] * 9, 8),
         made_instance([(1, 100)] * 4, 3),
         made_instance([(10, 100)] * 9, 8),
-        made_instance([(30, 100)] * 17, 15),
+        made_instance([(30, 100)] * 17, 12),
     ]
 
 

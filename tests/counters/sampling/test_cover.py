@@ -40,7 +40,7 @@ def cover_of(problem: Problem) -> _core.Cover:
     return native_cover(problem.space, tasks)
 
 
-def known(problem: Problem, cover: _core.Cover) -> tuple[int, int]:
+def known_regions(problem: Problem, cover: _core.Cover) -> tuple[int, int]:
     """Return how many regions are solved, and how many are open."""
     each = counts(cover, problem.n_combinations)
     return sum(solved for solved, _ in each), sum(unknown for _, unknown in each)
@@ -60,30 +60,30 @@ def test_refined_to_the_end_a_cover_is_an_exact_count(seed: int) -> None:
     cover = cover_of(problem)
     cover.refine(10**12, NO_LIMIT, 2, max_paths=(0, 20, 16_384)[seed % 5 % 3])
     assert cover.n_open == 0
-    assert known(problem, cover) == (true_count(problem), 0)
+    assert known_regions(problem, cover) == (true_count(problem), 0)
 
 
 @pytest.mark.parametrize("all_pairs", [False, True])
 @pytest.mark.parametrize("seed", range(60))
 def test_any_and_all_of_several_pairs_are_bounded_at_every_step(seed: int, all_pairs: bool) -> None:
     """Slice by slice, the bounds hold what enumeration finds and never get wider."""
-    problem = problem_of(random_ensemble(seed), "0.3", "any", missing=seed % 2 == 0)
+    missing = seed % 2 == 0
+    problem = problem_of(random_ensemble(seed), "0.3", "any", missing=missing)
     pairs = list(problem.pairs())[: 1 + seed % 4]
     cover = native_cover(problem.space, [(Subproblem(pairs, all_pairs), 1)])
-    true = solutions(problem, pairs, all_pairs)
+    true = solutions(problem.ensemble, missing, pairs, all_pairs)
     last = (0, problem.n_combinations)
     while cover.n_open:
         cover.refine(1, NO_LIMIT, 1, max_paths=8)
-        solved, unknown = known(problem, cover)
+        solved, unknown = known_regions(problem, cover)
         assert last[0] <= solved <= true <= solved + unknown <= last[1]
         last = (solved, solved + unknown)
-    assert known(problem, cover) == (true, 0)
+    assert known_regions(problem, cover) == (true, 0)
 
 
-def solutions(problem: Problem, pairs: list[Pair], all_pairs: bool) -> int:
+def solutions(ensemble: Ensemble, missing: bool, pairs: list[Pair], all_pairs: bool) -> int:
     """Return for how many combinations of the other cells any (or all) of the pairs differ."""
-    ensemble, n_solved = problem.ensemble, 0
-    missing = problem.grid.axes[0].n_cells > len(cells(ensemble, 0, False))
+    n_solved = 0
     axes = [cells(ensemble, f, missing) for f in range(ensemble.n_features)]
     for point in itertools.product(*axes[1:]):
         sums = [margin(ensemble, (x, *point), None) for x in axes[0]]
@@ -125,7 +125,7 @@ def check_parts(problem: Problem, work: int) -> None:
     cover = cover_of(problem)
     cover.refine(work, NO_LIMIT, 1, max_paths=64)
     cover.freeze()
-    solved, undecided = known(problem, cover)
+    solved, undecided = known_regions(problem, cover)
     assert solved <= exact <= solved + undecided
     assert undecided > 0
     share = (exact - solved) / undecided
