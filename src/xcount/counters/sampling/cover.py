@@ -15,7 +15,8 @@ from functools import cached_property
 
 from xcount import _core
 from xcount.counters.sampling.draws import NativeDraws
-from xcount.counters.sampling.estimator import FLOAT_MARGIN, Ground, Pilot
+from xcount.counters.sampling.estimator import FLOAT_MARGIN, Ground
+from xcount.counters.sampling.pilot import Pilot
 from xcount.counters.sampling.rest import Rest
 from xcount.errors import ClusterError
 from xcount.problem.form import PairSpace
