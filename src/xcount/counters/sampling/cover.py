@@ -15,7 +15,8 @@ from xcount import _core
 from xcount.counters.cover import Refinement, counts, native_cover
 from xcount.counters.engine import Tuning
 from xcount.counters.sampling.draws import NativeDraws
-from xcount.counters.sampling.estimator import Ground, Pilot
+from xcount.counters.sampling.estimator import Ground
+from xcount.counters.sampling.pilot import Pilot
 from xcount.counters.sampling.rest import Rest
 from xcount.counters.settings import DEFAULT_MEMORY_BYTES
 from xcount.errors import ClusterError

@@ -19,10 +19,10 @@ from xcount.counters.sampling.estimator import (
     Estimator,
     Ground,
     OutOfTimeError,
-    Pilot,
     Slices,
     run_through,
 )
+from xcount.counters.sampling.pilot import Pilot
 from xcount.counters.sampling.rest import Rest
 from xcount.counters.settings import DEFAULT_MEMORY_BYTES, Settings
 from xcount.counters.tally import Progress, StopReason, Tally

@@ -25,8 +25,9 @@ from numpy.typing import NDArray
 
 from xcount.counters.bounds import Bounds
 from xcount.counters.engine import Batches, Draws, Outcomes
-from xcount.counters.sampling.confidence import BettingSequence, GammaBernoulli
+from xcount.counters.sampling.confidence import BettingSequence
 from xcount.counters.sampling.draws import BATCH
+from xcount.counters.sampling.pilot import FINAL_DELTA, FinalInterval, Pilot
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress, StopReason, Tally
 
@@ -35,16 +36,12 @@ PILOT, MAIN = 0, 1
 
 _PILOT_HITS = 20
 _MAX_PILOT_BATCHES = 64
+_PILOT_CHUNK = 4
+"""A pilot grows by one part in so many at a time."""
 _PILOT_PART = 0.1
 _GROWTH = 0.1
 """The interval is looked at whenever the number of samples has grown by this fraction."""
 _SLICE_SECONDS = 0.1
-MIN_GAMMA_EPSILON = 1e-3
-"""Huber's estimate is planned in time proportional to 1 / epsilon; below this it is not used."""
-GAMMA_DELTA = 0.8
-"""Part of delta that goes to Huber's estimate where it is used."""
-_GAMMA_MARGIN = 1e-9
-"""Huber's estimate aims at this much less than epsilon: room for the widening below."""
 LEAST_BARREN_SAMPLES, MOST_BARREN_SAMPLES = 100_000, 10_000_000
 """Samples without a hit after which sampling gives up, where there is no limit of time: from four
 times as many as there are regions on, and at the latest at the second number."""
@@ -85,7 +82,7 @@ class Ground:
         Bounds with no whole number between them are wrong; rounding outwards keeps them in order.
         Zero is only ever proved: samples alone leave room for one region.
         """
-        low = self.count_of(Fraction(shares[0]) * (1 - 4 * FLOAT_MARGIN))
+        low = self.count_of(min(Fraction(1), Fraction(shares[0]) * (1 - 4 * FLOAT_MARGIN)))
         high = self.count_of(min(Fraction(1), Fraction(shares[1]) * (1 + FLOAT_MARGIN)))
         if math.ceil(low) > math.floor(high) + self.slack:
             return Bounds(math.floor(low), max(1, math.ceil(high) + self.slack))
@@ -95,40 +92,6 @@ class Ground:
     def certain_share(self) -> float:
         """What is certain, in units of the undecided regions."""
         return float(min(Fraction(self.certain, self.undecided), Fraction(10**9)))
-
-
-@dataclass(frozen=True, slots=True)
-class Pilot:
-    """What a few samples say about the rest; they are not used again."""
-
-    n: int
-    mean: float
-    variance: float
-
-    def relative_target(self, epsilon: float, certain_share: float) -> float:
-        """Return the relative error of p that makes one of epsilon in the whole count."""
-        return min(0.5, epsilon * (1 + 0.95 * certain_share / self._mean))
-
-    def betting_samples(self, epsilon: float, delta: float, certain_share: float) -> float:
-        """Guess how many samples the confidence sequence takes (constant measured)."""
-        variance = self.variance + 0.5 / self.n
-        return 2.4 * math.log(2 / delta) * variance / (epsilon * (self._mean + certain_share)) ** 2
-
-    def gamma_samples(self, epsilon: float, delta: float, certain_share: float) -> float:
-        """Guess how many samples Huber's estimate takes: about log(2/delta) / eps^2 successes."""
-        target = self.relative_target(epsilon, certain_share)
-        return math.log(2 / (GAMMA_DELTA * delta)) / target**2 / self._mean
-
-    def samples_needed(self, epsilon: float, delta: float, certain_share: float) -> float:
-        """Guess how many samples the answer takes; from above when there was no hit."""
-        return min(
-            self.betting_samples(epsilon, delta, certain_share),
-            self.gamma_samples(epsilon, delta, certain_share),
-        )
-
-    @property
-    def _mean(self) -> float:
-        return max(self.mean, 1 / self.n)
 
 
 Slices = Generator[float, None, StopReason]
@@ -151,17 +114,17 @@ class OutOfTimeError(Exception):
 
 @dataclass
 class Evidence:
-    """What outcomes say about their mean: a confidence sequence, and maybe Huber's estimate."""
+    """What outcomes say about their mean: a confidence sequence, and maybe a final interval."""
 
     sequence: BettingSequence
-    gamma: GammaBernoulli | None
+    final: FinalInterval | None
     _pending: NDArray[Any] | None = None
 
     def add(self, histogram: NDArray[Any], hits: NDArray[Any]) -> None:
         """Take outcomes that nobody has looked at yet."""
         self._pending = histogram if self._pending is None else self._pending + histogram
-        if self.gamma is not None:
-            self.gamma.update(hits)
+        if self.final is not None:
+            self.final.update(hits)
 
     def take_in(self, certain_share: float) -> None:
         """Hand what came since the last look to the sequence, all at once.
@@ -175,8 +138,8 @@ class Evidence:
 
     @property
     def estimated(self) -> tuple[float, float] | None:
-        """The interval of Huber's estimate, once it is there."""
-        return None if self.gamma is None else self.gamma.interval
+        """The interval of Huber's estimate or of the planned look, once it is there."""
+        return None if self.final is None else self.final.interval
 
 
 def next_look(n_batches: int) -> int:
@@ -211,7 +174,7 @@ class Estimator:
         self._pilot_stream, self._main_stream = PILOT + 2 * series, MAIN + 2 * series
         self.ground = ground
         self.is_long = is_long
-        self.bounds = ground.bounds()
+        self._known = self.bounds = ground.bounds()
         self._shown = self.bounds  # to whoever listens: looked at more often, of no consequence
         self._draws = draws
         self._settings = settings
@@ -243,7 +206,7 @@ class Estimator:
             batches = self._pilot_batches
             if batches and time.monotonic() > end:
                 break
-            chunk = max(1, min(batches, max_batches - batches))
+            chunk = max(1, min(batches // _PILOT_CHUNK, max_batches - batches))
             drawn, hits, *_ = self._draw(self._pilot_stream, batches, chunk)
             self._piloted += drawn
             self._pilot_batches += chunk
@@ -271,7 +234,8 @@ class Estimator:
 
     def narrow(self, known: Bounds) -> None:
         """Take over bounds that hold in any case."""
-        self.bounds = self.bounds.meet(known)
+        self._known = self._known.meet(known)
+        self.bounds = self._known.meet(self.bounds)
 
     def tally(self, method: str, reason: StopReason, details: Mapping[str, Any]) -> Tally:
         """Say what was found so far."""
@@ -314,15 +278,12 @@ class Estimator:
         """Choose the tools: Huber's estimate only where it is likely to finish first."""
         delta, epsilon = self._settings.delta, self._settings.epsilon
         share = self.ground.certain_share
-        betting = pilot.betting_samples(epsilon, delta, share)
         self._n_expected = pilot.samples_needed(epsilon, delta, share)
-        gamma = None
-        if epsilon >= MIN_GAMMA_EPSILON and pilot.gamma_samples(epsilon, delta, share) < betting:
-            random = np.random.default_rng([self._seed, self._main_stream])
-            inside = pilot.relative_target(epsilon, share) * (1 - _GAMMA_MARGIN)
-            gamma = GammaBernoulli(inside, delta * GAMMA_DELTA, random)
-            delta *= 1 - GAMMA_DELTA
-        self._lower = Evidence(BettingSequence(self._values(), delta, epsilon), gamma)
+        random = np.random.default_rng([self._seed, self._main_stream])
+        final = pilot.final_interval(epsilon, delta, share, random)
+        if final is not None:
+            delta *= 1 - FINAL_DELTA
+        self._lower = Evidence(BettingSequence(self._values(), delta, epsilon), final)
         self._upper = self._lower
 
     @property
@@ -421,10 +382,10 @@ class Estimator:
     def _finished(self) -> StopReason | None:
         assert self._lower is not None
         assert self._upper is not None
-        gamma_done = self._lower.estimated is not None and self._upper.estimated is not None
+        final_done = self._lower.estimated is not None and self._upper.estimated is not None
         max_share = self._settings.max_share
         near = self._lower.sequence.is_worth_computing(self.ground.certain_share)
-        if not (gamma_done or near or max_share is not None):
+        if not (final_done or near or max_share is not None):
             return None
         self._look()
         if self.bounds.settled(self._settings.epsilon, self._point()) is not None:
@@ -434,13 +395,17 @@ class Estimator:
         return None
 
     def _look(self) -> None:
-        """Bring the bounds up to date."""
+        """Bring the bounds up to date.
+
+        Where the sequence and the final interval exclude each other, one is wrong, as one may be
+        with probability delta. Then the sequence counts: with more samples it comes to an end.
+        """
         if self._lower is None or self._upper is None:
             return
-        self.bounds = self.bounds.meet(self._sequence_bounds())
+        self.bounds = self._known.meet(self._sequence_bounds())
         lower, upper = self._lower.estimated, self._upper.estimated
         if lower is not None and upper is not None:
-            self.bounds = self.ground.scaled((lower[0], upper[1])).meet(self.bounds)
+            self.bounds = self.bounds.meet(self.ground.scaled((lower[0], upper[1])))
 
     def _sequence_bounds(self, *, keep: bool = True) -> Bounds:
         assert self._lower is not None
@@ -491,9 +456,9 @@ class Estimator:
 
     @property
     def _fraction_done(self) -> float:
-        gamma = None if self._lower is None else self._lower.gamma
         drawn = min(1.0, self._batches * BATCH / self._n_expected)
-        return drawn if gamma is None else max(drawn, gamma.fraction_done)
+        final = None if self._lower is None else self._lower.final
+        return drawn if final is None else max(drawn, final.fraction_done)
 
     def _pause(self) -> None:
         """Tell that the run goes on, in a long draw; whoever listens may end it by raising."""

@@ -1,0 +1,113 @@
+"""Samples beside the optimum where a part of the count is certain.
+
+    python -m benchmarks.certain_part [--seeds 400]
+
+A part of the count is known exactly, the rest is estimated: ``C = certain + p * undecided``.
+Whoever knew p beforehand would choose the relative error of p that makes epsilon in the whole, and
+wait for as many hits as Huber's estimate needs for that, with all of delta. The table says how many
+times as many samples an estimator takes that has to find out, on average over many seeds: those of
+the estimate alone, and those with its pilot. Samples are coin flips of a fake source, so nothing
+but the estimator is measured; they are counted, not timed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcount.counters.bounds import Bounds
+from xcount.counters.sampling.confidence import plan_gamma_bernoulli
+from xcount.counters.sampling.draws import BATCH
+from xcount.counters.sampling.estimator import Estimator, Ground
+from xcount.counters.settings import Settings
+
+EPSILON = DELTA = 0.1
+UNDECIDED = 10**15
+P = 0.004
+"""The share of the rest: a batch has one hit."""
+RATIOS = (0.0, 0.1, 0.3, 0.5, 1.0, 1.5, 2.0, 3.0)
+"""What is certain, in units of what is not."""
+
+
+class CoinFlips:
+    """Hits with probability p, batch by batch."""
+
+    levels = 1
+    n_trees = 1.0
+    seconds_per_sample = 1e-6
+
+    def __init__(self, p: float) -> None:
+        self._p = p
+        self.n_drawn = 0
+
+    def draw(
+        self,
+        seed: int,
+        stream: int,
+        first: int,
+        n: int,
+        n_threads: int,
+        seconds: float = math.inf,
+        on_pause: Callable[[], None] | None = None,
+    ) -> tuple[NDArray[Any], ...]:
+        """Return how many are misses and hits, and which."""
+        self.n_drawn += n * BATCH
+        generators = [np.random.default_rng([seed, stream, first + i]) for i in range(n)]
+        hits = np.concatenate([g.random(BATCH) < self._p for g in generators]).astype(np.uint8)
+        n_hits = int(hits.sum())
+        return np.array([len(hits) - n_hits, n_hits], dtype=np.uint64), hits
+
+
+def optimal_samples(ratio: float, p: float = P) -> float:
+    """Return how many samples it takes on average if p is known beforehand."""
+    settled, open_ = 0.0, 0.999
+    for _ in range(50):
+        error = (settled + open_) / 2
+        low, high = ratio + 1 / (1 + error), ratio + 1 / (1 - error)
+        is_settled = (1 - EPSILON) * high <= (1 + EPSILON) * low
+        settled, open_ = (error, open_) if is_settled else (settled, error)
+    return plan_gamma_bernoulli(settled, DELTA).successes / p
+
+
+def samples_taken(ratio: float, seed: int, p: float = P) -> tuple[int, int, bool]:
+    """Return the samples of an estimate, those with its pilot, and whether it is right."""
+    draws = CoinFlips(p)
+    certain = round(ratio * p * UNDECIDED)
+    n_regions = 10 * UNDECIDED
+    ground = Ground(certain, UNDECIDED, Bounds(0, n_regions), n_regions)
+    settings = Settings(epsilon=EPSILON, delta=DELTA, seed=seed, jobs=1)
+    estimator = Estimator(draws, ground, settings)
+    tally = estimator.run(estimator.pilot(), "sample", {})
+    is_right = tally.low <= certain + round(p * UNDECIDED) <= tally.high
+    return int(tally.details["samples"]), draws.n_drawn, is_right
+
+
+def mean_ratios(ratio: float, seeds: Sequence[int]) -> tuple[float, float, int]:
+    """Return the mean samples in units of the optimum, without and with the pilot; and misses."""
+    taken = [samples_taken(ratio, seed) for seed in seeds]
+    best = optimal_samples(ratio)
+    alone, together = (statistics.fmean(t[i] for t in taken) / best for i in (0, 1))
+    return alone, together, sum(not is_right for *_, is_right in taken)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.certain_part", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=400)
+    options = parser.parse_args(arguments)
+    print("| certain / rest | optimum, hits | samples / optimum | with the pilot | misses |")
+    print("|---|---|---|---|---|")
+    for ratio in RATIOS:
+        alone, together, misses = mean_ratios(ratio, range(options.seeds))
+        hits = round(optimal_samples(ratio) * P)
+        print(f"| {ratio} | {hits} | {alone:.2f} | {together:.2f} | {misses / options.seeds:.3f} |")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
