@@ -7,6 +7,7 @@ when it is called. Encoders, which take categories, are in :mod:`encoders`.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -139,6 +140,32 @@ class Stage:
         return np.asarray(made.toarray() if hasattr(made, "toarray") else made)
 
 
+class Columnwise(Stage):
+    """A transformer that keeps one number for each input: a scaler, for instance.
+
+    Of many inputs, a copy that knows a single one does the same work at a fraction of the cost.
+    """
+
+    def _made(self, column: int, values: Values) -> Values:
+        if self.n_inputs == 1 or self._is_sparse:
+            return super()._made(column, values)
+        return np.asarray(self._narrowed(column).transform(values[:, np.newaxis]))
+
+    def _narrowed(self, column: int) -> Any:
+        if column not in self._narrow:
+            narrow = self._narrow[column] = copy.copy(self.transformer)
+            narrow.n_features_in_ = 1
+            vars(narrow).pop("feature_names_in_", None)
+            for name, value in vars(narrow).items():
+                if isinstance(value, np.ndarray) and value.shape == (self.n_inputs,):
+                    setattr(narrow, name, value[column : column + 1])
+        return self._narrow[column]
+
+    @cached_property
+    def _narrow(self) -> dict[int, Any]:
+        return {}
+
+
 class Selection(Stage):
     """Feature selection: some of the inputs. Most selections take no missing values."""
 
@@ -185,8 +212,15 @@ class Bins(Stage):
         return edges
 
 
-class Imputer(Stage):
+class Imputer(Columnwise):
     """SimpleImputer: the missing value becomes a number or a category; flags may follow."""
+
+    def _made(self, column: int, values: Values) -> Values:
+        return (
+            super()._made(column, values)
+            if not self._flagged
+            else Stage._made(self, column, values)
+        )
 
     @cached_property
     def _flagged(self) -> list[int]:

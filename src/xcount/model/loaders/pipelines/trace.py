@@ -20,7 +20,9 @@ from xcount.model.loaders.pipelines.crossings import Numbers, crossings
 from xcount.model.loaders.pipelines.stages import Stage, Values
 
 _STAGES: dict[str, type[Stage]] = {
-    **dict.fromkeys(("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler"), Stage),
+    **dict.fromkeys(
+        ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler"), stages.Columnwise
+    ),
     "Binarizer": Stage,
     "PowerTransformer": stages.Power,
     "QuantileTransformer": stages.Quantiles,
