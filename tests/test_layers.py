@@ -51,6 +51,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "runs": ("journal", "journal_schema", "plan", "task", "batch", "audit", "compare"),
     "cluster": ("spread", "worker", "client"),
     "report": (),
+    "testing": (),
     "cli": (),
     "__main__": (),
 }
