@@ -95,16 +95,6 @@ def test_the_extract_is_what_its_script_draws() -> None:
     assert gzip.decompress(module.EXTRACT.read_bytes()).decode() == module.extract(shared_adult())
 
 
-def test_snippets_of_yaml_are_yaml() -> None:
-    """A workflow that uses the gate which its page shows."""
-    yaml = pytest.importorskip("yaml")
-    blocks = [block for page in PAGES for block in blocks_of(page.read_text())]
-    (workflow,) = [yaml.safe_load(block.text) for block in blocks if block.language == "yaml"]
-    steps = workflow["jobs"]["sensitivity"]["steps"]
-    assert "sh gate.sh model.json" in [step.get("run") for step in steps]
-    assert "gate.sh" in [block.title for block in blocks]
-
-
 def test_the_worked_conversion_is_right() -> None:
     """The probability gap in docs/audit.md."""
     text = (ROOT / "docs" / "audit.md").read_text()
