@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tools import commands_page, docstrings, examples, schema_page
+import xcount
+from tools import commands_page, examples, python_page, reference, schema_page
 from tools.examples import blocks_of, matches, run_page, updated
 from xcount.runs.plan import probability_gap
 
@@ -95,14 +96,19 @@ def test_the_extract_is_what_its_script_draws() -> None:
     assert gzip.decompress(module.EXTRACT.read_bytes()).decode() == module.extract(shared_adult())
 
 
-def test_snippets_of_yaml_are_yaml() -> None:
-    """A workflow that uses the gate which its page shows."""
-    yaml = pytest.importorskip("yaml")
-    blocks = [block for page in PAGES for block in blocks_of(page.read_text())]
-    (workflow,) = [yaml.safe_load(block.text) for block in blocks if block.language == "yaml"]
-    steps = workflow["jobs"]["sensitivity"]["steps"]
-    assert "sh gate.sh model.json" in [step.get("run") for step in steps]
-    assert "gate.sh" in [block.title for block in blocks]
+@pytest.mark.parametrize("name", reference.PAGES)
+def test_what_is_made_from_the_code_is_current(name: str) -> None:
+    """``python -m tools.reference`` makes it so."""
+    text = (ROOT / name).read_text()
+    assert "<!-- begin " in text
+    assert reference.current(text) == text
+
+
+def test_the_python_page_has_everything_that_is_public() -> None:
+    """Each name of the package that is a function or a result."""
+    shown = {name.rpartition(".")[2] for name in python_page.NAMES} | {"XCountError"}
+    inner = {"Ensemble", "Grid", "Query", "__version__"}  # for those who know the code
+    assert {*xcount.__all__} - inner <= shown
 
 
 def test_the_worked_conversion_is_right() -> None:
@@ -111,7 +117,7 @@ def test_the_worked_conversion_is_right() -> None:
     assert f"{float(probability_gap(0.1, 0.3))}" in text
 
 
-@pytest.mark.parametrize("module", [commands_page, docstrings, examples, schema_page])
+@pytest.mark.parametrize("module", [commands_page, examples, python_page, reference, schema_page])
 def test_the_tools_own_examples_hold(module: object) -> None:
     """Docstrings of the tools that make and run the documents."""
     assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]

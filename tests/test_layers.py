@@ -52,6 +52,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "runs": ("journal", "journal_schema", "plan", "task", "batch", "audit", "compared", "compare"),
     "cluster": ("spread", "worker", "client"),
     "report": (),
+    "testing": (),
     "cli": (),
     "__main__": (),
 }

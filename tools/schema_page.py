@@ -2,7 +2,7 @@
 
     python -m tools.schema_page count
 
-prints one; the documentation site holds them all on the page "JSON".
+prints one; ``python -m tools.reference`` puts them all into ``docs/json.md``.
 """
 
 from __future__ import annotations

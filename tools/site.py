@@ -2,8 +2,6 @@
 
 - Files from outside ``docs/`` (the changelog, the pictures of the experiments) become part of the
   site, and links to them, written as they work in a view of the repository, lead there.
-- ``<!-- commands -->`` becomes the reference of the command line, ``<!-- schema NAME -->`` the
-  table of a JSON object: both are made at build time from what they are about.
 - Drawings in ``docs/pictures`` are put into the page, so that they take its colours.
 """
 
@@ -11,7 +9,6 @@ from __future__ import annotations
 
 import posixpath
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +17,6 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "src")] if str(ROOT) not in sys.path else []
-
-from tools import commands_page, schema_page  # noqa: E402  # needs the path above
-
 PAGES = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -49,10 +42,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Lead links to their place on the site, and write what is made at build time."""
-    markdown = linked(markdown, page.file.src_uri)
-    markdown = markdown.replace("<!-- commands -->", commands_page.reference())
-    return re.sub(r"<!-- schema (\w+) -->", lambda m: schema_page.table(m[1]), markdown)
+    """Lead links to their place on the site."""
+    return linked(markdown, page.file.src_uri)
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:

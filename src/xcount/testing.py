@@ -1,0 +1,132 @@
+"""Limits of sensitivity as tests: an assertion for pytest, or for any other runner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from xcount.answers.result import CountResult
+
+__all__ = ["assert_share"]
+
+WITNESS_SECONDS = 5.0
+"""A failure is shown with an example if that is found within this time."""
+
+_NO_PART_OF_THE_QUESTION = (
+    *("method", "epsilon", "delta", "profile", "cluster", "on_progress"),
+    *("measures", "judge", "data", "bounds"),
+)
+"""How to count, or how to weigh: a witness is the same with other values."""
+
+
+def assert_share(
+    model: Any,
+    *,
+    sensitive: str | int | Iterable[str | int],
+    max_share: object,
+    timeout_seconds: float | None = 60.0,
+    **question: Any,
+) -> CountResult:
+    """Raise an AssertionError unless at most a share of the regions is sensitive.
+
+    The message says what was asked, what came out and what is allowed. It begins with ``FAIL``
+    where the share is above the limit, and shows a witness if one is quickly found; with
+    ``UNDECIDED`` where a limit of time or memory, or the asked accuracy, ended the count before
+    the share was known to lie on one side.
+
+    Args:
+        model: a model file, a live model, or an ensemble.
+        sensitive: the features that change, by name or index; text may list several with commas.
+        max_share: the largest share allowed: 0.05, ``"5%"`` or ``"1/20"``; 0 asks for a proof that
+            no region is sensitive.
+        timeout_seconds: when to give up, which is UNDECIDED; None for never.
+        **question: ``gap`` or ``flip``, ``distance`` and whatever else
+            :func:`~xcount.count` takes, by the same names.
+
+    Returns:
+        The result of the count, if it passes.
+
+    Example:
+        >>> from xcount.model.examples import figure_1
+        >>> from xcount.testing import assert_share
+        >>> assert_share(figure_1(), sensitive="f0", gap=80, max_share="2/9").count
+        2
+    """
+    __tracebackhide__ = True  # pytest then shows the line of the test
+    from xcount.answers.count import count
+    from xcount.answers.result import Verdict
+    from xcount.counters.tally import StopReason
+
+    if max_share is None:
+        raise TypeError("assert_share needs a limit, such as max_share='1%'")
+    names = sensitive if isinstance(sensitive, str | int) else tuple(sensitive)
+    result = count(
+        model,
+        sensitive=names,
+        max_share=max_share,
+        timeout_seconds=timeout_seconds,
+        **question,
+    )
+    if result.verdict is Verdict.PASS:
+        return result
+    if result.stop_reason is StopReason.INTERRUPTED:
+        raise KeyboardInterrupt  # who presses Ctrl-C means the whole test run
+    example = ""
+    if result.verdict is Verdict.FAIL:
+        example = _example(model, {"sensitive": names, **question})
+    raise AssertionError(_message(result) + example)
+
+
+def _message(result: CountResult) -> str:
+    """Return the verdict with its reason, the question and the answer."""
+    from xcount.report.sentences import judgement
+    from xcount.report.text import answer_text, count_text, question_text
+
+    model = result.model
+    what = f"{model.path or 'a live model'} ({model.format}, {model.n_trees} trees)"
+    lines = [
+        f"{result.verdict}: the share is {judgement(result)}",
+        question_text(result),
+        f"  sensitive: {answer_text(result)}",
+        f"  regions: {count_text(result.n_regions)}",
+        f"  model: {what}",
+        f"  run: {result.method}, {_ending(result)}, seed {result.seed}",
+    ]
+    return "\n".join(lines)
+
+
+def _ending(result: CountResult) -> str:
+    """Return why the count ended, and what may help where that is too soon."""
+    from xcount.answers.result import Verdict
+    from xcount.counters.tally import StopReason
+
+    if result.verdict is not Verdict.UNDECIDED:
+        return str(result.stop_reason)
+    if result.stop_reason is StopReason.TIMEOUT:
+        return "stopped by the time limit: a larger timeout_seconds may decide it"
+    if result.stop_reason is StopReason.MEMORY:
+        return "stopped by the memory limit: a larger memory_bytes may decide it"
+    return f"{result.stop_reason}: a smaller epsilon or method='exact' may decide it"
+
+
+def _example(model: Any, question: Mapping[str, Any]) -> str:
+    """Return a witness in words; nothing where none is found quickly."""
+    import inspect
+
+    from xcount.answers.witness.witnesses import witnesses
+    from xcount.errors import XCountError
+    from xcount.report.witness_text import same_inputs, summary
+
+    asked = {k: v for k, v in question.items() if k not in _NO_PART_OF_THE_QUESTION}
+    if not asked.keys() <= inspect.signature(witnesses).parameters.keys():
+        return ""  # a question that witnesses are not asked for
+    try:
+        found = witnesses(model, n=1, timeout_seconds=WITNESS_SECONDS, **asked)
+    except XCountError:  # too rare to be drawn, or the time was up
+        return ""
+    if not found:
+        return ""
+    row = summary(found[0])
+    shown = [f"{name.lower()} {row[name]}" for name in ("Margin", "Decision") if name in row]
+    return f"\n  for example {row['Change']}: {', '.join(shown)}\n  where {same_inputs(found[0])}"
