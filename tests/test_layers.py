@@ -58,7 +58,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "baselines": ("paper", "cnf"),
     "answers": ("result", "measure", "count", "inspection", "witness"),
-    "runs": ("journal", "journal_schema", "plan", "task", "batch", "audit", "compare"),
+    "runs": ("journal", "journal_schema", "plan", "task", "batch", "audit", "compared", "compare"),
     "cluster": ("spread", "worker", "client"),
     "report": (),
     "cli": (),
