@@ -20,9 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.datasets import Dataset, load_dataset
-from benchmarks.models import N_THREADS, cache_folder
+from benchmarks.models import cache_folder
 
 MAX_ROWS = 40_000
+N_THREADS = 1
+"""Threads that wait for each other are slow beside other work."""
 N_PROBES = 20_000
 """Random regions whose changes tell what a usual and a rare gap is."""
 SEED = 7
