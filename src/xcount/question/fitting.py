@@ -45,11 +45,13 @@ def fit_population(
     source: str = "",
     seed: int = 0,
     n_threads: int = 1,
+    is_over: Callable[[], bool] = lambda: False,
     on_progress: Notice | None = None,
 ) -> Population:
     """Fit a population to rows; held-out rows choose the number of components.
 
-    A value that no cell holds says nothing; a row without any known value is left out.
+    A value that no cell holds says nothing; a row without any known value is left out. Once
+    ``is_over`` says so, no more components are tried.
     """
     cells = grid.cells_of(rows).astype(np.int32)
     cells = cells[(cells >= 0).any(axis=1)]
@@ -58,7 +60,7 @@ def fit_population(
             f"a population needs at least {LEAST_ROWS} rows in the cells of the model; "
             f"{source or 'the data'} has {len(cells)}"
         )
-    return _Fitting(grid, cells, seed, n_threads, on_progress).population(source)
+    return _Fitting(grid, cells, seed, n_threads, is_over, on_progress).population(source)
 
 
 class _Fitting:
@@ -70,10 +72,11 @@ class _Fitting:
         cells: NDArray[np.int32],
         seed: int,
         n_threads: int,
+        is_over: Callable[[], bool],
         on_progress: Notice | None,
     ) -> None:
         self._grid, self._seed = grid, seed
-        self._n_threads, self._notice = n_threads, on_progress
+        self._n_threads, self._is_over, self._notice = n_threads, is_over, on_progress
         order = np.random.default_rng([seed, len(cells)]).permutation(len(cells))
         n_held_out = min(_MOST_HELD_OUT, max(1, int(len(cells) * _HELD_OUT)))
         self._held_out = cells[order[:n_held_out]]
@@ -87,6 +90,8 @@ class _Fitting:
             if n_components > max(1, len(self._seen) // ROWS_PER_COMPONENT):
                 break
             mixture = self._fitted(n_components)
+            if best is not None and self._is_over():
+                break  # before it had settled, perhaps
             found = mixture.log_likelihood(self._held_out.ravel())
             if likelihoods and found < likelihoods[-1] + _WORTH:
                 break
@@ -111,7 +116,7 @@ class _Fitting:
             now = mixture.step(self._n_threads)
             if self._notice is not None:
                 self._notice(step / _MAX_STEPS, f"fitting {n_components} components")
-            if now - before < _SMALL_GAIN:
+            if now - before < _SMALL_GAIN or self._is_over():
                 break
             before = now
         return mixture
