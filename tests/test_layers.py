@@ -16,7 +16,17 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "errors": (),
     "support": ("numerals", "process", "visible", "records", "record_check"),
     "model": ("ensemble", "examples", "loaders", "tables", "align"),
-    "question": ("cell", "grid", "points", "share", "change", "query", "weighting"),
+    "question": (
+        "cell",
+        "grid",
+        "points",
+        "share",
+        "change",
+        "query",
+        "population",
+        "fitting",
+        "weighting",
+    ),
     "problem": (
         "integers",
         "exact_sums",

@@ -17,6 +17,7 @@ ABOVE = {
     "exact": {"support", "trees"},
     "sampling": {"support", "trees", "exact"},
     "diagrams": {"support", "trees"},
+    "population": {"support"},
 }
 """Which other folders the files of a folder may include."""
 

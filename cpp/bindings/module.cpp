@@ -32,4 +32,5 @@ NB_MODULE(_core, module) {
   xcount::python::bind_cover(module);
   xcount::python::bind_diagrams(module);
   xcount::python::bind_corner_sums(module);
+  xcount::python::bind_population(module);
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -22,6 +23,7 @@ from xcount.support.process import peak_memory_bytes
 if TYPE_CHECKING:
     from distributed import Client
 
+    from xcount.question.population import Population
     from xcount.question.weighting import Weighing
 
 
@@ -49,6 +51,7 @@ def count(
     measures: str | Iterable[str] = (),
     data: Any = None,
     bounds: Mapping[str, tuple[float, float]] | str | None = None,
+    population: Population | str | os.PathLike[str] | None = None,
     trust_pickle: bool = False,
     cluster: str | Client | None = None,
     on_progress: Callable[[Progress], None] | None = None,
@@ -81,10 +84,13 @@ def count(
             the run early.
         profile: whether to take the count apart by cells.
         grid: the cells to count in, if not those of the model alone.
-        measures: other weights of the same regions: ``volume``, ``marginals``, ``rows`` (see
+        measures: other weights of the same regions: ``volume``, ``marginals``, ``rows``,
+            ``population`` (see
             :mod:`xcount.answers.measure`); the shares are in the result's ``details["measures"]``.
         data: the table that the measures need.
         bounds: the bounds of a volume.
+        population: a fitted population, or its file, instead of one that is fitted to the data; a
+            file that is not there yet is written.
         trust_pickle: whether a pickle may be opened.
         cluster: a Dask scheduler's address, or a Dask client, to spread a long count over; there,
             ``jobs`` are the threads of each unit of work.
@@ -126,9 +132,11 @@ def count(
     problem = Problem(ensemble, grid or Grid.of(ensemble, missing=missing), query)
     weighing = None
     if measures:
+        from xcount.answers.measure import with_population
         from xcount.question.weighting import Weighing
 
-        weighing = Weighing.of(ensemble, measures, data, bounds)
+        weighing = Weighing.of(ensemble, measures, data, bounds, population)
+        weighing = with_population(weighing, problem.grid, settings)
     if cluster is not None:
         from xcount.cluster.client import Cluster
 

@@ -1,17 +1,17 @@
 """The share of the sensitive regions under other weights than one for each region.
 
-Volume and marginals are product measures (see :mod:`xcount.question.weighting`): the weight of the
-sensitive regions is the sum over the masks of (weight of the mask's cells) x (weight of the
-combinations that make it sensitive), found exactly (but for the rounding of floats) where the
-budget allows, and by sampling under the measure where not. A missing value weighs nothing in a
-volume.
+Volume and marginals are product measures (see :mod:`xcount.question.weighting`), a population is a
+mixture of some: the weight of the sensitive regions is the sum over the parts and the masks of
+(weight of the part) x (weight of the mask's cells) x (weight of the combinations that make it
+sensitive), found exactly (but for the rounding of floats) where the budget allows, and by sampling
+under the measure where not. A missing value weighs nothing in a volume.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -23,12 +23,15 @@ from xcount.counters.corners import CornerRun, corner_seconds
 from xcount.counters.decisions import MAX_FLAGS, RegionDecider
 from xcount.counters.exact import ExactRun
 from xcount.counters.known_counts import HARD_STEPS
-from xcount.counters.sampling.draws import CellDraws
+from xcount.counters.sampling.draws import CellDraws, Part
 from xcount.counters.sampling.estimator import Estimator, Ground
 from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS, Settings
-from xcount.counters.tally import StopReason
+from xcount.counters.tally import Progress, StopReason
 from xcount.errors import BudgetError, QueryError
 from xcount.problem.problem import Problem
+from xcount.question.fitting import fit_population
+from xcount.question.grid import Grid
+from xcount.question.population import Component
 from xcount.question.weighting import Weighing, Weights, marginal_weights, volume_weights
 from xcount.support.numerals import scientific_text
 
@@ -96,6 +99,7 @@ def measure(
     makers: dict[str, Callable[[Problem, Weighing, Settings], Measured]] = {
         "volume": _volume,
         "marginals": _marginals,
+        "population": _population,
     }
     found, n_open = {}, weighing.n_weighed
     for name in weighing.names:
@@ -129,6 +133,8 @@ def check_data(problem: Problem, weighing: Weighing) -> None:
         marginal_weights(problem.grid, weighing.rows)
     if "rows" in weighing.names:
         _placed_rows(problem, weighing)
+    if "population" in weighing.names and weighing.population is not None:
+        weighing.population.on(problem.grid)
 
 
 def _placed_rows(
@@ -163,48 +169,106 @@ def _rows(problem: Problem, weighing: Weighing) -> Measured:
 
 def _volume(problem: Problem, weighing: Weighing, settings: Settings) -> Measured:
     weights, bounds = volume_weights(problem.grid, weighing)
-    return _weigh("volume", problem, weights, settings, {"bounds": bounds})
+    return _weigh("volume", problem, [Component(1.0, weights)], settings, {"bounds": bounds})
 
 
 def _marginals(problem: Problem, weighing: Weighing, settings: Settings) -> Measured:
     assert weighing.rows is not None
     weights = marginal_weights(problem.grid, weighing.rows)
     details = {"n_rows": len(weighing.rows), "source": weighing.source}
-    return _weigh("marginals", problem, weights, settings, details)
+    return _weigh("marginals", problem, [Component(1.0, weights)], settings, details)
+
+
+def _population(problem: Problem, weighing: Weighing, settings: Settings) -> Measured:
+    population = weighing.population
+    assert population is not None, "with_population comes first"
+    details = {
+        "source": population.source,
+        "n_components": population.n_components,
+        "realism": asdict(population.realism),
+    }
+    return _weigh("population", problem, population.on(problem.grid), settings, details)
+
+
+def with_population(weighing: Weighing, grid: Grid, settings: Settings) -> Weighing:
+    """Return a weighing that has its population: fitted now, in half of the time, if need be."""
+    if "population" not in weighing.names or weighing.population is not None:
+        return weighing
+    assert weighing.rows is not None
+    limited = settings.within(0.5)
+
+    def show(fraction: float, what: str) -> None:
+        settings.report(Progress(fraction, 0, 1, what))
+
+    population = fit_population(
+        grid,
+        weighing.rows,
+        source=weighing.source,
+        seed=settings.seed,
+        n_threads=settings.n_threads,
+        is_over=limited.expired,
+        on_progress=show,
+    )
+    if weighing.population_file is not None:
+        population.save(weighing.population_file)
+    return replace(weighing, population=population)
 
 
 def _weigh(
-    name: str, problem: Problem, weights: Weights, settings: Settings, details: dict[str, Any]
+    name: str,
+    problem: Problem,
+    components: Sequence[Component],
+    settings: Settings,
+    details: dict[str, Any],
 ) -> Measured:
     """Weigh exactly what the budget allows, estimate the rest."""
     if problem.n_masks > MAX_FLAGS:
         text = f"{scientific_text(problem.n_masks)} masks are too many to weigh"
         raise BudgetError(text, code="too_many_masks")
-    masses = mask_masses(problem, weights)
-    masks = np.flatnonzero(masses).tolist()
-    solved = _visited_shares(problem, weights, settings)
-    if solved is None:
-        solved = _solved_shares(problem, weights, masks, settings)
-    certain = math.fsum(masses[mask] * share for mask, share in solved.items())
-    rest = [mask for mask in masks if mask not in solved]
-    if not rest:
-        share = min(1.0, max(0.0, certain))
+    certain: list[float] = []
+    for component in components:
+        share, rest = _known_share(problem, component, settings, len(components))
+        if rest and len(components) > 1:
+            break  # then all of the mixture is sampled: a part of a part would gain little
+        certain.append(component.weight * share)
+    if len(certain) == len(components) and not rest:
+        share = min(1.0, max(0.0, math.fsum(certain)))
         return Measured(name, share, share, share, True, 1.0, StopReason.COMPLETE, details)
-    return _estimate(name, problem, weights, settings, details, certain, rest, masses)
+    if len(components) > 1:
+        certain, rest = [], list(range(problem.n_masks))
+    return _estimate(name, problem, components, settings, details, math.fsum(certain), rest)
+
+
+def _known_share(
+    problem: Problem, component: Component, settings: Settings, n_parts: int
+) -> tuple[float, list[int]]:
+    """Return the weight of what is known to be sensitive, and the masks that are open."""
+    masses = mask_masses(problem, component.cells)
+    masks = np.flatnonzero(masses).tolist()
+    solved = _visited_shares(problem, component.cells, settings, n_parts)
+    if solved is None:
+        solved = _solved_shares(problem, component.cells, masks, settings, n_parts)
+    certain = math.fsum(masses[mask] * share for mask, share in solved.items())
+    return certain, [mask for mask in masks if mask not in solved]
 
 
 def _estimate(
     name: str,
     problem: Problem,
-    weights: Weights,
+    components: Sequence[Component],
     settings: Settings,
     details: dict[str, Any],
     certain: float,
     rest: list[int],
-    masses: NDArray[np.float64],
 ) -> Measured:
-    undecided = math.fsum(masses[rest])
-    draws = CellDraws(problem, rest, masses[rest] / undecided, weights)
+    """Estimate the weight of the open masks: one component's, or all masks of a mixture."""
+    masses = [mask_masses(problem, component.cells)[rest] for component in components]
+    undecided = math.fsum(masses[0]) if len(components) == 1 else 1.0
+    parts = [
+        Part(component.weight, own / own.sum(), component.cells)
+        for component, own in zip(components, masses, strict=True)
+    ]
+    draws = CellDraws(problem, rest, parts)
     ground = Ground(
         certain=int(certain * _UNITS),
         undecided=math.ceil(undecided * _UNITS),
@@ -228,10 +292,10 @@ def mask_masses(problem: Problem, weights: Weights) -> NDArray[np.float64]:
 
 
 def _visited_shares(
-    problem: Problem, weights: Weights, settings: Settings
+    problem: Problem, weights: Weights, settings: Settings, n_parts: int
 ) -> dict[int, float] | None:
     """Return the weight of what makes each mask sensitive, where all regions are soon visited."""
-    if corner_seconds(problem, settings.within(0.5)) > MAX_VISIT_SECONDS:
+    if corner_seconds(problem, settings.within(0.5)) * n_parts > MAX_VISIT_SECONDS:
         return None
     try:
         run = CornerRun(problem, settings.within(0.5), weights)
@@ -244,7 +308,7 @@ def _visited_shares(
 
 
 def _solved_shares(
-    problem: Problem, weights: Weights, masks: list[int], settings: Settings
+    problem: Problem, weights: Weights, masks: list[int], settings: Settings, n_parts: int
 ) -> dict[int, float]:
     """Return the weight of what makes a mask sensitive, for the masks that the budget suffices for.
 
@@ -252,10 +316,11 @@ def _solved_shares(
     """
     if problem.form.n_terms > MAX_TERMS:
         return {}
+    max_steps = MAX_STEPS // n_parts
     run = ExactRun(problem, settings.within(0.5), weights=weights, masks=masks)
     run.solve(())
-    run.solve((max(1, min(MAX_TASK_STEPS, MAX_STEPS // max(1, run.n_subproblems))),))
-    hard = MAX_STEPS // run.n_open_subproblems if run.n_open_subproblems else 0
+    run.solve((max(1, min(MAX_TASK_STEPS, max_steps // max(1, run.n_subproblems))),))
+    hard = max_steps // run.n_open_subproblems if run.n_open_subproblems else 0
     if hard > HARD_STEPS:  # a few hard ones, in parts
         run.solve((hard,))
     if run.stop_reason is StopReason.INTERRUPTED:

@@ -201,14 +201,20 @@ measure_options = together(
         "measures",
         metavar="NAMES",
         multiple=True,
-        help="Also weigh the sensitive regions by volume, marginals or rows; repeat it, or "
-        "separate them by commas. The count itself is 'regions'.",
+        help="Also weigh the sensitive regions by volume, marginals, rows or population; repeat "
+        "it, or separate them by commas. The count itself is 'regions'.",
     ),
     click.option(
         "--data",
         metavar="FILE",
-        help="CSV or Parquet file with a column per feature, for marginals, rows, and the bounds "
-        "of a volume.",
+        help="CSV or Parquet file with a column per feature, for marginals, rows, population, and "
+        "the bounds of a volume.",
+    ),
+    click.option(
+        "--population",
+        metavar="FILE",
+        help="A fitted population to weigh by; one that is fitted to the data is kept there if the "
+        "file does not exist.",
     ),
     click.option(
         "--bounds",
@@ -220,8 +226,11 @@ measure_options = together(
 
 def check_measures(question: Mapping[str, Any]) -> None:
     """Refuse what only measures have a use for, where none is asked for."""
-    if not question["measures"] and (question["data"] or question["bounds"]):
-        raise click.UsageError("--data and --bounds are for measures; give --measure, too")
+    given = question["data"] or question["bounds"] or question["population"]
+    if not question["measures"] and given:
+        raise click.UsageError(
+            "--data, --bounds and --population are for measures; give --measure, too"
+        )
 
 
 seed_option = click.option(

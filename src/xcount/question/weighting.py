@@ -5,12 +5,16 @@
   bounds (given, or the least and the largest value in the data), categories weigh the same.
 - ``marginals``: a cell weighs the fraction of the data's rows in it; features are independent.
 - ``rows``: every row of the data weighs the same; a row is sensitive if its region is.
+- ``population``: a mixture of product distributions, fitted to the data (see
+  :mod:`xcount.question.population`).
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import math
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -22,10 +26,11 @@ from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble
 from xcount.model.tables import read_table
 from xcount.question.grid import Axis, Grid
+from xcount.question.population import Population
 from xcount.question.query import resolve_feature
 
-MEASURES = ("regions", "volume", "marginals", "rows")
-WEIGHED = ("volume", "marginals")
+MEASURES = ("regions", "volume", "marginals", "rows", "population")
+WEIGHED = ("volume", "marginals", "population")
 """Measures that take time; rows are decided one by one."""
 
 Weights = list[NDArray[np.float64]]
@@ -43,12 +48,16 @@ class Weighing:
         rows: inputs, one column per feature; None without data.
         source: where the rows come from.
         bounds: for each feature its least and largest value in a volume, where given.
+        population: one that was fitted before; None for one that is to be fitted to the rows.
+        population_file: where one that is fitted is to be kept.
     """
 
     names: tuple[str, ...]
     rows: NDArray[np.float64] | None = None
     source: str = ""
     bounds: tuple[Interval | None, ...] = ()
+    population: Population | None = None
+    population_file: str | None = None
 
     @classmethod
     def of(
@@ -57,6 +66,7 @@ class Weighing:
         measures: str | Iterable[str],
         data: Any = None,
         bounds: Mapping[str, Interval] | str | None = None,
+        population: Population | str | os.PathLike[str] | None = None,
     ) -> Weighing:
         """Validate what the user asks for.
 
@@ -65,21 +75,32 @@ class Weighing:
             measures: names of measures; text may list several with commas.
             data: a table, in any form that :func:`xcount.model.tables.read_table` takes.
             bounds: per feature (least, largest), or text such as ``age=18:90,income=0:1e6``.
+            population: a fitted one, or the file that one was saved to; with data, a file that is
+                not there yet is written.
         """
         words = [measures] if isinstance(measures, str) else list(measures)
         names = tuple(dict.fromkeys(w.strip() for word in words for w in word.split(",")))
         for name in names:
             if name not in MEASURES:
                 raise QueryError(f"unknown measure {name!r}; measures are {', '.join(MEASURES)}")
-        for name in ("marginals", "rows"):
-            if name in names and data is None:
-                raise QueryError(f"the measure {name!r} needs data; give --data FILE")
+        fitted, kept = population, None
+        if fitted is not None and not isinstance(fitted, Population):
+            kept = os.fspath(fitted)
+            is_new = data is not None and not os.path.exists(kept)
+            fitted = None if is_new else Population.load(kept)
+        for name in ("marginals", "rows", "population"):
+            is_given = data is not None or (name == "population" and fitted is not None)
+            if name in names and not is_given:
+                other = ", or --population FILE" if name == "population" else ""
+                raise QueryError(f"the measure {name!r} needs data; give --data FILE{other}")
         table = None if data is None else read_table(data, ensemble)
         return cls(
             tuple(name for name in names if name != "regions"),
             None if table is None else table.rows,
             "" if table is None else table.source,
             _resolved_bounds(ensemble, bounds),
+            fitted,
+            kept if fitted is None else None,
         )
 
     @property
@@ -91,6 +112,8 @@ class Weighing:
     def fingerprint(self) -> str:
         """A hash of all that the shares depend on."""
         digest = hashlib.sha256(repr((self.names, self.bounds)).encode())
+        if self.population is not None:
+            digest.update(json.dumps(self.population.to_dict()).encode())
         if self.rows is not None:
             digest.update(np.ascontiguousarray(self.rows).tobytes())
         return digest.hexdigest()

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
 
 from xcount.answers.count import class_label, model_info, versions
+from xcount.answers.measure import with_population
 from xcount.answers.result import (
     STATUS_OF_ALL,
     VERDICT_OF_ALL,
@@ -54,6 +55,8 @@ from xcount.support.records import FIRST, Json, from_dict, record, to_dict, writ
 
 if TYPE_CHECKING:
     from distributed import Client
+
+    from xcount.question.population import Population
 
 FORMAT = 1
 _SHARE = {"minimum": 0, "maximum": 1}
@@ -266,6 +269,7 @@ def audit(
     measures: str | Iterable[str] = (),
     data: Any = None,
     bounds: Mapping[str, tuple[float, float]] | str | None = None,
+    population: Population | str | os.PathLike[str] | None = None,
     n_witnesses: int = 0,
     profile: bool = True,
     journal: str | os.PathLike[str] | None = None,
@@ -300,6 +304,7 @@ def audit(
         measures: other weights of the same regions (see :mod:`xcount.answers.measure`).
         data: the table that the measures need.
         bounds: the bounds of a volume.
+        population: a fitted population, or its file; a file that is not there yet is written.
         n_witnesses: how many examples of each count to add, where they can be drawn.
         profile: whether to take each count apart by cells.
         journal: file that keeps each finished count.
@@ -343,7 +348,10 @@ def audit(
     grid = Grid.of(ensemble, missing=missing)
     groups = choose_groups(ensemble, grid, sensitive)
     limits = dict(zip(groups, choose_max_shares(ensemble, groups, max_share), strict=True))
-    weighing = Weighing.of(ensemble, measures, data, bounds) if measures else None
+    weighing = None
+    if measures:
+        weighing = Weighing.of(ensemble, measures, data, bounds, population)
+        weighing = with_population(weighing, grid, settings)
     n_bits = len(groups) * len(chosen.values) * grid.n_regions.bit_length()
     if n_bits > MAX_PROFILE_BITS:
         settings = replace(settings, want_profile=False)

@@ -2,7 +2,8 @@
 
 - :class:`RowDraws`: a sample is a combination of non-sensitive cells, and decides all masks.
 - :class:`RegionDraws`: a sample is a single region, where masks are too many for a row.
-- :class:`CellDraws`: the same as rows, under any product measure and for every kind of change.
+- :class:`CellDraws`: the same as rows, under any mixture of product measures and for every kind
+  of change.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -132,8 +134,23 @@ class RegionDraws(NativeDraws):
         return _SECONDS_PER_SAMPLE + self.n_trees * _SECONDS_PER_REGION_TREE
 
 
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A product measure that a part of the samples is drawn from.
+
+    Attributes:
+        weight: the part; those of all parts add up to 1.
+        mask_weights: of the masks that count, with sum 1.
+        cell_weights: for each feature those of its cells.
+    """
+
+    weight: float
+    mask_weights: NDArray[np.float64]
+    cell_weights: Sequence[NDArray[np.float64]]
+
+
 class CellDraws:
-    """Random regions under any product measure, decided by evaluation.
+    """Random regions under a product measure, or a mixture of some, decided by evaluation.
 
     One sample is one combination of non-sensitive cells, each feature's cell drawn by its weight;
     the outcome is the weight of the masks that are sensitive there, a number in [0, 1].
@@ -141,30 +158,22 @@ class CellDraws:
     Args:
         problem: the question.
         masks: the masks that count.
-        mask_weights: their weights, with sum 1; all the same if None.
-        cell_weights: for each feature the weights of its cells; all the same if None.
+        parts: the measures; every region weighs the same if there are none.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        masks: Sequence[int],
-        mask_weights: NDArray[np.float64] | None = None,
-        cell_weights: Sequence[NDArray[np.float64]] | None = None,
-    ) -> None:
+    def __init__(self, problem: Problem, masks: Sequence[int], parts: Sequence[Part] = ()) -> None:
         refuse_many_masks(problem.n_masks, MAX_FLAGS)
         self._decider = RegionDecider(problem)
         self._masks = np.array(masks, dtype=np.int64)
-        self._mask_weights = mask_weights
+        self._mask_weights = np.array([part.mask_weights for part in parts])
         counts = problem.grid.cell_counts
         sensitive = set(problem.query.sensitive)
         self._features = [f for f, n in enumerate(counts) if n > 1 and f not in sensitive]
         self._n_features = len(counts)
         self._sizes = np.array([counts[f] for f in self._features], dtype=np.int64)
-        self._ends: list[NDArray[np.float64]] | None = None
-        if cell_weights is not None:
-            self._ends = [_ends(cell_weights[f]) for f in self._features]
-        self.levels = LEVELS if mask_weights is not None else min(LEVELS, len(self._masks))
+        self._part_ends = _ends(np.array([part.weight for part in parts])) if parts else None
+        self._ends = [[_ends(part.cell_weights[f]) for f in self._features] for part in parts]
+        self.levels = LEVELS if parts else min(LEVELS, len(self._masks))
 
     @property
     def n_trees(self) -> float:
@@ -200,7 +209,9 @@ class CellDraws:
                 on_pause()
             batches = range(start, min(start + step, first + n))
             generators = [np.random.default_rng([seed, stream, batch]) for batch in batches]
-            outcomes = self.outcomes(np.concatenate([self.regions(g) for g in generators]))
+            drawn = [self._drawn(generator) for generator in generators]
+            regions, parts = (np.concatenate(each) for each in zip(*drawn, strict=True))
+            outcomes = self._outcomes(regions, parts)
             chances = np.concatenate([g.random((BATCH, 2)) for g in generators])
             scaled = outcomes * self.levels
             whole = np.floor(scaled + 1e-9)
@@ -213,26 +224,43 @@ class CellDraws:
 
     def regions(self, random: np.random.Generator, n: int = BATCH) -> NDArray[np.int32]:
         """Draw cells; those of the sensitive features are 0."""
+        return self._drawn(random, n)[0]
+
+    def _drawn(
+        self, random: np.random.Generator, n: int = BATCH
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Draw cells, and the part that each sample is drawn from."""
         regions = np.zeros((n, self._n_features), dtype=np.int32)
-        if not self._features:
-            return regions
-        if self._ends is None:
-            regions[:, self._features] = random.integers(0, self._sizes, (n, len(self._sizes)))
-            return regions
+        parts = np.zeros(n, dtype=np.int64)
+        if self._part_ends is None:
+            if self._features:
+                regions[:, self._features] = random.integers(0, self._sizes, (n, len(self._sizes)))
+            return regions, parts
+        if len(self._ends) > 1:
+            parts = np.searchsorted(self._part_ends, random.random(n), side="right")
         chances = random.random((len(self._features), n))
-        for feature, ends, chance in zip(self._features, self._ends, chances, strict=True):
-            regions[:, feature] = np.searchsorted(ends, chance, side="right")
-        return regions
+        for number, ends in enumerate(self._ends):
+            own = parts == number
+            for feature, ends_of_cells, chance in zip(self._features, ends, chances, strict=True):
+                regions[own, feature] = np.searchsorted(ends_of_cells, chance[own], side="right")
+        return regions, parts
 
     def outcomes(self, regions: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return the weight of the sensitive masks at each combination of cells."""
+        """Return the weight of the sensitive masks at combinations of cells of the first part."""
+        return self._outcomes(regions, np.zeros(len(regions), dtype=np.int64))
+
+    def _outcomes(
+        self, regions: NDArray[np.int32], parts: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
         flags = self._decider.decide(regions)
         if len(self._masks) < flags.shape[1]:
             flags = flags[:, self._masks]
-        if self._mask_weights is None:
+        if self._part_ends is None:
             counts: NDArray[np.float64] = flags.sum(axis=1) / len(self._masks)
             return counts
-        return np.clip(flags @ self._mask_weights, 0.0, 1.0)
+        weighed = flags @ self._mask_weights.T
+        outcomes: NDArray[np.float64] = np.clip(weighed[np.arange(len(parts)), parts], 0.0, 1.0)
+        return outcomes
 
 
 def _ends(weights: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,0 +1,222 @@
+"""A population: a mixture of product distributions over the cells of a grid, fitted to rows.
+
+Columns of real data depend on each other; the product of their marginals forgets that, and gives
+weight to people who do not exist. A mixture of products keeps it, and is still a sum of product
+measures, each of which can be counted exactly (see docs/population.md).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcount.errors import QueryError
+from xcount.question.grid import Axis, Grid
+
+FORMAT = "xcount-population-1"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """How often two things hold together: in held-out rows, in the population, if independent."""
+
+    text: str
+    rows: float
+    population: float
+    marginals: float
+
+
+@dataclass(frozen=True, slots=True)
+class Realism:
+    """How well the population fits rows that it has not seen.
+
+    Attributes:
+        n_rows: rows that it was fitted to.
+        n_held_out: rows that were kept back to choose the number of components.
+        log_likelihood: mean of a held-out row, in nats.
+        marginals_log_likelihood: the same under the product of the marginals.
+        checks: shares of pairs of conditions.
+    """
+
+    n_rows: int
+    n_held_out: int
+    log_likelihood: float
+    marginals_log_likelihood: float
+    checks: tuple[Check, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Component:
+    """A product measure, and its part of the population.
+
+    Attributes:
+        weight: the part.
+        cells: for each feature what its cells weigh, with sum 1.
+    """
+
+    weight: float
+    cells: list[NDArray[np.float64]]
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """The cells of one column, as the population knows them.
+
+    Attributes:
+        name: of the feature.
+        guards: where the cells of numbers end; empty for categories.
+        classes: the category codes of each cell; None for numbers.
+        has_missing: whether the last cell is that of missing values.
+        probabilities: of each cell (rows) in each component (columns).
+    """
+
+    name: str
+    guards: tuple[float, ...]
+    classes: tuple[tuple[int, ...], ...] | None
+    has_missing: bool
+    probabilities: NDArray[np.float64]
+
+    def on(self, axis: Axis) -> NDArray[np.float64]:
+        """Return the probabilities of the cells of an axis that tells no more values apart."""
+        if axis.feature.is_categorical != (self.classes is not None):
+            raise QueryError(f"{self.name!r} has categories in only one of model and population")
+        known = {code for codes in self.classes or () for code in codes}
+        finer = (
+            set(axis.thresholds.tolist()) - set(self.guards)
+            or {code for codes in axis.classes for code in codes} - known
+        )
+        if finer:
+            raise QueryError(
+                f"the population was fitted to a model without the guard {min(finer):g} of "
+                f"{self.name!r}; fit it to this model's cells with --data"
+            )
+        cells = axis.cells_of(self._examples())
+        table = np.zeros((axis.n_cells, self.probabilities.shape[1]))
+        np.add.at(table, cells[cells >= 0], self.probabilities[cells >= 0])
+        return table
+
+    def _examples(self) -> NDArray[np.float64]:
+        """Return a value of each cell."""
+        if self.classes is not None:
+            values = [float(codes[0]) for codes in self.classes]
+        else:
+            below = -math.inf if not self.guards else math.nextafter(self.guards[0], -math.inf)
+            values = [below, *self.guards]
+        return np.array([*values, math.nan] if self.has_missing else values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the column as JSON."""
+        cells: dict[str, Any] = {"guards": list(self.guards)}
+        if self.classes is not None:
+            cells = {"categories": [list(codes) for codes in self.classes]}
+        return {
+            "name": self.name,
+            **cells,
+            "missing": self.has_missing,
+            "probabilities": self.probabilities.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], n_components: int) -> Column:
+        """Read back what :meth:`to_dict` wrote; refuse what it cannot have written."""
+        classes = None
+        if "categories" in data:
+            classes = tuple(tuple(int(code) for code in codes) for codes in data["categories"])
+        guards = tuple(float(guard) for guard in data.get("guards", ()))
+        probabilities = np.array(data["probabilities"], dtype=np.float64)
+        n_values = len(guards) + 1 if classes is None else len(classes)
+        shape = (n_values + bool(data["missing"]), n_components)
+        sums = probabilities.sum(axis=0)
+        is_sound = probabilities.shape == shape and bool((probabilities >= 0).all())
+        if not is_sound or not np.allclose(sums, 1) or list(guards) != sorted(set(guards)):
+            raise ValueError("a column's table is not one of distributions")
+        return cls(str(data["name"]), guards, classes, bool(data["missing"]), probabilities)
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """A mixture of product distributions over cells.
+
+    Attributes:
+        weights: of the components, with sum 1.
+        columns: for each feature its cells, and what they weigh in each component.
+        realism: how well it fits.
+        source: the data that it was fitted to.
+    """
+
+    weights: NDArray[np.float64]
+    columns: tuple[Column, ...]
+    realism: Realism
+    source: str = ""
+
+    @property
+    def n_components(self) -> int:
+        return len(self.weights)
+
+    def on(self, grid: Grid) -> list[Component]:
+        """Return the product measures on the cells of a grid, conditioned on what the grid has."""
+        by_name = {column.name: column for column in self.columns}
+        for axis in grid.axes:
+            if axis.feature.name not in by_name:
+                raise QueryError(
+                    f"the population has no column {axis.feature.name!r}; fit it to this model "
+                    "with --data"
+                )
+        tables = [by_name[axis.feature.name].on(axis) for axis in grid.axes]
+        masses = [table.sum(axis=0) for table in tables]
+        weights = self.weights * np.prod(masses, axis=0)
+        if not weights.sum() > 0:
+            raise QueryError("the population has nobody in these regions")
+        weights = weights / weights.sum()
+        return [
+            Component(float(weight), [t[:, k] / m[k] for t, m in zip(tables, masses, strict=True)])
+            for k, weight in enumerate(weights)
+            if weight > 0
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as JSON."""
+        return {
+            "format": FORMAT,
+            "source": self.source,
+            "realism": asdict(self.realism),
+            "weights": self.weights.tolist(),
+            "columns": [column.to_dict() for column in self.columns],
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it to a file, to be looked at and used again."""
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(self.to_dict(), file, allow_nan=False)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Population:
+        """Read what :meth:`save` wrote."""
+        where = os.fspath(path)
+        try:
+            with open(path, encoding="utf-8") as file:
+                data = json.load(file)
+            if data["format"] != FORMAT:
+                raise ValueError(f"its format is {data['format']!r}")
+            return cls._from_dict(data)
+        except OSError as error:
+            raise QueryError(f"{where}: {error.strerror or error}") from None
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise QueryError(f"{where}: not a population that xcount saved ({error})") from None
+
+    @classmethod
+    def _from_dict(cls, data: Mapping[str, Any]) -> Population:
+        weights = np.array(data["weights"], dtype=np.float64)
+        if weights.ndim != 1 or not (weights >= 0).all() or not math.isclose(weights.sum(), 1):
+            raise ValueError("its weights are not those of a mixture")
+        about = dict(data["realism"])
+        checks = tuple(Check(**check) for check in about.pop("checks"))
+        columns = tuple(Column.from_dict(each, len(weights)) for each in data["columns"])
+        return cls(weights, columns, Realism(**about, checks=checks), str(data["source"]))

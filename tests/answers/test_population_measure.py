@@ -1,0 +1,126 @@
+"""The share of a population: against enumeration with the same weights, exact and sampled."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import Command
+from test_measures import random_problem
+
+import xcount
+from xcount.answers import measure as measures
+from xcount.answers.measure import measure, with_population
+from xcount.counters.settings import Settings
+from xcount.errors import QueryError
+from xcount.model.examples import figure_1
+from xcount.problem.problem import Problem
+from xcount.question.population import Column, Population, Realism
+from xcount.question.weighting import Weighing
+
+
+def random_population(problem: Problem, seed: int) -> Population:
+    """Return three components with tables drawn at random on the cells of a problem."""
+    rng = np.random.default_rng([seed, 8])
+    columns = [
+        Column(
+            axis.feature.name,
+            tuple(axis.thresholds.tolist()),
+            axis.classes if axis.feature.is_categorical else None,
+            axis.missing_cell is not None,
+            rng.dirichlet(np.ones(axis.n_cells), 3).T,
+        )
+        for axis in problem.grid.axes
+    ]
+    return Population(rng.dirichlet(np.ones(3)), tuple(columns), Realism(1, 1, 0.0, 0.0), "drawn")
+
+
+def expected_share(
+    population: Population, problem: Problem, regions: dict[tuple[int, ...], bool]
+) -> float:
+    """Return the weight of the sensitive regions, region by region."""
+    columns = {column.name: column.probabilities for column in population.columns}
+    tables = [columns[axis.feature.name] for axis in problem.grid.axes]
+    total = 0.0
+    for region, is_sensitive in regions.items():
+        if is_sensitive:
+            cells = [table[cell] for table, cell in zip(tables, region, strict=True)]
+            total += float((population.weights * np.prod(cells, axis=0)).sum())
+    return total
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_population_is_weighed_exactly(seed: int) -> None:
+    """Gaps and flips, missing cells, categories, one or several sensitive features."""
+    problem, regions, _ = random_problem(seed)
+    population = random_population(problem, seed)
+    weighing = Weighing(("population",), population=population)
+    found = measure(problem, weighing, Settings())["population"]
+    assert found.exact
+    assert found.share == pytest.approx(expected_share(population, problem, regions), abs=1e-9)
+    assert found.details["n_components"] == 3
+
+
+def test_what_is_not_counted_is_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With an interval that holds with the confidence that it says."""
+    monkeypatch.setattr(measures, "MAX_VISIT_SECONDS", 0.0)
+    monkeypatch.setattr(measures, "MAX_TERMS", -1)
+    inside = n = 0
+    for seed in range(40):
+        problem, regions, _ = random_problem(seed)
+        population = random_population(problem, seed)
+        share = expected_share(population, problem, regions)
+        if not 0.05 < share < 0.999:
+            continue  # rarer ones take too many samples for a test
+        weighing = Weighing(("population",), population=population)
+        settings = Settings(seed=seed, epsilon=0.2, jobs=1)
+        found = measure(problem, weighing, settings)["population"]
+        assert not found.exact
+        n += 1
+        inside += found.low - 1e-9 <= share <= found.high + 1e-9
+    assert n > 10
+    assert inside >= n - 4  # at 90 % each; intervals are wider than that
+
+
+def test_the_population_is_fitted_kept_and_used_again(
+    tmp_path: Path, xcount_command: Command, figure_1_file: str
+) -> None:
+    """As a user would: fit once, ask twice."""
+    data, people = tmp_path / "rows.csv", tmp_path / "people.json"
+    rng = np.random.default_rng(0)
+    rows = rng.random((200, 2)) * 6
+    data.write_text("age,sex\n" + "".join(f"{a},{b}\n" for a, b in rows))
+    asked = ["count", figure_1_file, "--sensitive", "age", "--gap", "80", "--json"]
+    weighed = [*asked, "--measure", "population", "--population", str(people)]
+    first = json.loads(xcount_command(*weighed, "--data", str(data)).out)
+    again = json.loads(xcount_command(*weighed).out)
+    one, two = (r["details"]["measures"]["population"] for r in (first, again))
+    assert one == two
+    assert one["exact"]
+    assert one["realism"]["n_rows"] == 160
+    assert one["source"].endswith("rows.csv")
+    sensitive = (rows[:, 0] < 4) & (rows[:, 1] < 2)  # figure 1, at a gap of 80
+    assert one["share"] == pytest.approx(sensitive.mean(), abs=0.1)
+
+
+def test_a_population_needs_data_or_a_file(tmp_path: Path) -> None:
+    """And says so."""
+    with pytest.raises(QueryError, match="needs data; give --data FILE, or --population FILE"):
+        xcount.count(figure_1(), sensitive="f0", gap=80, measures="population")
+    with pytest.raises(QueryError, match="No such file"):
+        xcount.count(
+            figure_1(), sensitive="f0", gap=80, measures="population", population=tmp_path / "none"
+        )
+
+
+def test_a_fit_stops_at_the_limit() -> None:
+    """With fewer components, and an answer."""
+    problem, _, weighing = random_problem(1)
+    asked = Weighing(("population",), weighing.rows, "rows", weighing.bounds)
+    ready = with_population(asked, problem.grid, Settings(timeout_seconds=0.0))
+    assert ready.population is not None
+    assert ready.population.n_components == 1
+    assert math.isfinite(ready.population.realism.log_likelihood)
