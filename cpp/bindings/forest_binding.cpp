@@ -32,18 +32,19 @@ void bind_forest(nb::module_& module) {
              const Array<std::int32_t>& roots, const Array<std::int32_t>& feature,
              const Array<std::int32_t>& cut, const Array<std::uint8_t>& missing_left,
              const Array<std::int32_t>& left, const Array<std::int32_t>& right, const Limbs& limbs,
-             const Array<std::uint8_t>& membership) {
+             const Array<std::uint8_t>& membership, const std::optional<Array<std::int32_t>>& positions) {
             const ForestArrays arrays{span_of(n_cells),      span_of(missing_cell),
                                       span_of(ordered),      span_of(roots),
                                       span_of(feature),      span_of(cut),
                                       span_of(missing_left), span_of(left),
                                       span_of(right),        {limbs.data(), limbs.size()},
-                                      span_of(membership)};
+                                      span_of(membership),
+ positions ? span_of(*positions) : std::span<const std::int32_t>{}};
             new (self) AnyForest(make_forest(arrays, limbs.shape(1)));
           },
           nb::arg("n_cells"), nb::arg("missing_cell"), nb::arg("ordered"), nb::arg("roots"),
           nb::arg("feature"), nb::arg("cut"), nb::arg("missing_left"), nb::arg("left"),
-          nb::arg("right"), nb::arg("limbs"), nb::arg("membership"))
+          nb::arg("right"), nb::arg("limbs"), nb::arg("membership"), nb::arg("positions") = nb::none())
       .def_prop_ro(
           "n_limbs",
           [](const AnyForest& self) {

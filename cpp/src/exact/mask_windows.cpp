@@ -17,12 +17,7 @@ constexpr std::size_t kShortWindow = 2;  // distances up to this are quicker wit
 
 std::int64_t furthest_distance(const Topology& forest, std::span<const Feature> features) {
   std::int64_t total = 0;
-  for (const Feature feature : features) {
-    const Axis& axis = forest.axis(feature);
-    if (axis.n_cells == 1) continue;
-    const std::int64_t n_ordered = axis.n_cells - (axis.missing_cell >= 0 ? 1 : 0);
-    total += axis.ordered ? std::max<std::int64_t>(1, n_ordered - 1) : 1;
-  }
+  for (const Feature feature : features) total += forest.axis(feature).furthest();
   return total;
 }
 
@@ -33,7 +28,7 @@ MaskWindows::MaskWindows(const Topology& forest, const MaskSpace& masks,
   if (any) return;
   std::vector<Feature> used = masks.sensitive();
   std::erase_if(used, [&](Feature f) { return forest.axis(f).n_cells == 1; });
-  if (used.size() > 1) {
+  if (used.size() > 1 || !forest.axis(used[0]).regular()) {
     list_neighbours(masks);
   } else {  // an axis without an order has furthest distance 1: it never comes here
     make_windows(static_cast<std::size_t>(masks.limit()), forest.axis(used[0]).missing_cell >= 0);

@@ -12,8 +12,10 @@ from xcount.answers.result import CountResult, ModelInfo, Verdict, judged
 from xcount.counters import counter
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress, StopReason, Tally
+from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
+from xcount.question.domain import Domain, DomainLike, OneHot, Words
 from xcount.question.grid import Grid, Missing
 from xcount.question.query import Query
 from xcount.question.share import Limit
@@ -36,6 +38,9 @@ def count(
     precision: int | str | None = "exact",
     output: int | str | None = None,
     missing: Missing = "none",
+    domain: DomainLike = None,
+    one_hot: OneHot = (),
+    where: Words = (),
     method: str = "auto",
     epsilon: float = 0.1,
     delta: float = 0.1,
@@ -70,6 +75,11 @@ def count(
         precision: decimals that leaves are rounded to, or ``"exact"``.
         output: the class asked about, where the model has several.
         missing: ``"cell"`` if missing values are a cell of their own.
+        domain: which regions exist: a :class:`~xcount.question.domain.Domain`, a TOML file, or a
+            mapping with the same words.
+        one_hot: columns of which exactly one is 1: ``{"race": ["race_White", "race_Black"]}``, or
+            text ``race=race_White,race_Black``; with ``+none`` if all may be 0.
+        where: conditions that every region fulfils, such as ``25 <= age < 65``.
         method: how to count, as in ``--method``.
         epsilon: relative error allowed.
         delta: probability with which an interval may be wrong.
@@ -111,7 +121,10 @@ def count(
         want_profile=profile,
         on_progress=on_progress,
     )
-    ensemble = load(model, trust_pickle=trust_pickle)
+    regions = Domain.of(domain, one_hot=one_hot, where=where)
+    if regions and grid is not None:
+        raise QueryError("give a grid or a domain, not both")
+    ensemble = regions.pulled_back(load(model, trust_pickle=trust_pickle))
     query = Query.of(
         ensemble,
         sensitive,
@@ -122,7 +135,8 @@ def count(
         flip=flip,
         cutoff=cutoff,
     )
-    problem = Problem(ensemble, grid or Grid.of(ensemble, missing=missing), query)
+    cells = grid or Grid.of(ensemble, missing=missing, domain=regions)
+    problem = Problem(ensemble, cells, query)
     weighing = None
     if measures:
         from xcount.question.weighting import Weighing
@@ -164,6 +178,7 @@ def solve(
         high=tally.high,
         confidence=tally.confidence,
         n_regions=problem.n_regions,
+        domain=problem.grid.domain or None,
         method=tally.method,
         stop_reason=_stop_reason(tally, problem, settings),
         sensitive=tuple(ensemble.features[f].name for f in query.sensitive),
@@ -220,7 +235,7 @@ def model_info(ensemble: Ensemble, grid: Grid) -> ModelInfo:
         format=ensemble.format,
         n_trees=ensemble.n_trees,
         max_depth=ensemble.max_depth,
-        n_features=ensemble.n_features,
+        n_features=ensemble.source.n_features,
         n_guards=grid.n_guards,
     )
 

@@ -28,6 +28,11 @@ class Asked:
     grid: Grid
     query: Query
 
+    def __post_init__(self) -> None:
+        """Refuse a question about features that the domain does not let change."""
+        for feature in self.query.sensitive:
+            self.grid.check_can_change(feature, self.ensemble)
+
     def __getstate__(self) -> dict[str, Any]:
         """Return what another process needs; what can be computed again stays here."""
         return {"ensemble": self.ensemble, "grid": self.grid, "query": self.query}
@@ -55,7 +60,7 @@ class Asked:
     def distance(self) -> int | None:
         """The distance asked about; None where no two masks are further apart."""
         asked = self.query.distance
-        furthest = sum(self.grid.axes[f].n_cells - 1 for f in self.query.sensitive)
+        furthest = sum(self.grid.axes[f].furthest for f in self.query.sensitive)
         return None if asked is None or asked >= furthest else asked
 
     @cached_property

@@ -18,7 +18,8 @@ from xcount.report.numbers import (
 )
 from xcount.report.sections import NONE, fact_list, number_cell, table
 from xcount.report.sentences import panel_label
-from xcount.runs.compare import Compared, CompareResult
+from xcount.runs.compare import CompareResult
+from xcount.runs.compared import Compared
 from xcount.support.numerals import digits
 
 TOP_ROWS = 15
@@ -229,6 +230,7 @@ def _record(comparison: CompareResult) -> Markup:
         text = element("code", model.sha256 or "not read from a file")
         facts.append((label, [f"{model.n_trees} trees, {model.format}, SHA-256 ", text]))
     facts += [
+        *([("Domain", comparison.domain.text)] if comparison.domain else []),
         ("Shared grid", f"{integer(comparison.n_regions)} regions"),
         ("Gaps", comparison.gap_origin),
         ("Counts", f"{exact} of {len(results)} exact"),

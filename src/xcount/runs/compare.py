@@ -23,17 +23,15 @@ from xcount.answers.count import model_info, versions
 from xcount.answers.result import (
     STATUS_OF_ALL,
     VERDICT_OF_ALL,
+    AskedDomain,
     CountResult,
     Created,
-    Distance,
     GapOrigin,
     ModelInfo,
     ModelTask,
     Planned,
-    Sensitive,
     Verdict,
     Versions,
-    judged,
     judged_together,
     limit_form,
     status_of,
@@ -43,96 +41,25 @@ from xcount.errors import QueryError
 from xcount.model.align import aligned, check_margins, distinct_names, same_class
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
-from xcount.question.change import Change, change_from
+from xcount.question.change import Change
+from xcount.question.domain import Domain, DomainLike, OneHot, Words
 from xcount.question.grid import Grid, Missing
 from xcount.question.query import resolve_flip
 from xcount.question.share import Limit
 from xcount.runs.batch import BatchProgress, run_kept
+from xcount.runs.compared import Compared
 from xcount.runs.journal import Record
 from xcount.runs.journal_schema import KeptRun, last_run, result_of
 from xcount.runs.plan import Changes, Group, choose_changes, choose_groups, questions
 from xcount.runs.task import Question, Task, fingerprint
 from xcount.support.numerals import to_json
-from xcount.support.records import FIRST, Json, Spread, from_dict, record, to_dict, written
+from xcount.support.records import FIRST, Json, from_dict, record, to_dict, written
 
 if TYPE_CHECKING:
     from distributed import Client
 
 FORMAT = 1
 MAX_RATIO = limit_form("max_ratio", "`--max-ratio`; null without.")
-
-
-@record("ratio", "A count relative to the first model's.")
-@dataclass(frozen=True, slots=True)
-class Ratio:
-    """A count divided by the baseline's, with the bounds that their intervals give.
-
-    ``high`` is None where the baseline may be zero.
-    """
-
-    value: Annotated[float, Json("C / C0.", {"minimum": 0})]
-    low: Annotated[float, Json("At least this.", {"minimum": 0})]
-    high: Annotated[float | None, Json("At most this; null where C0 may be zero.", {"minimum": 0})]
-
-
-def _change_of(row: Mapping[str, Any]) -> Change:
-    """Return the change that the results of a row are about, as far as they share it."""
-    first, *others = (change_from(result) for result in row["results"] if result is not None)
-    for other in others:
-        first = first.shared_with(other) or first
-    return first
-
-
-@record("compared", "One question and the answers of all models.")
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """One question, answered by every model (None where the run was interrupted)."""
-
-    sensitive: Sensitive
-    distance: Distance
-    change: Annotated[Change, Json("The change.", form=Spread.nowhere(_change_of))]
-    results: Annotated[
-        tuple[CountResult | None, ...],
-        Json(
-            "Per model an object as of `xcount count --json`; null where the run was stopped "
-            "before."
-        ),
-    ]
-
-    @property
-    @written(Json("The gap as it was typed; `flip` with `--flip`.", after="distance"))
-    def gap_text(self) -> str:
-        return self.change.text
-
-    @property
-    @written(
-        Json(
-            "Per model its count divided by the first model's; null where the first model's is "
-            "zero.",
-            after="gap_text",
-        )
-    )
-    def ratios(self) -> tuple[Ratio | None, ...]:
-        return tuple(map(self.ratio, range(len(self.results))))
-
-    @property
-    def label(self) -> str:
-        return " + ".join(self.sensitive)
-
-    def ratio(self, index: int) -> Ratio | None:
-        """Return C_i / C_0; None where C_0 is zero or a count is missing."""
-        base, other = self.results[0], self.results[index]
-        if base is None or other is None or base.count == 0:
-            return None
-        high = None if base.low == 0 else other.high / base.low
-        return Ratio(other.count / base.count, other.low / base.high, high)
-
-    def verdict(self, index: int, max_ratio: Limit) -> Verdict:
-        """Tell whether C_i is at most ``max_ratio`` times C_0, as far as the intervals tell."""
-        base, other = self.results[0], self.results[index]
-        if base is None or other is None:
-            return Verdict.UNDECIDED
-        return judged(max_ratio, (other.low, other.high), (base.low, base.high))
 
 
 @record("model_summary", "One model over all questions.")
@@ -181,6 +108,7 @@ class CompareResult:
     ]
     task: ModelTask = "unknown"
     gap_origin: GapOrigin = ""
+    domain: AskedDomain = None
     n_regions: Annotated[int, Json("Regions of the grid that all models share.", {"minimum": 1})]
     max_ratio: Annotated[Limit | None, Json("The largest C / C0 allowed.", form=MAX_RATIO)] = None
     n_planned: Planned = 0
@@ -312,6 +240,9 @@ def compare(
     precision: int | str | None = "exact",
     output: int | str | None = None,
     missing: Missing = "none",
+    domain: DomainLike = None,
+    one_hot: OneHot = (),
+    where: Words = (),
     method: str = "auto",
     epsilon: float = 0.1,
     delta: float = 0.1,
@@ -342,7 +273,9 @@ def compare(
     """
     from xcount.model.loaders import load
 
-    ensembles = aligned([load(model, trust_pickle=trust_pickle) for model in models])
+    regions = Domain.of(domain, one_hot=one_hot, where=where)
+    loaded = aligned([load(model, trust_pickle=trust_pickle) for model in models])
+    ensembles = [regions.pulled_back(ensemble) for ensemble in loaded]
     ratio = None if max_ratio is None else Limit.of(max_ratio)
     if ratio is not None and len(ensembles) < 2:
         raise QueryError("a maximum ratio compares with the first model; give at least two models")
@@ -369,7 +302,7 @@ def compare(
         if len(set(own)) > 1:
             chosen = replace(chosen, origin="none; what counts is each model's own decision")
     check_margins(ensembles, probability_gaps is not None, flip)
-    grid = Grid.of(*ensembles, missing=missing)
+    grid = Grid.of(*ensembles, missing=missing, domain=regions)
     groups = choose_groups(ensembles[0], grid, sensitive)
     asked = [
         Question(query, settings, method)
@@ -431,6 +364,7 @@ def _header(
         "models": [model_info(ensemble, grid).to_dict() for ensemble in ensembles],
         "task": ensembles[0].task,
         "gap_origin": chosen.origin,
+        **({"domain": grid.domain.to_dict()} if grid.domain else {}),
         "n_regions": grid.n_regions,
         **MAX_RATIO.write(max_ratio),
         "planned": len(tasks),

@@ -123,6 +123,8 @@ class Task:
             None if asked.weighing is None else asked.weighing.fingerprint,
             asked.n_witnesses,
         ]
+        if domain := self.base.grid.domain:
+            parts.append(domain.fingerprint)
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
     def run(
@@ -134,6 +136,7 @@ class Task:
 
 def fingerprint(ensemble: Ensemble) -> str:
     """Return the hash of the model's file, or of the trees of a live model."""
+    ensemble = ensemble.source
     if ensemble.sha256 is not None:
         return ensemble.sha256
     digest = hashlib.sha256()

@@ -11,6 +11,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "xcount/support/value.hpp"
@@ -24,12 +25,24 @@ using NodeIndex = std::int32_t;
 inline constexpr Feature kLeaf = -1;
 
 // The cells of one feature. A numeric axis is ordered but for its missing cell; a categorical axis
-// has no order at all.
+// has no order at all. The distance of two cells with an order is that of their positions:
+//   position(0) <= position(1) <= ... ;   on a regular axis, position(c) = c.
 struct Axis {
   Cell n_cells = 1;
   Cell missing_cell = -1;  // index of the cell of missing values (the last one), or -1
   bool ordered = true;
-  bool all_prefixes = true;  // no test on this axis is a set test
+  bool all_prefixes = true;         // no test on this axis is a set test
+  std::vector<Cell> positions = {};  // of all cells; empty on a regular axis
+
+  [[nodiscard]] bool regular() const { return positions.empty(); }
+  [[nodiscard]] Cell n_ordered() const { return n_cells - (missing_cell >= 0 ? 1 : 0); }
+  [[nodiscard]] Cell position(Cell cell) const {
+    return regular() ? cell : positions[static_cast<std::size_t>(cell)];
+  }
+  [[nodiscard]] std::int64_t distance(Cell a, Cell b) const;
+  [[nodiscard]] std::int64_t furthest() const;  // no two cells are further apart
+  // The cells [first, last) of those with an order that are within reach of one of them.
+  [[nodiscard]] std::pair<Cell, Cell> near(Cell cell, std::int64_t reach) const;
 };
 
 // A test: cells [0, cut) go left when cut >= 0, and the missing cell as missing_left says;
@@ -55,6 +68,7 @@ struct ForestArrays {
   std::span<const std::int32_t> right;
   std::span<const std::uint64_t> limbs;      // n_nodes x kLimbs
   std::span<const std::uint8_t> membership;  // cells of set tests, see Test
+  std::span<const std::int32_t> positions = {};  // of the cells of all axes; empty if regular
 };
 
 // Topology shared by all value types. Children have larger indices than their parent.
@@ -96,6 +110,7 @@ class Topology {
 
  private:
   void read_axes(const ForestArrays& arrays);
+  static void read_positions(const ForestArrays& arrays, std::size_t start, Axis& axis);
   void read_nodes(const ForestArrays& arrays);
   void check_node(std::size_t node) const;
   void check_depth() const;

@@ -32,6 +32,7 @@ from xcount.model.ensemble import Feature
 from xcount.model.tables import read_table
 from xcount.problem.exact_sums import ExactSums
 from xcount.problem.problem import Problem
+from xcount.question.domain import Domain, DomainLike, OneHot, Words
 from xcount.question.grid import Grid, Missing
 from xcount.question.points import friendly_point
 from xcount.question.query import Query
@@ -58,6 +59,9 @@ def witnesses(
     precision: int | str | None = "exact",
     output: int | str | None = None,
     missing: Missing = "none",
+    domain: DomainLike = None,
+    one_hot: OneHot = (),
+    where: Words = (),
     n: int = 10,
     near: Any = None,
     seed: int = 0,
@@ -80,6 +84,9 @@ def witnesses(
         precision: decimals that leaves are rounded to, or ``"exact"``.
         output: the class asked about.
         missing: whether missing values are a cell of their own.
+        domain: which regions exist, as in :func:`xcount.count`.
+        one_hot: columns of which exactly one is 1.
+        where: conditions that every region fulfils, both sides of a pair.
         n: how many; at most one per row of ``near``.
         near: a table of rows to find the nearest witnesses of.
         seed: seed of all random choices.
@@ -113,7 +120,8 @@ def witnesses(
         jobs=jobs,
         on_progress=on_progress,
     )
-    ensemble = load(model, trust_pickle=trust_pickle)
+    regions = Domain.of(domain, one_hot=one_hot, where=where)
+    ensemble = regions.pulled_back(load(model, trust_pickle=trust_pickle))
     query = Query.of(
         ensemble,
         sensitive,
@@ -124,7 +132,7 @@ def witnesses(
         flip=flip,
         cutoff=cutoff,
     )
-    problem = Problem(ensemble, Grid.of(ensemble, missing=missing), query)
+    problem = Problem(ensemble, Grid.of(ensemble, missing=missing, domain=regions), query)
     maker = _Maker(RegionFinder(problem, settings))
     if near is None:
         found = [maker.witness(region) for region in maker.finder.draw(n)]
@@ -156,10 +164,11 @@ class _Maker:
         for index, (row, region) in enumerate(zip(rows, regions, strict=True)):
             if (region < 0).any():
                 feature = self.problem.ensemble.features[int(np.argmin(region))]
-                raise QueryError(
-                    f"row {index}: no cell holds {feature.name} = {row[np.argmin(region)]:g}; "
-                    "--missing cell has cells for missing values"
-                )
+                value = row[np.argmin(region)]
+                remedy = "--missing cell has cells for missing values"
+                if not math.isnan(value) and self.problem.grid.domain:
+                    remedy = "it is outside the domain"
+                raise QueryError(f"row {index}: no cell holds {feature.name} = {value:g}; {remedy}")
             nearest, proved = NearestSearch(self.finder, region).run()
             if nearest is not None:
                 witness = self.witness(nearest, keep=row)
@@ -229,8 +238,9 @@ def _verified(
     """Predict with the library; refuse a witness that does not hold there, but for rounding."""
     from xcount.model.loaders.check import check, library_margins, rounding_bound
 
-    ensemble, query = problem.ensemble, problem.query
-    rows = np.array([point for witness in found for point in (witness.point, witness.other)])
+    ensemble, query = problem.ensemble.source, problem.query
+    points = [point for witness in found for point in (witness.point, witness.other)]
+    rows = problem.ensemble.columns_of(np.array(points))
     check(ensemble, model, rows, trust_pickle=trust_pickle)
     margins = library_margins(ensemble, model, rows, trust_pickle=trust_pickle)
     room = rounding_bound(ensemble, rows)
@@ -262,15 +272,8 @@ def _as_float(number: Fraction) -> float:
 
 def _crossing(grid: Grid, feature: int, before: int, after: int) -> Crossing:
     axis = grid.axes[feature]
-    between = slice(0)
-    if not axis.feature.is_categorical and axis.missing_cell not in (before, after):
-        between = slice(min(before, after), max(before, after))
-    return Crossing(
-        axis.feature.name,
-        axis.cell_range(before),
-        axis.cell_range(after),
-        tuple(axis.thresholds[between].tolist()),
-    )
+    ranges = axis.cell_range(before), axis.cell_range(after)
+    return Crossing(axis.feature.name, *ranges, axis.guards_between(before, after))
 
 
 def _labels(features: Sequence[Feature], point: NDArray[np.float64]) -> dict[str, str]:

@@ -1,0 +1,85 @@
+"""One question and the answers of several models: counts, and ratios to the first model's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from xcount.answers.result import CountResult, Distance, Sensitive, Verdict, judged
+from xcount.question.change import Change, change_from
+from xcount.question.share import Limit
+from xcount.support.records import Json, Spread, record, written
+
+
+@record("ratio", "A count relative to the first model's.")
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A count divided by the baseline's, with the bounds that their intervals give.
+
+    ``high`` is None where the baseline may be zero.
+    """
+
+    value: Annotated[float, Json("C / C0.", {"minimum": 0})]
+    low: Annotated[float, Json("At least this.", {"minimum": 0})]
+    high: Annotated[float | None, Json("At most this; null where C0 may be zero.", {"minimum": 0})]
+
+
+def _change_of(row: Mapping[str, Any]) -> Change:
+    """Return the change that the results of a row are about, as far as they share it."""
+    first, *others = (change_from(result) for result in row["results"] if result is not None)
+    for other in others:
+        first = first.shared_with(other) or first
+    return first
+
+
+@record("compared", "One question and the answers of all models.")
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One question, answered by every model (None where the run was interrupted)."""
+
+    sensitive: Sensitive
+    distance: Distance
+    change: Annotated[Change, Json("The change.", form=Spread.nowhere(_change_of))]
+    results: Annotated[
+        tuple[CountResult | None, ...],
+        Json(
+            "Per model an object as of `xcount count --json`; null where the run was stopped "
+            "before."
+        ),
+    ]
+
+    @property
+    @written(Json("The gap as it was typed; `flip` with `--flip`.", after="distance"))
+    def gap_text(self) -> str:
+        return self.change.text
+
+    @property
+    @written(
+        Json(
+            "Per model its count divided by the first model's; null where the first model's is "
+            "zero.",
+            after="gap_text",
+        )
+    )
+    def ratios(self) -> tuple[Ratio | None, ...]:
+        return tuple(map(self.ratio, range(len(self.results))))
+
+    @property
+    def label(self) -> str:
+        return " + ".join(self.sensitive)
+
+    def ratio(self, index: int) -> Ratio | None:
+        """Return C_i / C_0; None where C_0 is zero or a count is missing."""
+        base, other = self.results[0], self.results[index]
+        if base is None or other is None or base.count == 0:
+            return None
+        high = None if base.low == 0 else other.high / base.low
+        return Ratio(other.count / base.count, other.low / base.high, high)
+
+    def verdict(self, index: int, max_ratio: Limit) -> Verdict:
+        """Tell whether C_i is at most ``max_ratio`` times C_0, as far as the intervals tell."""
+        base, other = self.results[0], self.results[index]
+        if base is None or other is None:
+            return Verdict.UNDECIDED
+        return judged(max_ratio, (other.low, other.high), (base.low, base.high))
