@@ -169,7 +169,7 @@ class World:
 
 def _steps(a: Key, b: Key) -> int:
     if a[0] == b[0] == "guards below":
-        return abs(a[1] - b[1])
+        return int(abs(a[1] - b[1]))
     return int(a != b)
 
 

@@ -78,7 +78,7 @@ def piece_between(
     """Return the numbers between two bounds, which are rounded as the library rounds inputs."""
     low, high = _rounded(low, dtype), _rounded(high, dtype)
     return (
-        low if low_is_in else next_number(low, dtype),
+        low if low_is_in or low == -math.inf else next_number(low, dtype),
         next_number(high, dtype) if high_is_in else high,
     )
 
