@@ -27,6 +27,7 @@ from xcount.answers.result import (
     CountResult,
     Created,
     GapOrigin,
+    MeanShare,
     ModelInfo,
     ModelTask,
     Planned,
@@ -47,7 +48,7 @@ from xcount.question.grid import Grid, Missing
 from xcount.question.query import resolve_flip
 from xcount.question.share import Limit
 from xcount.runs.batch import BatchProgress, run_kept
-from xcount.runs.compared import Compared
+from xcount.runs.compared import Compared, ModelSummary, readable_row
 from xcount.runs.journal import Record
 from xcount.runs.journal_schema import KeptRun, last_run, result_of
 from xcount.runs.plan import Changes, Group, choose_changes, choose_groups, questions
@@ -60,31 +61,6 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 MAX_RATIO = limit_form("max_ratio", "`--max-ratio`; null without.")
-
-
-@record("model_summary", "One model over all questions.")
-@dataclass(frozen=True, slots=True)
-class ModelSummary:
-    """One model over all questions.
-
-    Attributes:
-        rank: 1 for the least sensitive model.
-        mean_share: the mean of its shares.
-        n_ratios: questions whose baseline count is not zero.
-        quartiles: of the relative sensitivity over those questions: lower, median, upper.
-    """
-
-    index: Annotated[int, Json("Its place on the command line, from 0.", {"minimum": 0})]
-    name: Annotated[str, Json("What it is called.")]
-    rank: Annotated[int, Json("1 for the least sensitive.", {"minimum": 1})]
-    mean_share: Annotated[float, Json("Mean of its shares.", {"minimum": 0, "maximum": 1})]
-    n_ratios: Annotated[
-        int, Json("Questions that the first model does not answer with zero.", {"minimum": 0})
-    ]
-    quartiles: Annotated[
-        tuple[float, float, float] | None,
-        Json("Lower quartile, median and upper quartile of C / C0 over those questions."),
-    ]
 
 
 @record("compare", "`xcount compare --json`.")
@@ -155,20 +131,35 @@ class CompareResult:
     @cached_property
     @written(Json("The models, the least sensitive first.", after="versions"))
     def ranking(self) -> tuple[ModelSummary, ...]:
-        """The models, least sensitive first: by the mean of their shares."""
+        """The models, least sensitive first: by the mean of their shares.
+
+        Where only bounds of a share are known, its high bound counts: nothing known is not little.
+        """
         means = [self._mean_share(index) for index in range(self.n_models)]
-        order = sorted(range(self.n_models), key=lambda index: means[index])
+        order = sorted(range(self.n_models), key=lambda i: (means[i].most, means[i].low))
         return tuple(
-            ModelSummary(index, self.names[index], rank, means[index], *self._quartiles(index))
+            ModelSummary(
+                index,
+                self.names[index],
+                rank,
+                means[index].value,
+                means[index].low,
+                means[index].high,
+                *self._quartiles(index),
+            )
             for rank, index in enumerate(order, start=1)
         )
 
-    def _mean_share(self, index: int) -> float:
-        shares = [r.share for row in self.rows if (r := row.results[index]) is not None]
-        return math.fsum(shares) / len(shares) if shares else 0.0
+    def _mean_share(self, index: int) -> MeanShare:
+        return MeanShare.of(r for row in self.rows if (r := row.results[index]) is not None)
+
+    def known_ratios(self, index: int) -> list[float]:
+        """Return C_i / C_0 of every question that has an estimate of both."""
+        ratios = (row.ratio(index) for row in self.rows)
+        return [r.value for r in ratios if r is not None and r.value is not None]
 
     def _quartiles(self, index: int) -> tuple[int, tuple[float, float, float] | None]:
-        ratios = [ratio.value for row in self.rows if (ratio := row.ratio(index)) is not None]
+        ratios = self.known_ratios(index)
         if len(ratios) < 2:
             return len(ratios), (ratios[0],) * 3 if ratios else None
         low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
@@ -205,7 +196,7 @@ class CompareResult:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> CompareResult:
         """Read back what :meth:`to_dict` wrote."""
-        return from_dict(cls, data)
+        return from_dict(cls, {**data, "rows": [readable_row(row) for row in data["rows"]]})
 
     @classmethod
     def from_journal(cls, path: str | os.PathLike[str]) -> CompareResult:
