@@ -34,6 +34,8 @@ class Atom:
     feature: str
     holds: Callable[[Any], bool]
     bounds: tuple[float, ...] = ()
+    sides: Callable[[float], tuple[bool, ...]] = lambda x: ()
+    """On which side of each of its bounds a number lies: a rule's bounds cut cells."""
 
     def __call__(self, value: Value) -> bool:
         """Tell whether a value fulfils it; only ``is missing`` is fulfilled by a missing one."""
@@ -49,6 +51,7 @@ class World:
     ensemble: Ensemble
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
     where: tuple[Atom, ...] = ()
+    rules: tuple[tuple[tuple[Atom, ...], tuple[Atom, ...]], ...] = ()
     missing: bool = False
 
     @property
@@ -57,7 +60,12 @@ class World:
         return {
             "one_hot": {name: list(columns) for name, columns in self.groups.items()},
             "where": [atom.text for atom in self.where],
+            "rule": [" -> ".join(" and ".join(a.text for a in s) for s in r) for r in self.rules],
         }
+
+    def told_apart(self, name: str) -> list[Atom]:
+        """Return the conditions of rules on a feature."""
+        return [a for rule in self.rules for side in rule for a in side if a.feature == name]
 
     @property
     def features(self) -> list[str]:
@@ -85,7 +93,8 @@ class World:
         if feature.categories is not None:
             found += [str(code) for code in feature.categories]
         else:
-            ends = {x for a in self.where if a.feature == name for x in a.bounds}
+            asked = [a for a in self.where if a.feature == name] + self.told_apart(name)
+            ends = {x for atom in asked for x in atom.bounds}
             for x in sorted(self.guards(name) | ends | {0.0}):
                 found += [math.nextafter(x, -math.inf), x, math.nextafter(x, math.inf)]
         if self.missing and feature.can_be_missing:
@@ -106,8 +115,10 @@ class World:
         if value is None:
             return ("missing",)
         if name not in self.groups and not isinstance(value, str):
-            return ("guards below", sum(guard <= value for guard in self.guards(name)))
-        return ("seen as", *self._tests(name, value))
+            cuts = [side for atom in self.told_apart(name) for side in atom.sides(value)]
+            return ("guards below", sum(guard <= value for guard in self.guards(name)), *cuts)
+        told_apart = [atom(value) for atom in self.told_apart(name)]
+        return ("seen as", *self._tests(name, value), *told_apart)
 
     def _tests(self, name: str, value: Value) -> list[bool]:
         """Return how all tests of a category, or of the columns of a group, decide."""
@@ -124,19 +135,34 @@ class World:
                     decided.append(bool(left))
         return decided
 
+    def cells(self, name: str) -> dict[Key, Value]:
+        """Return the cells of a feature that conditions leave, each with a value of it."""
+        found: dict[Key, Value] = {}
+        for value in self.candidates(name):
+            if all(atom(value) for atom in self.where if atom.feature == name):
+                found.setdefault(self.cell(name, value), value)
+        return found
+
+    def can_change(self, name: str) -> bool:
+        """Tell whether two cells of a feature are at a distance."""
+        return any(_steps(a, b) for a in self.cells(name) for b in self.cells(name))
+
     def regions(self) -> dict[tuple[Key, ...], list[float]]:
         """Return the regions that exist, each with a point of it as the model takes it."""
-        per_feature = []
-        for name in self.features:
-            cells: dict[Key, Value] = {}
-            for value in self.candidates(name):
-                if all(atom(value) for atom in self.where if atom.feature == name):
-                    cells.setdefault(self.cell(name, value), value)
-            per_feature.append(cells)
+        per_feature = [self.cells(name) for name in self.features]
         found = {}
         for point in itertools.product(*(cells.items() for cells in per_feature)):
-            found[tuple(key for key, _ in point)] = self.columns([v for _, v in point])
+            if self.keeps_rules(dict(zip(self.features, (v for _, v in point), strict=True))):
+                found[tuple(key for key, _ in point)] = self.columns([v for _, v in point])
         return found
+
+    def keeps_rules(self, values: dict[str, Value]) -> bool:
+        """Tell whether a point keeps all rules."""
+
+        def hold(side: tuple[Atom, ...]) -> bool:
+            return all(atom(values[atom.feature]) for atom in side)
+
+        return all(hold(required) or not hold(supposed) for supposed, required in self.rules)
 
     def count(
         self, sensitive: Sequence[str], distance: int | None, gap: Fraction | None
@@ -213,18 +239,31 @@ def _random_comparison(rng: np.random.Generator, name: str) -> Atom:
     low, high = (float(x) for x in sorted(rng.choice(np.arange(-4, 4.5, 0.5), 2, replace=False)))
     both = (low, high)
     kind = rng.random()
+
+    def around_both(x: float) -> tuple[bool, ...]:
+        return (x < low, x > low, x < high, x > high)
+
     if kind < 0.25:
-        return Atom(f"{low:g} <= {name} < {high:g}", name, lambda x: low <= x < high, both)
+        words = f"{low:g} <= {name} < {high:g}"
+        return Atom(words, name, lambda x: low <= x < high, both, lambda x: (x < low, x < high))
     if kind < 0.35:
-        return Atom(f"{name} in {{{low:g}, {high:g}}}", name, lambda x: x in both, both)
+        words = f"{name} in {{{low:g}, {high:g}}}"
+        return Atom(words, name, lambda x: x in both, both, around_both)
     if kind < 0.45:
-        return Atom(f"{name} not in {{{low:g}, {high:g}}}", name, lambda x: x not in both, both)
+        words = f"{name} not in {{{low:g}, {high:g}}}"
+        return Atom(words, name, lambda x: x not in both, both, around_both)
     operator = str(rng.choice(list(COMPARISONS)))
     compare = COMPARISONS[operator]
-    return Atom(f"{name} {operator} {low:g}", name, lambda x: compare(x, low), (low,))
+    sides: dict[str, Callable[[float], tuple[bool, ...]]] = {
+        **dict.fromkeys(("<", ">="), lambda x: (x < low,)),
+        **dict.fromkeys(("<=", ">"), lambda x: (x <= low,)),
+        **dict.fromkeys(("==", "!="), lambda x: (x < low, x > low)),
+    }
+    words = f"{name} {operator} {low:g}"
+    return Atom(words, name, lambda x: compare(x, low), (low,), sides[operator])
 
 
-def random_world(seed: int) -> World:
+def random_world(seed: int, n_rules: int = 0) -> World:
     """Return the random world of that seed: small enough to go through all its points."""
     rng = np.random.default_rng([seed, 77])
     features, groups = _random_features(rng)
@@ -239,7 +278,21 @@ def random_world(seed: int) -> World:
     for name in world.features:
         while rng.random() < 0.4:
             atoms.append(random_atom(rng, world, name))
-    return World(world.ensemble, groups, tuple(atoms), world.missing)
+    rules = tuple(_random_rule(rng, world) for _ in range(n_rules))
+    return World(
+        world.ensemble, groups, tuple(atoms[: None if not rules else 1]), rules, world.missing
+    )
+
+
+def _random_rule(
+    rng: np.random.Generator, world: World
+) -> tuple[tuple[Atom, ...], tuple[Atom, ...]]:
+    sides = []
+    for _ in range(2):
+        n = 1 + int(rng.random() < 0.3)
+        names = [str(name) for name in rng.choice(world.features, n)]
+        sides.append(tuple(random_atom(rng, world, name) for name in names))
+    return sides[0], sides[1]
 
 
 def _random_features(

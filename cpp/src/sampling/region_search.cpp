@@ -14,6 +14,13 @@ std::int64_t Ball::distance(std::size_t i, const CellRange& range) const {
   const Axis& axis = axes[i];
   const Cell cell = centre[i];
   if (range.contains(cell)) return 0;
+  if (!axis.coordinates.empty()) {
+    std::int64_t least = axis.furthest();
+    for (Cell other = range.low; other < range.high; ++other) {
+      least = std::min(least, axis.distance(cell, other));
+    }
+    return least;
+  }
   if (!axis.ordered || cell == axis.missing_cell || range.contains(axis.missing_cell)) return 1;
   return axis.distance(cell, cell < range.low ? range.low : range.high - 1);
 }

@@ -61,14 +61,44 @@ void Topology::read_positions(const ForestArrays& arrays, std::size_t start, Axi
   axis.positions.assign(own.begin(), own.end());
 }
 
+void Topology::join(Feature feature, std::vector<Axis> coordinates,
+                    std::vector<std::vector<Cell>> cells) {
+  if (feature < 0 || static_cast<std::size_t>(feature) >= axes.size()) fail("no such feature");
+  Axis& axis = axes[static_cast<std::size_t>(feature)];
+  if (axis.ordered || cells.size() != coordinates.size()) fail("a joint axis has no order");
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const auto outside = [&](Cell cell) { return cell < 0 || cell >= coordinates[i].n_cells; };
+    if (cells[i].size() != static_cast<std::size_t>(axis.n_cells) ||
+        std::any_of(cells[i].begin(), cells[i].end(), outside)) {
+      fail("a joint axis has a cell of each coordinate in each of its cells");
+    }
+  }
+  axis.coordinates = std::move(coordinates);
+  axis.coordinate = std::move(cells);
+}
+
 std::int64_t Axis::distance(Cell a, Cell b) const {
   if (a == b) return 0;
+  if (!coordinates.empty()) {
+    std::int64_t total = 0;
+    for (std::size_t i = 0; i < coordinates.size(); ++i) {
+      const std::vector<Cell>& cell = coordinate[i];
+      total += coordinates[i].distance(cell[static_cast<std::size_t>(a)],
+                                       cell[static_cast<std::size_t>(b)]);
+    }
+    return total;
+  }
   if (!ordered || a == missing_cell || b == missing_cell) return 1;
   return std::abs(static_cast<std::int64_t>(position(a)) - position(b));
 }
 
 std::int64_t Axis::furthest() const {
   if (n_cells == 1) return 0;
+  if (!coordinates.empty()) {
+    std::int64_t total = 0;
+    for (const Axis& each : coordinates) total += each.furthest();
+    return total;
+  }
   if (!ordered || n_ordered() == 0) return 1;
   return std::max<std::int64_t>(1, distance(0, n_ordered() - 1));
 }

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from xcount.answers.result import CountResult, ModelInfo, Verdict, judged
 from xcount.counters import counter
+from xcount.counters.parts import count_parts
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress, StopReason, Tally
 from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble
+from xcount.problem.parts import parts_of
 from xcount.problem.problem import Problem
 from xcount.question.domain import Domain, DomainLike, OneHot, Words
 from xcount.question.grid import Grid, Missing
@@ -41,6 +43,7 @@ def count(
     domain: DomainLike = None,
     one_hot: OneHot = (),
     where: Words = (),
+    rule: Words = (),
     method: str = "auto",
     epsilon: float = 0.1,
     delta: float = 0.1,
@@ -80,6 +83,7 @@ def count(
         one_hot: columns of which exactly one is 1: ``{"race": ["race_White", "race_Black"]}``, or
             text ``race=race_White,race_Black``; with ``+none`` if all may be 0.
         where: conditions that every region fulfils, such as ``25 <= age < 65``.
+        rule: rules ``COND -> COND`` that every region keeps.
         method: how to count, as in ``--method``.
         epsilon: relative error allowed.
         delta: probability with which an interval may be wrong.
@@ -121,7 +125,7 @@ def count(
         want_profile=profile,
         on_progress=on_progress,
     )
-    regions = Domain.of(domain, one_hot=one_hot, where=where)
+    regions = Domain.of(domain, one_hot=one_hot, where=where, rule=rule)
     if regions and grid is not None:
         raise QueryError("give a grid or a domain, not both")
     ensemble = regions.pulled_back(load(model, trust_pickle=trust_pickle))
@@ -204,7 +208,10 @@ def _tally(problem: Problem, settings: Settings, method: str, weighing: Weighing
     if weighing is not None and weighing.n_weighed:
         settings = settings.within(0.5)
     try:
-        return counter(method, problem)(problem, settings)
+        count_one = counter(method, problem)
+        if parts := parts_of(problem):
+            return count_parts(problem, parts, settings, count_one, method)
+        return count_one(problem, settings)
     except KeyboardInterrupt:  # before the counter knew anything: nothing is certain
         return Tally.of_bounds(0, problem.n_regions, method, StopReason.INTERRUPTED)
 

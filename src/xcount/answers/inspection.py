@@ -104,6 +104,7 @@ def inspect(
     domain: DomainLike = None,
     one_hot: OneHot = (),
     where: Words = (),
+    rule: Words = (),
     trust_pickle: bool = False,
 ) -> Inspection:
     """Describe a model: a file, a live one, or an ensemble.
@@ -114,6 +115,7 @@ def inspect(
         domain: which regions exist, as in :func:`xcount.count`.
         one_hot: columns of which exactly one is 1.
         where: conditions that every region fulfils.
+        rule: rules ``COND -> COND`` that every region keeps.
         trust_pickle: whether a pickle may be opened.
 
     Example:
@@ -123,7 +125,7 @@ def inspect(
         >>> inspection.n_regions, [feature.max_change for feature in inspection.features]
         (9, [150.0, 140.0])
     """
-    regions = Domain.of(domain, one_hot=one_hot, where=where)
+    regions = Domain.of(domain, one_hot=one_hot, where=where, rule=rule)
     ensemble = regions.pulled_back(load(model, trust_pickle=trust_pickle))
     grid = Grid.of(ensemble, missing=missing, domain=regions)
     changes = max_changes(ensemble)

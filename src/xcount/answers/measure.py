@@ -10,7 +10,7 @@ volume.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -28,6 +28,7 @@ from xcount.counters.sampling.estimator import Estimator, Ground
 from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS, Settings
 from xcount.counters.tally import StopReason
 from xcount.errors import BudgetError, QueryError
+from xcount.problem.parts import Part, parts_of
 from xcount.problem.problem import Problem
 from xcount.question.weighting import Weighing, Weights, marginal_weights, volume_weights
 from xcount.support.numerals import scientific_text
@@ -138,6 +139,7 @@ def _placed_rows(
     assert weighing.rows is not None
     regions = problem.grid.cells_of(weighing.rows)
     placed = np.flatnonzero((regions >= 0).all(axis=1))
+    placed = placed[problem.grid.exists(regions[placed])]
     if not len(placed):
         raise QueryError(
             f"no row of {weighing.source} lies in a region: each has a missing value or an unknown "
@@ -180,6 +182,50 @@ def _weigh(
     if problem.n_masks > MAX_FLAGS:
         raise BudgetError(f"{scientific_text(problem.n_masks)} masks are too many to weigh")
     masses = mask_masses(problem, weights)
+    if parts := parts_of(problem):
+        return _weigh_parts(name, parts, weights, masses, settings, details)
+    return _weigh_masks(name, problem, weights, masses, settings, details)
+
+
+def _weigh_parts(
+    name: str,
+    parts: Sequence[Part],
+    weights: Weights,
+    masses: NDArray[np.float64],
+    settings: Settings,
+    details: dict[str, Any],
+) -> Measured:
+    """Weigh the parts of a domain with rules, each by what it weighs itself."""
+    weighed = [(part, *part.weights(weights, masses)) for part in parts]
+    weighed = [entry for entry in weighed if entry[-1] > 0]
+    if not weighed:
+        raise QueryError(f"nothing of the domain has any weight under {name!r}")
+    whole = math.fsum(mass for *_, mass in weighed)
+    own = replace(settings, delta=settings.delta / len(weighed))
+    found: list[tuple[float, Measured]] = []
+    for number, (part, cells, masks, mass) in enumerate(weighed):
+        limited = own.within(1 / (len(weighed) - number), LEAST_SECONDS, DEFAULT_TIMEOUT_SECONDS)
+        measured = _weigh_masks(name, part.problem, cells, masks, limited, {})
+        found.append((mass / whole, measured))
+    share, low, high = (
+        min(1.0, math.fsum(mass * getattr(measured, end) for mass, measured in found))
+        for end in ("share", "low", "high")
+    )
+    is_exact = all(measured.exact for _, measured in found)
+    reasons = [m.stop_reason for _, m in found if m.stop_reason is not StopReason.COMPLETE]
+    confidence = 1.0 if is_exact else 1 - settings.delta
+    reason = reasons[0] if reasons else StopReason.COMPLETE
+    return Measured(name, share, low, high, is_exact, confidence, reason, details)
+
+
+def _weigh_masks(
+    name: str,
+    problem: Problem,
+    weights: Weights,
+    masses: NDArray[np.float64],
+    settings: Settings,
+    details: dict[str, Any],
+) -> Measured:
     masks = np.flatnonzero(masses).tolist()
     solved = _visited_shares(problem, weights, settings)
     if solved is None:

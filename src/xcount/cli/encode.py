@@ -35,6 +35,7 @@ def command(
     output: str | None,
     one_hot: tuple[str, ...],
     where: tuple[str, ...],
+    rule: tuple[str, ...],
     domain: str | None,
     **question: Any,
 ) -> int:
@@ -52,10 +53,12 @@ def command(
     from xcount.question.grid import Grid
     from xcount.question.query import Query
 
-    regions = Domain.of(domain, one_hot=one_hot, where=where)
+    regions = Domain.of(domain, one_hot=one_hot, where=where, rule=rule)
     ensemble = regions.pulled_back(load(model, trust_pickle=trust_pickle))
     query = Query.of(ensemble, sensitive, question.pop("gap"), output=output, **question)
     grid = Grid.of(ensemble, missing="cell" if missing == "cell" else "none", domain=regions)
+    if grid.rules:
+        raise click.UsageError("a formula knows no rules; give conditions with --where")
     formula = encode(Problem(ensemble, grid, query))
     with click.open_file(path or "-", "w", encoding="ascii", errors="backslashreplace") as stream:
         formula.write(stream)

@@ -146,9 +146,17 @@ domain_options = together(
         "Male', 'race in {White, Black}', 'age is missing'. Repeat it for more.",
     ),
     click.option(
+        "--rule",
+        "rule",
+        metavar="'COND -> COND'",
+        multiple=True,
+        help="Leave out all regions in which the first condition holds and the second does not. "
+        "Repeat it for more.",
+    ),
+    click.option(
         "--domain",
         metavar="FILE",
-        help="Read one-hot groups and conditions from a TOML file (xcount inspect "
+        help="Read one-hot groups, conditions and rules from a TOML file (xcount inspect "
         "--domain-template writes one).",
     ),
 )

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from xcount import _core
 from xcount.model.ensemble import ZERO_RANGE, Ensemble, Tree
 from xcount.problem.integers import limbs_for, scale_leaves, to_limbs
-from xcount.question.grid import Axis, Grid, rounded_up, zero_range_matters
+from xcount.question.grid import Axis, Grid
+from xcount.question.guards import rounded_up, zero_range_matters
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +88,12 @@ class LaidTrees:
     @cached_property
     def forest(self) -> _core.Forest:
         """The trees in native form."""
-        return _ForestBuilder(self).build()
+        forest = _ForestBuilder(self).build()
+        for feature, axis in enumerate(self.grid.axes):
+            if axis.joined is not None:
+                coordinates = [_native_axis(each) for each in axis.joined.axes]
+                forest.join(feature, coordinates, axis.joined.cells.T.tolist())
+        return forest
 
 
 def _flat_leaves(trees: Sequence[Tree]) -> NDArray[np.float64]:
@@ -180,6 +186,13 @@ def _positions(axes: Sequence[Axis]) -> NDArray[np.int32] | None:
         if not axis.feature.is_categorical:
             row[: axis.numbers.n_cells] = axis.numbers.positions
     return _joined(rows, np.int32)
+
+
+def _native_axis(axis: Axis) -> _core.Axis:
+    rows = _positions([axis])
+    missing = -1 if axis.missing_cell is None else axis.missing_cell
+    ordered = not axis.feature.is_categorical
+    return _core.Axis(axis.n_cells, missing, ordered, [] if rows is None else rows.tolist())
 
 
 def _left_cells_beside_zero(tree: Tree, node: int, axis: Axis) -> NDArray[np.bool_]:

@@ -20,7 +20,7 @@ from typing import Annotated, Any
 from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble
 from xcount.model.one_hot import NONE, OneHotGroup, pulled_back
-from xcount.question.condition import Condition, parse_conditions
+from xcount.question.condition import Condition, parse_conditions, parse_rule
 from xcount.question.query import resolve_feature
 from xcount.question.values import ValueSet
 from xcount.support.records import Json, record, to_dict
@@ -30,6 +30,8 @@ WITH_NONE = f"+{NONE}"
 
 OneHot = Mapping[str, Sequence[str]] | Iterable[str] | str
 Words = Iterable[str] | str
+Side = list[tuple[int, ValueSet]]
+"""One side of a rule: conditions that hold together, as (feature, values)."""
 
 
 @record("domain", "Which regions exist.")
@@ -47,6 +49,7 @@ class Domain:
         Json("For each group its columns, and `+none` if all of them may be 0."),
     ] = field(default_factory=dict)
     where: Annotated[tuple[str, ...], Json("Conditions that every region fulfils.")] = ()
+    rule: Annotated[tuple[str, ...], Json("Rules that every region keeps.")] = ()
 
     @classmethod
     def of(
@@ -55,6 +58,7 @@ class Domain:
         *,
         one_hot: OneHot = (),
         where: Words = (),
+        rule: Words = (),
     ) -> Domain:
         """Return the domain of a file, mapping or domain, with more groups and conditions.
 
@@ -62,6 +66,7 @@ class Domain:
             domain: a domain, the path of a TOML file, or a mapping with the same words.
             one_hot: groups of columns, as a mapping, or as text ``NAME=COL,COL,...[,+none]``.
             where: conditions.
+            rule: rules ``COND -> COND``.
         """
         base = domain if isinstance(domain, Domain) else _from_mapping(_mapping_of(domain))
         groups = dict(base.one_hot)
@@ -69,16 +74,17 @@ class Domain:
             if name in groups:
                 raise QueryError(f"the one-hot group {name!r} is given twice")
             groups[name] = columns
-        return cls(groups, (*base.where, *_listed(where, "where")))
+        conditions = (*base.where, *_listed(where, "where"))
+        return cls(groups, conditions, (*base.rule, *_listed(rule, "rule")))
 
     def __bool__(self) -> bool:
-        return bool(self.one_hot or self.where)
+        return bool(self.one_hot or self.where or self.rule)
 
     @property
     def text(self) -> str:
         """All of it in one line."""
         groups = [f"{name} = one of {', '.join(c)}" for name, c in self.one_hot.items()]
-        return "; ".join([*groups, *self.where])
+        return "; ".join([*groups, *self.where, *self.rule])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the ``domain`` of a result's JSON."""
@@ -87,7 +93,7 @@ class Domain:
     @property
     def fingerprint(self) -> list[object]:
         """All that answers depend on, for a journal's key."""
-        return [sorted(self.one_hot.items()), self.where]
+        return [sorted(self.one_hot.items()), self.where, self.rule]
 
     def pulled_back(self, ensemble: Ensemble) -> Ensemble:
         """Return the ensemble with the one-hot groups as features."""
@@ -122,6 +128,13 @@ class Domain:
                 )
         return found
 
+    def rules(self, ensemble: Ensemble, dtype: str) -> list[tuple[Side, Side]]:
+        """Return both sides of each rule: (feature, the values that fulfil the condition)."""
+        found = []
+        for supposed, required in map(parse_rule, self.rule):
+            found.append((_side(ensemble, supposed, dtype), _side(ensemble, required, dtype)))
+        return found
+
     def about(self, ensemble: Ensemble, feature: int) -> str:
         """Return the conditions on one feature in words."""
         own = (c for c in self.conditions() if resolve_feature(ensemble, c.name) == feature)
@@ -132,6 +145,14 @@ DomainLike = Domain | Mapping[str, Any] | str | os.PathLike[str] | None
 """What a domain can be given as: itself, a mapping with its words, or a TOML file."""
 EVERYTHING = Domain()
 """All regions of a model."""
+
+
+def _side(ensemble: Ensemble, conditions: Iterable[Condition], dtype: str) -> Side:
+    found = []
+    for condition in conditions:
+        index = resolve_feature(ensemble, condition.name)
+        found.append((index, condition.test.values(ensemble.features[index], dtype)))
+    return found
 
 
 def _column(ensemble: Ensemble, group: str, word: str) -> int:
@@ -160,9 +181,10 @@ def _from_mapping(words: Mapping[str, Any]) -> Domain:
     """Return the domain of a mapping, as in TOML or JSON."""
     known = {name.replace("-", "_"): value for name, value in words.items()}
     for name in known:
-        if name not in ("one_hot", "where"):
-            raise QueryError(f"a domain has one-hot and where, but no {name!r}")
-    return Domain(_groups(known.get("one_hot", ())), _listed(known.get("where", ()), "where"))
+        if name not in ("one_hot", "where", "rule"):
+            raise QueryError(f"a domain has one-hot, where and rule, but no {name!r}")
+    lists = (_listed(known.get(name, ()), name) for name in ("where", "rule"))
+    return Domain(_groups(known.get("one_hot", ())), *lists)
 
 
 def _groups(one_hot: object) -> dict[str, tuple[str, ...]]:

@@ -24,14 +24,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from xcount.errors import QueryError
-from xcount.model.ensemble import ZERO_RANGE, Ensemble, Feature, Tree
+from xcount.model.ensemble import Ensemble, Feature
 from xcount.question.cell import CellRange
 from xcount.question.domain import EVERYTHING, Domain
+from xcount.question.guards import collect_guards
+from xcount.question.rules import Box, CellCondition, CellRule, boxes
 from xcount.question.values import NumberCells, ValueSet, next_number
 from xcount.support.numerals import DIGITS, digits_apart
 
 Missing = Literal["none", "cell"]
-_ZERO_GUARDS = (-ZERO_RANGE, float(np.nextafter(ZERO_RANGE, np.inf)))
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedAxes:
+    """Axes whose cells a joint axis combines: a row of cells of theirs for each cell of its own."""
+
+    axes: tuple[Axis, ...]
+    cells: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +55,8 @@ class Axis:
         missing_cell: index of the cell of missing values, always the last one; or None.
         given_numbers: the cells of a numeric feature where they are not those between all guards.
         dtype: the number type of inputs.
-        is_restricted: whether a domain leaves out some of its cells.
+        is_restricted: whether a domain brings its cells closer together.
+        joined: of a joint axis, what its cells combine.
     """
 
     feature: Feature
@@ -56,6 +66,7 @@ class Axis:
     given_numbers: NumberCells | None = None
     dtype: str = "float64"
     is_restricted: bool = False
+    joined: JoinedAxes | None = None
 
     @cached_property
     def numbers(self) -> NumberCells:
@@ -92,10 +103,15 @@ class Axis:
     @property
     def furthest(self) -> int:
         """No two cells are further apart."""
+        if self.joined is not None:
+            return sum(axis.furthest for axis in self.joined.axes)
         return self.n_guards + (self.missing_cell is not None)
 
     def distance(self, cell: int, other: int) -> int:
         """Return the number of guards in between; 1 for different cells without an order."""
+        if self.joined is not None:
+            both = zip(self.joined.axes, *self.joined.cells[[cell, other]].tolist(), strict=True)
+            return sum(axis.distance(a, b) for axis, a, b in both)
         if self.feature.is_categorical or self.missing_cell in (cell, other):
             return int(cell != other)
         return int(abs(self.numbers.positions[cell] - self.numbers.positions[other]))
@@ -149,17 +165,45 @@ class Axis:
         up_to = np.searchsorted(self.thresholds, thresholds, side="right")
         return self.numbers.first_behind(up_to + (thresholds == np.inf))
 
-    def restricted(self, allowed: ValueSet) -> Axis:
-        """Return the axis with the allowed values alone."""
+    def restricted(self, allowed: ValueSet, told_apart: Sequence[ValueSet] = ()) -> Axis:
+        """Return the axis with the allowed values alone, and cells that lie in sets or outside."""
         has_missing = self.missing_cell is not None and allowed.has_missing
         if self.feature.is_categorical:
-            kept = (tuple(c for c in codes if c in allowed.codes) for codes in self.classes)
-            axis = replace(self, classes=tuple(codes for codes in kept if codes))
+            classes: dict[tuple[object, ...], list[int]] = {}
+            for cell, codes in enumerate(self.classes):
+                for code in (code for code in codes if code in allowed.codes):
+                    key = (cell, *(code in each.codes for each in told_apart))
+                    classes.setdefault(key, []).append(code)
+            axis = replace(self, classes=tuple(map(tuple, classes.values())))
         else:
-            cells = NumberCells.between(self.thresholds, allowed.pieces)
+            cuts = {end for each in told_apart for piece in each.pieces for end in piece}
+            cuts -= {-math.inf, math.inf}
+            cells = NumberCells.between(self.thresholds, allowed.pieces, sorted(cuts))
             axis = replace(self, given_numbers=cells)
         axis = replace(axis, missing_cell=axis._n_values if has_missing else None)
-        return replace(axis, is_restricted=axis.n_cells < self.n_cells)
+        return replace(axis, is_restricted=axis.furthest < self.furthest)
+
+    def with_cells(self, cells: Sequence[int]) -> Axis:
+        """Return the axis with some of its cells alone."""
+        if len(cells) == self.n_cells:
+            return self
+        values = [cell for cell in cells if cell != self.missing_cell]
+        missing_cell = len(values) if len(values) < len(cells) else None
+        if self.feature.is_categorical:
+            classes = tuple(self.classes[cell] for cell in values)
+            return replace(self, classes=classes, missing_cell=missing_cell, is_restricted=False)
+        numbers = self.numbers.with_cells(values)
+        return replace(self, given_numbers=numbers, missing_cell=missing_cell, is_restricted=False)
+
+    def holds_in(self, values: ValueSet) -> NDArray[np.bool_]:
+        """Return which cells lie in a set of values that tells cells apart."""
+        if self.feature.is_categorical:
+            found = [codes[0] in values.codes for codes in self.classes]
+        else:
+            lows = [self.numbers.pieces(cell)[0][0] for cell in range(self.numbers.n_cells)]
+            found = [any(a <= low < b for a, b in values.pieces) for low in lows]
+        found += [] if self.missing_cell is None else [values.has_missing]
+        return np.array(found, dtype=np.bool_)
 
     def describe(self, cell: int) -> str:
         """Return the cell in words, e.g. ``30.5 <= age < 42``."""
@@ -248,17 +292,6 @@ def _below(threshold: float, dtype: str) -> float:
         return float(np.nextafter(np.dtype(dtype).type(threshold), np.dtype(dtype).type(-np.inf)))
 
 
-def rounded_up(guards: NDArray[np.float64], dtype: str) -> NDArray[np.float64]:
-    """Return guards of ``dtype`` that decide inputs of that type like the given ones."""
-    if dtype == "float64":
-        return guards
-    infinity = np.dtype(dtype).type(np.inf)
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        nearest = guards.astype(dtype)
-        above = np.where(nearest < guards, np.nextafter(nearest, infinity), nearest)
-    return above.astype(np.float64)
-
-
 @dataclass(frozen=True, eq=False)
 class Grid:
     """The cells of all features of one ensemble, or of several that share their guards."""
@@ -266,6 +299,7 @@ class Grid:
     axes: tuple[Axis, ...]
     input_dtype: Literal["float32", "float64"] = "float64"
     domain: Domain = EVERYTHING
+    rules: tuple[CellRule, ...] = ()
     derived: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
     """What others made of this grid and keep for its other users, e.g. trees laid on it."""
 
@@ -289,22 +323,43 @@ class Grid:
         # float64 can hold every float32 guard, so mixed libraries share a float32 input space.
         dtype = "float32" if any(e.input_dtype == "float32" for e in ensembles) else "float64"
         trees = [tree for ensemble in ensembles for tree in ensemble.trees]
-        guards, sets = _collect_guards(trees, first.n_features, dtype)
+        guards, sets = collect_guards(trees, first.n_features, dtype)
         axes = []
         for index in range(first.n_features):
             feature = _joined([ensemble.features[index] for ensemble in ensembles])
             axes.append(_axis(feature, guards[index], sets[index], missing, dtype))
         joined = replace(first, features=tuple(axis.feature for axis in axes))
-        for index, allowed in domain.values(joined, dtype).items():
-            axes[index] = axes[index].restricted(allowed)
+        rules = domain.rules(joined, dtype)
+        told_apart = [test for sides in rules for side in sides for test in side]
+        values = domain.values(joined, dtype)
+        for index in {*values, *(index for index, _ in told_apart)}:
+            allowed = values.get(index, ValueSet.everything(axes[index].feature))
+            own = [test for feature, test in told_apart if feature == index]
+            axes[index] = axes[index].restricted(allowed, own)
             if not axes[index].n_cells:
                 raise QueryError(_no_cell(domain, first, index))
-        return cls(tuple(axes), dtype, domain)  # type: ignore[arg-type]  # a Literal by construction
+        on_cells = tuple(CellRule(*(_on_cells(side, axes) for side in sides)) for sides in rules)
+        grid = cls(tuple(axes), dtype, domain, on_cells)  # type: ignore[arg-type]  # a Literal
+        if not grid.n_regions:
+            raise QueryError("no region is left: every one breaks a rule of the domain")
+        return grid
 
     @cached_property
     def n_regions(self) -> int:
         """The number of regions, a Python int of any size."""
-        return math.prod(axis.n_cells for axis in self.axes)
+        counts = self.cell_counts
+        return sum(box.n_regions(counts, ()) for box in self.boxes(()))
+
+    def boxes(self, sensitive: Sequence[int]) -> list[Box]:
+        """Return the regions as disjoint boxes, each with masks of the sensitive features."""
+        return boxes(self.rules, self.cell_counts, sensitive)
+
+    def exists(self, regions: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Return whether each region (of cells that exist) keeps the rules."""
+        found = np.ones(len(regions), dtype=np.bool_)
+        for rule in self.rules:
+            found &= rule.is_kept(regions)
+        return found
 
     @cached_property
     def n_guards(self) -> int:
@@ -314,7 +369,7 @@ class Grid:
     def check_can_change(self, feature: int, ensemble: Ensemble) -> None:
         """Refuse a sensitive feature of which the domain leaves a single cell."""
         axis = self.axes[feature]
-        if axis.n_cells == 1 and axis.is_restricted:
+        if axis.furthest == 0 and axis.is_restricted:
             raise QueryError(
                 f"the sensitive feature {axis.feature.name!r} cannot change: "
                 f"{self.domain.about(ensemble, feature)} leaves one cell of it, {axis.describe(0)}"
@@ -339,44 +394,6 @@ class Grid:
             for axis, cell in zip(self.axes, cells, strict=True)
         ]
         return np.array(values, dtype=np.float64)
-
-
-def zero_range_matters(threshold: float, zero_side: int) -> bool:
-    """Tell whether sending zero to ``zero_side`` differs from what ``x < threshold`` does."""
-    if zero_side < 0:
-        return threshold <= ZERO_RANGE
-    return zero_side > 0 and threshold > -ZERO_RANGE
-
-
-def _collect_guards(
-    trees: list[Tree], n_features: int, dtype: str
-) -> tuple[list[NDArray[np.float64]], list[list[frozenset[int]]]]:
-    """Return, for each feature, its sorted thresholds and its categorical splits' left sets."""
-    sets: list[list[frozenset[int]]] = [[] for _ in range(n_features)]
-    if not trees:
-        return [np.empty(0)] * n_features, sets
-    feature = np.concatenate([tree.feature for tree in trees])
-    threshold = np.concatenate([tree.threshold for tree in trees])
-    zero_side = np.concatenate([tree.zero_side for tree in trees])
-    extra: dict[int, NDArray[np.float64]] = {}
-    for node in np.flatnonzero(zero_side):
-        if zero_range_matters(float(threshold[node]), int(zero_side[node])):
-            extra[int(feature[node])] = rounded_up(np.array(_ZERO_GUARDS), dtype)
-    for tree in trees:
-        for node_index, categories in tree.left_categories.items():
-            sets[int(tree.feature[node_index])].append(categories)
-    threshold = rounded_up(threshold, dtype)
-    # x < -inf and x < inf tell no two numbers apart: such a test is about missing values only.
-    numeric = (feature >= 0) & np.isfinite(threshold)
-    feature, threshold = feature[numeric], threshold[numeric]
-    by_feature = np.argsort(feature)
-    ends = np.searchsorted(feature[by_feature], np.arange(1, n_features))
-    # Not np.unique: it imports numpy.ma, a tenth of the start-up time.
-    guards = [
-        np.array(sorted({*threshold[nodes].tolist(), *extra.get(f, ())}), dtype=np.float64)
-        for f, nodes in enumerate(np.split(by_feature, ends))
-    ]
-    return guards, sets
 
 
 def _joined(features: list[Feature]) -> Feature:
@@ -409,6 +426,12 @@ def _axis(
     n_values = len(classes) if feature.is_categorical else len(guards) + 1
     has_missing_cell = missing == "cell" and feature.can_be_missing
     return Axis(feature, guards, classes, n_values if has_missing_cell else None, dtype=dtype)
+
+
+def _on_cells(
+    side: Sequence[tuple[int, ValueSet]], axes: Sequence[Axis]
+) -> tuple[CellCondition, ...]:
+    return tuple(CellCondition(index, axes[index].holds_in(values)) for index, values in side)
 
 
 def _no_cell(domain: Domain, ensemble: Ensemble, feature: int) -> str:

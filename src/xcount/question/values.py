@@ -162,6 +162,17 @@ class NumberCells:
         own = slice(*np.searchsorted(self.cell_of_piece, [cell, cell + 1]).tolist())
         return list(zip(self.lows[own].tolist(), self.highs[own].tolist(), strict=True))
 
+    def with_cells(self, cells: Sequence[int]) -> NumberCells:
+        """Return some of the cells alone, which keep their positions."""
+        kept = np.isin(self.cell_of_piece, cells)
+        numbers = np.searchsorted(np.array(cells), self.cell_of_piece[kept])
+        return NumberCells(
+            self.lows[kept],
+            self.highs[kept],
+            numbers.astype(np.int64),
+            self.positions[np.array(cells, dtype=np.int64)],
+        )
+
     def cells_of(self, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the cell of each number; -1 where no cell holds it."""
         if not len(self.lows):

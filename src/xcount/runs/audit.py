@@ -261,6 +261,7 @@ def audit(
     domain: DomainLike = None,
     one_hot: OneHot = (),
     where: Words = (),
+    rule: Words = (),
     method: str = "auto",
     epsilon: float = 0.1,
     delta: float = 0.1,
@@ -297,6 +298,7 @@ def audit(
         domain: which regions exist, as in :func:`xcount.count`.
         one_hot: columns of which exactly one is 1.
         where: conditions that every region fulfils.
+        rule: rules ``COND -> COND`` that every region keeps.
         method: how to count.
         epsilon: relative error allowed.
         delta: probability with which an interval may be wrong.
@@ -326,7 +328,7 @@ def audit(
     """
     from xcount.model.loaders import load
 
-    regions = Domain.of(domain, one_hot=one_hot, where=where)
+    regions = Domain.of(domain, one_hot=one_hot, where=where, rule=rule)
     ensemble = regions.pulled_back(load(model, trust_pickle=trust_pickle))
     settings = Settings(
         epsilon=epsilon,

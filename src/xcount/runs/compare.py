@@ -234,6 +234,7 @@ def compare(
     domain: DomainLike = None,
     one_hot: OneHot = (),
     where: Words = (),
+    rule: Words = (),
     method: str = "auto",
     epsilon: float = 0.1,
     delta: float = 0.1,
@@ -264,7 +265,7 @@ def compare(
     """
     from xcount.model.loaders import load
 
-    regions = Domain.of(domain, one_hot=one_hot, where=where)
+    regions = Domain.of(domain, one_hot=one_hot, where=where, rule=rule)
     loaded = aligned([load(model, trust_pickle=trust_pickle) for model in models])
     ensembles = [regions.pulled_back(ensemble) for ensemble in loaded]
     ratio = None if max_ratio is None else Limit.of(max_ratio)

@@ -62,6 +62,7 @@ def witnesses(
     domain: DomainLike = None,
     one_hot: OneHot = (),
     where: Words = (),
+    rule: Words = (),
     n: int = 10,
     near: Any = None,
     seed: int = 0,
@@ -87,6 +88,7 @@ def witnesses(
         domain: which regions exist, as in :func:`xcount.count`.
         one_hot: columns of which exactly one is 1.
         where: conditions that every region fulfils, both sides of a pair.
+        rule: rules ``COND -> COND`` that every region keeps.
         n: how many; at most one per row of ``near``.
         near: a table of rows to find the nearest witnesses of.
         seed: seed of all random choices.
@@ -120,7 +122,7 @@ def witnesses(
         jobs=jobs,
         on_progress=on_progress,
     )
-    regions = Domain.of(domain, one_hot=one_hot, where=where)
+    regions = Domain.of(domain, one_hot=one_hot, where=where, rule=rule)
     ensemble = regions.pulled_back(load(model, trust_pickle=trust_pickle))
     query = Query.of(
         ensemble,
@@ -169,6 +171,8 @@ class _Maker:
                 if not math.isnan(value) and self.problem.grid.domain:
                     remedy = "it is outside the domain"
                 raise QueryError(f"row {index}: no cell holds {feature.name} = {value:g}; {remedy}")
+            if not self.problem.grid.exists(region[np.newaxis])[0]:
+                raise QueryError(f"row {index} is outside the domain: it breaks a rule")
             nearest, proved = NearestSearch(self.finder, region).run()
             if nearest is not None:
                 witness = self.witness(nearest, keep=row)
@@ -188,8 +192,11 @@ class _Maker:
         sensitive = list(problem.query.sensitive)
         point = friendly_point(grid, region.tolist(), keep)
         mask = int(self.finder.decider.masks_of(region[np.newaxis])[0])
-        masks = problem.masks.neighbours(mask)
-        regions = [self.finder.with_mask(region, other) for other in masks]
+        near = problem.masks.neighbours(mask)
+        reached = [self.finder.with_mask(region, other) for other in near]
+        exists = grid.exists(np.stack(reached))
+        masks = [other for other, is_there in zip(near, exists, strict=True) if is_there]
+        regions = [other for other, is_there in zip(reached, exists, strict=True) if is_there]
         points = np.stack([friendly_point(grid, r.tolist(), point) for r in regions])
         here, *there = self.sums.at(np.concatenate([point[np.newaxis], points]))
         change = problem.query.change
