@@ -28,7 +28,7 @@ TREES: tuple[Nested, ...] = (
 )
 GROUP = ("--one-hot", "race=race_White,race_Black,race_Other")
 WHERE = ("--where", "age >= 25")
-SAID = {"one_hot": {"race": NAMES[1:]}, "where": ["age >= 25"]}
+SAID = {"one_hot": {"race": NAMES[1:]}, "where": ["age >= 25"], "rule": []}
 
 
 @pytest.fixture
@@ -78,6 +78,24 @@ def test_a_file_says_the_same(xcount_command: Command, model: str, tmp_path: Pat
     asked = ("count", model, "--sensitive", "race", "--gap", "1", "--json")
     found = printed(xcount_command(*asked, "--domain", path, *WHERE))
     assert (found["n_regions"], found["domain"]) == (9, SAID)
+
+
+def test_a_rule_leaves_out_what_breaks_it(
+    xcount_command: Command, model: str, tmp_path: Path
+) -> None:
+    """As an option, in a file, and kept by an audit; a formula knows none."""
+    rule = "age < 30 -> race == White"
+    asked = ("--sensitive", "race", "--gap", "1", *GROUP)
+    found = printed(xcount_command("count", model, *asked, "--rule", rule, "--json"))
+    assert (found["n_regions"], found["domain"]["rule"]) == (7, [rule])
+    path = tmp_path / "rules.toml"
+    path.write_text(f'rule = ["{rule}"]\n')
+    again = printed(xcount_command("audit", model, *asked, "--domain", path, "--json"))
+    assert [result["count"] for result in again["results"]] == [found["count"]]
+    refused = xcount_command("encode", model, *asked, "--rule", rule)
+    assert (refused.status, "knows no rules" in refused.err) == (2, True)
+    unread = xcount_command("count", model, *asked, "--rule", "age < 30")
+    assert (unread.status, "'COND -> COND'" in unread.err) == (2, True)
 
 
 def test_measures_are_those_of_the_domain(xcount_command: Command, model: str, people: str) -> None:
