@@ -24,7 +24,18 @@ from xcount.support.records import RECORDS, reference, schema_of
 SCHEMA = Path(__file__).parent.parent / "docs" / "xcount.schema.json"
 
 COMMANDS = ("count", "audit", "compare", "witnesses", "inspect")
-PARTS = ("model", "profile", "mask", "pair", "cell", "ranked", "ratio", "compared", "model_summary")
+PARTS = (
+    "model",
+    "domain",
+    "profile",
+    "mask",
+    "pair",
+    "cell",
+    "ranked",
+    "ratio",
+    "compared",
+    "model_summary",
+)
 WITNESS_PARTS = ("witness", "crossing", "contribution", "feature", "leaves")
 
 _SHARE = {"type": "number", "minimum": 0, "maximum": 1}

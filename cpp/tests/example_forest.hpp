@@ -22,6 +22,7 @@ struct ExampleArrays {
   std::vector<std::int32_t> right{4, 3, -1, -1, -1, 9, 8, -1, -1, -1};
   std::vector<std::int64_t> values{0, 0, 30, -30, 35, 0, 0, 40, -40, -45};
   std::vector<std::uint8_t> membership;
+  std::vector<std::int32_t> positions;
 
   // The leaf values as integers of `width` limbs each.
   [[nodiscard]] std::vector<std::uint64_t> limbs(std::size_t width) const {
@@ -37,7 +38,7 @@ struct ExampleArrays {
   [[nodiscard]] Forest<Value> build() const {
     const std::vector<std::uint64_t> all_limbs = limbs(ValueTraits<Value>::kLimbs);
     return Forest<Value>(ForestArrays{n_cells, missing_cell, ordered, roots, feature, cut,
-                                      missing_left, left, right, all_limbs, membership});
+                                      missing_left, left, right, all_limbs, membership, positions});
   }
 };
 

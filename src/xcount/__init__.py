@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from xcount.errors import XCountError
     from xcount.model.ensemble import Ensemble
     from xcount.model.loaders import load
+    from xcount.question.domain import Domain
     from xcount.question.grid import Grid
     from xcount.question.query import Query
     from xcount.runs.audit import AuditResult, audit
@@ -25,6 +26,7 @@ __all__ = [
     "AuditResult",
     "CompareResult",
     "CountResult",
+    "Domain",
     "Ensemble",
     "Grid",
     "Inspection",
@@ -45,6 +47,7 @@ _HOMES = {
     "AuditResult": "xcount.runs.audit",
     "CompareResult": "xcount.runs.compare",
     "CountResult": "xcount.answers.result",
+    "Domain": "xcount.question.domain",
     "Ensemble": "xcount.model.ensemble",
     "Grid": "xcount.question.grid",
     "Inspection": "xcount.answers.inspection",

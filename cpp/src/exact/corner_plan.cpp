@@ -111,9 +111,9 @@ CornerGround::CornerGround(std::span<const Topology* const> given, const MaskSpa
                            bool gaps_only)
     : forests(given.begin(), given.end()),
       is_sensitive(sensitive_features(given[0]->axes.size(), masks)),
+      orders(choose_cell_orders(forests, is_sensitive)),
       is_idle(given[0]->axes.size(), true),
-      windows(*given[0], masks) {
-  orders = choose_cell_orders(forests, is_sensitive);
+      windows(*given[0], masks, orders) {
   for (const Topology* forest : forests) {
     counted.push_back(counted_leaves(*forest, is_sensitive, gaps_only));
     find_busy(*forest, counted.back(), is_idle);

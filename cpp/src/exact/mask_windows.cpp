@@ -39,17 +39,23 @@ std::size_t n_steps(const std::vector<MaskAxis>& axes) {
 
 std::size_t MaskAxis::reach() const { return std::max<std::size_t>(n_ordered, 2) - 1; }
 
-MaskWindows::MaskWindows(const Topology& forest, const MaskSpace& masks) {
+MaskWindows::MaskWindows(const Topology& forest, const MaskSpace& masks,
+                         std::span<const CellOrder> orders) {
   std::vector<MaskAxis> axes = axes_of(forest, masks);
   std::uint64_t furthest = 0;
-  for (const MaskAxis& axis : axes) {
-    n_masks *= axis.n_cells;
-    furthest += axis.reach();
+  bool regular = true;
+  for (const MaskAxis& axis : axes) n_masks *= axis.n_cells;
+  for (const Feature feature : masks.sensitive()) {
+    const Axis& axis = forest.axis(feature);
+    furthest += static_cast<std::uint64_t>(axis.furthest());
+    regular = regular && axis.regular();
   }
   const auto distance = static_cast<std::uint64_t>(masks.limit());
   any = distance >= furthest;
   if (any) return;
-  if (distance == 1 && axes.size() > 1 && n_masks * n_steps(axes) <= kListedRows) {
+  if (!regular) {
+    list_neighbours(masks, orders);
+  } else if (distance == 1 && axes.size() > 1 && n_masks * n_steps(axes) <= kListedRows) {
     list_steps(axes);
   } else {
     choose_line(std::move(axes), distance);
@@ -69,6 +75,22 @@ void MaskWindows::list_steps(const std::vector<MaskAxis>& axes) {
         const std::size_t steps = cell < other ? other - cell : cell - other;
         if (steps == 1 || (is_loose && steps > 0)) add_row(0, m + (other - cell) * axis.stride);
       }
+    }
+    first.push_back(static_cast<std::uint32_t>(near.size()));
+  }
+}
+
+// The same where distances are not those of cells in a row.
+void MaskWindows::list_neighbours(const MaskSpace& masks, std::span<const CellOrder> orders) {
+  line = {n_masks, 0, 1, 0};
+  const std::vector<MaskIndex> mask_at = masks_by_position(masks, orders);
+  std::vector<std::size_t> position(n_masks);
+  for (std::size_t p = 0; p < n_masks; ++p) position[static_cast<std::size_t>(mask_at[p])] = p;
+  first.push_back(0);
+  for (std::size_t p = 0; p < n_masks; ++p) {
+    add_row(0, p);
+    for (const MaskIndex other : masks.neighbours(mask_at[p])) {
+      add_row(0, position[static_cast<std::size_t>(other)]);
     }
     first.push_back(static_cast<std::uint32_t>(near.size()));
   }

@@ -80,13 +80,9 @@ MaskDecider<Value>::MaskDecider(const Topology& forest, const MaskSpace& masks,
   }
   const std::vector<Feature>& sensitive = masks.sensitive();
   std::int64_t diameter = 0;
-  for (const Feature feature : sensitive) {
-    const Axis& axis = forest.axis(feature);
-    const std::int64_t ordered = axis.n_cells - (axis.missing_cell >= 0 ? 1 : 0);
-    diameter += axis.n_cells == 1 ? 0 : (axis.ordered ? std::max<std::int64_t>(1, ordered - 1) : 1);
-  }
+  for (const Feature feature : sensitive) diameter += forest.axis(feature).furthest();
   if (masks.limit() >= diameter) return;
-  if (sensitive.size() == 1) {
+  if (sensitive.size() == 1 && forest.axis(sensitive[0]).regular()) {
     const Axis& axis = forest.axis(sensitive[0]);
     if (axis.ordered && axis.missing_cell < 0 && masks.limit() == 1) {
       kind_ = Kind::kJumps;
@@ -94,7 +90,7 @@ MaskDecider<Value>::MaskDecider(const Topology& forest, const MaskSpace& masks,
       return;
     }
     kind_ = Kind::kWindow;
-    n_ordered_ = static_cast<std::size_t>(axis.n_cells - (axis.missing_cell >= 0 ? 1 : 0));
+    n_ordered_ = static_cast<std::size_t>(axis.n_ordered());
     reach_ = static_cast<std::size_t>(masks.limit());
     return;
   }

@@ -14,10 +14,7 @@ constexpr std::size_t kBlock = 16;  // samples that take a tree's turn together
 
 std::int64_t diameter(std::span<const Axis> axes) {
   std::int64_t total = 0;
-  for (const Axis& axis : axes) {
-    const std::int64_t ordered = axis.n_cells - (axis.missing_cell >= 0 ? 1 : 0);
-    total += axis.n_cells == 1 ? 0 : axis.ordered ? std::max<std::int64_t>(1, ordered - 1) : 1;
-  }
+  for (const Axis& axis : axes) total += axis.furthest();
   return total;
 }
 

@@ -14,8 +14,15 @@ std::int64_t Ball::distance(std::size_t i, const CellRange& range) const {
   const Axis& axis = axes[i];
   const Cell cell = centre[i];
   if (range.contains(cell)) return 0;
+  if (!axis.coordinates.empty()) {
+    std::int64_t least = axis.furthest();
+    for (Cell other = range.low; other < range.high; ++other) {
+      least = std::min(least, axis.distance(cell, other));
+    }
+    return least;
+  }
   if (!axis.ordered || cell == axis.missing_cell || range.contains(axis.missing_cell)) return 1;
-  return cell < range.low ? range.low - cell : cell - range.high + 1;
+  return axis.distance(cell, cell < range.low ? range.low : range.high - 1);
 }
 
 bool Ball::meets(const MaskBox& box) const {
@@ -31,9 +38,8 @@ std::vector<MaskBox> Ball::boxes() const {
     const Axis& axis = axes[i];
     std::vector<CellRange> ranges{{0, axis.n_cells}};
     if (radius != kEverywhere && axis.ordered && centre[i] != axis.missing_cell) {
-      const Cell n_ordered = axis.n_cells - (axis.missing_cell >= 0 ? 1 : 0);
-      const auto reach = static_cast<Cell>(std::min<std::int64_t>(radius, axis.n_cells));
-      ranges[0] = {std::max(0, centre[i] - reach), std::min(n_ordered, centre[i] + reach + 1)};
+      const auto [first, last] = axis.near(centre[i], radius);
+      ranges[0] = {first, last};
       if (axis.missing_cell >= 0 && 2 * found.size() <= kMaxBoxes) {
         ranges.push_back({axis.missing_cell, axis.n_cells});
       } else if (axis.missing_cell >= 0) {

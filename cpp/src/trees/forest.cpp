@@ -1,6 +1,7 @@
 #include "xcount/trees/forest.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <stdexcept>
 
 namespace xcount {
@@ -27,15 +28,92 @@ void Topology::read_axes(const ForestArrays& arrays) {
     fail("axis arrays differ in length");
   }
   axes.reserve(n);
+  std::size_t start = 0;
   for (std::size_t i = 0; i < n; ++i) {
-    const Axis axis{arrays.n_cells[i], arrays.missing_cell[i], arrays.ordered[i] != 0};
+    Axis axis{arrays.n_cells[i], arrays.missing_cell[i], arrays.ordered[i] != 0};
     if (axis.n_cells < 1) fail("a feature needs at least one cell");
     if (axis.n_cells > kMaxCells) fail("a feature has more than 2^26 cells");
     if (axis.missing_cell != -1 && axis.missing_cell != axis.n_cells - 1) {
       fail("the missing cell must be the last one");
     }
-    axes.push_back(axis);
+    if (!arrays.positions.empty()) read_positions(arrays, start, axis);
+    start += static_cast<std::size_t>(axis.n_cells);
+    axes.push_back(std::move(axis));
   }
+  if (!arrays.positions.empty() && start != arrays.positions.size()) {
+    fail("there must be a position for each cell");
+  }
+}
+
+void Topology::read_positions(const ForestArrays& arrays, std::size_t start, Axis& axis) {
+  const auto n = static_cast<std::size_t>(axis.n_cells);
+  if (start + n > arrays.positions.size()) fail("there must be a position for each cell");
+  const auto own = arrays.positions.subspan(start, n);
+  const auto ordered = own.first(static_cast<std::size_t>(axis.n_ordered()));
+  if (!axis.ordered || ordered.empty()) return;
+  if (ordered.front() < 0 || !std::is_sorted(ordered.begin(), ordered.end())) {
+    fail("positions must be ascending");
+  }
+  if (ordered.back() - ordered.front() == axis.n_ordered() - 1 &&
+      std::adjacent_find(ordered.begin(), ordered.end()) == ordered.end()) {
+    return;  // regular but for where it begins
+  }
+  axis.positions.assign(own.begin(), own.end());
+}
+
+void Topology::join(Feature feature, std::vector<Axis> coordinates,
+                    std::vector<std::vector<Cell>> cells) {
+  if (feature < 0 || static_cast<std::size_t>(feature) >= axes.size()) fail("no such feature");
+  Axis& axis = axes[static_cast<std::size_t>(feature)];
+  if (axis.ordered || cells.size() != coordinates.size()) fail("a joint axis has no order");
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const auto outside = [&](Cell cell) { return cell < 0 || cell >= coordinates[i].n_cells; };
+    if (cells[i].size() != static_cast<std::size_t>(axis.n_cells) ||
+        std::any_of(cells[i].begin(), cells[i].end(), outside)) {
+      fail("a joint axis has a cell of each coordinate in each of its cells");
+    }
+  }
+  axis.coordinates = std::move(coordinates);
+  axis.coordinate = std::move(cells);
+}
+
+std::int64_t Axis::distance(Cell a, Cell b) const {
+  if (a == b) return 0;
+  if (!coordinates.empty()) {
+    std::int64_t total = 0;
+    for (std::size_t i = 0; i < coordinates.size(); ++i) {
+      const std::vector<Cell>& cell = coordinate[i];
+      total += coordinates[i].distance(cell[static_cast<std::size_t>(a)],
+                                       cell[static_cast<std::size_t>(b)]);
+    }
+    return total;
+  }
+  if (!ordered || a == missing_cell || b == missing_cell) return 1;
+  return std::abs(static_cast<std::int64_t>(position(a)) - position(b));
+}
+
+std::int64_t Axis::furthest() const {
+  if (n_cells == 1) return 0;
+  if (!coordinates.empty()) {
+    std::int64_t total = 0;
+    for (const Axis& each : coordinates) total += each.furthest();
+    return total;
+  }
+  if (!ordered || n_ordered() == 0) return 1;
+  return std::max<std::int64_t>(1, distance(0, n_ordered() - 1));
+}
+
+std::pair<Cell, Cell> Axis::near(Cell cell, std::int64_t reach) const {
+  if (regular()) {
+    const auto step = static_cast<Cell>(std::min<std::int64_t>(reach, n_cells));
+    return {std::max(0, cell - step), std::min(n_ordered(), cell + step + 1)};
+  }
+  const auto begin = positions.begin();
+  const auto end = begin + n_ordered();
+  const std::int64_t here = position(cell);
+  const auto first = std::lower_bound(begin, end, here - reach);
+  const auto last = std::upper_bound(first, end, here + reach);
+  return {static_cast<Cell>(first - begin), static_cast<Cell>(last - begin)};
 }
 
 void Topology::read_nodes(const ForestArrays& arrays) {

@@ -1,7 +1,6 @@
 #include "xcount/trees/masks.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <limits>
 
 namespace xcount {
@@ -44,18 +43,11 @@ void MaskSpace::write_cells(MaskIndex mask, std::span<Cell> region) const {
   }
 }
 
-std::int64_t MaskSpace::axis_distance(std::size_t i, Cell a, Cell b) const {
-  if (a == b) return 0;
-  const Axis& axis = axes_[i];
-  if (!axis.ordered || a == axis.missing_cell || b == axis.missing_cell) return 1;
-  return std::abs(static_cast<std::int64_t>(a) - b);
-}
-
 std::int64_t MaskSpace::distance(MaskIndex a, MaskIndex b) const {
   const std::vector<Cell> from = cells(a);
   const std::vector<Cell> to = cells(b);
   std::int64_t total = 0;
-  for (std::size_t i = 0; i < axes_.size(); ++i) total += axis_distance(i, from[i], to[i]);
+  for (std::size_t i = 0; i < axes_.size(); ++i) total += axes_[i].distance(from[i], to[i]);
   return total;
 }
 
@@ -74,7 +66,7 @@ void MaskSpace::collect(std::size_t i, MaskIndex prefix, std::int64_t left,
     return;
   }
   for (Cell cell = 0; cell < axes_[i].n_cells; ++cell) {
-    const std::int64_t step = axis_distance(i, from[i], cell);
+    const std::int64_t step = axes_[i].distance(from[i], cell);
     if (step <= left) {
       collect(i + 1, prefix * axes_[i].n_cells + cell, left - step, from, out);
     }

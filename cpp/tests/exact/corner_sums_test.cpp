@@ -390,7 +390,7 @@ void windows_hold_the_neighbours() {
     const auto forest = world.build<std::int64_t>();
     for (std::int64_t distance = 1; distance < 40; ++distance) {
       const MaskSpace masks(forest, {0}, distance);
-      const MaskWindows windows(forest, masks);
+      const MaskWindows windows(forest, masks, {});
       if (windows.any) {
         CHECK(distance >= (missing < 0 ? 39 : 38));
         continue;
@@ -416,11 +416,11 @@ void windows_hold_the_neighbours() {
 void windows_of_long_axes_are_short() {
   const World world({1000, 1000, 7}, {-1, 999, -1});
   const auto forest = world.build<std::int64_t>();
-  const MaskWindows two(forest, MaskSpace(forest, {0, 2}, 300));
+  const MaskWindows two(forest, MaskSpace(forest, {0, 2}, 300), {});
   CHECK(two.line.n_cells == 1000);
   CHECK(two.n_levels == 6);
   CHECK(two.rows_per_mask() < 60);
-  const MaskWindows near(forest, MaskSpace(forest, {0, 1}, 3));
+  const MaskWindows near(forest, MaskSpace(forest, {0, 1}, 3), {});
   CHECK(near.n_masks == 1000000);
   CHECK(near.rows_per_mask() < 30);
 }

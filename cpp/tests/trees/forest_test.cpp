@@ -47,6 +47,36 @@ void a_set_test_asks_the_membership_table() {
   CHECK(forest.sum(inside) == 30 - 45);
 }
 
+void distances_are_those_of_positions() {
+  ExampleArrays arrays;
+  arrays.positions = {2, 5, 6, 7, 8, 9};
+  const auto forest = arrays.build<std::int64_t>();
+  CHECK(!forest.axis(0).regular());
+  CHECK(forest.axis(1).regular());  // but for where it begins
+  CHECK(forest.axis(0).distance(0, 2) == 4 && forest.axis(1).distance(0, 2) == 2);
+  CHECK(forest.axis(0).furthest() == 4 && forest.axis(1).furthest() == 2);
+  CHECK((forest.axis(0).near(1, 1) == std::pair<Cell, Cell>{1, 3}));
+  CHECK((forest.axis(0).near(0, 3) == std::pair<Cell, Cell>{0, 2}));
+  CHECK((forest.axis(1).near(0, 1) == std::pair<Cell, Cell>{0, 2}));
+}
+
+void distances_on_a_joint_axis_add_up() {
+  ExampleArrays arrays;
+  arrays.ordered[0] = 0;
+  auto forest = arrays.build<std::int64_t>();
+  const Axis numbers{3, -1, true};
+  const Axis labels{2, -1, false};
+  forest.join(0, {numbers, labels}, {{0, 2, 2}, {0, 0, 1}});
+  CHECK(!forest.axis(0).regular());
+  CHECK(forest.axis(0).distance(0, 1) == 2 && forest.axis(0).distance(0, 2) == 3);
+  CHECK(forest.axis(0).distance(1, 2) == 1 && forest.axis(0).furthest() == 3);
+  using Rows = std::vector<std::vector<Cell>>;
+  for (const Rows& wrong : {Rows{{0, 2, 2}}, Rows{{0, 2}, {0, 0}}, Rows{{0, 2, 3}, {0, 0, 1}}}) {
+    CHECK(throws<std::invalid_argument>([&] { forest.join(0, {numbers, labels}, wrong); }));
+  }
+  CHECK(throws<std::invalid_argument>([&] { forest.join(1, {}, {}); }));
+}
+
 void broken_arrays_are_refused() {
   const std::vector<std::function<void(ExampleArrays&)>> breaks{
       [](ExampleArrays& a) { a.left[0] = 0; },          // a cycle
@@ -65,6 +95,10 @@ void broken_arrays_are_refused() {
       [](ExampleArrays& a) { a.cut.pop_back(); },  // arrays of different lengths
       [](ExampleArrays& a) { a.ordered.pop_back(); },
       [](ExampleArrays& a) { a.values.pop_back(); },
+      [](ExampleArrays& a) { a.positions = {0, 1, 2, 0, 1}; },        // too few positions
+      [](ExampleArrays& a) { a.positions = {0, 1, 2, 0, 1, 2, 3}; },  // too many
+      [](ExampleArrays& a) { a.positions = {0, 1, 2, 2, 1, 0}; },     // in no order
+      [](ExampleArrays& a) { a.positions = {-1, 1, 2, 0, 1, 2}; },
   };
   for (const auto& damage : breaks) {
     ExampleArrays arrays;
@@ -81,6 +115,8 @@ int main() {
   every_region_gets_its_sum<Int2304>();
   a_missing_cell_goes_where_the_test_says();
   a_set_test_asks_the_membership_table();
+  distances_are_those_of_positions();
+  distances_on_a_joint_axis_add_up();
   broken_arrays_are_refused();
   return failures;
 }

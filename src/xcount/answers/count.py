@@ -11,10 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from xcount.answers.result import CountResult, ModelInfo, Verdict, judged
 from xcount.counters import counter
+from xcount.counters.parts import count_parts
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress, StopReason, Tally
+from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble
+from xcount.problem.parts import parts_of
 from xcount.problem.problem import Problem
+from xcount.question.domain import Domain, DomainLike, OneHot, Words
 from xcount.question.grid import Grid, Missing
 from xcount.question.query import Query
 from xcount.question.share import Limit
@@ -38,6 +42,10 @@ def count(
     precision: int | str | None = "exact",
     output: int | str | None = None,
     missing: Missing = "none",
+    domain: DomainLike = None,
+    one_hot: OneHot = (),
+    where: Words = (),
+    rule: Words = (),
     method: str = "auto",
     epsilon: float = 0.1,
     delta: float = 0.1,
@@ -73,6 +81,12 @@ def count(
         precision: decimals that leaves are rounded to, or ``"exact"``.
         output: the class asked about, where the model has several.
         missing: ``"cell"`` if missing values are a cell of their own.
+        domain: which regions exist: a :class:`~xcount.question.domain.Domain`, a TOML file, or a
+            mapping with the same words.
+        one_hot: columns of which exactly one is 1: ``{"race": ["race_White", "race_Black"]}``, or
+            text ``race=race_White,race_Black``; with ``+none`` if all may be 0.
+        where: conditions that every region fulfils, such as ``25 <= age < 65``.
+        rule: rules ``COND -> COND`` that every region keeps.
         method: how to count, as in ``--method``.
         epsilon: relative error allowed.
         delta: probability with which an interval may be wrong.
@@ -117,7 +131,10 @@ def count(
         want_profile=profile,
         on_progress=on_progress,
     )
-    ensemble = load(model, trust_pickle=trust_pickle)
+    regions = Domain.of(domain, one_hot=one_hot, where=where, rule=rule)
+    if regions and grid is not None:
+        raise QueryError("give a grid or a domain, not both")
+    ensemble = regions.pulled_back(load(model, trust_pickle=trust_pickle))
     settings.check_memory()
     query = Query.of(
         ensemble,
@@ -129,7 +146,8 @@ def count(
         flip=flip,
         cutoff=cutoff,
     )
-    problem = Problem(ensemble, grid or Grid.of(ensemble, missing=missing), query)
+    cells = grid or Grid.of(ensemble, missing=missing, domain=regions)
+    problem = Problem(ensemble, cells, query)
     weighing = None
     if measures:
         from xcount.answers.measure import with_population
@@ -173,6 +191,7 @@ def solve(
         high=tally.high,
         confidence=tally.confidence,
         n_regions=problem.n_regions,
+        domain=problem.grid.domain or None,
         method=tally.method,
         stop_reason=_stop_reason(tally, problem, settings),
         sensitive=tuple(ensemble.features[f].name for f in query.sensitive),
@@ -198,7 +217,10 @@ def _tally(problem: Problem, settings: Settings, method: str, weighing: Weighing
     if weighing is not None and weighing.n_weighed:
         settings = settings.within(0.5)
     try:
-        return counter(method, problem)(problem, settings)
+        count_one = counter(method, problem)
+        if parts := parts_of(problem):
+            return count_parts(problem, parts, settings, count_one, method)
+        return count_one(problem, settings)
     except KeyboardInterrupt:  # before the counter knew anything: nothing is certain
         return Tally.of_bounds(0, problem.n_regions, method, StopReason.INTERRUPTED)
 
@@ -228,7 +250,7 @@ def model_info(ensemble: Ensemble, grid: Grid) -> ModelInfo:
         format=ensemble.format,
         n_trees=ensemble.n_trees,
         max_depth=ensemble.max_depth,
-        n_features=ensemble.n_features,
+        n_features=ensemble.source.n_features,
         n_guards=grid.n_guards,
     )
 

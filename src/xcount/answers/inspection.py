@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Annotated, Any
 
 import numpy as np
 
 from xcount.answers.count import model_info
-from xcount.answers.result import AboutModel, ModelTask
+from xcount.answers.result import AboutModel, AskedDomain, ModelTask
+from xcount.answers.template import proposed_groups
 from xcount.errors import UnsupportedModelError
 from xcount.model.ensemble import Ensemble, Tree
 from xcount.model.loaders import load
+from xcount.question.domain import Domain, DomainLike, OneHot, Words
 from xcount.question.grid import Axis, Grid, Missing
 from xcount.support.records import Json, record, to_dict
 
@@ -77,22 +80,42 @@ class Inspection:
     ]
     n_outputs: Annotated[int, Json("Margins of the model: one per class, or one.", {"minimum": 1})]
     n_leaves: Annotated[int, Json("Leaves of all trees.", _AT_LEAST_0)]
-    n_regions: Annotated[int, Json("The number of all regions, of any size.", {"minimum": 1})]
+    n_regions: Annotated[
+        int, Json("The number of regions of the domain, of any size.", {"minimum": 1})
+    ]
     features: Annotated[tuple[FeatureInfo, ...], Json("All features.")]
     leaves: Annotated[LeafScale, Json("How large the leaves are.")]
     gaps: Annotated[tuple[float, ...], Json("Round gaps that make sense to ask about.")]
+    domain: AskedDomain = None
+    one_hot: Annotated[
+        Mapping[str, tuple[str, ...]],
+        Json("Groups of columns whose names suggest that one of them is 1.", is_optional=True),
+    ] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``xcount inspect --json`` prints."""
         return to_dict(self)
 
 
-def inspect(model: Any, *, missing: Missing = "none", trust_pickle: bool = False) -> Inspection:
+def inspect(
+    model: Any,
+    *,
+    missing: Missing = "none",
+    domain: DomainLike = None,
+    one_hot: OneHot = (),
+    where: Words = (),
+    rule: Words = (),
+    trust_pickle: bool = False,
+) -> Inspection:
     """Describe a model: a file, a live one, or an ensemble.
 
     Args:
         model: what to describe.
         missing: ``"cell"`` if missing values are a cell of their own.
+        domain: which regions exist, as in :func:`xcount.count`.
+        one_hot: columns of which exactly one is 1.
+        where: conditions that every region fulfils.
+        rule: rules ``COND -> COND`` that every region keeps.
         trust_pickle: whether a pickle may be opened.
 
     Example:
@@ -102,13 +125,14 @@ def inspect(model: Any, *, missing: Missing = "none", trust_pickle: bool = False
         >>> inspection.n_regions, [feature.max_change for feature in inspection.features]
         (9, [150.0, 140.0])
     """
-    ensemble = load(model, trust_pickle=trust_pickle)
-    grid = Grid.of(ensemble, missing=missing)
+    regions = Domain.of(domain, one_hot=one_hot, where=where, rule=rule)
+    ensemble = regions.pulled_back(load(model, trust_pickle=trust_pickle))
+    grid = Grid.of(ensemble, missing=missing, domain=regions)
     changes = max_changes(ensemble)
     n_trees = Counter(feature for tree in ensemble.trees for feature in set(tree.feature.tolist()))
     scale = max((leaf_scale(ensemble, k) for k in range(ensemble.n_outputs)), default=0.0)
     features = tuple(
-        _feature_info(index, axis, n_trees[index], changes.get(index, 0.0))
+        _feature_info(_column(ensemble, index), axis, n_trees[index], changes.get(index, 0.0))
         for index, axis in enumerate(grid.axes)
     )
     return Inspection(
@@ -118,10 +142,21 @@ def inspect(model: Any, *, missing: Missing = "none", trust_pickle: bool = False
         n_outputs=ensemble.n_outputs,
         n_leaves=sum(int((tree.feature < 0).sum()) for tree in ensemble.trees),
         n_regions=grid.n_regions,
+        domain=regions or None,
+        one_hot=proposed_groups(grid),
         features=features,
         leaves=_leaf_scale(ensemble),
         gaps=tuple(float(gap) for gap in gap_ladder(scale, max(changes.values(), default=0.0))),
     )
+
+
+def _column(ensemble: Ensemble, feature: int) -> int:
+    """Return the model's column that a feature is, the first one of a group."""
+    encoding = ensemble.encoding
+    if encoding is None:
+        return feature
+    columns = range(encoding.source.n_features)
+    return next(column for column in columns if encoding.feature_of(column) == feature)
 
 
 def _feature_info(index: int, axis: Axis, n_trees: int, max_change: float) -> FeatureInfo:

@@ -23,11 +23,12 @@ from xcount.counters.corners import CornerRun, corner_seconds
 from xcount.counters.decisions import MAX_FLAGS, RegionDecider
 from xcount.counters.exact import ExactRun
 from xcount.counters.known_counts import HARD_STEPS
-from xcount.counters.sampling.draws import CellDraws, Part
+from xcount.counters.sampling.draws import CellDraws, Drawn
 from xcount.counters.sampling.estimator import Estimator, Ground
 from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS, Settings
 from xcount.counters.tally import Progress, StopReason
 from xcount.errors import BudgetError, QueryError
+from xcount.problem.parts import parts_of
 from xcount.problem.problem import Problem
 from xcount.question.fitting import fit_population
 from xcount.question.grid import Grid
@@ -144,6 +145,7 @@ def _placed_rows(
     assert weighing.rows is not None
     regions = problem.grid.cells_of(weighing.rows)
     placed = np.flatnonzero((regions >= 0).all(axis=1))
+    placed = placed[problem.grid.exists(regions[placed])]
     if not len(placed):
         raise QueryError(
             f"no row of {weighing.source} lies in a region: each has a missing value or an unknown "
@@ -221,33 +223,99 @@ def _weigh(
     settings: Settings,
     details: dict[str, Any],
 ) -> Measured:
-    """Weigh exactly what the budget allows, estimate the rest."""
+    """Weigh by a mixture of product measures, part by part where rules make parts."""
     if problem.n_masks > MAX_FLAGS:
         text = f"{scientific_text(problem.n_masks)} masks are too many to weigh"
         raise BudgetError(text, code="too_many_masks")
+    products = [Drawn(c.weight, mask_masses(problem, c.cells), c.cells) for c in components]
+    parts = _weighed_parts(problem, products)
+    if parts is None:
+        return _weigh_products(name, problem, products, settings, details)
+    whole = math.fsum(mass for _, _, mass in parts)
+    if not whole > 0:
+        raise QueryError(f"nothing of the domain has any weight under {name!r}")
+    own = replace(settings, delta=settings.delta / len(parts))
+    found: list[tuple[float, Measured]] = []
+    for number, (part, inside, mass) in enumerate(parts):
+        limited = own.within(1 / (len(parts) - number), LEAST_SECONDS, DEFAULT_TIMEOUT_SECONDS)
+        found.append((mass / whole, _weigh_products(name, part, inside, limited, {})))
+    return _together(name, found, settings, details)
+
+
+def _weighed_parts(
+    problem: Problem, products: Sequence[Drawn]
+) -> list[tuple[Problem, list[Drawn], float]] | None:
+    """Return each part with the measures inside it, and its weight; None without rules."""
+    parts = parts_of(problem)
+    if not parts:
+        return None
+    found = []
+    for part in parts:
+        inside = []
+        for product in products:
+            cells, masses, mass = part.weights(list(product.cell_weights), product.mask_weights)
+            if product.weight * mass > 0:
+                inside.append(Drawn(product.weight * mass, masses, cells))
+        weight = math.fsum(product.weight for product in inside)
+        if weight > 0:
+            inside = [replace(product, weight=product.weight / weight) for product in inside]
+            found.append((part.problem, inside, weight))
+    return found
+
+
+def _together(
+    name: str,
+    found: Sequence[tuple[float, Measured]],
+    settings: Settings,
+    details: dict[str, Any],
+) -> Measured:
+    """Add up what parts weigh."""
+    low, high = (
+        min(1.0, math.fsum(mass * getattr(measured, end) for mass, measured in found))
+        for end in ("low", "high")
+    )
+    shares = [(mass, m.share) for mass, m in found if m.share is not None]
+    share = math.fsum(m * s for m, s in shares) if len(shares) == len(found) else None
+    is_exact = all(measured.exact for _, measured in found)
+    reasons = [m.stop_reason for _, m in found if m.stop_reason is not StopReason.COMPLETE]
+    confidence = 1.0 if is_exact else 1 - settings.delta
+    reason = reasons[0] if reasons else StopReason.COMPLETE
+    kept = share if share is None else min(1.0, share)
+    return Measured(name, kept, low, high, is_exact, confidence, reason, details)
+
+
+def _weigh_products(
+    name: str,
+    problem: Problem,
+    products: Sequence[Drawn],
+    settings: Settings,
+    details: dict[str, Any],
+) -> Measured:
+    """Weigh exactly what the budget allows, estimate the rest."""
     certain: list[float] = []
-    for component in components:
-        share, rest = _known_share(problem, component, settings, len(components))
-        if rest and len(components) > 1:
+    rest: list[int] = []
+    for product in products:
+        share, rest = _known_share(problem, product, settings, len(products))
+        if rest and len(products) > 1:
             break  # then all of the mixture is sampled: a part of a part would gain little
-        certain.append(component.weight * share)
-    if len(certain) == len(components) and not rest:
+        certain.append(product.weight * share)
+    if len(certain) == len(products) and not rest:
         share = min(1.0, max(0.0, math.fsum(certain)))
         return Measured(name, share, share, share, True, 1.0, StopReason.COMPLETE, details)
-    if len(components) > 1:
+    if len(products) > 1:
         certain, rest = [], list(range(problem.n_masks))
-    return _estimate(name, problem, components, settings, details, math.fsum(certain), rest)
+    return _estimate(name, problem, products, settings, details, math.fsum(certain), rest)
 
 
 def _known_share(
-    problem: Problem, component: Component, settings: Settings, n_parts: int
+    problem: Problem, product: Drawn, settings: Settings, n_products: int
 ) -> tuple[float, list[int]]:
     """Return the weight of what is known to be sensitive, and the masks that are open."""
-    masses = mask_masses(problem, component.cells)
+    masses, weights = product.mask_weights, list(product.cell_weights)
     masks = np.flatnonzero(masses).tolist()
-    solved = _visited_shares(problem, component.cells, settings, n_parts)
+    solved = _visited_shares(problem, weights, settings, n_products)
     if solved is None:
-        solved = _solved_shares(problem, component.cells, masks, settings, n_parts)
+        solved = _solved_shares(problem, weights, masks, settings, n_products)
     certain = math.fsum(masses[mask] * share for mask, share in solved.items())
     return certain, [mask for mask in masks if mask not in solved]
 
@@ -255,20 +323,20 @@ def _known_share(
 def _estimate(
     name: str,
     problem: Problem,
-    components: Sequence[Component],
+    products: Sequence[Drawn],
     settings: Settings,
     details: dict[str, Any],
     certain: float,
     rest: list[int],
 ) -> Measured:
-    """Estimate the weight of the open masks: one component's, or all masks of a mixture."""
-    masses = [mask_masses(problem, component.cells)[rest] for component in components]
-    undecided = math.fsum(masses[0]) if len(components) == 1 else 1.0
-    parts = [
-        Part(component.weight, own / own.sum(), component.cells)
-        for component, own in zip(components, masses, strict=True)
+    """Estimate the weight of the open masks: one product's, or all masks of a mixture."""
+    masses = [product.mask_weights[rest] for product in products]
+    undecided = math.fsum(masses[0]) if len(products) == 1 else 1.0
+    drawn = [
+        Drawn(product.weight, own / own.sum(), product.cell_weights)
+        for product, own in zip(products, masses, strict=True)
     ]
-    draws = CellDraws(problem, rest, parts)
+    draws = CellDraws(problem, rest, drawn)
     ground = Ground(
         certain=int(certain * _UNITS),
         undecided=math.ceil(undecided * _UNITS),
@@ -292,10 +360,10 @@ def mask_masses(problem: Problem, weights: Weights) -> NDArray[np.float64]:
 
 
 def _visited_shares(
-    problem: Problem, weights: Weights, settings: Settings, n_parts: int
+    problem: Problem, weights: Weights, settings: Settings, n_products: int
 ) -> dict[int, float] | None:
     """Return the weight of what makes each mask sensitive, where all regions are soon visited."""
-    if corner_seconds(problem, settings.within(0.5)) * n_parts > MAX_VISIT_SECONDS:
+    if corner_seconds(problem, settings.within(0.5)) * n_products > MAX_VISIT_SECONDS:
         return None
     try:
         run = CornerRun(problem, settings.within(0.5), weights)
@@ -308,7 +376,7 @@ def _visited_shares(
 
 
 def _solved_shares(
-    problem: Problem, weights: Weights, masks: list[int], settings: Settings, n_parts: int
+    problem: Problem, weights: Weights, masks: list[int], settings: Settings, n_products: int
 ) -> dict[int, float]:
     """Return the weight of what makes a mask sensitive, for the masks that the budget suffices for.
 
@@ -316,7 +384,7 @@ def _solved_shares(
     """
     if problem.form.n_terms > MAX_TERMS:
         return {}
-    max_steps = MAX_STEPS // n_parts
+    max_steps = MAX_STEPS // n_products
     run = ExactRun(problem, settings.within(0.5), weights=weights, masks=masks)
     run.solve(())
     run.solve((max(1, min(MAX_TASK_STEPS, max_steps // max(1, run.n_subproblems))),))

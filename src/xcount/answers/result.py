@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 from xcount.counters.tally import Profile, StopReason
 from xcount.question.change import CHANGE_FIELDS, Change
+from xcount.question.domain import Domain
 from xcount.question.share import Limit
 from xcount.support.numerals import to_json
 from xcount.support.records import (
@@ -143,6 +144,10 @@ Planned = Annotated[
         name="planned",
     ),
 ]
+AskedDomain = Annotated[
+    Domain | None,
+    Json("Which regions exist; only where a domain was given.", is_optional=True),
+]
 Distance = Annotated[
     int | None,
     Json(
@@ -204,8 +209,12 @@ class CountResult:
         Json("1 for guaranteed (exact) bounds, else 1 - delta.", _SHARE, column="confidence"),
     ]
     n_regions: Annotated[
-        int, Json("The number of all regions, of any size.", {"minimum": 1}, column="n_regions")
+        int,
+        Json(
+            "The number of regions of the domain, of any size.", {"minimum": 1}, column="n_regions"
+        ),
     ]
+    domain: AskedDomain = None
     max_share: Annotated[
         Limit | None,
         Json(

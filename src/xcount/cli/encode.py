@@ -33,6 +33,10 @@ def command(
     missing: str,
     path: str | None,
     output: str | None,
+    one_hot: tuple[str, ...],
+    where: tuple[str, ...],
+    rule: tuple[str, ...],
+    domain: str | None,
     **question: Any,
 ) -> int:
     """Write the question about MODEL as a DIMACS formula with a projection set.
@@ -45,12 +49,16 @@ def command(
     from xcount.baselines.cnf.encode import encode
     from xcount.model.loaders import load
     from xcount.problem.problem import Problem
+    from xcount.question.domain import Domain
     from xcount.question.grid import Grid
     from xcount.question.query import Query
 
-    ensemble = load(model, trust_pickle=trust_pickle)
+    regions = Domain.of(domain, one_hot=one_hot, where=where, rule=rule)
+    ensemble = regions.pulled_back(load(model, trust_pickle=trust_pickle))
     query = Query.of(ensemble, sensitive, question.pop("gap"), output=output, **question)
-    grid = Grid.of(ensemble, missing="cell" if missing == "cell" else "none")
+    grid = Grid.of(ensemble, missing="cell" if missing == "cell" else "none", domain=regions)
+    if grid.rules:
+        raise click.UsageError("a formula knows no rules; give conditions with --where")
     formula = encode(Problem(ensemble, grid, query))
     with click.open_file(path or "-", "w", encoding="ascii", errors="backslashreplace") as stream:
         formula.write(stream)

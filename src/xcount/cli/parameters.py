@@ -128,6 +128,39 @@ missing_option = click.option(
     help="With 'cell', missing values have a cell of their own.",
 )
 
+domain_options = together(
+    click.option(
+        "--one-hot",
+        "one_hot",
+        metavar="NAME=COL,COL,...",
+        multiple=True,
+        help="Columns of which exactly one is 1: they are one feature, NAME, with a category per "
+        "column. End the list with +none if all of them may be 0. Repeat it for more groups.",
+    ),
+    click.option(
+        "--where",
+        "where",
+        metavar="COND",
+        multiple=True,
+        help="Leave out all regions that break a condition: 'age >= 25', '25 <= age < 65', 'sex == "
+        "Male', 'race in {White, Black}', 'age is missing'. Repeat it for more.",
+    ),
+    click.option(
+        "--rule",
+        "rule",
+        metavar="'COND -> COND'",
+        multiple=True,
+        help="Leave out all regions in which the first condition holds and the second does not. "
+        "Repeat it for more.",
+    ),
+    click.option(
+        "--domain",
+        metavar="FILE",
+        help="Read one-hot groups, conditions and rules from a TOML file (xcount inspect "
+        "--domain-template writes one).",
+    ),
+)
+
 model_options = together(
     click.option(
         "--precision",
@@ -143,6 +176,7 @@ model_options = together(
         help="The class to ask about, for a model with several.",
     ),
     missing_option,
+    domain_options,
 )
 
 flip_options = together(

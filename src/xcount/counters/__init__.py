@@ -37,6 +37,9 @@ def counter(method: str, problem: Problem | None = None) -> Counter:
     if problem is not None and method in GAPS_ONLY and not problem.query.change.in_paper:
         known = ", ".join(name for name in METHODS if name not in GAPS_ONLY)
         raise QueryError(f"method {method!r} counts gaps alone; methods for this are {known}")
+    if problem is not None and method in GAPS_ONLY and problem.grid.rules:
+        known = ", ".join(name for name in METHODS if name not in GAPS_ONLY)
+        raise QueryError(f"method {method!r} knows no rules; methods for this are {known}")
     module, _, name = _COUNTERS[method].partition(":")
     found: Counter = getattr(import_module(module), name)
     return found

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount.problem.form import refuse_many_masks
+from xcount.problem.parts import parts_of
 from xcount.problem.problem import Problem
 
 MAX_FLAGS = 1 << 24
@@ -44,10 +45,22 @@ class RegionDecider:
         The cells of the sensitive features in ``regions`` do not matter.
         """
         refuse_many_masks(self.problem.n_masks, MAX_FLAGS)
+        if self.problem.grid.rules:
+            return self._decide_parts(np.array(regions, ndmin=2))
         cells = np.array(regions, dtype=np.int32, ndmin=2)
         cells[:, list(self.problem.query.sensitive)] = 0
         self._check(cells)
         return self.problem.form.decide(cells)
+
+    def _decide_parts(self, regions: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Decide where there are rules: what does not exist is not sensitive."""
+        flags = np.zeros((len(regions), self.problem.n_masks), dtype=np.bool_)
+        for part in parts_of(self.problem):
+            rows = part.rows_of(regions)
+            if len(rows) and part.problem.n_masks > 1:
+                own = part.problem.form.decide(part.to_part(regions[rows]))
+                flags[np.ix_(rows, part.masks)] = own
+        return flags
 
     def _check(self, cells: NDArray[np.int32]) -> None:
         sizes = np.array(self.problem.grid.cell_counts)
@@ -63,7 +76,7 @@ class RegionDecider:
 
     def decide_regions(self, regions: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Return whether each region is sensitive, shape (n_rows,)."""
-        if self.problem.n_masks > MAX_FLAGS:
+        if self.problem.n_masks > MAX_FLAGS and not self.problem.grid.rules:
             cells = np.array(regions, dtype=np.int32, ndmin=2)
             self._check(cells)
             decided = self.problem.form.decide_regions(cells)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -141,6 +141,23 @@ def _category(value: float) -> int:
     return int(value) if np.isfinite(value) else -1
 
 
+class Encoding(Protocol):
+    """How the columns that a model takes are made of an ensemble's features."""
+
+    @property
+    def source(self) -> Ensemble:
+        """The ensemble on the model's own columns."""
+
+    def columns_of(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return inputs as the model takes them, of inputs by feature."""
+
+    def features_of(self, columns: NDArray[np.float64], table: str) -> NDArray[np.float64]:
+        """Return inputs by feature; raise if some are none, with the name of their table."""
+
+    def feature_of(self, column: int) -> int:
+        """Return the feature that a column of the model is part of."""
+
+
 @dataclass(frozen=True, eq=False)
 class Ensemble:
     """An additive tree model: ``V(x)[k] = base[k] + (sum of leaves of output k) / divisor``.
@@ -169,6 +186,8 @@ class Ensemble:
             output, of both sides of its cut-off.
         path: the file it was read from, if any.
         sha256: hash of that file's bytes, if any.
+        encoding: where the model's own columns are others than the features: what they are made
+            of (see :mod:`xcount.model.one_hot`).
     """
 
     features: tuple[Feature, ...]
@@ -186,6 +205,18 @@ class Ensemble:
     class_labels: tuple[str, ...] | None = None
     path: str | None = None
     sha256: str | None = None
+    encoding: Encoding | None = None
+
+    @property
+    def source(self) -> Ensemble:
+        """The ensemble on the columns that the model itself takes."""
+        return self if self.encoding is None else self.encoding.source.source
+
+    def columns_of(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return inputs by feature as the model itself takes them."""
+        if self.encoding is None:
+            return rows
+        return self.encoding.source.columns_of(self.encoding.columns_of(rows))
 
     @property
     def n_outputs(self) -> int:

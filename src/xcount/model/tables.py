@@ -18,7 +18,7 @@ import io
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
@@ -80,6 +80,9 @@ def read_table(data: Any, ensemble: Ensemble) -> Table:
         >>> read_table({"f1": [1, 2], "f0": [3, 4], "y": [0, 1]}, figure_1()).rows.tolist()
         [[3.0, 1.0], [4.0, 2.0]]
     """
+    if ensemble.encoding is not None:  # tables have the columns that the model itself takes
+        table = read_table(data, ensemble.encoding.source)
+        return replace(table, rows=ensemble.encoding.features_of(table.rows, table.source))
     columns = _columns_of(data, ensemble.feature_names)
     positions, others = _matched(columns, ensemble)
     rows = np.empty((_n_rows(columns), ensemble.n_features))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -27,10 +27,22 @@ class Asked:
     ensemble: Ensemble
     grid: Grid
     query: Query
+    derived: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+    """What others made of this question and keep for its other users, e.g. its parts."""
+
+    def __post_init__(self) -> None:
+        """Refuse a question about features that the domain does not let change."""
+        for feature in self.query.sensitive:
+            self.grid.check_can_change(feature, self.ensemble)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what another process needs; what can be computed again stays here."""
-        return {"ensemble": self.ensemble, "grid": self.grid, "query": self.query}
+        return {
+            "ensemble": self.ensemble,
+            "grid": self.grid,
+            "query": self.query,
+            "derived": {},
+        }
 
     @cached_property
     def n_regions(self) -> int:
@@ -42,8 +54,8 @@ class Asked:
 
     @cached_property
     def n_combinations(self) -> int:
-        """The number of combinations of the non-sensitive cells."""
-        return self.n_regions // self.n_masks
+        """The number of combinations of the non-sensitive cells, rules aside."""
+        return math.prod(self.grid.cell_counts) // self.n_masks
 
     @cached_property
     def masks(self) -> _core.MaskSpace:
@@ -55,7 +67,7 @@ class Asked:
     def distance(self) -> int | None:
         """The distance asked about; None where no two masks are further apart."""
         asked = self.query.distance
-        furthest = sum(self.grid.axes[f].n_cells - 1 for f in self.query.sensitive)
+        furthest = sum(self.grid.axes[f].furthest for f in self.query.sensitive)
         return None if asked is None or asked >= furthest else asked
 
     @cached_property
@@ -70,6 +82,13 @@ class Asked:
             steps = [1] + [2 if step < n_cells else 0 for step in range(1, distance + 1)]
             ball = [sum(ball[i] * steps[r - i] for i in range(r + 1)) for r in range(distance + 1)]
         return n_masks * min(sum(ball) - 1, n_masks - 1) // 2
+
+    def mask_number(self, mask_cells: Sequence[int]) -> int:
+        """Return the number of a mask."""
+        number = 0
+        for feature, cell in zip(self.query.sensitive, mask_cells, strict=True):
+            number = number * self.grid.axes[feature].n_cells + cell
+        return number
 
     def describe(self, mask_cells: Sequence[int]) -> str:
         """Return a mask in words, e.g. ``30.5 <= age < 42, sex in {1}``."""

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from xcount import _core
 from xcount.model.ensemble import ZERO_RANGE, Ensemble, Tree, in_ranges
 from xcount.problem.integers import limbs_for, scale_leaves, to_limbs
-from xcount.question.grid import Axis, Grid, rounded_up, zero_range_matters
+from xcount.question.grid import Axis, Grid
+from xcount.question.guards import rounded_up, zero_range_matters
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +88,12 @@ class LaidTrees:
     @cached_property
     def forest(self) -> _core.Forest:
         """The trees in native form."""
-        return _ForestBuilder(self).build()
+        forest = _ForestBuilder(self).build()
+        for feature, axis in enumerate(self.grid.axes):
+            if axis.joined is not None:
+                coordinates = [_native_axis(each) for each in axis.joined.axes]
+                forest.join(feature, coordinates, axis.joined.cells.T.tolist())
+        return forest
 
 
 def _flat_leaves(trees: Sequence[Tree]) -> NDArray[np.float64]:
@@ -131,6 +137,7 @@ class _ForestBuilder:
             right=np.where(right >= 0, right + shifts, -1).astype(np.int32),
             limbs=to_limbs(self._laid.values, self._laid.n_limbs),
             membership=_joined(self._membership, np.uint8),
+            positions=_positions(axes),
         )
 
     def _cuts(self, starts: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -143,11 +150,8 @@ class _ForestBuilder:
         ends = np.searchsorted(feature[order], np.arange(len(grid.axes) + 1))
         for f, axis in enumerate(grid.axes):
             nodes = order[ends[f] : ends[f + 1]]
-            # x < thresholds[j] holds in the cells 0..j, that is in the first j + 1; an infinite
-            # threshold is no guard: x < -inf holds in no cell, x < inf in all of them.
-            if nodes.size:
-                cuts[nodes] = np.searchsorted(axis.thresholds, threshold[nodes], side="right")
-        cuts += threshold == np.inf
+            if nodes.size and not axis.feature.is_categorical:
+                cuts[nodes] = axis.cells_below(threshold[nodes])
         for tree, start in zip(trees, starts, strict=False):
             for node in np.flatnonzero(tree.zero_side):
                 if zero_range_matters(float(tree.threshold[node]), int(tree.zero_side[node])):
@@ -163,7 +167,7 @@ class _ForestBuilder:
             left = tree.left_categories[node]
             row[: len(axis.classes)] = [codes[0] in left for codes in axis.classes]
         else:
-            row[: len(axis.thresholds) + 1] = self._left_cells(tree, node, axis)
+            row[: axis.numbers.n_cells] = self._left_cells(tree, node, axis)
         if axis.missing_cell is not None:
             row[axis.missing_cell] = tree.missing_left[node]
         start = self._set_tests.setdefault(row.tobytes(), self._membership_size)
@@ -180,9 +184,28 @@ class _ForestBuilder:
         return in_ranges(ends, np.concatenate([[-np.inf], axis.thresholds]))
 
 
+def _positions(axes: Sequence[Axis]) -> NDArray[np.int32] | None:
+    """Return the positions of the cells of all axes; None where all of them are regular."""
+    if all(axis.is_regular for axis in axes):
+        return None
+    rows = [np.arange(axis.n_cells) for axis in axes]
+    for row, axis in zip(rows, axes, strict=True):
+        if not axis.feature.is_categorical:
+            row[: axis.numbers.n_cells] = axis.numbers.positions
+    return _joined(rows, np.int32)
+
+
+def _native_axis(axis: Axis) -> _core.Axis:
+    rows = _positions([axis])
+    missing = -1 if axis.missing_cell is None else axis.missing_cell
+    ordered = not axis.feature.is_categorical
+    return _core.Axis(axis.n_cells, missing, ordered, [] if rows is None else rows.tolist())
+
+
 def _left_cells_beside_zero(tree: Tree, node: int, axis: Axis) -> NDArray[np.bool_]:
     """Return which numeric cells go left when the zero range goes to a side of its own."""
     lower_ends = np.concatenate([[-np.inf], axis.thresholds])
+    lower_ends = lower_ends[axis.numbers.positions]
     in_zero = (lower_ends >= -ZERO_RANGE) & (lower_ends <= ZERO_RANGE)
     below: NDArray[np.bool_] = lower_ends < tree.threshold[node]
     return np.where(in_zero, tree.zero_side[node] < 0, below)

@@ -14,6 +14,8 @@ from xcount.support.records import Json, record
 class CellRange:
     """A cell of a feature: ``low <= x < high``, or some categories, or missing values.
 
+    Where a domain cuts a cell, its ends may also be ``low < x`` or ``x <= high``.
+
     Example:
         >>> CellRange("age", low=30.5, high=42.0).description
         '30.5 <= age < 42'
@@ -46,6 +48,12 @@ class CellRange:
             is_optional=True,
         ),
     ] = None
+    low_is_out: Annotated[
+        bool, Json("Whether its numbers are more than `low`, never equal.", is_optional=True)
+    ] = False
+    high_is_in: Annotated[
+        bool, Json("Whether its numbers may also be equal to `high`.", is_optional=True)
+    ] = False
 
     @property
     def description(self) -> str:
@@ -54,8 +62,11 @@ class CellRange:
             return f"{self.feature} is missing"
         if self.categories:
             return f"{self.feature} in {{{self.values_text}}}"
-        low = "" if self.low is None else f"{self.edge_text(self.low)} <= "
-        high = "" if self.high is None else f" < {self.edge_text(self.high)}"
+        if self.high_is_in and self.low == self.high is not None:
+            return f"{self.feature} = {self.edge_text(self.high)}"
+        below, above = "<" if self.low_is_out else "<=", "<=" if self.high_is_in else "<"
+        low = "" if self.low is None else f"{self.edge_text(self.low)} {below} "
+        high = "" if self.high is None else f" {above} {self.edge_text(self.high)}"
         return f"{low}{self.feature}{high}" if low or high else f"any {self.feature}"
 
     @property

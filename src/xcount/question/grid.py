@@ -7,6 +7,9 @@ A numeric feature with sorted thresholds ``t[0] < ... < t[m-1]`` has ``m + 1`` c
 A categorical feature's cells are the classes of categories that no split tells apart. With
 ``missing="cell"`` a feature that can be missing has one more cell, the last one. A *region* is one
 cell per feature; all points of a region get the same answer from the model.
+
+A domain (:mod:`xcount.question.domain`) leaves out cells, and parts of cells. What is left of a
+cell is the cell; distances still count all guards in between.
 """
 
 from __future__ import annotations
@@ -21,12 +24,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from xcount.errors import QueryError
-from xcount.model.ensemble import ZERO_RANGE, Ensemble, Feature, Tree
+from xcount.model.ensemble import Ensemble, Feature
 from xcount.question.cell import CellRange
+from xcount.question.domain import EVERYTHING, Domain
+from xcount.question.guards import collect_guards
+from xcount.question.rules import Box, CellCondition, CellRule, boxes
+from xcount.question.values import NumberCells, ValueSet, next_number
 from xcount.support.numerals import DIGITS, digits_apart
 
 Missing = Literal["none", "cell"]
-_ZERO_GUARDS = (-ZERO_RANGE, float(np.nextafter(ZERO_RANGE, np.inf)))
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedAxes:
+    """Axes whose cells a joint axis combines: a row of cells of theirs for each cell of its own."""
+
+    axes: tuple[Axis, ...]
+    cells: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,31 +49,98 @@ class Axis:
 
     Attributes:
         feature: what the axis belongs to.
-        thresholds: sorted guards of a numeric feature; empty for a categorical one.
+        thresholds: sorted guards of a numeric feature, all that the trees have; empty for a
+            categorical one.
         classes: the category codes of each cell of a categorical feature; empty for a numeric one.
         missing_cell: index of the cell of missing values, always the last one; or None.
+        given_numbers: the cells of a numeric feature where they are not those between all guards.
+        dtype: the number type of inputs.
+        is_restricted: whether a domain brings its cells closer together.
+        joined: of a joint axis, what its cells combine.
     """
 
     feature: Feature
     thresholds: NDArray[np.float64]
     classes: tuple[tuple[int, ...], ...] = ()
     missing_cell: int | None = None
+    given_numbers: NumberCells | None = None
+    dtype: str = "float64"
+    is_restricted: bool = False
+    joined: JoinedAxes | None = None
+
+    @cached_property
+    def numbers(self) -> NumberCells:
+        """The cells of numbers."""
+        return self.given_numbers or NumberCells.between(self.thresholds)
+
+    @property
+    def _n_values(self) -> int:
+        """The number of cells but for the missing one."""
+        return len(self.classes) if self.feature.is_categorical else self.numbers.n_cells
 
     @property
     def n_cells(self) -> int:
-        n_values = len(self.classes) if self.feature.is_categorical else len(self.thresholds) + 1
-        return n_values + (self.missing_cell is not None)
+        return self._n_values + (self.missing_cell is not None)
 
     @property
     def n_guards(self) -> int:
-        """Number of (feature, threshold) guards; a categorical axis has one per class but one."""
-        return self.n_cells - (self.missing_cell is not None) - 1
+        """Number of guards between the cells; a categorical axis has one per class but one."""
+        if self.feature.is_categorical:
+            return max(0, len(self.classes) - 1)
+        positions = self.numbers.positions
+        return int(positions[-1] - positions[0]) if len(positions) else 0
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether no test tells values of the feature apart."""
+        return self.n_cells < 2 and not self.is_restricted
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether neighbouring cells are at distance 1, where cells have an order."""
+        return self.feature.is_categorical or self.numbers.is_regular
+
+    @property
+    def furthest(self) -> int:
+        """No two cells are further apart."""
+        if self.joined is not None:
+            return sum(axis.furthest for axis in self.joined.axes)
+        return self.n_guards + (self.missing_cell is not None)
 
     def distance(self, cell: int, other: int) -> int:
-        """Return ``|cell - other|``; 1 for different cells without an order between them."""
+        """Return the number of guards in between; 1 for different cells without an order."""
+        if self.joined is not None:
+            both = zip(self.joined.axes, *self.joined.cells[[cell, other]].tolist(), strict=True)
+            return sum(axis.distance(a, b) for axis, a, b in both)
         if self.feature.is_categorical or self.missing_cell in (cell, other):
             return int(cell != other)
-        return abs(cell - other)
+        return int(abs(self.numbers.positions[cell] - self.numbers.positions[other]))
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """The distance of each cell of numbers to the next one."""
+        return tuple(np.diff(self.numbers.positions).tolist())
+
+    def edge(self, cell: int) -> float | None:
+        """Return what is above the numbers of this cell and not above the next one's, if any is."""
+        if self.feature.is_categorical or cell + 1 >= self.numbers.n_cells:
+            return None
+        return self.numbers.pieces(cell + 1)[0][0]
+
+    @property
+    def has_single_numbers(self) -> bool:
+        """Whether the domain leaves single numbers alone, no interval."""
+        lows = self.numbers.lows.astype(self.dtype)
+        with np.errstate(over="ignore"):
+            nexts = np.nextafter(lows, np.dtype(self.dtype).type(np.inf))
+        return bool((nexts.astype(np.float64) == self.numbers.highs).all())
+
+    def guards_between(self, cell: int, other: int) -> tuple[float, ...]:
+        """Return the guards between two cells; none where there is no order."""
+        if self.feature.is_categorical or self.missing_cell in (cell, other):
+            return ()
+        first, last = sorted(self.numbers.positions[[cell, other]].tolist())
+        return tuple(self.thresholds[first:last].tolist())
 
     def cells_of(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the cell of each value; -1 where no cell holds it (NaN, unknown category)."""
@@ -67,7 +148,7 @@ class Axis:
         for number in self.feature.like_missing:
             values = np.where(values == number, np.nan, values)
         if not self.feature.is_categorical:
-            cells = np.searchsorted(self.thresholds, values, side="right")
+            cells = self.numbers.cells_of(values)
         else:
             cell_of = {code: i for i, codes in enumerate(self.classes) for code in codes}
             cells = np.array(
@@ -75,27 +156,105 @@ class Axis:
             )
         return np.where(np.isnan(values), missing, cells).astype(np.int64)
 
+    def cells_below(self, thresholds: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return how many of the cells of numbers ``x < threshold`` holds in: the first ones.
+
+        Each threshold is a guard or infinite.
+        """
+        # An infinite threshold is no guard: x < -inf holds in no cell, x < inf in all of them.
+        up_to = np.searchsorted(self.thresholds, thresholds, side="right")
+        return self.numbers.first_behind(up_to + (thresholds == np.inf))
+
+    def restricted(self, allowed: ValueSet, told_apart: Sequence[ValueSet] = ()) -> Axis:
+        """Return the axis with the allowed values alone, and cells that lie in sets or outside."""
+        has_missing = self.missing_cell is not None and allowed.has_missing
+        if self.feature.is_categorical:
+            classes: dict[tuple[object, ...], list[int]] = {}
+            for cell, codes in enumerate(self.classes):
+                for code in (code for code in codes if code in allowed.codes):
+                    key = (cell, *(code in each.codes for each in told_apart))
+                    classes.setdefault(key, []).append(code)
+            axis = replace(self, classes=tuple(map(tuple, classes.values())))
+        else:
+            cuts = {end for each in told_apart for piece in each.pieces for end in piece}
+            cuts -= {-math.inf, math.inf}
+            cells = NumberCells.between(self.thresholds, allowed.pieces, sorted(cuts))
+            axis = replace(self, given_numbers=cells)
+        axis = replace(axis, missing_cell=axis._n_values if has_missing else None)
+        return replace(axis, is_restricted=axis.furthest < self.furthest)
+
+    def with_cells(self, cells: Sequence[int]) -> Axis:
+        """Return the axis with some of its cells alone."""
+        if len(cells) == self.n_cells:
+            return self
+        values = [cell for cell in cells if cell != self.missing_cell]
+        missing_cell = len(values) if len(values) < len(cells) else None
+        if self.feature.is_categorical:
+            classes = tuple(self.classes[cell] for cell in values)
+            return replace(self, classes=classes, missing_cell=missing_cell, is_restricted=False)
+        numbers = self.numbers.with_cells(values)
+        return replace(self, given_numbers=numbers, missing_cell=missing_cell, is_restricted=False)
+
+    def holds_in(self, values: ValueSet) -> NDArray[np.bool_]:
+        """Return which cells lie in a set of values that tells cells apart."""
+        if self.feature.is_categorical:
+            found = [codes[0] in values.codes for codes in self.classes]
+        else:
+            lows = [self.numbers.pieces(cell)[0][0] for cell in range(self.numbers.n_cells)]
+            found = [any(a <= low < b for a, b in values.pieces) for low in lows]
+        found += [] if self.missing_cell is None else [values.has_missing]
+        return np.array(found, dtype=np.bool_)
+
     def describe(self, cell: int) -> str:
         """Return the cell in words, e.g. ``30.5 <= age < 42``."""
         return self.cell_range(cell).description
 
     def cell_range(self, cell: int) -> CellRange:
-        """Return what the cell holds."""
+        """Return what the cell holds; of a cell in several pieces, what they span."""
         name = self.feature.name
         if cell == self.missing_cell:
             return CellRange(name, is_missing=True)
         if self.feature.is_categorical:
             codes = self.classes[cell]
             return CellRange(name, categories=codes, labels=self._labels(codes))
-        n_guards = len(self.thresholds)
-        ends = range(max(0, cell - 1), min(cell + 1, n_guards))
-        digits = max((self._guard_digits[end] for end in ends), default=DIGITS)
+        pieces = self.numbers.pieces(cell)
+        low, high = pieces[0][0], pieces[-1][1]
+        at = np.searchsorted(self.thresholds, [low, high]).tolist()
+        low_is_in = self._is_guard(at[0], low) or not self._is_next_of_shorter(low)
+        high_is_in = not self._is_guard(at[1], high) and self._is_next_of_shorter(high)
+        low = low if low_is_in else self._previous(low)
+        high = self._previous(high) if high_is_in else high
+        digits = max(self._digits(i, end) for i, end in zip(at, (low, high), strict=True))
         return CellRange(
             name,
-            low=float(self.thresholds[cell - 1]) if cell > 0 else None,
-            high=float(self.thresholds[cell]) if cell < n_guards else None,
+            low=None if low == -math.inf else low,
+            high=None if high == math.inf else high,
             digits=digits if digits > DIGITS else None,
+            low_is_out=not low_is_in,
+            high_is_in=high_is_in,
         )
+
+    def _digits(self, index: int, end: float) -> int:
+        """Return how many digits an end of a cell needs: a guard, or a bound of the domain."""
+        if self._is_guard(index, end):
+            return self._guard_digits[index]
+        return next((n for n in range(DIGITS, 17) if self._rounded(f"{end:.{n}g}") == end), 17)
+
+    def _rounded(self, text: str) -> float:
+        return float(np.dtype(self.dtype).type(text))
+
+    def _is_guard(self, index: int, end: float) -> bool:
+        return index < len(self.thresholds) and bool(self.thresholds[index] == end)
+
+    def _previous(self, number: float) -> float:
+        return next_number(number, self.dtype, -math.inf)
+
+    def _is_next_of_shorter(self, number: float) -> bool:
+        """Tell a bound that was made strict (or the other way round) from one as it was written."""
+        if not math.isfinite(number):
+            return False
+        kind = np.dtype(self.dtype).type
+        return len(str(kind(self._previous(number)))) < len(str(kind(number)))
 
     @cached_property
     def _guard_digits(self) -> tuple[int, ...]:
@@ -113,15 +272,13 @@ class Axis:
             return math.nan
         if self.feature.is_categorical:
             return float(self.classes[cell][0])
-        if len(self.thresholds) == 0:
-            return 0.0
-        if cell == 0:
-            return _below(float(self.thresholds[0]), dtype)
-        low = float(self.thresholds[cell - 1])
-        if cell == len(self.thresholds):
+        low, high = self.numbers.pieces(cell)[0]
+        if low == -math.inf:
+            return 0.0 if high == math.inf else _below(high, dtype)
+        if high == math.inf:
             return low
-        middle = float(np.dtype(dtype).type(low + (float(self.thresholds[cell]) - low) / 2))
-        return middle if low <= middle < self.thresholds[cell] else low
+        middle = float(np.dtype(dtype).type(low + (high - low) / 2))
+        return middle if low <= middle < high else low
 
 
 def _below(threshold: float, dtype: str) -> float:
@@ -135,23 +292,14 @@ def _below(threshold: float, dtype: str) -> float:
         return float(np.nextafter(np.dtype(dtype).type(threshold), np.dtype(dtype).type(-np.inf)))
 
 
-def rounded_up(guards: NDArray[np.float64], dtype: str) -> NDArray[np.float64]:
-    """Return guards of ``dtype`` that decide inputs of that type like the given ones."""
-    if dtype == "float64":
-        return guards
-    infinity = np.dtype(dtype).type(np.inf)
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        nearest = guards.astype(dtype)
-        above = np.where(nearest < guards, np.nextafter(nearest, infinity), nearest)
-    return above.astype(np.float64)
-
-
 @dataclass(frozen=True, eq=False)
 class Grid:
     """The cells of all features of one ensemble, or of several that share their guards."""
 
     axes: tuple[Axis, ...]
     input_dtype: Literal["float32", "float64"] = "float64"
+    domain: Domain = EVERYTHING
+    rules: tuple[CellRule, ...] = ()
     derived: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
     """What others made of this grid and keep for its other users, e.g. trees laid on it."""
 
@@ -160,8 +308,14 @@ class Grid:
         return {**self.__dict__, "derived": {}}
 
     @classmethod
-    def of(cls, *ensembles: Ensemble, missing: Missing = "none") -> Grid:
-        """Build the grid in which every cell gets one answer from every given ensemble."""
+    def of(
+        cls, *ensembles: Ensemble, missing: Missing = "none", domain: Domain = EVERYTHING
+    ) -> Grid:
+        """Build the grid in which every cell gets one answer from every given ensemble.
+
+        The domain's one-hot groups are features of the ensembles already
+        (:meth:`~xcount.question.domain.Domain.pulled_back`).
+        """
         first = ensembles[0]
         for other in ensembles[1:]:
             if other.feature_names != first.feature_names:
@@ -169,22 +323,57 @@ class Grid:
         # float64 can hold every float32 guard, so mixed libraries share a float32 input space.
         dtype = "float32" if any(e.input_dtype == "float32" for e in ensembles) else "float64"
         trees = [tree for ensemble in ensembles for tree in ensemble.trees]
-        guards, sets = _collect_guards(trees, first.n_features, dtype)
+        guards, sets = collect_guards(trees, first.n_features, dtype)
         axes = []
         for index in range(first.n_features):
             feature = _joined([ensemble.features[index] for ensemble in ensembles])
-            axes.append(_axis(feature, guards[index], sets[index], missing))
-        return cls(tuple(axes), dtype)  # type: ignore[arg-type]  # a Literal by construction
+            axes.append(_axis(feature, guards[index], sets[index], missing, dtype))
+        joined = replace(first, features=tuple(axis.feature for axis in axes))
+        rules = domain.rules(joined, dtype)
+        told_apart = [test for sides in rules for side in sides for test in side]
+        values = domain.values(joined, dtype)
+        for index in {*values, *(index for index, _ in told_apart)}:
+            allowed = values.get(index, ValueSet.everything(axes[index].feature))
+            own = [test for feature, test in told_apart if feature == index]
+            axes[index] = axes[index].restricted(allowed, own)
+            if not axes[index].n_cells:
+                raise QueryError(_no_cell(domain, first, index))
+        on_cells = tuple(CellRule(*(_on_cells(side, axes) for side in sides)) for sides in rules)
+        grid = cls(tuple(axes), dtype, domain, on_cells)  # type: ignore[arg-type]  # a Literal
+        if not grid.n_regions:
+            raise QueryError("no region is left: every one breaks a rule of the domain")
+        return grid
 
     @cached_property
     def n_regions(self) -> int:
         """The number of regions, a Python int of any size."""
-        return math.prod(axis.n_cells for axis in self.axes)
+        counts = self.cell_counts
+        return sum(box.n_regions(counts, ()) for box in self.boxes(()))
+
+    def boxes(self, sensitive: Sequence[int]) -> list[Box]:
+        """Return the regions as disjoint boxes, each with masks of the sensitive features."""
+        return boxes(self.rules, self.cell_counts, sensitive)
+
+    def exists(self, regions: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Return whether each region (of cells that exist) keeps the rules."""
+        found = np.ones(len(regions), dtype=np.bool_)
+        for rule in self.rules:
+            found &= rule.is_kept(regions)
+        return found
 
     @cached_property
     def n_guards(self) -> int:
         """The number of (feature, threshold) pairs."""
         return sum(axis.n_guards for axis in self.axes)
+
+    def check_can_change(self, feature: int, ensemble: Ensemble) -> None:
+        """Refuse a sensitive feature of which the domain leaves a single cell."""
+        axis = self.axes[feature]
+        if axis.furthest == 0 and axis.is_restricted:
+            raise QueryError(
+                f"the sensitive feature {axis.feature.name!r} cannot change: "
+                f"{self.domain.about(ensemble, feature)} leaves one cell of it, {axis.describe(0)}"
+            )
 
     @property
     def cell_counts(self) -> tuple[int, ...]:
@@ -205,48 +394,6 @@ class Grid:
             for axis, cell in zip(self.axes, cells, strict=True)
         ]
         return np.array(values, dtype=np.float64)
-
-
-def zero_range_matters(threshold: float, zero_side: int) -> bool:
-    """Tell whether sending zero to ``zero_side`` differs from what ``x < threshold`` does."""
-    if zero_side < 0:
-        return threshold <= ZERO_RANGE
-    return zero_side > 0 and threshold > -ZERO_RANGE
-
-
-def _collect_guards(
-    trees: list[Tree], n_features: int, dtype: str
-) -> tuple[list[NDArray[np.float64]], list[list[frozenset[int]]]]:
-    """Return, for each feature, its sorted thresholds and its categorical splits' left sets."""
-    sets: list[list[frozenset[int]]] = [[] for _ in range(n_features)]
-    if not trees:
-        return [np.empty(0)] * n_features, sets
-    feature = np.concatenate([tree.feature for tree in trees])
-    threshold = np.concatenate([tree.threshold for tree in trees])
-    zero_side = np.concatenate([tree.zero_side for tree in trees])
-    extra: dict[int, NDArray[np.float64]] = {}
-    for node in np.flatnonzero(zero_side):
-        if zero_range_matters(float(threshold[node]), int(zero_side[node])):
-            extra[int(feature[node])] = rounded_up(np.array(_ZERO_GUARDS), dtype)
-    for tree in trees:
-        for node_index, categories in tree.left_categories.items():
-            sets[int(tree.feature[node_index])].append(categories)
-        for node_index, range_ends in tree.left_ranges.items():
-            known = extra.setdefault(int(tree.feature[node_index]), np.empty(0))
-            more = rounded_up(np.array(range_ends), dtype)
-            extra[int(tree.feature[node_index])] = np.concatenate([known, more])
-    threshold = rounded_up(threshold, dtype)
-    # x < -inf and x < inf tell no two numbers apart: such a test is about missing values only.
-    numeric = (feature >= 0) & np.isfinite(threshold)
-    feature, threshold = feature[numeric], threshold[numeric]
-    by_feature = np.argsort(feature)
-    ends = np.searchsorted(feature[by_feature], np.arange(1, n_features))
-    # Not np.unique: it imports numpy.ma, a tenth of the start-up time.
-    guards = [
-        np.array(sorted({*threshold[nodes].tolist(), *extra.get(f, ())}), dtype=np.float64)
-        for f, nodes in enumerate(np.split(by_feature, ends))
-    ]
-    return guards, sets
 
 
 def _joined(features: list[Feature]) -> Feature:
@@ -273,6 +420,7 @@ def _axis(
     guards: NDArray[np.float64],
     sets: list[frozenset[int]],
     missing: Missing,
+    dtype: str,
 ) -> Axis:
     classes: tuple[tuple[int, ...], ...] = ()
     if feature.categories is not None:
@@ -283,4 +431,18 @@ def _axis(
         guards = np.empty(0)
     n_values = len(classes) if feature.is_categorical else len(guards) + 1
     has_missing_cell = missing == "cell" and feature.can_be_missing
-    return Axis(feature, guards, classes, n_values if has_missing_cell else None)
+    return Axis(feature, guards, classes, n_values if has_missing_cell else None, dtype=dtype)
+
+
+def _on_cells(
+    side: Sequence[tuple[int, ValueSet]], axes: Sequence[Axis]
+) -> tuple[CellCondition, ...]:
+    return tuple(CellCondition(index, axes[index].holds_in(values)) for index, values in side)
+
+
+def _no_cell(domain: Domain, ensemble: Ensemble, feature: int) -> str:
+    name = ensemble.features[feature].name
+    return (
+        f"no region is left: no cell of {name!r} fulfils {domain.about(ensemble, feature)}; "
+        "--missing cell has cells for missing values"
+    )

@@ -35,9 +35,12 @@ def friendly_point(
 def friendly_value(axis: Axis, cell: int, dtype: str) -> float:
     """Return a value of the cell: the decimal with the fewest digits, near the cell's middle."""
     fallback = axis.point(cell, dtype)
-    if cell == axis.missing_cell or axis.feature.is_categorical or not len(axis.thresholds):
+    if cell == axis.missing_cell or axis.feature.is_categorical:
         return fallback
-    low, high = _ends(axis, cell)
+    low, high = axis.numbers.pieces(cell)[0]
+    if low == -math.inf and high == math.inf:
+        return fallback
+    low, high = _closed(axis, low, high)
     middle = low + (high - low) / 2
     for decimals in range(_MAX_DECIMALS):
         nearest = round(middle, decimals)
@@ -48,16 +51,19 @@ def friendly_value(axis: Axis, cell: int, dtype: str) -> float:
     return fallback
 
 
-def _ends(axis: Axis, cell: int) -> tuple[float, float]:
-    """Return the cell's ends; an open one is put at zero, or about a cell's width away."""
+def _closed(axis: Axis, low: float, high: float) -> tuple[float, float]:
+    """Return the ends of a piece; an open one is put at zero, or about a cell's width away."""
     thresholds = axis.thresholds
-    span = float(thresholds[-1] - thresholds[0]) / max(1, len(thresholds) - 1)
-    width = span if math.isfinite(span) and span > 0 else max(1.0, abs(float(thresholds[0])))
-    if cell == 0:
-        high = float(thresholds[0])
+    span = (
+        float(thresholds[-1] - thresholds[0]) / (len(thresholds) - 1)
+        if len(thresholds) > 1
+        else 0.0
+    )
+    first = thresholds[0] if len(thresholds) else low if math.isfinite(low) else high
+    width = span if math.isfinite(span) and span > 0 else max(1.0, abs(float(first)))
+    if low == -math.inf:
         return (0.0 if 0 < high <= 4 * width else high - width), high
-    low = float(thresholds[cell - 1])
-    return low, float(thresholds[cell]) if cell < len(thresholds) else low + width
+    return low, high if high < math.inf else low + width
 
 
 def _holds(axis: Axis, cell: int, value: float, dtype: str) -> bool:

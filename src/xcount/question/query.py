@@ -115,20 +115,47 @@ def _split(ensemble: Ensemble, word: str | int) -> list[str | int]:
 
 
 def resolve_feature(ensemble: Ensemble, word: str | int) -> int:
-    """Return the index of a feature given by name, as ``fN`` or by index."""
-    names = ensemble.feature_names
-    text = str(word)
+    """Return the index of a feature given by name, or of a column as ``fN`` or by its index.
+
+    A column of a one-hot group is no feature of its own.
+    """
+    names, text = ensemble.feature_names, str(word)
     if isinstance(word, str) and text in names:
         return names.index(text)
+    if ensemble.encoding is not None and _is_column(ensemble.encoding.source, word):
+        return _grouped(ensemble, resolve_feature(ensemble.encoding.source, word))
+    digits = _digits(text)
+    if digits is None:
+        raise QueryError(f"unknown feature {text!r}; {_suggest(text, names)}")
+    if int(digits) < len(names):
+        return int(digits)
+    raise QueryError(
+        f"feature index {digits} is out of range: the model has {len(names)} features, 0 to "
+        f"{len(names) - 1}"
+    )
+
+
+def _digits(text: str) -> str | None:
+    """Return the index in ``fN`` or ``N``; None in anything else."""
     digits = text[1:] if text[:1] == "f" else text
-    if digits.isascii() and digits.isdigit():
-        if int(digits) < len(names):
-            return int(digits)
+    return digits if digits.isascii() and digits.isdigit() else None
+
+
+def _is_column(source: Ensemble, word: str | int) -> bool:
+    return word in source.feature_names or _digits(str(word)) is not None
+
+
+def _grouped(ensemble: Ensemble, column: int) -> int:
+    """Return the feature that is just this column of the model."""
+    assert ensemble.encoding is not None
+    name = ensemble.encoding.source.feature_names[column]
+    feature = ensemble.encoding.feature_of(column)
+    if ensemble.feature_names[feature] != name:
         raise QueryError(
-            f"feature index {digits} is out of range: the model has {len(names)} features, 0 to "
-            f"{len(names) - 1}"
+            f"{name!r} is a column of the one-hot group {ensemble.feature_names[feature]!r}; name "
+            "the group"
         )
-    raise QueryError(f"unknown feature {text!r}; {_suggest(text, names)}")
+    return feature
 
 
 def _suggest(word: str, names: Sequence[str]) -> str:

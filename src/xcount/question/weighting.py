@@ -127,7 +127,9 @@ def volume_weights(grid: Grid, weighing: Weighing) -> tuple[Weights, dict[str, l
         if axis.feature.is_categorical:
             sizes = np.array([len(codes) for codes in axis.classes], dtype=np.float64)
             weights.append(_padded(sizes / sizes.sum(), axis))
-        elif len(axis.thresholds) == 0:
+        elif axis.numbers.n_cells < 2:
+            if not axis.numbers.n_cells:
+                raise QueryError(f"{axis.feature.name!r} is always missing: there is no volume")
             weights.append(_padded(np.ones(1), axis))
         else:
             low, high = _bounds_of(axis, index, weighing)
@@ -152,15 +154,24 @@ def _bounds_of(axis: Axis, index: int, weighing: Weighing) -> Interval:
 
 def _lengths(axis: Axis, low: float, high: float) -> NDArray[np.float64]:
     """Return the part of [low, high] that lies in each cell; a single point lies in one cell."""
+    numbers = axis.numbers
     if low == high:
-        weights = np.zeros(len(axis.thresholds) + 1)
-        weights[axis.cells_of(np.array([low]))[0]] = 1.0
-        return weights
-    ends = np.clip(np.concatenate([[low], axis.thresholds, [high]]), low, high)
-    if math.isinf(high - low):  # half of each length is still a float
-        ends, low, high = ends / 2, low / 2, high / 2
-    lengths: NDArray[np.float64] = np.diff(ends) / (high - low)
-    return lengths
+        cell_of_point = axis.cells_of(np.array([low]))[0]
+        sizes = (numbers.cell_of_piece == cell_of_point) / 1.0
+    elif axis.has_single_numbers:  # which have no length: each weighs the same
+        sizes = ((low <= numbers.lows) & (numbers.lows <= high)) / 1.0
+    else:
+        halved = 0.5 if math.isinf(high - low) else 1.0  # half of a length is still a float
+        sizes = halved * np.clip(numbers.highs, low, high) - halved * np.clip(
+            numbers.lows, low, high
+        )
+    weights = np.bincount(numbers.cell_of_piece, sizes, minlength=numbers.n_cells)
+    if not weights.sum():
+        raise QueryError(
+            f"between its bounds {low:g} and {high:g}, {axis.feature.name!r} has nothing of the "
+            "domain; give others with --bounds"
+        )
+    return weights / math.fsum(weights)
 
 
 def _padded(weights: NDArray[np.float64], axis: Axis) -> NDArray[np.float64]:

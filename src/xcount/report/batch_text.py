@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xcount.answers.result import CountResult
+from xcount.question.domain import Domain
 from xcount.report.numbers import (
     NONE,
     seconds_text,
@@ -90,14 +91,18 @@ def _verdict(result: CountResult) -> str:
 
 
 def _conclusion(audit: AuditResult) -> list[RenderableType]:
-    lines: list[RenderableType] = [f"Gaps: {escaped(audit.gap_origin)}."]
+    lines: list[RenderableType] = [f"Gaps: {escaped(audit.gap_origin)}.", *_domain(audit.domain)]
     if any(result.count is None for result in audit.results):
         lines.append("Where there is no share but an interval, its low end decides the rank.")
     if len(audit.results) < audit.n_planned:
         lines.append(f"Stopped after {len(audit.results)} of {audit.n_planned} counts.")
     if audit.verdict is not None:
         lines.append(f"{coloured(audit.verdict)}: {escaped(headline(audit))}.")
-    return lines
+    return [*lines]
+
+
+def _domain(domain: Domain | None) -> list[str]:
+    return [] if domain is None else [f"Domain: {escaped(domain.text)}."]
 
 
 def comparison_tables(comparison: CompareResult) -> list[RenderableType]:
@@ -124,7 +129,7 @@ def comparison_tables(comparison: CompareResult) -> list[RenderableType]:
         table.caption = (
             f"{len(comparison.rows) - MAX_ROWS:,} more; --html, --csv and --json have all"
         )
-    lines: list[RenderableType] = [f"Gaps: {escaped(comparison.gap_origin)}."]
+    lines = [f"Gaps: {escaped(comparison.gap_origin)}.", *_domain(comparison.domain)]
     if not comparison.is_whole:
         lines.append(f"Stopped after {comparison.n_results} of {comparison.n_planned} counts.")
     if comparison.verdict is not None:

@@ -246,6 +246,7 @@ def _record(comparison: CompareResult) -> Markup:
         text = element("code", model.sha256 or "not read from a file")
         facts.append((label, [f"{model.n_trees} trees, {model.format}, SHA-256 ", text]))
     facts += [
+        *([("Domain", comparison.domain.text)] if comparison.domain else []),
         ("Shared grid", _shared_grid(comparison)),
         ("Gaps", comparison.gap_origin),
         ("Counts", f"{exact} of {len(results)} exact"),

@@ -70,6 +70,8 @@ def _record(audit: AuditResult) -> list[str]:
     if audit.results:
         first = audit.results[0]
         facts.append(f"Regions: {integer(first.n_regions)}; seed {first.seed}")
+    if audit.domain:
+        facts.append(f"Domain: {escaped(audit.domain.text)}")
     facts.append(f"Gaps: {escaped(audit.gap_origin)}")
     facts.append(
         "Versions: " + ", ".join(f"{escaped(k)} {escaped(v)}" for k, v in audit.versions.items())

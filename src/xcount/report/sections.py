@@ -412,6 +412,7 @@ def record(audit: AuditResult) -> Markup:
         ("SHA-256", element("code", model.sha256 or "none (not read from a file)")),
         ("Format", model.format),
         ("Features", integer(model.n_features)),
+        *([("Domain", audit.domain.text)] if audit.domain else []),
         ("Regions", _whole(results[0].n_regions)),
         ("Gaps", f"{', '.join(_sorted_changes(results))} ({audit.gap_origin})"),
         ("Distances", ", ".join(dict.fromkeys(distance_text(r.distance) for r in results))),

@@ -74,6 +74,8 @@ def count_tables(result: CountResult) -> list[RenderableType]:
     """Return the result as a card, and its profile as more tables if there is one."""
     card = _card(question_text(result))
     card.add_row("Model", _model_text(result))
+    if result.domain:
+        card.add_row("Domain", escaped(result.domain.text))
     card.add_row("Regions", count_text(result.n_regions))
     card.add_row("Sensitive", f"[bold]{escaped(answer_text(result))}[/]")
     card.add_row("Share", _share_interval(result))
@@ -113,6 +115,8 @@ def inspection_tables(inspection: Inspection, show_all: bool = False) -> list[Re
     model = inspection.model
     leaves = inspection.leaves
     card = _card(model.path or "model")
+    if inspection.domain:
+        card.add_row("Domain", escaped(inspection.domain.text))
     several = f", {inspection.n_outputs} {output_word(inspection.task)}"
     outputs = several if inspection.n_outputs > 1 else ""
     card.add_row("Format", escaped(f"{model.format} ({inspection.task}{outputs})"))
@@ -131,6 +135,8 @@ def inspection_tables(inspection: Inspection, show_all: bool = False) -> list[Re
     )
     if inspection.gaps:
         card.add_row("Gaps to ask", _gaps_text(inspection))
+    if inspection.one_hot:
+        card.add_row("One-hot groups", escaped(_groups_text(inspection.one_hot)))
     return [card, _feature_table(inspection, show_all)]
 
 
@@ -142,6 +148,11 @@ def _gaps_text(inspection: Inspection) -> str:
         return listed
     factors = ", ".join(f"{math.exp(min(gap, 700)):.3g}" for gap in inspection.gaps)
     return f"{listed} (log-odds: the odds change by a factor of {factors})"
+
+
+def _groups_text(groups: Mapping[str, Sequence[str]]) -> str:
+    listed = ", ".join(f"{name} ({len(columns)} columns)" for name, columns in groups.items())
+    return f"by their names, {listed}; --domain-template writes them"
 
 
 def _feature_table(inspection: Inspection, show_all: bool) -> RenderableType:

@@ -16,6 +16,7 @@ from xcount.answers.result import (
     STATUS_OF_ALL,
     VERDICT_OF_ALL,
     AboutModel,
+    AskedDomain,
     CountResult,
     Created,
     GapOrigin,
@@ -34,6 +35,7 @@ from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
 from xcount.question.change import Change
+from xcount.question.domain import Domain, DomainLike, OneHot, Words
 from xcount.question.grid import Grid, Missing
 from xcount.question.weighting import Weighing
 from xcount.runs.batch import BatchOutcome, BatchProgress, run_kept
@@ -123,6 +125,7 @@ class AuditResult:
         Json("The class asked about, where the model has several.", name="class_label"),
     ] = None
     gap_origin: GapOrigin = ""
+    domain: AskedDomain = None
     n_planned: Planned
     unused_features: Annotated[tuple[str, ...], Json("Features that no tree tests.")] = ()
     versions: Versions = field(default_factory=dict)
@@ -258,6 +261,10 @@ def audit(
     precision: int | str | None = "exact",
     output: int | str | None = None,
     missing: Missing = "none",
+    domain: DomainLike = None,
+    one_hot: OneHot = (),
+    where: Words = (),
+    rule: Words = (),
     method: str = "auto",
     epsilon: float = 0.1,
     delta: float = 0.1,
@@ -292,6 +299,10 @@ def audit(
         precision: decimals that leaves are rounded to, or ``"exact"``.
         output: the class asked about, where the model has several.
         missing: whether missing values are a cell of their own.
+        domain: which regions exist, as in :func:`xcount.count`.
+        one_hot: columns of which exactly one is 1.
+        where: conditions that every region fulfils.
+        rule: rules ``COND -> COND`` that every region keeps.
         method: how to count.
         epsilon: relative error allowed.
         delta: probability with which an interval may be wrong.
@@ -322,7 +333,8 @@ def audit(
     """
     from xcount.model.loaders import load
 
-    ensemble = load(model, trust_pickle=trust_pickle)
+    regions = Domain.of(domain, one_hot=one_hot, where=where, rule=rule)
+    ensemble = regions.pulled_back(load(model, trust_pickle=trust_pickle))
     settings = Settings(
         epsilon=epsilon,
         delta=delta,
@@ -345,7 +357,7 @@ def audit(
         raise QueryError(
             "a verdict needs a gap of your choice: give --gap or --probability-gap, or --flip"
         )
-    grid = Grid.of(ensemble, missing=missing)
+    grid = Grid.of(ensemble, missing=missing, domain=regions)
     groups = choose_groups(ensemble, grid, sensitive)
     limits = dict(zip(groups, choose_max_shares(ensemble, groups, max_share), strict=True))
     weighing = None
@@ -384,7 +396,7 @@ def audit(
 def _header(ensemble: Ensemble, grid: Grid, tasks: list[Task], chosen: Changes) -> dict[str, Any]:
     """Return what the journal's run line says."""
     unused = [
-        f.name for f, axis in zip(ensemble.features, grid.axes, strict=True) if axis.n_cells < 2
+        f.name for f, axis in zip(ensemble.features, grid.axes, strict=True) if axis.is_unused
     ]
     return {
         "command": "audit",
@@ -396,6 +408,7 @@ def _header(ensemble: Ensemble, grid: Grid, tasks: list[Task], chosen: Changes) 
         "margin": "probability" if margin_is_probability(ensemble) else "score",
         "class_label": class_label(ensemble, tasks[0].question.query),
         "gap_origin": chosen.origin,
+        **({"domain": grid.domain.to_dict()} if grid.domain else {}),
         "planned": len(tasks),
         "keys": [task.key for task in tasks],
         "unused_features": unused,

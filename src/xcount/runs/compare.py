@@ -23,6 +23,7 @@ from xcount.answers.count import model_info, versions
 from xcount.answers.result import (
     STATUS_OF_ALL,
     VERDICT_OF_ALL,
+    AskedDomain,
     CountResult,
     Created,
     GapOrigin,
@@ -42,6 +43,7 @@ from xcount.model.align import aligned, check_margins, distinct_names, same_clas
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
 from xcount.question.change import Change
+from xcount.question.domain import Domain, DomainLike, OneHot, Words
 from xcount.question.grid import Grid, Missing
 from xcount.question.query import resolve_flip
 from xcount.question.share import Limit
@@ -83,6 +85,7 @@ class CompareResult:
     ]
     task: ModelTask = "unknown"
     gap_origin: GapOrigin = ""
+    domain: AskedDomain = None
     n_regions: Annotated[int, Json("Regions of the grid that all models share.", {"minimum": 1})]
     n_guards: Annotated[
         int,
@@ -233,6 +236,10 @@ def compare(
     precision: int | str | None = "exact",
     output: int | str | None = None,
     missing: Missing = "none",
+    domain: DomainLike = None,
+    one_hot: OneHot = (),
+    where: Words = (),
+    rule: Words = (),
     method: str = "auto",
     epsilon: float = 0.1,
     delta: float = 0.1,
@@ -263,7 +270,9 @@ def compare(
     """
     from xcount.model.loaders import load
 
-    ensembles = aligned([load(model, trust_pickle=trust_pickle) for model in models])
+    regions = Domain.of(domain, one_hot=one_hot, where=where, rule=rule)
+    loaded = aligned([load(model, trust_pickle=trust_pickle) for model in models])
+    ensembles = [regions.pulled_back(ensemble) for ensemble in loaded]
     ratio = None if max_ratio is None else Limit.of(max_ratio)
     if ratio is not None and len(ensembles) < 2:
         raise QueryError("a maximum ratio compares with the first model; give at least two models")
@@ -291,7 +300,7 @@ def compare(
         if len(set(own)) > 1:
             chosen = replace(chosen, origin="none; what counts is each model's own decision")
     check_margins(ensembles, probability_gaps is not None, flip)
-    grid = Grid.of(*ensembles, missing=missing)
+    grid = Grid.of(*ensembles, missing=missing, domain=regions)
     groups = choose_groups(ensembles[0], grid, sensitive)
     asked = [
         Question(query, settings, method)
@@ -353,6 +362,7 @@ def _header(
         "models": [model_info(ensemble, Grid.of(ensemble)).to_dict() for ensemble in ensembles],
         "task": ensembles[0].task,
         "gap_origin": chosen.origin,
+        **({"domain": grid.domain.to_dict()} if grid.domain else {}),
         "n_regions": grid.n_regions,
         "n_guards": grid.n_guards,
         **MAX_RATIO.write(max_ratio),

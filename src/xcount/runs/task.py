@@ -141,6 +141,8 @@ class Task:
             None if asked.weighing is None else asked.weighing.fingerprint,
             0,
         ]
+        if domain := self.base.grid.domain:
+            parts.append(domain.fingerprint)
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
     @property
@@ -174,6 +176,7 @@ def families(keys: Iterable[tuple[object, ...]]) -> list[list[int]]:
 
 def fingerprint(ensemble: Ensemble) -> str:
     """Return the hash of the model's file, or of the trees of a live model."""
+    ensemble = ensemble.source
     if ensemble.sha256 is not None:
         return ensemble.sha256
     digest = hashlib.sha256()

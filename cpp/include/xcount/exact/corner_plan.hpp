@@ -29,9 +29,9 @@ struct CornerGround {
   CornerGround(std::span<const Topology* const> forests, const MaskSpace& masks, bool gaps_only);
 
   std::vector<const Topology*> forests;
+  std::vector<bool> is_sensitive;  // per feature
   std::vector<CellOrder> orders;
   std::vector<LeafFlags> counted;  // per output
-  std::vector<bool> is_sensitive;  // per feature
   std::vector<bool> is_idle;       // per feature
   MaskWindows windows;
 };

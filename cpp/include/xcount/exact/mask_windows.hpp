@@ -42,7 +42,7 @@ struct NearRow {
 // The width is a power of two.
 class MaskWindows {
  public:
-  MaskWindows(const Topology& forest, const MaskSpace& masks);
+  MaskWindows(const Topology& forest, const MaskSpace& masks, std::span<const CellOrder> orders);
 
   bool any = false;
   std::size_t n_masks = 1;
@@ -61,6 +61,7 @@ class MaskWindows {
 
  private:
   void list_steps(const std::vector<MaskAxis>& axes);
+  void list_neighbours(const MaskSpace& masks, std::span<const CellOrder> orders);
   void choose_line(std::vector<MaskAxis> axes, std::size_t distance);
   void list_rows(std::size_t distance);
   void add_row(std::size_t level, std::size_t cell);

@@ -11,6 +11,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "xcount/support/value.hpp"
@@ -24,12 +25,30 @@ using NodeIndex = std::int32_t;
 inline constexpr Feature kLeaf = -1;
 
 // The cells of one feature. A numeric axis is ordered but for its missing cell; a categorical axis
-// has no order at all.
+// has no order at all. The distance of two cells with an order is that of their positions:
+//   position(0) <= position(1) <= ... ;   on a regular axis, position(c) = c.
+//
+// The cells of a joint axis stand for combinations of cells of other axes, its coordinates; their
+// distances add up.
 struct Axis {
   Cell n_cells = 1;
   Cell missing_cell = -1;  // index of the cell of missing values (the last one), or -1
   bool ordered = true;
-  bool all_prefixes = true;  // no test on this axis is a set test
+  bool all_prefixes = true;          // no test on this axis is a set test
+  std::vector<Cell> positions = {};  // of all cells; empty on a regular axis
+
+  std::vector<Axis> coordinates = {};              // of a joint axis
+  std::vector<std::vector<Cell>> coordinate = {};  // [i][c]: the cell of coordinate i in cell c
+
+  [[nodiscard]] bool regular() const { return positions.empty() && coordinates.empty(); }
+  [[nodiscard]] Cell n_ordered() const { return n_cells - (missing_cell >= 0 ? 1 : 0); }
+  [[nodiscard]] Cell position(Cell cell) const {
+    return positions.empty() ? cell : positions[static_cast<std::size_t>(cell)];
+  }
+  [[nodiscard]] std::int64_t distance(Cell a, Cell b) const;
+  [[nodiscard]] std::int64_t furthest() const;  // no two cells are further apart
+  // The cells [first, last) of those with an order that are within reach of one of them.
+  [[nodiscard]] std::pair<Cell, Cell> near(Cell cell, std::int64_t reach) const;
 };
 
 // A test: cells [0, cut) go left when cut >= 0, and the missing cell as missing_left says;
@@ -53,14 +72,18 @@ struct ForestArrays {
   std::span<const std::uint8_t> missing_left;
   std::span<const std::int32_t> left;
   std::span<const std::int32_t> right;
-  std::span<const std::uint64_t> limbs;      // n_nodes x kLimbs
-  std::span<const std::uint8_t> membership;  // cells of set tests, see Test
+  std::span<const std::uint64_t> limbs;          // n_nodes x kLimbs
+  std::span<const std::uint8_t> membership;      // cells of set tests, see Test
+  std::span<const std::int32_t> positions = {};  // of the cells of all axes; empty if regular
 };
 
 // Topology shared by all value types. Children have larger indices than their parent.
 class Topology {
  public:
   explicit Topology(const ForestArrays& arrays);
+
+  // Makes an axis without order a joint one: cells[i][c] is its cell c's cell of coordinate i.
+  void join(Feature feature, std::vector<Axis> coordinates, std::vector<std::vector<Cell>> cells);
 
   std::vector<Axis> axes;
   std::vector<NodeIndex> roots;
@@ -96,6 +119,7 @@ class Topology {
 
  private:
   void read_axes(const ForestArrays& arrays);
+  static void read_positions(const ForestArrays& arrays, std::size_t start, Axis& axis);
   void read_nodes(const ForestArrays& arrays);
   void check_node(std::size_t node) const;
   void check_depth() const;

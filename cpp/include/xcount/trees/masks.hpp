@@ -2,8 +2,8 @@
 //
 // Masks are numbered in mixed radix, the last feature fastest: with n_i the number of cells,
 //   mask = (((c_1) * n_2 + c_2) * n_3 + c_3) ... ,   0 <= mask < size() = product of the n_i.
-// distance(a, b) = sum over the features of |c_i(a) - c_i(b)|, where a step from or to a cell
-// without order (a category, a missing value) is 1.
+// distance(a, b) = sum over the features of |position of c_i(a) - position of c_i(b)|, where a step
+// from or to a cell without order (a category, a missing value) is 1.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,6 @@ class MaskSpace {
   [[nodiscard]] std::vector<MaskIndex> neighbours(MaskIndex mask) const;
 
  private:
-  [[nodiscard]] std::int64_t axis_distance(std::size_t i, Cell a, Cell b) const;
   void collect(std::size_t i, MaskIndex prefix, std::int64_t left, std::span<const Cell> from,
                std::vector<MaskIndex>& out) const;
 

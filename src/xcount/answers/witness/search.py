@@ -19,6 +19,7 @@ from xcount.counters.settings import Settings
 from xcount.counters.solutions import Solutions
 from xcount.counters.tally import Progress, StopReason
 from xcount.errors import BudgetError, OutOfLimitsError
+from xcount.problem.parts import Part, parts_of
 from xcount.problem.problem import Problem
 from xcount.problem.subproblem import Decomposition
 
@@ -93,6 +94,8 @@ class RegionFinder:
 
     def _draw_solutions(self, n: int) -> list[NDArray[np.int64]]:
         """Choose masks by their exact counts, and solutions of each."""
+        if parts := parts_of(self.problem):
+            return self._draw_from_parts(n, parts)
         run = ExactRun(self.problem, self.settings)
         run.solve(_STEPS)
         if run.stop_reason is StopReason.INTERRUPTED:
@@ -106,6 +109,26 @@ class RegionFinder:
         regions: list[NDArray[np.int64]] = []
         for mask in sorted(set(masks)):
             regions += self._draw_of_mask(mask, masks.count(mask), found, chance)
+        return regions
+
+    def _draw_from_parts(self, n: int, parts: Sequence[Part]) -> list[NDArray[np.int64]]:
+        """Choose parts by their exact counts, and regions of each."""
+        live = [part for part in parts if part.problem.n_masks > 1]
+        runs = [ExactRun(part.problem, self.settings) for part in live]
+        for run in runs:
+            run.solve(_STEPS)
+            if run.stop_reason is StopReason.INTERRUPTED:
+                raise KeyboardInterrupt
+            if not run.is_exact():
+                raise BudgetError(_TOO_HARD)
+        chosen = _by_weight([run.bounds()[0] for run in runs], n, random.Random(self.settings.seed))
+        regions: list[NDArray[np.int64]] = []
+        for number in sorted(set(chosen)):
+            part = live[number]
+            finder = RegionFinder(part.problem, self.settings)
+            for region in finder.draw(chosen.count(number)):
+                mask = int(finder.decider.masks_of(region[np.newaxis])[0])
+                regions.append(part.to_whole(region, mask))
         return regions
 
     def _draw_of_mask(

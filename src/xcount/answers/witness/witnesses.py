@@ -32,6 +32,7 @@ from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.tables import read_table
 from xcount.problem.exact_sums import ExactSums
 from xcount.problem.problem import Problem
+from xcount.question.domain import Domain, DomainLike, OneHot, Words
 from xcount.question.grid import Grid, Missing
 from xcount.question.points import friendly_point
 from xcount.question.query import Query
@@ -58,6 +59,10 @@ def witnesses(
     precision: int | str | None = "exact",
     output: int | str | None = None,
     missing: Missing = "none",
+    domain: DomainLike = None,
+    one_hot: OneHot = (),
+    where: Words = (),
+    rule: Words = (),
     n: int = 10,
     near: Any = None,
     seed: int = 0,
@@ -80,6 +85,10 @@ def witnesses(
         precision: decimals that leaves are rounded to, or ``"exact"``.
         output: the class asked about.
         missing: whether missing values are a cell of their own.
+        domain: which regions exist, as in :func:`xcount.count`.
+        one_hot: columns of which exactly one is 1.
+        where: conditions that every region fulfils, both sides of a pair.
+        rule: rules ``COND -> COND`` that every region keeps.
         n: how many; at most one per row of ``near``.
         near: a table of rows to find the nearest witnesses of.
         seed: seed of all random choices.
@@ -113,7 +122,8 @@ def witnesses(
         jobs=jobs,
         on_progress=on_progress,
     )
-    ensemble = load(model, trust_pickle=trust_pickle)
+    regions = Domain.of(domain, one_hot=one_hot, where=where, rule=rule)
+    ensemble = regions.pulled_back(load(model, trust_pickle=trust_pickle))
     settings.check_memory()
     query = Query.of(
         ensemble,
@@ -125,7 +135,7 @@ def witnesses(
         flip=flip,
         cutoff=cutoff,
     )
-    problem = Problem(ensemble, Grid.of(ensemble, missing=missing), query)
+    problem = Problem(ensemble, Grid.of(ensemble, missing=missing, domain=regions), query)
     maker = _Maker(RegionFinder(problem, settings))
     if near is None:
         found = [maker.witness(region) for region in maker.finder.draw(n)]
@@ -159,10 +169,12 @@ class _Maker:
                 feature = self.problem.ensemble.features[int(np.argmin(region))]
                 value = float(row[np.argmin(region)])
                 is_what = "is missing" if math.isnan(value) else f"= {value:g}"
-                raise QueryError(
-                    f"row {index}: no cell holds {feature.name} {is_what}; "
-                    "--missing cell has cells for missing values"
-                )
+                remedy = "--missing cell has cells for missing values"
+                if not math.isnan(value) and self.problem.grid.domain:
+                    remedy = "it is outside the domain"
+                raise QueryError(f"row {index}: no cell holds {feature.name} {is_what}; {remedy}")
+            if not self.problem.grid.exists(region[np.newaxis])[0]:
+                raise QueryError(f"row {index} is outside the domain: it breaks a rule")
             nearest, proved = NearestSearch(self.finder, region).run()
             if nearest is not None:
                 witness = self.witness(nearest, keep=row)
@@ -182,8 +194,11 @@ class _Maker:
         sensitive = list(problem.query.sensitive)
         point = friendly_point(grid, region.tolist(), keep)
         mask = int(self.finder.decider.masks_of(region[np.newaxis])[0])
-        masks = problem.masks.neighbours(mask)
-        regions = [self.finder.with_mask(region, other) for other in masks]
+        near = problem.masks.neighbours(mask)
+        reached = [self.finder.with_mask(region, other) for other in near]
+        exists = grid.exists(np.stack(reached))
+        masks = [other for other, is_there in zip(near, exists, strict=True) if is_there]
+        regions = [other for other, is_there in zip(reached, exists, strict=True) if is_there]
         points = np.stack([friendly_point(grid, r.tolist(), point) for r in regions])
         here, *there = self.sums.at(np.concatenate([point[np.newaxis], points]))
         change = problem.query.change
@@ -233,8 +248,9 @@ def _verified(
     """Predict with the library; refuse a witness that does not hold there, but for rounding."""
     from xcount.model.loaders.check import check, library_margins, rounding_bound
 
-    ensemble, query = problem.ensemble, problem.query
-    rows = np.array([point for witness in found for point in (witness.point, witness.other)])
+    ensemble, query = problem.ensemble.source, problem.query
+    points = [point for witness in found for point in (witness.point, witness.other)]
+    rows = problem.ensemble.columns_of(np.array(points))
     check(ensemble, model, rows, trust_pickle=trust_pickle)
     margins = library_margins(ensemble, model, rows, trust_pickle=trust_pickle)
     room = rounding_bound(ensemble, rows)
@@ -266,15 +282,8 @@ def _as_float(number: Fraction) -> float:
 
 def _crossing(grid: Grid, feature: int, before: int, after: int) -> Crossing:
     axis = grid.axes[feature]
-    between = slice(0)
-    if not axis.feature.is_categorical and axis.missing_cell not in (before, after):
-        between = slice(min(before, after), max(before, after))
-    return Crossing(
-        axis.feature.name,
-        axis.cell_range(before),
-        axis.cell_range(after),
-        tuple(axis.thresholds[between].tolist()),
-    )
+    ranges = axis.cell_range(before), axis.cell_range(after)
+    return Crossing(axis.feature.name, *ranges, axis.guards_between(before, after))
 
 
 def _labels(features: Sequence[Feature], point: NDArray[np.float64]) -> dict[str, str]:

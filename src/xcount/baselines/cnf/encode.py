@@ -116,8 +116,9 @@ def _guard_bits(
 
 def _guard_text(axis: Axis, i: int, mark: str) -> str:
     name = _one_line(axis.feature.name) + mark
-    if i < len(axis.thresholds):
-        return f"{name} < {float(axis.thresholds[i])!r}"
+    edge = axis.edge(i)
+    if edge is not None:
+        return f"{name} < {edge!r}"
     cells = ", ".join(_one_line(axis.describe(cell)) for cell in range(i + 1))
     return f"the cell of {name} is one of: {cells}"
 
@@ -163,11 +164,12 @@ def _steps(formula: Formula, axis: Axis, differ: list[int]) -> list[int]:
     """Return literals of which as many are true as the distance on this axis is."""
     if axis.feature.is_categorical:
         return [formula.disjunction(differ)]
+    steps = [bit for bit, n in zip(differ, axis.steps, strict=False) for _ in range(n)]
     if axis.missing_cell is None or not differ:
-        return differ
+        return steps
     # The last bit tells the missing cell from the others: one step, whatever the other bits say.
     appears = differ[-1]
-    return [appears] + [formula.conjunction((bit, -appears)) for bit in differ[:-1]]
+    return [appears] + [formula.conjunction((bit, -appears)) for bit in steps]
 
 
 def _jumps(formula: Formula, gap: int, numbers: Sequence[list[Leaf]]) -> list[int]:

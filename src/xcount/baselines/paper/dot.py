@@ -20,10 +20,8 @@ def guard_names(space: GuardSpace) -> list[str]:
         axis = space.problem.grid.axes[group.feature]
         name = axis.feature.name + ("'" if group.primed else "")
         for i in range(group.size):
-            is_threshold = i < len(axis.thresholds)
-            names.append(
-                f"{name} < {axis.thresholds[i]:g}" if is_threshold else f"cell of {name} <= {i}"
-            )
+            edge = axis.edge(i)
+            names.append(f"cell of {name} <= {i}" if edge is None else f"{name} < {edge:g}")
     return names
 
 

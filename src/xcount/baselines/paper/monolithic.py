@@ -90,16 +90,16 @@ def _to_primed(space: GuardSpace) -> np.ndarray[tuple[int], np.dtype[np.uint32]]
 
 def within_distance(space: GuardSpace) -> _core.Diagram:
     """AtMostDistance: the BDD of ``distance(b, b') <= d``, over all sensitive features."""
-    limit = space.problem.query.distance
+    limit = space.problem.distance
     table = space.table
     if limit is None:
         return table.constant(True)
     # Distances beyond the limit are all alike: capping them keeps the diagram small.
-    cap = space.number(min(limit, table.n_variables) + 1)
+    cap = space.number(limit + 1)
     total = space.number(0)
     for group, copy in _copies(space):
         total = _capped_sum(space, total, _distance(space, group, copy, cap), cap)
-    far = table.exceeds(total, space.limbs(min(limit, table.n_variables)))
+    far = table.exceeds(total, space.limbs(limit))
     return table.ite(far, table.constant(False), table.constant(True))
 
 
@@ -122,8 +122,9 @@ def _distance(space: GuardSpace, group: Group, copy: Group, cap: _core.Diagram) 
     # With a cell of missing values, the last bit tells it from the others.
     ordered = differ if axis.missing_cell is None else differ[:-1]
     steps = space.number(0)
-    for bit in ordered:
-        steps = _capped_sum(space, steps, bit, cap)
+    for bit, n in zip(ordered, axis.steps, strict=True):
+        for _ in range(n):
+            steps = _capped_sum(space, steps, bit, cap)
     return (
         steps
         if axis.missing_cell is None or not differ

@@ -135,7 +135,7 @@ class RegionDraws(NativeDraws):
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class Drawn:
     """A product measure that a part of the samples is drawn from.
 
     Attributes:
@@ -161,7 +161,7 @@ class CellDraws:
         parts: the measures; every region weighs the same if there are none.
     """
 
-    def __init__(self, problem: Problem, masks: Sequence[int], parts: Sequence[Part] = ()) -> None:
+    def __init__(self, problem: Problem, masks: Sequence[int], parts: Sequence[Drawn] = ()) -> None:
         refuse_many_masks(problem.n_masks, MAX_FLAGS)
         self._decider = RegionDecider(problem)
         self._masks = np.array(masks, dtype=np.int64)

@@ -1,0 +1,72 @@
+"""Sensitive features as one feature, where not all combinations of their cells exist.
+
+The joint feature is categorical, with a category for each mask that exists; tests of the features
+become tests of a set of masks, and the distance of two masks is what it was
+(:attr:`~xcount.question.grid.Axis.joined`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcount.model.ensemble import Ensemble, Feature, Tree
+from xcount.question.grid import Axis, Grid, JoinedAxes
+
+
+def joined(
+    ensemble: Ensemble, grid: Grid, features: Sequence[int], masks: NDArray[np.int64]
+) -> tuple[Ensemble, Grid]:
+    """Return the ensemble and grid with the features as one, in the place of the first.
+
+    Args:
+        ensemble: the trees.
+        grid: their cells.
+        features: the features to join, ascending.
+        masks: a row of their cells for each mask that exists.
+    """
+    first, others = features[0], set(features[1:])
+    codes = tuple(range(len(masks)))
+    feature = Feature(" x ".join(grid.axes[f].feature.name for f in features), codes)
+    parts = JoinedAxes(tuple(grid.axes[f] for f in features), masks)
+    axis = Axis(feature, np.empty(0), tuple((code,) for code in codes), joined=parts)
+    kept = [f for f in range(len(grid.axes)) if f not in others]
+    number = np.full(len(grid.axes) + 1, -1, dtype=np.int32)
+    number[kept] = np.arange(len(kept))
+    number[list(features)] = number[first]
+    axes = [axis if f == first else grid.axes[f] for f in kept]
+    trees = tuple(_rewritten(tree, grid, features, masks, number) for tree in ensemble.trees)
+    own = tuple(feature if f == first else ensemble.features[f] for f in kept)
+    return (
+        replace(ensemble, features=own, trees=trees, encoding=None),
+        Grid(tuple(axes), grid.input_dtype, grid.domain),
+    )
+
+
+def _rewritten(
+    tree: Tree,
+    grid: Grid,
+    features: Sequence[int],
+    masks: NDArray[np.int64],
+    number: NDArray[np.int32],
+) -> Tree:
+    """Return the tree with tests of the joint feature."""
+    is_joined = np.isin(tree.feature, features)
+    sets = {node: codes for node, codes in tree.left_categories.items() if not is_joined[node]}
+    for node in np.flatnonzero(is_joined).tolist():
+        place = list(features).index(int(tree.feature[node]))
+        axis = grid.axes[features[place]]
+        points = np.array([axis.point(c, grid.input_dtype) for c in range(axis.n_cells)])
+        left = tree.goes_left(np.full(len(points), node, dtype=np.int32), points)
+        sets[node] = frozenset(np.flatnonzero(left[masks[:, place]]).tolist())
+    return replace(
+        tree,
+        feature=number[tree.feature],
+        threshold=np.where(is_joined, np.nan, tree.threshold),
+        missing_left=tree.missing_left & ~is_joined,
+        zero_side=np.where(is_joined, 0, tree.zero_side).astype(np.int8),
+        left_categories=sets,
+    )

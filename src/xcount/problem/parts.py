@@ -1,0 +1,120 @@
+"""A question in a domain with rules, as a sum: a part for each box of the domain.
+
+Regions of different parts are different regions with different cells outside the question, so none
+is another's neighbour: counts add up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcount.problem.joint import joined
+from xcount.problem.problem import Problem
+from xcount.question.grid import Grid
+from xcount.question.rules import Box
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The question in one box of the domain.
+
+    Attributes:
+        problem: the question on the cells of the box.
+        cells: for each feature of the whole question its cells in the box.
+        masks: for each mask of ``problem`` the number that it has in the whole question.
+    """
+
+    problem: Problem
+    whole: Problem
+    cells: tuple[NDArray[np.int64], ...]
+    masks: NDArray[np.int64]
+
+    @classmethod
+    def of_box(cls, whole: Problem, box: Box) -> Part:
+        """Return the question in a box."""
+        grid, sensitive = whole.grid, whole.query.sensitive
+        cells = [np.array(box.cells.get(f, range(n))) for f, n in enumerate(grid.cell_counts)]
+        exists = np.ones([grid.axes[f].n_cells for f in sensitive], dtype=np.bool_)
+        if box.masks is not None:
+            exists = box.masks
+        listed = np.argwhere(exists)
+        for place, feature in enumerate(sensitive):
+            cells[feature] = np.array(sorted(set(listed[:, place].tolist())))
+        axes = tuple(a.with_cells(c.tolist()) for a, c in zip(grid.axes, cells, strict=True))
+        ensemble, query = whole.ensemble, whole.query
+        own = Grid(axes, grid.input_dtype, grid.domain)
+        if len(listed) < np.prod([len(cells[f]) for f in sensitive]):
+            places = [np.searchsorted(cells[f], listed[:, i]) for i, f in enumerate(sensitive)]
+            ensemble, own = joined(ensemble, own, sensitive, np.stack(places, axis=1))
+            query = replace(query, sensitive=(sensitive[0],))
+        numbers = np.array(np.ravel_multi_index(tuple(listed.T), exists.shape), dtype=np.int64)
+        return cls(Problem(ensemble, own, query), whole, tuple(cells), numbers)
+
+    @cached_property
+    def _others(self) -> list[int]:
+        """The features outside the question, as the whole numbers them."""
+        sensitive = self.whole.query.sensitive
+        return [f for f in range(len(self.whole.grid.axes)) if f not in sensitive]
+
+    @cached_property
+    def _columns(self) -> list[int]:
+        """The features outside the question, as the part numbers them."""
+        own = self.problem.query.sensitive
+        return [f for f in range(len(self.problem.grid.axes)) if f not in own]
+
+    def rows_of(self, regions: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Return the numbers of the regions whose cells outside the question are in the box."""
+        inside = [np.isin(regions[:, f], self.cells[f]) for f in self._others]
+        if not inside:
+            return np.arange(len(regions))
+        return np.flatnonzero(np.logical_and.reduce(inside))
+
+    def to_part(self, regions: NDArray[np.integer]) -> NDArray[np.int32]:
+        """Return regions of the box in the cells of the part; the masks are 0."""
+        found = np.zeros((len(regions), len(self.problem.grid.axes)), dtype=np.int32)
+        for f, column in zip(self._others, self._columns, strict=True):
+            found[:, column] = np.searchsorted(self.cells[f], regions[:, f])
+        return found
+
+    def to_whole(self, region: NDArray[np.integer], mask: int) -> NDArray[np.int64]:
+        """Return a region of the part, with one of its masks, in the cells of the whole."""
+        found = np.zeros(len(self.whole.grid.axes), dtype=np.int64)
+        for f, column in zip(self._others, self._columns, strict=True):
+            found[f] = self.cells[f][region[column]]
+        cells = self.whole.masks.cells(int(self.masks[mask]))
+        found[list(self.whole.query.sensitive)] = cells
+        return found
+
+    def weights(
+        self, weights: list[NDArray[np.float64]], masses: NDArray[np.float64]
+    ) -> tuple[list[NDArray[np.float64]], NDArray[np.float64], float]:
+        """Return what the part's cells and masks weigh, with sum 1, and what the part weighs.
+
+        Args:
+            weights: of the cells of all features of the whole.
+            masses: of all masks of the whole.
+        """
+        found = [np.ones(n) / n for n in self.problem.grid.cell_counts]
+        total = 1.0
+        for f, column in zip(self._others, self._columns, strict=True):
+            own = weights[f][self.cells[f]]
+            total *= float(own.sum())
+            found[column] = own / own.sum() if own.sum() else own
+        own_masses = masses[self.masks]
+        share = float(own_masses.sum())
+        return found, own_masses / share if share else own_masses, total * share
+
+
+def parts_of(problem: Problem) -> tuple[Part, ...]:
+    """Return the question as a sum of parts, made once; none where there are no rules."""
+    if not problem.grid.rules:
+        return ()
+    if "parts" not in problem.derived:
+        boxes = problem.grid.boxes(problem.query.sensitive)
+        problem.derived["parts"] = tuple(Part.of_box(problem, box) for box in boxes)
+    parts: tuple[Part, ...] = problem.derived["parts"]
+    return parts

@@ -1,0 +1,222 @@
+"""Conditions on one feature, as people write them: ``25 <= age < 65``, ``race in {White, Black}``.
+
+::
+
+    condition  =  value OP name  |  name OP value  |  value OP name OP value
+               |  name [not] in {value, ...}  |  name is [not] missing
+    OP         =  <  <=  >  >=  ==  !=
+
+Names are those of features, values are numbers, or labels or codes of categories. Both may stand in
+quotes, and must where they hold an operator, a comma or a brace. Several conditions are joined by
+``and``. A missing value fulfils no condition but ``is missing``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from xcount.errors import QueryError
+from xcount.model.ensemble import Feature
+from xcount.question.values import (
+    ALL_NUMBERS,
+    ValueSet,
+    piece_between,
+    pieces_of,
+)
+
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`")
+_OPERATOR = re.compile(r"<=|>=|==|!=|<|>")
+_IN = re.compile(r"(?P<name>.*?\S)\s+(?P<not>not\s+)?in\s*\{(?P<values>[^{}]*)\}")
+_IS_MISSING = re.compile(r"(?P<name>.*?\S)\s+is\s+(?P<not>not\s+)?missing")
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+_EXAMPLES = (
+    "'age >= 25', '25 <= age < 65', 'sex == Male', 'race in {White, Black}', 'age is missing'"
+)
+
+
+class Test(Protocol):
+    """What a condition asks of its feature."""
+
+    def values(self, feature: Feature, dtype: str) -> ValueSet:
+        """Return the values that fulfil it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition on one feature.
+
+    Attributes:
+        name: the feature, as it was named.
+        test: what is asked of it.
+        text: the condition as it was written.
+    """
+
+    name: str
+    test: Test
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Comparisons with numbers: (operator, number), the feature's value on the left."""
+
+    comparisons: tuple[tuple[str, str], ...]
+
+    def values(self, feature: Feature, dtype: str) -> ValueSet:
+        if feature.is_categorical:
+            raise QueryError(
+                f"the categories of {feature.name!r} have no order; use ==, != or in, not "
+                f"{self.comparisons[0][0]}"
+            )
+        found = ValueSet(ALL_NUMBERS)
+        for operator, word in self.comparisons:
+            number, is_in = _number(word, feature), "=" in operator
+            low, high = (-math.inf, number) if "<" in operator else (number, math.inf)
+            piece = piece_between(low, high, dtype, low_is_in=is_in, high_is_in=is_in)
+            found &= ValueSet((piece,) if piece[0] < piece[1] else ())
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """One of some values, or none of them."""
+
+    words: tuple[str, ...]
+    is_negated: bool = False
+
+    def values(self, feature: Feature, dtype: str) -> ValueSet:
+        if feature.categories is None:
+            numbers = [_number(word, feature) for word in self.words]
+            found = ValueSet(pieces_of(numbers, dtype))
+        else:
+            found = ValueSet(codes=frozenset(_code(word, feature) for word in self.words))
+        if not self.is_negated:
+            return found
+        others = found.complement(feature)
+        return ValueSet(others.pieces, others.codes)
+
+
+@dataclass(frozen=True, slots=True)
+class IsMissing:
+    """A missing value, or any other."""
+
+    is_negated: bool = False
+
+    def values(self, feature: Feature, dtype: str) -> ValueSet:
+        every = ValueSet.everything(feature)
+        if self.is_negated:
+            return ValueSet(every.pieces, every.codes)
+        return ValueSet(has_missing=True)
+
+
+def parse_conditions(text: str) -> tuple[Condition, ...]:
+    """Return the conditions of a text, which are joined by ``and``.
+
+    Example:
+        >>> [condition.name for condition in parse_conditions("25 <= age < 65 and sex == Male")]
+        ['age', 'sex']
+    """
+    return tuple(map(_parse, _split(text, r"\sand\s")))
+
+
+def parse_rule(text: str) -> tuple[tuple[Condition, ...], tuple[Condition, ...]]:
+    """Return what a rule supposes, and what must hold then: ``COND -> COND``."""
+    sides = _split(text, "->")
+    if len(sides) != 2:
+        raise QueryError(
+            f"cannot read the rule {text!r}; a rule is 'COND -> COND', such as "
+            "'pregnant == 1 -> sex == Female'"
+        )
+    return parse_conditions(sides[0]), parse_conditions(sides[1])
+
+
+def _hidden(text: str) -> str:
+    """Return the text with what stands in quotes blotted out, at the same places."""
+    return _QUOTED.sub(lambda match: "'" + "_" * (len(match[0]) - 2) + "'", text)
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """Split at separators outside quotes."""
+    parts, start = [], 0
+    for match in re.finditer(separator, _hidden(text)):
+        parts.append(text[start : match.start()].strip())
+        start = match.end()
+    return [*parts, text[start:].strip()]
+
+
+def _parse(text: str) -> Condition:
+    hidden = _hidden(text.strip())
+    found = _IN.fullmatch(hidden) or _IS_MISSING.fullmatch(hidden)
+    if found is None:
+        return _comparison(text.strip())
+    name = _plain(text.strip()[slice(*found.span("name"))], text)
+    is_negated = found["not"] is not None
+    if found.re is _IS_MISSING:
+        return Condition(name, IsMissing(is_negated), text)
+    values = _split(text.strip()[slice(*found.span("values"))], ",")
+    return Condition(name, OneOf(tuple(_plain(v, text) for v in values), is_negated), text)
+
+
+def _comparison(text: str) -> Condition:
+    matches = list(_OPERATOR.finditer(_hidden(text)))
+    operators = [match[0] for match in matches]
+    starts = [0, *(match.end() for match in matches)]
+    ends = [*(match.start() for match in matches), len(text)]
+    parts = [_plain(text[a:b], text) for a, b in zip(starts, ends, strict=True)]
+    if len(parts) == 3 and {*operators} in ({"<"}, {"<="}, {"<", "<="}, {">"}, {">="}, {">", ">="}):
+        first = (_MIRRORED[operators[0]], parts[0])
+        return Condition(parts[1], Bounds((first, (operators[1], parts[2]))), text)
+    if len(parts) != 2:
+        raise QueryError(f"cannot read the condition {text!r}; conditions are such as {_EXAMPLES}")
+    (left, right), operator = parts, operators[0]
+    if _is_number(left) and not _is_number(right):
+        left, right, operator = right, left, _MIRRORED[operator]
+    if operator in ("==", "!="):
+        return Condition(left, OneOf((right,), operator == "!="), text)
+    return Condition(left, Bounds(((operator, right),)), text)
+
+
+def _plain(word: str, text: str) -> str:
+    """Return a name or value without the quotes around it."""
+    word = word.strip()
+    if _QUOTED.fullmatch(word):
+        return word[1:-1]
+    if not word:
+        raise QueryError(f"cannot read the condition {text!r}; conditions are such as {_EXAMPLES}")
+    return word
+
+
+def _is_number(word: str) -> bool:
+    try:
+        return math.isfinite(float(word))
+    except ValueError:
+        return False
+
+
+def _number(word: str, feature: Feature) -> float:
+    if not _is_number(word):
+        raise QueryError(f"{feature.name!r} is numeric: {word!r} is no number to compare it with")
+    return float(word)
+
+
+def _code(word: str, feature: Feature) -> int:
+    """Return the code of a category given by its label, or by the code itself."""
+    categories, labels = feature.categories or (), feature.labels or ()
+    if word in labels:
+        return categories[labels.index(word)]
+    if _is_number(word) and float(word) in categories:
+        return int(float(word))
+    raise QueryError(f"{feature.name!r} has no category {word!r}; it has {_listed(feature)}")
+
+
+def _listed(feature: Feature, most: int = 12) -> str:
+    names = list(_names(feature))
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
+
+
+def _names(feature: Feature) -> Iterator[str]:
+    yield from feature.labels or map(str, feature.categories or ())

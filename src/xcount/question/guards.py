@@ -1,0 +1,63 @@
+"""Trees -> guards: the thresholds of each feature, and the sets of its categorical splits."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcount.model.ensemble import ZERO_RANGE, Tree
+
+_ZERO_GUARDS = (-ZERO_RANGE, float(np.nextafter(ZERO_RANGE, np.inf)))
+
+
+def rounded_up(guards: NDArray[np.float64], dtype: str) -> NDArray[np.float64]:
+    """Return guards of ``dtype`` that decide inputs of that type like the given ones."""
+    if dtype == "float64":
+        return guards
+    infinity = np.dtype(dtype).type(np.inf)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        nearest = guards.astype(dtype)
+        above = np.where(nearest < guards, np.nextafter(nearest, infinity), nearest)
+    return above.astype(np.float64)
+
+
+def zero_range_matters(threshold: float, zero_side: int) -> bool:
+    """Tell whether sending zero to ``zero_side`` differs from what ``x < threshold`` does."""
+    if zero_side < 0:
+        return threshold <= ZERO_RANGE
+    return zero_side > 0 and threshold > -ZERO_RANGE
+
+
+def collect_guards(
+    trees: list[Tree], n_features: int, dtype: str
+) -> tuple[list[NDArray[np.float64]], list[list[frozenset[int]]]]:
+    """Return, for each feature, its sorted thresholds and its categorical splits' left sets."""
+    sets: list[list[frozenset[int]]] = [[] for _ in range(n_features)]
+    if not trees:
+        return [np.empty(0)] * n_features, sets
+    feature = np.concatenate([tree.feature for tree in trees])
+    threshold = np.concatenate([tree.threshold for tree in trees])
+    zero_side = np.concatenate([tree.zero_side for tree in trees])
+    extra: dict[int, NDArray[np.float64]] = {}
+    for node in np.flatnonzero(zero_side):
+        if zero_range_matters(float(threshold[node]), int(zero_side[node])):
+            extra[int(feature[node])] = rounded_up(np.array(_ZERO_GUARDS), dtype)
+    for tree in trees:
+        for node_index, categories in tree.left_categories.items():
+            sets[int(tree.feature[node_index])].append(categories)
+        for node_index, range_ends in tree.left_ranges.items():
+            known = extra.setdefault(int(tree.feature[node_index]), np.empty(0))
+            more = rounded_up(np.array(range_ends), dtype)
+            extra[int(tree.feature[node_index])] = np.concatenate([known, more])
+    threshold = rounded_up(threshold, dtype)
+    # x < -inf and x < inf tell no two numbers apart: such a test is about missing values only.
+    numeric = (feature >= 0) & np.isfinite(threshold)
+    feature, threshold = feature[numeric], threshold[numeric]
+    by_feature = np.argsort(feature)
+    ends = np.searchsorted(feature[by_feature], np.arange(1, n_features))
+    # Not np.unique: it imports numpy.ma, a tenth of the start-up time.
+    guards = [
+        np.array(sorted({*threshold[nodes].tolist(), *extra.get(f, ())}), dtype=np.float64)
+        for f, nodes in enumerate(np.split(by_feature, ends))
+    ]
+    return guards, sets

@@ -1,0 +1,242 @@
+"""Counts in a domain: every counter finds what enumeration of its points finds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from domains import Value, World, random_world
+from oracle import all_regions
+
+import xcount
+from xcount.answers.measure import measure
+from xcount.counters.decisions import RegionDecider
+from xcount.errors import QueryError
+from xcount.problem.problem import Problem
+from xcount.question.domain import Domain
+from xcount.question.grid import Grid
+from xcount.question.query import Query
+from xcount.question.weighting import Weighing, volume_weights
+
+METHODS = ("auto", "exact", "brute", "sample")
+PAPER = ("xcount-exact-union", "add-baseline", "add-baseline-plain")
+
+
+def ask(
+    world: World,
+    method: str,
+    names: list[str],
+    distance: int | None,
+    gap: Any,
+    profile: bool = False,
+) -> Any:
+    """Count in a world with the package."""
+    change = {"flip": True, "cutoff": 0} if gap is None else {"gap": gap}
+    return xcount.count(
+        world.ensemble,
+        sensitive=names,
+        distance="any" if distance is None else distance,
+        missing="cell" if world.missing else "none",
+        method=method,
+        profile=profile,
+        epsilon=0.1 if method == "sample" else 1e-9,
+        **change,
+        **world.words,
+    )
+
+
+def question(world: World, seed: int) -> tuple[list[str], int | None, Fraction | None]:
+    """Return random sensitive features, a distance, and a gap (or a flip)."""
+    rng = np.random.default_rng([seed, 5])
+    n = int(rng.integers(1, min(2, len(world.features)) + 1))
+    names = [str(name) for name in rng.choice(world.features, n, replace=False)]
+    distance = [1, 2, 3, None][int(rng.integers(4))]
+    gap = [Fraction(0), Fraction(1, 2), Fraction(3, 10), Fraction(1), None][int(rng.integers(5))]
+    return names, distance, gap
+
+
+def is_refused(world: World, names: list[str], expected: tuple[int, int]) -> bool:
+    """Tell whether the domain has no region, or fixes a sensitive feature."""
+    whole = replace(world, where=(), rules=())
+    fixed = [not world.can_change(name) and whole.can_change(name) for name in names]
+    return expected[1] == 0 or any(fixed)
+
+
+def check(seed: int, method: str, n_rules: int = 0) -> bool:
+    """Count in a random world; return whether there was anything to count."""
+    world = random_world(seed, n_rules)
+    names, distance, gap = question(world, seed)
+    expected = world.count(names, distance, gap)
+    if is_refused(world, names, expected):
+        with pytest.raises(QueryError, match=r"no region is left|cannot change"):
+            ask(world, method, names, distance, gap)
+        return False
+    result = ask(world, method, names, distance, gap)
+    assert result.n_regions == expected[1]
+    assert result.low <= expected[0] <= result.high
+    assert result.exact or method == "sample"
+    return True
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_counts_are_those_of_the_points_of_the_domain(method: str) -> None:
+    """All of our counters, on random models, groups and conditions."""
+    assert sum(check(seed, method) for seed in range(80)) > 40
+
+
+@pytest.mark.parametrize("method", PAPER)
+def test_the_papers_algorithms_know_domains(method: str) -> None:
+    """A domain is a grid like any other, but for the distances of its cells."""
+    seeds = [seed for seed in range(60) if question(random_world(seed), seed)[2] is not None]
+    assert sum(check(seed, method) for seed in seeds) > 15
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_rules_leave_out_what_breaks_them(method: str) -> None:
+    """Rules between any features, the sensitive ones included."""
+    assert sum(check(seed, method, n_rules=1 + seed % 3) for seed in range(80)) > 45
+
+
+def test_the_papers_algorithms_say_that_they_know_no_rules() -> None:
+    """Rather than count what does not exist."""
+    world = random_world(1, n_rules=1)
+    with pytest.raises(QueryError, match="knows no rules"):
+        ask(world, "xcount", world.features[:1], 1, Fraction(1))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_regions_are_decided_one_by_one_in_a_domain(seed: int) -> None:
+    """By masks, and by the search for single regions where there are no rules."""
+    world = random_world(seed, n_rules=seed % 3)
+    names, distance, gap = question(world, seed)
+    expected = world.count(names, distance, gap)
+    if gap is None or is_refused(world, names, expected):
+        return
+    problem = problem_of(world, names, distance, gap)
+    regions = all_regions(problem)
+    exists = problem.grid.exists(regions)
+    assert exists.sum() == expected[1]
+    assert RegionDecider(problem).decide_regions(regions).sum() == expected[0]
+    if not problem.grid.rules:
+        found = problem.form.decide_regions(regions)
+        assert found is not None
+        assert found.sum() == expected[0]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_measures_are_conditioned_on_the_domain(seed: int) -> None:
+    """The weight of what is sensitive, divided by that of what exists."""
+    world = random_world(seed, n_rules=seed % 3)
+    names, distance, gap = question(world, seed)
+    if gap is None or is_refused(world, names, world.count(names, distance, gap)):
+        return
+    problem = problem_of(world, names, distance, gap)
+    bounds = {
+        axis.feature.name: (-10.0, 10.0)
+        for axis in problem.grid.axes
+        if not axis.feature.is_categorical
+    }
+    weighing = Weighing.of(problem.ensemble, "volume", bounds=bounds)
+    if any(axis.missing_cell == 0 for axis in problem.grid.axes):
+        with pytest.raises(QueryError, match="always missing"):
+            volume_weights(problem.grid, weighing)
+        return
+    weights = volume_weights(problem.grid, weighing)[0]
+    regions = all_regions(problem)
+    masses = np.prod([w[cells] for w, cells in zip(weights, regions.T, strict=True)], axis=0)
+    masses = masses * problem.grid.exists(regions)
+    if not masses.sum():
+        with pytest.raises(QueryError, match="nothing of the domain has any weight"):
+            measure(problem, weighing)
+        return
+    found = measure(problem, weighing)["volume"]
+    flags = RegionDecider(problem).decide_regions(regions)
+    assert found.exact
+    assert found.share == pytest.approx(masses[flags].sum() / masses.sum())
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_witnesses_lie_in_the_domain(seed: int) -> None:
+    """On both sides; and there are some iff there is a count."""
+    world = random_world(seed, n_rules=1 + seed % 2)
+    names, distance, gap = question(world, seed)
+    expected = world.count(names, distance, gap)
+    if is_refused(world, names, expected):
+        return
+    change: dict[str, Any] = {"flip": True, "cutoff": 0} if gap is None else {"gap": gap}
+    found = xcount.witnesses(
+        world.ensemble,
+        sensitive=names,
+        distance="any" if distance is None else distance,
+        missing="cell" if world.missing else "none",
+        n=5,
+        **change,
+        **world.words,
+    )
+    assert bool(found) == (expected[0] > 0)
+    for witness in found:
+        for point, labels in (
+            (witness.point, witness.labels),
+            (witness.other, witness.other_labels),
+        ):
+            values = values_of(world, dict(zip(witness.features, point, strict=True)), labels)
+            assert world.keeps_rules(values)
+            assert all(atom(values[atom.feature]) for atom in world.where)
+
+
+def values_of(world: World, point: dict[str, float], labels: Mapping[str, str]) -> dict[str, Value]:
+    """Return a point as conditions see it: numbers, labels, and None for missing values."""
+    values: dict[str, Value] = {}
+    for name, number in point.items():
+        names = world.ensemble.feature_names
+        is_category = name in names and world.ensemble.features[names.index(name)].is_categorical
+        known = str(int(number)) if is_category and not math.isnan(number) else number
+        values[name] = None if math.isnan(number) else labels.get(name, known)
+    return values
+
+
+@pytest.mark.parametrize("method", ["auto", "exact"])
+def test_a_profile_adds_up_over_the_boxes_of_a_domain(method: str) -> None:
+    """By mask, of all that exists."""
+    for seed in range(20):
+        world = random_world(seed, n_rules=2)
+        names, distance, gap = question(world, seed)
+        expected = world.count(names, distance, gap)
+        if gap is None or is_refused(world, names, expected):
+            continue
+        result = ask(world, method, names, distance, gap, profile=True)
+        assert result.profile is not None
+        assert sum(mask.low for mask in result.profile.masks) == expected[0]
+        sizes = [mask.n_combinations for mask in result.profile.masks]
+        assert sum(sizes) <= expected[1]
+
+
+def test_a_rule_that_conditions_imply_changes_nothing() -> None:
+    """And one whose supposition never holds neither."""
+    for seed in range(40):
+        world = random_world(seed)
+        names, distance, gap = question(world, seed)
+        if is_refused(world, names, world.count(names, distance, gap)) or not world.where:
+            continue
+        plain = ask(world, "exact", names, distance, gap)
+        first = world.where[0]
+        implied = World(
+            world.ensemble, world.groups, world.where, (((first,), (first,)),), world.missing
+        )
+        within = ask(implied, "exact", names, distance, gap)
+        assert within.count == implied.count(names, distance, gap)[0]
+        if not first.bounds:
+            assert (plain.count, plain.n_regions) == (within.count, within.n_regions)
+
+
+def problem_of(world: World, names: list[str], distance: int | None, gap: Fraction) -> Problem:
+    """Return the question on the cells of the world's domain."""
+    domain = Domain.of(**world.words)
+    ensemble = domain.pulled_back(world.ensemble)
+    grid = Grid.of(ensemble, missing="cell" if world.missing else "none", domain=domain)
+    return Problem(ensemble, grid, Query.of(ensemble, names, gap, distance=distance))
