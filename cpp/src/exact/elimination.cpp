@@ -24,16 +24,18 @@ void Eliminator<Value, Values>::clear() {
 }
 
 template <class Value, class Values>
-void Eliminator<Value, Values>::release() {
-  room_.release();
-  levels_.clear();
-  levels_.shrink_to_fit();
-}
-
-template <class Value, class Values>
 typename Eliminator<Value, Values>::Level& Eliminator<Value, Values>::level(std::size_t depth) {
   while (levels_.size() <= depth) levels_.emplace_back();
   return levels_[depth];
+}
+
+template <class Value, class Values>
+typename Eliminator<Value, Values>::Level& Eliminator<Value, Values>::emptied_root() {
+  Level& root = level(0);
+  root.terms.clear();
+  root.ids.clear();
+  root.narrowed.clear();
+  return root;
 }
 
 template <class Value, class Values>
@@ -76,10 +78,7 @@ void Eliminator<Value, Values>::deepen(const OpenState<Value>& state, Combine co
 
 template <class Value, class Values>
 void Eliminator<Value, Values>::set_root(const std::vector<ResidualSum<Value>>& constraints) {
-  Level& root = level(0);
-  root.terms.clear();
-  root.ids.clear();
-  root.narrowed.clear();
+  Level& root = emptied_root();
   for (const ResidualSum<Value>& constraint : constraints) {
     Term term;
     term.begin = static_cast<std::uint32_t>(root.ids.size());
@@ -97,10 +96,7 @@ void Eliminator<Value, Values>::set_root(const std::vector<ResidualSum<Value>>& 
 
 template <class Value, class Values>
 void Eliminator<Value, Values>::set_root(const OpenState<Value>& state) {
-  Level& root = level(0);
-  root.terms.clear();
-  root.ids.clear();
-  root.narrowed.clear();
+  Level& root = emptied_root();
   outer_dropped_.clear();
   root.volume = state.volume;
   std::uint64_t support = 0;
@@ -116,12 +112,11 @@ void Eliminator<Value, Values>::set_root(const OpenState<Value>& state) {
     term.end = static_cast<std::uint32_t>(root.ids.size());
     term.offset = state.offsets[root.terms.size()];
     root.terms.push_back(term);
-    term = {};
-    term.begin = static_cast<std::uint32_t>(root.ids.size());
+    term = {{}, term.end, term.end, {}};
   }
   for (const Stretch& stretch : state.box) {
-    const bool mentioned = (support >> (stretch.feature & 63) & 1) != 0;
-    (mentioned ? root.narrowed : outer_dropped_).push_back(stretch);
+    const bool is_mentioned = (support >> (stretch.feature & 63) & 1) != 0;
+    (is_mentioned ? root.narrowed : outer_dropped_).push_back(stretch);
   }
   std::ranges::sort(root.narrowed, {}, &Stretch::feature);
 }

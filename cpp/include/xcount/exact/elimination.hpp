@@ -64,7 +64,11 @@ class Eliminator {
   [[nodiscard]] std::size_t bytes() const { return room_.bytes() + level_bytes(); }
   void clear();
   void allow_memo(std::size_t bytes) { room_.allow(bytes); }  // for `deepen`
-  void release();                                             // forgets, and gives memory back
+  // Forgets everything, and gives the memory back.
+  void release() {
+    room_.release();
+    std::deque<Level>().swap(levels_);
+  }
 
  private:
   struct Term : BoundedSum<Value> {
@@ -99,6 +103,7 @@ class Eliminator {
   static constexpr Cell kEveryCell = -1;
 
   Level& level(std::size_t depth);
+  Level& emptied_root();
   void start(Combine combine, const EliminationLimits& limits);
   void set_root(const std::vector<ResidualSum<Value>>& constraints);
   // Sets `live` and the offsets of decided terms; kUndecided when terms are left.
