@@ -225,9 +225,7 @@ def long_grid() -> Ensemble:
     """Return an ensemble with 16 million regions, which is many blocks."""
     rng = np.random.default_rng(6)
     features = tuple(Feature(f"f{i}") for i in range(8))
-    trees = [
-        random_tree(rng, features, 3, rng.normal(size=64), np.arange(7.0)) for _ in range(60)
-    ]
+    trees = [random_tree(rng, features, 3, rng.normal(size=64), np.arange(7.0)) for _ in range(60)]
     stumps = [tree_of((f, float(t), 0.0, 1e-3)) for f in range(8) for t in range(7)]
     return Ensemble(features, (*trees, *stumps))
 

@@ -1,7 +1,7 @@
 """Who does the work of a count: subproblems to solve, samples to draw, blocks of regions to visit.
 
-Counters ask an engine for all of them and do not know where the work is done. :data:`LOCAL` does it on the
-threads of this process; others may hand it out, as long as the answers are the same.
+Counters ask an engine for all of them and do not know where the work is done. :data:`LOCAL` does it
+on the threads of this process; others may hand it out, as long as the answers are the same.
 """
 
 from __future__ import annotations
