@@ -5,10 +5,10 @@
 
 Every case trains a model on a few columns of Adult, makes the corner sums of one question and
 counts all blocks. A region is at least one number that is read, added and written back: what the
-machine copies within its cache, measured in the same run, is the speed to compare with (``of copy``:
-the numbers that pass for regions, as a part of those that a copy in the L2 cache moves; sums of more
-than 64 bits are decided by 64). Regions a second and core are told per second of processor time,
-which other work on the machine disturbs less.
+machine copies within its cache, measured in the same run, is the speed to compare with. ``of copy``
+are the numbers that pass for regions, as a part of those that a copy in the L2 cache moves (sums of
+more than 64 bits are decided by 64). Regions a second and core are told per second of processor
+time, which other work on the machine disturbs less.
 
 With ``--estimates``, made-up models of many shapes: what a visit was expected to take, and took.
 """
