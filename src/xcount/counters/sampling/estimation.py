@@ -167,14 +167,14 @@ class Estimation:
 
     def _decided(self, bounds: Bounds, method: str) -> Tally:
         """Return what is known without a sample: exact but for the rounding of volumes."""
-        middle = (bounds.low + bounds.high) // 2
         details = {**self._details, "samples": 0}
-        return Tally(middle, bounds.low, bounds.high, method, details=details)
+        count = bounds.settled(self._settings.epsilon)
+        reason = StopReason.STEPS if count is None else StopReason.COMPLETE
+        return Tally(count, bounds.low, bounds.high, method, reason, details=details)
 
     def _stopped(self, method: str, reason: StopReason) -> Tally:
         bounds = self._plain_ground().bounds()
-        middle = (bounds.low + bounds.high) // 2
-        return Tally(middle, bounds.low, bounds.high, method, reason, details=self._details)
+        return Tally.of_bounds(bounds.low, bounds.high, method, reason, details=self._details)
 
     def _plain_ground(self) -> Ground:
         undecided = self._problem.n_combinations * self._rest.n_unresolved
