@@ -256,3 +256,49 @@ def test_a_visit_that_does_not_fit_is_not_chosen() -> None:
     """Little memory leaves the other ways."""
     problem = Problem(comb(6, 20), Grid.of(comb(6, 20)), Query.of(comb(6, 20), 0, 1))
     assert corners.visited(problem, Settings(timeout_seconds=0.0), "auto") is None
+
+
+def chain(n_features: int) -> Ensemble:
+    """Return trees that test every feature on one path, whose last leaf has 2**n corners."""
+    trees = []
+    for first in (0.0, 1.0):
+        node: Any = 1.0
+        for f in range(n_features):
+            node = (f, first, node, float(f))
+        trees.append(tree_of(node))
+    return Ensemble(tuple(Feature(f"f{i}") for i in range(n_features)), tuple(trees))
+
+
+def test_leaves_with_too_many_corners_are_refused_at_once() -> None:
+    """Depth 30: what no memory holds is neither tried nor waited for."""
+    ensemble = chain(30)
+    problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, 0, flip=True, cutoff=3))
+    assert problem.form.corner_question.cost.n_corners > 2**30
+    assert corners.corner_seconds(problem, Settings()) == math.inf
+    assert corners.visited(problem, Settings(), "auto") is None
+    with pytest.raises(BudgetError, match="corners"):
+        corners.count_by_corner_sums(problem, Settings(timeout_seconds=60.0))
+
+
+def test_listing_corners_obeys_the_limits() -> None:
+    """Time, memory and an interrupt end it as they end counting: with valid bounds, or refused."""
+    ensemble = chain(18)
+    problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, 0, flip=True, cutoff=3))
+    late = corners.count_by_corner_sums(problem, Settings(timeout_seconds=0.0))
+    assert late.stop_reason is StopReason.TIMEOUT
+    assert (late.low, late.high) == (0, problem.n_regions)
+    question = problem.form.corner_question
+    with pytest.raises(BudgetError, match="memory"):
+        question.sums(max_bytes=2**20)
+    with pytest.raises(TimeoutError):
+        question.sums(seconds=0.0)
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    def list_until_a_pause() -> None:
+        while True:  # once may be too quick for a pause
+            question.sums(on_pause=interrupt)
+
+    with pytest.raises(KeyboardInterrupt):
+        list_until_a_pause()

@@ -280,10 +280,7 @@ def bundle_size(mean_seconds: float, n_waiting: int, n_threads: int) -> int:
 
 
 def _next_bundle(waiting: deque[int], tasks: Mapping[int, Task], size: int) -> list[int]:
-    """Take up to ``size`` waiting tasks about one model.
-
-    More of them, rather than part those that may share a visit of all regions.
-    """
+    """Take up to ``size`` waiting tasks about one model, more where they may share a visit."""
     bundle = [waiting.popleft()]
     base = tasks[bundle[0]].base
     while waiting and tasks[waiting[0]].base is base:

@@ -346,7 +346,9 @@ class Visiting:
         """Return what counts; make it if need be."""
         with self._lock:
             if self._sums is None:
-                self._sums = self._visit.question.sums(self._visit.weights, check)
+                visit = self._visit
+                free = free_bytes(visit.memory_bytes)
+                self._sums = visit.question.sums(visit.weights, check, max_bytes=free)
             return self._sums
 
 

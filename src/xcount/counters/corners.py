@@ -137,7 +137,7 @@ class CornerRun:
         self._problem, self._settings = problem, settings
         own = problem.form.corner_question
         self._question = own.joined(along)
-        self._visit = Visit(self._question, weights)
+        self._visit = Visit(self._question, weights, settings.memory_bytes)
         self._done, self._seconds = 0, 0.0
         self._counts: NDArray[np.object_] = np.zeros(
             (len(self._question.thresholds), problem.n_masks), dtype=object

@@ -115,6 +115,7 @@ class Visit:
 
     question: CornerQuestion
     weights: Weights | None = None
+    memory_bytes: int | None = None
 
 
 BlockCounts = tuple[NDArray[Any], NDArray[Any] | None, int]

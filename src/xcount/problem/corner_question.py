@@ -6,6 +6,7 @@ the number of regions and axes and hardly on the trees (see docs/corner-sums.md)
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -17,6 +18,9 @@ from numpy.typing import NDArray
 from xcount import _core
 from xcount.problem.integers import to_limbs
 from xcount.problem.laid_trees import LaidTrees
+
+MAX_BYTES = 2**32
+"""What listing the corners may take, unless said otherwise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,12 +85,14 @@ class CornerQuestion:
         self,
         weights: Sequence[NDArray[np.float64]] | None = None,
         on_pause: Callable[[], None] | None = None,
-        **options: Any,
+        *,
+        max_bytes: int = MAX_BYTES,
+        seconds: float = math.inf,
     ) -> _core.CornerSums:
         """Return what counts, block by block; with weights, also the shares of the masks.
 
         Raises:
-            TimeoutError: it was not made within the ``seconds`` that are one of the options.
+            TimeoutError: it was not made in time.
             BudgetError: it does not fit.
         """
         given = None
@@ -96,7 +102,14 @@ class CornerQuestion:
         bases = [self._limbs(base) for base in self.bases]
         changes = [self._change(threshold) for threshold in self.thresholds]
         return _core.CornerSums(
-            forests, bases, self.masks, changes, given, on_pause=on_pause, **options
+            forests,
+            bases,
+            self.masks,
+            changes,
+            given,
+            max_bytes,
+            seconds=seconds,
+            on_pause=on_pause,
         )
 
     def _change(self, threshold: int) -> _core.Change:
