@@ -84,7 +84,7 @@ def misses_of(
         runs += 1
         tally = run_to_end(instance, seed, epsilon, delta)
         interval += not tally.low <= instance.count <= tally.high
-        if tally.stop_reason is StopReason.COMPLETE:
+        if tally.count is not None and tally.stop_reason is StopReason.COMPLETE:
             estimate += abs(tally.count - instance.count) > epsilon * instance.count
         if stopped:
             tally = run_stopped(instance, seed, epsilon, delta)

@@ -233,7 +233,8 @@ def _speed_table(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _interval_cells(row: Mapping[str, Any]) -> list[str]:
     width = row["share_high"] / row["share_low"] if row["share_low"] else float("inf")
-    shares = [f"{row[key]:.3g}" for key in ("share", "share_low", "share_high")]
+    found = [row[key] for key in ("share", "share_low", "share_high")]
+    shares = ["-" if share is None else f"{share:.3g}" for share in found]
     return [f"{row['seconds']:.2f}", row["stop_reason"], *shares, f"{width:.3g}"]
 
 
@@ -276,7 +277,8 @@ def draw_rarity(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     with figure(path) as axes:
         for i, (label, found) in enumerate(kinds.items()):
             trees = [row["n_trees"] for row in found]
-            shares = [max(row["share"], 1e-12) for row in found]
+            known = [row["share_low"] if row["share"] is None else row["share"] for row in found]
+            shares = [max(share, 1e-12) for share in known]
             below = [
                 share - max(row["share_low"], 1e-12)
                 for share, row in zip(shares, found, strict=True)

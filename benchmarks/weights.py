@@ -63,6 +63,8 @@ def measured(
         shares: dict[str, Any] = {"regions": {"share": result.share, "exact": result.exact}}
         for name, entry in result.details["measures"].items():
             shares[name] = {"share": entry["share"], "exact": entry["exact"]}
+        if any(entry["share"] is None for entry in shares.values()):
+            raise SystemExit(f"no estimate for feature {feature}; raise the limit of time")
         name = dataset.feature_names[feature]
         features.append({"name": name, "seconds": round(result.seconds, 3), "shares": shares})
     return {**surroundings(), **about, "n_rows": len(rows), "features": features}

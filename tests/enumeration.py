@@ -56,7 +56,7 @@ def count_by_enumeration(problem: Problem, settings: Settings) -> Tally:
     if settings.want_profile:
         left = problem.n_combinations - done
         profile = profile_of(problem, [(int(count), int(count) + left) for count in counts])
-    return Tally((low + high) // 2, low, high, "brute", reason, profile=profile)
+    return Tally.of_bounds(low, high, "brute", reason, profile=profile)
 
 
 def _bounds(problem: Problem, counts: Counts, done: int) -> tuple[int, int]:

@@ -11,12 +11,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from xcount.model.ensemble import Ensemble, Tree
 from xcount.problem.problem import Problem
+
+Number = TypeVar("Number", int, float)
 
 MISSING = math.nan
 
@@ -184,3 +186,9 @@ def all_regions(problem: Problem) -> np.ndarray:
     """Return every region, row by row."""
     cells = [range(axis.n_cells) for axis in problem.grid.axes]
     return np.array(list(itertools.product(*cells)), dtype=np.int32)
+
+
+def known(number: Number | None) -> Number:
+    """Return a count or a share that must be there."""
+    assert number is not None
+    return number

@@ -7,6 +7,7 @@ import pickle
 from typing import Any
 
 import pytest
+from oracle import known
 from strategies import random_classifier, random_ensemble
 
 import xcount
@@ -80,7 +81,7 @@ def test_a_result_is_in_order(method: str, change: str) -> None:
     for seed in range(10):
         ensemble = model_for(change, 91_000 + seed)
         result = asked(ensemble, method, sensitive=0, **CHANGES[change])
-        assert 0 <= result.low <= result.count <= result.high <= result.n_regions
+        assert 0 <= result.low <= known(result.count) <= result.high <= result.n_regions
         assert 0.9 <= result.confidence <= 1
         assert result.stop_reason is StopReason.COMPLETE
         assert result.exact or result.high > 0  # zero is only ever proved
@@ -112,7 +113,7 @@ def test_an_interrupt_leaves_valid_bounds(method: str, change: str) -> None:
         question: dict[str, Any] = {"sensitive": 0, "distance": "any", **CHANGES[change]}
         expected = xcount.count(ensemble, method="brute", **question)
         result = xcount.count(ensemble, method=method, on_progress=interrupt, **question)
-        assert result.low <= expected.count <= result.high
+        assert result.low <= known(expected.count) <= result.high
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -123,7 +124,7 @@ def test_no_time_leaves_valid_bounds(method: str, change: str) -> None:
     question: dict[str, Any] = {"sensitive": 0, "distance": "any", **CHANGES[change]}
     expected = xcount.count(ensemble, method="brute", **question)
     result = xcount.count(ensemble, method=method, timeout_seconds=0, **question)
-    assert result.low <= expected.count <= result.high
+    assert result.low <= known(expected.count) <= result.high
 
 
 @pytest.mark.parametrize("change", CHANGES)

@@ -48,7 +48,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "baselines": ("paper", "cnf"),
     "answers": ("result", "measure", "count", "inspection", "witness"),
-    "runs": ("journal", "journal_schema", "plan", "task", "batch", "audit", "compare"),
+    "runs": ("journal", "journal_schema", "plan", "task", "batch", "audit", "compared", "compare"),
     "cluster": ("spread", "worker", "client"),
     "report": (),
     "cli": (),

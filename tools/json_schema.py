@@ -35,7 +35,9 @@ MEASURED = {
     "properties": {
         "share": {
             **_SHARE,
-            "description": "Weight of the sensitive regions; all regions together weigh 1.",
+            "type": ["number", "null"],
+            "description": "Weight of the sensitive regions, or an estimate of it; null where only "
+            "`low` and `high` are known. All regions together weigh 1.",
         },
         "low": {**_SHARE, "description": "Not less than this, with probability `confidence`."},
         "high": {**_SHARE, "description": "Not more than this, with probability `confidence`."},

@@ -325,7 +325,7 @@ def estimate_picture() -> Canvas:
     upper = "L".join(f"{x(n)} {y(high)}" for n, _, high in steps)
     lower = "L".join(f"{x(n)} {y(low)}" for n, low, _ in reversed(steps))
     canvas.path(f"M{upper}L{lower}Z", "band")
-    share = answer().count / answer().n_regions
+    share = answer().share_low  # exact
     canvas.path(f"M100 {y(share)}L880 {y(share)}", "hot dashed")
     canvas.text(880, y(share) - 10, "4 of 18", "hot right")
     for n, _, _ in steps[::2]:

@@ -65,7 +65,7 @@ class Soak:
         """Ask one question of all methods; yield what is wrong."""
         ensemble, question = random_question(seed)
         self.n_questions += 1
-        truth = count(ensemble, **question, method="brute", jobs=1).count
+        truth = count(ensemble, **question, method="brute", jobs=1).low
         for method in EXACT_METHODS[1:]:
             for jobs in (1, 2):
                 answer = self._answer(ensemble, question, method, seed, jobs)

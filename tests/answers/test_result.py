@@ -11,6 +11,7 @@ from fractions import Fraction
 
 import pytest
 from json_contract import CONTRACT, MODEL_CONTRACT
+from oracle import known
 
 import xcount
 from xcount.answers.result import CountResult, Verdict
@@ -113,7 +114,7 @@ def test_details_are_numbers() -> None:
     model = ensemble_of(*((f, float(t), 0.0, 1.0) for f in range(70) for t in range(9)))
     found = xcount.count(model, sensitive="f0", gap="0.5", method="auto")
     sampled = xcount.count(model, sensitive="f0", gap="0.5", method="sample")
-    assert found.details["count_solved"] == found.count > 2**63
+    assert found.details["count_solved"] == known(found.count) > 2**63
     for name in ("certain", "undecided", "samples"):
         assert type(sampled.details[name]) is int
     texts = {name for r in (found, sampled) for name, v in r.details.items() if type(v) is str}

@@ -78,8 +78,8 @@ def moments(n: int, seed: int, words: tuple[object, ...]) -> list[tuple[float, s
 
 def check_stopped(run: Stopped) -> None:
     """Check the status, and that nobody sees a traceback of ours."""
-    if "Fatal Python error: init" in run.err:
-        return  # Python itself was starting, and ends with a status of its own
+    if "Fatal Python error: init" in run.err or run.err == "KeyboardInterrupt\n":
+        return  # Python itself was starting (no frame yet), and ends with a status of its own
     assert run.status in STATUSES[run.stop], run
     if run.err and "from xcount.cli import main" not in run.err:  # nor had we begun
         assert PACKAGE not in run.err, run

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import oracle
 import pytest
+from oracle import known
 from strategies import random_classifier
 
 import xcount
@@ -97,10 +98,10 @@ def test_intervals_of_estimates_hold() -> None:
         ensemble = random_classifier(seed, max_features=4)
         question: dict[str, Any] = {"sensitive": 0, "flip": True, "jobs": 1, "distance": "any"}
         exact = xcount.count(ensemble, method="brute", **question)
-        if exact.share < 0.02:
+        if known(exact.share) < 0.02:
             continue
         estimate = xcount.count(ensemble, method="sample", epsilon=0.2, seed=seed, **question)
-        held += estimate.low <= exact.count <= estimate.high
+        held += estimate.low <= known(exact.count) <= estimate.high
         total += 1
         assert estimate.confidence == (1.0 if estimate.exact else 0.9)
         assert estimate.stop_reason is StopReason.COMPLETE
@@ -133,7 +134,7 @@ def test_outputs_that_are_no_classes_do_not_flip() -> None:
     regressor = replace(figure_1(), task="regression", decides_at=None)
     with pytest.raises(QueryError, match="takes no decision of its own; give --cutoff"):
         xcount.count(regressor, sensitive=0, flip=True)
-    assert xcount.count(regressor, sensitive="f0", flip=True, cutoff=0).count > 0
+    assert known(xcount.count(regressor, sensitive="f0", flip=True, cutoff=0).count) > 0
 
 
 def test_a_tie_is_not_above_the_cutoff() -> None:

@@ -84,9 +84,9 @@ def test_a_question_about_one_of_several_classes_names_it() -> None:
 def test_an_answer_says_how_sure_it_is(result: CountResult) -> None:
     """Exact, guaranteed bounds, or a confidence."""
     assert answer_text(result) == "2 (exact)"
-    bounded = replace(result, low=1, high=4, stop_reason=StopReason.TIMEOUT)
+    bounded = replace(result, count=None, low=1, high=4, stop_reason=StopReason.TIMEOUT)
     assert answer_text(bounded) == "between 1 and 4, guaranteed"
-    estimated = replace(bounded, confidence=0.9)
+    estimated = replace(bounded, count=2, confidence=0.9)
     assert answer_text(estimated) == "about 2, between 1 and 4, with 90% confidence"
 
 

@@ -23,7 +23,8 @@ from xcount.question.change import Flip, Gap
 from xcount.question.grid import Grid
 from xcount.question.share import Limit
 from xcount.runs.batch import BatchProgress
-from xcount.runs.compare import Compared, CompareResult, compare
+from xcount.runs.compare import CompareResult, compare
+from xcount.runs.compared import Compared
 
 ROUGH = ensemble_of((0, 1.0, 0.0, 4.0), (1, 1.0, 0.0, 1.0))
 SMOOTH = ensemble_of((0, 1.0, 0.0, 1.0), (0, 2.0, 0.0, 3.0), (1, 1.0, 0.0, 1.0))

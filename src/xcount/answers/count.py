@@ -191,8 +191,7 @@ def _tally(problem: Problem, settings: Settings, method: str, weighing: Weighing
     try:
         return counter(method, problem)(problem, settings)
     except KeyboardInterrupt:  # before the counter knew anything: nothing is certain
-        n = problem.n_regions
-        return Tally(n // 2, 0, n, method, StopReason.INTERRUPTED)
+        return Tally.of_bounds(0, problem.n_regions, method, StopReason.INTERRUPTED)
 
 
 def class_label(ensemble: Ensemble, query: Query) -> str | None:

@@ -48,12 +48,13 @@ _UNITS = 2**60
 class Measured:
     """The weight of the sensitive regions, as a share of the whole.
 
-    ``low <= share <= high`` holds with probability at least ``confidence``; ``details`` has what
-    belongs to one measure alone, such as the numbers of the sensitive rows.
+    It is between ``low`` and ``high`` with probability at least ``confidence``; ``share`` is an
+    estimate, None where there is none. ``details`` has what belongs to one measure alone, such as
+    the numbers of the sensitive rows.
     """
 
     name: str
-    share: float
+    share: float | None
     low: float
     high: float
     exact: bool
@@ -116,7 +117,7 @@ def measure(
 def _unknown(name: str, reason: StopReason, note: str | None = None) -> Measured:
     """Return a measure of which nothing is known."""
     details = {} if note is None else {"note": note}
-    return Measured(name, 0.5, 0.0, 1.0, False, 1.0, reason, details)
+    return Measured(name, None, 0.0, 1.0, False, 1.0, reason, details)
 
 
 def check_data(problem: Problem, weighing: Weighing) -> None:
@@ -211,7 +212,8 @@ def _estimate(
     )
     estimator = Estimator(draws, ground, settings)
     tally = estimator.run(estimator.pilot(), "sample", {})
-    share, low, high = (float(Fraction(n, _UNITS)) for n in (tally.count, tally.low, tally.high))
+    low, high = (float(Fraction(n, _UNITS)) for n in (tally.low, tally.high))
+    share = None if tally.count is None else float(Fraction(tally.count, _UNITS))
     found = {**details, "samples": tally.details["samples"]}
     return Measured(name, share, low, high, False, tally.confidence, tally.stop_reason, found)
 

@@ -6,6 +6,7 @@ CSV files are made from it (see :mod:`xcount.support.records`).
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -157,8 +158,10 @@ Distance = Annotated[
 class CountResult:
     """How many regions are sensitive, and how sure that is.
 
-    ``low <= C <= high`` holds with probability at least ``confidence``. ``change`` makes two
-    regions differ; ``class_label`` names the class asked about, where the model has several.
+    ``low <= C <= high`` holds with probability at least ``confidence``. ``count`` is C or an
+    estimate of it, never the middle of an interval: where the bounds are all that is known, it is
+    None, and so is ``share``. ``change`` makes two regions differ; ``class_label`` names the class
+    asked about, where the model has several.
     """
 
     sensitive: Sensitive
@@ -182,10 +185,10 @@ class CountResult:
         ),
     ]
     count: Annotated[
-        int,
+        int | None,
         Json(
-            "The number of sensitive regions, or its estimate. An integer of any size: read it as "
-            "one.",
+            "The number of sensitive regions, or an estimate of it; null where only `low` and "
+            "`high` are known. An integer of any size: read it as one.",
             _AT_LEAST_0,
             column="count",
         ),
@@ -260,9 +263,16 @@ class CountResult:
         return self.low == self.high and self.confidence == 1.0
 
     @property
-    @written(Json("`count` / `n_regions`.", _SHARE, after="n_regions", column="share"))
-    def share(self) -> float:
-        return self.count / self.n_regions
+    @written(
+        Json(
+            "`count` / `n_regions`; null where `count` is.",
+            _SHARE,
+            after="n_regions",
+            column="share",
+        )
+    )
+    def share(self) -> float | None:
+        return None if self.count is None else self.count / self.n_regions
 
     @property
     @written(Json("`low` / `n_regions`.", _SHARE, after="share", column="share_low"))
@@ -288,6 +298,16 @@ class CountResult:
         if self.max_share is None:
             return None
         return judged(self.max_share, (self.low, self.high), (self.n_regions, self.n_regions))
+
+    @property
+    def order(self) -> tuple[float, float, tuple[str, ...]]:
+        """Sorts results, the largest share first, by what is known.
+
+        That is the estimate, or the low bound where there is none; among equals the larger high
+        bound comes first, then the names decide.
+        """
+        least = self.share_low if self.share is None else self.share
+        return (-least, -self.share_high, self.sensitive)
 
     @property
     def gap(self) -> str:
@@ -325,8 +345,53 @@ class CountResult:
         return plot_count(self, path)
 
 
+@dataclass(frozen=True, slots=True)
+class MeanShare:
+    """The mean of the shares of several counts, as far as it is known.
+
+    Attributes:
+        value: of the estimates; None where a count has none.
+        low: of the low bounds.
+        high: of the high bounds.
+        least: of the estimates, and of the low bounds where there is none.
+        most: of the estimates, and of the high bounds where there is none.
+    """
+
+    value: float | None
+    low: float
+    high: float
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, results: Iterable[CountResult]) -> MeanShare:
+        """Return the mean over results; without any, nothing is known."""
+        found = tuple(results)
+        if not found:
+            return cls(None, 0.0, 1.0, 0.0, 1.0)
+        low, high = _mean(r.share_low for r in found), _mean(r.share_high for r in found)
+        shares = [r.share for r in found if r.share is not None]
+        return cls(
+            _mean(shares) if len(shares) == len(found) else None,
+            low,
+            high,
+            _mean(r.share_low if r.share is None else r.share for r in found),
+            _mean(r.share_high if r.share is None else r.share for r in found),
+        )
+
+
+def _mean(values: Iterable[float]) -> float:
+    listed = tuple(values)
+    return math.fsum(listed) / len(listed)
+
+
 def readable(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a result's JSON without a profile of before cells were numbers."""
+    """Return a result's JSON as it is written today, whatever version wrote it."""
+    return _without_middles(_without_old_profile(data))
+
+
+def _without_old_profile(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Leave out a profile of before cells were numbers."""
     profile = data.get("profile")
     if not isinstance(profile, Mapping):
         return data
@@ -334,3 +399,23 @@ def readable(data: Mapping[str, Any]) -> Mapping[str, Any]:
     if all(isinstance(row, Mapping) and "ranges" in row for row in rows):
         return data
     return {name: value for name, value in data.items() if name != "profile"}
+
+
+def _without_middles(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Leave out counts and shares that were the middle of guaranteed bounds, or a zero unproved."""
+    details = data.get("details")
+    if isinstance(details, Mapping) and isinstance(details.get("measures"), Mapping):
+        measures = {name: _without_middle(entry) for name, entry in details["measures"].items()}
+        data = {**data, "details": {**details, "measures": measures}}
+    if data.get("low") == data.get("high"):
+        return data
+    is_bounded = data.get("confidence") == 1 and data.get("stop_reason") != StopReason.COMPLETE
+    return {**data, "count": None} if is_bounded or data.get("count") == 0 else data
+
+
+def _without_middle(measured: Any) -> Any:
+    """Leave out the share of a measure of which nothing was known."""
+    is_known = not isinstance(measured, Mapping) or measured.get("exact")
+    if is_known or measured.get("confidence") != 1:
+        return measured
+    return {**measured, "share": None}

@@ -6,7 +6,12 @@ Every command is a module of its own, named in :data:`xcount.cli.app.COMMANDS`.
 
 from __future__ import annotations
 
+import gc
+import os
 import sys
+
+_COLLECT_AFTER = 100_000
+"""Objects made between two searches for garbage; modules make many at start-up, and no garbage."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -30,8 +35,9 @@ def _run_alone(words: list[str]) -> int:
     While modules are imported and the model is read, Ctrl-C ends the process at once: an exception
     in the middle of an import can abort the interpreter, and nothing is open yet. Where there is
     something to save, :func:`xcount.cli.progress.stoppable` makes it an exception. Afterwards it is
-    ignored: all is written, and the interpreter is about to end.
+    ignored: all is written, and the process is about to end.
     """
+    gc.set_threshold(_COLLECT_AFTER)
     try:
         import signal
 
@@ -43,4 +49,17 @@ def _run_alone(words: list[str]) -> int:
 
     status = run(words)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _leave(status)
     return status
+
+
+def _leave(status: int) -> None:
+    """End the process at once: taking numpy's modules apart takes a seventh of a short run."""
+    if "distributed" in sys.modules or "coverage" in sys.modules:
+        return  # these end what they began when the interpreter does
+    try:
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            stream.flush()
+    except (OSError, ValueError):
+        return  # the interpreter says what is wrong with them
+    os._exit(status)

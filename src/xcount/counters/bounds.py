@@ -16,9 +16,13 @@ class Bounds:
     low: int
     high: int
 
-    def settled(self, epsilon: float, near: int) -> int | None:
-        """Return a count within (1 +- epsilon) of all values from low to high, if there is one."""
+    def settled(self, epsilon: float, near: int | None = None) -> int | None:
+        """Return a count within (1 +- epsilon) of all values from low to high, if there is one.
+
+        The nearest one to ``near``, or to the middle.
+        """
         fraction = Fraction(epsilon)
+        near = (self.low + self.high) // 2 if near is None else near
         least = max(self.low, math.ceil((1 - fraction) * self.high))
         most = min(self.high, math.floor((1 + fraction) * self.low))
         return min(max(near, least), most) if least <= most else None

@@ -170,7 +170,7 @@ class CornerRun:
             profile = profile_of(self._problem, [(int(c), int(c) + left) for c in self._counts])
         details = {"n_masks": self._problem.n_masks, "regions_visited": self._visited()}
         reason = self.stop_reason
-        return Tally((low + high) // 2, low, high, method, reason, details=details, profile=profile)
+        return Tally.of_bounds(low, high, method, reason, details=details, profile=profile)
 
     def _visited(self) -> int:
         return self._problem.n_regions - self._unvisited * self._problem.n_masks

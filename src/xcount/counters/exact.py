@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import compress, islice
 from typing import Any
 
@@ -69,8 +68,8 @@ def within(tally: Tally, run: ExactRun) -> Tally:
     low, high = max(low, tally.low), min(high, tally.high)
     details = {**tally.details, "n_steps": run.n_steps}
     profile = tally.profile if tally.profile is None else run.profile(tally.profile)
-    return replace(
-        tally, low=low, high=high, count=(low + high) // 2, details=details, profile=profile
+    return Tally.of_bounds(
+        low, high, tally.method, tally.stop_reason, details=details, profile=profile
     )
 
 
@@ -278,8 +277,8 @@ class ExactRun:
         low, high = self.bounds()
         profile = self.profile() if self.settings.want_profile else None
         details = {"n_steps": self.n_steps, "n_masks": self.problem.n_masks}
-        return Tally(
-            (low + high) // 2, low, high, method, self.stop_reason, details=details, profile=profile
+        return Tally.of_bounds(
+            low, high, method, self.stop_reason, details=details, profile=profile
         )
 
     def profile(self, other: Profile | None = None) -> Profile | None:

@@ -53,6 +53,11 @@ class MaskCount:
     def exact(self) -> bool:
         return self.low == self.high
 
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing is known of it."""
+        return self.low == 0 < self.high == self.n_combinations
+
 
 @record("pair", "Two neighbouring masks.")
 @dataclass(frozen=True, slots=True)
@@ -76,6 +81,11 @@ class PairCount:
     @property
     def exact(self) -> bool:
         return self.low == self.high
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nothing is known of it."""
+        return self.low == 0 < self.high == self.n_combinations
 
 
 @record("profile", "The count taken apart (`--profile`, and in audits).")
@@ -104,9 +114,12 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What a counter found: ``low <= C <= high`` with probability at least ``confidence``."""
+    """What a counter found: ``low <= C <= high`` with probability at least ``confidence``.
 
-    count: int
+    ``count`` is C, or an estimate of it; None where the bounds are all that is known.
+    """
+
+    count: int | None
     low: int
     high: int
     method: str
@@ -114,3 +127,23 @@ class Tally:
     confidence: float = 1.0
     details: Mapping[str, Any] = field(default_factory=dict)
     profile: Profile | None = None
+
+    @classmethod
+    def of_bounds(
+        cls,
+        low: int,
+        high: int,
+        method: str,
+        stop_reason: StopReason = StopReason.COMPLETE,
+        *,
+        details: Mapping[str, Any] | None = None,
+        profile: Profile | None = None,
+    ) -> Tally:
+        """Return guaranteed bounds: a count where they meet, none where they do not.
+
+        Example:
+            >>> Tally.of_bounds(2, 2, "exact").count, Tally.of_bounds(2, 9, "exact").count
+            (2, None)
+        """
+        count = low if low == high else None
+        return cls(count, low, high, method, stop_reason, 1.0, details or {}, profile)

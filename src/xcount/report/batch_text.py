@@ -5,10 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xcount.answers.result import CountResult
-from xcount.report.numbers import seconds_text, share_text, short_integer, short_interval
+from xcount.report.numbers import (
+    NONE,
+    seconds_text,
+    share_text,
+    short_integer,
+    short_interval,
+    short_share,
+)
+from xcount.report.sentences import headline, mean_share_text, measured_share
 from xcount.report.terminal import coloured, escaped
 from xcount.runs.audit import AuditResult
-from xcount.runs.compare import Compared, CompareResult
+from xcount.runs.compare import CompareResult
+from xcount.runs.compared import Compared
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -42,9 +51,9 @@ def audit_tables(audit: AuditResult, title: str | None = None) -> list[Renderabl
             escaped(ranked.label) if is_first else "",
             escaped(result.change.text),
             "any" if result.distance is None else str(result.distance),
-            share_text(result),
+            NONE if result.count is None else share_text(result),
             short_interval(result) or "exact",
-            short_integer(result.count),
+            NONE if result.count is None else short_integer(result.count),
             seconds_text(result.seconds),
             *([_verdict(result)] if judged else []),
         )
@@ -64,14 +73,14 @@ def _measures_table(audit: AuditResult) -> list[RenderableType]:
     table = Table(title="Measures side by side", title_justify="left", title_style="bold")
     for head in ("Sensitive to", "Gap", "Distance", "regions", *names):
         table.add_column(escaped(head), justify="right" if head != "Sensitive to" else "left")
-    for result in sorted(found, key=lambda r: -r.share)[:MAX_ROWS]:
+    for result in sorted(found, key=lambda r: r.order)[:MAX_ROWS]:
         entries = [result.details["measures"].get(name) for name in names]
         table.add_row(
             escaped(" + ".join(result.sensitive)),
             escaped(result.change.text),
             "any" if result.distance is None else str(result.distance),
-            share_text(result),
-            *("" if entry is None else f"{entry['share'] * 100:.3g} %" for entry in entries),
+            short_share(result),
+            *("" if entry is None else measured_share(entry) for entry in entries),
         )
     return [table]
 
@@ -81,8 +90,6 @@ def _verdict(result: CountResult) -> str:
 
 
 def _conclusion(audit: AuditResult) -> list[RenderableType]:
-    from xcount.report.sentences import headline
-
     lines: list[RenderableType] = [f"Gaps: {escaped(audit.gap_origin)}."]
     if len(audit.results) < audit.n_planned:
         lines.append(f"Stopped after {len(audit.results)} of {audit.n_planned} counts.")
@@ -107,7 +114,7 @@ def comparison_tables(comparison: CompareResult) -> list[RenderableType]:
     for row in comparison.rows[:MAX_ROWS]:
         cells: list[str] = []
         for index, result in enumerate(row.results):
-            cells.append("" if result is None else share_text(result))
+            cells.append("" if result is None else short_share(result))
             cells += [_ratio(row, index)] if index else []
         distance = "any" if row.distance is None else str(row.distance)
         table.add_row(escaped(row.label), escaped(row.change.text), distance, *cells)
@@ -138,7 +145,7 @@ def _models_table(comparison: CompareResult) -> RenderableType:
         table.add_row(
             str(summary.rank),
             escaped(summary.name),
-            f"{summary.mean_share * 100:.3g} %",
+            mean_share_text(summary),
             median if summary.index else "1 (baseline)",
             str(summary.n_ratios),
         )
@@ -150,6 +157,7 @@ def _ratio(row: Compared, index: int) -> str:
     if ratio is None:
         return ""
     if ratio.low == ratio.high:
-        return f"{ratio.value:.3g}"
+        return f"{ratio.low:.3g}"
     high = "inf" if ratio.high is None else f"{ratio.high:.3g}"
-    return f"{ratio.value:.3g} ({ratio.low:.3g}..{high})"
+    interval = f"{ratio.low:.3g}..{high}"
+    return interval if ratio.value is None else f"{ratio.value:.3g} ({interval})"

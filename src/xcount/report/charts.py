@@ -21,9 +21,12 @@ _MARKS = ("circle", "square", "diamond", "triangle", "ring", "cross")
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar of a ranking: a value with its interval, all as shares (0..1)."""
+    """One bar of a ranking: a value with its interval, all as shares (0..1).
 
-    value: float
+    Without a value, the interval is what is drawn.
+    """
+
+    value: float | None
     low: float
     high: float
     limit: float | None
@@ -33,18 +36,18 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a chart: label and points (x, low, value, high)."""
+    """One line of a chart: label and points (x, low, value, high), the value where it is known."""
 
     label: str
-    points: tuple[tuple[float, float, float, float], ...]
+    points: tuple[tuple[float, float, float | None, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One layer of a profile: per cell the low, middle and high share, 0..1."""
+    """One layer of a profile: per cell the low and high share, 0..1; None if nothing is known."""
 
     label: str
-    bounds: tuple[tuple[float, float, float], ...]
+    bounds: tuple[tuple[float, float] | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +70,19 @@ def nice_ceiling(share: float) -> float:
 
 
 def bar(spec: Bar, axis: float) -> Markup:
-    """Draw one bar on an axis from 0 to ``axis``, with its interval and its limit."""
-    width, low, high = (100 * min(1.0, v / axis) for v in (spec.value, spec.low, spec.high))
+    """Draw one bar on an axis from 0 to ``axis``, with its interval and its limit.
+
+    Without a value it is full up to the low end of the interval, and pale up to the high end.
+    """
+    known = spec.low if spec.value is None else spec.value
+    width, low, high = (100 * min(1.0, v / axis) for v in (known, spec.low, spec.high))
     shapes: list[Child] = [
         element("rect", x="0", y="0", width="100%", height="22", class_="rail"),
         element("rect", x="0", y="3", width=f"{width:.3f}%", height="16", class_="fill"),
     ]
+    if spec.value is None:
+        place = {"x": f"{low:.3f}%", "width": f"{high - low:.3f}%"}
+        shapes.append(element("rect", y="3", height="16", class_="fill open", **place))
     if spec.low != spec.high:
         shapes.append(_segment(low, 11, high, 11, "whisker"))
         shapes.extend(_segment(x, 6, x, 16, "whisker") for x in (low, high))
@@ -125,7 +135,9 @@ def legend(labels: Sequence[str]) -> Markup:
 
 
 def profile_chart(layers: Sequence[Layer], edges: Sequence[str], title: str) -> Markup:
-    """Draw one bar per cell; larger gaps lie inside smaller ones.
+    """Draw one bar per cell up to its low end, and a line to its high end.
+
+    Larger gaps lie inside smaller ones; a cell of which nothing is known stays blank.
 
     Args:
         layers: widest first.
@@ -133,19 +145,20 @@ def profile_chart(layers: Sequence[Layer], edges: Sequence[str], title: str) -> 
         title: what the chart shows, in words.
     """
     n_cells = len(layers[0].bounds)
-    top = nice_ceiling(max(high for layer in layers for _, _, high in layer.bounds))
+    known = [ends for layer in layers for ends in layer.bounds if ends is not None]
+    top = nice_ceiling(max((high for _, high in known), default=0.0))
     y_axis = _Axis((0.0, top), (_PROFILE_BOTTOM, _PLOT_TOP), False)
     shapes: list[Child] = [_share_grid(y_axis, _PROFILE_BOTTOM)]
     step = (PLOT_RIGHT - PLOT_LEFT) / n_cells
     for index, layer in enumerate(layers):
-        for cell, (_, height, _) in enumerate(layer.bounds):
-            if height > 0:
-                shapes.append(_cell_bar(cell, step, y_axis.place(height), index, len(layers)))
+        for cell, ends in enumerate(layer.bounds):
+            if ends is not None and ends[0] > 0:
+                shapes.append(_cell_bar(cell, step, y_axis.place(ends[0]), index, len(layers)))
     for layer in layers:
-        for cell, (low, _, high) in enumerate(layer.bounds):
-            if low != high:
-                x = PLOT_LEFT + (cell + 0.5) * step
-                shapes.append(_segment(x, y_axis.place(low), x, y_axis.place(high), "unsure"))
+        for cell, ends in enumerate(layer.bounds):
+            if ends is not None and ends[0] != ends[1]:
+                x, (low, high) = PLOT_LEFT + (cell + 0.5) * step, map(y_axis.place, ends)
+                shapes.append(_segment(x, low, x, high, "unsure"))
     shapes.extend(_edge_labels(edges, n_cells, step))
     return _figure(shapes, title, _PROFILE_HEIGHT)
 
@@ -296,15 +309,20 @@ def _tick_text(share: float) -> str:
 def _drawn_line(line: Line, index: int, x_axis: _Axis, y_axis: _Axis) -> Markup:
     shapes: list[Child] = []
     places = [
-        (x_axis.place(x), y_axis.place(low), y_axis.place(value), y_axis.place(high))
-        for x, low, value, high in line.points
+        (x_axis.place(x), None if value is None else y_axis.place(value))
+        for x, _, value, _ in line.points
     ]
-    for (x1, _, y1, _), (x2, _, y2, _) in itertools.pairwise(places):
-        shapes.append(_segment(x1, y1, x2, y2, "stroke"))
-    for x, low, y, high in places:
+    for (x1, y1), (x2, y2) in itertools.pairwise(places):
+        if y1 is not None and y2 is not None:
+            shapes.append(_segment(x1, y1, x2, y2, "stroke"))
+    for (x, y), (_, low, _, high) in zip(places, line.points, strict=True):
+        ends = (y_axis.place(low), y_axis.place(high))
         if low != high:
-            shapes.append(_segment(x, low, x, high, "whisker"))
-        shapes.append(_mark(index, f"{x:.3f}%", y))
+            shapes.append(_segment(x, ends[0], x, ends[1], "whisker"))
+        if y is not None:
+            shapes.append(_mark(index, f"{x:.3f}%", y))
+        else:
+            shapes.extend(_segment(x - 0.8, end, x + 0.8, end, "whisker") for end in ends)
     return element("g", element("title", line.label), shapes, class_=f"series s{index % 6}")
 
 

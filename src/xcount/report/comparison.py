@@ -8,17 +8,21 @@ from xcount.report.charts import Bar, Box, bar, box_chart, nice_ceiling
 from xcount.report.html import BADGES, page, tabs
 from xcount.report.markup import Child, Markup, element, joined, name
 from xcount.report.numbers import (
+    NONE,
+    count_or_bounds,
     distance_text,
+    how_sure,
     integer,
-    interval_text,
     seconds_text,
     share_text,
     short_interval,
+    short_share,
     time_text,
 )
-from xcount.report.sections import NONE, fact_list, number_cell, table
-from xcount.report.sentences import panel_label
-from xcount.runs.compare import Compared, CompareResult
+from xcount.report.sections import fact_list, number_cell, table
+from xcount.report.sentences import mean_share_text, panel_label
+from xcount.runs.compare import CompareResult
+from xcount.runs.compared import Compared
 from xcount.support.numerals import digits
 
 TOP_ROWS = 15
@@ -65,8 +69,11 @@ def headline(comparison: CompareResult) -> str:
         )
     if comparison.verdict is Verdict.UNDECIDED:
         return f"Not decided: some ratios may be above or below {limit:g}"
-    best = comparison.ranking[0]
-    return f"Least sensitive: {best.name}"
+    best, *others = comparison.ranking
+    is_open = any(summary.mean_share is None for summary in comparison.ranking)
+    overlaps = any(best.mean_share_high > other.mean_share_low for other in others)
+    known = ", as far as the bounds tell" if is_open and overlaps else ""
+    return f"Least sensitive{known}: {best.name}"
 
 
 def ratio_text(row: Compared, index: int) -> str:
@@ -74,17 +81,18 @@ def ratio_text(row: Compared, index: int) -> str:
     ratio = row.ratio(index)
     if ratio is None:
         return NONE
-    if ratio.low == ratio.value == ratio.high:
-        return f"{ratio.value:.3g}"
+    if ratio.low == ratio.high:
+        return f"{ratio.low:.3g}"
     high = "∞" if ratio.high is None else f"{ratio.high:.3g}"
-    return f"{ratio.value:.3g} ({ratio.low:.3g} to {high})"
+    interval = f"{ratio.low:.3g} to {high}"
+    return interval if ratio.value is None else f"{ratio.value:.3g} ({interval})"
 
 
 def _verdict(comparison: CompareResult) -> Markup:
     kind, symbol, word = BADGES[comparison.verdict]
     findings = []
     for summary in comparison.ranking:
-        said = f": mean share {summary.mean_share * 100:.3g} %"
+        said = f": mean share {mean_share_text(summary)}"
         if summary.index and summary.quartiles is not None:
             low, middle, high = summary.quartiles
             said += (
@@ -121,7 +129,7 @@ def _blocks(comparison: CompareResult) -> list[Child]:
 def _relative(comparison: CompareResult) -> Markup | None:
     boxes = []
     for index in range(1, comparison.n_models):
-        ratios = [r.value for row in comparison.rows if (r := row.ratio(index)) is not None]
+        ratios = comparison.known_ratios(index)
         if ratios:
             boxes.append(Box(comparison.names[index], tuple(ratios)))
     if not boxes:
@@ -136,7 +144,8 @@ def _relative(comparison: CompareResult) -> Markup | None:
             "Each dot is one question: the model's count of sensitive regions divided by that of ",
             name(first),
             " on the same grid. Left of 1 is less sensitive. The box spans the quartiles, its "
-            "line is the median. Questions that the baseline answers with zero are left out.",
+            "line is the median. Questions that the baseline answers with zero are left out, and "
+            "those without an estimate of both counts.",
         ),
         element("figure", element("figcaption", title), box_chart(boxes, title)),
         id="relative",
@@ -157,7 +166,7 @@ def _questions(comparison: CompareResult) -> Markup | None:
 
 def _panel(comparison: CompareResult, distance: int | None, change: Change) -> Markup:
     rows = [row for row in comparison.rows if (row.distance, row.change) == (distance, change)]
-    rows.sort(key=lambda row: -max((r.share for r in row.results if r is not None), default=0))
+    rows.sort(key=lambda row: min(r.order for r in row.results if r is not None))
     shown = rows[:TOP_ROWS]
     highest = max((r.share_high for row in shown for r in row.results if r is not None), default=0)
     axis = nice_ceiling(highest)
@@ -184,18 +193,20 @@ def _group(comparison: CompareResult, row: Compared, axis: float) -> Markup:
 
 
 def _bar_row(model: str, result: CountResult, axis: float, index: int, ratio: str) -> Markup:
-    share = share_text(result)
-    text = f"{model}: {share} of the regions, {interval_text(result)}"
+    text = f"{model}: {share_text(result)} of the regions, {how_sure(result)}"
     shape = Bar(result.share, result.share_low, result.share_high, None, "none", text)
-    detail = None if result.exact else element("small", short_interval(result))
+    has_detail = not result.exact and result.count is not None
+    detail = element("small", short_interval(result)) if has_detail else None
     relative = element("small", f"C/C₀ {ratio}") if index else None
     return element(
         "li",
         element("span", name(model), class_="name"),
         bar(shape, axis),
-        element("span", element("b", share), detail, relative, class_="value"),
+        element("span", element("b", short_share(result)), detail, relative, class_="value"),
         data_model=model,
-        data_count=digits(result.count),
+        data_count=None if result.count is None else digits(result.count),
+        data_low=digits(result.low),
+        data_high=digits(result.high),
     )
 
 
@@ -209,7 +220,7 @@ def _table(comparison: CompareResult) -> Markup:
         cells: list[Child] = [element("td", name(row.label)), number_cell(row.change.text)]
         cells.append(number_cell("any" if row.distance is None else str(row.distance)))
         for index, result in enumerate(row.results):
-            cells.append(number_cell(NONE if result is None else integer(result.count)))
+            cells.append(number_cell(NONE if result is None else count_or_bounds(result)))
             cells.append(number_cell(NONE if result is None else share_text(result)))
             cells += [number_cell(ratio_text(row, index))] if index else []
         rows.append(element("tr", cells))

@@ -11,11 +11,12 @@ from xcount.report.charts import Bar, bar, nice_ceiling
 from xcount.report.markup import Child, Markup, element, joined, name, trusted
 from xcount.report.numbers import (
     distance_text,
+    how_sure,
     integer,
-    interval_text,
     share_text,
     short_integer,
     short_interval,
+    short_share,
     time_text,
 )
 from xcount.report.sentences import (
@@ -142,7 +143,7 @@ def _verdict(audit: AuditResult) -> Markup:
 def _findings(audit: AuditResult) -> list[Markup]:
     """Return what stands under the verdict: the failures, or the most sensitive features."""
     judged = [r for r in audit.results if r.verdict in (Verdict.FAIL, Verdict.UNDECIDED)]
-    judged.sort(key=lambda r: (str(r.verdict), -r.share))
+    judged.sort(key=lambda r: (str(r.verdict), r.order))
     if judged:
         items = [
             element(
@@ -162,8 +163,8 @@ def _findings(audit: AuditResult) -> list[Markup]:
 
 
 def _typical(ranked: Ranked) -> CountResult:
-    """Return the result with the largest gap that still has a sensitive region."""
-    positive = [result for result in ranked.results if result.count > 0]
+    """Return the result with the largest gap that still has a sensitive region, as far as known."""
+    positive = [result for result in ranked.results if result.count or result.low > 0]
     return positive[-1] if positive else ranked.results[0]
 
 
@@ -193,12 +194,22 @@ def _ranking(audit: AuditResult) -> Markup:
             "p",
             "Share of all regions in which changing only this feature can change the "
             f"{audit.results[0].change.what_changes}. "
-            "Whiskers show the interval where a count is not exact.",
+            f"Whiskers show the interval where a count is not exact.{_about_bounds(audit)}",
         ),
         tabs([panel_label(*panel) for panel in panels], [_panel(audit, panel) for panel in panels]),
         sections.whole_ranking(audit) if len(audit.ranking) > TOP_BARS or len(panels) > 1 else None,
         _unused(audit),
         id="ranking",
+    )
+
+
+def _about_bounds(audit: AuditResult) -> str:
+    """Return what stands for counts without an estimate, where there are any."""
+    if all(result.count is not None for result in audit.results):
+        return ""
+    return (
+        " Where there is no estimate, only bounds, the bar is full up to the low one and pale up "
+        "to the high one, and the low one decides the rank."
     )
 
 
@@ -250,20 +261,23 @@ def _panel_note(results: Sequence[CountResult], axis: float) -> str:
 def _bar_row(result: CountResult, axis: float) -> Markup:
     label, share = label_of(result), share_text(result)
     kind, symbol, word = BADGES[result.verdict]
-    text = f"{label}: {share} of the regions, {interval_text(result)}"
+    text = f"{label}: {share} of the regions, {how_sure(result)}"
     limit = None if result.max_share is None else float(result.max_share)
     if limit is not None:
         text += f"; {word}: {judgement(result)}"
     drawn = bar(Bar(result.share, result.share_low, result.share_high, limit, kind, text), axis)
     mark = element("span", symbol, title=word, class_=f"mini {kind}") if kind != "none" else None
-    detail = None if result.exact else element("small", short_interval(result))
+    has_detail = not result.exact and result.count is not None
+    detail = element("small", short_interval(result)) if has_detail else None
     return element(
         "li",
         element("span", name(label), class_="name"),
         drawn,
-        element("span", element("b", share), mark, detail, class_="value"),
+        element("span", element("b", short_share(result)), mark, detail, class_="value"),
         data_sensitive=label,
-        data_count=digits(result.count),
+        data_count=None if result.count is None else digits(result.count),
+        data_low=digits(result.low),
+        data_high=digits(result.high),
         data_gap=result.change.text,
         data_distance="any" if result.distance is None else str(result.distance),
     )

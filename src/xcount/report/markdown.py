@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from xcount.answers.result import CountResult
-from xcount.report.numbers import distance_text, integer, interval_text, share_text
+from xcount.report.numbers import distance_text, how_sure, integer, share_text
 from xcount.report.sentences import certificate, headline, label_of
 from xcount.runs.audit import AuditResult
 
@@ -44,7 +44,7 @@ def escaped(text: str) -> str:
 
 
 def _top(audit: AuditResult) -> list[CountResult]:
-    return sorted(audit.results, key=lambda result: -result.share)[:TOP_ROWS]
+    return sorted(audit.results, key=lambda result: result.order)[:TOP_ROWS]
 
 
 def _row(result: CountResult) -> str:
@@ -53,7 +53,7 @@ def _row(result: CountResult) -> str:
         result.change.text,
         distance_text(result.distance),
         share_text(result),
-        interval_text(result),
+        how_sure(result),
         "" if result.verdict is None else str(result.verdict),
     )
     return f"| {' | '.join(cells)} |"

@@ -26,6 +26,8 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _PLAIN_DIGITS = 15
 _TIMES = "\u00d7"
 THIN_SPACE = "\u202f"
+NONE = "\u2013"
+"""Stands where there is nothing to say."""
 
 
 def short_integer(value: int) -> str:
@@ -105,18 +107,40 @@ def limit_percent(limit: Limit) -> str:
 
 
 def share_text(result: CountResult) -> str:
-    """Return the share of a result; none and all are only said for certain when they are."""
+    """Return the share of a result, or where it lies if nobody has an estimate of it.
+
+    None and all are only said for certain when they are.
+    """
+    if result.count is None:
+        return bounds_text(result.low, result.high, result.n_regions)
     text = percent(result.count, result.n_regions)
     is_extreme = result.count in (0, result.n_regions)
     return f"about {text}" if is_extreme and not result.exact else text
 
 
-def interval_text(result: CountResult) -> str:
-    """Return ``exact``, or the interval of the share and its confidence."""
+def bounds_text(low: int, high: int, n_regions: int) -> str:
+    """Return between which shares a count lies.
+
+    Example:
+        >>> bounds_text(31, 100, 100), bounds_text(0, 3, 100)
+        ('between 31.0 % and 100 %', 'at most 3.00 %')
+    """
+    if low == 0 and high < n_regions:
+        return f"at most {percent(high, n_regions)}"
+    return f"between {percent(low, n_regions)} and {percent(high, n_regions)}"
+
+
+def how_sure(result: CountResult) -> str:
+    """Return ``exact``, or the interval of the share and its confidence.
+
+    Without an estimate the interval is the share's text already.
+    """
     if result.exact:
         return "exact"
-    low, high = percent(result.low, result.n_regions), percent(result.high, result.n_regions)
     sure = "guaranteed" if result.confidence == 1.0 else f"{result.confidence:.0%} confidence"
+    if result.count is None:
+        return sure
+    low, high = percent(result.low, result.n_regions), percent(result.high, result.n_regions)
     return f"{low} to {high}, {sure}"
 
 
@@ -130,6 +154,18 @@ def short_interval(result: CountResult) -> str:
     return f"{low} to {high} %"
 
 
+def short_share(result: CountResult) -> str:
+    """Return the share, or its interval, in little room."""
+    return short_interval(result) if result.count is None else share_text(result)
+
+
+def count_or_bounds(result: CountResult) -> str:
+    """Return the count in groups of three, or between what it lies."""
+    if result.count is None:
+        return f"{integer(result.low)} to {integer(result.high)}"
+    return integer(result.count)
+
+
 def time_text(created: str) -> str:
     """Return an ISO time as people write it, e.g. ``15 November 2026, 20:32 UTC``."""
     try:
@@ -140,9 +176,11 @@ def time_text(created: str) -> str:
 
 
 def one_in(result: CountResult) -> str:
-    """Return the share as odds, e.g. ``about 1 in 45 regions``."""
+    """Return the share as odds, e.g. ``about 1 in 45 regions``; empty without an estimate."""
+    if result.count is None:
+        return ""
     if result.count == 0:
-        return "no region" if result.high == 0 else "possibly no region"
+        return "no region"
     odds = Fraction(result.n_regions, result.count)
     if odds < 2:
         return "all regions" if odds == 1 else "more than every second region"

@@ -79,7 +79,7 @@ def plot_comparison(comparison: CompareResult, path: str | os.PathLike[str] | No
     axes = figure.add_subplot()
     names, ratios = [], []
     for index in range(1, comparison.n_models):
-        found = [r.value for row in comparison.rows if (r := row.ratio(index)) is not None]
+        found = comparison.known_ratios(index)
         names.append(comparison.names[index].replace("$", r"\$"))
         ratios.append(found)
     if ratios:
@@ -96,15 +96,15 @@ def plot_comparison(comparison: CompareResult, path: str | os.PathLike[str] | No
 def _draw_panel(axes: Axes, audit: AuditResult, panel: Panel) -> None:
     results = audit.panel(panel)[:TOP_BARS]
     places = list(range(len(results)))
-    shares = [100 * r.share for r in results]
-    errors = [
-        [100 * (r.share - r.share_low) for r in results],
-        [100 * (r.share_high - r.share) for r in results],
-    ]
-    axes.barh(places, shares, color=_COLOUR, height=0.7)
-    for place, (share, low, high) in enumerate(zip(shares, *errors, strict=True)):
-        if low or high:
-            axes.errorbar(share, place, xerr=[[low], [high]], ecolor="black", capsize=3, fmt="none")
+    for place, result in zip(places, results, strict=True):
+        low, high = 100 * result.share_low, 100 * result.share_high
+        share = low if result.share is None else 100 * result.share
+        axes.barh(place, share, color=_COLOUR, height=0.7)
+        if result.share is None:  # bounds alone: pale between them
+            axes.barh(place, high - low, left=low, color=_COLOUR, alpha=0.35, height=0.7)
+        if low != high:
+            ends = [[share - low], [high - share]]
+            axes.errorbar(share, place, xerr=ends, ecolor="black", capsize=3, fmt="none")
     # A dollar sign would start a formula in matplotlib.
     axes.set_yticks(places, [label_of(r).replace("$", r"\$") for r in results])
     axes.invert_yaxis()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TypeVar
 
 from xcount.answers.result import CountResult
 from xcount.answers.witness.witness import Witness
@@ -12,24 +12,26 @@ from xcount.question.cell import CellRange
 from xcount.report.charts import Layer, Line, legend, line_chart, profile_chart
 from xcount.report.markup import Child, Markup, element, name
 from xcount.report.numbers import (
+    NONE,
     distance_text,
+    how_sure,
     integer,
-    interval_text,
     limit_percent,
     percent,
     seconds_text,
     share_text,
 )
-from xcount.report.sentences import label_of, panel_label
+from xcount.report.sentences import label_of, measured_share, panel_label
 from xcount.report.witness_text import same_inputs, summary
 from xcount.runs.audit import AuditResult, Ranked
+
+Row = TypeVar("Row", MaskCount, PairCount)
 
 MAX_LINES = 6
 MAX_PROFILES = 8
 MAX_CELLS = 60
 MAX_COUNT_ROWS = 400
 _TOP_CELLS = 5
-NONE = "\u2013"
 
 
 def table(head: Sequence[Child], rows: Sequence[Child], caption: str) -> Markup:
@@ -87,7 +89,7 @@ def profiles(audit: AuditResult) -> Markup | None:
     shown = [
         found
         for ranked in audit.ranking
-        if (found := _profiled(ranked)) and any(r.count for r in found)
+        if (found := _profiled(ranked)) and any(map(_says_something, found))
     ]
     blocks = [_profile(found, index == 0) for index, found in enumerate(shown[:MAX_PROFILES])]
     if not blocks:
@@ -98,8 +100,8 @@ def profiles(audit: AuditResult) -> Markup | None:
         element(
             "p",
             "For each cell of the feature: the share of all combinations of the other features "
-            "that is sensitive there. Stronger colours stand for larger gaps, thin lines for "
-            "intervals.",
+            "that is sensitive there. Stronger colours stand for larger gaps; where a count is "
+            "not exact, the bar ends at its low bound and a thin line at its high bound.",
         ),
         blocks,
         id="profiles",
@@ -118,7 +120,7 @@ def _profiled(ranked: Ranked) -> list[CountResult]:
 def _profile(results: Sequence[CountResult], is_open: bool) -> Markup:
     first = results[0]
     label = label_of(first)
-    shown = [r for r in results if r.count > 0] or [first]
+    shown = [r for r in results if _says_something(r)] or [first]
     masks = _masks(first)
     chart: Child = None
     if len(first.sensitive) == 1 and len(masks) > 1:
@@ -129,6 +131,7 @@ def _profile(results: Sequence[CountResult], is_open: bool) -> Markup:
         chart = [
             profile_chart(layers, _edges(masks), title),
             _shades([r.change.label for r in shown]),
+            [element("p", said, class_="note") for r in shown if (said := _left_blank(r))],
         ]
     sharpest = shown[-1]
     return element(
@@ -145,14 +148,36 @@ def _masks(result: CountResult) -> tuple[MaskCount, ...]:
     return result.profile.masks if result.profile is not None else ()
 
 
-def _mask_bounds(mask: MaskCount) -> tuple[float, float, float]:
+def _known(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of which something is known, the largest first: by low, then high bound."""
+    return sorted((row for row in rows if not row.is_open), key=lambda row: (-row.low, -row.high))
+
+
+def _says_something(result: CountResult) -> bool:
+    """Tell whether a profile has a cell that may be sensitive, and of which something is known."""
+    return any(mask.high > 0 for mask in _known(_masks(result)))
+
+
+def _left_blank(result: CountResult) -> str:
+    said = _left_out(_masks(result), "cell")
+    return f"At {result.change.label}: {said}" if said else ""
+
+
+def _left_out(rows: Sequence[Row], what: str) -> str:
+    n_open = sum(row.is_open for row in rows)
+    if not n_open:
+        return ""
+    which, are = (what, "is") if n_open == 1 else (f"{what}s", "are")
+    return f"{integer(n_open)} {which} of which nothing is known {are} left out"
+
+
+def _mask_bounds(mask: MaskCount) -> tuple[float, float] | None:
     whole = mask.n_combinations
-    return mask.low / whole, (mask.low + mask.high) / (2 * whole), mask.high / whole
+    return None if mask.is_open else (mask.low / whole, mask.high / whole)
 
 
 def _peak(result: CountResult) -> str:
-    top = max(_masks(result), key=lambda mask: mask.low + mask.high)
-    return f"highest where {_shortened(top.description)}"
+    return f"highest where {_shortened(_known(_masks(result))[0].description)}"
 
 
 def _shortened(text: str, length: int = 60) -> str:
@@ -198,34 +223,36 @@ def _shades(labels: Sequence[str]) -> Markup:
 
 
 def _top_masks(result: CountResult) -> Markup:
-    top = sorted(_masks(result), key=lambda mask: -(mask.low + mask.high))[:_TOP_CELLS]
+    masks = _masks(result)
     rows = [
-        element("tr", element("td", mask.description), number_cell(_mask_share(mask)))
-        for mask in top
+        element("tr", element("td", mask.description), number_cell(_row_share(mask)))
+        for mask in _known(masks)[:_TOP_CELLS]
         if mask.high > 0
     ]
-    caption = f"Most sensitive cells at {result.change.label}"
-    return table(("Cell", "Sensitive"), rows, caption)
+    title = f"Most sensitive cells at {result.change.label}"
+    return table(("Cell", "Sensitive"), rows, _caption(title, _left_out(masks, "cell")))
 
 
-def _mask_share(mask: MaskCount) -> str:
-    low = percent(mask.low, mask.n_combinations)
-    return low if mask.exact else f"{low} to {percent(mask.high, mask.n_combinations)}"
+def _caption(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)
+
+
+def _row_share(row: MaskCount | PairCount) -> str:
+    low = percent(row.low, row.n_combinations)
+    return low if row.exact else f"{low} to {percent(row.high, row.n_combinations)}"
 
 
 def _top_pairs(result: CountResult) -> Markup | None:
     pairs = result.profile.pairs if result.profile is not None else ()
-    top = sorted(pairs, key=lambda pair: -(pair.low + pair.high))[:_TOP_CELLS]
-    rows = []
-    for pair in (pair for pair in top if pair.high > 0):
-        low = percent(pair.low, pair.n_combinations)
-        high = percent(pair.high, pair.n_combinations)
-        share = low if pair.low == pair.high else f"{low} to {high}"
-        rows.append(element("tr", element("td", _step(pair)), number_cell(share)))
+    rows = [
+        element("tr", element("td", _step(pair)), number_cell(_row_share(pair)))
+        for pair in _known(pairs)[:_TOP_CELLS]
+        if pair.high > 0
+    ]
     if not rows:
         return None
-    caption = f"Steepest steps at {result.change.label}"
-    return table(("Step", "Jumps"), rows, caption)
+    title = f"Steepest steps at {result.change.label}"
+    return table(("Step", "Jumps"), rows, _caption(title, _left_out(pairs, "step")))
 
 
 def _step(pair: PairCount) -> str:
@@ -240,8 +267,8 @@ def _step(pair: PairCount) -> str:
 def measures(audit: AuditResult) -> Markup | None:
     """Return other weights of the same regions side by side, where they were measured.
 
-    A result's ``details["measures"]`` maps a measure's name to ``share`` and, where it is not
-    exact, ``low`` and ``high``.
+    A result's ``details["measures"]`` maps a measure's name to ``share`` (None without an estimate)
+    and, where it is not exact, ``low`` and ``high``.
     """
     found = [r for r in audit.results if r.details.get("measures")]
     if not found:
@@ -253,9 +280,9 @@ def measures(audit: AuditResult) -> Markup | None:
             element("td", name(label_of(r))),
             element("td", panel_label(r.distance, r.change)),
             number_cell(share_text(r)),
-            (number_cell(_measured(r.details["measures"].get(m))) for m in names),
+            (number_cell(_measured(r, m)) for m in names),
         )
-        for r in sorted(found, key=lambda r: -r.share)[:MAX_COUNT_ROWS]
+        for r in sorted(found, key=lambda r: r.order)[:MAX_COUNT_ROWS]
     ]
     return element(
         "section",
@@ -266,12 +293,9 @@ def measures(audit: AuditResult) -> Markup | None:
     )
 
 
-def _measured(entry: Mapping[str, Any] | None) -> str:
-    if entry is None:
-        return NONE
-    share, low, high = (float(entry.get(k, entry["share"])) for k in ("share", "low", "high"))
-    text = f"{share * 100:.3g} %"
-    return text if low == high else f"{text} ({low * 100:.3g} to {high * 100:.3g})"
+def _measured(result: CountResult, measure: str) -> str:
+    entry = result.details["measures"].get(measure)
+    return NONE if entry is None else measured_share(entry)
 
 
 def witnesses(audit: AuditResult) -> Markup | None:
@@ -304,6 +328,8 @@ def whole_ranking(audit: AuditResult) -> Markup:
     head = ["Rank", "Features", *(panel_label(*panel) for panel in audit.panels)]
     rows = [_rank_row(ranked, audit) for ranked in rest]
     caption = "All features, by the mean of their shares"
+    if any(ranked.score is None for ranked in audit.ranking):
+        caption += " (of their low bounds where there is no estimate)"
     proved: Child = None
     if zero:
         parts: list[Child] = []
@@ -336,7 +362,7 @@ def number_cell(text: str) -> Markup:
 
 def all_counts(audit: AuditResult) -> Markup:
     """Return every count with its bounds."""
-    ordered = sorted(audit.results, key=lambda r: -r.share)
+    ordered = sorted(audit.results, key=lambda r: r.order)
     rows = [_count_row(result) for result in ordered[:MAX_COUNT_ROWS]]
     head = ["Features", "Gap", "Distance", "Count", "Low", "High", "Share", "How sure", "Limit"]
     head += ["Verdict", "Method", "Stopped", "Time"]
@@ -356,15 +382,15 @@ def all_counts(audit: AuditResult) -> Markup:
 
 
 def _count_row(result: CountResult) -> Markup:
-    numbers = (result.count, result.low, result.high)
     return element(
         "tr",
         element("td", name(label_of(result))),
         number_cell(result.change.text),
         number_cell("any" if result.distance is None else str(result.distance)),
-        (number_cell(integer(number)) for number in numbers),
+        number_cell(NONE if result.count is None else integer(result.count)),
+        (number_cell(integer(number)) for number in (result.low, result.high)),
         number_cell(share_text(result)),
-        element("td", interval_text(result)),
+        element("td", how_sure(result)),
         number_cell(NONE if result.max_share is None else limit_percent(result.max_share)),
         element("td", NONE if result.verdict is None else str(result.verdict)),
         element("td", result.method),

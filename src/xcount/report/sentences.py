@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from xcount.answers.result import CountResult, Verdict
 from xcount.counters.tally import StopReason
 from xcount.question.change import Change
 from xcount.report.numbers import (
     distance_text,
+    how_sure,
     integer,
-    interval_text,
     limit_percent,
     one_in,
     percent,
     share_text,
 )
 from xcount.runs.audit import AuditResult
+from xcount.runs.compared import ModelSummary
 
 MARGIN_OF_TASK = {
     "binary": "the model's raw score (its margin, which becomes a probability in a last step)",
@@ -123,9 +125,9 @@ def finding(result: CountResult) -> str:
     """Return one result as a sentence after the features' names."""
     if result.count == 0 and result.exact:
         return f"no region can change its {result.change.effect} (proved)"
-    how = "exact" if result.exact else interval_text(result)
+    how = "; ".join(filter(None, (one_in(result), how_sure(result))))
     return (
-        f"{share_text(result)} of all regions ({one_in(result)}; {how}) can change their "
+        f"{share_text(result)} of all regions ({how}) can change their "
         f"{result.change.effect} with {distance_text(result.distance)}"
     )
 
@@ -144,6 +146,24 @@ def judgement(result: CountResult) -> str:
         bound = share_text(result) if result.exact else f"at most {high}"
         return f"{bound}, allowed {limit}"
     return f"between {low} and {high}, allowed {limit}"
+
+
+def mean_share_text(summary: ModelSummary) -> str:
+    """Return the mean share of a model, or between what it lies."""
+    if summary.mean_share is not None:
+        return f"{summary.mean_share * 100:.3g} %"
+    low, high = summary.mean_share_low * 100, summary.mean_share_high * 100
+    return f"between {low:.3g} % and {high:.3g} %"
+
+
+def measured_share(entry: Mapping[str, Any]) -> str:
+    """Return the share of a measure in little room, or between what it lies."""
+    low, high = (entry.get(key, entry["share"]) for key in ("low", "high"))
+    interval = f"{low * 100:.3g} to {high * 100:.3g}"
+    if entry["share"] is None:
+        return f"{interval} %"
+    share = f"{entry['share'] * 100:.3g} %"
+    return share if low == high else f"{share} ({interval})"
 
 
 def certificate(audit: AuditResult) -> tuple[str, ...]:

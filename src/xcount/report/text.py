@@ -62,17 +62,11 @@ def question_text(result: CountResult) -> str:
 
 def answer_text(result: CountResult) -> str:
     """Return the count with how sure it is."""
-    if result.exact:
+    if result.count is not None and result.exact:
         return f"{count_text(result.count)} (exact)"
     interval = f"between {count_text(result.low)} and {count_text(result.high)}"
-    if not _is_estimated(result):
-        return f"{interval}, {_confidence(result)}"
-    return f"about {count_text(result.count)}, {interval}, {_confidence(result)}"
-
-
-def _is_estimated(result: CountResult) -> bool:
-    """Tell whether there is an estimate, or bounds alone: their middle says nothing."""
-    return result.confidence < 1 or result.stop_reason is StopReason.COMPLETE
+    about = "" if result.count is None else f"about {count_text(result.count)}, "
+    return f"{about}{interval}, {_confidence(result)}"
 
 
 def count_tables(result: CountResult) -> list[RenderableType]:
@@ -96,6 +90,12 @@ def count_tables(result: CountResult) -> list[RenderableType]:
 
 def measured_text(entry: Mapping[str, Any]) -> str:
     """Return one measure of a result, e.g. ``12.5 % (exact)``."""
+    low, high = (f"{entry[key] * 100:.4g} %" for key in ("low", "high"))
+    interval = f"between {low} and {high}, with {entry['confidence']:.0%} confidence"
+    if entry["share"] is None:
+        is_unknown = (entry["low"], entry["high"]) == (0, 1)
+        why = entry.get("note") or _STOPPED[StopReason(entry["stop_reason"])]
+        return f"unknown: {why}" if is_unknown else interval
     share = f"{entry['share'] * 100:.4g} %"
     if "sensitive_rows" in entry:
         apart = len(entry["rows_in_no_cell"])
@@ -104,8 +104,7 @@ def measured_text(entry: Mapping[str, Any]) -> str:
         return f"{share}: {entry['n_sensitive']:,} of {placed:,} rows{left_out}"
     if entry["exact"]:
         return f"{share} (exact)"
-    low, high = (f"{entry[key] * 100:.4g} %" for key in ("low", "high"))
-    return f"about {share}, between {low} and {high}, with {entry['confidence']:.0%} confidence"
+    return f"about {share}, {interval}"
 
 
 def inspection_tables(inspection: Inspection, show_all: bool = False) -> list[RenderableType]:
@@ -198,7 +197,8 @@ def _rows_table(
     table = Table(title=title, title_justify="left", caption_justify="left")
     for name in columns:
         table.add_column(name, justify="left" if name == columns[0] else "right")
-    for row in rows[:MAX_ROWS]:
+    known = [row for row in rows if not row.is_open]
+    for row in known[:MAX_ROWS]:
         exact = row.low == row.high
         interval = f"{count_text(row.low)} to {count_text(row.high)}"
         low, high = (percent(n, row.n_combinations) for n in (row.low, row.high))
@@ -207,8 +207,14 @@ def _rows_table(
             count_text(row.low) if exact else interval,
             low if exact else f"{low} to {high}",
         )
-    if len(rows) > MAX_ROWS:
-        table.caption = f"{len(rows) - MAX_ROWS:,} more; --json lists them"
+    said = []
+    if len(known) > MAX_ROWS:
+        said.append(f"{len(known) - MAX_ROWS:,} more; --json lists them")
+    if len(known) < len(rows):
+        n_open = len(rows) - len(known)
+        which, are = ("row", "is") if n_open == 1 else ("rows", "are")
+        said.append(f"{n_open:,} {which} of which nothing is known {are} left out")
+    table.caption = "\n".join(said) or None
     return table
 
 
@@ -235,13 +241,13 @@ def _model_text(result: CountResult) -> str:
 
 
 def _share_interval(result: CountResult) -> str:
-    share, low, high = (
-        percent(n, result.n_regions) for n in (result.count, result.low, result.high)
-    )
+    low, high = (percent(n, result.n_regions) for n in (result.low, result.high))
     if result.exact:
-        return share
+        return low
     interval = f"between {low} and {high}"
-    return f"{share}, {interval}" if _is_estimated(result) else interval
+    if result.count is None:
+        return interval
+    return f"{percent(result.count, result.n_regions)}, {interval}"
 
 
 def _run_text(result: CountResult) -> str:

@@ -18,6 +18,7 @@ from xcount.answers.result import (
     CountResult,
     Created,
     GapOrigin,
+    MeanShare,
     ModelTask,
     Planned,
     Sensitive,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 FORMAT = 1
+_SHARE = {"minimum": 0, "maximum": 1}
 MAX_PROFILE_BITS = 20_000_000
 """Without profiles beyond this many bits of counts: the journal of a wide model stays readable."""
 
@@ -67,12 +69,18 @@ Panel = tuple[int | None, Change]
 class Ranked:
     """A group of features in the ranking.
 
-    ``score`` is the mean of its shares over all panels; the largest comes first.
+    ``score`` is the mean of its shares over all panels; the largest comes first. Where only bounds
+    of a share are known, its low bound takes its place in that order, and ``score`` is None; of
+    equals, the one with the larger high bounds comes first.
     """
 
     rank: Annotated[int, Json("1 for the most sensitive.", {"minimum": 1})]
     sensitive: Sensitive
-    score: Annotated[float, Json("Mean of their shares.", {"minimum": 0, "maximum": 1})]
+    score: Annotated[
+        float | None, Json("Mean of their shares; null where a share has no estimate.", _SHARE)
+    ]
+    score_low: Annotated[float, Json("Mean of the low bounds of their shares.", _SHARE)]
+    score_high: Annotated[float, Json("Mean of the high bounds of their shares.", _SHARE)]
     results: tuple[CountResult, ...]
 
     @property
@@ -138,23 +146,25 @@ class AuditResult:
     @cached_property
     @written(Json("The features or groups, the most sensitive first.", after="versions"))
     def ranking(self) -> tuple[Ranked, ...]:
-        """The groups, most sensitive first: by the mean share over the panels they have."""
+        """The groups, most sensitive first: by the mean share over the panels they have.
+
+        Where only bounds of a share are known, its low bound counts.
+        """
         groups: dict[tuple[str, ...], list[CountResult]] = {}
         for result in self.results:
             groups.setdefault(result.sensitive, []).append(result)
-        scores = {
-            name: sum(r.share for r in results) / len(results) for name, results in groups.items()
-        }
-        order = sorted(groups, key=lambda name: -scores[name])
+        means = {name: MeanShare.of(results) for name, results in groups.items()}
+        order = sorted(groups, key=lambda name: (-means[name].least, -means[name].high))
         return tuple(
-            Ranked(rank, name, scores[name], tuple(groups[name]))
+            Ranked(rank, name, mean.value, mean.low, mean.high, tuple(groups[name]))
             for rank, name in enumerate(order, start=1)
+            for mean in (means[name],)
         )
 
     def panel(self, panel: Panel) -> tuple[CountResult, ...]:
-        """Return one panel's results, the largest share first."""
+        """Return one panel's results, the largest share first, as far as it is known."""
         found = [r for r in self.results if (r.distance, r.change) == panel]
-        return tuple(sorted(found, key=lambda r: -r.share))
+        return tuple(sorted(found, key=lambda r: r.order))
 
     @property
     def is_whole(self) -> bool:

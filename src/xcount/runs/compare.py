@@ -25,15 +25,13 @@ from xcount.answers.result import (
     VERDICT_OF_ALL,
     CountResult,
     Created,
-    Distance,
     GapOrigin,
+    MeanShare,
     ModelInfo,
     ModelTask,
     Planned,
-    Sensitive,
     Verdict,
     Versions,
-    judged,
     judged_together,
     limit_form,
     status_of,
@@ -43,121 +41,24 @@ from xcount.errors import QueryError
 from xcount.model.align import aligned, check_margins, distinct_names, same_class
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
-from xcount.question.change import Change, change_from
+from xcount.question.change import Change
 from xcount.question.grid import Grid, Missing
 from xcount.question.query import resolve_flip
 from xcount.question.share import Limit
 from xcount.runs.batch import BatchProgress, run_kept
+from xcount.runs.compared import Compared, ModelSummary, readable_row
 from xcount.runs.journal import Record
 from xcount.runs.journal_schema import KeptRun, last_run, result_of
 from xcount.runs.plan import Changes, Group, choose_changes, choose_groups, questions
 from xcount.runs.task import Question, Task, fingerprint
 from xcount.support.numerals import to_json
-from xcount.support.records import FIRST, Json, Spread, from_dict, record, to_dict, written
+from xcount.support.records import FIRST, Json, from_dict, record, to_dict, written
 
 if TYPE_CHECKING:
     from distributed import Client
 
 FORMAT = 1
 MAX_RATIO = limit_form("max_ratio", "`--max-ratio`; null without.")
-
-
-@record("ratio", "A count relative to the first model's.")
-@dataclass(frozen=True, slots=True)
-class Ratio:
-    """A count divided by the baseline's, with the bounds that their intervals give.
-
-    ``high`` is None where the baseline may be zero.
-    """
-
-    value: Annotated[float, Json("C / C0.", {"minimum": 0})]
-    low: Annotated[float, Json("At least this.", {"minimum": 0})]
-    high: Annotated[float | None, Json("At most this; null where C0 may be zero.", {"minimum": 0})]
-
-
-def _change_of(row: Mapping[str, Any]) -> Change:
-    """Return the change that the results of a row are about, as far as they share it."""
-    first, *others = (change_from(result) for result in row["results"] if result is not None)
-    for other in others:
-        first = first.shared_with(other) or first
-    return first
-
-
-@record("compared", "One question and the answers of all models.")
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """One question, answered by every model (None where the run was interrupted)."""
-
-    sensitive: Sensitive
-    distance: Distance
-    change: Annotated[Change, Json("The change.", form=Spread.nowhere(_change_of))]
-    results: Annotated[
-        tuple[CountResult | None, ...],
-        Json(
-            "Per model an object as of `xcount count --json`; null where the run was stopped "
-            "before."
-        ),
-    ]
-
-    @property
-    @written(Json("The gap as it was typed; `flip` with `--flip`.", after="distance"))
-    def gap_text(self) -> str:
-        return self.change.text
-
-    @property
-    @written(
-        Json(
-            "Per model its count divided by the first model's; null where the first model's is "
-            "zero.",
-            after="gap_text",
-        )
-    )
-    def ratios(self) -> tuple[Ratio | None, ...]:
-        return tuple(map(self.ratio, range(len(self.results))))
-
-    @property
-    def label(self) -> str:
-        return " + ".join(self.sensitive)
-
-    def ratio(self, index: int) -> Ratio | None:
-        """Return C_i / C_0; None where C_0 is zero or a count is missing."""
-        base, other = self.results[0], self.results[index]
-        if base is None or other is None or base.count == 0:
-            return None
-        high = None if base.low == 0 else other.high / base.low
-        return Ratio(other.count / base.count, other.low / base.high, high)
-
-    def verdict(self, index: int, max_ratio: Limit) -> Verdict:
-        """Tell whether C_i is at most ``max_ratio`` times C_0, as far as the intervals tell."""
-        base, other = self.results[0], self.results[index]
-        if base is None or other is None:
-            return Verdict.UNDECIDED
-        return judged(max_ratio, (other.low, other.high), (base.low, base.high))
-
-
-@record("model_summary", "One model over all questions.")
-@dataclass(frozen=True, slots=True)
-class ModelSummary:
-    """One model over all questions.
-
-    Attributes:
-        rank: 1 for the least sensitive model.
-        mean_share: the mean of its shares.
-        n_ratios: questions whose baseline count is not zero.
-        quartiles: of the relative sensitivity over those questions: lower, median, upper.
-    """
-
-    index: Annotated[int, Json("Its place on the command line, from 0.", {"minimum": 0})]
-    name: Annotated[str, Json("What it is called.")]
-    rank: Annotated[int, Json("1 for the least sensitive.", {"minimum": 1})]
-    mean_share: Annotated[float, Json("Mean of its shares.", {"minimum": 0, "maximum": 1})]
-    n_ratios: Annotated[
-        int, Json("Questions that the first model does not answer with zero.", {"minimum": 0})
-    ]
-    quartiles: Annotated[
-        tuple[float, float, float] | None,
-        Json("Lower quartile, median and upper quartile of C / C0 over those questions."),
-    ]
 
 
 @record("compare", "`xcount compare --json`.")
@@ -227,20 +128,35 @@ class CompareResult:
     @cached_property
     @written(Json("The models, the least sensitive first.", after="versions"))
     def ranking(self) -> tuple[ModelSummary, ...]:
-        """The models, least sensitive first: by the mean of their shares."""
+        """The models, least sensitive first: by the mean of their shares.
+
+        Where only bounds of a share are known, its high bound counts: nothing known is not little.
+        """
         means = [self._mean_share(index) for index in range(self.n_models)]
-        order = sorted(range(self.n_models), key=lambda index: means[index])
+        order = sorted(range(self.n_models), key=lambda i: (means[i].most, means[i].low))
         return tuple(
-            ModelSummary(index, self.names[index], rank, means[index], *self._quartiles(index))
+            ModelSummary(
+                index,
+                self.names[index],
+                rank,
+                means[index].value,
+                means[index].low,
+                means[index].high,
+                *self._quartiles(index),
+            )
             for rank, index in enumerate(order, start=1)
         )
 
-    def _mean_share(self, index: int) -> float:
-        shares = [r.share for row in self.rows if (r := row.results[index]) is not None]
-        return math.fsum(shares) / len(shares) if shares else 0.0
+    def _mean_share(self, index: int) -> MeanShare:
+        return MeanShare.of(r for row in self.rows if (r := row.results[index]) is not None)
+
+    def known_ratios(self, index: int) -> list[float]:
+        """Return C_i / C_0 of every question that has an estimate of both."""
+        ratios = (row.ratio(index) for row in self.rows)
+        return [r.value for r in ratios if r is not None and r.value is not None]
 
     def _quartiles(self, index: int) -> tuple[int, tuple[float, float, float] | None]:
-        ratios = [ratio.value for row in self.rows if (ratio := row.ratio(index)) is not None]
+        ratios = self.known_ratios(index)
         if len(ratios) < 2:
             return len(ratios), (ratios[0],) * 3 if ratios else None
         low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
@@ -277,7 +193,7 @@ class CompareResult:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> CompareResult:
         """Read back what :meth:`to_dict` wrote."""
-        return from_dict(cls, data)
+        return from_dict(cls, {**data, "rows": [readable_row(row) for row in data["rows"]]})
 
     @classmethod
     def from_journal(cls, path: str | os.PathLike[str]) -> CompareResult:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import resource
 import sys
-from pathlib import Path
 
 
 def peak_memory_bytes() -> int:
@@ -16,7 +15,8 @@ def peak_memory_bytes() -> int:
 def held_memory_bytes() -> int:
     """Return the memory that the process holds now, not its peak: earlier counts are over."""
     try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        with open("/proc/self/statm", encoding="ascii") as file:
+            pages = int(file.read().split()[1])
     except (OSError, ValueError, IndexError):
         return peak_memory_bytes()  # systems without /proc only tell the peak
     return pages * resource.getpagesize()

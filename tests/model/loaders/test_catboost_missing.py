@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from edge_rows import all_region_points
 from numpy.typing import NDArray
+from oracle import known
 
 import xcount
 from xcount.model.ensemble import Ensemble
@@ -93,7 +94,7 @@ def test_a_count_with_missing_cells_agrees_with_the_library(nan_mode: str) -> No
         if grid.axes[0].distance(cell, other) == 1:
             sensitive[cell] |= np.abs(values[cell] - values[other]) > 0.6
     result = xcount.count(model, sensitive="f0", gap="0.6", method="brute", missing="cell")
-    assert 0 < result.count < grid.n_regions
+    assert 0 < known(result.count) < grid.n_regions
     assert result.count == int(sensitive.sum())
 
 

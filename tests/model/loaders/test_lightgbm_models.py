@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from oracle import known
 from probes import assert_same_leaves, probe_rows, rows_and_their_points
 
 import xcount
@@ -268,4 +269,4 @@ def test_a_test_that_tells_missing_values_from_numbers_is_no_guard(
     np.testing.assert_allclose(ensemble.predict(data).ravel(), booster.predict(data), atol=1e-13)
     question: dict[str, Any] = {"sensitive": "Column_0", "gap": "0", "method": "exact"}
     assert xcount.count(ensemble, missing="none", **question).count == 0
-    assert xcount.count(ensemble, missing="cell", **question).count > 0
+    assert known(xcount.count(ensemble, missing="cell", **question).count) > 0

@@ -81,7 +81,7 @@ def count_by_subproblem_formulas(problem: Problem, settings: Settings) -> Tally:
         reason = _reason(stop)
     high = low + (problem.n_masks - n_done) * problem.n_combinations
     details = {"masks": problem.n_masks, "masks_done": n_done, **version}
-    return Tally((low + high) // 2, low, high, method, reason, details=details)
+    return Tally.of_bounds(low, high, method, reason, details=details)
 
 
 def _checkpoint(settings: Settings) -> Checkpoint:
@@ -101,8 +101,7 @@ def _reason(stop: BaseException) -> StopReason:
 
 def _unknown(problem: Problem, method: str, stop: BaseException) -> Tally:
     """Return all that is known when a counter was stopped: nothing."""
-    high = problem.n_regions
-    return Tally(high // 2, 0, high, method, _reason(stop))
+    return Tally.of_bounds(0, problem.n_regions, method, _reason(stop))
 
 
 def _sizes(formula: Formula) -> dict[str, int]:

@@ -43,8 +43,7 @@ def _count(problem: Problem, settings: Settings, method: str, *, monotone: bool)
         count = space.solutions(bdd).count
     except (_core.DiagramLimit, MemoryError, KeyboardInterrupt) as error:
         details = {"peak_nodes": space.table.peak_nodes}
-        high = problem.n_regions
-        return Tally(high // 2, 0, high, method, reason_of(error), details=details)
+        return Tally.of_bounds(0, problem.n_regions, method, reason_of(error), details=details)
     details = {"sum_nodes": space.table.size(total), "peak_nodes": space.table.peak_nodes}
     return Tally(count, count, count, method, StopReason.COMPLETE, details=details)
 

@@ -85,7 +85,7 @@ class _Run:
         )
         low, high = self._bounds.low, self._bounds.high
         if reason is not StopReason.COMPLETE:
-            return self._tally(self._bounds.clip(union.estimate), low, high, reason, details)
+            return self._bounded(reason, details)  # the union of some pairs estimates no count
         if union.is_complete:
             return self._tally(union.size, union.size, union.size, reason, details)
         count = self._bounds.clip(union.estimate)
@@ -112,8 +112,7 @@ class _Run:
                     unions[mask] = united
 
         reason = self._for_all_pairs(merge)
-        low, high = self._bounds.low, self._bounds.high
-        return self._tally((low + high) // 2, low, high, reason, self._details())
+        return self._bounded(reason, self._details())
 
     def _for_all_pairs(self, merge: Callable[[Pair, _core.Diagram], None]) -> StopReason:
         """Process and merge every subproblem; return why that ended."""
@@ -146,9 +145,15 @@ class _Run:
             **more,
         }
 
+    def _bounded(self, reason: StopReason, details: dict[str, Any]) -> Tally:
+        """Return what the pairs so far prove."""
+        low, high = self._bounds.low, self._bounds.high
+        count = low if low == high else None
+        return self._tally(count, low, high, reason, details)
+
     def _tally(
         self,
-        count: int,
+        count: int | None,
         low: int,
         high: int,
         reason: StopReason,

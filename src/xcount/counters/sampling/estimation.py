@@ -177,6 +177,7 @@ class Estimation:
 
     def narrow(self, known: Bounds) -> None:
         """Take over bounds that hold in any case."""
+        self.rest = replace(self.rest, known=self.rest.known.meet(known))
         if self._certain is not None:
             self._certain = self._certain.meet(known)
         if self._chosen is not None:
@@ -186,10 +187,11 @@ class Estimation:
         """Say what was found so far."""
         details = {**self._details, **details}
         if self._certain is not None:
-            return _decided(self._certain, method, details)
+            return _decided(self._certain, self._settings.epsilon, method, details)
         if self._chosen is not None:
             return self._chosen.tally(method, self.reason, details)
-        return _stopped(self.bounds, method, self.reason, details)
+        bounds = self.bounds
+        return Tally.of_bounds(bounds.low, bounds.high, method, self.reason, details=details)
 
     def _drawn(self) -> Slices:
         plain = self._plain
@@ -311,16 +313,11 @@ class Estimation:
         self._settings.report(Progress(0.0, bounds.low, bounds.high, f"{n_states:,} states"))
 
 
-def _decided(bounds: Bounds, method: str, details: Mapping[str, Any]) -> Tally:
+def _decided(bounds: Bounds, epsilon: float, method: str, details: Mapping[str, Any]) -> Tally:
     """Return what is known without a sample: exact but for the rounding of volumes."""
-    middle = (bounds.low + bounds.high) // 2
-    return Tally(middle, bounds.low, bounds.high, method, details={**details, "samples": 0})
-
-
-def _stopped(bounds: Bounds, method: str, reason: StopReason, details: Mapping[str, Any]) -> Tally:
-    """Return what is known where nothing was drawn."""
-    middle = (bounds.low + bounds.high) // 2
-    return Tally(middle, bounds.low, bounds.high, method, reason, details=details)
+    count = bounds.settled(epsilon)
+    reason = StopReason.STEPS if count is None else StopReason.COMPLETE
+    return Tally(count, bounds.low, bounds.high, method, reason, details={**details, "samples": 0})
 
 
 def estimate(

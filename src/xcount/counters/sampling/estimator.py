@@ -241,9 +241,7 @@ class Estimator:
         """Say what was found so far."""
         self._take_in()
         self._look()
-        count = self.bounds.settled(self._settings.epsilon, self._point())
-        if count is None:
-            count = min(max(self._point(), self.bounds.low), self.bounds.high)
+        count = self._estimate()
         low, high = self.bounds.low, self.bounds.high
         confidence = 1 - self._settings.delta
         details = self._details(details)
@@ -422,10 +420,29 @@ class Estimator:
             return 0.0
         return (self._lower.sequence.mean + self._upper.sequence.mean) / 2
 
-    def _point(self) -> int:
+    def _point(self) -> int | None:
+        """Return the count that the mean outcome stands for; None before the first sample."""
         if self._lower is None or self._lower.sequence.n == 0:
-            return (self.bounds.low + self.bounds.high) // 2
+            return None
         return round(self.ground.count_of(Fraction(self._mean())))
+
+    def _estimate(self) -> int | None:
+        """Return a count within epsilon of both bounds; else that of the mean outcome, if any.
+
+        Zero is no estimate: it is only ever proved. Nor is a mean that the outcomes left open
+        could change by more than epsilon.
+        """
+        settled = self.bounds.settled(self._settings.epsilon, self._point())
+        if settled is not None or self._lower is None or self._upper is None:
+            return settled
+        if self._lower.sequence.n == 0:
+            return None
+        ends = (e.sequence.mean for e in (self._lower, self._upper))
+        means = Bounds(*(round(self.ground.count_of(Fraction(mean))) for mean in ends))
+        point = means.settled(self._settings.epsilon, self._point())
+        if point is None:
+            return None
+        return min(max(point, self.bounds.low), self.bounds.high) or None
 
     def _report(self) -> None:
         """Tell how far the run is, now and then; listening does not change the answer."""

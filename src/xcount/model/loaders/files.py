@@ -7,7 +7,6 @@ import os
 import re
 import zlib
 from dataclasses import dataclass
-from pathlib import Path
 from typing import BinaryIO, Literal
 
 from xcount.errors import ModelFormatError
@@ -50,13 +49,12 @@ def read(path: str | os.PathLike[str], *, max_bytes: int = MAX_FILE_BYTES) -> Mo
     """Read a model file, unpacking gzip."""
     name = os.fspath(path)
     try:
-        target = Path(name)
-        if target.is_dir():
+        if os.path.isdir(name):
             raise ModelFormatError(f"{name}: is a directory, expected a model file")
-        size = target.stat().st_size
+        size = os.stat(name).st_size
         if size > max_bytes:
             raise ModelFormatError(f"{name}: {size} bytes; at most {max_bytes} are read")
-        with target.open("rb") as stream:
+        with open(name, "rb") as stream:
             packed = _read_at_most(stream, max_bytes + 1)
     except FileNotFoundError:
         raise ModelFormatError(f"{name}: no such file") from None

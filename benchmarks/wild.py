@@ -1,0 +1,196 @@
+"""Runs the wild suite: questions about models as people really have them, 10 s each.
+
+Usual gaps, rare gaps and flips; distances 1 and any; one to five sensitive features. Every question
+is a command of its own, as a user would type it, with a limit of time and of memory:
+
+    python -m benchmarks.wild [--before OTHER/src] [--only adult] [--limit-seconds 10]
+
+``OTHER/src`` is the ``src`` folder of another checkout with its native core built into it; both
+states are asked in turns. Results go to ``benchmarks/runs/wild.jsonl``, and a run goes on where it
+ended; ``--table`` only prints the table of what is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.datasets import PROJECT
+from benchmarks.records import RecordFile, RunSettings, read_run
+from benchmarks.wild_models import WILD_MODELS, model_file, notes_file
+
+CHANGES = ("usual", "rare", "flip")
+DISTANCES = ("1", "any")
+SIZES = (1, 2, 3, 5)
+GRACE_SECONDS = 20
+"""A command that goes on for so long after its limit is ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One command of the suite."""
+
+    name: str
+    model: str
+    n_regions: str
+    change: str
+    distance: str
+    n_sensitive: int
+    words: tuple[str, ...]
+
+
+def questions(options: argparse.Namespace) -> Iterator[Question]:
+    """Yield the questions; the number of features rotates over the changes and distances."""
+    for place, model in enumerate(WILD_MODELS):
+        if options.only and model.dataset not in options.only:
+            continue
+        path = model_file(model, options.cache, options.data)
+        notes = json.loads(notes_file(path).read_text())
+        for turn, change in enumerate(CHANGES):
+            for shift, distance in enumerate(DISTANCES):
+                size = SIZES[(place + turn + 2 * shift) % len(SIZES)]
+                features = ",".join(f"f{f}" for f in notes["order"][:size])
+                name = f"{model.name}-{change}-{distance}-{size}"
+                asked = _change_words(change, notes, size)
+                words = (str(path), "--sensitive", features, "--distance", distance, *asked)
+                yield Question(name, model.name, notes["n_regions"], change, distance, size, words)
+
+
+def _change_words(change: str, notes: Mapping[str, Any], size: int) -> tuple[str, ...]:
+    if change == "flip":
+        return ("--flip", *(("--cutoff", notes["cutoff"]) if notes["cutoff"] else ()))
+    of_class = ("--class", "0") if notes["has_classes"] else ()
+    return ("--gap", notes["gaps"][str(size)][change], *of_class)
+
+
+def ask(question: Question, source: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """Ask one state of the package; return what it said, and what that took."""
+    limits = ("--timeout", f"{options.limit_seconds:g}", "--memory", options.memory)
+    command = [sys.executable, "-m", "xcount", "count", *question.words, *limits, "--json"]
+    environment = os.environ | {"PYTHONPATH": str(source)}
+    started = time.perf_counter()
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        out, err = process.communicate(timeout=options.limit_seconds + GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, err = "", "ended: far beyond its limit"
+        process.communicate()
+    found: dict[str, Any] = {"wall_seconds": round(time.perf_counter() - started, 3)}
+    if not out:
+        return found | {"error": err.strip().splitlines()[-1] if err.strip() else "no output"}
+    result = json.loads(out)
+    n_regions = max(1, int(result["n_regions"]))
+    return found | {
+        "exact": result["exact"],
+        "stop_reason": result["stop_reason"],
+        "low": int(result["low"]) / n_regions,
+        "high": int(result["high"]) / n_regions,
+        "memory_bytes": result["peak_memory_bytes"],
+    }
+
+
+def kind_of(found: Mapping[str, Any]) -> str:
+    """Return what an answer is worth."""
+    if "error" in found:
+        return "error"
+    if found["exact"]:
+        return "exact"
+    if found["stop_reason"] in ("complete", "decided"):
+        return "within epsilon"
+    width = found["high"] - found["low"]
+    if width >= 0.99:
+        return "nothing"
+    return "at most" if found["low"] <= 0.01 * found["high"] else "bounds"
+
+
+KINDS = ("exact", "within epsilon", "bounds", "at most", "nothing", "error")
+
+
+def table(records: Sequence[Mapping[str, Any]], limit_seconds: float) -> str:
+    """Return how the questions ended, by their change and distance, as Markdown."""
+    lines = [
+        "| state | change | distance | questions | " + " | ".join(KINDS) + " | median s | late |",
+        "|---|---|---|---|" + "---|" * (len(KINDS) + 2),
+    ]
+    groups: dict[tuple[str, str, str], list[Mapping[str, Any]]] = defaultdict(list)
+    for record in records:
+        for state in ("before", "now"):
+            if state in record:
+                groups[state, record["change"], record["distance"]].append(record[state])
+                groups[state, "all", "all"].append(record[state])
+    for (state, change, distance), found in sorted(groups.items()):
+        ends = [kind_of(each) for each in found]
+        seconds = [each["wall_seconds"] for each in found]
+        late = sum(s > limit_seconds * 1.1 + 0.5 for s in seconds)
+        numbers = [str(ends.count(kind)) for kind in KINDS]
+        lines.append(
+            f"| {state} | {change} | {distance} | {len(found)} | {' | '.join(numbers)} | "
+            f"{statistics.median(seconds):.2f} | {late} |"
+        )
+    return "\n".join(lines)
+
+
+def contradictions(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the questions whose two answers exclude each other."""
+    found = []
+    for record in records:
+        sides = [record[s] for s in ("before", "now") if "low" in record.get(s, {})]
+        if len(sides) == 2 and max(s["low"] for s in sides) > min(s["high"] for s in sides):
+            found.append(record["name"])
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.wild", description=__doc__)
+    parser.add_argument("--before", type=Path, help="src of another checkout")
+    parser.add_argument("--only", nargs="*", help="data sets (default: all)")
+    parser.add_argument("--limit-seconds", type=float, default=10.0)
+    parser.add_argument("--memory", default="2G")
+    parser.add_argument("--cache", help="folder of the models (default: XCOUNT_CACHE)")
+    parser.add_argument("--data", help="folder of the data sets (default: XCOUNT_DATA)")
+    parser.add_argument("--output", type=Path, default=PROJECT / "benchmarks/runs/wild.jsonl")
+    parser.add_argument("--restart", action="store_true", help="forget what the file holds")
+    parser.add_argument("--table", action="store_true", help="only print what the file holds")
+    options = parser.parse_args(arguments)
+    if not options.table:
+        _run(options)
+    run = read_run(options.output)
+    print(table(run.records, run.settings.limit_seconds))
+    if wrong := contradictions(run.records):
+        print(f"contradictions: {', '.join(wrong)}")
+    return 0
+
+
+def _run(options: argparse.Namespace) -> None:
+    settings = RunSettings("wild", limit_seconds=options.limit_seconds)
+    file = RecordFile(options.output, settings, options.restart)
+    states = {"now": PROJECT / "src"}
+    if options.before:
+        states["before"] = options.before
+    for number, question in enumerate(questions(options)):
+        if question.name in file.done:
+            continue
+        order = sorted(states, reverse=bool(number % 2))
+        answers = {state: ask(question, states[state], options) for state in order}
+        data = asdict(question)
+        del data["words"]  # a path of this machine
+        file.add({**data, **answers})
+        said = ", ".join(f"{s}: {kind_of(a)} {a['wall_seconds']:.1f} s" for s, a in answers.items())
+        print(f"{question.name}: {said}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,132 @@
+"""One question to several models: their counts side by side, and relative to the first model's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from xcount.answers.result import CountResult, Distance, Sensitive, Verdict, judged, readable
+from xcount.question.change import Change, change_from
+from xcount.question.share import Limit
+from xcount.support.records import Json, Spread, record, written
+
+_SHARE = {"minimum": 0, "maximum": 1}
+
+
+@record("ratio", "A count relative to the first model's.")
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A count divided by the baseline's, with the bounds that their intervals give.
+
+    ``value`` is None where either count has no estimate, ``high`` where the baseline may be zero.
+    """
+
+    value: Annotated[
+        float | None, Json("C / C0; null where either has no estimate.", {"minimum": 0})
+    ]
+    low: Annotated[float, Json("At least this.", {"minimum": 0})]
+    high: Annotated[float | None, Json("At most this; null where C0 may be zero.", {"minimum": 0})]
+
+
+def readable_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a row's JSON as it is written today, whatever version wrote it."""
+    results = [None if result is None else readable(result) for result in row["results"]]
+    return {**row, "results": results}
+
+
+def _change_of(row: Mapping[str, Any]) -> Change:
+    """Return the change that the results of a row are about, as far as they share it."""
+    first, *others = (change_from(result) for result in row["results"] if result is not None)
+    for other in others:
+        first = first.shared_with(other) or first
+    return first
+
+
+@record("compared", "One question and the answers of all models.")
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One question, answered by every model (None where the run was interrupted)."""
+
+    sensitive: Sensitive
+    distance: Distance
+    change: Annotated[Change, Json("The change.", form=Spread.nowhere(_change_of))]
+    results: Annotated[
+        tuple[CountResult | None, ...],
+        Json(
+            "Per model an object as of `xcount count --json`; null where the run was stopped "
+            "before."
+        ),
+    ]
+
+    @property
+    @written(Json("The gap as it was typed; `flip` with `--flip`.", after="distance"))
+    def gap_text(self) -> str:
+        return self.change.text
+
+    @property
+    @written(
+        Json(
+            "Per model its count divided by the first model's; null where the first model's is "
+            "zero, or a count is missing.",
+            after="gap_text",
+        )
+    )
+    def ratios(self) -> tuple[Ratio | None, ...]:
+        return tuple(map(self.ratio, range(len(self.results))))
+
+    @property
+    def label(self) -> str:
+        return " + ".join(self.sensitive)
+
+    def ratio(self, index: int) -> Ratio | None:
+        """Return C_i / C_0; None where C_0 is zero or a count is missing."""
+        base, other = self.results[0], self.results[index]
+        if base is None or other is None or base.high == 0:
+            return None
+        value = other.count / base.count if base.count and other.count is not None else None
+        high = None if base.low == 0 else other.high / base.low
+        return Ratio(value, other.low / base.high, high)
+
+    def verdict(self, index: int, max_ratio: Limit) -> Verdict:
+        """Tell whether C_i is at most ``max_ratio`` times C_0, as far as the intervals tell."""
+        base, other = self.results[0], self.results[index]
+        if base is None or other is None:
+            return Verdict.UNDECIDED
+        return judged(max_ratio, (other.low, other.high), (base.low, base.high))
+
+
+@record("model_summary", "One model over all questions.")
+@dataclass(frozen=True, slots=True)
+class ModelSummary:
+    """One model over all questions.
+
+    Attributes:
+        rank: 1 for the least sensitive model.
+        mean_share: the mean of its shares; None where a share has no estimate.
+        mean_share_low: the mean of their low bounds.
+        mean_share_high: the mean of their high bounds.
+        n_ratios: questions whose baseline count is not zero, with an estimate of both counts.
+        quartiles: of the relative sensitivity over those questions: lower, median, upper.
+    """
+
+    index: Annotated[int, Json("Its place on the command line, from 0.", {"minimum": 0})]
+    name: Annotated[str, Json("What it is called.")]
+    rank: Annotated[int, Json("1 for the least sensitive.", {"minimum": 1})]
+    mean_share: Annotated[
+        float | None, Json("Mean of its shares; null where a share has no estimate.", _SHARE)
+    ]
+    mean_share_low: Annotated[float, Json("Mean of the low bounds of its shares.", _SHARE)]
+    mean_share_high: Annotated[float, Json("Mean of the high bounds of its shares.", _SHARE)]
+    n_ratios: Annotated[
+        int,
+        Json(
+            "Questions that the first model does not answer with zero, and with an estimate of "
+            "both counts.",
+            {"minimum": 0},
+        ),
+    ]
+    quartiles: Annotated[
+        tuple[float, float, float] | None,
+        Json("Lower quartile, median and upper quartile of C / C0 over those questions."),
+    ]
