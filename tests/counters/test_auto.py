@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import numpy as np
 import pytest
+from enumeration import count_by_enumeration
 from oracle import known
 from strategies import random_ensemble, random_tree
 
 import xcount
-from xcount.counters import auto
+from xcount.counters import auto, exact
+from xcount.counters.exact import ExactRun
+from xcount.counters.sampling import estimator, rest_estimate
+from xcount.counters.sampling.rest_estimate import RestEstimate
+from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
 from xcount.model.ensemble import Ensemble, Feature
+from xcount.problem.problem import Problem
+from xcount.question.grid import Grid
+from xcount.question.query import Query
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -103,3 +114,80 @@ def test_many_masks_go_straight_to_sampling() -> None:
     result = xcount.count(ensemble, sensitive="f0,f1", gap="2", distance="any")
     assert result.stop_reason is StopReason.COMPLETE
     assert result.details["samples"] > 0
+
+
+# ---- side by side ----
+
+
+def problem_of(ensemble: Ensemble, **question: Any) -> Problem:
+    """Return the question about f0."""
+    return Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, "f0", **question))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_slices_find_what_rounds_find(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One subproblem a slice: the counts are those of enumeration, and each slice has its cost."""
+    monkeypatch.setattr(exact, "_LEAST_SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(exact, "_SLICE_PART", 0.0)
+    ensemble = random_ensemble(seed)
+    questions: list[dict[str, Any]] = [{"gap": "0.3"}, {"flip": True, "cutoff": 0.1}]
+    problem = problem_of(ensemble, distance=(1, 2, "any")[seed % 3], **questions[seed % 2])
+    run = ExactRun(problem, Settings(jobs=1))
+    run.solve(())
+    costs = list(run.slices((50, 500, 2**62)))
+    run.end()
+    assert run.bounds() == (count_by_enumeration(problem, Settings()).count,) * 2
+    assert run.stop_reason is StopReason.COMPLETE
+    assert all(cost >= 0 for cost in costs)
+
+
+@pytest.fixture
+def many_estimates(tiny_budgets: None, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Let a new estimate begin at every chance; return the deltas of all that began."""
+    monkeypatch.setattr(auto, "BUDGETS", (200, 400, 800, 1_600, 3_200))
+    monkeypatch.setattr(auto, "ALONE_SECONDS", 0.0)
+    monkeypatch.setattr(exact, "_LEAST_SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(exact, "_SLICE_PART", 0.0)
+    monkeypatch.setattr(rest_estimate, "_SHRUNK", 1.0)
+    monkeypatch.setattr(rest_estimate, "_CHEAPER", math.inf)
+    deltas: list[float] = []
+    begin = RestEstimate._begin
+
+    def noted(self: RestEstimate, estimation: Any) -> None:
+        deltas.append(estimation._settings.delta)
+        begin(self, estimation)
+
+    monkeypatch.setattr(RestEstimate, "_begin", noted)
+    return deltas
+
+
+def test_estimates_that_begin_anew_share_delta(many_estimates: list[float]) -> None:
+    """Together they have no more than delta, and the interval misses as rarely as that says."""
+    ensemble = wide_ensemble()
+    asked: dict[str, Any] = {"gap": "1.5", "distance": 3}
+    truth = known(count_by_enumeration(problem_of(ensemble, **asked), Settings()).count)
+    misses, most_begun = 0, 0
+    for seed in range(20):
+        many_estimates.clear()
+        result = xcount.count(ensemble, sensitive="f0", **asked, seed=seed, jobs=1)
+        assert sum(many_estimates) <= 0.1
+        most_begun = max(most_begun, len(many_estimates))
+        misses += not result.low <= truth <= result.high
+    assert most_begun > 1
+    assert misses <= 7  # of 20 with probability 0.1 each, more has probability 0.0004
+
+
+@pytest.mark.usefixtures("no_corner_sums")
+def test_exact_counting_goes_on_where_samples_lead_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sampling gives up without a hit; the count comes out exactly all the same."""
+    monkeypatch.setattr(auto, "FREE_SECONDS", 0.0)
+    monkeypatch.setattr(auto, "ALONE_SECONDS", 0.0)
+    monkeypatch.setattr(estimator, "LEAST_BARREN_SAMPLES", 256)
+    monkeypatch.setattr(estimator, "MOST_BARREN_SAMPLES", 256)
+    ensemble = wide_ensemble()
+    gap = "1.55"
+    truth = xcount.count(ensemble, sensitive="f0", gap=gap, method="exact")
+    assert 0 < known(truth.share) < 1e-3
+    result = xcount.count(ensemble, sensitive="f0", gap=gap)
+    assert result.exact
+    assert result.count == truth.count

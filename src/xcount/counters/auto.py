@@ -213,10 +213,10 @@ class _SideBySide:
             bounds = Bounds(*exact.bounds())
             tally = replace(exact.tally("auto"), details=self._details())
             answer = self._answer(bounds)
-            count = bounds.settled(self._settings.epsilon)
             if answer is None or was_interrupted:
                 return tally
-            return replace(tally, count=tally.count if count is None else count, stop_reason=answer)
+            count = bounds.settled(self._settings.epsilon)
+            return replace(tally, count=count, stop_reason=answer)
         reason = self._answer(estimate.bounds())
         if was_interrupted:
             reason = StopReason.INTERRUPTED

@@ -172,6 +172,7 @@ class Estimation:
 
     def narrow(self, known: Bounds) -> None:
         """Take over bounds that hold in any case."""
+        self.rest = replace(self.rest, known=self.rest.known.meet(known))
         if self._certain is not None:
             self._certain = self._certain.meet(known)
         if self._chosen is not None:
@@ -184,7 +185,8 @@ class Estimation:
             return _decided(self._certain, self._settings.epsilon, method, details)
         if self._chosen is not None:
             return self._chosen.tally(method, self.reason, details)
-        return _stopped(self.bounds, method, self.reason, details)
+        bounds = self.bounds
+        return Tally.of_bounds(bounds.low, bounds.high, method, self.reason, details=details)
 
     def _drawn(self) -> Slices:
         plain = self._plain
@@ -299,13 +301,7 @@ def _decided(bounds: Bounds, epsilon: float, method: str, details: Mapping[str, 
     """Return what is known without a sample: exact but for the rounding of volumes."""
     count = bounds.settled(epsilon)
     reason = StopReason.STEPS if count is None else StopReason.COMPLETE
-    found = {**details, "samples": 0}
-    return Tally(count, bounds.low, bounds.high, method, reason, details=found)
-
-
-def _stopped(bounds: Bounds, method: str, reason: StopReason, details: Mapping[str, Any]) -> Tally:
-    """Return what is known where nothing was drawn."""
-    return Tally.of_bounds(bounds.low, bounds.high, method, reason, details=details)
+    return Tally(count, bounds.low, bounds.high, method, reason, details={**details, "samples": 0})
 
 
 def estimate(

@@ -4,7 +4,7 @@ The regions not counted yet are ``undecided = (combinations of other cells) x (m
 share p of them is sensitive, and ``C = certain + p * undecided``. One sample is one combination of
 the non-sensitive cells; its outcome is the fraction of the masks that are sensitive there, so its
 mean is p. Outcomes feed a confidence sequence and, where the outcomes vary much, Huber's estimate
-(see :mod:`xcount.counters.sampling.confidence`); delta is split between the two.
+or a planned look (see :mod:`xcount.counters.sampling.confidence`); delta is split between the two.
 
 Same seed, same answer: samples are numbered, the interval is looked at after numbers of samples
 that do not depend on time, and how the work was sliced leaves no trace.
@@ -46,7 +46,8 @@ LEAST_BARREN_SAMPLES, MOST_BARREN_SAMPLES = 100_000, 10_000_000
 """Samples without a hit after which sampling gives up, where there is no limit of time: from four
 times as many as there are regions on, and at the latest at the second number."""
 FLOAT_MARGIN = Fraction(1, 2**40)
-"""Relative widening of sampled shares: beyond all rounding of box weights and floats."""
+"""Relative widening of sampled shares: beyond the rounding of volumes and floats, but not beyond
+that of the chances with which a cover's states are drawn (docs/approximate.md)."""
 
 
 @dataclass(frozen=True, slots=True)
