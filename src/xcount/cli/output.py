@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from xcount.report.card import PLAIN_WIDTH, Card
 from xcount.support.visible import visible
 
 if TYPE_CHECKING:
@@ -35,14 +37,23 @@ def print_text(text: str) -> None:
 
 def print_tables(*tables: RenderableType) -> None:
     """Print tables, coloured where the terminal can show it."""
+    cards = [table for table in tables if isinstance(table, Card)]
+    if len(cards) == len(tables) and not _is_terminal():
+        sys.stdout.write("".join(card.plain() for card in cards))
+        return
     from rich.console import Console
 
     console = Console(highlight=False)
     if not console.is_terminal:
-        # Files and pipes have no width of their own; the default of 80 folds long numbers.
-        console = Console(highlight=False, width=max(console.width, 100))
+        console = Console(highlight=False, width=max(console.width, PLAIN_WIDTH))
     with console.capture() as capture:
         for table in tables:
             # Lines of text (commands to copy) are left to the terminal to wrap.
             console.print(table, soft_wrap=isinstance(table, str))
     sys.stdout.write(capture.get())
+
+
+def _is_terminal() -> bool:
+    """Tell whether colours may be shown; rich, which knows better, is not imported to tell."""
+    asked = ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
+    return sys.stdout.isatty() or any(name in os.environ for name in asked)

@@ -15,6 +15,11 @@ def escaped(text: str) -> str:
     return escape(visible(text))
 
 
+def style_of(verdict: Verdict) -> str:
+    """Return how a verdict is shown."""
+    return f"bold {_COLOURS[verdict]}"
+
+
 def coloured(verdict: Verdict) -> str:
     """Return a verdict in its colour, as rich's markup."""
-    return f"[bold {_COLOURS[verdict]}]{verdict}[/]"
+    return f"[{style_of(verdict)}]{verdict}[/]"

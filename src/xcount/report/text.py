@@ -10,13 +10,13 @@ from xcount.answers.result import CountResult
 from xcount.counters.tally import MaskCount, PairCount, Profile, StopReason
 from xcount.model.ensemble import output_word
 from xcount.question.change import Change
+from xcount.report.card import Card
 from xcount.report.numbers import limit_percent, percent, seconds_text
-from xcount.report.terminal import coloured, escaped
+from xcount.report.terminal import escaped, style_of
 from xcount.support.numerals import scientific_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.table import Table
 
     from xcount.answers.inspection import FeatureInfo, Inspection
 
@@ -72,18 +72,18 @@ def answer_text(result: CountResult) -> str:
 
 def count_tables(result: CountResult) -> list[RenderableType]:
     """Return the result as a card, and its profile as more tables if there is one."""
-    card = _card(question_text(result))
+    card = Card(question_text(result))
     card.add_row("Model", _model_text(result))
     if result.domain:
-        card.add_row("Domain", escaped(result.domain.text))
+        card.add_row("Domain", result.domain.text)
     card.add_row("Regions", count_text(result.n_regions))
-    card.add_row("Sensitive", f"[bold]{escaped(answer_text(result))}[/]")
+    card.add_row("Sensitive", (answer_text(result), "bold"))
     card.add_row("Share", _share_interval(result))
     if result.verdict is not None and result.max_share is not None:
         allowed = f"(at most {limit_percent(result.max_share)} allowed)"
-        card.add_row("Verdict", f"{coloured(result.verdict)} {allowed}")
+        card.add_row("Verdict", (str(result.verdict), style_of(result.verdict)), f" {allowed}")
     for name, entry in result.details.get("measures", {}).items():
-        card.add_row(escaped(f"By {name}"), escaped(measured_text(entry)))
+        card.add_row(f"By {name}", measured_text(entry))
     card.add_row("Run", _run_text(result))
     tables: list[RenderableType] = [card]
     if result.profile is not None:
@@ -114,12 +114,12 @@ def inspection_tables(inspection: Inspection, show_all: bool = False) -> list[Re
     """Return a model as a card and a table of its features, the most influential first."""
     model = inspection.model
     leaves = inspection.leaves
-    card = _card(model.path or "model")
+    card = Card(model.path or "model")
     if inspection.domain:
-        card.add_row("Domain", escaped(inspection.domain.text))
+        card.add_row("Domain", inspection.domain.text)
     several = f", {inspection.n_outputs} {output_word(inspection.task)}"
     outputs = several if inspection.n_outputs > 1 else ""
-    card.add_row("Format", escaped(f"{model.format} ({inspection.task}{outputs})"))
+    card.add_row("Format", f"{model.format} ({inspection.task}{outputs})")
     card.add_row(
         "Trees",
         f"{model.n_trees:,} of depth up to {model.max_depth}, {inspection.n_leaves:,} leaves",
@@ -136,7 +136,7 @@ def inspection_tables(inspection: Inspection, show_all: bool = False) -> list[Re
     if inspection.gaps:
         card.add_row("Gaps to ask", _gaps_text(inspection))
     if inspection.one_hot:
-        card.add_row("One-hot groups", escaped(_groups_text(inspection.one_hot)))
+        card.add_row("One-hot groups", _groups_text(inspection.one_hot))
     return [card, _feature_table(inspection, show_all)]
 
 
@@ -231,26 +231,10 @@ def _rows_table(
     return table
 
 
-def _card(title: str) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    card = Table(
-        title=escaped(title),
-        title_justify="left",
-        title_style="bold",
-        box=box.ROUNDED,
-        show_header=False,
-    )
-    card.add_column(style="cyan", no_wrap=True)
-    card.add_column()
-    return card
-
-
 def _model_text(result: CountResult) -> str:
     model = result.model
     what = f"{model.n_trees:,} trees, {model.n_features:,} features, {model.n_guards:,} guards"
-    return escaped(f"{model.path} ({what})" if model.path else what)
+    return f"{model.path} ({what})" if model.path else what
 
 
 def _share_interval(result: CountResult) -> str:
