@@ -25,6 +25,16 @@ def comb(n_features: int, n_guards: int) -> list[Nested]:
     return [(f, float(t), 1.0, -1.0) for f in range(n_features) for t in range(n_guards)]
 
 
+def linked(n_features: int, n_guards: int) -> list[Nested]:
+    """Return as many regions, none of which can be left out: each guard matters to the first."""
+    rest = [
+        (0, 0.0, (f, float(t), 1.0, -1.0), 0.0)
+        for f in range(1, n_features)
+        for t in range(n_guards)
+    ]
+    return [*comb(1, n_guards), *rest]
+
+
 def all_tested(first: int, depth: int) -> Nested:
     """Return a full tree of that depth in which every test has a feature of its own."""
     if depth == 0:
@@ -236,7 +246,7 @@ def test_a_limit_is_compared_exactly(
 @pytest.fixture
 def endless(tmp_path: Path) -> list[str]:
     """Return a command that enumerates for minutes."""
-    model = write_model(tmp_path / "endless.json", comb(13, 7), names(13))
+    model = write_model(tmp_path / "endless.json", linked(13, 7), names(13))
     words = ["--sensitive", "x0", "--gap", "1", "--method", "brute", "--jobs", "1", "--json"]
     return [sys.executable, "-m", "xcount", "count", model, *words]
 
