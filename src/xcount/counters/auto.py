@@ -11,6 +11,7 @@ the machine (unless a time limit cuts it short: exact counting leaves half of th
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -82,6 +83,7 @@ class _SideBySide:
         self._exact = ExactRun(problem, settings.within(0.5))
         self._slices = self._exact.slices(BUDGETS)
         self._exact_work = looking_seconds(problem)
+        self._exact_seconds = 0.0  # on the clock: only a limit of time asks for it
         self._can_count = True  # exactly, as far as is known
         self._estimate: RestEstimate | None = None
 
@@ -97,7 +99,9 @@ class _SideBySide:
                 self._estimate.close()
 
     def _run(self) -> Tally:
+        began = time.monotonic()
         self._exact.solve(())
+        self._exact_seconds = time.monotonic() - began
         if self._exact.stop_reason is StopReason.INTERRUPTED:
             return self._tally()
         if self._exact.decomposition is None:
@@ -167,12 +171,17 @@ class _SideBySide:
         return LAST_SECONDS if endless else math.inf
 
     def _count_until(self, work: float) -> None:
-        """Count exactly until that has cost so much, within half of the time that is left."""
-        self._exact.limit(self._settings.within(0.5))
+        """Count exactly until that has cost so much, or taken half of the time altogether."""
+        began, settings = time.monotonic(), self._settings
+        if settings.timeout_seconds is not None:
+            allowed = max(0.0, settings.timeout_seconds / 2 - self._exact_seconds)
+            settings = replace(settings, timeout_seconds=allowed, started=began)
+        self._exact.limit(settings)
         while self._can_count and self._exact_work < work:
             cost = next(self._slices, None)
             self._exact_work += cost or 0.0
-            self._can_count = cost is not None and not self._exact.settings.expired()
+            self._can_count = cost is not None and not settings.expired()
+        self._exact_seconds += time.monotonic() - began
         self._exact.end()
 
     def _is_late(self) -> bool:
