@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from xcount.cluster.spread import (
 )
 from xcount.counters import auto, corners, counter, exact
 from xcount.counters import known_counts as solving
+from xcount.counters.engine import Tuning
 from xcount.counters.sampling import estimation
 from xcount.counters.sampling.counter import whole
 from xcount.counters.sampling.cover import CoverDraws
@@ -184,7 +186,7 @@ def test_a_cover_is_the_same_elsewhere() -> None:
     assert drawn[0].tolist() == repeated[0].tolist()
     assert drawn[1].tolist() == repeated[1].tolist()
     other = pickle.loads(pickle.dumps(cover))
-    other._work += 1
+    other._refinement.work += 1
     with pytest.raises(ClusterError, match="its build of xcount differs"):
         other.draw(7, 1, 3, 2, 1)
 
@@ -193,6 +195,9 @@ def test_a_cover_is_the_same_elsewhere() -> None:
 def test_a_cover_is_drawn_from_by_helpers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where drawing is the larger part, helpers make the cover, too."""
     monkeypatch.setattr(estimation, "PLAIN_SECONDS", 0.0)
+    # Enumeration would leave nothing to draw from.
+    split = partial(CoverDraws, tuning=Tuning(max_paths=0))
+    monkeypatch.setattr(estimation, "CoverDraws", split)
     monkeypatch.setattr(estimation, "_FIRST_WORK", 2_000)
     monkeypatch.setattr(estimation, "_SECONDS_PER_WORK", 1e-12)
     monkeypatch.setattr(estimation, "DEFAULT_MEMORY_BYTES", 1)
