@@ -38,8 +38,8 @@ LAST_SECONDS = 60.0
 
 INSTANT_SECONDS = 0.02
 """Up to here, all regions are visited without a look at anything else."""
-CORNER_SECONDS = 0.3
-"""Up to here, all regions are visited rather than sampled."""
+CORNER_SECONDS = 2.0
+"""Up to here, all regions are visited rather than sampled: a second on two cores."""
 
 
 def count_automatically(problem: Problem, settings: Settings) -> Tally:
@@ -124,10 +124,8 @@ class _SideBySide:
             if self._corner <= worth and (tally := self._visit()) is not None:
                 return tally
             price = self._sampling.price(worth)
-            if self._corner <= min(price, CORNER_SECONDS) and (tally := self._visit()) is not None:
-                return tally
             if price <= worth or worth >= ALONE_SECONDS or not self._can_count or self._is_late():
-                return None
+                return self._visit() if self._corner <= CORNER_SECONDS else None
             self._count_until(min(price, 2 * worth))
         return self._tally()
 
