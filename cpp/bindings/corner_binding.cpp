@@ -8,6 +8,7 @@
 #include <string>
 #include <tuple>
 
+#include "change_binding.hpp"
 #include "forest_binding.hpp"
 #include "stopping_binding.hpp"
 #include "xcount/exact/corner_sums.hpp"
@@ -23,16 +24,20 @@ using PyWeights = std::vector<Array<double>>;
 template <class T>
 using Matrix = nb::ndarray<nb::numpy, T, nb::ndim<2>>;
 
-Direction direction_of(const std::string& name) {
-  if (name == "any") return Direction::kAny;
-  if (name == "up") return Direction::kUp;
-  if (name == "down") return Direction::kDown;
-  throw std::invalid_argument("a direction is any, up or down, not " + name);
+using Limbs1 = Array<std::uint64_t>;
+
+PyChange make_gap(const Limbs1& threshold, const std::string& direction) {
+  return {ChangeForm::kGap, direction_of(direction),
+          std::vector(threshold.data(), threshold.data() + threshold.size())};
 }
 
-PyChange make_change(ChangeForm form, const Array<std::uint64_t>& limbs,
-                     const std::string& direction) {
-  return {form, direction_of(direction), {limbs.data(), limbs.data() + limbs.size()}};
+PyChange make_flip(const Limbs1& cutoff, const std::string& direction,
+                   const std::optional<Limbs1>& below, const std::optional<Limbs1>& above) {
+  PyChange change = make_gap(cutoff, direction);
+  change.form = ChangeForm::kFlip;
+  if (below) change.sure_below.assign(below->data(), below->data() + below->size());
+  if (above) change.sure_above.assign(above->data(), above->data() + above->size());
+  return change;
 }
 
 template <class Value>
@@ -65,9 +70,12 @@ std::unique_ptr<CornerSums> make(const std::vector<const AnyForest*>& forests,
   }
   for (const auto& limbs : bases) constants.push_back(value_of<Value>(limbs));
   for (const PyChange& change : changes) {
-    const bool has_threshold = change.form != ChangeForm::kLargest;
-    asked.push_back({change.form, change.direction,
-                     has_threshold ? value_of_limbs<Value>(change.threshold) : Value(0)});
+    const auto value = [](const std::vector<std::uint64_t>& limbs) {
+      return limbs.empty() ? Value(0) : value_of_limbs<Value>(limbs);
+    };
+    Change<Value>& own = asked.emplace_back(change.form, change.direction, value(change.threshold));
+    own.sure_below = value(change.sure_below);
+    own.sure_above = value(change.sure_above);
   }
   question.forests = outputs;
   question.bases = constants;
@@ -134,22 +142,15 @@ CornerCost estimate(const std::vector<const AnyForest*>& forests, const MaskSpac
 void bind_change(nb::module_& module) {
   nb::class_<PyChange>(module, "Change",
                        "What makes two regions differ; directions are any, up, down.")
+      .def_static("gap", &make_gap, nb::arg("threshold"), nb::arg("direction") = "any",
+                  "The sums differ by more than the threshold, given in limbs as leaves are.")
+      .def_static("flip", &make_flip, nb::arg("cutoff"), nb::arg("direction") = "any",
+                  nb::arg("sure_below").none() = nb::none(),
+                  nb::arg("sure_above").none() = nb::none(),
+                  "One sum is above the cut-off, the other is not; flips up start at sums up to\n"
+                  "sure_below, flips down at those above sure_above (the cut-off unless given).")
       .def_static(
-          "gap",
-          [](const Array<std::uint64_t>& threshold, const std::string& direction) {
-            return make_change(ChangeForm::kGap, threshold, direction);
-          },
-          nb::arg("threshold"), nb::arg("direction") = "any",
-          "The sums differ by more than the threshold, given in limbs as leaves are.")
-      .def_static(
-          "flip",
-          [](const Array<std::uint64_t>& cutoff, const std::string& direction) {
-            return make_change(ChangeForm::kFlip, cutoff, direction);
-          },
-          nb::arg("cutoff"), nb::arg("direction") = "any",
-          "One sum is above the cut-off, the other is not.")
-      .def_static(
-          "largest", [] { return PyChange{ChangeForm::kLargest, Direction::kAny, {}}; },
+          "largest", [] { return PyChange(ChangeForm::kLargest, Direction::kAny, {}); },
           "Another one of several sums is the largest; of equal ones, the first is.");
 }
 

@@ -19,7 +19,8 @@ from xcount.counters.tally import StopReason
 from xcount.errors import JournalError, QueryError, QueryWarning
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.examples import ensemble_of, figure_1
-from xcount.question.change import Flip, Gap
+from xcount.question.flip import Flip
+from xcount.question.gap import Gap
 from xcount.question.grid import Grid
 from xcount.question.share import Limit
 from xcount.runs.batch import BatchProgress

@@ -16,7 +16,8 @@ from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.examples import ensemble_of, figure_1
 from xcount.problem.problem import Problem
-from xcount.question.change import Flip, Gap
+from xcount.question.flip import Flip
+from xcount.question.gap import Gap
 from xcount.question.grid import Grid
 from xcount.question.query import Query
 from xcount.question.share import Limit

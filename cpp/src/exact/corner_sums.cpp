@@ -171,6 +171,10 @@ void check(const CornerQuestion<Value>& question) {
     if (largest != several) fail("the largest needs several outputs, other changes need one");
     if (largest && change.direction != Direction::kAny) fail("the largest has no direction");
     if (change.form == ChangeForm::kGap && change.threshold < Value(0)) fail("a gap is negative");
+    if (change.form == ChangeForm::kFlip &&
+        (change.sure_below > change.threshold || change.sure_above < change.threshold)) {
+      fail("a sure decision is on the other side of the cut-off");
+    }
   }
   if (question.weights.empty()) return;
   if (question.weights.size() != axes.size()) fail("weights are not one list per feature");
@@ -218,16 +222,22 @@ std::vector<Change<T>> shifted_changes(const CornerQuestion<Value>& question,
                                        const Range<Value>& range) {
   const Value span = range.high - range.low;
   std::vector<Change<T>> result;
+  const auto shifted = [&](const Value& cutoff) {  // the same for all V of the range
+    const Value least = range.low - Value(1);
+    return static_cast<T>(truncated<T>(Value(clamped(cutoff, least, range.high) - range.low)));
+  };
   for (const Change<Value>& change : question.changes) {
-    Value threshold(0);
+    Change<T>& own = result.emplace_back();
+    own.form = change.form;
+    own.direction = change.direction;
     if (change.form == ChangeForm::kGap) {
-      threshold = clamped(change.threshold, Value(0), Value(span + Value(1)));
+      const Value gap = clamped(change.threshold, Value(0), Value(span + Value(1)));
+      own.threshold = static_cast<T>(truncated<T>(gap));
     } else if (change.form == ChangeForm::kFlip) {
-      const Value cutoff = clamped(change.threshold, Value(range.low - Value(1)), range.high);
-      threshold = cutoff - range.low;
+      own.threshold = shifted(change.threshold);
+      own.sure_below = shifted(change.sure_below);
+      own.sure_above = shifted(change.sure_above);
     }
-    const LaneResidue<T> residue = truncated<T>(threshold);
-    result.push_back({change.form, change.direction, static_cast<T>(residue)});
   }
   return result;
 }

@@ -143,10 +143,11 @@ XCOUNT_INLINE void set_edges(const Change<T>& change, const T& span, const Extre
   edges = {never_below, never_above};
   if (change.form == ChangeForm::kFlip) {
     if (change.direction != Direction::kDown) {
-      edges.a = extremes.high > threshold ? Signed<T>(threshold + broadcast<T>(T(1))) : never_below;
+      const Signed<T> start = broadcast<T>(change.sure_below + T(1));
+      edges.a = extremes.high > threshold ? start : never_below;
     }
     if (change.direction != Direction::kUp) {
-      edges.b = extremes.low <= threshold ? threshold : never_above;
+      edges.b = extremes.low <= threshold ? broadcast<T>(change.sure_above) : never_above;
     }
     return;
   }

@@ -36,7 +36,7 @@ bool differs(const Change<Value>& change, const std::vector<Value>& own,
   const Value& w = other[0];
   const Value& t = change.threshold;
   if (change.form == ChangeForm::kFlip) {
-    return (up && !(v > t) && w > t) || (down && v > t && !(w > t));
+    return (up && !(v > change.sure_below) && w > t) || (down && v > change.sure_above && !(w > t));
   }
   return (up && w - v > t) || (down && v - w > t);
 }
@@ -140,6 +140,9 @@ std::vector<Change<Value>> random_changes(std::mt19937& random, const Value& uni
     for (unsigned i = random() % 6; i > 0; --i) threshold += unit;
     changes.push_back({ChangeForm::kGap, direction, threshold});
     changes.push_back({ChangeForm::kFlip, direction, random() % 2 == 0 ? threshold : -threshold});
+    changes.push_back(changes.back());  // only from margins at some distance of the cut-off
+    for (unsigned i = random() % 4; i > 0; --i) changes.back().sure_below -= unit;
+    for (unsigned i = random() % 4; i > 0; --i) changes.back().sure_above += unit;
   }
   changes.push_back({ChangeForm::kGap, Direction::kAny, Value(0)});
   return changes;

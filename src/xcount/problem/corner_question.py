@@ -17,6 +17,24 @@ from numpy.typing import NDArray
 from xcount import _core
 from xcount.problem.integers import to_limbs
 from xcount.problem.laid_trees import LaidTrees
+from xcount.question.change import Direction
+
+
+@dataclass(frozen=True, slots=True)
+class CornerChange:
+    """One change of the margins, in integers.
+
+    Attributes:
+        kind: a gap, a flip at a cut-off, or a flip of the largest of several.
+        threshold: the gap or the cut-off; 0 for the largest.
+        direction: whether only higher or only lower neighbours count.
+        sure: a flip up starts at margins up to the first, a flip down at those above the second.
+    """
+
+    kind: Literal["gap", "flip", "largest"]
+    threshold: int = 0
+    direction: Direction = "any"
+    sure: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,16 +46,14 @@ class CornerQuestion:
         bases: what each output starts from.
         sensitive: the features whose cells are a mask.
         distance: how far neighbours are apart at most; None for any distance.
-        kind: a gap, a flip at a cut-off, or a flip of the largest of several.
-        thresholds: for each change its gap or cut-off; 0 for the largest.
+        changes: what must change.
     """
 
     outputs: tuple[LaidTrees, ...]
     bases: tuple[int, ...]
     sensitive: tuple[int, ...]
     distance: int | None
-    kind: Literal["gap", "flip", "largest"]
-    thresholds: tuple[int, ...]
+    changes: tuple[CornerChange, ...]
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what another process needs; what can be computed again stays here."""
@@ -61,14 +77,19 @@ class CornerQuestion:
             given = [np.ascontiguousarray(w, dtype=np.float64) for w in weights]
         forests = [laid.forest for laid in self.outputs]
         bases = [self._limbs(base) for base in self.bases]
-        changes = [self._change(threshold) for threshold in self.thresholds]
+        changes = [self._change(change) for change in self.changes]
         return _core.CornerSums(forests, bases, self.masks, changes, given, **options)
 
-    def _change(self, threshold: int) -> _core.Change:
-        if self.kind == "largest":
+    def _change(self, change: CornerChange) -> _core.Change:
+        if change.kind == "largest":
             return _core.Change.largest()
-        make = _core.Change.gap if self.kind == "gap" else _core.Change.flip
-        return make(self._limbs(threshold))
+        threshold = self._limbs(change.threshold)
+        if change.kind == "gap":
+            return _core.Change.gap(threshold, change.direction)
+        below, above = change.sure or (change.threshold, change.threshold)
+        return _core.Change.flip(
+            threshold, change.direction, self._limbs(below), self._limbs(above)
+        )
 
     def _limbs(self, value: int) -> NDArray[np.uint64]:
         limbs: NDArray[np.uint64] = to_limbs([value], self.outputs[0].n_limbs)[0]

@@ -8,7 +8,8 @@ namespace xcount {
 // Let V be a region's sum, V' that of a neighbour (the same non-sensitive cells, another mask
 // within the distance). The region is sensitive iff some neighbour has
 //   kGap      V' - V > threshold (up), V - V' > threshold (down); threshold >= 0
-//   kFlip     V <= threshold < V' (up), V' <= threshold < V (down)
+//   kFlip     V <= sure_below, threshold < V' (up), V' <= threshold, sure_above < V (down), with
+//             sure_below <= threshold <= sure_above: equal where every start counts
 //   kLargest  another index of the largest of several sums, ties to the first; any direction
 // and kAny asks for either direction. A change of a monotone function of V (a probability) would be
 // one form more: it, too, depends on V and on the neighbours' extremes alone.
@@ -17,9 +18,14 @@ enum class Direction : std::uint8_t { kAny, kUp, kDown };
 
 template <class Value>
 struct Change {
+  Change() = default;
+  Change(ChangeForm what, Direction way, const Value& at)  // every start counts
+      : form(what), direction(way), threshold(at), sure_below(at), sure_above(at) {}
+
   ChangeForm form = ChangeForm::kGap;
   Direction direction = Direction::kAny;
   Value threshold{};  // of a gap, or the cut-off of a flip
+  Value sure_below{}, sure_above{};
 };
 
 }  // namespace xcount
