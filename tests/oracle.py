@@ -155,17 +155,23 @@ def changed(
         if from_probability is not None:
             above = probability(ensemble, before, 0)
             own = above if start else 1 - above
-            at_tie = ensemble.probability == "margin" or before[0] == 0
-            assert at_tie or abs(own - from_probability) > _DOUBT
-            if own < from_probability:
+            is_sigmoid = ensemble.probability == "sigmoid"
+            if is_sigmoid and from_probability == 1:  # it is never so sure, however close
+                return False
+            near = is_sigmoid and abs(own - from_probability) < _DOUBT
+            assert not near or before[0] == 0 or from_probability == 0
+            if own < from_probability and from_probability > 0:
                 return False
         wanted = {"any": (True, False), "up": (True,), "down": (False,)}[direction]
         return start != end and end in wanted
     if probability_gap is not None:
         low, high = (probability(ensemble, sums, output) for sums in (before, after))
         limit = probability_gap
-        if ensemble.probability != "margin" and abs(abs(high - low) - limit) < _DOUBT:
-            assert limit == 0  # the only ties there are
+        if ensemble.probability == "sigmoid" and limit == 0:  # it never stands still
+            low, high = before[output], after[output]
+        elif ensemble.probability != "margin" and abs(abs(high - low) - limit) < _DOUBT:
+            # A tie, or one but for exp(-1e30): no sigmoid is 0 or 1, so it falls short of 0.5 or 1.
+            assert limit == 0 or ensemble.probability == "sigmoid"
             return False
     else:
         assert gap is not None

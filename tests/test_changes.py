@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -16,7 +17,7 @@ from xcount.answers.result import CountResult
 from xcount.counters.decisions import RegionDecider
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
-from xcount.question.grid import Grid
+from xcount.question.grid import Grid, Missing
 from xcount.question.query import Query
 
 DIRECTIONS = ("any", "up", "down")
@@ -57,7 +58,64 @@ def flip_question(seed: int) -> tuple[Ensemble, dict[str, Any], dict[str, Any]]:
     return ensemble, random_words(seed, ensemble), change
 
 
-QUESTIONS = {"gap": gap_question, "flip": flip_question}
+def with_probability(seed: int, ensemble: Ensemble) -> Ensemble:
+    """Return the model with one of the ways to make probabilities of its margins."""
+    rng = np.random.default_rng([seed, 14])
+    kinds = ("sigmoid", "softmax", "softmax") if ensemble.n_outputs > 1 else ("sigmoid",)
+    slope = float(rng.choice([1.0, 2.0, 0.3]))
+    kind = str(rng.choice(kinds))
+    if kind == "softmax":  # exp(-1e30) and exp(5e-324) are beyond the oracle
+        leaves = (np.clip(t.value, -30, 30).round(20).astype(float) for t in ensemble.trees)
+        pairs = zip(ensemble.trees, leaves, strict=True)
+        trees = tuple(replace(tree, value=value) for tree, value in pairs)
+        ensemble = replace(ensemble, trees=trees)
+    return replace(ensemble, probability=kind, slope=slope)  # type: ignore[arg-type]
+
+
+def probability_question(seed: int) -> tuple[Ensemble, dict[str, Any], dict[str, Any]]:
+    """Return a gap in probability; often it is just the difference of two regions, rounded."""
+    ensemble = with_probability(seed, random_classifier(seed))
+    rng = np.random.default_rng([seed, 15])
+    output, words = int(rng.integers(ensemble.n_outputs)), random_words(seed, ensemble)
+    gap = Fraction(str(rng.choice(["0", "0.01", "0.1", "0.3", "0.7", "1"])))
+    if rng.random() < 0.6:
+        points = [
+            [float(rng.choice(oracle.cells(ensemble, f))) for f in range(ensemble.n_features)]
+            for _ in range(2)
+        ]
+        a, b = (
+            oracle.probability(ensemble, oracle.margins(ensemble, p, words["precision"]), output)
+            for p in points
+        )
+        # In its 17th digit, more or less, as a float is: no float can tell on which side.
+        gap = Fraction(Decimal(repr(float(abs(a - b)))))
+    return (
+        ensemble,
+        words,
+        {
+            "probability_gap": gap,
+            "output": output,
+            "direction": str(rng.choice(DIRECTIONS)),
+        },
+    )
+
+
+def sure_flip_question(seed: int) -> tuple[Ensemble, dict[str, Any], dict[str, Any]]:
+    """Return a flip from a sure decision of a boosted model or of votes."""
+    ensemble, words, change = flip_question(seed)
+    rng = np.random.default_rng([seed, 16])
+    kind = str(rng.choice(["sigmoid", "margin"]))
+    least = Fraction(str(rng.choice(["0", "0.2", "0.5", "0.6", "0.7", "0.9", "1"])))
+    ensemble = replace(ensemble, probability=kind, slope=1.0)  # type: ignore[arg-type]
+    return ensemble, words, {**change, "from_probability": least}
+
+
+QUESTIONS = {
+    "gap": gap_question,
+    "flip": flip_question,
+    "probability": probability_question,
+    "sure flip": sure_flip_question,
+}
 
 
 def check(
@@ -65,7 +123,7 @@ def check(
 ) -> None:
     """Count by all methods, and decide region by region, as the definition does."""
     expected = oracle.changing_regions(ensemble, **words, missing=missing, **change)
-    cells = "cell" if missing else "none"
+    cells: Missing = "cell" if missing else "none"
     for method in METHODS:
         found = xcount.count(ensemble, **words, **change, missing=cells, method=method, jobs=1)
         known = (found.low, found.count, found.high)

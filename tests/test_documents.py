@@ -13,7 +13,6 @@ import pytest
 
 from tools import commands_page, docstrings, examples, schema_page
 from tools.examples import blocks_of, matches, run_page, updated
-from xcount.runs.plan import probability_gap
 
 ROOT = Path(__file__).parent.parent
 PAGES = [
@@ -103,12 +102,6 @@ def test_snippets_of_yaml_are_yaml() -> None:
     steps = workflow["jobs"]["sensitivity"]["steps"]
     assert "sh gate.sh model.json" in [step.get("run") for step in steps]
     assert "gate.sh" in [block.title for block in blocks]
-
-
-def test_the_worked_conversion_is_right() -> None:
-    """The probability gap in docs/audit.md."""
-    text = (ROOT / "docs" / "audit.md").read_text()
-    assert f"{float(probability_gap(0.1, 0.3))}" in text
 
 
 @pytest.mark.parametrize("module", [commands_page, docstrings, examples, schema_page])

@@ -36,6 +36,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "subproblem",
         "asked",
         "margins",
+        "neighbours",
         "corner_question",
         "form",
         "switch",
@@ -43,6 +44,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "directed_gap_form",
         "flip_encoding",
         "flip_form",
+        "margin_rows",
+        "probability_form",
         "problem",
     ),
     "counters": (

@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <limits>
+#include <memory>
 #include <string>
 #include <tuple>
 
@@ -31,6 +32,12 @@ PyChange make_gap(const Limbs1& threshold, const std::string& direction) {
           std::vector(threshold.data(), threshold.data() + threshold.size())};
 }
 
+PyChange make_probability(const Limbs1& threshold, const std::string& direction) {
+  PyChange change = make_gap(threshold, direction);
+  change.form = ChangeForm::kProbability;
+  return change;
+}
+
 PyChange make_flip(const Limbs1& cutoff, const std::string& direction,
                    const std::optional<Limbs1>& below, const std::optional<Limbs1>& above) {
   PyChange change = make_gap(cutoff, direction);
@@ -53,6 +60,22 @@ std::vector<std::vector<double>> copied(const std::optional<PyWeights>& weights)
   if (!weights) return result;
   for (const Array<double>& w : *weights) result.emplace_back(w.data(), w.data() + w.size());
   return result;
+}
+
+// A Python function of (change, sums before, sums after); sums are little-endian bytes.
+template <class Value>
+ProbabilityJudge<Value> judge_of(const nb::object& callable) {
+  if (callable.is_none()) return {};
+  // Whoever is the last to hold the function may be a thread without Python's lock.
+  const std::shared_ptr<nb::object> held(new nb::object(callable), [](nb::object* object) {
+    const nb::gil_scoped_acquire lock;
+    delete object;
+  });
+  return [held](std::size_t change, std::span<const Value> before, std::span<const Value> after) {
+    const nb::gil_scoped_acquire lock;
+    return nb::cast<bool>((*held)(change, nb::bytes(before.data(), before.size_bytes()),
+                                  nb::bytes(after.data(), after.size_bytes())));
+  };
 }
 
 template <class Value>
@@ -94,7 +117,9 @@ std::unique_ptr<CornerSums> make_any(const std::vector<const AnyForest*>& forest
                                      const std::vector<Array<std::uint64_t>>& bases,
                                      const MaskSpace& masks, const std::vector<PyChange>& changes,
                                      const std::optional<PyWeights>& weights,
-                                     std::size_t max_corners, std::size_t block_bytes) {
+                                     std::size_t max_corners, std::size_t block_bytes,
+                                     const std::optional<ProbabilityLink>& link,
+                                     const nb::object& judge) {
   check_forests(forests, masks);
   return std::visit(
       [&]<class Value>(const Forest<Value>&) {
@@ -102,6 +127,8 @@ std::unique_ptr<CornerSums> make_any(const std::vector<const AnyForest*>& forest
         question.weights = copied(weights);
         question.max_corners = max_corners;
         question.block_bytes = block_bytes;
+        question.link = link.value_or(ProbabilityLink{});
+        question.judge = judge_of<Value>(judge);
         return make<Value>(forests, bases, masks, changes, std::move(question));
       },
       *forests[0]);
@@ -149,9 +176,24 @@ void bind_change(nb::module_& module) {
                   nb::arg("sure_above").none() = nb::none(),
                   "One sum is above the cut-off, the other is not; flips up start at sums up to\n"
                   "sure_below, flips down at those above sure_above (the cut-off unless given).")
+      .def_static("probability", &make_probability, nb::arg("threshold"),
+                  nb::arg("direction") = "any",
+                  "The probability changes by more than threshold / ProbabilityLink.one, rounded\n"
+                  "down: what that leaves open, the judge decides.")
       .def_static(
           "largest", [] { return PyChange(ChangeForm::kLargest, Direction::kAny, {}); },
           "Another one of several sums is the largest; of equal ones, the first is.");
+}
+
+void bind_link(nb::module_& module) {
+  nb::class_<ProbabilityLink>(module, "ProbabilityLink", "What makes a probability of sums.")
+      .def(
+          "__init__",
+          [](ProbabilityLink* self, bool softmax, std::size_t output, double unit, int exponent) {
+            new (self) ProbabilityLink{softmax, output, unit, exponent};
+          },
+          nb::arg("softmax"), nb::arg("output"), nb::arg("unit"), nb::arg("exponent"))
+      .def_ro_static("one", &kProbabilityOne, "The probability 1 in the integers of thresholds.");
 }
 
 void bind_cost(nb::module_& module) {
@@ -168,13 +210,15 @@ void bind_cost(nb::module_& module) {
 
 void bind_corner_sums(nb::module_& module) {
   bind_change(module);
+  bind_link(module);
   bind_cost(module);
   nb::class_<CornerSums>(module, "CornerSums",
                          "Exact counting by prefix sums of leaf corners, block by block.")
       .def(nb::new_(&make_any), nb::arg("forests"), nb::arg("bases"), nb::arg("masks"),
            nb::arg("changes"), nb::arg("weights").none() = nb::none(),
            nb::arg("max_corners") = CornerQuestion<std::int64_t>{}.max_corners,
-           nb::arg("block_bytes") = CornerQuestion<std::int64_t>{}.block_bytes)
+           nb::arg("block_bytes") = CornerQuestion<std::int64_t>{}.block_bytes,
+           nb::arg("link").none() = nb::none(), nb::arg("judge").none() = nb::none())
       .def("count", &count, nb::arg("first"), nb::arg("end"), nb::arg("n_threads"),
            nb::arg("seconds") = std::numeric_limits<double>::infinity(),
            nb::arg("on_pause").none() = nb::none(),

@@ -70,7 +70,8 @@ void CornerStream<T>::set_job() {
   const std::size_t n_outputs = plan_.corners.size();
   sums_.resize(n_outputs);
   slab_.resize(n_outputs);
-  column_.resize(n_outputs * n_masks);
+  const bool by_probability = plan_.judge != nullptr;
+  column_.resize((n_outputs + (by_probability ? 1 : 0)) * n_masks);
   tables_.resize(windows.width > 1 ? 2 * n_masks : 0);
   tally_.resize(plan_.changes.size() * (n_masks + 1));
   job_.n_columns = layout_.n_columns;
@@ -89,6 +90,13 @@ void CornerStream<T>::set_job() {
   job_.slab = slab_.data();
   job_.sums = sums_.data();
   job_.column = column_.data();
+  job_.decided = column_.data() + (by_probability ? n_outputs * n_masks : 0);
+  job_.judge = plan_.judge.get();
+  job_.softmax = plan_.link.softmax;
+  job_.output = plan_.link.output;
+  job_.zero = plan_.zero;
+  job_.unit = plan_.link.unit;
+  job_.exponent = plan_.link.exponent;
   if (!tables_.empty()) {
     job_.highest = tables_.data();
     job_.lowest = tables_.data() + n_masks;
@@ -323,7 +331,7 @@ std::size_t CornerStream<T>::bytes_for(const CornerPlan<T>& plan) {
   if (n_levels > 0) n_listed += longest;
   const std::size_t n_results = plan.changes.size() * layout.n_masks;
   const std::size_t n_vectors = 2 * plan.corners.size() * layout.n_tiles * layout.tile_vectors() +
-                                (plan.corners.size() + 2) * layout.n_masks + layout.n_columns;
+                                (plan.corners.size() + 3) * layout.n_masks + layout.n_columns;
   return 2 * n_listed * sizeof(Corner<T>) + n_vectors * sizeof(Lanes<T>) +
          n_results * (sizeof(TallyLanes<T>) + 2 * sizeof(std::uint64_t) + sizeof(Int128) +
                       sizeof(double) * (kShareLanes + 1));

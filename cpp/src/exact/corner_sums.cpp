@@ -155,6 +155,30 @@ Range<Value> sum_range(const Forest<Value>& forest, const Value& base) {
 }
 
 template <class Value>
+bool asks_for_probabilities(const CornerQuestion<Value>& question) {
+  return !question.changes.empty() && question.changes[0].form == ChangeForm::kProbability;
+}
+
+template <class Value>
+void check_change(const CornerQuestion<Value>& question, const Change<Value>& change) {
+  const bool largest = change.form == ChangeForm::kLargest;
+  const bool by_probability = change.form == ChangeForm::kProbability;
+  if (by_probability != asks_for_probabilities(question)) fail("probabilities stand alone");
+  const bool several = question.forests.size() > 1;
+  if (!by_probability && largest != several) {
+    fail("the largest needs several outputs, other changes need one");
+  }
+  if (largest && change.direction != Direction::kAny) fail("the largest has no direction");
+  const bool is_gap = change.form == ChangeForm::kGap || by_probability;
+  if (is_gap && change.threshold < Value(0)) fail("a gap is negative");
+  if (change.form == ChangeForm::kFlip &&
+      (change.sure_below > change.threshold || change.sure_above < change.threshold)) {
+    fail("a sure decision is on the other side of the cut-off");
+  }
+  if (by_probability && Value(kProbabilityOne) < change.threshold) fail("a gap is above 1");
+}
+
+template <class Value>
 void check(const CornerQuestion<Value>& question) {
   if (question.forests.empty()) fail("no output");
   if (question.bases.size() != question.forests.size()) fail("an output has no base");
@@ -165,16 +189,13 @@ void check(const CornerQuestion<Value>& question) {
       if (forest->axes[f].n_cells != axes[f].n_cells) fail("outputs are on different grids");
     }
   }
-  const bool several = question.forests.size() > 1;
-  for (const Change<Value>& change : question.changes) {
-    const bool largest = change.form == ChangeForm::kLargest;
-    if (largest != several) fail("the largest needs several outputs, other changes need one");
-    if (largest && change.direction != Direction::kAny) fail("the largest has no direction");
-    if (change.form == ChangeForm::kGap && change.threshold < Value(0)) fail("a gap is negative");
-    if (change.form == ChangeForm::kFlip &&
-        (change.sure_below > change.threshold || change.sure_above < change.threshold)) {
-      fail("a sure decision is on the other side of the cut-off");
-    }
+  for (const Change<Value>& change : question.changes) check_change(question, change);
+  if (asks_for_probabilities(question)) {
+    const bool is_softmax = question.link.softmax;
+    if (!question.judge) fail("probabilities need a judge");
+    if (question.link.output >= question.forests.size()) fail("the link names no output");
+    if (!is_softmax && question.forests.size() > 1) fail("a sigmoid is of one output");
+    if (!(question.link.unit > 0.0) || std::isinf(question.link.unit)) fail("a unit is not > 0");
   }
   if (question.weights.empty()) return;
   if (question.weights.size() != axes.size()) fail("weights are not one list per feature");
@@ -233,6 +254,9 @@ std::vector<Change<T>> shifted_changes(const CornerQuestion<Value>& question,
     if (change.form == ChangeForm::kGap) {
       const Value gap = clamped(change.threshold, Value(0), Value(span + Value(1)));
       own.threshold = static_cast<T>(truncated<T>(gap));
+    } else if (change.form == ChangeForm::kProbability) {
+      // The smallest gap of the integers that may be one of the probabilities.
+      own.threshold = static_cast<T>(truncated<T>(change.threshold)) - T(kProbabilityDoubt);
     } else if (change.form == ChangeForm::kFlip) {
       own.threshold = shifted(change.threshold);
       own.sure_below = shifted(change.sure_below);
@@ -240,6 +264,83 @@ std::vector<Change<T>> shifted_changes(const CornerQuestion<Value>& question,
     }
   }
   return result;
+}
+
+// The value of an integer of a narrower type.
+template <class Value, class T>
+Value widened(const T& value) {
+  if constexpr (std::is_same_v<T, Int128> && std::is_same_v<Value, Int2304>) {
+    Int2304 wide(static_cast<std::int64_t>(value >> 64));
+    std::copy_backward(wide.limbs.begin(), wide.limbs.end() - 1, wide.limbs.end());
+    wide.limbs[0] = static_cast<std::uint64_t>(value);
+    return wide;
+  } else {
+    return static_cast<Value>(value);
+  }
+}
+
+// Asks the question's judge about every neighbour, until one changes.
+template <class T, class Value>
+class ExactJudge final : public TileJudge<T> {
+ public:
+  ExactJudge(const CornerQuestion<Value>& question, const Value& low)
+      : judge_(question.judge), low_(low) {
+    for (const Change<Value>& change : question.changes) directions_.push_back(change.direction);
+  }
+
+  [[nodiscard]] bool changes(const TileJob<T>& job, std::size_t change, std::size_t mask,
+                             std::size_t lane) const override {
+    const std::vector<Value> own = sums(job, mask, lane);
+    const auto differs = [&](std::size_t other) {
+      const std::vector<Value> there = sums(job, other, lane);
+      if (there == own) return false;
+      const Direction direction = directions_[change];
+      return (direction != Direction::kDown && judge_(change, own, there)) ||
+             (direction != Direction::kUp && judge_(change, there, own));
+    };
+    if (job.any) {
+      for (std::size_t m = 0; m < job.n_masks; ++m) {
+        if (differs(m)) return true;
+      }
+      return false;
+    }
+    for (std::uint32_t i = job.first[mask]; i < job.first[mask + 1]; ++i) {
+      const std::size_t begin = job.near[i];
+      const std::size_t end =
+          begin < job.n_ordered ? std::min(begin + job.width, job.n_ordered) : begin + 1;
+      for (std::size_t m = begin; m < end; ++m) {
+        if (differs(m)) return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  std::vector<Value> sums(const TileJob<T>& job, std::size_t mask, std::size_t lane) const {
+    std::vector<Value> result;
+    for (std::size_t k = 0; k < job.n_outputs; ++k) {
+      const auto value = static_cast<T>(job.column[k * job.n_masks + mask].lane[lane]);
+      result.push_back(widened<Value>(value) + low_);
+    }
+    return result;
+  }
+
+  ProbabilityJudge<Value> judge_;
+  Value low_;
+  std::vector<Direction> directions_;
+};
+
+template <class T, class Value>
+void set_link(const CornerQuestion<Value>& question, const Range<Value>& range,
+              CornerPlan<T>& plan) {
+  plan.judge = std::make_unique<ExactJudge<T, Value>>(question, range.low);
+  plan.link = question.link;
+  plan.zero = static_cast<T>(truncated<T>(Value(-range.low)));
+  plan.span = T(kProbabilityOne) + T(1);
+  if constexpr (!std::is_same_v<T, Int2304>) {
+    plan.link.unit = std::ldexp(plan.link.unit, plan.link.exponent);
+    plan.link.exponent = 0;
+  }
 }
 
 template <class T>
@@ -267,6 +368,7 @@ std::unique_ptr<CornerSums> make_in(const CornerQuestion<Value>& question,
   plan.vector_unit = question.vector_unit;
   plan.span = static_cast<T>(truncated<T>(Value(range.high - range.low)));
   plan.changes = shifted_changes<T>(question, range);
+  if (asks_for_probabilities(question)) set_link(question, range, plan);
   set_weights(question.weights, orders, sensitive, plan);
   for (std::size_t k = 0; k < forests.size(); ++k) {
     std::vector<LaneResidue<T>> values;
@@ -289,9 +391,14 @@ std::unique_ptr<CornerSums> make_corner_sums(const CornerQuestion<Value>& questi
     if (other.low < range.low) range.low = other.low;
     if (other.high > range.high) range.high = other.high;
   }
-  // Edges reach from -(span + 1) to 2 * span + 1 (corner_tile.cpp).
+  const bool by_probability = asks_for_probabilities(question);
+  if (by_probability) {  // the sum 0 is a number of the same type
+    if (Value(0) < range.low) range.low = Value(0);
+    if (range.high < Value(0)) range.high = Value(0);
+  }
+  // Edges reach from -(span + 1) to 2 * span + 1 (corner_tile.cpp); probabilities need 64 bits.
   const double span = magnitude(Value(range.high - range.low));
-  if (span < std::ldexp(1.0, 29)) return make_in<std::int32_t>(question, range);
+  if (span < std::ldexp(1.0, 29) && !by_probability) return make_in<std::int32_t>(question, range);
   if (span < std::ldexp(1.0, 61)) return make_in<std::int64_t>(question, range);
   if constexpr (sizeof(Value) >= sizeof(Int128)) {
     if (span < std::ldexp(1.0, 125)) return make_in<Int128>(question, range);

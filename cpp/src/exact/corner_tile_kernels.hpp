@@ -151,7 +151,7 @@ XCOUNT_INLINE void set_edges(const Change<T>& change, const T& span, const Extre
     }
     return;
   }
-  if (change.direction != Direction::kDown) edges.a = extremes.high - threshold;
+  if (change.direction != Direction::kDown) edges.a = extremes.high - threshold;  // gaps
   if (change.direction != Direction::kUp) edges.b = extremes.low + threshold;
 }
 
@@ -200,11 +200,78 @@ XCOUNT_INLINE void find_largest(TileJob<T>& job) {
   }
 }
 
+// The number that a link makes a probability of.
+template <class T>
+XCOUNT_INLINE double argument(const TileJob<T>& job, const LaneResidue<T>& residue) {
+  const T value = static_cast<T>(residue) - job.zero;
+  if constexpr (requires { static_cast<double>(value); }) {
+    return static_cast<double>(value) * job.unit;  // a kernel's unit holds the power of two
+  } else {
+    const bool negative = value < T(0);
+    const double size = ValueTraits<T>::scaled(negative ? T(-value) : value, job.exponent);
+    return (negative ? -size : size) * job.unit;
+  }
+}
+
+template <class T>
+XCOUNT_INLINE double probability(const TileJob<T>& job, std::size_t mask, std::size_t lane) {
+  const std::size_t n_masks = job.n_masks;
+  const double own = argument(job, job.column[job.output * n_masks + mask].lane[lane]);
+  if (!job.softmax) return 1.0 / (1.0 + __builtin_exp(-own));
+  double sum = 0.0;
+  for (std::size_t k = 0; k < job.n_outputs; ++k) {
+    const double other = argument(job, job.column[k * n_masks + mask].lane[lane]);
+    sum += k == job.output ? 1.0 : __builtin_exp(other - own);
+  }
+  return 1.0 / sum;
+}
+
+// Sets what is decided to the probabilities, as integers.
+template <class T>
+XCOUNT_INLINE void find_probabilities(TileJob<T>& job) {
+  constexpr auto kOne = static_cast<double>(kProbabilityOne);
+  for (std::size_t m = 0; m < job.n_masks; ++m) {
+    for (std::size_t i = 0; i < kRegisterLanes<T>; ++i) {
+      const double scaled = probability(job, m, job.offset + i) * kOne + 0.5;
+      const auto rounded = static_cast<std::int64_t>(scaled);
+      job.decided[m].lane[job.offset + i] = static_cast<LaneResidue<T>>(T(rounded));
+    }
+  }
+}
+
+// Of the lanes that may change, those that do.
+template <class T>
+XCOUNT_INLINE Mask<T> judged(const TileJob<T>& job, std::size_t change, std::size_t mask,
+                             const Mask<T>& may, const Mask<T>& must) {
+  if (!any_of<T>(Mask<T>(may ^ must))) return must;
+  if constexpr (kIsVector<T>) {
+    T open[kRegisterLanes<T>];
+    T hits[kRegisterLanes<T>];
+    __builtin_memcpy(open, &may, sizeof open);
+    __builtin_memcpy(hits, &must, sizeof hits);
+    for (std::size_t i = 0; i < kRegisterLanes<T>; ++i) {
+      if (open[i] == hits[i]) continue;
+      hits[i] = job.judge->changes(job, change, mask, job.offset + i) ? T(-1) : T(0);
+    }
+    Mask<T> result;
+    __builtin_memcpy(&result, hits, sizeof result);
+    return result;
+  } else {
+    return job.judge->changes(job, change, mask, job.offset);
+  }
+}
+
 template <class T, bool kWeighted>
 XCOUNT_INLINE void count_mask_at(TileJob<T>& job, std::size_t change, std::size_t mask,
                                  std::size_t column, const Edges<T>& edges) {
-  const auto value = load<Signed<T>>(job.column[mask], job.offset);
-  const Mask<T> hit = (value < edges.a) | (value > edges.b);
+  const auto value = load<Signed<T>>(job.decided[mask], job.offset);
+  Mask<T> hit = (value < edges.a) | (value > edges.b);
+  if (job.judge != nullptr) {
+    // The edges are those of the smallest gap that may be exceeded.
+    const Signed<T> band = broadcast<T>(T(2 * kProbabilityDoubt));
+    const Mask<T> must = (value < edges.a - band) | (value > edges.b + band);
+    hit = judged<T>(job, change, mask, hit, must);
+  }
   const std::size_t i = change * job.n_masks + mask;
   count_mask<T>(job.tally[i], job.offset, hit);
   if constexpr (kWeighted) {
@@ -217,10 +284,10 @@ XCOUNT_INLINE void count_mask_at(TileJob<T>& job, std::size_t change, std::size_
 template <class T, bool kWeighted>
 XCOUNT_INLINE void decide_any(TileJob<T>& job, std::size_t column) {
   const std::size_t n_masks = job.n_masks;
-  Extremes<T> extremes{load<Signed<T>>(job.column[0], job.offset),
-                       load<Signed<T>>(job.column[0], job.offset)};
+  Extremes<T> extremes{load<Signed<T>>(job.decided[0], job.offset),
+                       load<Signed<T>>(job.decided[0], job.offset)};
   for (std::size_t m = 1; m < n_masks; ++m) {
-    const auto value = load<Signed<T>>(job.column[m], job.offset);
+    const auto value = load<Signed<T>>(job.decided[m], job.offset);
     widen<T>(extremes, value, value);
   }
   const bool takes_shortcuts = !kWeighted && n_masks > kFewMasks;
@@ -229,8 +296,9 @@ XCOUNT_INLINE void decide_any(TileJob<T>& job, std::size_t column) {
     set_edges<T>(job.changes[i], job.span, extremes, edges);
     if (takes_shortcuts) {
       const Mask<T> some = (extremes.low < edges.a) | (extremes.high > edges.b);
+      if (!any_of<T>(some)) continue;
       const Mask<T> all = edges.a > edges.b;  // every V is below a or above b
-      if (!any_of<T>(Mask<T>(some ^ all))) {
+      if (job.judge == nullptr && !any_of<T>(Mask<T>(some ^ all))) {
         count_mask<T>(job.common_tally[i], job.offset, all);
         continue;
       }
@@ -257,10 +325,10 @@ XCOUNT_INLINE void double_width(TileJob<T>& job, const Lanes<T>* high, const Lan
 
 template <class T, bool kWeighted>
 XCOUNT_INLINE void decide_near(TileJob<T>& job, std::size_t column) {
-  const Lanes<T>* highest = job.column;
-  const Lanes<T>* lowest = job.column;
+  const Lanes<T>* highest = job.decided;
+  const Lanes<T>* lowest = job.decided;
   if (job.width > 1) {
-    double_width<T>(job, job.column, job.column, 1);
+    double_width<T>(job, job.decided, job.decided, 1);
     for (std::size_t step = 2; step < job.width; step *= 2) {
       double_width<T>(job, job.highest, job.lowest, step);
     }
@@ -268,7 +336,7 @@ XCOUNT_INLINE void decide_near(TileJob<T>& job, std::size_t column) {
     lowest = job.lowest;
   }
   for (std::size_t m = 0; m < job.n_masks; ++m) {
-    const auto own = load<Signed<T>>(job.column[m], job.offset);
+    const auto own = load<Signed<T>>(job.decided[m], job.offset);
     Extremes<T> extremes{own, own};
     for (std::uint32_t i = job.first[m]; i < job.first[m + 1]; ++i) {
       const std::uint32_t row = job.near[i];
@@ -292,7 +360,11 @@ XCOUNT_INLINE void count_column(TileJob<T>& job, std::size_t column) {
       sum_column<T, false>(job, k, column);
     }
   }
-  if (job.n_outputs > 1) find_largest<T>(job);
+  if (job.judge != nullptr) {
+    find_probabilities<T>(job);
+  } else if (job.n_outputs > 1) {
+    find_largest<T>(job);
+  }
   if (job.any) {
     decide_any<T, kWeighted>(job, column);
   } else {

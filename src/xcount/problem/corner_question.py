@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from fractions import Fraction
+from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +19,10 @@ from xcount import _core
 from xcount.problem.integers import to_limbs
 from xcount.problem.laid_trees import LaidTrees
 from xcount.question.change import Direction
+from xcount.question.gap import ProbabilityGap
+
+MAX_REMEMBERED = 2**16
+"""Exact comparisons of probabilities that are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +30,14 @@ class CornerChange:
     """One change of the margins, in integers.
 
     Attributes:
-        kind: a gap, a flip at a cut-off, or a flip of the largest of several.
-        threshold: the gap or the cut-off; 0 for the largest.
+        kind: a gap, a flip at a cut-off, a flip of the largest of several, a gap in probability.
+        threshold: the gap or the cut-off; 0 for the largest; a gap in probability as a whole number
+            of 1 / ProbabilityLink.one, rounded down.
         direction: whether only higher or only lower neighbours count.
         sure: a flip up starts at margins up to the first, a flip down at those above the second.
     """
 
-    kind: Literal["gap", "flip", "largest"]
+    kind: Literal["gap", "flip", "largest", "probability"]
     threshold: int = 0
     direction: Direction = "any"
     sure: tuple[int, int] | None = None
@@ -47,6 +53,8 @@ class CornerQuestion:
         sensitive: the features whose cells are a mask.
         distance: how far neighbours are apart at most; None for any distance.
         changes: what must change.
+        probability: what decides exactly, where the changes are in probability; its output is one
+            of ``outputs``.
     """
 
     outputs: tuple[LaidTrees, ...]
@@ -54,6 +62,7 @@ class CornerQuestion:
     sensitive: tuple[int, ...]
     distance: int | None
     changes: tuple[CornerChange, ...]
+    probability: ProbabilityGap | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what another process needs; what can be computed again stays here."""
@@ -69,7 +78,7 @@ class CornerQuestion:
         return _core.estimate_corner_cost([laid.forest for laid in self.outputs], self.masks)
 
     def sums(
-        self, weights: Sequence[NDArray[np.float64]] | None = None, **options: int
+        self, weights: Sequence[NDArray[np.float64]] | None = None, **options: Any
     ) -> _core.CornerSums:
         """Return what counts, block by block; with weights, also the shares of the masks."""
         given = None
@@ -78,7 +87,32 @@ class CornerQuestion:
         forests = [laid.forest for laid in self.outputs]
         bases = [self._limbs(base) for base in self.bases]
         changes = [self._change(change) for change in self.changes]
-        return _core.CornerSums(forests, bases, self.masks, changes, given, **options)
+        return _core.CornerSums(
+            forests, bases, self.masks, changes, given, **options, **self._probability_words()
+        )
+
+    def _probability_words(self) -> dict[str, Any]:
+        """Return what compares probabilities: first in floats, then exactly."""
+        asked = self.probability
+        if asked is None:
+            return {}
+        unit = asked.link.scaled_unit(self.outputs[0].scale)
+        exponent = unit.numerator.bit_length() - unit.denominator.bit_length()
+        mantissa = float(unit / Fraction(2) ** exponent)
+        several = len(self.outputs) > 1
+        link = _core.ProbabilityLink(several, asked.output, mantissa, exponent)
+        return {"link": link, "judge": lru_cache(MAX_REMEMBERED)(self._rises)}
+
+    def _rises(self, change: int, before: bytes, after: bytes) -> bool:
+        """Tell exactly whether the probability rises by more than the gap."""
+        assert self.probability is not None
+        gap = self.probability
+        return gap.link.rises(self._sums(before), self._sums(after), gap.output, gap.gap)
+
+    def _sums(self, data: bytes) -> list[Fraction]:
+        size, scale = 8 * self.outputs[0].n_limbs, self.outputs[0].scale
+        numbers = (data[i : i + size] for i in range(0, len(data), size))
+        return [int.from_bytes(n, "little", signed=True) / scale for n in numbers]
 
     def _change(self, change: CornerChange) -> _core.Change:
         if change.kind == "largest":
@@ -86,6 +120,8 @@ class CornerQuestion:
         threshold = self._limbs(change.threshold)
         if change.kind == "gap":
             return _core.Change.gap(threshold, change.direction)
+        if change.kind == "probability":
+            return _core.Change.probability(threshold, change.direction)
         below, above = change.sure or (change.threshold, change.threshold)
         return _core.Change.flip(
             threshold, change.direction, self._limbs(below), self._limbs(above)

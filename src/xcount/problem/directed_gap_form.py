@@ -18,12 +18,19 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from xcount.problem.asked import Asked
 from xcount.problem.form import LivePairs, PairSpace
 from xcount.problem.gap_form import GapForm
 from xcount.problem.subproblem import Decomposition, Expression, Pair, Subproblem
 from xcount.problem.switch import Function, Switch
 
 _N_SWITCH = 2
+
+
+def gap_form(asked: Asked) -> GapForm:
+    """Return the form of a gap, with a direction or without."""
+    has_direction = asked.query.change.direction != "any"
+    return DirectedGapForm(asked) if has_direction else GapForm(asked)
 
 
 class DirectedGapForm(GapForm):

@@ -105,7 +105,8 @@ class FlipEncoding:
         """Return where the decision is taken, and sure enough, given the told cells."""
         if self._sure:
             return holds[..., self.told.index(self.starts[decision])]
-        return self.decide(holds) == decision
+        taken: NDArray[np.bool_] = self.decide(holds) == decision
+        return taken
 
 
 def _of_one_margin(cutoffs: Cutoffs) -> tuple[list[Function], tuple[int, ...]]:

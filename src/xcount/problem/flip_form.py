@@ -25,16 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount import _core
-from xcount.errors import BudgetError
 from xcount.problem.corner_question import CornerChange, CornerQuestion
 from xcount.problem.flip_encoding import OFF_CELL, FlipEncoding
 from xcount.problem.form import Form, LivePairs, PairSpace
 from xcount.problem.margins import Cutoffs, IntegerMargins
+from xcount.problem.neighbours import neighbour_pairs
 from xcount.problem.subproblem import Decomposition, Expression, Subproblem
 from xcount.question.flip import Flip
-
-MAX_PAIRS = 2_000_000
-"""Pairs of masks that deciding about flips at a limited distance accepts."""
 
 
 class FlipForm(Form):
@@ -184,17 +181,7 @@ class FlipForm(Form):
     @cached_property
     def _neighbours(self) -> NDArray[np.int64] | None:
         """The pairs of neighbours; None where all masks are neighbours."""
-        if self.problem.distance is None:
-            return None
-        pairs: list[tuple[int, int]] = []
-        for pair in self.problem.pairs():
-            pairs.append(pair)
-            if len(pairs) > MAX_PAIRS:
-                raise BudgetError(
-                    f"more than {MAX_PAIRS:,} pairs of masks; ask about fewer sensitive features, "
-                    "or about any distance"
-                )
-        return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+        return None if self.problem.distance is None else neighbour_pairs(self.problem)
 
     @property
     def flags_per_row(self) -> int:

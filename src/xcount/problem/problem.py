@@ -12,23 +12,17 @@ from numpy.typing import NDArray
 from xcount import _core
 from xcount.model.ensemble import Tree
 from xcount.problem.asked import Asked
-from xcount.problem.directed_gap_form import DirectedGapForm
+from xcount.problem.directed_gap_form import gap_form
 from xcount.problem.flip_form import FlipForm
 from xcount.problem.form import Form, PairSpace
-from xcount.problem.gap_form import GapForm
+from xcount.problem.probability_form import probability_form
 from xcount.question.change import Change
 from xcount.question.flip import Flip
 from xcount.question.gap import Gap, ProbabilityGap
 
-
-def _gap_form(asked: Asked) -> Form:
-    has_direction = asked.query.change.direction != "any"
-    return DirectedGapForm(asked) if has_direction else GapForm(asked)
-
-
 _FORMS: dict[type[Change], Callable[[Asked], Form]] = {
-    Gap: _gap_form,
-    ProbabilityGap: _gap_form,
+    Gap: gap_form,
+    ProbabilityGap: probability_form,
     Flip: FlipForm,
 }
 

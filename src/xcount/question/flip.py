@@ -33,8 +33,8 @@ class Sureness:
     def holds(self, margins: Margins, decision: int) -> bool:
         """Tell whether the decision, 1 for above, is taken with enough probability."""
         if decision == 1:
-            return self.link.is_at_least(margins, 0, self.least)
-        return self.link.is_at_most(margins, 0, 1 - self.least)
+            return self.link.compared(margins, 0, self.least) >= 0
+        return self.link.compared(margins, 0, 1 - self.least) <= 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,34 +6,33 @@
     Sigmoid(s)   p = 1 / (1 + exp(-s * V[k]))
     Softmax      p = exp(V[k]) / sum over j of exp(V[j])
 
-Margins are rational, so ``p(after) - p(before) > P`` is decided by bounds of both probabilities,
-with more digits until they tell. That ends, because a tie of a sigmoid or a softmax has P = 0,
-where it is known without any digits: by the theorem of Lindemann and Weierstrass, exponentials of
-different rational numbers are linearly independent over the rational ones.
-
-- Sigmoid: with x = exp(a) and y = exp(b), a tie is ``x (1 - P) - y (1 + P) - P x y - P = 0``. If
-  0, a, b and a + b differ, the coefficient of x y must be 0: P = 0. If two of them are the same,
-  the equation that is left has P = 0 and a = b, or no solution.
-- Softmax of K classes: multiply out. The coefficients of the largest and of the smallest exponent
-  are those of V[k] among the largest (smallest) margins before and after; both are 0 only if
-  P = 0, or if all margins are the same on one side and p is 0 on the other, which it never is.
-  With P = 0, a tie is the same list of differences V[j] - V[k] on both sides, in any order.
+A sigmoid is the softmax of 0 and s * V[k]. With S and S' the sums of the exponentials before and
+after, ``p' - p > P`` is ``exp(V'[k]) S - exp(V[k]) S' - P S S' > 0``: multiplied out, a sum of
+exponentials of rational numbers with rational coefficients. Equal exponents are added up first.
+If nothing is left, it is a tie. Else the sum is not 0, for by the theorem of Lindemann and
+Weierstrass exponentials of different rational numbers are linearly independent over the rational
+ones; so its sign is found by bounds of the exponentials, with more digits until they tell.
+(Where P is not 0, there are no ties: the coefficients of the largest and of the smallest exponent
+are 0 only if all margins are the same on one side and p is 0 on the other, which it never is.)
 """
 
 from __future__ import annotations
 
 import decimal
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 Margins = Sequence[Fraction]
 """The margins of one point, one per output, base included."""
 
 _FIRST_DIGITS = 25
-_SHOWN_DIGITS = 25
 
 
 class Link(ABC):
@@ -42,8 +41,6 @@ class Link(ABC):
     __slots__ = ()
 
     name: ClassVar[str]
-    never_certain: ClassVar[bool] = True
-    """Whether 0 < p < 1 for all margins."""
 
     @property
     @abstractmethod
@@ -51,16 +48,28 @@ class Link(ABC):
         """How fast the probability moves, at most, where no margin moves faster than 1."""
 
     @abstractmethod
-    def bounds(self, margins: Margins, output: int, digits: int) -> tuple[Fraction, Fraction]:
-        """Return bounds of the probability, closer to each other with more digits."""
+    def rises(self, before: Margins, after: Margins, output: int, gap: Fraction) -> bool:
+        """Tell whether the probability after is more than ``gap`` above the one before."""
 
     @abstractmethod
-    def are_equal(self, before: Margins, after: Margins, output: int) -> bool:
-        """Tell whether two probabilities are just the same."""
+    def compared(self, margins: Margins, output: int, share: Fraction) -> int:
+        """Return 1, 0 or -1 as the probability is above, equal to or below a share."""
+
+    @abstractmethod
+    def value(self, margins: Margins, output: int) -> float:
+        """Return the probability, rounded to a float."""
+
+    @abstractmethod
+    def of_floats(self, scaled: NDArray[np.float64], output: int) -> NDArray[np.float64]:
+        """Return probabilities in floats, of margins (last axis) in units of exponents."""
 
     @abstractmethod
     def concerns(self, output: int, asked: int) -> bool:
         """Tell whether an output takes part in the probability of the one asked about."""
+
+    def scaled_unit(self, scale: Fraction) -> Fraction:
+        """Return what the exponent of an exponential grows by with each of ``scale`` parts of 1."""
+        return 1 / scale
 
     @abstractmethod
     def least_margin_gap(self, gap: Fraction) -> Fraction:
@@ -70,70 +79,28 @@ class Link(ABC):
     def same_margin_gap(self, gap: Fraction) -> Fraction | None:
         """Return the gap of the margin that is the same change; None if there is none."""
 
-    def rises(self, before: Margins, after: Margins, output: int, gap: Fraction) -> bool:
-        """Tell whether the probability after is more than ``gap`` above the one before."""
-        if self.never_certain and gap >= 1:
-            return False
-        if gap == 0 and self.are_equal(before, after, output):
-            return False
-        digits = _FIRST_DIGITS
-        while True:
-            low, high = self.bounds(before, output, digits)
-            least, most = self.bounds(after, output, digits)
-            if least - high > gap:
-                return True
-            if most - low <= gap:
-                return False
-            digits *= 2
-
-    def is_at_least(self, margins: Margins, output: int, share: Fraction) -> bool:
-        """Tell whether the probability is at least so large."""
-        if self.never_certain and not 0 < share < 1:
-            return share <= 0
-        digits = _FIRST_DIGITS
-        while True:
-            low, high = self.bounds(margins, output, digits)
-            if low >= share:
-                return True
-            if high < share:
-                return False
-            digits *= 2
-
-    def is_at_most(self, margins: Margins, output: int, share: Fraction) -> bool:
-        """Tell whether the probability is at most so large."""
-        if self.never_certain and not 0 < share < 1:
-            return share >= 1
-        digits = _FIRST_DIGITS
-        while True:
-            low, high = self.bounds(margins, output, digits)
-            if high <= share:
-                return True
-            if low > share:
-                return False
-            digits *= 2
-
-    def value(self, margins: Margins, output: int) -> float:
-        """Return the probability, rounded to a float."""
-        low, high = self.bounds(margins, output, _SHOWN_DIGITS)
-        return float((low + high) / 2)
-
 
 @dataclass(frozen=True, slots=True)
 class Votes(Link):
     """The margin is a probability already."""
 
     name: ClassVar[str] = "margin"
-    never_certain: ClassVar[bool] = False
 
     @property
     def steepness(self) -> float:
         return 1.0
 
-    def bounds(self, margins: Margins, output: int, digits: int) -> tuple[Fraction, Fraction]:
-        return margins[output], margins[output]
+    def rises(self, before: Margins, after: Margins, output: int, gap: Fraction) -> bool:
+        return after[output] - before[output] > gap
 
-    def are_equal(self, before: Margins, after: Margins, output: int) -> bool:
-        return before[output] == after[output]
+    def compared(self, margins: Margins, output: int, share: Fraction) -> int:
+        return (margins[output] > share) - (margins[output] < share)
+
+    def value(self, margins: Margins, output: int) -> float:
+        return float(margins[output])
+
+    def of_floats(self, scaled: NDArray[np.float64], output: int) -> NDArray[np.float64]:
+        return scaled[..., output]
 
     def concerns(self, output: int, asked: int) -> bool:
         return output == asked
@@ -145,8 +112,41 @@ class Votes(Link):
         return gap
 
 
+class _Exponential(Link):
+    """A probability made of exponentials."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def exponents(self, margins: Margins, output: int) -> tuple[Fraction, list[Fraction]]:
+        """Return the exponent of the output asked about, and all of them."""
+
+    def rises(self, before: Margins, after: Margins, output: int, gap: Fraction) -> bool:
+        own, every = self.exponents(before, output)
+        own_after, every_after = self.exponents(after, output)
+        terms: defaultdict[Fraction, Fraction] = defaultdict(Fraction)
+        for a in every:
+            terms[own_after + a] += 1
+            for b in every_after:
+                terms[a + b] -= gap
+        for b in every_after:
+            terms[own + b] -= 1
+        return _sign(terms) > 0
+
+    def compared(self, margins: Margins, output: int, share: Fraction) -> int:
+        own, every = self.exponents(margins, output)
+        terms = {exponent: -share * n for exponent, n in Counter(every).items()}
+        terms[own] += 1
+        return _sign(terms)
+
+    def value(self, margins: Margins, output: int) -> float:
+        own, every = self.exponents(margins, output)
+        parts = [_exp_bounds(x - max(every), _FIRST_DIGITS)[1] for x in (own, *every)]
+        return float(parts[0] / sum(parts[1:]))
+
+
 @dataclass(frozen=True, slots=True)
-class Sigmoid(Link):
+class Sigmoid(_Exponential):
     """``1 / (1 + exp(-slope * V))``, with a slope above 0."""
 
     slope: Fraction = Fraction(1)
@@ -157,20 +157,19 @@ class Sigmoid(Link):
     def steepness(self) -> float:
         return float(self.slope) / 4
 
-    def bounds(self, margins: Margins, output: int, digits: int) -> tuple[Fraction, Fraction]:
-        x = margins[output] * self.slope
-        if x == 0:
-            return Fraction(1, 2), Fraction(1, 2)
-        low, high = _exp_bounds(-abs(x), digits)
-        if x > 0:
-            return 1 / (1 + high), 1 / (1 + low)
-        return low / (1 + low), high / (1 + high)
+    def exponents(self, margins: Margins, output: int) -> tuple[Fraction, list[Fraction]]:
+        own = margins[output] * self.slope
+        return own, [Fraction(0), own]
 
-    def are_equal(self, before: Margins, after: Margins, output: int) -> bool:
-        return before[output] == after[output]
+    def of_floats(self, scaled: NDArray[np.float64], output: int) -> NDArray[np.float64]:
+        probabilities: NDArray[np.float64] = 1 / (1 + np.exp(-scaled[..., output]))
+        return probabilities
 
     def concerns(self, output: int, asked: int) -> bool:
         return output == asked
+
+    def scaled_unit(self, scale: Fraction) -> Fraction:
+        return self.slope / scale
 
     def least_margin_gap(self, gap: Fraction) -> Fraction:
         return _logit_gap(gap) / self.slope
@@ -180,7 +179,7 @@ class Sigmoid(Link):
 
 
 @dataclass(frozen=True, slots=True)
-class Softmax(Link):
+class Softmax(_Exponential):
     """``exp(V[k])`` divided by the sum of all exponentials."""
 
     name: ClassVar[str] = "softmax"
@@ -189,21 +188,13 @@ class Softmax(Link):
     def steepness(self) -> float:
         return 0.5  # all other margins may move the other way
 
-    def bounds(self, margins: Margins, output: int, digits: int) -> tuple[Fraction, Fraction]:
-        if len(set(margins)) == 1:
-            return Fraction(1, len(margins)), Fraction(1, len(margins))
-        top = max(margins)
-        parts = [_exp_bounds(margin - top, digits) for margin in margins]
-        low, high = parts[output]
-        others_low = sum((part[0] for part in parts), Fraction(0)) - low
-        others_high = sum((part[1] for part in parts), Fraction(0)) - high
-        least = low / (low + others_high) if low + others_high else Fraction(0)
-        most = high / (high + others_low) if high + others_low else Fraction(1)
-        return least, most
+    def exponents(self, margins: Margins, output: int) -> tuple[Fraction, list[Fraction]]:
+        return margins[output], list(margins)
 
-    def are_equal(self, before: Margins, after: Margins, output: int) -> bool:
-        lists = [sorted(m - margins[output] for m in margins) for margins in (before, after)]
-        return lists[0] == lists[1]
+    def of_floats(self, scaled: NDArray[np.float64], output: int) -> NDArray[np.float64]:
+        others = np.exp(scaled - scaled[..., output : output + 1])
+        probabilities: NDArray[np.float64] = 1 / others.sum(axis=-1)
+        return probabilities
 
     def concerns(self, output: int, asked: int) -> bool:
         return True
@@ -232,6 +223,22 @@ def link_fields(link: Link) -> dict[str, Any]:
     return {"link": link.name} | ({"slope": float(slope)} if slope != 1 else {})
 
 
+def _sign(terms: Mapping[Fraction, Fraction]) -> int:
+    """Return the sign of the sum of ``coefficient * exp(exponent)``."""
+    left = {exponent: factor for exponent, factor in terms.items() if factor != 0}
+    if not left:
+        return 0
+    top, digits = max(left), _FIRST_DIGITS
+    while True:
+        low = high = Fraction(0)
+        for exponent, factor in left.items():
+            ends = [factor * bound for bound in _exp_bounds(exponent - top, digits)]
+            low, high = low + min(ends), high + max(ends)
+        if low > 0 or high < 0:
+            return 1 if low > 0 else -1
+        digits *= 2
+
+
 def _logit_gap(gap: Fraction) -> Fraction:
     """Return a number that is at most ``2 logit((1 + P) / 2) = 2 ln((1 + P) / (1 - P))``.
 
@@ -239,8 +246,8 @@ def _logit_gap(gap: Fraction) -> Fraction:
     probabilities that are no further apart than P.
     """
     if gap >= 1:
-        return Fraction(10**6)
-    with decimal.localcontext(prec=40, rounding=decimal.ROUND_FLOOR):
+        return Fraction(10**6)  # any number: no change is so large
+    with decimal.localcontext(prec=40):
         odds = _quotient((1 + gap) / (1 - gap), decimal.ROUND_FLOOR)
         return max(Fraction(0), Fraction(2 * odds.ln()) * Fraction(10**30 - 1, 10**30))
 

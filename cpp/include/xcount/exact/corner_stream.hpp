@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "xcount/exact/corner_list.hpp"
 #include "xcount/exact/corner_tile.hpp"
 #include "xcount/exact/mask_windows.hpp"
+#include "xcount/exact/probability_link.hpp"
 
 namespace xcount {
 
@@ -31,7 +33,10 @@ struct CornerPlan {
   MaskWindows windows;
   std::vector<CornerList<T>> corners{};  // per output
   std::vector<Change<T>> changes{};
-  T span{};  // 0 <= V <= span everywhere
+  T span{};  // 0 <= V <= span everywhere, or 0 <= Q <= span for probabilities
+  std::unique_ptr<const TileJudge<T>> judge{};  // only where probabilities are compared
+  ProbabilityLink link{};
+  T zero{};  // the sum 0, as V
   CellWeights weights{};
   double total_weight = 1.0;  // of all combinations of non-sensitive cells, on axes with several
   VectorUnit vector_unit = VectorUnit::kAvx512;  // at most

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "xcount/exact/corner_tile.hpp"
+#include "xcount/exact/probability_link.hpp"
 #include "xcount/support/stopping.hpp"
 #include "xcount/trees/change.hpp"
 #include "xcount/trees/forest.hpp"
@@ -28,13 +29,16 @@
 namespace xcount {
 
 // What is asked. Forests, one per output, share their axes and their integers' unit; V of output k
-// is bases[k] plus the sum of its trees. Several outputs are for ChangeForm::kLargest alone.
+// is bases[k] plus the sum of its trees. Several outputs are for ChangeForm::kLargest, and for
+// ChangeForm::kProbability of a softmax: then all changes are of that form.
 template <class Value>
 struct CornerQuestion {
   std::span<const Forest<Value>* const> forests;
   std::span<const Value> bases;
   const MaskSpace* masks = nullptr;
   std::span<const Change<Value>> changes;
+  ProbabilityLink link{};                    // for probabilities, as is the judge
+  ProbabilityJudge<Value> judge{};           // called from any thread
   std::vector<std::vector<double>> weights;  // per feature and cell, >= 0; none: nothing is weighed
   std::size_t max_corners = std::size_t{1} << 25;
   // Half of a core's L2 cache; from 2^18 to 2^22 bytes the speed is about the same.

@@ -11,10 +11,17 @@ namespace xcount {
 //   kFlip     V <= sure_below, threshold < V' (up), V' <= threshold, sure_above < V (down), with
 //             sure_below <= threshold <= sure_above: equal where every start counts
 //   kLargest  another index of the largest of several sums, ties to the first; any direction
-// and kAny asks for either direction. A change of a monotone function of V (a probability) would be
-// one form more: it, too, depends on V and on the neighbours' extremes alone.
-enum class ChangeForm : std::uint8_t { kGap, kFlip, kLargest };
+//   kProbability  p(V') - p(V) > threshold / kProbabilityOne (up), p(V) - p(V') (down), for the
+//             probability p that a link makes of one or several sums (exact/probability_link.hpp)
+// and kAny asks for either direction.
+enum class ChangeForm : std::uint8_t { kGap, kFlip, kLargest, kProbability };
 enum class Direction : std::uint8_t { kAny, kUp, kDown };
+
+// The probability 1 in the integers that probabilities are compared in first.
+inline constexpr std::int64_t kProbabilityOne = std::int64_t{1} << 48;
+// How far a difference of two of them may be off: two roundings, and twice the error of p (below
+// 2^-49).
+inline constexpr std::int32_t kProbabilityDoubt = 3;
 
 template <class Value>
 struct Change {
