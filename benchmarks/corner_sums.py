@@ -23,6 +23,7 @@ import numpy as np
 
 from benchmarks.datasets import BY_KEY, load_table
 from xcount import _core, load
+from xcount.problem.corner_question import CornerChange
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
 from xcount.question.query import Query
@@ -109,8 +110,9 @@ def copied_bytes_per_second(n_bytes: int, seconds: float = 0.3) -> float:
 
 def make_sums(problem: Problem, gaps: Sequence[float]) -> _core.CornerSums:
     """Return the corner sums of several gaps."""
-    thresholds = tuple(problem.space.trees.threshold(Fraction(str(gap))) for gap in gaps)
-    return replace(problem.form.corner_question, thresholds=thresholds).sums()
+    thresholds = (problem.space.trees.threshold(Fraction(str(gap))) for gap in gaps)
+    changes = tuple(CornerChange("gap", threshold) for threshold in thresholds)
+    return replace(problem.form.corner_question, changes=changes).sums()
 
 
 def measure(case: Case, problem: Problem, n_threads: int) -> Measurement:

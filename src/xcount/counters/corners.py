@@ -64,7 +64,7 @@ def visiting_seconds(question: CornerQuestion) -> float:
     """Guess how long it takes to list the corners and to visit all regions, on one core."""
     cost = question.cost
     n_bits = 64 if question.is_rounded else question.n_bits
-    n_asked = len(question.thresholds) * (2 if question.is_rounded else 1)
+    n_asked = len(question.changes) * (2 if question.is_rounded else 1)
     per_region = len(question.outputs) * _SECONDS_PER_REGION[n_bits]
     per_region += (cost.n_rows - 1 + 2 * (n_asked - 1)) * _SECONDS_PER_ROW[n_bits]
     slower = next(factor for most, factor in _CACHE_BYTES if cost.column_bytes <= most)
@@ -123,7 +123,7 @@ class CornerRun:
         problem: the question.
         settings: limits, threads, and who listens.
         weights: of all features' cells, to find the share of each mask, too.
-        along: questions that differ in their thresholds alone; a complete visit answers them for
+        along: questions that differ in their changes alone; a complete visit answers them for
             the companions in the settings.
     """
 
@@ -140,7 +140,7 @@ class CornerRun:
         self._visit = Visit(self._question, weights)
         self._done, self._seconds = 0, 0.0
         self._counts: NDArray[np.object_] = np.zeros(
-            (len(self._question.thresholds), problem.n_masks), dtype=object
+            (len(self._question.changes), problem.n_masks), dtype=object
         )
         self._shares = np.zeros_like(self._counts)
         self.stop_reason = StopReason.COMPLETE
@@ -152,7 +152,7 @@ class CornerRun:
     def _find_known(self, own: CornerQuestion) -> bool:
         """Take the counts of an earlier visit, if one has them."""
         companions = self._settings.companions
-        known = None if companions is None else companions.counts.get((own.key, own.thresholds[0]))
+        known = None if companions is None else companions.counts.get((own.key, own.changes[0]))
         if known is None or self._visit.weights is not None:
             return False
         self._counts[0] = known
@@ -217,8 +217,8 @@ class CornerRun:
         companions = self._settings.companions
         if self._sums is not None and self.is_complete and companions is not None:
             key, found = self._question.key, companions.counts
-            for threshold, counts in zip(self._question.thresholds, self._counts, strict=True):
-                found[key, threshold] = counts
+            for change, counts in zip(self._question.changes, self._counts, strict=True):
+                found[key, change] = counts
 
     def _visit_blocks(self) -> None:
         others: Blocks | None = None
