@@ -28,6 +28,7 @@ _SLICE_SECONDS = 0.2
 # Rough, and the same everywhere on purpose: they only weigh one kind of work against another.
 _SECONDS_PER_REGION = {1: 1.2e-9, 2: 6e-9, 36: 1e-6}
 """By the width of the leaves in 64-bit limbs (benchmarks/corner_sums.py)."""
+_SECONDS_PER_EXPONENTIAL = 1.2e-8
 _SECONDS_PER_CORNER = 5e-8
 _SECONDS_PER_ROW = 3.5e-9
 _SECONDS_PER_MASK = 3.5e-6
@@ -45,6 +46,8 @@ def corner_seconds(problem: Problem, settings: Settings) -> float:
     question = problem.form.corner_question
     cost, n_outputs = question.cost, len(question.outputs)
     per_region = n_outputs * _SECONDS_PER_REGION[question.outputs[0].n_limbs]
+    if question.probability is not None:
+        per_region += n_outputs * _SECONDS_PER_EXPONENTIAL
     seconds = cost.n_regions * (per_region + (near - 1) * _SECONDS_PER_ROW)
     seconds += cost.n_corners * _SECONDS_PER_CORNER + problem.n_masks * near * _SECONDS_PER_MASK
     left = settings.seconds_left()

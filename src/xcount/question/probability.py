@@ -75,6 +75,12 @@ class Link(ABC):
         """Return what the exponent of an exponential grows by with each of ``scale`` parts of 1."""
         return 1 / scale
 
+    def unit_as_float(self, scale: Fraction) -> tuple[float, int]:
+        """Return that unit as a number between 1/2 and 2, and the power of two to multiply by."""
+        unit = self.scaled_unit(scale)
+        exponent = unit.numerator.bit_length() - unit.denominator.bit_length()
+        return float(unit / Fraction(2) ** exponent), exponent
+
     @abstractmethod
     def least_margin_gap(self, gap: Fraction) -> Fraction:
         """Return a gap of the margin that every change of probability by more than ``gap`` has."""

@@ -37,13 +37,13 @@ struct CornerQuestion {
   std::span<const Value> bases;
   const MaskSpace* masks = nullptr;
   std::span<const Change<Value>> changes;
-  ProbabilityLink link{};                    // for probabilities, as is the judge
-  ProbabilityJudge<Value> judge{};           // called from any thread
   std::vector<std::vector<double>> weights;  // per feature and cell, >= 0; none: nothing is weighed
   std::size_t max_corners = std::size_t{1} << 25;
   // Half of a core's L2 cache; from 2^18 to 2^22 bytes the speed is about the same.
   std::size_t block_bytes = std::size_t{1} << 19;
   VectorUnit vector_unit = VectorUnit::kAvx512;  // the best to use, where the machine has it
+  ProbabilityLink link{};                        // for probabilities, as is the judge
+  ProbabilityJudge<Value> judge{};               // called from any thread
 };
 
 // Results are in order of changes, then of masks as MaskSpace numbers them.
