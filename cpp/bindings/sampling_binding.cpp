@@ -2,6 +2,8 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 
+#include <cmath>
+
 #include "change_binding.hpp"
 #include "forest_binding.hpp"
 #include "stopping_binding.hpp"
@@ -55,21 +57,26 @@ std::pair<NumpyArray<std::uint64_t>, NumpyArray<std::uint8_t>> draw_masks(
   return {to_numpy(std::move(outcomes.histogram)), to_numpy(std::move(outcomes.hits))};
 }
 
+// value * 2^exponent, rounded.
 template <class Value>
-double rounded(const Value& value) {
-  const bool negative = value < Value(0);
-  const double size = ValueTraits<Value>::to_number(negative ? Value(-value) : value);
-  return negative ? -size : size;
+double rounded(const Value& value, int exponent) {
+  if constexpr (ValueTraits<Value>::kLimbs <= 2) {
+    return std::ldexp(static_cast<double>(value), exponent);
+  } else {
+    const bool negative = value < Value(0);
+    const double size = ValueTraits<Value>::scaled(negative ? Value(-value) : value, exponent);
+    return negative ? -size : size;
+  }
 }
 
 std::pair<NumpyArray<double>, NumpyArray<std::uint64_t>> differences(
-    const AnySampler& self, const Array<std::int32_t>& regions) {
+    const AnySampler& self, const Array<std::int32_t>& regions, int exponent) {
   std::vector<double> numbers;
   std::vector<std::uint64_t> limbs;
   std::visit(
       [&]<class Value>(const Sampler<Value>& sampler) {
         for (const Value& value : sampler.differences(span_of(regions))) {
-          numbers.push_back(rounded(value));
+          numbers.push_back(rounded(value, exponent));
           const auto* words = reinterpret_cast<const std::uint64_t*>(&value);
           limbs.insert(limbs.end(), words, words + ValueTraits<Value>::kLimbs);
         }
@@ -128,9 +135,9 @@ void bind_sampling(nb::module_& module) {
                 std::visit([&](const auto& s) { return s.decide(span_of(regions)); }, self));
           },
           nb::arg("regions"), "Flags of the sensitive masks at given regions, row after row.")
-      .def("differences", &differences, nb::arg("regions"),
-           "W(b) - W(a) of the sampler's pairs (a, b) at given regions, row after row: rounded to\n"
-           "floats, and in limbs.");
+      .def("differences", &differences, nb::arg("regions"), nb::arg("exponent") = 0,
+           "W(b) - W(a) of the sampler's pairs (a, b) at given regions, row after row: times\n"
+           "2 ** exponent and rounded to floats, and in limbs.");
 }
 
 }  // namespace xcount::python

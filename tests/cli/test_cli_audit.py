@@ -123,7 +123,7 @@ def test_text_can_go_to_standard_output(xcount_command: Command, figure_1_file: 
         (["--gap", "80", "--html", "absent/r.html"], "absent/r.html"),
         (["--gap", "80", "--journal", "absent/j.jsonl"], "absent/j.jsonl"),
         (["--gap", "x"], "decimal number"),
-        (["--probability-gap", "0.1"], "does not tell what makes a probability"),
+        (["--probability-gap", "0.1"], "regression model predicts no probability"),
         (["--sensitive", "nobody"], "unknown feature"),
         (["--method", "guess"], "unknown method"),
         (["--gap", "80", "--plot", "r.xyz"], "xyz"),

@@ -37,6 +37,7 @@ _SECONDS_PER_ROW = {32: 1.3e-10, 64: 2.5e-10, 128: 3e-9, 2304: 3e-7}
 _SECONDS_PER_CORNER = {1: 7e-8, 2: 1.4e-7, 36: 1.5e-6}
 """By the limbs of the leaves."""
 _SECONDS_PER_LISTED = 4e-9
+_SECONDS_PER_EXPONENTIAL = 1.2e-8
 _BYTES_PER_CORNER = 64
 _CACHE_BYTES = ((1e6, 1.0), (8e6, 3.0), (math.inf, 12.0))
 """How much longer it takes where a column needs up to so many bytes."""
@@ -67,6 +68,8 @@ def visiting_seconds(question: CornerQuestion) -> float:
     n_asked = len(question.changes) * (2 if question.is_rounded else 1)
     per_region = len(question.outputs) * _SECONDS_PER_REGION[n_bits]
     per_region += (cost.n_rows - 1 + 2 * (n_asked - 1)) * _SECONDS_PER_ROW[n_bits]
+    if question.probability is not None:
+        per_region += len(question.outputs) * _SECONDS_PER_EXPONENTIAL
     slower = next(factor for most, factor in _CACHE_BYTES if cost.column_bytes <= most)
     n_regions = cost.n_lanes if n_bits <= 64 else cost.n_regions
     corners = cost.n_corners * _SECONDS_PER_CORNER[question.outputs[0].n_limbs]

@@ -138,9 +138,7 @@ class CornerQuestion:
         asked = self.probability
         if asked is None:
             return {}
-        unit = asked.link.scaled_unit(self.outputs[0].scale)
-        exponent = unit.numerator.bit_length() - unit.denominator.bit_length()
-        mantissa = float(unit / Fraction(2) ** exponent)
+        mantissa, exponent = asked.link.unit_as_float(self.outputs[0].scale)
         several = len(self.outputs) > 1
         link = _core.ProbabilityLink(several, asked.output, mantissa, exponent)
         return {"link": link, "judge": lru_cache(MAX_REMEMBERED)(self._rises)}

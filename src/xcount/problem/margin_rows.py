@@ -44,10 +44,14 @@ class MarginRows:
         pairs = np.stack([side.ravel() for side in both], axis=1)
         return space.sampler(pairs[:, 1].copy(), pairs)
 
-    def at(self, cells: NDArray[np.int32]) -> tuple[NDArray[np.float64], Limbs]:
-        """Return the integers as floats, shape (n_rows, n_masks, n_outputs), and their limbs."""
+    def at(self, cells: NDArray[np.int32], exponent: int = 0) -> tuple[NDArray[np.float64], Limbs]:
+        """Return the integers times 2 ** exponent as floats, and their limbs.
+
+        The floats' shape is (n_rows, n_masks, n_outputs).
+        """
         switched = np.concatenate([cells, np.zeros((len(cells), 1), dtype=np.int32)], axis=1)
-        floats, limbs = self._sampler.differences(np.ascontiguousarray(switched).ravel())
+        rows = np.ascontiguousarray(switched).ravel()
+        floats, limbs = self._sampler.differences(rows, exponent)
         shape = (len(cells), self._margins.asked.n_masks, len(self._outputs))
         return floats.reshape(shape), limbs.reshape(*shape, -1)
 

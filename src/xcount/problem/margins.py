@@ -81,8 +81,8 @@ class IntegerMargins:
             return None
         scaled = flip.cutoff * self.scale
         # Integers V: above T is above floor(T); at least T is above ceil(T) - 1.
-        above = math.ceil(scaled) - 1 if flip.tie_is_above else math.floor(scaled)
-        at = max(-self.bound - 1, min(self.bound + 1, above))
+        cut = math.ceil(scaled) - 1 if flip.tie_is_above else math.floor(scaled)
+        at = max(-self.bound - 1, min(self.bound + 1, cut))
         sureness = flip.sureness
         if sureness is None:
             return Cutoffs(at, at, at)
@@ -90,13 +90,23 @@ class IntegerMargins:
         def is_sure(value: int, decision: int) -> bool:
             return sureness.holds((value / self.scale,), decision)
 
-        sure_above = self._last(lambda value: not is_sure(value, 1))
-        sure_below = self._last(lambda value: is_sure(value, 0))
+        digits = len(str(self.bound)) + 20
+        above, below = (
+            sureness.link.margin_at(share, digits) for share in (sureness.least, 1 - sureness.least)
+        )
+        sure_above = self._last(lambda value: not is_sure(value, 1), above)
+        sure_below = self._last(lambda value: is_sure(value, 0), below)
         return Cutoffs(at, min(at, sure_below), max(at, sure_above))
 
-    def _last(self, holds: Callable[[int], bool]) -> int:
-        """Return the last margin up to which something holds, in integers; it ends only once."""
+    def _last(self, holds: Callable[[int], bool], near: Fraction | None) -> int:
+        """Return the last margin up to which something holds, in integers; it ends only once.
+
+        It is quickly found if it is near the given margin.
+        """
         low, high = -self.bound - 1, self.bound + 1
+        for middle in () if near is None else (math.floor(near * self.scale) + i for i in (-2, 3)):
+            if low < middle <= high:
+                low, high = (middle, high) if holds(middle) else (low, middle - 1)
         while low < high:
             middle = (low + high + 1) // 2
             low, high = (middle, high) if holds(middle) else (low, middle - 1)

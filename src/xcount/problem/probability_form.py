@@ -30,8 +30,6 @@ from xcount.question.gap import Gap, ProbabilityGap
 
 _DOUBT = 1e-13
 """Differences of two probabilities are less than this off in floats."""
-_LEAST_UNIT = 1e-290
-"""Below this unit of margins floats lose digits, and all is decided exactly."""
 
 
 def probability_form(asked: Asked) -> Form:
@@ -115,8 +113,9 @@ class ProbabilityForm(Form):
         return MarginRows(self.margins, self.outputs)
 
     def decide(self, cells: NDArray[np.int32]) -> NDArray[np.bool_]:
-        floats, limbs = self._rows.at(cells)
-        gap, chances = float(self.change.gap), self._probabilities(floats)
+        mantissa, exponent = self.change.link.unit_as_float(self.margins.scale)
+        floats, limbs = self._rows.at(cells, exponent)
+        gap, chances = float(self.change.gap), self._probabilities(floats * mantissa)
         low, high = extremes_near(self.problem, chances)
         rise = np.where(self.change.direction == "down", 0.0, high - chances)
         fall = np.where(self.change.direction == "up", 0.0, chances - low)
@@ -128,12 +127,8 @@ class ProbabilityForm(Form):
 
     def _probabilities(self, floats: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the probabilities of the output asked about; not a number where floats fail."""
-        link, place = self.change.link, self.outputs.index(self.change.output)
-        unit = float(link.scaled_unit(self.margins.scale))
-        if unit < _LEAST_UNIT:
-            return np.full(floats.shape[:2], np.nan)
         with np.errstate(over="ignore", invalid="ignore"):
-            return link.of_floats(np.where(np.isinf(floats), np.nan, floats) * unit, place)
+            return self.change.link.of_floats(floats, self.outputs.index(self.change.output))
 
     def _changes(self, limbs: Limbs, mask: int) -> bool:
         """Tell exactly whether a mask changes, given the limbs of all masks."""

@@ -55,6 +55,10 @@ class Link(ABC):
     def compared(self, margins: Margins, output: int, share: Fraction) -> int:
         """Return 1, 0 or -1 as the probability is above, equal to or below a share."""
 
+    def margin_at(self, share: Fraction, digits: int) -> Fraction | None:
+        """Return about the margin that has this probability, if one margin makes it."""
+        return None
+
     @abstractmethod
     def value(self, margins: Margins, output: int) -> float:
         """Return the probability, rounded to a float."""
@@ -70,6 +74,12 @@ class Link(ABC):
     def scaled_unit(self, scale: Fraction) -> Fraction:
         """Return what the exponent of an exponential grows by with each of ``scale`` parts of 1."""
         return 1 / scale
+
+    def unit_as_float(self, scale: Fraction) -> tuple[float, int]:
+        """Return that unit as a number between 1/2 and 2, and the power of two to multiply by."""
+        unit = self.scaled_unit(scale)
+        exponent = unit.numerator.bit_length() - unit.denominator.bit_length()
+        return float(unit / Fraction(2) ** exponent), exponent
 
     @abstractmethod
     def least_margin_gap(self, gap: Fraction) -> Fraction:
@@ -95,6 +105,9 @@ class Votes(Link):
 
     def compared(self, margins: Margins, output: int, share: Fraction) -> int:
         return (margins[output] > share) - (margins[output] < share)
+
+    def margin_at(self, share: Fraction, digits: int) -> Fraction:
+        return share
 
     def value(self, margins: Margins, output: int) -> float:
         return float(margins[output])
@@ -160,6 +173,13 @@ class Sigmoid(_Exponential):
     def exponents(self, margins: Margins, output: int) -> tuple[Fraction, list[Fraction]]:
         own = margins[output] * self.slope
         return own, [Fraction(0), own]
+
+    def margin_at(self, share: Fraction, digits: int) -> Fraction | None:
+        if not 0 < share < 1:
+            return None
+        with decimal.localcontext(prec=digits):
+            odds = _quotient(share / (1 - share), decimal.ROUND_HALF_EVEN)
+            return Fraction(odds.ln()) / self.slope
 
     def of_floats(self, scaled: NDArray[np.float64], output: int) -> NDArray[np.float64]:
         probabilities: NDArray[np.float64] = 1 / (1 + np.exp(-scaled[..., output]))
