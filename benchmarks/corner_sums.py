@@ -32,6 +32,7 @@ from xcount import _core, load
 from xcount.counters.corners import visiting_seconds
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.examples import tree_of
+from xcount.problem.corner_question import CornerChange
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
 from xcount.question.query import Query
@@ -135,8 +136,9 @@ def make_sums(problem: Problem, gaps: Sequence[float]) -> _core.CornerSums:
     question = problem.form.corner_question
     if not gaps:
         return question.sums()
-    thresholds = tuple(problem.space.trees.threshold(Fraction(str(gap))) for gap in gaps)
-    return replace(question, thresholds=thresholds).sums()
+    thresholds = (problem.space.trees.threshold(Fraction(str(gap))) for gap in gaps)
+    changes = tuple(CornerChange("gap", threshold) for threshold in thresholds)
+    return replace(question, changes=changes).sums()
 
 
 def measure(case: Case, problem: Problem, n_threads: int, copied: float) -> Measurement:

@@ -81,10 +81,8 @@ def margin(ensemble: Ensemble, point: Sequence[float], precision: int | None) ->
     return total
 
 
-def decision(
-    ensemble: Ensemble, point: Sequence[float], cutoff: Fraction, precision: int | None
-) -> int:
-    """Return which side of the cut-off the sum is on, or the first class with the largest sum."""
+def margins(ensemble: Ensemble, point: Sequence[float], precision: int | None) -> list[Fraction]:
+    """Return the exact sums at a point, one per output, bases included."""
     sums = []
     for output, base in enumerate(ensemble.base):
         trees = tuple(tree for tree in ensemble.trees if tree.output == output)
@@ -92,7 +90,96 @@ def decision(
         if precision is not None:
             start = Fraction(round(start * 10**precision), 10**precision)
         sums.append(start + margin(replace(ensemble, trees=trees), point, precision))
+    return sums
+
+
+def decision(
+    ensemble: Ensemble, point: Sequence[float], cutoff: Fraction, precision: int | None
+) -> int:
+    """Return which side of the cut-off the sum is on, or the first class with the largest sum."""
+    sums = margins(ensemble, point, precision)
     return int(sums[0] > cutoff) if len(sums) == 1 else sums.index(max(sums))
+
+
+_BITS = 700
+_UNIT = 1 << _BITS
+_DOUBT = Fraction(1, 1 << (_BITS - 100))
+
+
+def exponential(x: Fraction) -> Fraction:
+    """Return exp(x) for x <= 0, right to some 200 digits: a Taylor series of integers."""
+    if x < -_BITS:
+        return Fraction(0)
+    halvings = max(0, math.ceil(-x)).bit_length() + 8
+    step = x.numerator * _UNIT // (x.denominator << halvings)
+    total = term = _UNIT
+    n = 0
+    while term:
+        n += 1
+        term = abs(term) * abs(step) // _UNIT // n * (-1 if n % 2 else 1)
+        total += term
+    for _ in range(halvings):
+        total = total * total // _UNIT
+    return Fraction(total, _UNIT)
+
+
+def probability(ensemble: Ensemble, sums: Sequence[Fraction], output: int) -> Fraction:
+    """Return the probability that the library makes of these sums, right to some 200 digits."""
+    if ensemble.probability == "margin":
+        return sums[output]
+    if ensemble.probability == "sigmoid":
+        x = sums[output] * Fraction(ensemble.slope)
+        small = exponential(-abs(x))
+        return (1 if x > 0 else small) / (1 + small)
+    assert ensemble.probability == "softmax"
+    parts = [exponential(value - max(sums)) for value in sums]
+    return parts[output] / sum(parts)
+
+
+def changed(
+    ensemble: Ensemble,
+    before: Sequence[Fraction],
+    after: Sequence[Fraction],
+    *,
+    gap: Fraction | None = None,
+    probability_gap: Fraction | None = None,
+    flip: bool = False,
+    cutoff: Fraction = Fraction(0),
+    from_probability: Fraction | None = None,
+    direction: str = "any",
+    output: int = 0,
+) -> bool:
+    """Tell whether a region with these sums changes to a neighbour with those."""
+    if flip and len(before) > 1:
+        return before.index(max(before)) != after.index(max(after))
+    if flip:
+        start, end = before[0] > cutoff, after[0] > cutoff
+        if from_probability is not None:
+            above = probability(ensemble, before, 0)
+            own = above if start else 1 - above
+            is_sigmoid = ensemble.probability == "sigmoid"
+            if is_sigmoid and from_probability == 1:  # it is never so sure, however close
+                return False
+            near = is_sigmoid and abs(own - from_probability) < _DOUBT
+            assert not near or before[0] == 0 or from_probability == 0
+            if own < from_probability and from_probability > 0:
+                return False
+        wanted = {"any": (True, False), "up": (True,), "down": (False,)}[direction]
+        return start != end and end in wanted
+    if probability_gap is not None:
+        low, high = (probability(ensemble, sums, output) for sums in (before, after))
+        limit = probability_gap
+        if ensemble.probability == "sigmoid" and limit == 0:  # it never stands still
+            low, high = before[output], after[output]
+        elif ensemble.probability != "margin" and abs(abs(high - low) - limit) < _DOUBT:
+            # A tie, or one but for exp(-1e30): no sigmoid is 0 or 1, so it falls short of 0.5 or 1.
+            assert limit == 0 or ensemble.probability == "sigmoid"
+            return False
+    else:
+        assert gap is not None
+        low, high, limit = before[output], after[output], gap
+    rises, falls = high - low > limit, low - high > limit
+    return {"any": rises or falls, "up": rises, "down": falls}[direction]
 
 
 Region = tuple[int, ...]
@@ -166,6 +253,25 @@ def flipping_regions(
         missing,
         lambda point: decision(ensemble, point, cutoff, precision),
         lambda a, b: bool(a != b),
+    )
+
+
+def changing_regions(
+    ensemble: Ensemble,
+    sensitive: Sequence[int],
+    distance: int | None,
+    precision: int | None = None,
+    missing: bool = False,
+    **change: Any,
+) -> dict[Region, bool]:
+    """Return for every region whether it changes as asked (see :func:`changed`)."""
+    return regions_that_change(
+        ensemble,
+        sensitive,
+        distance,
+        missing,
+        lambda point: margins(ensemble, point, precision),
+        lambda a, b: changed(ensemble, a, b, **change),
     )
 
 

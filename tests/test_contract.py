@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -36,6 +37,11 @@ CHANGES: dict[str, dict[str, Any]] = {
     "flip": {"flip": True},
     "flip at a cut-off": {"flip": True, "cutoff": "0.25"},
     "flip of classes": {"flip": True},
+    "gap up": {"gap": "0.5", "direction": "up"},
+    "flip down": {"flip": True, "direction": "down"},
+    "sure flip": {"flip": True, "from_probability": "0.6"},
+    "probability gap": {"probability_gap": "0.1"},
+    "probability gap of a class": {"probability_gap": "0.1", "output": 0, "direction": "down"},
 }
 """One question of each kind of change."""
 
@@ -47,7 +53,8 @@ def model_for(change: str, seed: int) -> Ensemble:
     several = "class" in change
     numbers = (seed * 100 + i for i in range(100))
     models = (random_classifier(number) for number in numbers)
-    return next(model for model in models if (model.n_outputs > 1) == several)
+    model = next(model for model in models if (model.n_outputs > 1) == several)
+    return replace(model, probability="softmax" if several else "sigmoid")
 
 
 def asked(ensemble: Ensemble, method: str, **question: Any) -> CountResult:
@@ -91,9 +98,9 @@ def test_a_result_is_in_order(method: str, change: str) -> None:
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("method", HERE)
 def test_a_change_is_counted_or_refused(method: str, change: str) -> None:
-    """The paper's methods know gaps; all others know every change."""
+    """The paper's methods know gaps without a direction; all others know every change."""
     ensemble = model_for(change, 94_000)
-    if method in GAPS_ONLY and CHANGES[change].get("flip"):
+    if method in GAPS_ONLY and ({*CHANGES[change]} - {"gap", "output"}):
         with pytest.raises(QueryError, match="counts gaps alone"):
             xcount.count(ensemble, sensitive=0, method=method, **CHANGES[change])
     elif method not in GAPS_ONLY:

@@ -14,7 +14,6 @@ import pytest
 import xcount
 from tools import commands_page, examples, python_page, reference, schema_page
 from tools.examples import blocks_of, matches, run_page, updated
-from xcount.runs.plan import probability_gap
 
 ROOT = Path(__file__).parent.parent
 PAGES = [
@@ -109,12 +108,6 @@ def test_the_python_page_has_everything_that_is_public() -> None:
     shown = {name.rpartition(".")[2] for name in python_page.NAMES} | {"XCountError"}
     inner = {"Ensemble", "Grid", "Query", "__version__"}  # for those who know the code
     assert {*xcount.__all__} - inner <= shown
-
-
-def test_the_worked_conversion_is_right() -> None:
-    """The probability gap in docs/audit.md."""
-    text = (ROOT / "docs" / "audit.md").read_text()
-    assert f"{float(probability_gap(0.1, 0.3))}" in text
 
 
 @pytest.mark.parametrize("module", [commands_page, examples, python_page, reference, schema_page])

@@ -25,6 +25,9 @@ COMMANDS = [
     ("count", ["count", MODEL, *ASKED, "--profile", "--max-share", "1%", "--precision", "3"]),
     ("count", ["count", MODEL, "--sensitive", "age", "--gap", "1", "--distance", "any"]),
     ("count", ["count", MODEL, "--sensitive", "sex", "--flip", "--method", "sample"]),
+    ("count", ["count", MODEL, "--sensitive", "sex", "--probability-gap", "0.1"]),
+    ("count", ["count", MODEL, *ASKED, "--direction", "down"]),
+    ("count", ["count", MODEL, "--sensitive", "sex", "--flip", "--from-probability", "0.7"]),
     (
         "count",
         ["count", MODEL, *ASKED, "--measure", "volume,marginals,rows", "--data", "people.csv"],
@@ -38,6 +41,7 @@ COMMANDS = [
     ("compare", ["compare", MODEL, MODEL, "--sensitive", "race", "--gap", "3"]),
     ("compare", ["compare", MODEL, MODEL, "--sensitive", "sex", "--flip", "--max-ratio", "1"]),
     ("witnesses", ["witness", MODEL, *ASKED, "-n", "2", "--verify"]),
+    ("witnesses", ["witness", MODEL, "--sensitive", "sex", "--probability-gap", "0.1", "-n", "2"]),
     ("witnesses", ["witness", MODEL, "--sensitive", "sex", "--flip", "--near", "people.csv"]),
     ("inspect", ["inspect", MODEL]),
 ]

@@ -95,6 +95,7 @@ def test_every_header_has_a_test() -> None:
         "elimination": "counter_test",
         "cell_order": "corner_sums_test",
         "corner_filter": "corner_sums_test",
+        "corner_judge": "probability_link_test",
         "corner_layout": "corner_sums_test",
         "corner_list": "corner_sums_test",
         "corner_plan": "corner_sums_test",

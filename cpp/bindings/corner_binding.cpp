@@ -5,9 +5,11 @@
 #include <nanobind/stl/vector.h>
 
 #include <limits>
+#include <memory>
 #include <string>
 #include <tuple>
 
+#include "change_binding.hpp"
 #include "forest_binding.hpp"
 #include "stopping_binding.hpp"
 #include "xcount/exact/corner_sums.hpp"
@@ -23,16 +25,26 @@ using PyWeights = std::vector<Array<double>>;
 template <class T>
 using Matrix = nb::ndarray<nb::numpy, T, nb::ndim<2>>;
 
-Direction direction_of(const std::string& name) {
-  if (name == "any") return Direction::kAny;
-  if (name == "up") return Direction::kUp;
-  if (name == "down") return Direction::kDown;
-  throw std::invalid_argument("a direction is any, up or down, not " + name);
+using Limbs1 = Array<std::uint64_t>;
+
+PyChange make_gap(const Limbs1& threshold, const std::string& direction) {
+  return {ChangeForm::kGap, direction_of(direction),
+          std::vector(threshold.data(), threshold.data() + threshold.size())};
 }
 
-PyChange make_change(ChangeForm form, const Array<std::uint64_t>& limbs,
-                     const std::string& direction) {
-  return {form, direction_of(direction), {limbs.data(), limbs.data() + limbs.size()}};
+PyChange make_probability(const Limbs1& threshold, const std::string& direction) {
+  PyChange change = make_gap(threshold, direction);
+  change.form = ChangeForm::kProbability;
+  return change;
+}
+
+PyChange make_flip(const Limbs1& cutoff, const std::string& direction,
+                   const std::optional<Limbs1>& below, const std::optional<Limbs1>& above) {
+  PyChange change = make_gap(cutoff, direction);
+  change.form = ChangeForm::kFlip;
+  if (below) change.sure_below.assign(below->data(), below->data() + below->size());
+  if (above) change.sure_above.assign(above->data(), above->data() + above->size());
+  return change;
 }
 
 template <class Value>
@@ -50,6 +62,23 @@ std::vector<std::vector<double>> copied(const std::optional<PyWeights>& weights)
   return result;
 }
 
+// A Python function of (change, sums before, sums after); sums are little-endian bytes.
+template <class Value>
+ProbabilityJudge<Value> judge_of(const nb::object& callable) {
+  if (callable.is_none()) return {};
+  const nb::gil_scoped_acquire holding;  // the corners are listed without Python's lock
+  // Whoever is the last to hold the function may be a thread without Python's lock.
+  const std::shared_ptr<nb::object> held(new nb::object(callable), [](nb::object* object) {
+    const nb::gil_scoped_acquire lock;
+    delete object;
+  });
+  return [held](std::size_t change, std::span<const Value> before, std::span<const Value> after) {
+    const nb::gil_scoped_acquire lock;
+    return nb::cast<bool>((*held)(change, nb::bytes(before.data(), before.size_bytes()),
+                                  nb::bytes(after.data(), after.size_bytes())));
+  };
+}
+
 template <class Value>
 std::unique_ptr<CornerSums> make(const std::vector<const AnyForest*>& forests,
                                  const std::vector<Array<std::uint64_t>>& bases,
@@ -65,9 +94,12 @@ std::unique_ptr<CornerSums> make(const std::vector<const AnyForest*>& forests,
   }
   for (const auto& limbs : bases) constants.push_back(value_of<Value>(limbs));
   for (const PyChange& change : changes) {
-    const bool has_threshold = change.form != ChangeForm::kLargest;
-    asked.push_back({change.form, change.direction,
-                     has_threshold ? value_of_limbs<Value>(change.threshold) : Value(0)});
+    const auto value = [](const std::vector<std::uint64_t>& limbs) {
+      return limbs.empty() ? Value(0) : value_of_limbs<Value>(limbs);
+    };
+    Change<Value>& own = asked.emplace_back(change.form, change.direction, value(change.threshold));
+    own.sure_below = value(change.sure_below);
+    own.sure_above = value(change.sure_above);
   }
   question.forests = outputs;
   question.bases = constants;
@@ -86,7 +118,9 @@ std::unique_ptr<CornerSums> make_any(const std::vector<const AnyForest*>& forest
                                      const MaskSpace& masks, const std::vector<PyChange>& changes,
                                      const std::optional<PyWeights>& weights, std::size_t max_bytes,
                                      std::size_t block_bytes, double seconds,
-                                     const nb::object& on_pause) {
+                                     const nb::object& on_pause,
+                                     const std::optional<ProbabilityLink>& link,
+                                     const nb::object& judge) {
   check_forests(forests, masks);
   const std::vector<std::vector<double>> own = copied(weights);
   auto made = stoppable(seconds, on_pause, [&](Stop& stop) -> std::unique_ptr<CornerSums> {
@@ -97,6 +131,8 @@ std::unique_ptr<CornerSums> make_any(const std::vector<const AnyForest*>& forest
             question.weights = own;
             question.max_bytes = max_bytes;
             question.block_bytes = block_bytes;
+            question.link = link.value_or(ProbabilityLink{});
+            question.judge = judge_of<Value>(judge);
             return make<Value>(forests, bases, masks, changes, std::move(question), stop);
           },
           *forests[0]);
@@ -155,23 +191,31 @@ CornerCost estimate(const std::vector<const AnyForest*>& forests, const MaskSpac
 void bind_change(nb::module_& module) {
   nb::class_<PyChange>(module, "Change",
                        "What makes two regions differ; directions are any, up, down.")
+      .def_static("gap", &make_gap, nb::arg("threshold"), nb::arg("direction") = "any",
+                  "The sums differ by more than the threshold, given in limbs as leaves are.")
+      .def_static("flip", &make_flip, nb::arg("cutoff"), nb::arg("direction") = "any",
+                  nb::arg("sure_below").none() = nb::none(),
+                  nb::arg("sure_above").none() = nb::none(),
+                  "One sum is above the cut-off, the other is not; flips up start at sums up to\n"
+                  "sure_below, flips down at those above sure_above (the cut-off unless given).")
+      .def_static("probability", &make_probability, nb::arg("threshold"),
+                  nb::arg("direction") = "any",
+                  "The probability changes by more than threshold / ProbabilityLink.one, rounded\n"
+                  "down: what that leaves open, the judge decides.")
       .def_static(
-          "gap",
-          [](const Array<std::uint64_t>& threshold, const std::string& direction) {
-            return make_change(ChangeForm::kGap, threshold, direction);
-          },
-          nb::arg("threshold"), nb::arg("direction") = "any",
-          "The sums differ by more than the threshold, given in limbs as leaves are.")
-      .def_static(
-          "flip",
-          [](const Array<std::uint64_t>& cutoff, const std::string& direction) {
-            return make_change(ChangeForm::kFlip, cutoff, direction);
-          },
-          nb::arg("cutoff"), nb::arg("direction") = "any",
-          "One sum is above the cut-off, the other is not.")
-      .def_static(
-          "largest", [] { return PyChange{ChangeForm::kLargest, Direction::kAny, {}}; },
+          "largest", [] { return PyChange(ChangeForm::kLargest, Direction::kAny, {}); },
           "Another one of several sums is the largest; of equal ones, the first is.");
+}
+
+void bind_link(nb::module_& module) {
+  nb::class_<ProbabilityLink>(module, "ProbabilityLink", "What makes a probability of sums.")
+      .def(
+          "__init__",
+          [](ProbabilityLink* self, bool softmax, std::size_t output, double unit, int exponent) {
+            new (self) ProbabilityLink{softmax, output, unit, exponent};
+          },
+          nb::arg("softmax"), nb::arg("output"), nb::arg("unit"), nb::arg("exponent"))
+      .def_ro_static("one", &kProbabilityOne, "The probability 1 in the integers of thresholds.");
 }
 
 void bind_cost(nb::module_& module) {
@@ -193,6 +237,7 @@ void bind_cost(nb::module_& module) {
 
 void bind_corner_sums(nb::module_& module) {
   bind_change(module);
+  bind_link(module);
   bind_cost(module);
   nb::class_<CornerSums>(module, "CornerSums",
                          "Exact counting by prefix sums of leaf corners, block by block.")
@@ -201,7 +246,8 @@ void bind_corner_sums(nb::module_& module) {
            nb::arg("max_bytes") = CornerQuestion<std::int64_t>{}.max_bytes,
            nb::arg("block_bytes") = CornerQuestion<std::int64_t>{}.block_bytes,
            nb::arg("seconds") = std::numeric_limits<double>::infinity(),
-           nb::arg("on_pause").none() = nb::none(),
+           nb::arg("on_pause").none() = nb::none(), nb::arg("link").none() = nb::none(),
+           nb::arg("judge").none() = nb::none(),
            "Lists the corners, within max_bytes; TimeoutError after the seconds.")
       .def("count", &count, nb::arg("first"), nb::arg("end"), nb::arg("n_threads"),
            nb::arg("seconds") = std::numeric_limits<double>::infinity(),

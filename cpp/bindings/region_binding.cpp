@@ -1,7 +1,9 @@
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include "change_binding.hpp"
 #include "forest_binding.hpp"
 #include "stopping_binding.hpp"
 #include "xcount/sampling/region_sampler.hpp"
@@ -16,11 +18,12 @@ using AnyRegionSampler =
 AnyRegionSampler make_sampler(const AnyForest& forest, std::vector<Feature> sensitive,
                               std::optional<std::int64_t> distance,
                               const Array<std::uint64_t>& threshold,
-                              std::optional<std::uint64_t> budget) {
+                              std::optional<std::uint64_t> budget, Direction direction) {
   return std::visit(
       [&]<class Value>(const Forest<Value>& f) -> AnyRegionSampler {
         return RegionSampler<Value>(f, std::move(sensitive), distance, value_of<Value>(threshold),
-                                    budget.value_or(RegionSampler<Value>::kDefaultBudget));
+                                    budget.value_or(RegionSampler<Value>::kDefaultBudget),
+                                    direction);
       },
       forest);
 }
@@ -50,12 +53,12 @@ void bind_regions(nb::module_& module) {
           "__init__",
           [](AnyRegionSampler* self, const AnyForest& forest, std::vector<Feature> sensitive,
              std::optional<std::int64_t> distance, const Array<std::uint64_t>& threshold,
-             std::optional<std::uint64_t> budget) {
-            new (self) AnyRegionSampler(
-                make_sampler(forest, std::move(sensitive), distance, threshold, budget));
+             std::optional<std::uint64_t> budget, const std::string& direction) {
+            new (self) AnyRegionSampler(make_sampler(forest, std::move(sensitive), distance,
+                                                     threshold, budget, direction_of(direction)));
           },
           nb::arg("forest"), nb::arg("sensitive"), nb::arg("distance").none(), nb::arg("threshold"),
-          nb::arg("budget").none() = nb::none())
+          nb::arg("budget").none() = nb::none(), nb::arg("direction") = "any")
       .def_prop_ro(
           "n_trees",
           [](const AnyRegionSampler& self) {

@@ -1,6 +1,10 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
 
+#include <cmath>
+
+#include "change_binding.hpp"
 #include "forest_binding.hpp"
 #include "stopping_binding.hpp"
 #include "xcount/sampling/sampler.hpp"
@@ -31,10 +35,11 @@ MaskQuestion make_question(const MaskSpace& masks, const Array<std::int64_t>& un
 }
 
 AnySampler make_sampler(const AnyForest& forest, const MaskSpace& masks,
-                        const Array<std::uint64_t>& threshold, const MaskQuestion& question) {
+                        const Array<std::uint64_t>& threshold, const MaskQuestion& question,
+                        Direction direction) {
   return std::visit(
       [&]<class Value>(const Forest<Value>& f) -> AnySampler {
-        return Sampler<Value>(f, masks, value_of<Value>(threshold), question);
+        return Sampler<Value>(f, masks, value_of<Value>(threshold), question, direction);
       },
       forest);
 }
@@ -52,6 +57,34 @@ std::pair<NumpyArray<std::uint64_t>, NumpyArray<std::uint8_t>> draw_masks(
   return {to_numpy(std::move(outcomes.histogram)), to_numpy(std::move(outcomes.hits))};
 }
 
+// value * 2^exponent, rounded.
+template <class Value>
+double rounded(const Value& value, int exponent) {
+  if constexpr (ValueTraits<Value>::kLimbs <= 2) {
+    return std::ldexp(static_cast<double>(value), exponent);
+  } else {
+    const bool negative = value < Value(0);
+    const double size = ValueTraits<Value>::scaled(negative ? Value(-value) : value, exponent);
+    return negative ? -size : size;
+  }
+}
+
+std::pair<NumpyArray<double>, NumpyArray<std::uint64_t>> differences(
+    const AnySampler& self, const Array<std::int32_t>& regions, int exponent) {
+  std::vector<double> numbers;
+  std::vector<std::uint64_t> limbs;
+  std::visit(
+      [&]<class Value>(const Sampler<Value>& sampler) {
+        for (const Value& value : sampler.differences(span_of(regions))) {
+          numbers.push_back(rounded(value, exponent));
+          const auto* words = reinterpret_cast<const std::uint64_t*>(&value);
+          limbs.insert(limbs.end(), words, words + ValueTraits<Value>::kLimbs);
+        }
+      },
+      self);
+  return {to_numpy(std::move(numbers)), to_numpy(std::move(limbs))};
+}
+
 }  // namespace
 
 void bind_sampling(nb::module_& module) {
@@ -60,13 +93,14 @@ void bind_sampling(nb::module_& module) {
           "__init__",
           [](AnySampler* self, const AnyForest& forest, const MaskSpace& masks,
              const Array<std::uint64_t>& threshold, const Array<std::int64_t>& unresolved,
-             const std::optional<Pairs>& pairs) {
+             const std::optional<Pairs>& pairs, const std::string& direction) {
             check_fits(forest, masks);
             const MaskQuestion question = make_question(masks, unresolved, pairs);
-            new (self) AnySampler(make_sampler(forest, masks, threshold, question));
+            new (self) AnySampler(
+                make_sampler(forest, masks, threshold, question, direction_of(direction)));
           },
           nb::arg("forest"), nb::arg("masks"), nb::arg("threshold"), nb::arg("unresolved"),
-          nb::arg("pairs").none() = nb::none())
+          nb::arg("pairs").none() = nb::none(), nb::arg("direction") = "any")
       .def_prop_ro(
           "n_trees",
           [](const AnySampler& self) {
@@ -100,7 +134,10 @@ void bind_sampling(nb::module_& module) {
             return to_numpy(
                 std::visit([&](const auto& s) { return s.decide(span_of(regions)); }, self));
           },
-          nb::arg("regions"), "Flags of the sensitive masks at given regions, row after row.");
+          nb::arg("regions"), "Flags of the sensitive masks at given regions, row after row.")
+      .def("differences", &differences, nb::arg("regions"), nb::arg("exponent") = 0,
+           "W(b) - W(a) of the sampler's pairs (a, b) at given regions, row after row: times\n"
+           "2 ** exponent and rounded to floats, and in limbs.");
 }
 
 }  // namespace xcount::python

@@ -33,15 +33,16 @@ def test_an_audit_is_a_table(xcount_command: Command, figure_1_file: str) -> Non
 def test_the_default_ladder_and_probability_gaps(
     xcount_command: Command, figure_1_file: str
 ) -> None:
-    """Without gaps there is a ladder; with a base rate, the formula is stated."""
+    """Without gaps there is a ladder; gaps in probability are those of the model itself."""
     run = xcount_command("audit", figure_1_file)
     assert run.status == 0
     assert "ladder of round numbers" in run.out
-    question = ("--sensitive", "sex", "--probability-gap", "0.1", "--base-rate", "0.3")
+    question = ("--sensitive", "sex", "--probability-gap", "0.2,0.1", "--direction", "down")
     run = xcount_command("audit", adult_model_path(), *question, "--json")
     data = json.loads(run.out)
-    assert "logit(p0 + dp) - logit(p0)" in data["gap_origin"]
-    assert {result["gap_text"] for result in data["results"]} == {"0.441833"}
+    assert "predicted probability" in data["gap_origin"]
+    found = [(r["probability_gap"], r["direction"], r["link"]) for r in data["results"]]
+    assert found == [(0.1, "down", "sigmoid"), (0.2, "down", "sigmoid")]
 
 
 @pytest.mark.parametrize(
@@ -122,7 +123,7 @@ def test_text_can_go_to_standard_output(xcount_command: Command, figure_1_file: 
         (["--gap", "80", "--html", "absent/r.html"], "absent/r.html"),
         (["--gap", "80", "--journal", "absent/j.jsonl"], "absent/j.jsonl"),
         (["--gap", "x"], "decimal number"),
-        (["--probability-gap", "0.1"], "binary classifiers"),
+        (["--probability-gap", "0.1"], "regression model predicts no probability"),
         (["--sensitive", "nobody"], "unknown feature"),
         (["--method", "guess"], "unknown method"),
         (["--gap", "80", "--plot", "r.xyz"], "xyz"),

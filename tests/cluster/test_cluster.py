@@ -29,7 +29,7 @@ from xcount.counters.settings import Settings
 from xcount.errors import BudgetError, ClusterError, MissingExtraError, QueryWarning
 from xcount.model.examples import adult_model_path, ensemble_of, figure_1
 from xcount.problem.problem import Problem
-from xcount.question.change import Gap
+from xcount.question.gap import Gap
 from xcount.question.grid import Grid
 from xcount.question.query import Query
 from xcount.runs.audit import AuditResult

@@ -72,7 +72,7 @@ def random_problem(seed: int, ensemble: Ensemble | None = None, flip: bool = Fal
     return Problem(ensemble, grid, query)
 
 
-def gap_sums(problem: Problem, thresholds: list[int], **options: int) -> _core.CornerSums:
+def gap_sums(problem: Problem, thresholds: list[int], **options: Any) -> _core.CornerSums:
     """Return the corner sums of several gaps."""
     changes = [_core.Change.gap(limbs_of(t, problem.space.trees.n_limbs)) for t in thresholds]
     zero = limbs_of(0, problem.space.trees.n_limbs)

@@ -10,7 +10,9 @@ import pytest
 
 from xcount.errors import QueryError, QueryWarning
 from xcount.model.ensemble import Ensemble, Feature
-from xcount.question.change import Flip, Gap, decimal_text
+from xcount.question.change import decimal_text
+from xcount.question.flip import Flip
+from xcount.question.gap import Gap
 from xcount.question.query import Query, parse_gap, resolve_features
 
 PERSON = Ensemble(

@@ -9,7 +9,7 @@ from fractions import Fraction
 from xcount.answers.result import CountResult, ModelInfo
 from xcount.counters.tally import MaskCount, PairCount, Profile, StopReason
 from xcount.question.cell import CellRange
-from xcount.question.change import Gap
+from xcount.question.gap import Gap
 from xcount.question.share import Limit
 from xcount.runs.audit import AuditResult
 

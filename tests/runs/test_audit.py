@@ -28,7 +28,8 @@ from xcount.errors import BudgetError, JournalError, QueryError, QueryWarning
 from xcount.model.examples import ensemble_of, figure_1
 from xcount.problem.flip_form import FlipForm
 from xcount.problem.problem import Problem
-from xcount.question.change import Flip, Gap
+from xcount.question.flip import Flip
+from xcount.question.gap import Gap
 from xcount.question.grid import Grid
 from xcount.question.query import Query
 from xcount.runs import task as tasks

@@ -19,7 +19,8 @@ from xcount.counters.tally import StopReason
 from xcount.errors import JournalError, QueryError, QueryWarning
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.examples import ensemble_of, figure_1
-from xcount.question.change import Flip, Gap
+from xcount.question.flip import Flip
+from xcount.question.gap import Gap
 from xcount.question.grid import Grid
 from xcount.question.share import Limit
 from xcount.runs.batch import BatchProgress
@@ -341,10 +342,13 @@ def test_every_model_flips_where_it_decides() -> None:
 
 
 def test_margins_that_differ_in_kind_are_named() -> None:
-    """One gap in two units is a warning; converted from one model's probability, an error."""
+    """One gap in two units is a warning; a gap in probability is each model's own."""
     votes = replace(ensemble_of((0, 1.0, 0.25, 0.75)), task="binary", probability="margin")
     odds = replace(ensemble_of((0, 1.0, -1.0, 1.0)), task="binary", probability="sigmoid")
     with pytest.warns(QueryWarning, match="differ in kind"):
         compare([votes, odds], gaps="0.1")
-    with pytest.raises(QueryError, match="compare them by --flip"):
-        compare([votes, odds], probability_gaps="0.1", base_rate=0.3)
+    result = compare([votes, odds], probability_gaps="0.48", direction="up")
+    (row,) = result.rows
+    assert [r.count for r in row.results if r is not None] == [1, 0]  # 0.5 and 0.4621
+    assert row.change.text == "probability 0.48 up"
+    assert CompareResult.from_dict(result.to_dict()) == result

@@ -16,60 +16,46 @@ from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.examples import ensemble_of, figure_1
 from xcount.problem.problem import Problem
-from xcount.question.change import Flip, Gap
+from xcount.question.flip import Flip
+from xcount.question.gap import Gap, ProbabilityGap
 from xcount.question.grid import Grid
+from xcount.question.probability import Votes
 from xcount.question.query import Query
 from xcount.question.share import Limit
 from xcount.question.weighting import Weighing
-from xcount.runs.plan import choose_gaps, choose_groups, choose_max_shares, probability_gap
+from xcount.runs.plan import choose_changes, choose_gaps, choose_groups, choose_max_shares
 from xcount.runs.task import Question, Task, fingerprint
 
 
-@pytest.mark.parametrize(("change", "base"), [(0.1, 0.3), (0.01, 0.5), (0.5, 0.499), (0.2, 0.01)])
-def test_a_probability_gap_moves_the_base_rate_by_just_that(change: float, base: float) -> None:
-    """sigmoid(logit(p0) + gap) is p0 + dp, up to the six decimals of the gap."""
-    margin = math.log(base / (1 - base)) + float(probability_gap(change, base))
-    assert 1 / (1 + math.exp(-margin)) == pytest.approx(base + change, abs=1e-6)
+def odds(ensemble: Ensemble) -> Ensemble:
+    """Return the model as a boosted binary classifier."""
+    return replace(ensemble, task="binary", probability="sigmoid")
 
 
-@pytest.mark.parametrize(("change", "base"), [(0, 0.3), (0.7, 0.3), (0.1, 0), (-0.1, 0.5)])
-def test_an_impossible_probability_gap_is_refused(change: float, base: float) -> None:
-    """Probabilities stay strictly between 0 and 1."""
-    with pytest.raises(QueryError, match="0 < p0 < p0"):
-        probability_gap(change, base)
+def test_probability_gaps_are_gaps_of_the_models_own_probability() -> None:
+    """Ascending, each once; as the model makes probabilities, and said to be given so."""
+    chosen = choose_changes(odds(figure_1()), probability_gaps=["0.2", "0.1", 0.2])
+    assert chosen.values == (ProbabilityGap(Fraction(1, 10)), ProbabilityGap(Fraction(1, 5)))
+    assert "predicted probability" in chosen.origin
+    votes = replace(figure_1(), task="binary", probability="margin")
+    (change,) = choose_changes(votes, probability_gaps="0.1", direction="up").values
+    assert change == ProbabilityGap(Fraction(1, 10), 0, "up", Votes())
 
 
-def test_the_origin_of_a_probability_gap_states_the_formula() -> None:
-    """Whoever reads the report can redo the conversion."""
-    gaps = choose_gaps(figure_1(), 0, probability_gaps=[0.1], base_rate=0.3)
-    assert gaps.values == (Fraction("0.441833"),)
-    assert "logit(p0 + dp) - logit(p0)" in gaps.origin
-    assert "0.441833" in gaps.origin
-
-
-def test_probability_gaps_are_for_log_odds_only() -> None:
-    """A regression's margin, or a forest's mean of votes, is no log-odds."""
-    for ensemble in (replace(figure_1(), task="regression"), replace(figure_1(), divisor=2)):
-        with pytest.raises(QueryError, match="margin"):
-            choose_gaps(ensemble, 0, probability_gaps=0.1, base_rate=0.3)
-    with pytest.raises(QueryError, match="--base-rate"):
-        choose_gaps(figure_1(), 0, probability_gaps=0.1)
-    with pytest.raises(QueryError, match="not both"):
-        choose_gaps(figure_1(), 0, gaps=1, probability_gaps=0.1, base_rate=0.3)
-
-
-def test_a_forest_of_votes_needs_no_conversion() -> None:
-    """Scikit-learn's trees and forests add up to a probability: its change is the gap."""
-    votes = ensemble_of((0, 1.0, 0.25, 1.0), (1, 1.0, 0.0, 0.5))
-    forest = replace(votes, task="binary", divisor=2, decides_at=0.5, probability="margin")
-    assert choose_gaps(forest, 0, probability_gaps=["0.1", 0.2]).values == (
-        Fraction(1, 10),
-        Fraction(1, 5),
-    )
-    boosted = replace(forest, base=(0.5,), divisor=1, decides_at=0.0, probability="sigmoid")
-    assert choose_gaps(boosted, 0, probability_gaps=0.1, base_rate=0.3).values == (
-        Fraction("0.441833"),
-    )
+def test_probability_gaps_need_probabilities() -> None:
+    """A regressor has none, a dump does not tell, and 10 is none."""
+    regressor = replace(figure_1(), task="regression", probability="none")
+    for ensemble, words, gap in (
+        (regressor, "regression model predicts no probability", 0.1),
+        (figure_1(), "does not tell what makes a probability", 0.1),
+        (odds(figure_1()), "between 0 and 1", 10),
+        (odds(figure_1()), "no gap given", []),
+    ):
+        with pytest.raises(QueryError, match=words):
+            choose_changes(ensemble, probability_gaps=gap)
+    for more in ({"gaps": 1}, {"flip": True}):
+        with pytest.raises(QueryError, match="not both"):
+            choose_changes(odds(figure_1()), probability_gaps=0.1, **more)
 
 
 def test_the_ladder_follows_the_leaves() -> None:

@@ -15,24 +15,24 @@ from xcount import CountResult
 from xcount.counters import corners
 from xcount.counters.settings import Companions, Settings
 from xcount.counters.tally import StopReason
-from xcount.problem.corner_question import CornerQuestion
+from xcount.problem.corner_question import CornerChange, CornerQuestion
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
 from xcount.question.query import Query
 from xcount.runs.audit import audit
 
 GAPS = ["0.2", "0.5", "1", "2"]
-Visits = list[tuple[int, ...]]
+Visits = list[tuple[CornerChange, ...]]
 
 
 @pytest.fixture
 def visits(monkeypatch: pytest.MonkeyPatch) -> Visits:
-    """Return the thresholds of every visit that is made."""
+    """Return the changes of every visit that is made."""
     made: Visits = []
     original = CornerQuestion.sums
 
     def sums(question: CornerQuestion, *arguments: Any, **options: Any) -> Any:
-        made.append(question.thresholds)
+        made.append(question.changes)
         return original(question, *arguments, **options)
 
     monkeypatch.setattr(CornerQuestion, "sums", sums)
@@ -85,7 +85,7 @@ def test_a_resumed_audit_visits_for_the_rest(tmp_path: Path, visits: Visits) -> 
     asked: dict[str, Any] = {"sensitive": ["f0"], "method": "brute", "journal": tmp_path / "j"}
     audit(ensemble, gaps=GAPS[:2], **asked)
     resumed = audit(ensemble, gaps=GAPS, resume=True, **asked)
-    assert [len(thresholds) for thresholds in visits] == [2, 2]
+    assert [len(changes) for changes in visits] == [2, 2]
     assert facts(resumed.results) == facts(
         audit(ensemble, gaps=GAPS, sensitive=["f0"], method="brute").results
     )
@@ -105,7 +105,7 @@ def test_other_questions_do_not_join(visits: Visits) -> None:
     ]
     settings = Settings(companions=Companions(queries))
     corners.count_by_corner_sums(Problem(ensemble, grid, queries[0]), settings)
-    assert [len(thresholds) for thresholds in visits] == [2]
+    assert [len(changes) for changes in visits] == [2]
 
 
 def test_a_visit_without_time_for_all_asks_for_one(
@@ -113,11 +113,11 @@ def test_a_visit_without_time_for_all_asks_for_one(
 ) -> None:
     """Companions never cost a question its own answer."""
     monkeypatch.setattr(
-        corners, "visiting_seconds", lambda question: 100.0 * (len(question.thresholds) - 1)
+        corners, "visiting_seconds", lambda question: 100.0 * (len(question.changes) - 1)
     )
     ensemble = random_ensemble(3, max_features=3, max_trees=6)
     audit(ensemble, sensitive=["f0"], gaps=GAPS, method="brute", timeout_seconds=60.0)
-    assert [len(thresholds) for thresholds in visits] == [1, 1, 1, 1]
+    assert [len(changes) for changes in visits] == [1, 1, 1, 1]
 
 
 def test_an_unfinished_visit_answers_nobody_else(visits: Visits) -> None:

@@ -12,7 +12,6 @@ namespace {
 constexpr double kMostCorners = 1e11;
 constexpr double kMostMasks = 1 << 22;
 constexpr std::size_t kTreesLookedAt = 200;
-constexpr std::size_t kBlockBytes = CornerQuestion<std::int64_t>{}.block_bytes;
 
 // A few of many trees tell enough.
 double corners_of(const Topology& forest, const CornerGround& ground, const LeafFlags& counted) {

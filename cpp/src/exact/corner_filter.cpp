@@ -62,17 +62,42 @@ std::int64_t error_of(const CornerQuestion<Value>& question) {
   return static_cast<std::int64_t>(n_trees / 2) + 1;
 }
 
-// Let t be the threshold in units, rounded down. A difference of two rounded sums is off by at most
-// 2 * error. Sums themselves stand 1 * error higher than they are, so that none is negative.
-Change<std::int64_t> sure(ChangeForm form, Direction direction, std::int64_t t, std::int64_t e) {
-  if (form == ChangeForm::kGap) return {form, direction, t + 1 + 2 * e, 0};
-  return {form, direction, t, 1 + 2 * e};
+// Let all thresholds be in units, rounded down. A difference of two rounded sums is off by at most
+// 2 * error. Sums themselves stand 1 * error higher than they are, so that none is negative: one of
+// at most t is surely at most t, one of more than t + room is surely more, with room = 1 + 2 *
+// error; and what is at most t is surely at most t + room here, what is more is more here, too.
+using Rounded = Change<std::int64_t>;
+
+Rounded sure(Rounded change, std::int64_t error) {
+  const std::int64_t room = 1 + 2 * error;
+  if (change.form == ChangeForm::kGap) {
+    change.threshold += room;
+  } else {
+    change.band = room;
+    change.sure_above += room;
+  }
+  return change;
 }
 
-Change<std::int64_t> possible(ChangeForm form, Direction direction, std::int64_t t,
-                              std::int64_t e) {
-  if (form == ChangeForm::kGap) return {form, direction, t - 2 * e, 0};
-  return {form, direction, t + 1 + 2 * e, -(1 + 2 * e)};
+Rounded possible(Rounded change, std::int64_t error) {
+  const std::int64_t room = 1 + 2 * error;
+  if (change.form == ChangeForm::kGap) {
+    change.threshold -= 2 * error;
+  } else {
+    change.threshold += room;
+    change.band = -room;
+    change.sure_below += room;
+  }
+  return change;
+}
+
+template <class Value>
+Rounded in_units(const Change<Value>& change, const SumRange<Value>& range, unsigned shift) {
+  const Change<Value> exact = shifted_change(change, range);
+  Rounded result(change.form, change.direction, shifted(exact.threshold, shift));
+  result.sure_below = shifted(exact.sure_below, shift);
+  result.sure_above = shifted(exact.sure_above, shift);
+  return result;
 }
 
 }  // namespace
@@ -81,13 +106,11 @@ template <class Value>
 bool can_round(const CornerQuestion<Value>& question, const SumRange<Value>& range) {
   const unsigned shift = shift_of(range);
   const std::int64_t error = error_of(question);
-  return shift > 0 && std::all_of(question.changes.begin(), question.changes.end(),
-                                  [&](const Change<Value>& change) {
-                                    if (change.form == ChangeForm::kFlip) return true;
-                                    const std::int64_t t =
-                                        shifted(shifted_threshold(change, range), shift);
-                                    return change.form == ChangeForm::kGap && t > 2 * error;
-                                  });
+  const auto is_apart = [&](const Change<Value>& change) {
+    if (change.form == ChangeForm::kFlip) return true;
+    return change.form == ChangeForm::kGap && in_units(change, range, shift).threshold > 2 * error;
+  };
+  return shift > 0 && std::all_of(question.changes.begin(), question.changes.end(), is_apart);
 }
 
 template <class Value>
@@ -107,8 +130,7 @@ CornerIntegers<std::int64_t> rounded_integers(const CornerQuestion<Value>& quest
   }
   for (const auto make : {sure, possible}) {
     for (const Change<Value>& change : question.changes) {
-      const std::int64_t t = shifted(shifted_threshold(change, range), shift);
-      integers.changes.push_back(make(change.form, change.direction, t, error));
+      integers.changes.push_back(make(in_units(change, range, shift), error));
     }
   }
   integers.span = shifted(range.span(), shift) + 1 + 2 * error;

@@ -73,18 +73,6 @@ SumRange<Value> sum_range(const Forest<Value>& forest, const LeafFlags& counted,
   return range;
 }
 
-// The residue modulo 2^width of T.
-template <class T, class Value>
-LaneResidue<T> truncated(const Value& value) {
-  if constexpr (std::is_same_v<T, Value>) {
-    return static_cast<LaneResidue<T>>(value);
-  } else if constexpr (std::is_same_v<Value, Int2304>) {
-    return truncated<T>(ValueTraits<Int128>::from_limbs(std::span(value.limbs).first(2)));
-  } else {
-    return static_cast<LaneResidue<T>>(value);
-  }
-}
-
 template <class Value>
 Value clamped(const Value& value, const Value& low, const Value& high) {
   if (value < low) return low;
@@ -148,16 +136,30 @@ SumRange<Value> find_range(const CornerQuestion<Value>& question, const CornerGr
     if (other.low < range.low) range.low = other.low;
     if (other.high > range.high) range.high = other.high;
   }
+  if (question.asks_for_probabilities()) {  // the sum 0 is a number of the same type
+    if (Value(0) < range.low) range.low = Value(0);
+    if (range.high < Value(0)) range.high = Value(0);
+  }
   return range;
 }
 
 template <class Value>
-Value shifted_threshold(const Change<Value>& change, const SumRange<Value>& range) {
+Change<Value> shifted_change(const Change<Value>& change, const SumRange<Value>& range) {
+  const auto shifted = [&](const Value& cutoff) {  // the same for all V of the range
+    return Value(clamped(cutoff, Value(range.low - Value(1)), range.high) - range.low);
+  };
+  Change<Value> result(change.form, change.direction, Value(0));
   if (change.form == ChangeForm::kGap) {
-    return clamped(change.threshold, Value(0), Value(range.span() + Value(1)));
+    result.threshold = clamped(change.threshold, Value(0), Value(range.span() + Value(1)));
+  } else if (change.form == ChangeForm::kProbability) {
+    // The smallest gap of the integers that may be one of the probabilities.
+    result.threshold = change.threshold - Value(kProbabilityDoubt);
+  } else if (change.form == ChangeForm::kFlip) {
+    result.threshold = shifted(change.threshold);
+    result.sure_below = shifted(change.sure_below);
+    result.sure_above = shifted(change.sure_above);
   }
-  if (change.form != ChangeForm::kFlip) return Value(0);
-  return clamped(change.threshold, Value(range.low - Value(1)), range.high) - range.low;
+  return result;
 }
 
 template <class T, class Value>
@@ -170,11 +172,15 @@ CornerIntegers<T> exact_integers(const CornerQuestion<Value>& question,
   for (const Value& base : question.bases) {
     integers.constants.push_back(truncated<T>(Value(base - range.low)));
   }
+  const auto narrowed = [](const Value& value) { return static_cast<T>(truncated<T>(value)); };
   for (const Change<Value>& change : question.changes) {
-    const LaneResidue<T> threshold = truncated<T>(shifted_threshold(change, range));
-    integers.changes.push_back({change.form, change.direction, static_cast<T>(threshold), T(0)});
+    const Change<Value> shifted = shifted_change(change, range);
+    Change<T>& own =
+        integers.changes.emplace_back(change.form, change.direction, narrowed(shifted.threshold));
+    own.sure_below = narrowed(shifted.sure_below);
+    own.sure_above = narrowed(shifted.sure_above);
   }
-  integers.span = static_cast<T>(truncated<T>(range.span()));
+  integers.span = narrowed(range.span());
   return integers;
 }
 
@@ -203,7 +209,7 @@ CornerPlan<T> make_plan(const CornerQuestion<Value>& question, const CornerGroun
                                    const CornerLayout&, const CornerIntegers<T>&, Stop&);
 #define XCOUNT_INSTANTIATE(Value)                                                         \
   template SumRange<Value> find_range(const CornerQuestion<Value>&, const CornerGround&); \
-  template Value shifted_threshold(const Change<Value>&, const SumRange<Value>&);         \
+  template Change<Value> shifted_change(const Change<Value>&, const SumRange<Value>&);    \
   XCOUNT_INSTANTIATE_IN(std::int32_t, Value)                                              \
   XCOUNT_INSTANTIATE_IN(std::int64_t, Value)
 

@@ -70,7 +70,8 @@ void CornerStream<T>::set_job() {
   const std::size_t n_outputs = plan_.corners.size();
   sums_.resize(n_outputs);
   slab_.resize(n_outputs);
-  column_.resize(n_outputs * n_masks);
+  const bool by_probability = plan_.judge != nullptr;
+  column_.resize((n_outputs + (by_probability ? 1 : 0)) * n_masks);
   tables_.resize(2 * windows.n_tables() * n_masks);
   tally_.resize(plan_.changes.size() * (n_masks + 1));
   job_.n_columns = layout_.n_columns;
@@ -85,6 +86,13 @@ void CornerStream<T>::set_job() {
   job_.slab = slab_.data();
   job_.sums = sums_.data();
   job_.column = column_.data();
+  job_.decided = column_.data() + (by_probability ? n_outputs * n_masks : 0);
+  job_.judge = plan_.judge.get();
+  job_.softmax = plan_.link.softmax;
+  job_.output = plan_.link.output;
+  job_.zero = plan_.zero;
+  job_.unit = plan_.link.unit;
+  job_.exponent = plan_.link.exponent;
   job_.highest = tables_.data();
   job_.lowest = tables_.data() + windows.n_tables() * n_masks;
   set_near();
@@ -104,11 +112,11 @@ void CornerStream<T>::set_near() {
   for (const NearRow& row : windows.near) {
     const bool is_window =
         windows.width > 1 && row.level == windows.n_levels && row.cell < windows.line.n_ordered;
-    const std::size_t table = row.level + (is_window ? 1 : 0);  // 0: V itself
+    const std::size_t table = row.level + (is_window ? 1 : 0);  // 0: what is compared itself
     const std::size_t begin = row.cell * windows.line.stride;
     const std::size_t place = (table - 1) * layout_.n_masks + begin;
     if (table == 0) {
-      near_.push_back({column_.data() + begin, column_.data() + begin});
+      near_.push_back({job_.decided + begin, job_.decided + begin});
     } else {
       near_.push_back({job_.highest + place, job_.lowest + place});
     }
@@ -332,9 +340,10 @@ std::size_t CornerStream<T>::bytes_for(const CornerPlan<T>& plan) {
   }
   if (n_levels > 0) n_listed += 2 * longest;
   const std::size_t n_results = plan.changes.size() * layout.n_masks;
-  const std::size_t n_vectors =
-      2 * plan.corners.size() * layout.n_tiles * layout.tile_vectors() +
-      (plan.corners.size() + 2 * plan.windows.n_tables()) * layout.n_masks + layout.n_columns;
+  const std::size_t n_rows = plan.corners.size() + (plan.judge != nullptr ? 1 : 0);
+  const std::size_t n_vectors = 2 * plan.corners.size() * layout.n_tiles * layout.tile_vectors() +
+                                (n_rows + 2 * plan.windows.n_tables()) * layout.n_masks +
+                                layout.n_columns;
   return 2 * n_listed * sizeof(Corner<T>) + n_vectors * sizeof(Lanes<T>) +
          plan.windows.near.size() * sizeof(NearExtremes<T>) +
          n_results * (sizeof(TallyLanes<T>) + 2 * sizeof(std::uint64_t) + sizeof(Int128) +

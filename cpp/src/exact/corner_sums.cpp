@@ -7,9 +7,11 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "xcount/exact/corner_filter.hpp"
+#include "xcount/exact/corner_judge.hpp"
 #include "xcount/exact/corner_plan.hpp"
 #include "xcount/exact/corner_stream.hpp"
 #include "xcount/support/held_bytes.hpp"
@@ -245,6 +247,25 @@ CornerCounts CornerSumsBy<Count>::by_mask(const Totals& totals) const {
 }
 
 template <class Value>
+void check_change(const CornerQuestion<Value>& question, const Change<Value>& change) {
+  const bool largest = change.form == ChangeForm::kLargest;
+  const bool by_probability = change.form == ChangeForm::kProbability;
+  if (by_probability != question.asks_for_probabilities()) fail("probabilities stand alone");
+  const bool several = question.forests.size() > 1;
+  if (!by_probability && largest != several) {
+    fail("the largest needs several outputs, other changes need one");
+  }
+  if (largest && change.direction != Direction::kAny) fail("the largest has no direction");
+  const bool is_gap = change.form == ChangeForm::kGap || by_probability;
+  if (is_gap && change.threshold < Value(0)) fail("a gap is negative");
+  if (change.form == ChangeForm::kFlip &&
+      (change.sure_below > change.threshold || change.sure_above < change.threshold)) {
+    fail("a sure decision is on the other side of the cut-off");
+  }
+  if (by_probability && Value(kProbabilityOne) < change.threshold) fail("a gap is above 1");
+}
+
+template <class Value>
 void check(const CornerQuestion<Value>& question) {
   if (question.forests.empty()) fail("no output");
   if (question.bases.size() != question.forests.size()) fail("an output has no base");
@@ -255,12 +276,13 @@ void check(const CornerQuestion<Value>& question) {
       if (forest->axes[f].n_cells != axes[f].n_cells) fail("outputs are on different grids");
     }
   }
-  const bool several = question.forests.size() > 1;
-  for (const Change<Value>& change : question.changes) {
-    const bool largest = change.form == ChangeForm::kLargest;
-    if (largest != several) fail("the largest needs several outputs, other changes need one");
-    if (largest && change.direction != Direction::kAny) fail("the largest has no direction");
-    if (change.form == ChangeForm::kGap && change.threshold < Value(0)) fail("a gap is negative");
+  for (const Change<Value>& change : question.changes) check_change(question, change);
+  if (question.asks_for_probabilities()) {
+    const bool is_softmax = question.link.softmax;
+    if (!question.judge) fail("probabilities need a judge");
+    if (question.link.output >= question.forests.size()) fail("the link names no output");
+    if (!is_softmax && question.forests.size() > 1) fail("a sigmoid is of one output");
+    if (!(question.link.unit > 0.0) || std::isinf(question.link.unit)) fail("a unit is not > 0");
   }
   if (question.weights.empty()) return;
   if (question.weights.size() != axes.size()) fail("weights are not one list per feature");
@@ -297,9 +319,12 @@ std::unique_ptr<CornerSums> make_full(const CornerQuestion<Value>& question,
                                       const CornerGround& ground, const SumRange<Value>& range,
                                       Stop& stop) {
   const CornerLayout layout = layout_for<T>(question, ground);
-  return finished(
-      FullCount<T>(make_plan(question, ground, layout, exact_integers<T>(question, range), stop)),
-      *question.masks, ground);
+  CornerPlan<T> plan =
+      make_plan(question, ground, layout, exact_integers<T>(question, range), stop);
+  if constexpr (!std::is_same_v<T, std::int32_t>) {
+    if (question.asks_for_probabilities()) set_judge(question, ground, range, plan);
+  }
+  return finished(FullCount<T>(std::move(plan)), *question.masks, ground);
 }
 
 template <class T, class Value>
@@ -328,9 +353,10 @@ std::unique_ptr<CornerSums> make_corner_sums(const CornerQuestion<Value>& questi
   const CornerGround ground(forests, *question.masks, asks_gaps_only(question.changes));
   stop.check();
   const SumRange<Value> range = find_range(question, ground);
-  // Edges reach from -(span + 1) to 2 * span + 1 (corner_tile.cpp).
+  // Edges reach from -(span + 1) to 2 * span + 1 (corner_tile.cpp); probabilities need 64 bits.
   const double span = ValueTraits<Value>::to_number(range.span());
-  if (span < std::ldexp(1.0, 29)) return make_full<std::int32_t>(question, ground, range, stop);
+  const bool fits_in_32 = span < std::ldexp(1.0, 29) && !question.asks_for_probabilities();
+  if (fits_in_32) return make_full<std::int32_t>(question, ground, range, stop);
   if (span < std::ldexp(1.0, 61)) return make_full<std::int64_t>(question, ground, range, stop);
   if constexpr (sizeof(Value) >= sizeof(Int128)) {
     if (span < std::ldexp(1.0, 125)) return make_wide<Int128>(question, ground, range, stop);

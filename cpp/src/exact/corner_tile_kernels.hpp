@@ -144,14 +144,15 @@ XCOUNT_INLINE void set_edges(const Change<T>& change, const T& span, const Extre
   if (change.form == ChangeForm::kFlip) {
     const Signed<T> above = broadcast<T>(T(change.threshold + change.band));
     if (change.direction != Direction::kDown) {
-      edges.a = extremes.high > above ? Signed<T>(threshold + broadcast<T>(T(1))) : never_below;
+      const Signed<T> start = broadcast<T>(T(change.sure_below + T(1)));
+      edges.a = extremes.high > above ? start : never_below;
     }
     if (change.direction != Direction::kUp) {
-      edges.b = extremes.low <= threshold ? above : never_above;
+      edges.b = extremes.low <= threshold ? broadcast<T>(change.sure_above) : never_above;
     }
     return;
   }
-  if (change.direction != Direction::kDown) edges.a = extremes.high - threshold;
+  if (change.direction != Direction::kDown) edges.a = extremes.high - threshold;  // gaps
   if (change.direction != Direction::kUp) edges.b = extremes.low + threshold;
 }
 
@@ -200,11 +201,78 @@ XCOUNT_INLINE void find_largest(TileJob<T>& job) {
   }
 }
 
+// The number that a link makes a probability of.
+template <class T>
+XCOUNT_INLINE double argument(const TileJob<T>& job, const LaneResidue<T>& residue) {
+  const T value = static_cast<T>(residue) - job.zero;
+  if constexpr (requires { static_cast<double>(value); }) {
+    return static_cast<double>(value) * job.unit;  // a kernel's unit holds the power of two
+  } else {
+    const bool negative = value < T(0);
+    const double size = ValueTraits<T>::scaled(negative ? T(-value) : value, job.exponent);
+    return (negative ? -size : size) * job.unit;
+  }
+}
+
+template <class T>
+XCOUNT_INLINE double probability(const TileJob<T>& job, std::size_t mask, std::size_t lane) {
+  const std::size_t n_masks = job.n_masks;
+  const double own = argument(job, job.column[job.output * n_masks + mask].lane[lane]);
+  if (!job.softmax) return 1.0 / (1.0 + __builtin_exp(-own));
+  double sum = 0.0;
+  for (std::size_t k = 0; k < job.n_outputs; ++k) {
+    const double other = argument(job, job.column[k * n_masks + mask].lane[lane]);
+    sum += k == job.output ? 1.0 : __builtin_exp(other - own);
+  }
+  return 1.0 / sum;
+}
+
+// Sets what is decided to the probabilities, as integers.
+template <class T>
+XCOUNT_INLINE void find_probabilities(TileJob<T>& job) {
+  constexpr auto kOne = static_cast<double>(kProbabilityOne);
+  for (std::size_t m = 0; m < job.n_masks; ++m) {
+    for (std::size_t i = 0; i < kRegisterLanes<T>; ++i) {
+      const double scaled = probability(job, m, job.offset + i) * kOne + 0.5;
+      const auto rounded = static_cast<std::int64_t>(scaled);
+      job.decided[m].lane[job.offset + i] = static_cast<LaneResidue<T>>(T(rounded));
+    }
+  }
+}
+
+// Of the lanes that may change, those that do.
+template <class T>
+XCOUNT_INLINE Mask<T> judged(const TileJob<T>& job, std::size_t change, std::size_t mask,
+                             const Mask<T>& may, const Mask<T>& must) {
+  if (!any_of<T>(Mask<T>(may ^ must))) return must;
+  if constexpr (kIsVector<T>) {
+    T open[kRegisterLanes<T>];
+    T hits[kRegisterLanes<T>];
+    __builtin_memcpy(open, &may, sizeof open);
+    __builtin_memcpy(hits, &must, sizeof hits);
+    for (std::size_t i = 0; i < kRegisterLanes<T>; ++i) {
+      if (open[i] == hits[i]) continue;
+      hits[i] = job.judge->changes(job, change, mask, job.offset + i) ? T(-1) : T(0);
+    }
+    Mask<T> result;
+    __builtin_memcpy(&result, hits, sizeof result);
+    return result;
+  } else {
+    return job.judge->changes(job, change, mask, job.offset);
+  }
+}
+
 template <class T, bool kWeighted>
 XCOUNT_INLINE void count_mask_at(TileJob<T>& job, std::size_t change, std::size_t mask,
                                  std::size_t column, const Edges<T>& edges) {
-  const auto value = load<Signed<T>>(job.column[mask], job.offset);
-  const Mask<T> hit = (value < edges.a) | (value > edges.b);
+  const auto value = load<Signed<T>>(job.decided[mask], job.offset);
+  Mask<T> hit = (value < edges.a) | (value > edges.b);
+  if (job.judge != nullptr) {
+    // The edges are those of the smallest gap that may be exceeded.
+    const Signed<T> band = broadcast<T>(T(2 * kProbabilityDoubt));
+    const Mask<T> must = (value < edges.a - band) | (value > edges.b + band);
+    hit = judged<T>(job, change, mask, hit, must);
+  }
   const std::size_t i = change * job.n_masks + mask;
   count_mask<T>(job.tally[i], job.offset, hit);
   if constexpr (kWeighted) {
@@ -217,10 +285,10 @@ XCOUNT_INLINE void count_mask_at(TileJob<T>& job, std::size_t change, std::size_
 template <class T, bool kWeighted>
 XCOUNT_INLINE void decide_any(TileJob<T>& job, std::size_t column) {
   const std::size_t n_masks = job.n_masks;
-  Extremes<T> extremes{load<Signed<T>>(job.column[0], job.offset),
-                       load<Signed<T>>(job.column[0], job.offset)};
+  Extremes<T> extremes{load<Signed<T>>(job.decided[0], job.offset),
+                       load<Signed<T>>(job.decided[0], job.offset)};
   for (std::size_t m = 1; m < n_masks; ++m) {
-    const auto value = load<Signed<T>>(job.column[m], job.offset);
+    const auto value = load<Signed<T>>(job.decided[m], job.offset);
     widen<T>(extremes, value, value);
   }
   const bool takes_shortcuts = !kWeighted && n_masks > kFewMasks;
@@ -229,8 +297,9 @@ XCOUNT_INLINE void decide_any(TileJob<T>& job, std::size_t column) {
     set_edges<T>(job.changes[i], job.span, extremes, edges);
     if (takes_shortcuts) {
       const Mask<T> some = (extremes.low < edges.a) | (extremes.high > edges.b);
+      if (!any_of<T>(some)) continue;
       const Mask<T> all = edges.a > edges.b;  // every V is below a or above b
-      if (!any_of<T>(Mask<T>(some ^ all))) {
+      if (job.judge == nullptr && !any_of<T>(Mask<T>(some ^ all))) {
         count_mask<T>(job.common_tally[i], job.offset, all);
         continue;
       }
@@ -251,7 +320,7 @@ XCOUNT_INLINE void widen_by(Extremes<T>& extremes, const Lanes<T>* high, const L
   widen<T>(extremes, load<Signed<T>>(high[i], offset), load<Signed<T>>(low[i], offset));
 }
 
-// Tables of one level of the balls; level 0 is V.
+// Tables of one level of the balls; level 0 is what is compared.
 template <class T>
 struct Level {
   const Lanes<T>* high;
@@ -260,7 +329,7 @@ struct Level {
 
 template <class T>
 XCOUNT_INLINE Level<T> ball_level(const TileJob<T>& job, std::size_t level) {
-  if (level == 0) return {job.column, job.column};
+  if (level == 0) return {job.decided, job.decided};
   return {job.highest + (level - 1) * job.n_masks, job.lowest + (level - 1) * job.n_masks};
 }
 
@@ -360,7 +429,7 @@ XCOUNT_INLINE void decide_line(TileJob<T>& job, std::size_t column, std::size_t 
   if (job.width > 1) make_windows<T>(job, base);
   for (std::size_t c = 0; c < job.line.n_cells; ++c) {
     const std::size_t m = base + c * job.line.stride;
-    const auto own = load<Signed<T>>(job.column[m], job.offset);
+    const auto own = load<Signed<T>>(job.decided[m], job.offset);
     Extremes<T> extremes{own, own};
     for (std::uint32_t i = job.first[c]; i < job.first[c + 1]; ++i) {
       widen_by<T>(extremes, job.near[i].high, job.near[i].low, base, job.offset);
@@ -393,7 +462,11 @@ XCOUNT_INLINE void count_column(TileJob<T>& job, std::size_t column) {
       sum_column<T, false>(job, k, column);
     }
   }
-  if (job.n_outputs > 1) find_largest<T>(job);
+  if (job.judge != nullptr) {
+    find_probabilities<T>(job);
+  } else if (job.n_outputs > 1) {
+    find_largest<T>(job);
+  }
   if (job.any) {
     decide_any<T, kWeighted>(job, column);
   } else {

@@ -68,14 +68,14 @@ std::uint32_t MaskScope::index(const MaskSpace& masks, MaskIndex mask) const {
 template <class Value>
 MaskDecider<Value>::MaskDecider(const Topology& forest, const MaskSpace& masks,
                                 const MaskScope& scope, const MaskQuestion& question,
-                                Value threshold)
-    : gap_(threshold) {
+                                const Gap<Value>& gap)
+    : gap_(gap) {
   if (!question.all_pairs) {
     kind_ = Kind::kPairs;
     for (const auto& [a, b] : question.pairs) {
       pairs_.emplace_back(scope.index(masks, a), scope.index(masks, b));
     }
-    if (scope.cells().size() == 1) take_jumps(scope.n_masks());
+    if (scope.cells().size() == 1 && !gap_.has_direction()) take_jumps(scope.n_masks());
     return;
   }
   const std::vector<Feature>& sensitive = masks.sensitive();
@@ -84,7 +84,7 @@ MaskDecider<Value>::MaskDecider(const Topology& forest, const MaskSpace& masks,
   if (masks.limit() >= diameter) return;
   if (sensitive.size() == 1 && forest.axis(sensitive[0]).regular()) {
     const Axis& axis = forest.axis(sensitive[0]);
-    if (axis.ordered && axis.missing_cell < 0 && masks.limit() == 1) {
+    if (axis.ordered && axis.missing_cell < 0 && masks.limit() == 1 && !gap_.has_direction()) {
       kind_ = Kind::kJumps;
       matters_.assign(scope.n_masks(), 1);
       return;
@@ -199,9 +199,9 @@ void MaskDecider<Value>::decide_by_window(std::span<const Value> row, Workspace&
     // For m < reach the window from 0 ends to the right of m, still within m's own reach.
     bool jumps = exceeds(m, m) || exceeds(m < reach_ ? 0 : m - reach_, m);
     if (has_missing) {
-      const bool by_missing = gap_.is_exceeded(row[m] - row[n_ordered_]);
-      jumps = jumps || by_missing;
-      missing_jumps |= by_missing ? 1 : 0;
+      const Value to_missing = row[n_ordered_] - row[m];
+      jumps = jumps || gap_.is_exceeded(to_missing);
+      if (gap_.is_exceeded(-to_missing)) missing_jumps = 1;
     }
     sensitive[m] = jumps ? 1 : 0;
   }
@@ -213,7 +213,9 @@ void MaskDecider<Value>::decide_by_pairs(std::span<const Value> row,
                                          std::span<std::uint8_t> sensitive) const {
   std::fill(sensitive.begin(), sensitive.end(), std::uint8_t{0});
   for (const auto& [a, b] : pairs_) {
-    if (gap_.is_exceeded(row[a] - row[b])) sensitive[a] = sensitive[b] = 1;
+    const Value change = row[b] - row[a];
+    if (gap_.is_exceeded(change)) sensitive[a] = 1;
+    if (gap_.is_exceeded(-change)) sensitive[b] = 1;
   }
 }
 

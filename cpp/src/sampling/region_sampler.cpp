@@ -23,11 +23,11 @@ std::int64_t diameter(std::span<const Axis> axes) {
 template <class Value>
 RegionSampler<Value>::RegionSampler(const Forest<Value>& forest, std::vector<Feature> sensitive,
                                     std::optional<std::int64_t> distance, const Value& threshold,
-                                    std::uint64_t budget)
+                                    std::uint64_t budget, Direction direction)
     : sensitive_(std::move(sensitive)),
       all_axes_(forest.axes),
       radius_(distance.value_or(Ball::kEverywhere)),
-      threshold_(threshold),
+      gap_(threshold, direction),
       budget_(budget),
       trees_(forest, sensitive_) {
   if (radius_ < 1) throw std::invalid_argument("regions: the distance must be at least 1");
@@ -43,7 +43,7 @@ RegionSampler<Value>::RegionSampler(const Forest<Value>& forest, std::vector<Fea
 
 template <class Value>
 typename RegionSampler<Value>::Thread RegionSampler<Value>::make_thread() const {
-  Thread thread{RegionSearch<Value>(trees_, threshold_), std::vector<Sample>(kBlock),
+  Thread thread{RegionSearch<Value>(trees_, gap_), std::vector<Sample>(kBlock),
                 std::vector<Cell>(features_.size()), std::vector<Value>(n_masks_)};
   for (Sample& sample : thread.block) {
     sample.cells.resize(trees_.columns().size());

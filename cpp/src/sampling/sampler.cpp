@@ -16,11 +16,11 @@ constexpr std::size_t kRowBytes = 64 * 1024;  // rows of one block: they should 
 
 template <class Value>
 Sampler<Value>::Sampler(const Forest<Value>& forest, const MaskSpace& masks, Value threshold,
-                        const MaskQuestion& question)
+                        const MaskQuestion& question, Direction direction)
     : n_features_(forest.axes.size()),
       scope_(forest, masks, question),
       profiles_(forest, masks, scope_),
-      decider_(forest, masks, scope_, question, threshold) {
+      decider_(forest, masks, scope_, question, Gap<Value>(threshold, direction)) {
   const std::size_t fitting = kRowBytes / (sizeof(Value) * profiles_.n_masks());
   block_ = std::clamp<std::size_t>(fitting, 1, kBatch / 2);
   unresolved_.reserve(question.unresolved.size());
@@ -131,13 +131,13 @@ void Sampler<Value>::set_codes(const Drawn& drawn, std::size_t sample, Cell cell
 }
 
 template <class Value>
-std::vector<std::uint8_t> Sampler<Value>::decide(std::span<const Cell> regions) const {
+template <class Visit>
+void Sampler<Value>::visit_rows(std::span<const Cell> regions, bool as_jumps, Visit visit) const {
   const std::size_t n_masks = profiles_.n_masks();
   if (n_features_ == 0 || regions.size() % n_features_ != 0) {
     throw std::invalid_argument("sampling: a region has one cell per feature");
   }
   const std::size_t n = regions.size() / n_features_;
-  std::vector<std::uint8_t> flags(n * n_masks);
   Thread thread = make_thread();
   for (std::size_t done = 0; done < n; done += block_) {
     const std::size_t count = std::min(block_, n - done);
@@ -152,14 +152,32 @@ std::vector<std::uint8_t> Sampler<Value>::decide(std::span<const Cell> regions) 
       }
     }
     std::fill(thread.rows.begin(), thread.rows.end(), Value{});
-    profiles_.evaluate(thread.codes, block_, count, thread.walks, thread.rows,
-                       decider_.wants_jumps());
+    profiles_.evaluate(thread.codes, block_, count, thread.walks, thread.rows, as_jumps);
     for (std::size_t i = 0; i < count; ++i) {
-      decider_.decide(std::span<const Value>(thread.rows.data() + i * n_masks, n_masks),
-                      thread.windows, std::span(flags).subspan((done + i) * n_masks, n_masks));
+      visit(done + i, std::span<const Value>(thread.rows.data() + i * n_masks, n_masks), thread);
     }
   }
+}
+
+template <class Value>
+std::vector<std::uint8_t> Sampler<Value>::decide(std::span<const Cell> regions) const {
+  const std::size_t n_masks = profiles_.n_masks();
+  std::vector<std::uint8_t> flags(n_features_ == 0 ? 0 : regions.size() / n_features_ * n_masks);
+  visit_rows(regions, decider_.wants_jumps(),
+             [&](std::size_t i, std::span<const Value> row, Thread& thread) {
+               decider_.decide(row, thread.windows, std::span(flags).subspan(i * n_masks, n_masks));
+             });
   return flags;
+}
+
+template <class Value>
+std::vector<Value> Sampler<Value>::differences(std::span<const Cell> regions) const {
+  std::vector<Value> found;
+  if (n_features_ > 0) found.reserve(regions.size() / n_features_ * decider_.pairs().size());
+  visit_rows(regions, false, [&](std::size_t, std::span<const Value> row, Thread&) {
+    for (const auto& [a, b] : decider_.pairs()) found.push_back(row[b] - row[a]);
+  });
+  return found;
 }
 
 template class Sampler<std::int64_t>;

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <optional>
 #include <random>
+#include <span>
 
 #include "check.hpp"
 #include "random_world.hpp"
@@ -36,7 +37,7 @@ bool differs(const Change<Value>& change, const std::vector<Value>& own,
   const Value& w = other[0];
   const Value& t = change.threshold;
   if (change.form == ChangeForm::kFlip) {
-    return (up && !(v > t) && w > t) || (down && v > t && !(w > t));
+    return (up && !(v > change.sure_below) && w > t) || (down && v > change.sure_above && !(w > t));
   }
   return (up && w - v > t) || (down && v - w > t);
 }
@@ -156,6 +157,9 @@ std::vector<Change<Value>> random_changes(std::mt19937& random, const Value& uni
     if (random() % 4 == 0) threshold += Value(1);
     changes.push_back({ChangeForm::kGap, direction, threshold});
     changes.push_back({ChangeForm::kFlip, direction, random() % 2 == 0 ? threshold : -threshold});
+    changes.push_back(changes.back());  // only from margins at some distance of the cut-off
+    for (unsigned i = random() % 4; i > 0; --i) changes.back().sure_below -= unit;
+    for (unsigned i = random() % 4; i > 0; --i) changes.back().sure_above += unit;
   }
   if (has_zero) changes.push_back({ChangeForm::kGap, Direction::kAny, Value(0)});
   return changes;
@@ -203,10 +207,14 @@ void rounded_leaves_decide() {
     }
     const MaskSpace masks(forest, random_features(random), random_distance(random));
     const Int128 tie = (Int128{1} << 90) * static_cast<Int128>(1 + random() % 3);
-    const Change<Int128> changes[] = {{ChangeForm::kGap, Direction::kAny, tie},
-                                      {ChangeForm::kGap, Direction::kUp, tie + 1},
-                                      {ChangeForm::kFlip, Direction::kAny, tie - 2},
-                                      {ChangeForm::kFlip, Direction::kDown, 2}};
+    Change<Int128> changes[] = {
+        {ChangeForm::kGap, Direction::kAny, tie},      {ChangeForm::kGap, Direction::kUp, tie + 1},
+        {ChangeForm::kFlip, Direction::kAny, tie - 2}, {ChangeForm::kFlip, Direction::kDown, 2},
+        {ChangeForm::kFlip, Direction::kAny, 2},       {ChangeForm::kFlip, Direction::kUp, 1}};
+    for (Change<Int128>& change : std::span(changes).last(2)) {  // from sure decisions alone
+      change.sure_below -= static_cast<Int128>(random() % 4) + (i % 3 == 0 ? tie : Int128{0});
+      change.sure_above += static_cast<Int128>(random() % 4) + (i % 3 == 1 ? tie : Int128{0});
+    }
     const Forest<Int128>* const forests[] = {&forest};
     const Int128 bases[] = {0};
     CornerQuestion<Int128> question{forests, bases, &masks, changes, {}};

@@ -43,6 +43,27 @@ void bounds_decide_as_trying_every_value_does() {
   });
 }
 
+template <class Value>
+void a_direction_counts_one_side_alone() {
+  for_all_bounds([](std::int64_t threshold, std::int64_t least, std::int64_t most) {
+    const Gap<Value> up(Value(threshold), Direction::kUp);
+    const Gap<Value> down(Value(threshold), Direction::kDown);
+    CHECK(up.has_direction() && down.has_direction());
+    bool some_up = false;
+    bool some_down = false;
+    for (std::int64_t v = least; v <= most; ++v) {
+      CHECK(up.is_exceeded(Value(v)) == (v > threshold));
+      CHECK(down.is_exceeded(Value(v)) == (-v > threshold));
+      some_up |= v > threshold;
+      some_down |= -v > threshold;
+    }
+    CHECK(up.may_exceed(Value(least), Value(most)) == some_up);
+    CHECK(down.may_exceed(Value(least), Value(most)) == some_down);
+    CHECK(up.must_exceed(Value(least), Value(most)) == (least > threshold));
+    CHECK(down.must_exceed(Value(least), Value(most)) == (-most > threshold));
+  });
+}
+
 // The interval holds just the offsets for which the verdict is the same.
 template <class Value>
 void a_verdict_holds_for_its_interval_of_offsets() {
@@ -86,6 +107,8 @@ int main() {
   bounds_decide_as_trying_every_value_does<Int2304>();
   a_verdict_holds_for_its_interval_of_offsets<std::int64_t>();
   a_verdict_holds_for_its_interval_of_offsets<Int2304>();
+  a_direction_counts_one_side_alone<std::int64_t>();
+  a_direction_counts_one_side_alone<Int2304>();
   intervals_intersect_after_a_shift();
   return failures;
 }

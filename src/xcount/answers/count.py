@@ -36,8 +36,11 @@ def count(
     *,
     sensitive: str | int | Iterable[str | int],
     gap: object = None,
+    probability_gap: object = None,
     flip: bool = False,
     cutoff: object = None,
+    from_probability: object = None,
+    direction: str = "any",
     distance: int | str | None = 1,
     precision: int | str | None = "exact",
     output: int | str | None = None,
@@ -67,16 +70,20 @@ def count(
     """Count the sensitive regions of a model.
 
     A region is sensitive if a change of the sensitive features within the distance changes the
-    margin by more than ``gap``; or, with ``flip``, if it changes the decision: which side of the
-    ``cutoff`` (a margin, the model's own unless given) the margin lies on, or which of several
-    classes wins.
+    margin by more than ``gap``, or the predicted probability by more than ``probability_gap``; or,
+    with ``flip``, if it changes the decision: which side of the ``cutoff`` (a margin, the model's
+    own unless given) the margin lies on, or which of several classes wins.
 
     Args:
         model: a model file, a live model, or an ensemble.
         sensitive: the features that change, by name or index; text may list several with commas.
         gap: how much the margin must change; text is taken as it is written.
+        probability_gap: how much the predicted probability must change, instead.
         flip: count changes of the decision instead of changes by more than a gap.
         cutoff: the margin at which the decision changes.
+        from_probability: only flips of a decision that is taken with at least this probability.
+        direction: ``"up"`` or ``"down"`` if only changes that raise or lower the margin, the
+            probability or the decision count.
         distance: how far the sensitive features may move together, in cells, or ``"any"``.
         precision: decimals that leaves are rounded to, or ``"exact"``.
         output: the class asked about, where the model has several.
@@ -143,8 +150,11 @@ def count(
         distance=distance,
         output=output,
         precision=precision,
+        probability_gap=probability_gap,
         flip=flip,
         cutoff=cutoff,
+        from_probability=from_probability,
+        direction=direction,
     )
     cells = grid or Grid.of(ensemble, missing=missing, domain=regions)
     problem = Problem(ensemble, cells, query)

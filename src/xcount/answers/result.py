@@ -14,7 +14,8 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 from xcount.counters.tally import Profile, StopReason
-from xcount.question.change import CHANGE_FIELDS, Change
+from xcount.question.change import Change
+from xcount.question.change_fields import CHANGE_FIELDS
 from xcount.question.domain import Domain
 from xcount.question.share import Limit
 from xcount.support.numerals import to_json

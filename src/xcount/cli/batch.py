@@ -33,15 +33,11 @@ question_options = parameters.together(
     click.option(
         "--probability-gap",
         "probability_gaps",
-        metavar="DP",
+        metavar="P",
         multiple=True,
-        help="Gaps as changes of a binary classifier's probability from the base rate P0: "
-        "logit(P0 + DP) - logit(P0).",
+        help="Gaps in the predicted probability, instead; repeat it, or separate them by commas.",
     ),
-    click.option(
-        "--base-rate", metavar="P0", type=float, help="The base rate for --probability-gap."
-    ),
-    parameters.flip_options,
+    parameters.change_options,
     click.option(
         "--distance",
         "distances",

@@ -16,6 +16,7 @@ from xcount.cli import parameters
         "xcount count model.json --sensitive age --gap 2",
         "xcount count model.json --sensitive sex,race --gap 1 --distance any --max-share 1%",
         "xcount count model.json --sensitive sex --distance any --flip",
+        "xcount count model.json --sensitive age --probability-gap 0.1 --direction down",
         "xcount count model.json --sensitive age --gap 2 --measure volume,rows --data people.csv",
         "xcount count model.json --sensitive age --gap 2 --cluster tcp://scheduler:8786",
     ),
@@ -39,16 +40,16 @@ def command(
     """Count the regions of MODEL that are sensitive to chosen features.
 
     A region is sensitive if changing only those features, by at most the distance, changes the
-    margin by more than G; or, with --flip, if it changes the decision. A count that is stopped by
-    Ctrl-C or by a limit still gives a valid interval.
+    margin by more than G, or the predicted probability by more than P; or, with --flip, if it
+    changes the decision. A count that is stopped by Ctrl-C or by a limit still gives a valid
+    interval.
     """
     from xcount.answers.count import count
     from xcount.cli.output import print_json, print_tables
     from xcount.cli.progress import ProgressLine, stoppable
     from xcount.counters import counter
 
-    if question["gap"] is None and not question["flip"]:
-        raise click.UsageError("Missing option '--gap' (or --flip).")
+    parameters.check_change(question)
     parameters.check_measures(question)
     counter(question["method"])  # a wrong name is said before a large model is read
     with stoppable(), ProgressLine() as line:

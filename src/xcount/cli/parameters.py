@@ -179,7 +179,7 @@ model_options = together(
     domain_options,
 )
 
-flip_options = together(
+change_options = together(
     click.option(
         "--flip",
         is_flag=True,
@@ -193,6 +193,20 @@ flip_options = together(
         metavar="T",
         help="The margin at which the decision changes. Default: the model's own (0 for log-odds, "
         "0.5 for a forest's votes).",
+    ),
+    click.option(
+        "--from-probability",
+        metavar="P",
+        help="With --flip: count only flips of a decision that is taken with a probability of at "
+        "least P.",
+    ),
+    click.option(
+        "--direction",
+        type=click.Choice(["up", "down", "any"]),
+        default="any",
+        show_default=True,
+        help="Count only changes that raise (up) or lower (down) the margin, the probability or "
+        "the decision.",
     ),
 )
 
@@ -222,9 +236,28 @@ distance_option = click.option(
     help="How many cells the sensitive features may move, added up.",
 )
 
-question_options = together(
-    sensitive_option, _gap_option(required=False), flip_options, distance_option, model_options
+probability_gap_option = click.option(
+    "--probability-gap",
+    metavar="P",
+    help="Count changes of the predicted probability by more than P (0.1), instead.",
 )
+
+question_options = together(
+    sensitive_option,
+    _gap_option(required=False),
+    probability_gap_option,
+    change_options,
+    distance_option,
+    model_options,
+)
+
+
+def check_change(question: Mapping[str, Any]) -> None:
+    """Refuse a question without a change, before a large model is read."""
+    if question["gap"] is None and question["probability_gap"] is None and not question["flip"]:
+        raise click.UsageError("Missing option '--gap' (or --probability-gap, or --flip).")
+
+
 gap_question_options = together(
     sensitive_option, _gap_option(required=True), distance_option, model_options
 )

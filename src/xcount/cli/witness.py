@@ -62,8 +62,7 @@ def command(
     from xcount.errors import OutOfLimitsError
     from xcount.report.witness_text import witness_csv, witness_tables
 
-    if question["gap"] is None and not question["flip"]:
-        raise click.UsageError("Missing option '--gap' (or --flip).")
+    parameters.check_change(question)
     if as_csv and as_json:
         raise click.UsageError("--json and --csv both print to standard output; choose one")
     try:

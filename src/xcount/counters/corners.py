@@ -37,6 +37,7 @@ _SECONDS_PER_ROW = {32: 1.3e-10, 64: 2.5e-10, 128: 3e-9, 2304: 3e-7}
 _SECONDS_PER_CORNER = {1: 7e-8, 2: 1.4e-7, 36: 1.5e-6}
 """By the limbs of the leaves."""
 _SECONDS_PER_LISTED = 4e-9
+_SECONDS_PER_EXPONENTIAL = 1.2e-8
 _BYTES_PER_CORNER = 64
 _CACHE_BYTES = ((1e6, 1.0), (8e6, 3.0), (math.inf, 12.0))
 """How much longer it takes where a column needs up to so many bytes."""
@@ -64,9 +65,11 @@ def visiting_seconds(question: CornerQuestion) -> float:
     """Guess how long it takes to list the corners and to visit all regions, on one core."""
     cost = question.cost
     n_bits = 64 if question.is_rounded else question.n_bits
-    n_asked = len(question.thresholds) * (2 if question.is_rounded else 1)
+    n_asked = len(question.changes) * (2 if question.is_rounded else 1)
     per_region = len(question.outputs) * _SECONDS_PER_REGION[n_bits]
     per_region += (cost.n_rows - 1 + 2 * (n_asked - 1)) * _SECONDS_PER_ROW[n_bits]
+    if question.probability is not None:
+        per_region += len(question.outputs) * _SECONDS_PER_EXPONENTIAL
     slower = next(factor for most, factor in _CACHE_BYTES if cost.column_bytes <= most)
     n_regions = cost.n_lanes if n_bits <= 64 else cost.n_regions
     corners = cost.n_corners * _SECONDS_PER_CORNER[question.outputs[0].n_limbs]
@@ -123,7 +126,7 @@ class CornerRun:
         problem: the question.
         settings: limits, threads, and who listens.
         weights: of all features' cells, to find the share of each mask, too.
-        along: questions that differ in their thresholds alone; a complete visit answers them for
+        along: questions that differ in their changes alone; a complete visit answers them for
             the companions in the settings.
     """
 
@@ -140,7 +143,7 @@ class CornerRun:
         self._visit = Visit(self._question, weights, settings.memory_bytes)
         self._done, self._seconds = 0, 0.0
         self._counts: NDArray[np.object_] = np.zeros(
-            (len(self._question.thresholds), problem.n_masks), dtype=object
+            (len(self._question.changes), problem.n_masks), dtype=object
         )
         self._shares = np.zeros_like(self._counts)
         self.stop_reason = StopReason.COMPLETE
@@ -152,7 +155,7 @@ class CornerRun:
     def _find_known(self, own: CornerQuestion) -> bool:
         """Take the counts of an earlier visit, if one has them."""
         companions = self._settings.companions
-        known = None if companions is None else companions.counts.get((own.key, own.thresholds[0]))
+        known = None if companions is None else companions.counts.get((own.key, own.changes[0]))
         if known is None or self._visit.weights is not None:
             return False
         self._counts[0] = known
@@ -217,8 +220,8 @@ class CornerRun:
         companions = self._settings.companions
         if self._sums is not None and self.is_complete and companions is not None:
             key, found = self._question.key, companions.counts
-            for threshold, counts in zip(self._question.thresholds, self._counts, strict=True):
-                found[key, threshold] = counts
+            for change, counts in zip(self._question.changes, self._counts, strict=True):
+                found[key, change] = counts
 
     def _visit_blocks(self) -> None:
         others: Blocks | None = None

@@ -304,7 +304,9 @@ class ExactRun:
             low = max(low, *(least for least, _ in parts))
             high = min(high, sum(most for _, most in parts))
         low, high = (min(max(end, nothing), self._whole) for end in (low, high))
-        return (low, low) if is_known else (low, high)  # sums of weights are rounded
+        if is_known:
+            high = low  # sums of weights are rounded
+        return (nothing, high) if expression.is_upper_bound else (low, high)
 
     def bounds(self) -> tuple[int, int]:
         """Return bounds of the whole count; with weights, nothing is known of that."""

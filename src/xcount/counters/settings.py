@@ -31,11 +31,11 @@ class Companions:
 
     Attributes:
         queries: in the order in which they are counted, one after the other.
-        counts: what visits have found: the counts of the masks, by question and threshold.
+        counts: what visits have found: the counts of the masks, by question and change.
     """
 
     queries: Sequence[Query]
-    counts: dict[tuple[Any, int], NDArray[Any]] = field(default_factory=dict)
+    counts: dict[tuple[Any, Any], NDArray[Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,20 +103,15 @@ def distinct_names(ensembles: Sequence[Ensemble], names: Sequence[str] | None) -
     return tuple(f"{path} ({i + 1})" for i, path in enumerate(paths))
 
 
-def check_margins(ensembles: Sequence[Ensemble], by_probability: bool, flip: bool) -> None:
-    """Refuse, or warn of, gaps in margins that mean different things."""
+def check_margins(ensembles: Sequence[Ensemble]) -> None:
+    """Warn of gaps in margins that mean different things."""
     kinds = {(ensemble.probability, ensemble.slope) for ensemble in ensembles}
-    if flip or len(kinds) == 1:
+    if len(kinds) == 1:
         return
-    if by_probability:
-        raise QueryError(
-            "these models make probabilities of their margins in different ways: one gap in "
-            "probability is a different gap in margin for each; compare them by --flip"
-        )
     words = ", ".join(sorted({ensemble.probability for ensemble in ensembles}))
     warnings.warn(
         f"the margins of these models differ in kind (their probabilities: {words}): the same gap "
-        "means different things; --flip compares decisions",
+        "means different things; --probability-gap compares probabilities, --flip decisions",
         QueryWarning,
         stacklevel=3,
     )

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from fractions import Fraction
+from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +19,30 @@ from numpy.typing import NDArray
 from xcount import _core
 from xcount.problem.integers import to_limbs
 from xcount.problem.laid_trees import LaidTrees
+from xcount.question.change import Direction
+from xcount.question.gap import ProbabilityGap
+
+MAX_REMEMBERED = 2**16
+"""Exact comparisons of probabilities that are remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class CornerChange:
+    """One change of the margins, in integers.
+
+    Attributes:
+        kind: a gap, a flip at a cut-off, a flip of the largest of several, a gap in probability.
+        threshold: the gap or the cut-off; 0 for the largest; a gap in probability as a whole number
+            of 1 / ProbabilityLink.one, rounded down.
+        direction: whether only higher or only lower neighbours count.
+        sure: a flip up starts at margins up to the first, a flip down at those above the second.
+    """
+
+    kind: Literal["gap", "flip", "largest", "probability"]
+    threshold: int = 0
+    direction: Direction = "any"
+    sure: tuple[int, int] | None = None
+
 
 MAX_BYTES = 2**32
 """What listing the corners may take, unless said otherwise."""
@@ -32,16 +57,17 @@ class CornerQuestion:
         bases: what each output starts from.
         sensitive: the features whose cells are a mask.
         distance: how far neighbours are apart at most; None for any distance.
-        kind: a gap, a flip at a cut-off, or a flip of the largest of several.
-        thresholds: for each change its gap or cut-off; 0 for the largest.
+        changes: what must change.
+        probability: what decides exactly, where the changes are in probability; its output is one
+            of ``outputs``.
     """
 
     outputs: tuple[LaidTrees, ...]
     bases: tuple[int, ...]
     sensitive: tuple[int, ...]
     distance: int | None
-    kind: Literal["gap", "flip", "largest"]
-    thresholds: tuple[int, ...]
+    changes: tuple[CornerChange, ...]
+    probability: ProbabilityGap | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what another process needs; what can be computed again stays here."""
@@ -58,28 +84,36 @@ class CornerQuestion:
         lane_bytes = 4 if self.n_bits <= 32 else 8
         return _core.estimate_corner_cost(forests, self.masks, self.kind == "gap", lane_bytes)
 
+    @property
+    def kind(self) -> str:
+        """The kind of the changes; one question has changes of one kind."""
+        return self.changes[0].kind
+
     @cached_property
     def n_bits(self) -> int:
         """The width of the integers that sums need, about: 32, 64 or more."""
         bound = max(laid.bound for laid in self.outputs) + max(map(abs, self.bases))
-        return 32 if bound < 2**28 else 64 if bound < 2**60 else 64 * self.outputs[0].n_limbs
+        if bound < 2**28 and self.kind != "probability":
+            return 32
+        return 64 if bound < 2**60 else 64 * self.outputs[0].n_limbs
 
     @property
     def is_rounded(self) -> bool:
         """Whether sums of more than 64 bits are decided by rounded ones first."""
-        is_apart = self.kind == "flip" or (self.kind == "gap" and min(self.thresholds) > 0)
+        least = min(change.threshold for change in self.changes)
+        is_apart = self.kind == "flip" or (self.kind == "gap" and least > 0)
         return self.n_bits > 64 and is_apart
 
     def joined(self, others: Sequence[CornerQuestion]) -> CornerQuestion:
-        """Return one question with the thresholds of all that differ in theirs alone."""
-        thresholds = [*self.thresholds]
-        thresholds += [t for other in others if other.key == self.key for t in other.thresholds]
-        return replace(self, thresholds=tuple(dict.fromkeys(thresholds)))
+        """Return one question with the changes of all that differ in theirs alone."""
+        changes = [*self.changes]
+        changes += [c for other in others if other.key == self.key for c in other.changes]
+        return replace(self, changes=tuple(dict.fromkeys(changes)))
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What questions that one visit answers have in common: all but the thresholds."""
-        return tuple(getattr(self, f.name) for f in fields(self) if f.name != "thresholds")
+        """What questions that one visit answers have in common: all but the changes' numbers."""
+        return (self.kind, *(getattr(self, f.name) for f in fields(self) if f.name != "changes"))
 
     def sums(
         self,
@@ -100,7 +134,7 @@ class CornerQuestion:
             given = [np.ascontiguousarray(w, dtype=np.float64) for w in weights]
         forests = [laid.forest for laid in self.outputs]
         bases = [self._limbs(base) for base in self.bases]
-        changes = [self._change(threshold) for threshold in self.thresholds]
+        changes = [self._change(change) for change in self.changes]
         return _core.CornerSums(
             forests,
             bases,
@@ -110,13 +144,42 @@ class CornerQuestion:
             max_bytes,
             seconds=seconds,
             on_pause=on_pause,
+            **self._probability_words(),
         )
 
-    def _change(self, threshold: int) -> _core.Change:
-        if self.kind == "largest":
+    def _probability_words(self) -> dict[str, Any]:
+        """Return what compares probabilities: first in floats, then exactly."""
+        asked = self.probability
+        if asked is None:
+            return {}
+        mantissa, exponent = asked.link.unit_as_float(self.outputs[0].scale)
+        several = len(self.outputs) > 1
+        link = _core.ProbabilityLink(several, asked.output, mantissa, exponent)
+        return {"link": link, "judge": lru_cache(MAX_REMEMBERED)(self._rises)}
+
+    def _rises(self, change: int, before: bytes, after: bytes) -> bool:
+        """Tell exactly whether the probability rises by more than the gap."""
+        assert self.probability is not None
+        gap = self.probability
+        return gap.link.rises(self._sums(before), self._sums(after), gap.output, gap.gap)
+
+    def _sums(self, data: bytes) -> list[Fraction]:
+        size, scale = 8 * self.outputs[0].n_limbs, self.outputs[0].scale
+        numbers = (data[i : i + size] for i in range(0, len(data), size))
+        return [int.from_bytes(n, "little", signed=True) / scale for n in numbers]
+
+    def _change(self, change: CornerChange) -> _core.Change:
+        if change.kind == "largest":
             return _core.Change.largest()
-        make = _core.Change.gap if self.kind == "gap" else _core.Change.flip
-        return make(self._limbs(threshold))
+        threshold = self._limbs(change.threshold)
+        if change.kind == "gap":
+            return _core.Change.gap(threshold, change.direction)
+        if change.kind == "probability":
+            return _core.Change.probability(threshold, change.direction)
+        below, above = change.sure or (change.threshold, change.threshold)
+        return _core.Change.flip(
+            threshold, change.direction, self._limbs(below), self._limbs(above)
+        )
 
     def _limbs(self, value: int) -> NDArray[np.uint64]:
         limbs: NDArray[np.uint64] = to_limbs([value], self.outputs[0].n_limbs)[0]

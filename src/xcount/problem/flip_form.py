@@ -6,7 +6,13 @@ one does, hence, over the non-sensitive cells x::
     |{x : (x, m) flips}| = n_combinations - sum over decisions of |{x : it holds at all of them}|
 
 and each term is one subproblem "all of these pairs differ" (see
-:mod:`xcount.problem.flip_encoding`). All trees take part in a decision, where a gap's pairs cancel
+:mod:`xcount.problem.flip_encoding`). Where only some flips count, those up or down, or from a sure
+decision, the starts that count are counted instead of all combinations, for each side::
+
+    |{x : (x, m) flips}| = sum over the sides of |{x : a flip may start at m}|
+                           - |{x : a flip may start at m, and all neighbours decide alike}|
+
+All trees take part in a decision, where a gap's pairs cancel
 most of them: exact counting reaches less far.
 """
 
@@ -19,16 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount import _core
-from xcount.errors import BudgetError
-from xcount.problem.corner_question import CornerQuestion
-from xcount.problem.flip_encoding import OFF, FlipEncoding
+from xcount.problem.corner_question import CornerChange, CornerQuestion
+from xcount.problem.flip_encoding import OFF_CELL, FlipEncoding
 from xcount.problem.form import Form, LivePairs, PairSpace
-from xcount.problem.margins import IntegerMargins
+from xcount.problem.margins import Cutoffs, IntegerMargins
+from xcount.problem.neighbours import neighbour_pairs
 from xcount.problem.subproblem import Decomposition, Expression, Subproblem
-from xcount.question.change import Flip
-
-MAX_PAIRS = 2_000_000
-"""Pairs of masks that deciding about flips at a limited distance accepts."""
+from xcount.question.flip import Flip
 
 
 class FlipForm(Form):
@@ -37,13 +40,30 @@ class FlipForm(Form):
     max_exact_terms = 200_000
     max_auto_terms = 200_000
 
+    @property
+    def change(self) -> Flip:
+        change = self.problem.query.change
+        assert isinstance(change, Flip)
+        return change
+
     @cached_property
     def encoding(self) -> FlipEncoding:
-        return FlipEncoding.of(self.margins)
+        return FlipEncoding.of(self.margins, self.cutoffs)
+
+    @cached_property
+    def cutoffs(self) -> Cutoffs | None:
+        return self.margins.cutoffs(self.change)
 
     @cached_property
     def margins(self) -> IntegerMargins:
         return IntegerMargins.of(self.problem)
+
+    @property
+    def _sides(self) -> tuple[int, ...]:
+        """The decisions from which flips count, where not all flips do; else none."""
+        if self.change.direction == "any" and self.change.sureness is None:
+            return ()
+        return {"any": (0, 1), "up": (0,), "down": (1,)}[self.change.direction]
 
     @property
     def space(self) -> PairSpace:
@@ -70,6 +90,8 @@ class FlipForm(Form):
         near = self.problem.around
         around = {m: near(m) for m in range(self.problem.n_masks) if m in wanted}
         possible = self._possible(live, {m for masks_near in around.values() for m in masks_near})
+        if self._sides:
+            return self._decompose_by_sides(live, around, possible)
         joint: list[Subproblem] = []
         numbers: dict[tuple[int, ...], int] = {(): 0}
         expressions = [Expression()]
@@ -79,6 +101,38 @@ class FlipForm(Form):
                 expressions.append(self._expression(neighbourhood, possible, joint))
         expression_of = [numbers[around.get(m, ())] for m in range(self.problem.n_masks)]
         return Decomposition((), joint, expressions, expression_of)
+
+    def _decompose_by_sides(
+        self,
+        live: LivePairs,
+        around: dict[int, tuple[int, ...]],
+        possible: dict[int, set[int]],
+    ) -> Decomposition:
+        """Count the starts of flips, without those all around which the same decision holds."""
+        encoding, numbers = self.encoding, dict[Subproblem, int]()
+        starts = {
+            (mask, side): encoding.pair(mask, encoding.starts[side])
+            for mask in around
+            for side in self._sides
+        }
+        alive = set(live(starts.values()))
+        expressions = [Expression()]
+        expression_of = [0] * self.problem.n_masks
+        for mask, neighbourhood in around.items():
+            terms: list[tuple[int, int]] = []
+            for side in self._sides:
+                others = [possible[m] for m in neighbourhood if m != mask]
+                if starts[mask, side] not in alive or not any(1 - side in d for d in others):
+                    continue  # it starts nowhere, or meets no other decision
+                terms.append((1, _number(Subproblem((starts[mask, side],)), numbers)))
+                if all(side in decisions for decisions in others):
+                    near = tuple(m for m in neighbourhood if m != mask)
+                    steady = (starts[mask, side], *encoding.pairs(side, near))
+                    terms.append((-1, _number(Subproblem(steady, all_pairs=True), numbers)))
+            if terms:
+                expression_of[mask] = len(expressions)
+                expressions.append(Expression(tuple(terms)))
+        return Decomposition((), list(numbers), expressions, expression_of)
 
     def _possible(self, live: LivePairs, masks: set[int]) -> dict[int, set[int]]:
         """Return for each mask the decisions that bounds do not exclude there."""
@@ -106,50 +160,44 @@ class FlipForm(Form):
 
     @cached_property
     def corner_question(self) -> CornerQuestion:
-        problem, margins, change = self.problem, self.margins, self.problem.query.change
-        assert isinstance(change, Flip)
-        cutoff = 0
-        if change.cutoff is not None:
-            cutoff = margins.cutoff(change.cutoff, tie_is_above=change.tie_is_above)
+        problem, margins, cutoffs = self.problem, self.margins, self.cutoffs
+        asked = CornerChange("largest")
+        if cutoffs is not None:
+            sure = (cutoffs.sure_below, cutoffs.sure_above)
+            asked = CornerChange("flip", cutoffs.at, self.change.direction, sure)
         return CornerQuestion(
-            margins.outputs,
-            margins.bases,
-            problem.query.sensitive,
-            problem.distance,
-            "largest" if change.cutoff is None else "flip",
-            (cutoff,),
+            margins.outputs, margins.bases, problem.query.sensitive, problem.distance, (asked,)
         )
 
     @cached_property
     def _sampler(self) -> _core.Sampler:
         masks = np.arange(self.problem.n_masks, dtype=np.int64)[:, np.newaxis]
         first = masks * self.encoding.n_switch
-        cells = np.array([cell for cell, _, _ in self.encoding.duels], dtype=np.int64)
-        both = np.broadcast_arrays(first + OFF, first + cells)
+        cells = np.array(self.encoding.told, dtype=np.int64)
+        both = np.broadcast_arrays(first + OFF_CELL, first + cells)
         pairs = np.stack([side.ravel() for side in both], axis=1)
         return self.space.sampler(pairs[:, 1].copy(), pairs)
 
     @cached_property
     def _neighbours(self) -> NDArray[np.int64] | None:
         """The pairs of neighbours; None where all masks are neighbours."""
-        if self.problem.distance is None:
-            return None
-        pairs: list[tuple[int, int]] = []
-        for pair in self.problem.pairs():
-            pairs.append(pair)
-            if len(pairs) > MAX_PAIRS:
-                raise BudgetError(
-                    f"more than {MAX_PAIRS:,} pairs of masks; ask about fewer sensitive features, "
-                    "or about any distance"
-                )
-        return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+        return None if self.problem.distance is None else neighbour_pairs(self.problem)
 
     @property
     def flags_per_row(self) -> int:
-        return self.problem.n_masks * (1 + len(self.encoding.duels))
+        return self.problem.n_masks * (1 + len(self.encoding.told))
 
     def decide(self, cells: NDArray[np.int32]) -> NDArray[np.bool_]:
-        decisions = self.decisions(cells)
+        holds = self._holds(cells)
+        decisions = self.encoding.decide(holds)
+        flags = self._flips(decisions)
+        if self._sides:
+            sides = [self.encoding.starting(holds, side) for side in self._sides]
+            flags &= np.logical_or.reduce(sides)
+        return flags
+
+    def _flips(self, decisions: NDArray[np.int16]) -> NDArray[np.bool_]:
+        """Return where a neighbour decides otherwise."""
         if self._neighbours is None:
             changes = (decisions != decisions[:, :1]).any(axis=1)
             return np.repeat(changes[:, np.newaxis], self.problem.n_masks, axis=1)
@@ -160,16 +208,13 @@ class FlipForm(Form):
             flags[:, second] |= differ
         return flags
 
-    def decisions(self, cells: NDArray[np.int32]) -> NDArray[np.int16]:
-        """Return the decision at every mask, shape (n_rows, n_masks)."""
+    def _holds(self, cells: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Return whether the functions hold that tell of decisions: (n_rows, n_masks, n_told)."""
         switched = np.concatenate([cells, np.zeros((len(cells), 1), dtype=np.int32)], axis=1)
         flags = self._sampler.decide(np.ascontiguousarray(switched).ravel())
-        # The scope holds the off cell and those of the duels, in the order of the cells.
-        duels = self.encoding.duels
-        scope = sorted(cell for cell, _, _ in duels)
-        columns = [1 + scope.index(cell) for cell, _, _ in duels]
-        shape = (len(cells), self.problem.n_masks, 1 + len(duels))
-        return self.encoding.decide(flags.reshape(shape)[:, :, columns].astype(np.bool_))
+        # The scope holds the off cell and those that are told, in the order of the cells.
+        shape = (len(cells), self.problem.n_masks, 1 + len(self.encoding.told))
+        return flags.reshape(shape)[:, :, 1:].astype(np.bool_)
 
     def decide_regions(self, cells: NDArray[np.int32]) -> None:
         return None
@@ -182,10 +227,20 @@ class FlipForm(Form):
         if len(self.encoding.decisions) > 2:
             return []
         around = self.problem.around(mask)
-        return [Subproblem(self.encoding.pairs(decision, around)) for decision in (0, 1)]
+        found = [Subproblem(self.encoding.pairs(decision, around)) for decision in (0, 1)]
+        if len(self._sides) == 1:
+            found.append(
+                Subproblem((self.encoding.pair(mask, self.encoding.starts[self._sides[0]]),))
+            )
+        return found
 
     def influences(self) -> set[int]:
         return {f for tree in self.problem.ensemble.trees for f in tree.feature.tolist()} - {-1}
 
     def cell_weights(self, weights: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
         return [*weights, np.full(self.encoding.n_switch, 1 / self.encoding.n_switch)]
+
+
+def _number(subproblem: Subproblem, numbers: dict[Subproblem, int]) -> int:
+    """Return the number of a subproblem, a new one if it is not known yet."""
+    return numbers.setdefault(subproblem, len(numbers))

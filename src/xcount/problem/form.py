@@ -25,6 +25,7 @@ from xcount.problem.corner_question import CornerQuestion
 from xcount.problem.integers import to_limbs
 from xcount.problem.laid_trees import LaidTrees
 from xcount.problem.subproblem import Decomposition, Pair, Subproblem
+from xcount.question.change import Direction
 
 LivePairs = Callable[[Iterable[Pair]], list[Pair]]
 """Returns those of the pairs that may differ at all, as far as bounds tell."""
@@ -34,17 +35,22 @@ LivePairs = Callable[[Iterable[Pair]], list[Pair]]
 class PairSpace:
     """Masks of an integer forest: a pair {m, m'} differs at x iff |W(x, m) - W(x, m')| > threshold.
 
+    With a direction, m is sensitive by m' iff W(x, m') - W(x, m) > threshold (*up*), or the other
+    way round (*down*): only samplers know that.
+
     Attributes:
         trees: the trees that add up to W.
         sensitive: the features whose cells are a mask.
         distance: how far neighbours are apart at most; None for any distance.
         threshold: an integer, as the leaves are.
+        direction: which neighbours count, the higher or the lower ones.
     """
 
     trees: LaidTrees
     sensitive: tuple[int, ...]
     distance: int | None
     threshold: int
+    direction: Direction = "any"
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what another process needs; what can be computed again stays here."""
@@ -80,7 +86,20 @@ class PairSpace:
         self, masks: NDArray[np.int64], pairs: NDArray[np.int64] | None = None
     ) -> _core.Sampler:
         """Return a native sampler that decides these masks at random x; by these pairs alone."""
-        return _core.Sampler(self.forest, self.masks, self.threshold_limbs, masks, pairs)
+        return _core.Sampler(
+            self.forest, self.masks, self.threshold_limbs, masks, pairs, self.direction
+        )
+
+    def region_sampler(self, budget: int | None = None) -> _core.RegionSampler:
+        """Return a native sampler that decides single regions, with a budget for each."""
+        return _core.RegionSampler(
+            self.forest,
+            list(self.sensitive),
+            self.distance,
+            self.threshold_limbs,
+            budget,
+            self.direction,
+        )
 
 
 class Form(ABC):

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount import _core
-from xcount.problem.corner_question import CornerQuestion
+from xcount.problem.corner_question import CornerChange, CornerQuestion
 from xcount.problem.form import Form, LivePairs, PairSpace
 from xcount.problem.laid_trees import LaidTrees
 from xcount.problem.subproblem import Decomposition, Expression, Pair, Subproblem
-from xcount.question.change import Gap
+from xcount.question.gap import Gap, ProbabilityGap
 
 _SENSITIVE = 1  # of the native search for one region
 _ANY_BUDGET = 2**62
@@ -34,15 +34,28 @@ class GapForm(Form):
     max_exact_terms = 10_000_000
     max_auto_terms = 20_000
 
+    @property
+    def change(self) -> Gap | ProbabilityGap:
+        change = self.problem.query.change
+        assert isinstance(change, Gap | ProbabilityGap)
+        return change
+
     @cached_property
-    def space(self) -> PairSpace:
-        problem, change = self.problem, self.problem.query.change
-        assert isinstance(change, Gap)
+    def own_space(self) -> PairSpace:
+        """The masks of the question itself; samplers know its direction."""
+        problem, change = self.problem, self.change
+        assert change.margin_gap is not None
         trees = LaidTrees.of_output(
             problem.ensemble, problem.grid, change.output, problem.query.precision
         )
-        threshold = trees.threshold(change.gap)
-        return PairSpace(trees, problem.query.sensitive, problem.distance, threshold)
+        threshold = trees.threshold(change.margin_gap)
+        return PairSpace(
+            trees, problem.query.sensitive, problem.distance, threshold, change.direction
+        )
+
+    @property
+    def space(self) -> PairSpace:
+        return self.own_space
 
     @property
     def n_terms(self) -> int:
@@ -50,10 +63,10 @@ class GapForm(Form):
 
     @property
     def n_trees(self) -> int:
-        return len(self.space.trees.trees)
+        return len(self.own_space.trees.trees)
 
     def native_draws(self) -> PairSpace:
-        return self.space
+        return self.own_space
 
     def decompose(self, live: LivePairs, masks: Sequence[int]) -> Decomposition:
         pairs = live(self.problem.pairs_of(masks))
@@ -72,25 +85,20 @@ class GapForm(Form):
 
     @cached_property
     def corner_question(self) -> CornerQuestion:
-        space = self.space
-        return CornerQuestion(
-            (space.trees,), (0,), space.sensitive, space.distance, "gap", (space.threshold,)
-        )
+        space = self.own_space
+        asked = CornerChange("gap", space.threshold, space.direction)
+        return CornerQuestion((space.trees,), (0,), space.sensitive, space.distance, (asked,))
 
     @cached_property
     def _sampler(self) -> _core.Sampler:
-        return self.space.sampler(np.arange(self.problem.n_masks, dtype=np.int64))
+        return self.own_space.sampler(np.arange(self.problem.n_masks, dtype=np.int64))
 
     def decide(self, cells: NDArray[np.int32]) -> NDArray[np.bool_]:
         flags = self._sampler.decide(cells.ravel())
         return flags.reshape(len(cells), self.problem.n_masks).astype(np.bool_)
 
     def decide_regions(self, cells: NDArray[np.int32]) -> NDArray[np.bool_]:
-        space = self.space
-        sensitive = list(space.sensitive)
-        search = _core.RegionSampler(
-            space.forest, sensitive, space.distance, space.threshold_limbs, _ANY_BUDGET
-        )
+        search = self.own_space.region_sampler(_ANY_BUDGET)
         flags: NDArray[np.bool_] = search.decide(cells.ravel()) == _SENSITIVE
         return flags
 
@@ -100,7 +108,7 @@ class GapForm(Form):
 
     def influences(self) -> set[int]:
         sensitive, used = set(self.problem.query.sensitive), set[int]()
-        for tree in self.space.trees.trees:
+        for tree in self.own_space.trees.trees:
             tested = set(tree.feature.tolist()) - {-1}
             if tested & sensitive:
                 used |= tested

@@ -7,16 +7,30 @@ bases and the threshold are scaled together, so that every comparison is that of
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from xcount.problem.asked import Asked
 from xcount.problem.integers import scale_leaves
 from xcount.problem.laid_trees import LaidTrees
+from xcount.question.flip import Flip
+
+
+class Cutoffs(NamedTuple):
+    """Where a decision about one margin changes, in integers: it is above iff ``V > at``.
+
+    A flip up starts where ``V <= sure_below``, a flip down where ``V > sure_above``:
+    ``sure_below <= at <= sure_above``, with equality where any decision is sure enough.
+    """
+
+    at: int
+    sure_below: int
+    sure_above: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,17 +66,51 @@ class IntegerMargins:
         rounded = tuple(round(base * finer) for base in bases)
         return cls(asked, leaves, rounded, scaled.scale * finer)
 
+    @property
+    def n_outputs(self) -> int:
+        return len(self.bases)
+
     @cached_property
     def bound(self) -> int:
         """A bound of |V| of every output, and of the difference of any two of them, halved."""
         return sum(max(map(abs, own)) for own in self.leaves) + max(map(abs, self.bases)) + 1
 
-    def cutoff(self, cutoff: Fraction, *, tie_is_above: bool) -> int:
-        """Return the integer T for which "above the cut-off" is ``V > T``."""
-        scaled = cutoff * self.scale
+    def cutoffs(self, flip: Flip) -> Cutoffs | None:
+        """Return the cut-offs of a flip as integers; None where several margins decide."""
+        if flip.cutoff is None:
+            return None
+        scaled = flip.cutoff * self.scale
         # Integers V: above T is above floor(T); at least T is above ceil(T) - 1.
-        threshold = math.ceil(scaled) - 1 if tie_is_above else math.floor(scaled)
-        return max(-self.bound - 1, min(self.bound + 1, threshold))
+        cut = math.ceil(scaled) - 1 if flip.tie_is_above else math.floor(scaled)
+        at = max(-self.bound - 1, min(self.bound + 1, cut))
+        sureness = flip.sureness
+        if sureness is None:
+            return Cutoffs(at, at, at)
+
+        def is_sure(value: int, decision: int) -> bool:
+            return sureness.holds((value / self.scale,), decision)
+
+        digits = len(str(self.bound)) + 20
+        above, below = (
+            sureness.link.margin_at(share, digits) for share in (sureness.least, 1 - sureness.least)
+        )
+        sure_above = self._last(lambda value: not is_sure(value, 1), above)
+        sure_below = self._last(lambda value: is_sure(value, 0), below)
+        return Cutoffs(at, min(at, sure_below), max(at, sure_above))
+
+    def _last(self, holds: Callable[[int], bool], near: Fraction | None) -> int:
+        """Return the last margin up to which something holds, in integers; it ends only once.
+
+        It is quickly found if it is near the given margin.
+        """
+        low, high = -self.bound - 1, self.bound + 1
+        for middle in () if near is None else (math.floor(near * self.scale) + i for i in (-2, 3)):
+            if low < middle <= high:
+                low, high = (middle, high) if holds(middle) else (low, middle - 1)
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if holds(middle) else (low, middle - 1)
+        return low
 
     @cached_property
     def outputs(self) -> tuple[LaidTrees, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,12 +12,19 @@ from numpy.typing import NDArray
 from xcount import _core
 from xcount.model.ensemble import Tree
 from xcount.problem.asked import Asked
+from xcount.problem.directed_gap_form import gap_form
 from xcount.problem.flip_form import FlipForm
 from xcount.problem.form import Form, PairSpace
-from xcount.problem.gap_form import GapForm
-from xcount.question.change import Change, Flip, Gap
+from xcount.problem.probability_form import probability_form
+from xcount.question.change import Change
+from xcount.question.flip import Flip
+from xcount.question.gap import Gap, ProbabilityGap
 
-_FORMS: dict[type[Change], type[Form]] = {Gap: GapForm, Flip: FlipForm}
+_FORMS: dict[type[Change], Callable[[Asked], Form]] = {
+    Gap: gap_form,
+    ProbabilityGap: probability_form,
+    Flip: FlipForm,
+}
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,18 +31,20 @@ class Subproblem(NamedTuple):
 
 
 class Expression(NamedTuple):
-    """``(everything if is_complement else 0) + sum of sign * count of subproblem``.
+    """``(everything if is_complement else 0) + sum of sign * count``, or at most that.
 
     Attributes:
         terms: (sign, number of a subproblem).
         is_complement: whether it starts from all combinations x.
         union_of: subproblems whose union is counted, where there are such: none of them has a
             larger count, and all of them together have no smaller one.
+        is_upper_bound: whether the count may be smaller than that.
     """
 
     terms: tuple[tuple[int, int], ...] = ()
     is_complement: bool = False
     union_of: tuple[int, ...] = ()
+    is_upper_bound: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from typing import Any
 
 from xcount.errors import QueryError, QueryWarning
 from xcount.model.ensemble import Ensemble
-from xcount.question.change import Change, Flip, Gap
+from xcount.question.change import DIRECTIONS, Change, Direction
+from xcount.question.flip import Flip, Sureness
+from xcount.question.gap import Gap, ProbabilityGap
+from xcount.question.probability import Link, link_named
 
 MAX_PRECISION = 30
 _MOST_NAMES = 20
@@ -50,13 +54,12 @@ class Query:
         distance: object = 1,
         output: object = None,
         precision: object = "exact",
-        flip: bool = False,
-        cutoff: object = None,
+        **change: Any,
     ) -> Query:
         """Validate a question in the user's words.
 
         Features are given by name, as ``fN`` or by index; a string may list several with commas.
-        A question has a gap, or is about a flip.
+        What is left is about the change, as :func:`resolve_change` takes it.
 
         Example:
             >>> from xcount.model.examples import figure_1
@@ -65,28 +68,90 @@ class Query:
         """
         features = resolve_features(ensemble, sensitive)
         steps, decimals = parse_distance(distance), parse_precision(precision)
-        change = resolve_change(ensemble, gap, flip=flip, cutoff=cutoff, output=output)
-        return cls(features, change, steps, decimals)
+        asked = resolve_change(ensemble, gap, output=output, **change)
+        return cls(features, asked, steps, decimals)
 
 
 def resolve_change(
     ensemble: Ensemble,
     gap: object = None,
     *,
+    probability_gap: object = None,
     flip: bool = False,
     cutoff: object = None,
+    direction: object = "any",
+    from_probability: object = None,
     output: object = None,
 ) -> Change:
-    """Return the change that the user's words describe."""
+    """Return the change that the user's words describe: a gap of some kind, or a flip."""
     if flip:
-        if gap is not None:
+        if gap is not None or probability_gap is not None:
             raise QueryError("a question is about a gap or about a flip, not both")
-        return resolve_flip(ensemble, output, cutoff)
+        return resolve_flip(ensemble, output, cutoff, direction, from_probability)
+    refuse_without_flip(cutoff, from_probability)
+    if gap is not None and probability_gap is not None:
+        raise QueryError("give a gap in margin or in probability, not both")
+    if probability_gap is not None:
+        return resolve_probability_gap(ensemble, probability_gap, output, direction)
+    if gap is None:
+        raise QueryError(
+            "no gap given; give --gap or --probability-gap, or --flip to ask about the decision"
+        )
+    return Gap(parse_gap(gap), resolve_output(ensemble, output), parse_direction(direction))
+
+
+def refuse_without_flip(cutoff: object, from_probability: object) -> None:
+    """Refuse what only flips have a use for."""
     if cutoff is not None:
         raise QueryError("a cut-off is for flips; give --flip, too")
-    if gap is None:
-        raise QueryError("no gap given; give --gap, or --flip to ask about the decision")
-    return Gap(parse_gap(gap), resolve_output(ensemble, output))
+    if from_probability is not None:
+        raise QueryError("--from-probability is for flips; give --flip, too")
+
+
+def resolve_probability_gap(
+    ensemble: Ensemble, gap: object, output: object = None, direction: object = "any"
+) -> ProbabilityGap:
+    """Return a change of the model's own probability by more than the gap."""
+    link = resolve_link(ensemble)
+    share = parse_probability(gap, "probability gap")
+    index = resolve_output(ensemble, output)
+    return ProbabilityGap(share, index, parse_direction(direction), link)
+
+
+def resolve_link(ensemble: Ensemble) -> Link:
+    """Return what makes a probability of the model's margins."""
+    kind = ensemble.probability
+    if kind == "none":
+        raise QueryError(
+            f"this {ensemble.task} model predicts no probability; ask about its margin by --gap"
+        )
+    if kind == "unknown":
+        raise QueryError(
+            "the file does not tell what makes a probability of the margin (a dump has no "
+            "objective); save the whole model, or ask about the margin by --gap"
+        )
+    if not ensemble.slope > 0:
+        raise QueryError(
+            f"the probability falls as the margin grows (slope {ensemble.slope:g}); ask about the "
+            "margin by --gap"
+        )
+    return link_named(kind, Fraction(ensemble.slope))
+
+
+def parse_direction(direction: object) -> Direction:
+    """Return the direction."""
+    for known in DIRECTIONS:
+        if direction == known:
+            return known
+    raise QueryError(f"the direction must be up, down or any, not {direction!r}")
+
+
+def parse_probability(share: object, what: str) -> Fraction:
+    """Return a probability as the exact number its decimal text says."""
+    value = _parse_margin(share, what)
+    if not 0 <= value <= 1:
+        raise QueryError(f"the {what} must be between 0 and 1, not {share!r}")
+    return value
 
 
 def resolve_features(
@@ -177,27 +242,62 @@ def parse_gap(gap: object) -> Fraction:
     return value
 
 
-def resolve_flip(ensemble: Ensemble, output: object, cutoff: object) -> Flip:
+def resolve_flip(
+    ensemble: Ensemble,
+    output: object = None,
+    cutoff: object = None,
+    direction: object = "any",
+    from_probability: object = None,
+) -> Flip:
     """Return a flip at the given cut-off, or as the model itself decides."""
-    decision = ensemble.decision
+    way = parse_direction(direction)
     if ensemble.n_outputs > 1:
-        if decision == "none":
-            raise QueryError(
-                f"this {ensemble.task} model has several outputs that are no classes: no single "
-                "decision can flip; ask about a gap of one of them (--gap and --class)"
-            )
-        if cutoff is not None:
-            raise QueryError("the class with the largest sum wins; leave out the cut-off")
-        if output is not None:
-            raise QueryError("a flip is about all classes together; leave out --class")
+        _refuse_flip_of_classes(ensemble, output, cutoff, way, from_probability)
         return Flip(None)
     resolve_output(ensemble, output)
+    sureness = None
+    if from_probability is not None:
+        least = parse_probability(from_probability, "probability of --from-probability")
+        sureness = Sureness(least, resolve_link(ensemble))
     if cutoff is not None:
         margin = _parse_margin(cutoff, "cut-off")
         _note_log_odds(ensemble, margin)
-        return Flip(margin)
+        return Flip(margin, False, way, sureness)
+    decides_at, tie_is_above = _own_cutoff(ensemble)
+    return Flip(decides_at, tie_is_above, way, sureness)
+
+
+def _refuse_flip_of_classes(
+    ensemble: Ensemble,
+    output: object,
+    cutoff: object,
+    direction: Direction,
+    from_probability: object,
+) -> None:
+    """Refuse what means nothing where one of several classes wins."""
+    if ensemble.decision == "none":
+        raise QueryError(
+            f"this {ensemble.task} model has several outputs that are no classes: no single "
+            "decision can flip; ask about a gap of one of them (--gap and --class)"
+        )
+    if cutoff is not None:
+        raise QueryError("the class with the largest sum wins; leave out the cut-off")
+    if output is not None:
+        raise QueryError("a flip is about all classes together; leave out --class")
+    if direction != "any":
+        raise QueryError(
+            "a flip between several classes has no direction; leave out --direction, or ask about "
+            "one class (--class and --gap or --probability-gap)"
+        )
+    if from_probability is not None:
+        raise QueryError("--from-probability is for a decision between two classes")
+
+
+def _own_cutoff(ensemble: Ensemble) -> tuple[Fraction, bool]:
+    """Return where the model itself decides, and whether a tie is above."""
+    decision = ensemble.decision
     if decision == "cutoff":
-        return Flip(Fraction(ensemble.decides_at or 0.0), ensemble.tie_is_above)
+        return Fraction(ensemble.decides_at or 0.0), ensemble.tie_is_above
     if decision == "argmax":
         raise QueryError("this model knows one class only: its decision never changes")
     if decision == "none":

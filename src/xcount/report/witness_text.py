@@ -29,6 +29,8 @@ def summary(witness: Witness) -> dict[str, str]:
         "Change": "; ".join(f"{name} {a} -> {b}" for name, a, b in changed),
         "Margin": f"{of_class}{witness.margin:.6g} -> {witness.other_margin:.6g}",
     }
+    if witness.probability is not None:
+        row["Probability"] = f"{witness.probability:.6g} -> {witness.other_probability:.6g}"
     if witness.decision is not None:
         row["Decision"] = f"{witness.decision} -> {witness.other_decision}"
     row["Guards crossed"] = "; ".join(

@@ -254,9 +254,10 @@ def audit(
     sensitive: Iterable[Group] | str | int | None = None,
     gaps: object = None,
     probability_gaps: object = None,
-    base_rate: float | None = None,
     flip: bool = False,
     cutoff: object = None,
+    from_probability: object = None,
+    direction: str = "any",
     distances: object = 1,
     precision: int | str | None = "exact",
     output: int | str | None = None,
@@ -291,10 +292,11 @@ def audit(
         model: a model file, a live model, or an ensemble.
         sensitive: groups of features; None for each used feature by itself.
         gaps: gaps in margin; None for a ladder that fits the leaves.
-        probability_gaps: gaps as changes of a binary classifier's probability, instead.
-        base_rate: the probability from which those changes are taken.
+        probability_gaps: gaps in the predicted probability, instead.
         flip: count changes of the decision instead of changes by more than a gap.
         cutoff: the margin at which the decision changes; the model's own unless given.
+        from_probability: only flips of a decision that is taken with at least this probability.
+        direction: ``"up"`` or ``"down"`` if only changes that raise or lower count.
         distances: numbers, or ``"any"``; one or several.
         precision: decimals that leaves are rounded to, or ``"exact"``.
         output: the class asked about, where the model has several.
@@ -348,9 +350,10 @@ def audit(
         ensemble,
         gaps=gaps,
         probability_gaps=probability_gaps,
-        base_rate=base_rate,
         flip=flip,
         cutoff=cutoff,
+        from_probability=from_probability,
+        direction=direction,
         output=output,
     )
     if max_share is not None and gaps is None and probability_gaps is None and not flip:

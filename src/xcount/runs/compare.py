@@ -45,7 +45,6 @@ from xcount.problem.problem import Problem
 from xcount.question.change import Change
 from xcount.question.domain import Domain, DomainLike, OneHot, Words
 from xcount.question.grid import Grid, Missing
-from xcount.question.query import resolve_flip
 from xcount.question.share import Limit
 from xcount.runs.batch import BatchProgress, run_kept
 from xcount.runs.compared import Compared, ModelSummary, readable_row
@@ -229,9 +228,10 @@ def compare(
     sensitive: Iterable[Group] | str | int | None = None,
     gaps: object = None,
     probability_gaps: object = None,
-    base_rate: float | None = None,
     flip: bool = False,
     cutoff: object = None,
+    from_probability: object = None,
+    direction: str = "any",
     distances: object = 1,
     precision: int | str | None = "exact",
     output: int | str | None = None,
@@ -284,22 +284,23 @@ def compare(
         memory_bytes=memory_bytes,
     )
     settings.check_memory()
-    chosen = choose_changes(
-        ensembles[0],
-        gaps=gaps,
-        probability_gaps=probability_gaps,
-        base_rate=base_rate,
-        flip=flip,
-        cutoff=cutoff,
-        output=output,
-    )
+    words: dict[str, Any] = {
+        "gaps": gaps,
+        "probability_gaps": probability_gaps,
+        "flip": flip,
+        "cutoff": cutoff,
+        "from_probability": from_probability,
+        "direction": direction,
+    }
+    chosen = choose_changes(ensembles[0], **words, output=output)
     classes = same_class(ensembles, chosen.values[0].output_index)
     own = [chosen.values] * len(ensembles)
-    if flip:
-        own = [(resolve_flip(ensemble, output, cutoff),) for ensemble in ensembles]
-        if len(set(own)) > 1:
+    if flip or probability_gaps is not None:  # as each model decides, and makes probabilities
+        own = [choose_changes(ensemble, **words, output=output).values for ensemble in ensembles]
+        if flip and len(set(own)) > 1:
             chosen = replace(chosen, origin="none; what counts is each model's own decision")
-    check_margins(ensembles, probability_gaps is not None, flip)
+    else:
+        check_margins(ensembles)
     grid = Grid.of(*ensembles, missing=missing, domain=regions)
     groups = choose_groups(ensembles[0], grid, sensitive)
     asked = [

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from xcount.answers.result import CountResult, Distance, Sensitive, Verdict, judged, readable
-from xcount.question.change import Change, change_from
+from xcount.question.change import Change
+from xcount.question.change_fields import change_from
 from xcount.question.share import Limit
 from xcount.support.records import Json, Spread, record, written
 

@@ -1,15 +1,7 @@
-"""What an audit or a comparison counts: groups of features x gaps x distances, as tasks.
-
-Gaps are margins. One given as a change of probability is converted at a base rate p0::
-
-    gap = logit(p0 + dp) - logit(p0),   logit(p) = ln(p / (1 - p))
-
-that is, the margin by which a binary classifier that says p0 must move to say p0 + dp.
-"""
+"""What an audit or a comparison counts: groups of features x changes x distances, as tasks."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,16 +10,21 @@ from typing import NamedTuple
 from xcount.answers.inspection import gap_ladder, leaf_scale, max_changes
 from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble
-from xcount.question.change import Change, Flip, Gap, decimal_text
+from xcount.question.change import Change, decimal_text
+from xcount.question.flip import Flip
+from xcount.question.gap import Gap
 from xcount.question.grid import Grid
 from xcount.question.query import (
     Query,
+    parse_direction,
     parse_distance,
     parse_gap,
     parse_precision,
+    refuse_without_flip,
     resolve_features,
     resolve_flip,
     resolve_output,
+    resolve_probability_gap,
 )
 from xcount.question.share import Limit
 
@@ -44,9 +41,6 @@ class Gaps(NamedTuple):
     origin: str
 
 
-_GAP_DECIMALS = 6
-
-
 @dataclass(frozen=True, slots=True)
 class Changes:
     """The changes of a run, in order, and a sentence on where they come from."""
@@ -60,22 +54,36 @@ def choose_changes(
     *,
     gaps: object = None,
     probability_gaps: object = None,
-    base_rate: float | None = None,
     flip: bool = False,
     cutoff: object = None,
+    from_probability: object = None,
+    direction: object = "any",
     output: object = None,
 ) -> Changes:
     """Return the changes in which the questions of a run differ."""
-    if not flip:
-        if cutoff is not None:
-            raise QueryError("a cut-off is for flips; give --flip, too")
-        index = resolve_output(ensemble, output)
-        values, origin = choose_gaps(ensemble, index, gaps, probability_gaps, base_rate)
-        return Changes(tuple(Gap(gap, index) for gap in values), origin)
-    change = resolve_flip(ensemble, output, cutoff)
-    if any(given is not None for given in (gaps, probability_gaps, base_rate)):
-        raise QueryError("questions are about gaps or about flips, not both")
-    return Changes((change,), _flip_origin(change))
+    if flip:
+        if gaps is not None or probability_gaps is not None:
+            raise QueryError("questions are about gaps or about flips, not both")
+        change = resolve_flip(ensemble, output, cutoff, direction, from_probability)
+        return Changes((change,), _flip_origin(change))
+    refuse_without_flip(cutoff, from_probability)
+    if probability_gaps is not None:
+        if gaps is not None:
+            raise QueryError("give gaps in margin or in probability, not both")
+        return _probability_changes(ensemble, probability_gaps, output, direction)
+    index, way = resolve_output(ensemble, output), parse_direction(direction)
+    values, origin = choose_gaps(ensemble, index, gaps)
+    return Changes(tuple(Gap(gap, index, way) for gap in values), origin)
+
+
+def _probability_changes(
+    ensemble: Ensemble, gaps: object, output: object, direction: object
+) -> Changes:
+    values = {resolve_probability_gap(ensemble, gap, output, direction) for gap in as_list(gaps)}
+    if not values:
+        raise QueryError("no gap given; name at least one")
+    origin = "given, as a change of the predicted probability"
+    return Changes(tuple(sorted(values, key=lambda change: change.order)), origin)
 
 
 def questions(
@@ -106,43 +114,14 @@ def _flip_origin(change: Flip) -> str:
     return f"none; what counts is that the margin crosses {cutoff} (a tie is {tie})"
 
 
-def choose_gaps(
-    ensemble: Ensemble,
-    output: int,
-    gaps: object = None,
-    probability_gaps: object = None,
-    base_rate: float | None = None,
-) -> Gaps:
+def choose_gaps(ensemble: Ensemble, output: int, gaps: object = None) -> Gaps:
     """Return the given gaps, ascending, or a ladder that fits the leaves; and their origin."""
-    if probability_gaps is not None:
-        if gaps is not None:
-            raise QueryError("give gaps in margin or in probability, not both")
-        return _gaps_of_probability(ensemble, as_list(probability_gaps), base_rate)
-    if base_rate is not None:
-        raise QueryError("a base rate converts gaps in probability; give --probability-gap, too")
     if gaps is None:
         return _ladder(ensemble, output)
     values = sorted({parse_gap(gap) for gap in as_list(gaps)})
     if not values:
         raise QueryError("no gap given; name at least one, or none for the default ladder")
     return Gaps(tuple(values), "given, in margin")
-
-
-def probability_gap(change: float, base_rate: float) -> Fraction:
-    """Return the margin gap from ``p0`` to ``p0 + dp``: ``logit(p0 + dp) - logit(p0)``.
-
-    Example:
-        >>> float(probability_gap(0.1, 0.3))
-        0.441833
-    """
-    raised = base_rate + change
-    if not (change > 0 and 0 < base_rate < 1 and raised < 1):
-        raise QueryError(
-            f"a probability gap dp at a base rate p0 needs dp > 0 and 0 < p0 < p0 + dp < 1; "
-            f"got dp={change!r}, p0={base_rate!r}"
-        )
-    margin = math.log(raised / (1 - raised)) - math.log(base_rate / (1 - base_rate))
-    return Fraction(round(margin * 10**_GAP_DECIMALS), 10**_GAP_DECIMALS)
 
 
 def choose_groups(
@@ -194,43 +173,6 @@ def margin_is_probability(ensemble: Ensemble) -> bool:
     return ensemble.task == "binary" and ensemble.probability == "margin"
 
 
-def _gaps_of_probability(
-    ensemble: Ensemble, changes: list[object], base_rate: float | None
-) -> Gaps:
-    if not changes:
-        raise QueryError("no gap given; name at least one")
-    if ensemble.task not in ("binary", "unknown"):
-        raise QueryError(
-            f"a gap in probability is for binary classifiers, and this model is "
-            f"{ensemble.task}; give the gap in margin"
-        )
-    if margin_is_probability(ensemble):
-        values = sorted({parse_gap(change) for change in changes})
-        return Gaps(
-            tuple(values), "given as probability, which is what this model's trees add up to"
-        )
-    if ensemble.divisor != 1 and ensemble.probability != "sigmoid":
-        raise QueryError(
-            "this model averages its trees, so its margin is no log-odds; give the gap in margin"
-        )
-    return _gaps_at_base_rate(changes, base_rate)
-
-
-def _gaps_at_base_rate(changes: list[object], base_rate: float | None) -> Gaps:
-    if base_rate is None:
-        raise QueryError("a gap in probability needs a base rate, e.g. --base-rate 0.3")
-    pairs = sorted((probability_gap(_number(c), base_rate), _number(c)) for c in changes)
-    steps = ", ".join(
-        f"{change:g} -> {decimal_text(gap)} (from {base_rate:g} to {base_rate + change:g})"
-        for gap, change in pairs
-    )
-    origin = (
-        f"converted from a change dp of the probability at the base rate p0 = {base_rate:g} by "
-        f"gap = logit(p0 + dp) - logit(p0), rounded to {_GAP_DECIMALS} decimals: {steps}"
-    )
-    return Gaps(tuple(dict.fromkeys(gap for gap, _ in pairs)), origin)
-
-
 def _ladder(ensemble: Ensemble, output: int) -> Gaps:
     """Return round gaps around the scale of the leaves."""
     scale = leaf_scale(ensemble, output)
@@ -262,10 +204,3 @@ def _split_max_share(max_share: MaxShare) -> tuple[Limit | None, dict[str, Limit
         else:
             default = Limit.share(share)
     return default, named
-
-
-def _number(value: object) -> float:
-    try:
-        return float(str(value))
-    except ValueError:
-        raise QueryError(f"expected a number, not {value!r}") from None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from oracle import all_regions
@@ -12,6 +14,7 @@ from benchmarks.coverage import StopEarly
 from benchmarks.known_counts import HASTY_BUDGET, region_instances
 from xcount import _core
 from xcount.answers.count import solve
+from xcount.counters.decisions import RegionDecider
 from xcount.counters.sampling import counter, estimation
 from xcount.counters.sampling.draws import RegionDraws
 from xcount.counters.settings import Settings
@@ -47,6 +50,21 @@ def test_every_region_is_decided_as_by_enumeration(seed: int) -> None:
     assert OPEN not in answers
     expected = int(brute.count(0, brute.n_combinations, 1).sum())
     assert int((answers == SENSITIVE).sum()) == expected
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_direction_is_searched_for(seed: int) -> None:
+    """Of a gap up or down, the search finds just the regions that a row of all masks finds."""
+    problem = random_problem(seed)
+    for direction in ("up", "down"):
+        change = replace(problem.query.change, direction=direction)  # type: ignore[type-var]
+        directed = replace(problem, query=replace(problem.query, change=change))
+        space = directed.form.native_draws()
+        assert space is not None
+        regions = all_regions(problem)
+        answers = RegionDraws(space).decide(regions.ravel())
+        expected = RegionDecider(directed).decide_regions(regions)
+        assert (answers == SENSITIVE).tolist() == expected.tolist()
 
 
 @pytest.mark.parametrize("seed", range(40))

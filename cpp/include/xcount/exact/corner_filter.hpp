@@ -17,7 +17,7 @@
 namespace xcount {
 
 // Whether rounding can decide the changes: not where a gap is within the error of 0 (then nothing
-// is ever sure), nor for the largest of several.
+// is ever sure), nor for the largest of several or probabilities.
 template <class Value>
 [[nodiscard]] bool can_round(const CornerQuestion<Value>& question, const SumRange<Value>& range);
 

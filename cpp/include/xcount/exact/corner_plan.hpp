@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "xcount/exact/corner_list.hpp"
 #include "xcount/exact/corner_sums.hpp"
 #include "xcount/exact/mask_windows.hpp"
+#include "xcount/exact/probability_link.hpp"
 
 namespace xcount {
 
@@ -43,7 +45,10 @@ struct CornerPlan {
   MaskWindows windows;
   std::vector<CornerList<T>> corners{};  // per output
   std::vector<Change<T>> changes{};
-  T span{};  // 0 <= V <= span everywhere
+  T span{};  // 0 <= V <= span everywhere, or 0 <= Q <= span for probabilities
+  std::unique_ptr<const TileJudge<T>> judge{};  // only where probabilities are compared
+  ProbabilityLink link{};
+  T zero{};  // the sum 0, as V
   CellWeights weights{};
   double total_weight = 1.0;   // of all combinations of non-sensitive cells that have an axis
   double common_weight = 1.0;  // of those that have none
@@ -80,9 +85,11 @@ template <class T, class Value>
 [[nodiscard]] CornerIntegers<T> exact_integers(const CornerQuestion<Value>& question,
                                                const SumRange<Value>& range);
 
-// A threshold or cut-off of V - range.low: one beyond the range where it lies beyond.
+// The change of V - range.low: thresholds and cut-offs are one beyond the range where they lie
+// beyond.
 template <class Value>
-[[nodiscard]] Value shifted_threshold(const Change<Value>& change, const SumRange<Value>& range);
+[[nodiscard]] Change<Value> shifted_change(const Change<Value>& change,
+                                           const SumRange<Value>& range);
 
 template <class T, class Value>
 [[nodiscard]] CornerPlan<T> make_plan(const CornerQuestion<Value>& question,

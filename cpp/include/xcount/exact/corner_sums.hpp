@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "xcount/exact/corner_tile.hpp"
+#include "xcount/exact/probability_link.hpp"
 #include "xcount/support/stopping.hpp"
 #include "xcount/trees/change.hpp"
 #include "xcount/trees/forest.hpp"
@@ -28,8 +29,12 @@
 
 namespace xcount {
 
+// Half of a core's L2 cache; from 2^18 to 2^22 bytes the speed is about the same.
+inline constexpr std::size_t kBlockBytes = std::size_t{1} << 19;
+
 // What is asked. Forests, one per output, share their axes and their integers' unit; V of output k
-// is bases[k] plus the sum of its trees. Several outputs are for ChangeForm::kLargest alone.
+// is bases[k] plus the sum of its trees. Several outputs are for ChangeForm::kLargest, and for
+// ChangeForm::kProbability of a softmax: then all changes are of that form.
 template <class Value>
 struct CornerQuestion {
   std::span<const Forest<Value>* const> forests;
@@ -37,11 +42,16 @@ struct CornerQuestion {
   const MaskSpace* masks = nullptr;
   std::span<const Change<Value>> changes;
   std::vector<std::vector<double>> weights;  // per feature and cell, >= 0; none: nothing is weighed
+  ProbabilityLink link{};                    // for probabilities, as is the judge
+  ProbabilityJudge<Value> judge{};           // called from any thread
   std::size_t max_bytes = std::size_t{1} << 32;  // while the corners are listed
-  // Half of a core's L2 cache; from 2^18 to 2^22 bytes the speed is about the same.
-  std::size_t block_bytes = std::size_t{1} << 19;
+  std::size_t block_bytes = kBlockBytes;
   VectorUnit vector_unit = VectorUnit::kAvx512;  // the best to use, where the machine has it
   bool may_round = true;                         // whether rounded leaves may decide
+
+  [[nodiscard]] bool asks_for_probabilities() const {
+    return !changes.empty() && changes[0].form == ChangeForm::kProbability;
+  }
 };
 
 // Results are in order of changes, then of masks as MaskSpace numbers them.

@@ -5,9 +5,9 @@
 //   E += S;   V(m) = sum over mask positions q <= m (in every sensitive axis) of E(q).
 // A change asks whether V(m) < a or V(m) > b, where a and b come from the extremes high and low of
 // V around m (see `set_edges` in corner_tile_kernels.hpp); so all forms and directions share one
-// loop. Lanes beyond the end of the row are 0 for every mask: nothing differs there, they never
-// count.
-// Proved in docs/corner-sums.md, "Answering".
+// loop. Probabilities are compared as integers Q in the place of V, and by a judge within a band
+// around the gap (probability_link.hpp). Lanes beyond the end of the row are 0 for every mask:
+// nothing differs there, they never count. Proved in docs/corner-sums.md, "Answering".
 #pragma once
 
 #include <cstddef>
@@ -26,6 +26,19 @@ template <class T>
 struct NearExtremes {
   const Lanes<T>* high;
   const Lanes<T>* low;
+};
+
+template <class T>
+struct TileJob;
+
+// Decides a mask where the integers that stand for probabilities leave it open: by the sums of the
+// masks around it in one lane (counted from the beginning of the vector).
+template <class T>
+class TileJudge {
+ public:
+  virtual ~TileJudge() = default;
+  [[nodiscard]] virtual bool changes(const TileJob<T>& job, std::size_t change, std::size_t mask,
+                                     std::size_t lane) const = 0;
 };
 
 // What kernels work on: plain numbers and pointers, so that nothing but the kernels themselves is
@@ -57,10 +70,18 @@ struct TileJob {
   bool fresh = true;                // E is taken as 0
 
   Lanes<T>* column = nullptr;   // V, [output][mask]
+  Lanes<T>* decided = nullptr;  // what is compared, [mask]: V, the largest's index, probabilities
   Lanes<T>* highest = nullptr;  // tables of extremes, [table][mask]: balls from level 1 on, windows
   Lanes<T>* lowest = nullptr;
   TallyLanes<T>* tally = nullptr;         // [change][mask]
   TallyLanes<T>* common_tally = nullptr;  // [change]: what counts for every mask
+
+  const TileJudge<T>* judge = nullptr;  // only where probabilities are compared
+  bool softmax = false;
+  std::size_t output = 0;  // the one asked about
+  T zero{};                // the sum 0: V is never negative here
+  double unit = 1.0;       // of a sum, times 2^exponent
+  int exponent = 0;
 
   const double* row_weights = nullptr;  // per lane of the row
   double* shares = nullptr;             // [change][mask][kShareLanes]: sums of weights

@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <type_traits>
 
 #include "xcount/support/value.hpp"
 
@@ -43,6 +45,16 @@ struct LaneTraits<Int2304> {
 
 template <class T>
 using LaneResidue = typename LaneTraits<T>::Residue;
+
+// The residue modulo 2^width of T.
+template <class T, class Value>
+[[nodiscard]] LaneResidue<T> truncated(const Value& value) {
+  if constexpr (!std::is_same_v<T, Value> && std::is_same_v<Value, Int2304>) {
+    return truncated<T>(ValueTraits<Int128>::from_limbs(std::span(value.limbs).first(2)));
+  } else {
+    return static_cast<LaneResidue<T>>(value);
+  }
+}
 
 // A vector in memory: 64 bytes, a cache line, for the built-in widths.
 template <class T>

@@ -1,7 +1,8 @@
 // Which masks matter to a sample, and which of them are sensitive, given V along them.
 //
-// sensitive[m] = 1 iff |row[m] - row[m']| > threshold for some pair (m, m') of the question; every
-// way of deciding gives just that: docs/approximate.md, "What is sampled", "Plain samples".
+// sensitive[m] = 1 iff |row[m'] - row[m]| > threshold for some pair {m, m'} of the question, in the
+// gap's direction; every way of deciding gives just that: docs/approximate.md, "What is sampled",
+// "Plain samples".
 #pragma once
 
 #include <cstdint>
@@ -44,17 +45,22 @@ template <class Value>
 class MaskDecider {
  public:
   MaskDecider(const Topology& forest, const MaskSpace& masks, const MaskScope& scope,
-              const MaskQuestion& question, Value threshold);
+              const MaskQuestion& question, const Gap<Value>& gap);
 
   struct Workspace {
     std::vector<Value> low, high;
   };
   [[nodiscard]] Workspace workspace() const;
 
+  // The question's pairs, where it lists them, by the masks' numbers in the scope.
+  [[nodiscard]] std::span<const std::pair<std::uint32_t, std::uint32_t>> pairs() const {
+    return pairs_;
+  }
+
   // Whether rows are to be handed over in difference form: then V is not needed, only its jumps.
   [[nodiscard]] bool wants_jumps() const { return kind_ == Kind::kJumps; }
 
-  // Sets sensitive[m] to 1 where some neighbour of m differs by more than the threshold, else to 0;
+  // Sets sensitive[m] to 1 where some neighbour of m differs by more than the gap, else to 0;
   // returns whether there is any.
   bool decide(std::span<const Value> row, Workspace& work, std::span<std::uint8_t> sensitive) const;
 

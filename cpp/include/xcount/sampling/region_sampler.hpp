@@ -38,7 +38,7 @@ class RegionSampler {
   // nodes that the search for one combination of cells may look at.
   RegionSampler(const Forest<Value>& forest, std::vector<Feature> sensitive,
                 std::optional<std::int64_t> distance, const Value& threshold,
-                std::uint64_t budget = kDefaultBudget);
+                std::uint64_t budget = kDefaultBudget, Direction direction = Direction::kAny);
 
   // Outcomes of the batches [first, first + n), in order, whatever the number of threads; empty
   // ones if they are stopped.
@@ -84,7 +84,7 @@ class RegionSampler {
   std::vector<std::size_t> place_;  // per column: its feature's place among those drawn
   std::int64_t radius_;
   std::size_t n_masks_;
-  Value threshold_;
+  Gap<Value> gap_;
   std::uint64_t budget_;
   RegionTrees<Value> trees_;
 };

@@ -1,5 +1,5 @@
 // Branch and bound over the masks near one: is there a mask whose value differs by more than the
-// threshold?
+// threshold, in the gap's direction?
 //
 // Boxes of masks are cut in two; a box is left alone where its bounds say that no mask of it
 // differs from an open value by more than the threshold. So a search that is not given up leaves an
@@ -42,8 +42,7 @@ enum class Answer : std::uint8_t { kOpen, kSensitive, kNot };
 template <class Value>
 class RegionSearch {
  public:
-  RegionSearch(const RegionTrees<Value>& trees, const Value& threshold)
-      : trees_(trees), gap_(threshold) {}
+  RegionSearch(const RegionTrees<Value>& trees, const Gap<Value>& gap) : trees_(trees), gap_(gap) {}
 
   // For each of the values whose answer is open: sets it to kSensitive if some mask of the ball and
   // the box differs by more than the threshold. Returns false if the search was given up after

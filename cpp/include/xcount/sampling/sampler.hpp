@@ -33,7 +33,7 @@ class Sampler {
 
   // The other masks than the unresolved ones are not asked for.
   Sampler(const Forest<Value>& forest, const MaskSpace& masks, Value threshold,
-          const MaskQuestion& question);
+          const MaskQuestion& question, Direction direction = Direction::kAny);
 
   // Outcomes of the batches [first, first + n), in order, whatever the number of threads; empty
   // ones if they are stopped.
@@ -43,6 +43,10 @@ class Sampler {
   // Which masks are sensitive at each given combination of cells (regions: n x n_features,
   // sensitive cells ignored); n x (masks in the scope) flags.
   [[nodiscard]] std::vector<std::uint8_t> decide(std::span<const Cell> regions) const;
+
+  // V of the second mask minus V of the first, for each pair that the question lists, at each given
+  // combination of cells; n x (pairs) values.
+  [[nodiscard]] std::vector<Value> differences(std::span<const Cell> regions) const;
 
   [[nodiscard]] std::uint32_t levels() const { return levels_; }
   [[nodiscard]] std::size_t n_trees() const { return profiles_.n_trees(); }
@@ -62,6 +66,9 @@ class Sampler {
     std::vector<std::uint32_t> columns;
   };
   [[nodiscard]] Thread make_thread() const;
+  // Calls visit(i, row, thread) with V along the masks of the i-th region, or with its jumps.
+  template <class Visit>
+  void visit_rows(std::span<const Cell> regions, bool as_jumps, Visit visit) const;
   // Returns early if it is stopped.
   void draw_batch(Random& random, Thread& thread, Stop& stop, std::span<std::uint64_t> histogram,
                   std::span<std::uint8_t> hits) const;

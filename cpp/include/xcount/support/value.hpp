@@ -87,7 +87,7 @@ struct ValueTraits<WideInt<N>> {
   static double to_double(const WideInt<N>& value) { return scaled(value, -1280); }
   static double to_number(const WideInt<N>& value) { return scaled(value, 0); }
 
- private:
+  // value * 2^exponent, rounded. Not for negatives.
   static double scaled(const WideInt<N>& value, int exponent);
 };
 

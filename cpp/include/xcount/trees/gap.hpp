@@ -6,12 +6,17 @@
 //   least <= v <= most and -threshold <= least, most <= threshold   =>  |v| <= threshold  (inside)
 // With v = offset + rest, min <= rest <= max, each decision is the same for an interval of offsets,
 // which these functions compute exactly (docs/exact.md, "Why this is right", "The remembered box").
+//
+// Where single regions are decided, v = V' - V is the way from a region to its neighbour, and a gap
+// may have a direction: v > threshold alone (up), or -v > threshold alone (down). The exact counter
+// has none: directed gaps reach it by a switch (docs/exact.md, "A gap with a direction").
 #pragma once
 
 #include <algorithm>
 
 #include "xcount/support/assert.hpp"
 #include "xcount/support/value.hpp"
+#include "xcount/trees/change.hpp"
 
 namespace xcount {
 
@@ -43,21 +48,25 @@ struct Verdict {
 template <class Value>
 class Gap {
  public:
-  explicit Gap(const Value& threshold) : threshold_(threshold) {}
+  explicit Gap(const Value& threshold, Direction direction = Direction::kAny)
+      : threshold_(threshold),
+        up_(direction != Direction::kDown),
+        down_(direction != Direction::kUp) {}
 
   [[nodiscard]] const Value& threshold() const { return threshold_; }
-  // Whether |v| > threshold.
-  [[nodiscard]] bool is_exceeded(const Value& v) const { return v > threshold_ || -v > threshold_; }
-  // Whether |v| > threshold for some v with least <= v <= most.
+  [[nodiscard]] bool has_direction() const { return !(up_ && down_); }
+  // Whether |v| > threshold, in the gap's direction.
+  [[nodiscard]] bool is_exceeded(const Value& v) const { return may_exceed(v, v); }
+  // The same for some v with least <= v <= most.
   [[nodiscard]] bool may_exceed(const Value& least, const Value& most) const {
-    return most > threshold_ || -least > threshold_;
+    return (up_ && most > threshold_) || (down_ && -least > threshold_);
   }
-  // Whether |v| > threshold for all v with least <= v <= most.
+  // The same for all v with least <= v <= most.
   [[nodiscard]] bool must_exceed(const Value& least, const Value& most) const {
-    return least > threshold_ || -most > threshold_;
+    return (up_ && least > threshold_) || (down_ && -most > threshold_);
   }
   [[nodiscard]] Verdict decide(const Value& least, const Value& most) const {
-    XCOUNT_ASSERT(least <= most);
+    XCOUNT_ASSERT(least <= most && !has_direction());
     return {least > threshold_, -most > threshold_, -least <= threshold_ && most <= threshold_};
   }
 
@@ -81,6 +90,7 @@ class Gap {
 
  private:
   Value threshold_;
+  bool up_, down_;  // which of v > threshold, -v > threshold counts
 };
 
 }  // namespace xcount

@@ -76,6 +76,9 @@ class Witness:
         class_label: the class whose margins these are; None where the model has one margin.
         decision: the class that wins at ``point``, or the side of the cut-off; None for a gap.
         other_decision: the same at ``other``.
+        probability: the predicted probability at ``point``; None where the question is not about
+            probabilities.
+        other_probability: the same at ``other``.
         row: the row it is near to, counted from 0; None if drawn.
         moved: names of the features in another cell than the row's; None if drawn.
         proved: whether nothing nearer to the row exists.
@@ -116,6 +119,22 @@ class Witness:
     other_decision: Annotated[
         str | None,
         Json("Only with `--flip`: the same at `other`.", is_optional=True),
+    ] = None
+    probability: Annotated[
+        float | None,
+        Json(
+            "Only where the question is about probabilities: the one at `point`.",
+            {"minimum": 0, "maximum": 1},
+            is_optional=True,
+        ),
+    ] = None
+    other_probability: Annotated[
+        float | None,
+        Json(
+            "Only where the question is about probabilities: the one at `other`.",
+            {"minimum": 0, "maximum": 1},
+            is_optional=True,
+        ),
     ] = None
     row: Annotated[
         int | None,

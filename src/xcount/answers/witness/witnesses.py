@@ -53,8 +53,11 @@ def witnesses(
     *,
     sensitive: str | int | Iterable[str | int],
     gap: object = None,
+    probability_gap: object = None,
     flip: bool = False,
     cutoff: object = None,
+    from_probability: object = None,
+    direction: str = "any",
     distance: int | str | None = 1,
     precision: int | str | None = "exact",
     output: int | str | None = None,
@@ -79,8 +82,11 @@ def witnesses(
         model: a model file, a live model, or an ensemble.
         sensitive: the features that change.
         gap: how much the margin must change.
+        probability_gap: how much the predicted probability must change, instead.
         flip: whether the decision must change, instead.
         cutoff: where the decision changes.
+        from_probability: how probable the decision must be that changes, at least.
+        direction: ``"up"`` or ``"down"`` if only changes that raise or lower count.
         distance: how far the sensitive features may move.
         precision: decimals that leaves are rounded to, or ``"exact"``.
         output: the class asked about.
@@ -132,8 +138,11 @@ def witnesses(
         distance=distance,
         output=output,
         precision=precision,
+        probability_gap=probability_gap,
         flip=flip,
         cutoff=cutoff,
+        from_probability=from_probability,
+        direction=direction,
     )
     problem = Problem(ensemble, Grid.of(ensemble, missing=missing, domain=regions), query)
     maker = _Maker(RegionFinder(problem, settings))
@@ -210,7 +219,9 @@ class _Maker:
                 -abs(there[i][shown] - here[shown]),
             ),
         )
-        decisions = [_decision_text(s, problem) for s in (here, there[index])]
+        sides = (here, there[index])
+        decisions = [_decision_text(side, problem) for side in sides]
+        probabilities = [change.probability(side) for side in sides]
         cells = [(f, int(region[f]), int(regions[index][f])) for f in sensitive]
         return Witness(
             features=problem.ensemble.feature_names,
@@ -225,6 +236,8 @@ class _Maker:
             class_label=_shown_class(problem.ensemble, shown),
             decision=decisions[0],
             other_decision=decisions[1],
+            probability=probabilities[0],
+            other_probability=probabilities[1],
             labels=_labels(problem.ensemble.features, point),
             other_labels=_labels(problem.ensemble.features, points[index]),
         )

@@ -116,14 +116,7 @@ class RegionDraws(NativeDraws):
 
     @cached_property
     def _native(self) -> _core.RegionSampler:
-        space = self._space
-        return _core.RegionSampler(
-            space.forest,
-            list(space.sensitive),
-            space.distance,
-            space.threshold_limbs,
-            self._budget,
-        )
+        return self._space.region_sampler(self._budget)
 
     def decide(self, regions: NDArray[np.int32]) -> NDArray[np.uint8]:
         """Return for each region, row after row, whether it is sensitive, or open."""

@@ -1,0 +1,14 @@
+// Probabilities in corner sums: what is compared in integers, and who decides where that is open.
+// Proved in docs/corner-sums.md, "Probabilities".
+#pragma once
+
+#include "xcount/exact/corner_plan.hpp"
+
+namespace xcount {
+
+// Lets a plan of the question's exact integers compare probabilities.
+template <class T, class Value>
+void set_judge(const CornerQuestion<Value>& question, const CornerGround& ground,
+               const SumRange<Value>& range, CornerPlan<T>& plan);
+
+}  // namespace xcount

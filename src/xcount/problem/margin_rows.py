@@ -1,0 +1,62 @@
+"""The margins of all masks at given cells: rounded to floats, and exactly where that matters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcount import _core
+from xcount.problem.form import PairSpace
+from xcount.problem.margins import IntegerMargins
+from xcount.problem.switch import OFF, Function, Switch
+
+Limbs = NDArray[np.uint64]
+
+
+class MarginRows:
+    """Evaluates the margins of some outputs along all masks.
+
+    A switch turns all trees off in its first cell, and on, output by output, in the others: pairs
+    of masks that differ in the switch alone have the margins as their differences.
+
+    Args:
+        margins: the margins in integers.
+        outputs: those that matter.
+    """
+
+    def __init__(self, margins: IntegerMargins, outputs: Sequence[int]) -> None:
+        self._margins, self._outputs = margins, tuple(outputs)
+
+    @cached_property
+    def _sampler(self) -> _core.Sampler:
+        margins, asked = self._margins, self._margins.asked
+        functions = [Function(k, None, margins.bases[k]) for k in self._outputs]
+        switch = Switch(asked.grid, (OFF, *functions))
+        laid = switch.laid(asked.ensemble.trees, margins.leaves, margins.scale, margins.bound)
+        space = PairSpace(laid, (*asked.query.sensitive, switch.feature), None, 0)
+        first = np.arange(asked.n_masks, dtype=np.int64)[:, np.newaxis] * (1 + len(functions))
+        cells = np.arange(1, 1 + len(functions), dtype=np.int64)
+        both = np.broadcast_arrays(first, first + cells)
+        pairs = np.stack([side.ravel() for side in both], axis=1)
+        return space.sampler(pairs[:, 1].copy(), pairs)
+
+    def at(self, cells: NDArray[np.int32], exponent: int = 0) -> tuple[NDArray[np.float64], Limbs]:
+        """Return the integers times 2 ** exponent as floats, and their limbs.
+
+        The floats' shape is (n_rows, n_masks, n_outputs).
+        """
+        switched = np.concatenate([cells, np.zeros((len(cells), 1), dtype=np.int32)], axis=1)
+        rows = np.ascontiguousarray(switched).ravel()
+        floats, limbs = self._sampler.differences(rows, exponent)
+        shape = (len(cells), self._margins.asked.n_masks, len(self._outputs))
+        return floats.reshape(shape), limbs.reshape(*shape, -1)
+
+    def exactly(self, limbs: Limbs) -> tuple[Fraction, ...]:
+        """Return the margins of one mask, given its limbs by output."""
+        data = np.ascontiguousarray(limbs, dtype="<u8")
+        integers = (int.from_bytes(row.tobytes(), "little", signed=True) for row in data)
+        return tuple(value / self._margins.scale for value in integers)

@@ -1,0 +1,154 @@
+"""A gap in probability: m is sensitive at x iff some neighbour has |p(x, m') - p(x, m)| > P.
+
+No sum of trees is a probability, so that pairs of masks do not count such a change. They bound it:
+of a sigmoid, log-odds that are no further apart than ``2 logit((1 + P) / 2)`` never have
+probabilities that differ by more than P. So the regions with a gap of that size in the margin are a
+superset, found by difference trees as ever; what is left of it is decided by both margins. Corner
+sums visit every region and compare probabilities themselves; samples are decided by evaluation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcount import _core
+from xcount.problem.asked import Asked
+from xcount.problem.corner_question import CornerChange, CornerQuestion
+from xcount.problem.directed_gap_form import gap_form
+from xcount.problem.form import Form, LivePairs, PairSpace
+from xcount.problem.margin_rows import Limbs, MarginRows
+from xcount.problem.margins import IntegerMargins
+from xcount.problem.neighbours import extremes_near
+from xcount.problem.subproblem import Decomposition, Expression, Subproblem
+from xcount.question.gap import Gap, ProbabilityGap
+
+_DOUBT = 1e-13
+"""Differences of two probabilities are less than this off in floats."""
+
+
+def probability_form(asked: Asked) -> Form:
+    """Return the form of a gap in probability: that of a gap in margin, where it is one."""
+    change = asked.query.change
+    assert isinstance(change, ProbabilityGap)
+    return gap_form(asked) if change.margin_gap is not None else ProbabilityForm(asked)
+
+
+class ProbabilityForm(Form):
+    """A question about a gap in probability that is no gap in margin."""
+
+    def __init__(self, problem: Asked) -> None:
+        super().__init__(problem)
+        change = problem.query.change
+        assert isinstance(change, ProbabilityGap)
+        self.change = change
+        least = change.link.least_margin_gap(change.gap)
+        wider = replace(problem.query, change=Gap(least, change.output, change.direction))
+        self._wider = gap_form(replace(problem, query=wider))
+        self.max_exact_terms = self._wider.max_exact_terms
+        self.max_auto_terms = self._wider.max_auto_terms
+
+    @cached_property
+    def margins(self) -> IntegerMargins:
+        return IntegerMargins.of(self.problem)
+
+    @cached_property
+    def outputs(self) -> tuple[int, ...]:
+        """The outputs that take part in the probability."""
+        every = range(self.problem.ensemble.n_outputs)
+        return tuple(k for k in every if self.change.concerns(k))
+
+    @property
+    def space(self) -> PairSpace:
+        return self._wider.space
+
+    @property
+    def n_terms(self) -> int:
+        return self._wider.n_terms if self._is_bounded else self.problem.n_masks
+
+    @property
+    def n_trees(self) -> int:
+        return sum(tree.output in self.outputs for tree in self.problem.ensemble.trees)
+
+    @property
+    def flags_per_row(self) -> int:
+        return self.problem.n_masks * (4 + 2 * len(self.outputs))
+
+    @property
+    def _is_bounded(self) -> bool:
+        """Whether a gap in the margin of the output asked about bounds the change."""
+        return len(self.outputs) == 1
+
+    def decompose(self, live: LivePairs, masks: Sequence[int]) -> Decomposition:
+        if not self._is_bounded:
+            everything = Expression(is_complement=True, is_upper_bound=True)
+            return Decomposition((), (), [everything], [0] * self.problem.n_masks)
+        found = self._wider.decompose(live, masks)
+        # Nobody is to draw from these pairs: they bound the change, and are not it.
+        joint = [Subproblem((pair,)) for pair in found.pairs]
+        bounds = [expression._replace(is_upper_bound=True) for expression in found.expressions]
+        return Decomposition((), [*joint, *found.joint], bounds, found.expression_of)
+
+    @cached_property
+    def corner_question(self) -> CornerQuestion:
+        problem, margins, change = self.problem, self.margins, self.change
+        threshold = math.floor(change.gap * _core.ProbabilityLink.one)
+        asked = CornerChange("probability", threshold, change.direction)
+        return CornerQuestion(
+            tuple(margins.outputs[k] for k in self.outputs),
+            tuple(margins.bases[k] for k in self.outputs),
+            problem.query.sensitive,
+            problem.distance,
+            (asked,),
+            replace(change, output=self.outputs.index(change.output)),
+        )
+
+    @cached_property
+    def _rows(self) -> MarginRows:
+        return MarginRows(self.margins, self.outputs)
+
+    def decide(self, cells: NDArray[np.int32]) -> NDArray[np.bool_]:
+        mantissa, exponent = self.change.link.unit_as_float(self.margins.scale)
+        floats, limbs = self._rows.at(cells, exponent)
+        gap, chances = float(self.change.gap), self._probabilities(floats * mantissa)
+        low, high = extremes_near(self.problem, chances)
+        rise = np.where(self.change.direction == "down", 0.0, high - chances)
+        fall = np.where(self.change.direction == "up", 0.0, chances - low)
+        size = np.maximum(rise, fall)
+        flags: NDArray[np.bool_] = size > gap + _DOUBT
+        for row, mask in np.argwhere(~flags & ~(size < gap - _DOUBT)).tolist():
+            flags[row, mask] = self._changes(limbs[row], mask)
+        return flags
+
+    def _probabilities(self, floats: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the probabilities of the output asked about; not a number where floats fail."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.change.link.of_floats(floats, self.outputs.index(self.change.output))
+
+    def _changes(self, limbs: Limbs, mask: int) -> bool:
+        """Tell exactly whether a mask changes, given the limbs of all masks."""
+        change = replace(self.change, output=self.outputs.index(self.change.output))
+        here = self._rows.exactly(limbs[mask])
+        return any(
+            change.differs(here, self._rows.exactly(limbs[other]))
+            for other in self.problem.around(mask)
+            if (limbs[other] != limbs[mask]).any()
+        )
+
+    def decide_regions(self, cells: NDArray[np.int32]) -> None:
+        return None
+
+    def supersets(self, decomposition: Decomposition, mask: int) -> list[Subproblem]:
+        return self._wider.supersets(decomposition, mask) if self._is_bounded else []
+
+    def influences(self) -> set[int]:
+        trees = (t for t in self.problem.ensemble.trees if t.output in self.outputs)
+        return {f for tree in trees for f in tree.feature.tolist()} - {-1}
+
+    def cell_weights(self, weights: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+        return self._wider.cell_weights(weights)

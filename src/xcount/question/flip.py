@@ -1,0 +1,177 @@
+"""Changes of the decision."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from xcount.question.change import (
+    BRIEFLY,
+    SIDEWAYS,
+    Change,
+    Direction,
+    decimal_text,
+    in_direction,
+)
+from xcount.question.probability import Link, Margins, link_fields
+
+
+@dataclass(frozen=True, slots=True)
+class Sureness:
+    """Only flips that start from a decision taken with at least some probability count.
+
+    Attributes:
+        least: that probability.
+        link: what makes the probability of being above the cut-off of the margin.
+    """
+
+    least: Fraction
+    link: Link
+
+    def holds(self, margins: Margins, decision: int) -> bool:
+        """Tell whether the decision, 1 for above, is taken with enough probability."""
+        if decision == 1:
+            return self.link.compared(margins, 0, self.least) >= 0
+        return self.link.compared(margins, 0, 1 - self.least) <= 0
+
+
+@dataclass(frozen=True, slots=True)
+class Flip(Change):
+    """The decision changes.
+
+    Attributes:
+        cutoff: T, where the decision about one margin changes; None where the largest of several
+            margins wins, the first of equal ones.
+        tie_is_above: whether a margin of just T is above.
+        direction: whether only flips to above or only flips to below count; *any* with several
+            classes.
+        sureness: how sure the decision must be that is flipped; None if that does not matter.
+    """
+
+    cutoff: Fraction | None = Fraction(0)
+    tie_is_above: bool = False
+    direction: Direction = "any"
+    sureness: Sureness | None = None
+
+    names_class: ClassVar[bool] = False
+
+    @property
+    def in_paper(self) -> bool:
+        return False
+
+    def differs(self, before: Margins, after: Margins) -> bool:
+        start, end = self.decision(before), self.decision(after)
+        if start == end or start == {"any": None, "up": 1, "down": 0}[self.direction]:
+            return False
+        return self.sureness is None or self.sureness.holds(before, start)
+
+    def may_differ(self, before: Sequence[float], after: Sequence[float], slack: float) -> bool:
+        if self.cutoff is None:
+            if self.shown_output(before) != self.shown_output(after):
+                return True
+            # The same winner: then one of the two must have been a near-tie.
+            return any(a - b <= slack for a, b in (sorted(m)[:-3:-1] for m in (before, after)))
+        cutoff = float(self.cutoff)
+        return in_direction(
+            self.direction,
+            lambda low, high: low <= cutoff + slack and high > cutoff - slack,
+            before[0],
+            after[0],
+        )
+
+    def decision(self, margins: Margins) -> int:
+        """Return 1 above the cut-off, else 0; of several classes the first with the largest."""
+        if self.cutoff is None:
+            return self.shown_output(margins)
+        return int(margins[0] > self.cutoff or (self.tie_is_above and margins[0] == self.cutoff))
+
+    def probability(self, margins: Margins) -> float | None:
+        """Return the probability of being above, where it matters how sure a decision is."""
+        return None if self.sureness is None else self.sureness.link.value(margins, 0)
+
+    def shown_output(self, margins: Sequence[Any]) -> int:
+        values = list(margins)
+        return values.index(max(values))
+
+    def concerns(self, output: int) -> bool:
+        return True
+
+    @property
+    def output_index(self) -> int:
+        return 0
+
+    def for_output(self, output: int) -> Flip:
+        return self
+
+    def shared_with(self, other: Change) -> Flip | None:
+        if not isinstance(other, Flip) or self._how != other._how:
+            return None
+        # Where they differ in the cut-off: each model's own decision.
+        return self if other == self else replace(self, cutoff=None, tie_is_above=False)
+
+    @property
+    def _how(self) -> tuple[Direction, Fraction | None]:
+        return self.direction, None if self.sureness is None else self.sureness.least
+
+    def to_dict(self) -> dict[str, Any]:
+        data: dict[str, Any] = {
+            "gap_text": self.text,
+            "flip": True,
+            "cutoff": None if self.cutoff is None else float(self.cutoff),
+            "cutoff_text": None if self.cutoff is None else decimal_text(self.cutoff),
+            "direction": self.direction,
+        }
+        if self.sureness is not None:
+            data["from_probability"] = float(self.sureness.least)
+            data["from_probability_text"] = decimal_text(self.sureness.least)
+            data |= link_fields(self.sureness.link)
+        return data | ({"tie_is_above": True} if self.tie_is_above else {})
+
+    @property
+    def order(self) -> Fraction:
+        return Fraction(0)
+
+    @property
+    def text(self) -> str:
+        where = "" if self.cutoff is None else f" at {decimal_text(self.cutoff)}"
+        sure = "" if self.sureness is None else f" from {decimal_text(self.sureness.least)}"
+        return f"flip{BRIEFLY[self.direction]}{where}{sure}"
+
+    @property
+    def label(self) -> str:
+        return self.text
+
+    @property
+    def sentence(self) -> str:
+        return f"The decision changes{self._details}"
+
+    @property
+    def what_changes(self) -> str:
+        return "decision"
+
+    @property
+    def effect(self) -> str:
+        sure = "" if self.sureness is None else f" taken with {self._sure}"
+        return f"decision{sure}{SIDEWAYS[self.direction]}"
+
+    def asked(self, of_class: str, rounded: str) -> str:
+        sure = "" if self.sureness is None else f", taken with {self._sure},"
+        where = "" if self.cutoff is None else f" at the cut-off {decimal_text(self.cutoff)}"
+        return f"the decision{where}{sure} flip{SIDEWAYS[self.direction]}"
+
+    @property
+    def _details(self) -> str:
+        where = "" if self.cutoff is None else f" at the cut-off {decimal_text(self.cutoff)}"
+        sure = "" if self.sureness is None else f", from one taken with {self._sure}"
+        return f"{SIDEWAYS[self.direction]}{where}{sure}"
+
+    @property
+    def _sure(self) -> str:
+        assert self.sureness is not None
+        return f"a probability of at least {decimal_text(self.sureness.least)}"
+
+    @property
+    def size(self) -> None:
+        return None
