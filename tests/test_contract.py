@@ -35,7 +35,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "gap": {"gap": "0.5"},
     "gap of a class": {"gap": "0.5", "output": 0},
     "flip": {"flip": True},
-    "flip at a cut-off": {"flip": True, "cutoff": "0.25"},
+    "flip at a cut-off": {"flip": True, "cutoff": "-0.25"},
     "flip of classes": {"flip": True},
     "gap up": {"gap": "0.5", "direction": "up"},
     "flip down": {"flip": True, "direction": "down"},

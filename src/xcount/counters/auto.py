@@ -49,6 +49,8 @@ def count_automatically(problem: Problem, settings: Settings) -> Tally:
     is_quick = corner <= max(INSTANT_SECONDS, looking)
     # A profile tells pairs apart, too, where that takes no time to speak of.
     wants_pairs = settings.want_profile and looking < FREE_LOOKING_SECONDS
+    # Pairs only bound a gap in probability.
+    wants_pairs = wants_pairs and form.corner_question.probability is None
     if is_quick and not wants_pairs and (tally := visited(problem, settings, "auto")) is not None:
         return tally
     if form.n_terms > form.max_auto_terms or _is_cheap_to_sample(problem, settings):
