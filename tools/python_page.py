@@ -31,6 +31,8 @@ NAMES = (
     "xcount.CompareResult",
     "xcount.Witness",
     "xcount.Inspection",
+    "xcount.Domain",
+    "xcount.Population",
 )
 """What is public, in the order of the page; errors follow."""
 

@@ -38,7 +38,7 @@ SUPPORT = Room("support", ("small things that every room may use: numerals, memo
 
 ROOMS = (*PIPELINE, BASELINES, RUNS, CLUSTER, CLI, SUPPORT)
 
-NATIVE = ("support", "trees", "exact", "sampling", "diagrams")
+NATIVE = ("support", "trees", "exact", "sampling", "diagrams", "population")
 """The folders of the C++ core."""
 
 

@@ -162,8 +162,14 @@ def test_a_search_keeps_to_its_time(long_search: list[object]) -> None:
 
 def test_an_audit_shows_progress(tmp_path: Path) -> None:
     """Stopped on a terminal, it leaves its table and nothing of the progress."""
-    stumps = [(f, float(t), 1.0, -1.0) for f in range(13) for t in range(7)]
-    model = write_model(tmp_path / "endless.json", stumps, [f"x{f}" for f in range(13)])
+    # Every guard matters to the features asked about, so that no region can be left out.
+    trees = [
+        (s, 0.0, (f, float(t), 1.0, -1.0), 0.0)
+        for s in (0, 1)
+        for f in range(2, 13)
+        for t in range(7)
+    ]
+    model = write_model(tmp_path / "endless.json", trees, [f"x{f}" for f in range(13)])
     asked = ["--sensitive", "x0", "--sensitive", "x1", "--gap", "1", "--method", "brute"]
     run = stopped_when("counts:", ["audit", model, *asked, "--jobs", "1"])
     assert "0 of 2 counts: x0" in run.shown

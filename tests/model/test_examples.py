@@ -82,6 +82,7 @@ def beside_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         cells = [int(share * (axis.n_cells - 1)) for axis in xcount.Grid.of(model).axes]
         rows.append(tuple(map(str, xcount.Grid.of(model).point(cells))))
     (tmp_path / "people.csv").write_text("\n".join(map(",".join, rows)))
+    (tmp_path / "domain.toml").write_text("where = ['age >= 25']\n")
     monkeypatch.chdir(tmp_path)
 
 

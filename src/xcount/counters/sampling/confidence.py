@@ -360,7 +360,7 @@ def hits_needed(ratio: float, epsilon: float, delta: float) -> float:
 
     Example:
         >>> [round(hits_needed(ratio, 0.1, 0.1)) for ratio in (0.0, 1.0, 3.0)]
-        [273, 68, 17]
+        [279, 72, 19]
     """
     z = NormalDist().inv_cdf(1 - delta / 2)
 
