@@ -264,6 +264,19 @@ def test_a_large_grid_is_bounded_and_estimated() -> None:
     assert 0 < found.low <= found.count <= found.high <= bounds.high
 
 
+def test_a_rare_change_of_a_softmax_is_no_proved_zero() -> None:
+    """Pairs bound no softmax: what neither visits nor samples find is not excluded."""
+    trees = [(f, float(t), -0.5, 0.5) for f in range(1, 14) for t in range(9)]
+    plain = ensemble_of((0, 0.5, -0.5, 0.5), *trees, n_features=14)
+    outputs = tuple(replace(tree, output=i % 3) for i, tree in enumerate(plain.trees))
+    model = replace(plain, trees=outputs, base=(0.0,) * 3, task="multiclass", probability="softmax")
+    question: dict[str, Any] = {"sensitive": 0, "probability_gap": "0.244", "output": 0}
+    for method in ("auto", "exact", "sample"):
+        found = xcount.count(model, method=method, timeout_seconds=1, **question)
+        assert found.high > 0
+        assert not found.exact
+
+
 def test_witnesses_show_probabilities_and_go_the_asked_way() -> None:
     """The library's own probability, when there is one, is the sigmoid of the margin."""
     model = xcount.load(str(adult_model_path()))

@@ -318,8 +318,10 @@ class ExactRun:
     def open_pairs(self) -> list[Pair] | None:
         """Return the pairs that may make an open mask sensitive; None if any may."""
         found = self.decomposition
-        if found is None or not found.pairs:
-            return None if found is None or found.joint else []
+        if found is None or any(e.is_upper_bound for e in found.expressions):
+            return None  # what bounds a count from above says nothing of what it is
+        if not found.pairs:
+            return None if found.joint else []
         numbers = {n for m in self.unsolved_masks() for n in found.of_mask(m).union_of}
         return [found.pairs[number] for number in sorted(numbers)]
 
