@@ -161,8 +161,10 @@ def changed(
             if is_sigmoid and from_probability == 1:  # it is never so sure, however close
                 return False
             near = is_sigmoid and abs(own - from_probability) < _DOUBT
-            assert not near or before[0] == 0 or from_probability == 0
-            if own < from_probability and from_probability > 0:
+            if near and from_probability == Fraction(1, 2):  # 5e-324 is on a side, too
+                own = from_probability + (before[0] if start else -before[0])
+            assert not near or from_probability in (0, Fraction(1, 2))
+            if own < from_probability and not (is_sigmoid and from_probability == 0):
                 return False
         wanted = {"any": (True, False), "up": (True,), "down": (False,)}[direction]
         return start != end and end in wanted
@@ -172,9 +174,15 @@ def changed(
         if ensemble.probability == "sigmoid" and limit == 0:  # it never stands still
             low, high = before[output], after[output]
         elif ensemble.probability != "margin" and abs(abs(high - low) - limit) < _DOUBT:
-            # A tie, or one but for exp(-1e30): no sigmoid is 0 or 1, so it falls short of 0.5 or 1.
             assert limit == 0 or ensemble.probability == "sigmoid"
-            return False
+            # A tie, or one but for exp(-1e30) or 5e-324: no sigmoid is 0 or 1, so it falls short of
+            # 1, and of 0.5 unless the smaller margin moves it beyond.
+            least, most = sorted((before[output], after[output]))
+            small = most if abs(most) < abs(least) else -least
+            if limit != Fraction(1, 2) or small <= 0:
+                return False
+            far = (limit + 1, Fraction(0))
+            high, low = far if after[output] > before[output] else far[::-1]
     else:
         assert gap is not None
         low, high, limit = before[output], after[output], gap
