@@ -38,18 +38,24 @@ class Run:
 Command = Callable[..., Run]
 
 
-@pytest.fixture
-def xcount_command(capsys: pytest.CaptureFixture[str]) -> Iterator[Command]:
-    """Return a function that runs a command line in this process."""
+@pytest.fixture(autouse=True)
+def digits_as_they_were() -> Iterator[None]:
+    """Leave the limit of an integer's digits as it was: commands in this process lift it."""
     digits = sys.get_int_max_str_digits()
+    yield
+    sys.set_int_max_str_digits(digits)
+
+
+@pytest.fixture
+def xcount_command(capsys: pytest.CaptureFixture[str]) -> Command:
+    """Return a function that runs a command line in this process."""
 
     def run(*arguments: object) -> Run:
         status = main([str(argument) for argument in arguments])
         captured = capsys.readouterr()
         return Run(status, captured.out, captured.err)
 
-    yield run
-    sys.set_int_max_str_digits(digits)
+    return run
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from xcount.cli.app import COMMANDS, application
 
 def reference() -> str:
     """Return every command with every argument and option, as Markdown."""
-    with click.Context(application, info_name="xcount") as context:
+    with click.Context(application, info_name="xcount", **application.context_settings) as context:
         commands = [(name, application.get_command(context, name)) for name in COMMANDS]
         return "\n\n".join(_command(name, command, context) for name, command in commands)
 
