@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,19 +12,17 @@ from numpy.typing import NDArray
 from xcount import _core
 from xcount.model.ensemble import Tree
 from xcount.problem.asked import Asked
-from xcount.problem.directed_gap_form import gap_form
-from xcount.problem.flip_form import FlipForm
 from xcount.problem.form import Form, PairSpace
-from xcount.problem.probability_form import probability_form
 from xcount.question.change import Change
 from xcount.question.flip import Flip
 from xcount.question.gap import Gap, ProbabilityGap
 
-_FORMS: dict[type[Change], Callable[[Asked], Form]] = {
-    Gap: gap_form,
-    ProbabilityGap: probability_form,
-    Flip: FlipForm,
+_FORMS: dict[type[Change], tuple[str, str]] = {
+    Gap: ("xcount.problem.directed_gap_form", "gap_form"),
+    ProbabilityGap: ("xcount.problem.probability_form", "probability_form"),
+    Flip: ("xcount.problem.flip_form", "FlipForm"),
 }
+"""Where the form of a change is made; imported when it is needed: start-up time counts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +32,9 @@ class Problem(Asked):
     @cached_property
     def form(self) -> Form:
         """How regions that change are found and counted."""
-        return _FORMS[type(self.query.change)](self)
+        home, name = _FORMS[type(self.query.change)]
+        form: Form = getattr(import_module(home), name)(self)
+        return form
 
     @property
     def space(self) -> PairSpace:

@@ -11,10 +11,8 @@ together with a model (:meth:`Domain.pulled_back`, :meth:`Domain.values`).
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any
 
 from xcount.errors import QueryError
@@ -167,8 +165,11 @@ def _mapping_of(domain: Mapping[str, Any] | str | os.PathLike[str] | None) -> Ma
         return {}
     if isinstance(domain, Mapping):
         return domain
+    import tomllib  # only for files: start-up time counts
+
     try:
-        return tomllib.loads(Path(domain).read_text(encoding="utf-8"))
+        with open(domain, "rb") as file:
+            return tomllib.load(file)
     except OSError as error:
         raise QueryError(f"cannot read the domain {domain}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:

@@ -208,7 +208,9 @@ class Population:
             return cls._from_dict(data)
         except OSError as error:
             raise QueryError(f"{where}: {error.strerror or error}") from None
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except KeyError as error:
+            raise QueryError(f"{where}: not a population that xcount saved (no {error})") from None
+        except (ValueError, TypeError, AttributeError) as error:
             raise QueryError(f"{where}: not a population that xcount saved ({error})") from None
 
     @classmethod

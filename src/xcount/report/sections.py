@@ -30,7 +30,6 @@ Row = TypeVar("Row", MaskCount, PairCount)
 
 MAX_LINES = 6
 MAX_PROFILES = 8
-MAX_CELLS = 60
 MAX_COUNT_ROWS = 400
 _TOP_CELLS = 5
 

@@ -1,0 +1,118 @@
+// Registers of a kind of machine, and what is done to their lanes. Compiled once per kind of
+// machine, as the loops that use it are (corner_tile_kernels.hpp); for one lane, a register is a
+// number.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "xcount/exact/corner_tile.hpp"
+
+// Vectors are passed to functions that are always inlined: no ABI is involved.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wpsabi"
+#endif
+
+#define XCOUNT_INLINE inline __attribute__((always_inline))
+
+namespace xcount {
+
+namespace {
+
+// What a register holds. A vector in memory takes one or several: compilers do not split well.
+// Mask is the outcome of a comparison, -1 or 0 in each lane (true or false for one lane).
+template <class T>
+struct Register {
+  using Signed = T;
+  using Unsigned = LaneResidue<T>;
+  using Mask = bool;
+};
+
+template <>
+struct Register<std::int32_t> {
+  typedef std::int32_t Signed __attribute__((vector_size(XCOUNT_VECTOR_BYTES)));
+  typedef std::uint32_t Unsigned __attribute__((vector_size(XCOUNT_VECTOR_BYTES)));
+  using Mask = Signed;
+};
+
+template <>
+struct Register<std::int64_t> {
+  typedef std::int64_t Signed __attribute__((vector_size(XCOUNT_VECTOR_BYTES)));
+  typedef std::uint64_t Unsigned __attribute__((vector_size(XCOUNT_VECTOR_BYTES)));
+  using Mask = Signed;
+};
+
+template <class T>
+using Signed = typename Register<T>::Signed;
+template <class T>
+using Unsigned = typename Register<T>::Unsigned;
+template <class T>
+using Mask = typename Register<T>::Mask;
+template <class T>
+inline constexpr bool kIsVector = LaneTraits<T>::kLanes > 1;
+
+template <class T>
+inline constexpr std::size_t kRegisterLanes = kIsVector<T> ? sizeof(Signed<T>) / sizeof(T) : 1;
+
+// Reads and writes the register's part of a vector in memory, from lane `offset` on.
+template <class To, class From>
+XCOUNT_INLINE To load(const From& memory, std::size_t offset) {
+  To value;
+  __builtin_memcpy(static_cast<void*>(&value), memory.lane + offset, sizeof(To));
+  return value;
+}
+
+template <class To, class From>
+XCOUNT_INLINE void store(To& memory, std::size_t offset, const From& value) {
+  __builtin_memcpy(static_cast<void*>(memory.lane + offset), &value, sizeof(From));
+}
+
+template <class T>
+XCOUNT_INLINE Signed<T> broadcast(const T& value) {
+  if constexpr (kIsVector<T>) {
+    return value - Signed<T>{};
+  } else {
+    return value;
+  }
+}
+
+template <class T>
+XCOUNT_INLINE bool any_of(const Mask<T>& mask) {
+  if constexpr (kIsVector<T>) {
+    std::uint64_t words[sizeof mask / 8];
+    __builtin_memcpy(words, &mask, sizeof words);
+    std::uint64_t all = 0;
+    for (const std::uint64_t word : words) all |= word;
+    return all != 0;
+  } else {
+    return mask;
+  }
+}
+
+template <class T>
+XCOUNT_INLINE void count_mask(TallyLanes<T>& tally, std::size_t offset, const Mask<T>& mask) {
+  if constexpr (kIsVector<T>) {
+    store(tally, offset, Unsigned<T>(load<Unsigned<T>>(tally, offset) - Unsigned<T>(mask)));
+  } else {
+    tally.lane[0] += mask ? 1 : 0;
+  }
+}
+
+// Sums of weights in a fixed order: lane i of a vector goes to sum i modulo kShareLanes.
+template <class T>
+XCOUNT_INLINE void add_weights(double* sums, std::size_t offset, const Mask<T>& mask,
+                               const double* weights) {
+  if constexpr (kIsVector<T>) {
+    T lanes[kRegisterLanes<T>];
+    __builtin_memcpy(lanes, &mask, sizeof lanes);
+    for (std::size_t i = 0; i < kRegisterLanes<T>; ++i) {
+      sums[(offset + i) % kShareLanes] += lanes[i] != 0 ? weights[offset + i] : 0.0;
+    }
+  } else {
+    sums[0] += mask ? weights[0] : 0.0;
+  }
+}
+
+}  // namespace
+
+}  // namespace xcount
