@@ -83,6 +83,16 @@ class Axis:
         return self._n_values + (self.missing_cell is not None)
 
     @property
+    def ends(self) -> set[float]:
+        """Where cells of numbers begin and end."""
+        return {*self.numbers.lows.tolist(), *self.numbers.highs.tolist()}
+
+    @property
+    def codes(self) -> list[int]:
+        """The categories in the cells."""
+        return [code for codes in self.classes for code in codes]
+
+    @property
     def n_guards(self) -> int:
         """Number of guards between the cells; a categorical axis has one per class but one."""
         if self.feature.is_categorical:
@@ -182,6 +192,15 @@ class Axis:
             axis = replace(self, given_numbers=cells)
         axis = replace(axis, missing_cell=axis._n_values if has_missing else None)
         return replace(axis, is_restricted=axis.furthest < self.furthest)
+
+    def unrestricted(self) -> Axis:
+        """Return an axis of all values whose cells tell apart what this one tells apart."""
+        known = set(self.codes)
+        left_out = [(code,) for code in self.feature.categories or () if code not in known]
+        guards = {*self.thresholds.tolist(), *self.ends} - {-math.inf, math.inf}
+        thresholds = self.thresholds if self.feature.is_categorical else np.array(sorted(guards))
+        axis = Axis(self.feature, thresholds, (*self.classes, *left_out), dtype=self.dtype)
+        return replace(axis, missing_cell=axis.n_cells) if self.missing_cell is not None else axis
 
     def with_cells(self, cells: Sequence[int]) -> Axis:
         """Return the axis with some of its cells alone."""
