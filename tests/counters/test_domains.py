@@ -65,7 +65,12 @@ def question(world: World, seed: int) -> tuple[list[str], int | None, Fraction |
 def is_refused(world: World, names: list[str], expected: tuple[int, int]) -> bool:
     """Tell whether the domain has no region, or fixes a sensitive feature."""
     whole = replace(world, where=(), rules=())
-    fixed = [not world.can_change(name) and whole.can_change(name) for name in names]
+    fixed = [
+        not world.changes_somewhere(name, names)
+        if world.can_change(name)
+        else whole.can_change(name)
+        for name in names
+    ]
     return expected[1] == 0 or any(fixed)
 
 
