@@ -45,6 +45,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "margins",
         "neighbours",
         "corner_question",
+        "region_search",
         "form",
         "switch",
         "gap_form",

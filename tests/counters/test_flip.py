@@ -21,6 +21,7 @@ from xcount.errors import BudgetError, QueryError
 from xcount.model.ensemble import Ensemble
 from xcount.model.examples import ensemble_of, figure_1
 from xcount.problem.problem import Problem
+from xcount.problem.region_search import decide_regions
 from xcount.question.grid import Grid
 from xcount.question.query import Query
 
@@ -87,8 +88,11 @@ def test_every_region_is_decided_as_defined(seed: int) -> None:
     problem = Problem(ensemble, Grid.of(ensemble), query)
     known = {"cutoff": Fraction(0), **question}
     flips = oracle.flipping_regions(ensemble, missing=False, **known)
-    decided = RegionDecider(problem).decide_regions(np.array(list(flips)))
+    regions = np.array(list(flips), dtype=np.int32)
+    decided = RegionDecider(problem).decide_regions(regions)
     assert decided.tolist() == list(flips.values())
+    found = decide_regions(problem.form.corner_question, regions)
+    assert found.tolist() == list(flips.values())
 
 
 def test_intervals_of_estimates_hold() -> None:

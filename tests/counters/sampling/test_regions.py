@@ -21,7 +21,9 @@ from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
 from xcount.model.ensemble import Ensemble
 from xcount.model.examples import ensemble_of, figure_1
+from xcount.problem.corner_question import CornerChange
 from xcount.problem.problem import Problem
+from xcount.problem.region_search import region_sampler
 from xcount.question.grid import Grid
 from xcount.question.query import Query
 
@@ -45,7 +47,7 @@ def test_every_region_is_decided_as_by_enumeration(seed: int) -> None:
     """Missing cells, categories, huge and tiny leaves, any distance: the counts of enumeration."""
     problem = random_problem(seed)
     brute = _core.BruteForce(problem.forest, problem.masks, problem.threshold_limbs)
-    sampler = RegionDraws(problem.space)
+    sampler = RegionDraws(problem.form.corner_question)
     answers = sampler.decide(all_regions(problem).ravel())
     assert OPEN not in answers
     expected = int(brute.count(0, brute.n_combinations, 1).sum())
@@ -59,10 +61,8 @@ def test_a_direction_is_searched_for(seed: int) -> None:
     for direction in ("up", "down"):
         change = replace(problem.query.change, direction=direction)  # type: ignore[type-var]
         directed = replace(problem, query=replace(problem.query, change=change))
-        space = directed.form.native_draws()
-        assert space is not None
         regions = all_regions(problem)
-        answers = RegionDraws(space).decide(regions.ravel())
+        answers = RegionDraws(directed.form.corner_question).decide(regions.ravel())
         expected = RegionDecider(directed).decide_regions(regions)
         assert (answers == SENSITIVE).tolist() == expected.tolist()
 
@@ -72,8 +72,8 @@ def test_a_search_that_ends_early_is_never_wrong(seed: int) -> None:
     """With a small budget regions may stay open; those decided are decided right."""
     problem = random_problem(seed)
     regions = all_regions(problem).ravel()
-    right = RegionDraws(problem.space).decide(regions)
-    hasty = RegionDraws(problem.space, 4).decide(regions)
+    right = RegionDraws(problem.form.corner_question).decide(regions)
+    hasty = RegionDraws(problem.form.corner_question, 4).decide(regions)
     assert np.all((hasty == OPEN) | (hasty == right))
 
 
@@ -84,7 +84,7 @@ def test_draws_do_not_depend_on_threads_or_slices(budget: int | None) -> None:
     With open samples, they come once more with what is open counted as sensitive.
     """
     problem = region_instances(3)[2].problem
-    sampler = RegionDraws(problem.space, budget)
+    sampler = RegionDraws(problem.form.corner_question, budget)
     whole = sampler.draw(5, 1, 0, 6, 3)
     parts = [sampler.draw(5, 1, i, 1, 1) for i in range(6)]
     np.testing.assert_array_equal(whole[0], sum(part[0] for part in parts))
@@ -102,7 +102,7 @@ def test_the_mean_of_the_draws_is_the_share(seed: int) -> None:
     problem = random_problem(seed)
     brute = _core.BruteForce(problem.forest, problem.masks, problem.threshold_limbs)
     share = int(brute.count(0, brute.n_combinations, 1).sum()) / problem.n_regions
-    sampler = RegionDraws(problem.space)
+    sampler = RegionDraws(problem.form.corner_question)
     histogram, hits = sampler.draw(0, 0, 0, 240, 2)
     values = np.arange(sampler.levels + 1) / sampler.levels
     room = 5 * np.sqrt(share * (1 - share) / len(hits)) + 1e-12
@@ -180,18 +180,21 @@ def test_a_distance_beyond_all_cells_is_any_distance() -> None:
     unlimited = Problem(figure_1(), Grid.of(figure_1()), far)
     regions = all_regions(problem).ravel()
     np.testing.assert_array_equal(
-        RegionDraws(problem.space).decide(regions),
-        RegionDraws(unlimited.space).decide(regions),
+        RegionDraws(problem.form.corner_question).decide(regions),
+        RegionDraws(unlimited.form.corner_question).decide(regions),
     )
 
 
 def test_nonsense_is_refused() -> None:
     """No such feature, no such distance."""
     problem = Problem(figure_1(), Grid.of(figure_1()), Query.of(figure_1(), "f0", 80))
+    question = problem.form.corner_question
     with pytest.raises(ValueError, match="out of range"):
-        _core.RegionSampler(problem.forest, [2], 1, problem.threshold_limbs)
+        region_sampler(replace(question, sensitive=(2,)))
     with pytest.raises(ValueError, match="at least 1"):
-        _core.RegionSampler(problem.forest, [0], 0, problem.threshold_limbs)
+        region_sampler(replace(question, distance=0))
+    with pytest.raises(ValueError, match="another number of sums"):
+        region_sampler(replace(question, changes=(CornerChange("largest"),)))
 
 
 def test_more_masks_than_a_row_holds_are_sampled_region_by_region(

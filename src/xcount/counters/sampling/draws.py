@@ -21,8 +21,10 @@ from numpy.typing import NDArray
 from xcount import _core
 from xcount.counters.decisions import MAX_FLAGS, RegionDecider
 from xcount.counters.engine import Outcomes
+from xcount.problem.corner_question import CornerQuestion
 from xcount.problem.form import PairSpace, refuse_many_masks
 from xcount.problem.problem import Problem
+from xcount.problem.region_search import region_sampler
 from xcount.problem.subproblem import Pair
 
 BATCH: int = _core.Sampler.batch
@@ -107,16 +109,16 @@ class RegionDraws(NativeDraws):
     """Single regions, each decided among the masks near it: no list of masks is made.
 
     Args:
-        space: the masks.
+        question: what is asked of them.
         budget: how many nodes the search for one sample may look at before it is left open.
     """
 
-    def __init__(self, space: PairSpace, budget: int | None = None) -> None:
-        self._space, self._budget = space, budget
+    def __init__(self, question: CornerQuestion, budget: int | None = None) -> None:
+        self._question, self._budget = question, budget
 
     @cached_property
     def _native(self) -> _core.RegionSampler:
-        return self._space.region_sampler(self._budget)
+        return region_sampler(self._question, self._budget)
 
     def decide(self, regions: NDArray[np.int32]) -> NDArray[np.uint8]:
         """Return for each region, row after row, whether it is sensitive, or open."""
