@@ -28,9 +28,9 @@ from benchmarks.records import surroundings
 from benchmarks.running import load_model
 from benchmarks.summary import markdown
 from xcount import CountResult, count
+from xcount.counters.decisions import MAX_ROW, n_decided_together
 from xcount.counters.engine import Draws
 from xcount.counters.sampling.draws import BATCH, RegionDraws, RowDraws
-from xcount.counters.decisions import MAX_ROW, n_decided_together
 from xcount.counters.tally import Progress
 from xcount.problem.problem import Problem
 from xcount.question.query import Query

@@ -20,7 +20,7 @@ from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble
 from xcount.model.examples import adult_model_path, ensemble_of
 from xcount.problem.problem import Problem
-from xcount.problem.region_search import decide_regions, is_searchable
+from xcount.problem.region_search import RegionSearch, is_searchable
 from xcount.question.grid import Grid, Missing
 from xcount.question.probability import Sigmoid, Softmax
 from xcount.question.query import Query
@@ -145,9 +145,9 @@ def check(
     decided = RegionDecider(problem).decide_regions(np.array(list(expected)))
     assert (what, decided.tolist()) == (what, list(expected.values()))
     if is_searchable(problem.form.corner_question):
-        cells = np.array(list(expected), dtype=np.int32)
-        found = decide_regions(problem.form.corner_question, cells)
-        assert (what, found.tolist()) == (what, list(expected.values()))
+        search = RegionSearch(problem.form.corner_question)
+        searched = search.decide(np.array(list(expected), dtype=np.int32))
+        assert (what, searched.tolist()) == (what, list(expected.values()))
 
 
 @pytest.mark.parametrize("block", range(4))

@@ -134,6 +134,19 @@ void bind_regions(nb::module_& module) {
           nb::arg("high").none() = nb::none(),
           "Answers for given regions: 0 open, 1 sensitive, 2 not. low, high: for each region the\n"
           "least and the largest sum that a neighbour may have, in limbs; else as the change says.")
+      .def(
+          "partner",
+          [](const AnyRegionSampler& self, const Array<std::int32_t>& region,
+             const std::optional<Limbs>& low, const std::optional<Limbs>& high) {
+            return std::visit(
+                [&]<class Value>(const RegionSampler<Value>& sampler) {
+                  return sampler.partner(span_of(region), tolerances_of<Value>(low, high));
+                },
+                self);
+          },
+          nb::arg("region"), nb::arg("low").none() = nb::none(),
+          nb::arg("high").none() = nb::none(),
+          "The cells of the nearest mask that differs from the region's own; none if none does.")
       .def("sums", &sums_of, nb::arg("regions"),
            "The sums of given regions, region after region, in little-endian bytes.");
 }

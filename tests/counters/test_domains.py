@@ -18,7 +18,7 @@ from xcount.answers.measure import measure
 from xcount.counters.decisions import RegionDecider
 from xcount.errors import QueryError
 from xcount.problem.problem import Problem
-from xcount.problem.region_search import decide_regions
+from xcount.problem.region_search import RegionSearch
 from xcount.question.domain import Domain
 from xcount.question.grid import Grid
 from xcount.question.query import Query
@@ -124,7 +124,7 @@ def test_regions_are_decided_one_by_one_in_a_domain(seed: int) -> None:
     assert exists.sum() == expected[1]
     assert RegionDecider(problem).decide_regions(regions).sum() == expected[0]
     if not problem.grid.rules:
-        found = decide_regions(problem.form.corner_question, regions)
+        found = RegionSearch(problem.form.corner_question).decide(regions)
         assert found.sum() == expected[0]
 
 

@@ -21,7 +21,7 @@ from xcount.errors import BudgetError, QueryError
 from xcount.model.ensemble import Ensemble
 from xcount.model.examples import ensemble_of, figure_1
 from xcount.problem.problem import Problem
-from xcount.problem.region_search import decide_regions
+from xcount.problem.region_search import RegionSearch
 from xcount.question.grid import Grid
 from xcount.question.query import Query
 
@@ -91,7 +91,7 @@ def test_every_region_is_decided_as_defined(seed: int) -> None:
     regions = np.array(list(flips), dtype=np.int32)
     decided = RegionDecider(problem).decide_regions(regions)
     assert decided.tolist() == list(flips.values())
-    found = decide_regions(problem.form.corner_question, regions)
+    found = RegionSearch(problem.form.corner_question).decide(regions)
     assert found.tolist() == list(flips.values())
 
 

@@ -54,6 +54,7 @@ typename RegionSampler<Value>::Thread RegionSampler<Value>::make_thread() const 
     sample.cells.resize(trees_.columns().size());
     sample.masks.resize(n_masks_ * axes_.size());
     sample.answers.resize(n_masks_);
+    sample.radius = radius_;
   }
   return thread;
 }
@@ -145,11 +146,6 @@ void RegionSampler<Value>::set_cells(std::span<const Cell> drawn, Sample& sample
     const Cell cell = drawn[place_[c]];
     sample.cells[c] = column.missing_low && cell == missing ? -1 : cell;
   }
-}
-
-template <class Value>
-Ball RegionSampler<Value>::ball_of(const Sample& sample) const {
-  return {axes_, std::span(sample.masks).first(axes_.size()), radius_};
 }
 
 template <class Value>
@@ -286,17 +282,42 @@ std::vector<std::uint8_t> RegionSampler<Value>::decide(
   std::vector<std::uint8_t> answers;
   Thread thread = make_thread();
   Sample& sample = thread.block[0];
-  Stop never;
   for (std::size_t i = 0; i < n; ++i) {
     set_region(regions.subspan(i * n_features, n_features), thread, sample);
-    restrict(std::span(&sample, 1), never);
-    find_values(sample, thread);
-    find_tolerances(thread);
-    if (!within.empty()) std::fill(thread.tolerances.begin(), thread.tolerances.end(), within[i]);
-    search(sample, thread);
+    decide_one(radius_, within.empty() ? within : within.subspan(i, 1), thread, sample);
     answers.push_back(static_cast<std::uint8_t>(sample.answers[0]));
   }
   return answers;
+}
+
+template <class Value>
+void RegionSampler<Value>::decide_one(std::int64_t radius, std::span<const Tolerance<Value>> within,
+                                      Thread& thread, Sample& sample) const {
+  Stop never;
+  sample.radius = radius;
+  restrict(std::span(&sample, 1), never);
+  find_values(sample, thread);
+  find_tolerances(thread);
+  if (!within.empty()) std::fill(thread.tolerances.begin(), thread.tolerances.end(), within[0]);
+  search(sample, thread);
+}
+
+// Every find is the nearest of its box; the next search looks among nearer masks alone.
+template <class Value>
+std::vector<Cell> RegionSampler<Value>::partner(std::span<const Cell> region,
+                                                std::span<const Tolerance<Value>> within) const {
+  check(region);
+  Thread thread = make_thread();
+  Sample& sample = thread.block[0];
+  set_region(region.first(all_axes_.size()), thread, sample);
+  std::vector<Cell> best;
+  for (std::int64_t radius = radius_; radius > 0;) {
+    decide_one(radius, within, thread, sample);
+    if (sample.answers[0] != Answer::kSensitive) break;
+    best = ball_of(sample).nearest(thread.search.found());
+    radius = ball_of(sample).distance(best) - 1;
+  }
+  return best;
 }
 
 template <class Value>

@@ -25,6 +25,24 @@ std::int64_t Ball::distance(std::size_t i, const CellRange& range) const {
   return axis.distance(cell, cell < range.low ? range.low : range.high - 1);
 }
 
+std::vector<Cell> Ball::nearest(const MaskBox& box) const {
+  std::vector<Cell> mask;
+  for (std::size_t i = 0; i < box.size(); ++i) {
+    Cell best = box[i].low;
+    for (Cell cell = box[i].low; cell < box[i].high; ++cell) {
+      if (axes[i].distance(centre[i], cell) < axes[i].distance(centre[i], best)) best = cell;
+    }
+    mask.push_back(best);
+  }
+  return mask;
+}
+
+std::int64_t Ball::distance(std::span<const Cell> mask) const {
+  std::int64_t total = 0;
+  for (std::size_t i = 0; i < mask.size(); ++i) total += axes[i].distance(centre[i], mask[i]);
+  return total;
+}
+
 bool Ball::meets(const MaskBox& box) const {
   if (radius == kEverywhere) return true;
   std::int64_t total = 0;
@@ -135,6 +153,7 @@ void RegionSearch<Value>::mark_sure(const Level& level) {
       if (starts_.answers[k] != Answer::kOpen) continue;
       if (!starts_.tolerances[k * n_sums + sum].must_differ(residue.least, residue.most)) continue;
       starts_.answers[k] = Answer::kSensitive;
+      found_ = level.box;
       any = true;
     }
   }

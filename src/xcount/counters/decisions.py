@@ -6,13 +6,15 @@ about given regions instead.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 
 from xcount.problem.form import refuse_many_masks
 from xcount.problem.parts import parts_of
 from xcount.problem.problem import Problem
-from xcount.problem.region_search import decide_regions, is_searchable
+from xcount.problem.region_search import RegionSearch, is_searchable
 
 MAX_FLAGS = 1 << 24
 """Flags decided at a time, and masks of one combination."""
@@ -72,7 +74,12 @@ class RegionDecider:
                 flags[np.ix_(rows, part.masks)] = own
         return flags
 
-    @property
+    @cached_property
+    def search(self) -> RegionSearch:
+        """What decides single regions without a list of masks."""
+        return RegionSearch(self.problem.form.corner_question)
+
+    @cached_property
     def searches(self) -> bool:
         """Whether single regions are decided by a search, as masks and pairs are too many."""
         problem = self.problem
@@ -97,7 +104,7 @@ class RegionDecider:
         if self.searches:
             cells = np.array(regions, dtype=np.int32, ndmin=2)
             self._check(cells)
-            return decide_regions(self.problem.form.corner_question, cells)
+            return self.search.decide(cells)
         masks = self.masks_of(regions)
         flags = [np.empty(0, dtype=np.bool_)]
         for start in range(0, len(regions), self.block):

@@ -8,7 +8,7 @@ alone: what lies between is decided here, by the interval itself.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,40 +41,61 @@ def region_sampler(question: CornerQuestion, budget: int | None = None) -> _core
     )
 
 
-def decide_regions(question: CornerQuestion, cells: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Return whether each region is sensitive, exactly."""
-    search = region_sampler(question, _ANY_BUDGET)
-    answers = search.decide(cells.ravel())
-    doubtful = np.flatnonzero(answers == _OPEN)
-    if len(doubtful):
-        regions = np.ascontiguousarray(cells[doubtful]).ravel()
-        sums, size = search.sums(regions), 8 * question.outputs[0].n_limbs
-        find = lru_cache(_MAX_REMEMBERED)(lambda start: _tolerance(question, start))
-        ends = [
-            find(int.from_bytes(sums[i : i + size], "little", signed=True))
-            for i in range(0, len(sums), size)
-        ]
-        low, high = (
-            to_limbs(side, question.outputs[0].n_limbs) for side in zip(*ends, strict=True)
+class RegionSearch:
+    """Decides given regions exactly, however many masks there are.
+
+    Args:
+        question: what is asked of them.
+    """
+
+    def __init__(self, question: CornerQuestion) -> None:
+        self._question = question
+        self._tolerance = lru_cache(_MAX_REMEMBERED)(self._find_tolerance)
+
+    @cached_property
+    def _native(self) -> _core.RegionSampler:
+        return region_sampler(self._question, _ANY_BUDGET)
+
+    def decide(self, cells: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Return whether each region is sensitive."""
+        answers = self._native.decide(cells.ravel())
+        doubtful = np.flatnonzero(answers == _OPEN)
+        if len(doubtful):
+            regions = np.ascontiguousarray(cells[doubtful]).ravel()
+            answers[doubtful] = self._native.decide(regions, *self._tolerances(regions))
+        flags: NDArray[np.bool_] = answers == _SENSITIVE
+        return flags
+
+    def partner(self, region: NDArray[np.int32]) -> list[int]:
+        """Return the nearest mask that differs from the region's own; no cells if none does."""
+        if self._question.probability is None:
+            return self._native.partner(region)
+        return self._native.partner(region, *self._tolerances(region))
+
+    def _tolerances(
+        self, regions: NDArray[np.int32]
+    ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """Return the ends of the regions' intervals, in limbs."""
+        n_limbs = self._question.outputs[0].n_limbs
+        sums, size = self._native.sums(regions), 8 * n_limbs
+        starts = (sums[i : i + size] for i in range(0, len(sums), size))
+        ends = [self._tolerance(int.from_bytes(start, "little", signed=True)) for start in starts]
+        low, high = (to_limbs(side, n_limbs) for side in zip(*ends, strict=True))
+        return low, high
+
+    def _find_tolerance(self, start: int) -> tuple[int, int]:
+        """Return the least and the largest margin whose probability is within the gap."""
+        asked, laid = self._question.probability, self._question.outputs[0]
+        assert asked is not None
+        link, output, gap, scale = asked.link, asked.output, asked.gap, laid.scale
+
+        def rises(before: int, after: int) -> bool:
+            return link.rises([before / scale], [after / scale], output, gap)
+
+        low, high = -laid.bound - 1, laid.bound + 1
+        first = last_integer(lambda value: rises(value, start), low - 1, start)
+        last = last_integer(lambda value: not rises(start, value), start, high)
+        return (
+            low if asked.direction == "up" else first + 1,
+            high if asked.direction == "down" else last,
         )
-        answers[doubtful] = search.decide(regions, low, high)
-    flags: NDArray[np.bool_] = answers == _SENSITIVE
-    return flags
-
-
-def _tolerance(question: CornerQuestion, start: int) -> tuple[int, int]:
-    """Return the least and the largest margin whose probability is no further off than the gap."""
-    asked, laid = question.probability, question.outputs[0]
-    assert asked is not None
-    link, output, gap, scale = asked.link, asked.output, asked.gap, laid.scale
-
-    def rises(before: int, after: int) -> bool:
-        return link.rises([before / scale], [after / scale], output, gap)
-
-    low, high = -laid.bound - 1, laid.bound + 1
-    first = last_integer(lambda value: rises(value, start), low - 1, start)
-    last = last_integer(lambda value: not rises(start, value), start, high)
-    return (
-        low if asked.direction == "up" else first + 1,
-        high if asked.direction == "down" else last,
-    )

@@ -59,6 +59,10 @@ class RegionSampler {
   // sum, where they are known better than by the change; else none.
   [[nodiscard]] std::vector<std::uint8_t> decide(
       std::span<const Cell> regions, std::span<const Tolerance<Value>> within = {}) const;
+  // The mask nearest to a region's own that differs from it, one cell per sensitive feature; none
+  // if there is none.
+  [[nodiscard]] std::vector<Cell> partner(std::span<const Cell> region,
+                                          std::span<const Tolerance<Value>> within = {}) const;
   // The sums of given regions, n x n_sums.
   [[nodiscard]] std::vector<Value> sums(std::span<const Cell> regions) const;
 
@@ -75,6 +79,7 @@ class RegionSampler {
   struct Sample {
     std::vector<Cell> cells;  // one per column
     std::vector<Cell> masks;  // n_masks x axes
+    std::int64_t radius = Ball::kEverywhere;
     std::vector<Answer> answers;
     std::vector<MaskBox> boxes;
     std::vector<Residue<Value>> residues;  // boxes x sums
@@ -104,7 +109,12 @@ class RegionSampler {
   void search(Sample& sample, Thread& thread) const;
   [[nodiscard]] std::span<Residue<Value>> searched(Sample& sample, std::size_t box,
                                                    Thread& thread) const;
-  [[nodiscard]] Ball ball_of(const Sample& sample) const;
+  // Decides the first mask of a sample within a distance.
+  void decide_one(std::int64_t radius, std::span<const Tolerance<Value>> within, Thread& thread,
+                  Sample& sample) const;
+  [[nodiscard]] Ball ball_of(const Sample& sample) const {
+    return {axes_, std::span(sample.masks).first(axes_.size()), sample.radius};
+  }
 
   ToleranceRule<Value> rule_;
   std::vector<Axis> axes_;  // of the sensitive features

@@ -31,6 +31,9 @@ struct Ball {
   // Boxes that together hold the ball: per axis the cells in reach, the missing one on its own as
   // long as the boxes are not too many.
   [[nodiscard]] std::vector<MaskBox> boxes() const;
+  // The mask of a box that is nearest to the centre, and how far that is.
+  [[nodiscard]] std::vector<Cell> nearest(const MaskBox& box) const;
+  [[nodiscard]] std::int64_t distance(std::span<const Cell> mask) const;
 
  private:
   [[nodiscard]] std::int64_t distance(std::size_t i, const CellRange& range) const;
@@ -55,6 +58,9 @@ class RegionSearch {
   // search was given up after `budget` residue nodes, which are taken off the budget.
   bool run(std::span<Residue<Value>> residues, const MaskBox& box, const Ball& ball,
            const Starts& starts, std::uint64_t& budget);
+
+  // The box that made the last answer kSensitive: every mask of it differs from that start.
+  [[nodiscard]] const MaskBox& found() const { return found_; }
 
  private:
   // A box, and the sums that may differ somewhere in it.
@@ -90,6 +96,7 @@ class RegionSearch {
   Starts starts_;
   std::vector<Tolerance<Value>> narrowest_;
   std::uint64_t* budget_ = nullptr;
+  MaskBox found_;
   bool any_open_ = false;
   bool is_in_doubt_ = false;
 };
