@@ -123,29 +123,40 @@ void bind_regions(nb::module_& module) {
       .def(
           "decide",
           [](const AnyRegionSampler& self, const Array<std::int32_t>& regions,
-             const std::optional<Limbs>& low, const std::optional<Limbs>& high) {
-            return to_numpy(std::visit(
-                [&]<class Value>(const RegionSampler<Value>& sampler) {
-                  return sampler.decide(span_of(regions), tolerances_of<Value>(low, high));
-                },
-                self));
+             const std::optional<Limbs>& low, const std::optional<Limbs>& high, double seconds,
+             const nb::object& on_pause) {
+            return to_numpy(stoppable(seconds, on_pause, [&](Stop& stop) {
+              return std::visit(
+                  [&]<class Value>(const RegionSampler<Value>& sampler) {
+                    return sampler.decide(span_of(regions), stop, tolerances_of<Value>(low, high));
+                  },
+                  self);
+            }));
           },
           nb::arg("regions"), nb::arg("low").none() = nb::none(),
           nb::arg("high").none() = nb::none(),
-          "Answers for given regions: 0 open, 1 sensitive, 2 not. low, high: for each region the\n"
+          nb::arg("seconds") = std::numeric_limits<double>::infinity(),
+          nb::arg("on_pause").none() = nb::none(),
+          "Answers for given regions: 0 open, 1 sensitive, 2 not; of the first ones alone if that\n"
+          "takes too long. low, high: for each region the\n"
           "least and the largest sum that a neighbour may have, in limbs; else as the change says.")
       .def(
           "partner",
           [](const AnyRegionSampler& self, const Array<std::int32_t>& region,
-             const std::optional<Limbs>& low, const std::optional<Limbs>& high) {
-            return std::visit(
-                [&]<class Value>(const RegionSampler<Value>& sampler) {
-                  return sampler.partner(span_of(region), tolerances_of<Value>(low, high));
-                },
-                self);
+             const std::optional<Limbs>& low, const std::optional<Limbs>& high, double seconds,
+             const nb::object& on_pause) {
+            return stoppable(seconds, on_pause, [&](Stop& stop) {
+              return std::visit(
+                  [&]<class Value>(const RegionSampler<Value>& sampler) {
+                    return sampler.partner(span_of(region), stop, tolerances_of<Value>(low, high));
+                  },
+                  self);
+            });
           },
           nb::arg("region"), nb::arg("low").none() = nb::none(),
           nb::arg("high").none() = nb::none(),
+          nb::arg("seconds") = std::numeric_limits<double>::infinity(),
+          nb::arg("on_pause").none() = nb::none(),
           "The cells of the nearest mask that differs from the region's own; none if none does.")
       .def("sums", &sums_of, nb::arg("regions"),
            "The sums of given regions, region after region, in little-endian bytes.");

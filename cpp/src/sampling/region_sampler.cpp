@@ -211,7 +211,7 @@ void RegionSampler<Value>::answer(std::span<Sample> samples, Thread& thread, Sto
     if (stop.is_over()) return;
     find_values(sample, thread);
     find_tolerances(thread);
-    search(sample, thread);
+    search(sample, thread, stop);
   }
 }
 
@@ -231,7 +231,7 @@ std::span<Residue<Value>> RegionSampler<Value>::searched(Sample& sample, std::si
 }
 
 template <class Value>
-void RegionSampler<Value>::search(Sample& sample, Thread& thread) const {
+void RegionSampler<Value>::search(Sample& sample, Thread& thread, Stop& stop) const {
   const Ball ball = ball_of(sample);
   std::fill(sample.answers.begin(), sample.answers.end(), Answer::kOpen);
   if (n_masks_ > 1) compare_with_each_other(sample, thread);
@@ -239,7 +239,7 @@ void RegionSampler<Value>::search(Sample& sample, Thread& thread) const {
   bool is_done = true;
   for (std::size_t b = 0; b < sample.boxes.size(); ++b) {
     is_done = thread.search.run(searched(sample, b, thread), sample.boxes[b], ball,
-                                {thread.tolerances, sample.answers}, budget) &&
+                                {thread.tolerances, sample.answers}, budget, stop) &&
               is_done;
   }
   if (is_done)
@@ -272,7 +272,7 @@ void RegionSampler<Value>::set_region(std::span<const Cell> region, Thread& thre
 
 template <class Value>
 std::vector<std::uint8_t> RegionSampler<Value>::decide(
-    std::span<const Cell> regions, std::span<const Tolerance<Value>> within) const {
+    std::span<const Cell> regions, Stop& stop, std::span<const Tolerance<Value>> within) const {
   check(regions);
   const std::size_t n_features = all_axes_.size();
   const std::size_t n = regions.size() / n_features;
@@ -284,7 +284,8 @@ std::vector<std::uint8_t> RegionSampler<Value>::decide(
   Sample& sample = thread.block[0];
   for (std::size_t i = 0; i < n; ++i) {
     set_region(regions.subspan(i * n_features, n_features), thread, sample);
-    decide_one(radius_, within.empty() ? within : within.subspan(i, 1), thread, sample);
+    decide_one(radius_, within.empty() ? within : within.subspan(i, 1), thread, sample, stop);
+    if (stop.is_over()) break;
     answers.push_back(static_cast<std::uint8_t>(sample.answers[0]));
   }
   return answers;
@@ -292,19 +293,19 @@ std::vector<std::uint8_t> RegionSampler<Value>::decide(
 
 template <class Value>
 void RegionSampler<Value>::decide_one(std::int64_t radius, std::span<const Tolerance<Value>> within,
-                                      Thread& thread, Sample& sample) const {
-  Stop never;
+                                      Thread& thread, Sample& sample, Stop& stop) const {
   sample.radius = radius;
-  restrict(std::span(&sample, 1), never);
+  restrict(std::span(&sample, 1), stop);
+  if (stop.was_over()) return;
   find_values(sample, thread);
   find_tolerances(thread);
   if (!within.empty()) std::fill(thread.tolerances.begin(), thread.tolerances.end(), within[0]);
-  search(sample, thread);
+  search(sample, thread, stop);
 }
 
 // Every find is the nearest of its box; the next search looks among nearer masks alone.
 template <class Value>
-std::vector<Cell> RegionSampler<Value>::partner(std::span<const Cell> region,
+std::vector<Cell> RegionSampler<Value>::partner(std::span<const Cell> region, Stop& stop,
                                                 std::span<const Tolerance<Value>> within) const {
   check(region);
   Thread thread = make_thread();
@@ -312,7 +313,8 @@ std::vector<Cell> RegionSampler<Value>::partner(std::span<const Cell> region,
   set_region(region.first(all_axes_.size()), thread, sample);
   std::vector<Cell> best;
   for (std::int64_t radius = radius_; radius > 0;) {
-    decide_one(radius, within, thread, sample);
+    decide_one(radius, within, thread, sample, stop);
+    if (stop.is_over()) break;
     if (sample.answers[0] != Answer::kSensitive) break;
     best = ball_of(sample).nearest(thread.search.found());
     radius = ball_of(sample).distance(best) - 1;

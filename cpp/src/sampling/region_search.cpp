@@ -50,6 +50,21 @@ bool Ball::meets(const MaskBox& box) const {
   return total <= radius;
 }
 
+void Ball::trim(MaskBox& box) const {
+  if (radius == kEverywhere) return;
+  std::int64_t left = radius;
+  for (std::size_t i = 0; i < box.size(); ++i) left -= distance(i, box[i]);
+  for (std::size_t i = 0; i < box.size(); ++i) {
+    const Axis& axis = axes[i];
+    const bool is_plain = axis.ordered && axis.coordinates.empty() &&
+                          centre[i] != axis.missing_cell && !box[i].contains(axis.missing_cell);
+    if (!is_plain) continue;
+    const auto [first, last] = axis.near(centre[i], left + distance(i, box[i]));
+    box[i].low = std::max(box[i].low, first);
+    box[i].high = std::min(box[i].high, last);
+  }
+}
+
 std::vector<MaskBox> Ball::boxes() const {
   std::vector<MaskBox> found{MaskBox{}};
   for (std::size_t i = 0; i < axes.size(); ++i) {
@@ -79,10 +94,12 @@ std::vector<MaskBox> Ball::boxes() const {
 
 template <class Value>
 bool RegionSearch<Value>::run(std::span<Residue<Value>> residues, const MaskBox& box,
-                              const Ball& ball, const Starts& starts, std::uint64_t& budget) {
+                              const Ball& ball, const Starts& starts, std::uint64_t& budget,
+                              Stop& stop) {
   ball_ = &ball;
   starts_ = starts;
   budget_ = &budget;
+  stop_ = &stop;
   is_in_doubt_ = false;
   narrowest_.resize(residues.size());
   update_open();
@@ -200,7 +217,7 @@ template <class Value>
 bool RegionSearch<Value>::explore(const Level& whole, std::size_t depth) {
   std::uint64_t cost = 0;
   for (std::size_t i = 0; i < whole.n_live; ++i) cost += 2 * whole.residues[i].nodes.size();
-  if (*budget_ < cost) {
+  if (*budget_ < cost || stop_->is_over()) {
     *budget_ = 0;
     return false;
   }
@@ -215,6 +232,7 @@ bool RegionSearch<Value>::explore(const Level& whole, std::size_t depth) {
     (half == 0 ? range.high : range.low) = split.at;
     open[half] = ball_->meets(part.box);
     if (!open[half]) continue;
+    ball_->trim(part.box);
     narrow(whole, part);
     open[half] = is_open(part);
   }

@@ -16,6 +16,8 @@ using xcount::test::throws;
 
 namespace {
 
+Stop never;
+
 std::vector<Cell> all_regions() {
   std::vector<Cell> regions;
   for (Cell f0 = 0; f0 < 3; ++f0) {
@@ -51,7 +53,7 @@ template <class Value>
 void figure_1_is_decided_region_by_region() {
   const Forest<Value> forest = ExampleArrays().build<Value>();
   const RegionSampler<Value> sampler(gap_question(forest));
-  const std::vector<std::uint8_t> answers = sampler.decide(all_regions());
+  const std::vector<std::uint8_t> answers = sampler.decide(all_regions(), never);
   CHECK(count(answers, Answer::kSensitive) == 2);
   CHECK(count(answers, Answer::kNot) == 7);
 }
@@ -59,10 +61,9 @@ void figure_1_is_decided_region_by_region() {
 void a_search_without_a_budget_leaves_regions_open() {
   const auto forest = ExampleArrays().build<std::int64_t>();
   const RegionSampler<std::int64_t> sampler(gap_question(forest), 0);
-  const std::vector<std::uint8_t> answers = sampler.decide(all_regions());
+  const std::vector<std::uint8_t> answers = sampler.decide(all_regions(), never);
   CHECK(count(answers, Answer::kOpen) > 0);
   CHECK(count(answers, Answer::kSensitive) <= 2);
-  Stop never;
   const RegionOutcomes found = sampler.draw(1, 0, 0, 4, 2, never);
   CHECK(found.n_open > 0);
   CHECK(found.outcomes.histogram[1] <= found.upper.histogram[1]);
@@ -71,7 +72,6 @@ void a_search_without_a_budget_leaves_regions_open() {
 void draws_do_not_depend_on_threads() {
   const auto forest = ExampleArrays().build<std::int64_t>();
   const RegionSampler<std::int64_t> sampler(gap_question(forest, std::nullopt));
-  Stop never;
   const RegionOutcomes one = sampler.draw(7, 1, 0, 20, 1, never);
   const RegionOutcomes three = sampler.draw(7, 1, 0, 20, 3, never);
   CHECK(one.outcomes.histogram == three.outcomes.histogram);
@@ -113,7 +113,8 @@ void every_change_is_decided_as_defined() {
         if (form == ChangeForm::kProbability) change.threshold = Value(kProbabilityOne / 8);
         RegionQuestion<Value> question = question_about(forest, change, distance);
         question.link = {false, 0, 0.64, -6};  // 0.01
-        const std::vector<std::uint8_t> answers = RegionSampler<Value>(question).decide(regions);
+        const std::vector<std::uint8_t> answers =
+            RegionSampler<Value>(question).decide(regions, never);
         for (std::size_t f0 = 0; f0 < 3; ++f0) {
           for (std::size_t f1 = 0; f1 < 3; ++f1) {
             bool expected = false;
@@ -141,12 +142,12 @@ void the_largest_of_several_is_compared() {
   std::ptrdiff_t total = 0;
   for (const std::int64_t base : {-76, -75, -15, -10, 0, 10, 70, 71}) {
     const Change<std::int64_t> flip(ChangeForm::kFlip, Direction::kAny, base - 1);
-    const auto expected = RegionSampler(question_about(forest, flip)).decide(all_regions());
+    const auto expected = RegionSampler(question_about(forest, flip)).decide(all_regions(), never);
     auto question =
         question_about(forest, Change<std::int64_t>(ChangeForm::kLargest, Direction::kAny, 0));
     question.forests = {&forest, &constant};
     question.bases = {0, base};
-    CHECK(RegionSampler(question).decide(all_regions()) == expected);
+    CHECK(RegionSampler(question).decide(all_regions(), never) == expected);
     total += count(expected, Answer::kSensitive);
   }
   CHECK(total > 10);
@@ -157,8 +158,8 @@ void the_nearest_partner_is_found() {
   const RegionSampler<std::int64_t> sampler(gap_question(forest, std::nullopt));
   for (Cell f0 = 0; f0 < 3; ++f0) {
     const std::vector<Cell> region{f0, 0};
-    const std::vector<Cell> found = sampler.partner(region);
-    const bool is_sensitive = sampler.decide(region)[0] == 1;
+    const std::vector<Cell> found = sampler.partner(region, never);
+    const bool is_sensitive = sampler.decide(region, never)[0] == 1;
     CHECK(found.empty() != is_sensitive);
     if (f0 == 0) CHECK(found == std::vector<Cell>{1});
   }

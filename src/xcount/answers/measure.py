@@ -21,13 +21,14 @@ from numpy.typing import NDArray
 from xcount.counters.bounds import Bounds
 from xcount.counters.corners import CornerRun, corner_seconds
 from xcount.counters.decisions import MAX_FLAGS, RegionDecider
+from xcount.counters.engine import Draws
 from xcount.counters.exact import ExactRun
 from xcount.counters.known_counts import HARD_STEPS
-from xcount.counters.sampling.draws import CellDraws, Drawn
+from xcount.counters.sampling.draws import CellDraws, Drawn, WeighedRegionDraws
 from xcount.counters.sampling.estimator import Estimator, Ground
 from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS, Settings
 from xcount.counters.tally import Progress, StopReason
-from xcount.errors import BudgetError, QueryError
+from xcount.errors import BudgetError, OutOfLimitsError, QueryError
 from xcount.problem.parts import parts_of
 from xcount.problem.problem import Problem
 from xcount.question.fitting import fit_population
@@ -38,6 +39,8 @@ from xcount.support.numerals import scientific_text
 
 MAX_STEPS, MAX_TASK_STEPS = 120_000_000, 3_000_000
 """Steps of exact weighing in a round: of all subproblems together, and of one in the first."""
+MAX_LISTED = 2**20
+"""Masks up to which each is weighed, where all regions are visited or solved."""
 MAX_TERMS = 200_000
 """Pairs of masks of all subproblems beyond which only sampling is tried."""
 MAX_VISIT_SECONDS = 2.0
@@ -110,7 +113,9 @@ def measure(
                 n_open -= 1
                 found[name] = makers[name](problem, weighing, replace(limited, max_share=None))
             else:
-                found[name] = _rows(problem, weighing)
+                found[name] = _rows(problem, weighing, chosen)
+        except OutOfLimitsError:
+            found[name] = _unknown(name, StopReason.TIMEOUT)
         except BudgetError as error:
             found[name] = _unknown(name, StopReason.MEMORY, error)
         except KeyboardInterrupt:
@@ -154,10 +159,12 @@ def _placed_rows(
     return regions, placed
 
 
-def _rows(problem: Problem, weighing: Weighing) -> Measured:
+def _rows(problem: Problem, weighing: Weighing, settings: Settings) -> Measured:
     """Decide the region of every row."""
     regions, placed = _placed_rows(problem, weighing)
-    sensitive = placed[RegionDecider(problem).decide_regions(regions[placed])]
+    limited = settings.within(1.0, LEAST_SECONDS, DEFAULT_TIMEOUT_SECONDS)
+    decided = RegionDecider(problem).decide_regions(regions[placed], limited.search_seconds())
+    sensitive = placed[decided]
     share = len(sensitive) / len(placed)
     details = {
         "n_rows": len(regions),
@@ -224,6 +231,9 @@ def _weigh(
     details: dict[str, Any],
 ) -> Measured:
     """Weigh by a mixture of product measures, part by part where rules make parts."""
+    if problem.n_masks > MAX_LISTED and RegionDecider(problem).searches:
+        drawn = [Drawn(c.weight, np.empty(0), c.cells) for c in components]
+        return _estimated(name, WeighedRegionDraws(problem, drawn), settings, details)
     if problem.n_masks > MAX_FLAGS:
         text = f"{scientific_text(problem.n_masks)} masks are too many to weigh"
         raise BudgetError(text, code="too_many_masks")
@@ -302,6 +312,8 @@ def _weigh_products(
     if len(certain) == len(products) and not rest:
         share = min(1.0, max(0.0, math.fsum(certain)))
         return Measured(name, share, share, share, True, 1.0, StopReason.COMPLETE, details)
+    if RegionDecider(problem).searches:
+        return _estimated(name, WeighedRegionDraws(problem, products), settings, details)
     if len(products) > 1:
         certain, rest = [], list(range(problem.n_masks))
     return _estimate(name, problem, products, settings, details, math.fsum(certain), rest)
@@ -337,6 +349,18 @@ def _estimate(
         for product, own in zip(products, masses, strict=True)
     ]
     draws = CellDraws(problem, rest, drawn)
+    return _estimated(name, draws, settings, details, certain, undecided)
+
+
+def _estimated(
+    name: str,
+    draws: Draws,
+    settings: Settings,
+    details: dict[str, Any],
+    certain: float = 0.0,
+    undecided: float = 1.0,
+) -> Measured:
+    """Estimate a weight: what is certain, and a part of what is undecided."""
     ground = Ground(
         certain=int(certain * _UNITS),
         undecided=math.ceil(undecided * _UNITS),

@@ -6,6 +6,7 @@ about given regions instead.
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 
 import numpy as np
@@ -99,12 +100,18 @@ class RegionDecider:
             masks = masks * self.problem.grid.axes[feature].n_cells + regions[:, feature]
         return masks
 
-    def decide_regions(self, regions: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Return whether each region is sensitive, shape (n_rows,)."""
+    def decide_regions(
+        self, regions: NDArray[np.integer], seconds: float = math.inf
+    ) -> NDArray[np.bool_]:
+        """Return whether each region is sensitive, shape (n_rows,).
+
+        Raises:
+            OutOfLimitsError: the time was over; only searches end then.
+        """
         if self.searches:
             cells = np.array(regions, dtype=np.int32, ndmin=2)
             self._check(cells)
-            return self.search.decide(cells)
+            return self.search.decide(cells, seconds)
         masks = self.masks_of(regions)
         flags = [np.empty(0, dtype=np.bool_)]
         for start in range(0, len(regions), self.block):

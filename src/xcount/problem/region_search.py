@@ -8,12 +8,14 @@ alone: what lies between is decided here, by the interval itself.
 
 from __future__ import annotations
 
+import math
 from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcount import _core
+from xcount.errors import OutOfLimitsError
 from xcount.problem.corner_question import CornerQuestion
 from xcount.problem.integers import last_integer, to_limbs
 
@@ -56,9 +58,19 @@ class RegionSearch:
     def _native(self) -> _core.RegionSampler:
         return region_sampler(self._question, _ANY_BUDGET)
 
-    def decide(self, cells: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Return whether each region is sensitive."""
-        answers = self._native.decide(cells.ravel())
+    def decide(self, cells: NDArray[np.int32], seconds: float = math.inf) -> NDArray[np.bool_]:
+        """Return whether each region is sensitive.
+
+        Args:
+            cells: a row for each region.
+            seconds: when to give up.
+
+        Raises:
+            OutOfLimitsError: the time was over.
+        """
+        answers = self._native.decide(cells.ravel(), None, None, seconds)
+        if len(answers) < len(cells):
+            raise OutOfLimitsError("the time limit came before all regions were decided")
         doubtful = np.flatnonzero(answers == _OPEN)
         if len(doubtful):
             regions = np.ascontiguousarray(cells[doubtful]).ravel()
@@ -66,11 +78,22 @@ class RegionSearch:
         flags: NDArray[np.bool_] = answers == _SENSITIVE
         return flags
 
-    def partner(self, region: NDArray[np.int32]) -> list[int]:
-        """Return the nearest mask that differs from the region's own; no cells if none does."""
-        if self._question.probability is None:
-            return self._native.partner(region)
-        return self._native.partner(region, *self._tolerances(region))
+    def partner(self, region: NDArray[np.int32], seconds: float = math.inf) -> list[int]:
+        """Return the nearest mask that differs from a sensitive region's own.
+
+        At the end of the time it is one that differs, not proved to be the nearest.
+
+        Raises:
+            OutOfLimitsError: the time was over before any was found.
+        """
+        low: NDArray[np.uint64] | None = None
+        high: NDArray[np.uint64] | None = None
+        if self._question.probability is not None:
+            low, high = self._tolerances(region)
+        found = self._native.partner(region, low, high, seconds)
+        if not found:
+            raise OutOfLimitsError("the time limit came before the other side was found")
+        return found
 
     def _tolerances(
         self, regions: NDArray[np.int32]

@@ -55,13 +55,15 @@ class RegionSampler {
   [[nodiscard]] RegionOutcomes draw(std::uint64_t seed, std::uint64_t stream, std::uint64_t first,
                                     std::uint64_t n, unsigned n_threads, Stop& stop) const;
 
-  // The answers for given regions, n x n_features cells. within: tolerances of the regions, of one
-  // sum, where they are known better than by the change; else none.
+  // The answers for given regions, n x n_features cells; of the first ones if they are stopped.
+  // within: tolerances of the regions, of one sum, where they are known better than by the change;
+  // else none.
   [[nodiscard]] std::vector<std::uint8_t> decide(
-      std::span<const Cell> regions, std::span<const Tolerance<Value>> within = {}) const;
+      std::span<const Cell> regions, Stop& stop,
+      std::span<const Tolerance<Value>> within = {}) const;
   // The mask nearest to a region's own that differs from it, one cell per sensitive feature; none
   // if there is none.
-  [[nodiscard]] std::vector<Cell> partner(std::span<const Cell> region,
+  [[nodiscard]] std::vector<Cell> partner(std::span<const Cell> region, Stop& stop,
                                           std::span<const Tolerance<Value>> within = {}) const;
   // The sums of given regions, n x n_sums.
   [[nodiscard]] std::vector<Value> sums(std::span<const Cell> regions) const;
@@ -106,12 +108,12 @@ class RegionSampler {
   void answer(std::span<Sample> samples, Thread& thread, Stop& stop) const;
   void find_tolerances(Thread& thread) const;
   void compare_with_each_other(Sample& sample, const Thread& thread) const;
-  void search(Sample& sample, Thread& thread) const;
+  void search(Sample& sample, Thread& thread, Stop& stop) const;
   [[nodiscard]] std::span<Residue<Value>> searched(Sample& sample, std::size_t box,
                                                    Thread& thread) const;
   // Decides the first mask of a sample within a distance.
   void decide_one(std::int64_t radius, std::span<const Tolerance<Value>> within, Thread& thread,
-                  Sample& sample) const;
+                  Sample& sample, Stop& stop) const;
   [[nodiscard]] Ball ball_of(const Sample& sample) const {
     return {axes_, std::span(sample.masks).first(axes_.size()), sample.radius};
   }

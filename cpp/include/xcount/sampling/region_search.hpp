@@ -14,6 +14,7 @@
 
 #include "xcount/sampling/region_trees.hpp"
 #include "xcount/sampling/tolerance.hpp"
+#include "xcount/support/stopping.hpp"
 #include "xcount/trees/root_scores.hpp"
 
 namespace xcount {
@@ -28,6 +29,9 @@ struct Ball {
 
   // Whether some mask of the box is within the radius.
   [[nodiscard]] bool meets(const MaskBox& box) const;
+  // Cuts off a box that meets the ball what is out of its reach: along every ordered axis, the
+  // cells that are too far even from the nearest cells of the others.
+  void trim(MaskBox& box) const;
   // Boxes that together hold the ball: per axis the cells in reach, the missing one on its own as
   // long as the boxes are not too many.
   [[nodiscard]] std::vector<MaskBox> boxes() const;
@@ -55,9 +59,9 @@ class RegionSearch {
   // For each answer that is open: sets it to kSensitive if some mask of the ball and the box has a
   // sum that is surely beyond its tolerance. residues: one for each sum; they are used up. Returns
   // false if an answer that stays open is not known to be no, because a sum is in doubt or the
-  // search was given up after `budget` residue nodes, which are taken off the budget.
+  // search was stopped, or given up after `budget` residue nodes, which are taken off the budget.
   bool run(std::span<Residue<Value>> residues, const MaskBox& box, const Ball& ball,
-           const Starts& starts, std::uint64_t& budget);
+           const Starts& starts, std::uint64_t& budget, Stop& stop);
 
   // The box that made the last answer kSensitive: every mask of it differs from that start.
   [[nodiscard]] const MaskBox& found() const { return found_; }
@@ -96,6 +100,7 @@ class RegionSearch {
   Starts starts_;
   std::vector<Tolerance<Value>> narrowest_;
   std::uint64_t* budget_ = nullptr;
+  Stop* stop_ = nullptr;
   MaskBox found_;
   bool any_open_ = false;
   bool is_in_doubt_ = false;

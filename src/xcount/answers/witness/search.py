@@ -96,11 +96,15 @@ class RegionFinder:
         found: list[NDArray[np.int64]] = []
         for _ in range(max(1, MAX_DRAWS // _SEARCHED_BATCH)):
             regions = generator.integers(0, sizes, (_SEARCHED_BATCH, len(sizes)))
-            found += list(regions[self.decider.decide_regions(regions)])
+            found += list(regions[self.is_sensitive(regions)])
             if len(found) >= n:
                 return found[:n]
             self.go_on()
         return found
+
+    def is_sensitive(self, regions: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Return whether each region is sensitive, within the time."""
+        return self.decider.decide_regions(regions, self.settings.search_seconds())
 
     def go_on(self) -> None:
         """Hear an interrupt, and stop when the time is over."""
@@ -218,7 +222,7 @@ class NearestSearch:
 
     def _run_by_search(self) -> tuple[NDArray[np.int64] | None, bool]:
         """Return the row itself, or a drawn region moved near it: masks are too many to list."""
-        if self._finder.decider.decide_regions(self._region[np.newaxis])[0]:
+        if self._finder.is_sensitive(self._region[np.newaxis])[0]:
             return self._region, True
         shrunk = [self._shrunk(start) for start in self._finder.draw(_STARTS)]
         features = range(len(self._region))

@@ -243,7 +243,9 @@ class _Maker:
         problem, finder = self.problem, self.finder
         if finder.decider.searches:
             other = region.copy()
-            found = finder.decider.search.partner(region.astype(np.int32))
+            found = finder.decider.search.partner(
+                region.astype(np.int32), finder.settings.search_seconds()
+            )
             other[list(problem.query.sensitive)] = found
             return [other]
         mask = int(finder.decider.masks_of(region[np.newaxis])[0])
