@@ -37,8 +37,8 @@ TITLE = "How sensitive is an income model (XGBoost, Adult census data) to sex, r
 def command(
     html: str,
     save_model: str | None,
-    timeout_seconds: float | None,
-    memory_bytes: int | None,
+    timeout: float | None,
+    memory: int | None,
     jobs: int,
     as_json: bool,
 ) -> int:
@@ -62,8 +62,8 @@ def command(
             sensitive=FEATURES,
             gaps=GAPS,
             distances=DISTANCES,
-            timeout_seconds=timeout_seconds or DEFAULT_TIMEOUT_SECONDS,
-            memory_bytes=memory_bytes,
+            timeout=timeout or DEFAULT_TIMEOUT_SECONDS,
+            memory=memory,
             jobs=jobs,
             on_progress=line.show_batch,
         )
