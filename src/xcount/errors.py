@@ -15,7 +15,7 @@ A limit that is reached while usable bounds exist is a result, not an exception.
 answered, but may not be the one that was meant, gives a :class:`QueryWarning`; so does one of many
 that is too large for the method, where others are answered.
 
-Messages name options as the command line does (``--max-share``). Whoever reads one in Python sees the
+Messages name options as the command line does (``--max-share``). Who reads one in Python sees the
 argument of the same meaning (``max_share=``): see :func:`in_words_of`.
 """
 

@@ -56,11 +56,12 @@ def assert_share(
     if max_share is None:
         raise TypeError("assert_share needs a limit, such as max_share='1%'")
     names = sensitive if isinstance(sensitive, str | int) else tuple(sensitive)
+    limits: dict[str, Any] = {} if "timeout_seconds" in question else {"timeout": timeout}
     result = count(
         model,
         sensitive=names,
         max_share=max_share,
-        **({} if "timeout_seconds" in question else {"timeout": timeout}),
+        **limits,
         **question,
     )
     if result.verdict is Verdict.PASS:

@@ -73,7 +73,7 @@ def test_what_is_no_duration_and_no_size(text: object) -> None:
 
 
 def test_whole_numbers() -> None:
-    """numpy's are as good as Python's; fractions, text and negative ones are refused."""
+    """Those of numpy are as good as Python's; fractions, text and negative ones are refused."""
     assert whole_number(np.int64(3), "seed") == 3
     for value in (-1, 1.0, "2", True, None):
         with pytest.raises(QueryError, match="the seed must be a whole number, 0 or more, not "):

@@ -82,7 +82,7 @@ class Cluster:
             where: the scheduler's address, or a Dask client or cluster, which stays open.
         """
         self._is_own = not _is_client(where)
-        self.client = _connect(where) if self._is_own else where
+        self.client = cast("Client", _connect(where) if self._is_own else where)
         self.address = str(getattr(self.client.scheduler, "address", where))
         try:
             _check_workers(self.client, self.address)

@@ -22,6 +22,7 @@ from xcount.question.condition import Condition, parse_conditions, parse_rule
 from xcount.question.query import resolve_feature
 from xcount.question.values import ValueSet
 from xcount.support.records import Json, record, to_dict
+from xcount.support.visible import visible
 
 WITH_NONE = f"+{NONE}"
 """Stands in a group's list of columns where all of them may be 0."""
@@ -77,6 +78,9 @@ class Domain:
 
     def __bool__(self) -> bool:
         return bool(self.one_hot or self.where or self.rule)
+
+    def __repr__(self) -> str:
+        return f"Domain({visible(self.text) or 'everything'})"
 
     @property
     def text(self) -> str:

@@ -55,6 +55,7 @@ from xcount.runs.task import Question, Task, fingerprint
 from xcount.support.interface import OtherNamesOfMany, public
 from xcount.support.numerals import to_json
 from xcount.support.records import FIRST, Json, from_dict, record, to_dict, written
+from xcount.support.shown import Shown
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -97,8 +98,8 @@ class Ranked:
 
 
 @record("audit", "`xcount audit --json` and `xcount demo --json`.")
-@dataclass(frozen=True, kw_only=True)
-class AuditResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class AuditResult(Shown):
     """All counts of an audit, and what they are about.
 
     Attributes:
@@ -243,12 +244,6 @@ class AuditResult:
         from xcount.report import csv_report
 
         return csv_report(self)
-
-    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
-        """Draw the ranking; with a path, save it (PNG, SVG, PDF). Needs the extra ``plots``."""
-        from xcount.report import plot_audit
-
-        return plot_audit(self, path)
 
 
 @public

@@ -55,6 +55,7 @@ from xcount.runs.task import Question, Task, fingerprint
 from xcount.support.interface import OtherNamesOfMany, public
 from xcount.support.numerals import to_json
 from xcount.support.records import FIRST, Json, from_dict, record, to_dict, written
+from xcount.support.shown import Shown
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -67,8 +68,8 @@ MAX_RATIO = limit_form("max_ratio", "`--max-ratio`; null without.")
 
 
 @record("compare", "`xcount compare --json`.")
-@dataclass(frozen=True, kw_only=True)
-class CompareResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class CompareResult(Shown):
     """The answers of several models to the same questions on a shared grid.
 
     Attributes:
@@ -217,12 +218,6 @@ class CompareResult:
         from xcount.report import html_comparison
 
         return html_comparison(self)
-
-    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
-        """Draw the relative sensitivities; with a path, save it. Needs the extra ``plots``."""
-        from xcount.report import plot_comparison
-
-        return plot_comparison(self, path)
 
 
 @public

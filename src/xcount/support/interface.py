@@ -76,7 +76,9 @@ def in_own_names(function: Callable[..., Any], given: Mapping[str, Any]) -> dict
             message = f"{function.__name__}() has no argument {name!r}{_hint(name, own)}"
             raise TypeError(message)
         if chosen in arguments:
-            message = f"{function.__name__}() got {spelled[chosen]!r} and {name!r}; give one of them"
+            message = (
+                f"{function.__name__}() got {spelled[chosen]!r} and {name!r}; give one of them"
+            )
             raise TypeError(message)
         arguments[chosen], spelled[chosen] = value, name
     return arguments

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount.answers.witness.search import NearestSearch, RegionFinder
-from xcount.answers.witness.witness import Contribution, Crossing, Witness
+from xcount.answers.witness.witness import Contribution, Crossing, Witness, Witnesses
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress
 from xcount.errors import ModelFormatError, QueryError, UnsupportedModelError
@@ -81,7 +81,7 @@ def witnesses(
     trust_pickle: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
     **other_names: Unpack[OtherNames],
-) -> tuple[Witness, ...]:
+) -> Witnesses:
     """Return n witnesses; none if it is proved that there are none.
 
     Args:
@@ -160,7 +160,7 @@ def witnesses(
         found = maker.nearest(read_table(near, ensemble).rows[:n])
     if verify and found:
         found = _verified(found, problem, model, trust_pickle)
-    return tuple(found)
+    return Witnesses(found)
 
 
 @dataclass(frozen=True, eq=False)

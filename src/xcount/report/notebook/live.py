@@ -43,12 +43,13 @@ class _Bar:
             self._draw(Markup(""))
 
     def _draw(self, content: Markup) -> None:
-        from IPython.display import HTML, display
+        from IPython import display  # without types
 
+        shown: Any = display.HTML(content)  # type: ignore[no-untyped-call]
         if self._handle is None:
-            self._handle = display(HTML(content), display_id=True)
+            self._handle = display.display(shown, display_id=True)  # type: ignore[no-untyped-call]
         else:
-            self._handle.update(HTML(content))
+            self._handle.update(shown)
 
 
 def bar_html(fraction: float, text: str) -> Markup:
