@@ -55,7 +55,7 @@ ARGUMENTS = {
 }
 """The options that messages name, and the Python arguments of the same meaning."""
 
-_OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])( [a-z]+\b| FILE)?")
+_OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])( [a-z]+\b(?: or [a-z]+\b)?| FILE)?")
 _is_command_line = False
 
 
@@ -88,7 +88,7 @@ def _argument(option: re.Match[str]) -> str:
     if name not in ARGUMENTS:
         return option[0]
     if value and name in ("method", "missing"):
-        return f"{ARGUMENTS[name]}{value.strip()!r}"
+        return ARGUMENTS[name] + " or ".join(repr(word) for word in value.strip().split(" or "))
     return ARGUMENTS[name] + value.removesuffix(" FILE")
 
 

@@ -83,7 +83,7 @@ def test_a_file_that_is_no_domain_is_refused(tmp_path: Path, text: str, message:
             "no value of 'age' fulfils 'age > 50' and 'age < 40'",
         ),
         ({"where": "35 <= age < 39"}, "'age' cannot change: '35 <= age < 39' leaves one cell"),
-        ({"where": "age is missing"}, "--missing cell"),
+        ({"where": "age is missing"}, "missing='cell'"),
         ({"one_hot": "race=race_White,race_Blue"}, "one-hot group 'race': unknown feature"),
         ({"one_hot": "race"}, "a one-hot group is NAME=COLUMN"),
         ({"one_hot": ["a=f1,f2", "a=f1,f2"]}, "'a' is given twice"),

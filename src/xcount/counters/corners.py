@@ -91,13 +91,13 @@ def count_by_corner_sums(problem: Problem, settings: Settings, method: str = "br
     if n_regions > 2**62 or (n_regions > MAX_REGIONS and settings.timeout_seconds is None):
         raise BudgetError(
             f"enumeration would visit {scientific_text(n_regions)} regions, more than "
-            f"{MAX_REGIONS:.0e}; use --method auto or --method exact, or give --timeout"
+            f"{MAX_REGIONS:.0e}; use --method auto or exact, or give --timeout"
         )
     n_corners = problem.form.corner_question.cost.n_corners
     if n_corners > MAX_CORNERS and settings.timeout_seconds is None:
         raise BudgetError(
             f"enumeration would list about {n_corners:.0e} corners of leaves, more than "
-            f"{MAX_CORNERS:.0e}; use --method auto or --method exact, or give --timeout"
+            f"{MAX_CORNERS:.0e}; use --method auto or exact, or give --timeout"
         )
     run = CornerRun(problem, settings, along=_companions(problem, settings))
     run.visit()

@@ -54,7 +54,7 @@ def count_exactly(problem: Problem, settings: Settings) -> Tally:
     if run.is_too_large:
         raise BudgetError(
             f"exact counting would take about {problem.form.n_terms:,} terms, more than "
-            f"{problem.form.max_exact_terms:,}; use --method auto or --method sample"
+            f"{problem.form.max_exact_terms:,}; use --method auto or sample"
         )
     corner = corner_seconds(problem, settings)
     if FREE_LOOKING_SECONDS < looking_seconds(problem) >= corner:

@@ -71,7 +71,7 @@ def _decimal(text: str) -> Fraction:
         decimal = Decimal(text.strip())
     except InvalidOperation:
         raise ValueError(f"{text!r} is not a number") from None
-    if not decimal.is_finite() or abs(decimal.adjusted()) > MOST_DIGITS:
+    if not decimal.is_finite() or (decimal and abs(decimal.adjusted()) > MOST_DIGITS):
         raise ValueError(f"{text!r} is not a number of a usual size")
     return Fraction(decimal)
 
@@ -132,7 +132,7 @@ def _scaled(value: object, units: Mapping[str, float], expected: str) -> float:
     """Return a number with its unit; no time at all is only said by a bare number."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         if 0 <= value < math.inf:
-            return value
+            return float(value)
         raise QueryError(f"{value!r} is not {expected}")
     match = _NUMBER_AND_UNIT.fullmatch(str(value))
     unit = match[2].lower() if match else ""
