@@ -32,7 +32,7 @@ class Judged:
     high: float
     exact: bool
     confidence: float
-    estimate: int | float | None
+    estimate: int | Fraction | None
     parts: tuple[int | Fraction, int | Fraction]
     whole: int
     is_counted: bool = True
@@ -90,4 +90,5 @@ class Measured:
             n_sensitive = self.details["n_sensitive"]
             return Judged(*shares, n_sensitive, (n_sensitive, n_sensitive), n_placed)
         ends = (Fraction(self.low), Fraction(self.high))
-        return Judged(*shares, self.share, ends, 1, is_counted=False)
+        estimate = None if self.share is None else Fraction(self.share)
+        return Judged(*shares, estimate, ends, 1, is_counted=False)

@@ -59,9 +59,9 @@ def command(
 ) -> int:
     """Count for every used feature of MODEL (or --sensitive group), gap and distance.
 
-    The features are ranked by the mean of their shares, under the --judge measure. Each count stops after --timeout (60s by
-    default) with the bounds found so far. With --journal, an audit that is stopped or killed keeps
-    every finished count, and --resume continues it.
+    The features are ranked by the mean of their shares under the --judge measure. Each count stops
+    after --timeout (60s by default) with the bounds found so far. With --journal, an audit that is
+    stopped or killed keeps every finished count, and --resume continues it.
     """
     from xcount.cli.progress import ProgressLine, stoppable
     from xcount.counters import counter
