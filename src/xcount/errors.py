@@ -55,7 +55,7 @@ ARGUMENTS = {
 }
 """The options that messages name, and the Python arguments of the same meaning."""
 
-_OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])( [a-z]+\b(?: or [a-z]+\b)?| FILE)?")
+_OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])( [a-z]+\b(?: or [a-z]+\b)?| FILE| '[^']*')?")
 _is_command_line = False
 
 
@@ -89,7 +89,7 @@ def _argument(option: re.Match[str]) -> str:
         return option[0]
     if value and name in ("method", "missing"):
         return ARGUMENTS[name] + " or ".join(repr(word) for word in value.strip().split(" or "))
-    return ARGUMENTS[name] + value.removesuffix(" FILE")
+    return ARGUMENTS[name] + (value.strip() if value.endswith("'") else value.removesuffix(" FILE"))
 
 
 class XCountError(Exception):

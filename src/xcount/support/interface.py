@@ -12,6 +12,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar
 
+from xcount.support.nearest import nearest
+
 if TYPE_CHECKING:
     from xcount.support.spellings import Duration, Size
 
@@ -94,10 +96,8 @@ def _names_of(function: Callable[..., Any]) -> tuple[frozenset[str], dict[str, s
 
 
 def _hint(name: str, own: frozenset[str]) -> str:
-    import difflib  # only for this message
-
-    near = difflib.get_close_matches(name, sorted(own), n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    near = nearest(name, sorted(own))
+    return f"; did you mean {near!r}?" if near else ""
 
 
 def _in_a_notebook() -> bool:
