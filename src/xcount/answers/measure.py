@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from fractions import Fraction
 from typing import Any
 
@@ -34,6 +34,7 @@ from xcount.question.fitting import fit_population
 from xcount.question.grid import Grid
 from xcount.question.population import Component
 from xcount.question.weighting import Weighing, Weights, marginal_weights, volume_weights
+from xcount.support.dataclass import dataclass
 from xcount.support.numerals import scientific_text
 
 MAX_STEPS, MAX_TASK_STEPS = 120_000_000, 3_000_000

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any
 
 from xcount.errors import QueryError
@@ -21,6 +21,7 @@ from xcount.model.one_hot import NONE, OneHotGroup, pulled_back
 from xcount.question.condition import Condition, parse_conditions, parse_rule
 from xcount.question.query import resolve_feature
 from xcount.question.values import ValueSet
+from xcount.support.dataclass import dataclass
 from xcount.support.records import Json, record, to_dict
 
 WITH_NONE = f"+{NONE}"

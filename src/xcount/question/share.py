@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 from xcount.errors import QueryError
+from xcount.support.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

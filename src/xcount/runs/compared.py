@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from xcount.answers.result import CountResult, Distance, Sensitive, Verdict, judged, readable
 from xcount.question.change import Change
 from xcount.question.change_fields import change_from
 from xcount.question.share import Limit
+from xcount.support.dataclass import dataclass
 from xcount.support.records import Json, Spread, record, written
 
 _SHARE = {"minimum": 0, "maximum": 1}

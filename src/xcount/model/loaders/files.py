@@ -6,10 +6,10 @@ import hashlib
 import os
 import re
 import zlib
-from dataclasses import dataclass
 from typing import BinaryIO, Literal
 
 from xcount.errors import ModelFormatError
+from xcount.support.dataclass import dataclass
 
 MAX_FILE_BYTES = 2**30
 """Larger files (packed or unpacked) are refused before they are read."""
