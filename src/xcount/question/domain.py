@@ -13,16 +13,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble
 from xcount.model.one_hot import NONE, OneHotGroup, pulled_back
-from xcount.question.condition import Condition, parse_conditions, parse_rule
 from xcount.question.query import resolve_feature
 from xcount.question.values import ValueSet
 from xcount.support.dataclass import dataclass
 from xcount.support.records import Json, record, to_dict
+
+if TYPE_CHECKING:
+    from xcount.question.condition import Condition
 
 WITH_NONE = f"+{NONE}"
 """Stands in a group's list of columns where all of them may be 0."""
@@ -105,6 +107,10 @@ class Domain:
 
     def conditions(self) -> list[Condition]:
         """Return the conditions that every region fulfils."""
+        if not self.where:
+            return []
+        from xcount.question.condition import parse_conditions  # most domains need none
+
         return [condition for text in self.where for condition in parse_conditions(text)]
 
     def values(self, ensemble: Ensemble, dtype: str) -> dict[int, ValueSet]:
@@ -129,6 +135,10 @@ class Domain:
 
     def rules(self, ensemble: Ensemble, dtype: str) -> list[tuple[Side, Side]]:
         """Return both sides of each rule: (feature, the values that fulfil the condition)."""
+        if not self.rule:
+            return []
+        from xcount.question.condition import parse_rule  # most domains need none
+
         found = []
         for supposed, required in map(parse_rule, self.rule):
             found.append((_side(ensemble, supposed, dtype), _side(ensemble, required, dtype)))

@@ -1,7 +1,7 @@
 """Frozen dataclasses that are quick to make: start-up time counts, and a small count makes sixty.
 
 The standard library compiles six functions for each frozen dataclass. Here only ``__init__`` is
-compiled; comparing, hashing, printing and refusing assignments are functions that classes share. The
+compiled; comparing, hashing, printing and refusing assignments are functions that all share. The
 classes behave as those of ``dataclasses.dataclass`` do, and ``fields``, ``replace`` and ``asdict``
 know them. A dataclass that is not frozen is left to the standard library. A frozen class and its
 bases are all made here, or all there.
@@ -44,6 +44,8 @@ def _dataclass(
     def decorate(cls: type) -> type:
         if not frozen:
             return dataclasses.dataclass(slots=slots, eq=eq, kw_only=kw_only)(cls)
+        if cls.__doc__ is None:
+            cls.__doc__ = cls.__name__  # the usual signature takes a tokenizer
         made: type = dataclasses.dataclass(
             init=False, repr=False, eq=False, slots=slots, kw_only=kw_only
         )(cls)
