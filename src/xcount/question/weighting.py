@@ -16,6 +16,10 @@ import json
 import math
 import os
 from collections.abc import Iterable, Mapping
+<<<<<<< HEAD
+=======
+from dataclasses import replace
+>>>>>>> main
 from typing import Any
 
 import numpy as np
@@ -102,6 +106,10 @@ class Weighing:
             fitted,
             kept if fitted is None else None,
         )
+
+    def of_names(self, names: Iterable[str]) -> Weighing:
+        """Return the same for some of the measures."""
+        return replace(self, names=tuple(name for name in self.names if name in names))
 
     @property
     def n_weighed(self) -> int:
