@@ -10,12 +10,8 @@ under the measure where not. A missing value weighs nothing in a volume.
 from __future__ import annotations
 
 import math
-<<<<<<< HEAD
-from collections.abc import Callable, Mapping, Sequence
-=======
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
->>>>>>> main
 from dataclasses import asdict, replace
 from fractions import Fraction
 from typing import Any
@@ -40,14 +36,8 @@ from xcount.problem.parts import parts_of
 from xcount.problem.problem import Problem
 from xcount.question.fitting import fit_population
 from xcount.question.grid import Grid
-<<<<<<< HEAD
-from xcount.question.population import Component
-from xcount.question.weighting import Weighing, Weights, marginal_weights, volume_weights
-from xcount.support.dataclass import dataclass
-=======
 from xcount.question.population import Component, Population
 from xcount.question.weighting import Interval, Weighing, Weights, marginal_weights, volume_weights
->>>>>>> main
 from xcount.support.numerals import scientific_text
 
 MAX_STEPS, MAX_TASK_STEPS = 120_000_000, 3_000_000

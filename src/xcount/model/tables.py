@@ -28,11 +28,8 @@ from numpy.typing import NDArray
 from xcount.errors import MissingExtraError, ModelFormatError, TableError
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.loaders import files
-<<<<<<< HEAD
 from xcount.support.dataclass import dataclass
-=======
 from xcount.support.nearest import nearest
->>>>>>> main
 
 MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "null", "none", "<na>"})
 _TRUTH_WORDS = {"true": 1.0, "false": 0.0}

@@ -26,11 +26,8 @@ from xcount.question.values import (
     piece_between,
     pieces_of,
 )
-<<<<<<< HEAD
 from xcount.support.dataclass import dataclass
-=======
 from xcount.support.nearest import nearest
->>>>>>> main
 
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`")
 _OPERATOR = re.compile(r"<=|>=|==|!=|<|>")

@@ -11,27 +11,18 @@ together with a model (:meth:`Domain.pulled_back`, :meth:`Domain.values`).
 from __future__ import annotations
 
 import os
-<<<<<<< HEAD
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
-from typing import TYPE_CHECKING, Annotated, Any
-=======
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Annotated, Any
->>>>>>> main
+from dataclasses import field
+from typing import TYPE_CHECKING, Annotated, Any
 
 from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble
 from xcount.model.one_hot import NONE, OneHotGroup, pulled_back
 from xcount.question.query import resolve_feature
 from xcount.question.values import ValueSet
-<<<<<<< HEAD
 from xcount.support.dataclass import dataclass
-=======
 from xcount.support.nearest import nearest
->>>>>>> main
 from xcount.support.records import Json, record, to_dict
 
 if TYPE_CHECKING:

@@ -21,11 +21,8 @@ from xcount.question.change import DIRECTIONS, Change, Direction
 from xcount.question.flip import Flip, Sureness
 from xcount.question.gap import Gap, ProbabilityGap
 from xcount.question.probability import Link, link_named
-<<<<<<< HEAD
 from xcount.support.dataclass import dataclass
-=======
 from xcount.support.nearest import nearest
->>>>>>> main
 
 MAX_PRECISION = 30
 _MOST_NAMES = 20

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-<<<<<<< HEAD
-=======
 from dataclasses import replace
->>>>>>> main
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 

@@ -16,10 +16,7 @@ import json
 import math
 import os
 from collections.abc import Iterable, Mapping
-<<<<<<< HEAD
-=======
 from dataclasses import replace
->>>>>>> main
 from typing import Any
 
 import numpy as np
