@@ -124,11 +124,7 @@ class Domain:
 
     def conditions(self) -> list[Condition]:
         """Return the conditions that every region fulfils."""
-        if not self.where:
-            return []
-        from xcount.question.condition import parse_conditions  # most domains need none
-
-        return [condition for text in self.where for condition in parse_conditions(text)]
+        return [condition for text in self.where for condition in _conditions(text)]
 
     def values(self, ensemble: Ensemble, dtype: str) -> dict[int, ValueSet]:
         """Return for each feature with conditions the values that fulfil all of them.
@@ -140,7 +136,7 @@ class Domain:
         found: dict[int, ValueSet] = {}
         for text in self.where:
             with self._about("where", text):
-                tests = _side(ensemble, parse_conditions(text), dtype)
+                tests = _side(ensemble, _conditions(text), dtype)
             for index, allowed in tests:
                 feature = ensemble.features[index]
                 found[index] = found.get(index, ValueSet.everything(feature)) & allowed
@@ -153,14 +149,10 @@ class Domain:
 
     def rules(self, ensemble: Ensemble, dtype: str) -> list[tuple[Side, Side]]:
         """Return both sides of each rule: (feature, the values that fulfil the condition)."""
-        if not self.rule:
-            return []
-        from xcount.question.condition import parse_rule  # most domains need none
-
         found = []
         for text in self.rule:
             with self._about("rule", text):
-                supposed, required = parse_rule(text)
+                supposed, required = _rule(text)
                 found.append((_side(ensemble, supposed, dtype), _side(ensemble, required, dtype)))
         return found
 
@@ -174,6 +166,18 @@ DomainLike = Domain | Mapping[str, Any] | str | os.PathLike[str] | None
 """What a domain can be given as: itself, a mapping with its words, or a TOML file."""
 EVERYTHING = Domain()
 """All regions of a model."""
+
+
+def _conditions(text: str) -> Sequence[Condition]:
+    from xcount.question.condition import parse_conditions  # most domains need none
+
+    return parse_conditions(text)
+
+
+def _rule(text: str) -> tuple[Sequence[Condition], Sequence[Condition]]:
+    from xcount.question.condition import parse_rule  # most domains need none
+
+    return parse_rule(text)
 
 
 def _side(ensemble: Ensemble, conditions: Iterable[Condition], dtype: str) -> Side:
