@@ -88,7 +88,7 @@ class Domain:
     @property
     def text(self) -> str:
         """All of it in one line."""
-        groups = [f"{name} = one of {', '.join(c)}" for name, c in self.one_hot.items()]
+        groups = [f"{name} = one of {_shortened(c)}" for name, c in self.one_hot.items()]
         return "; ".join([*groups, *self.where, *self.rule])
 
     def to_dict(self) -> dict[str, Any]:
@@ -168,16 +168,11 @@ EVERYTHING = Domain()
 """All regions of a model."""
 
 
-def _conditions(text: str) -> Sequence[Condition]:
-    from xcount.question.condition import parse_conditions  # most domains need none
-
-    return parse_conditions(text)
-
-
-def _rule(text: str) -> tuple[Sequence[Condition], Sequence[Condition]]:
-    from xcount.question.condition import parse_rule  # most domains need none
-
-    return parse_rule(text)
+def _shortened(columns: Sequence[str]) -> str:
+    """Return columns in words; of many the first and the last."""
+    if len(columns) <= 3:
+        return ", ".join(columns)
+    return f"{columns[0]}, ..., {columns[-1]} ({len(columns)} columns)"
 
 
 def _side(ensemble: Ensemble, conditions: Iterable[Condition], dtype: str) -> Side:
