@@ -175,6 +175,18 @@ def _shortened(columns: Sequence[str]) -> str:
     return f"{columns[0]}, ..., {columns[-1]} ({len(columns)} columns)"
 
 
+def _conditions(text: str) -> Sequence[Condition]:
+    from xcount.question.condition import parse_conditions  # most domains need none
+
+    return parse_conditions(text)
+
+
+def _rule(text: str) -> tuple[Sequence[Condition], Sequence[Condition]]:
+    from xcount.question.condition import parse_rule  # most domains need none
+
+    return parse_rule(text)
+
+
 def _side(ensemble: Ensemble, conditions: Iterable[Condition], dtype: str) -> Side:
     found = []
     for condition in conditions:
