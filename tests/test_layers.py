@@ -15,6 +15,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "_core": (),
     "errors": (),
     "support": (
+        "dataclass",
         "numerals",
         "nearest",
         "process",

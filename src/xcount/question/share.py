@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from xcount.errors import QueryError
+from xcount.support.dataclass import dataclass
 from xcount.support.spellings import exact_number
 
 FLOAT_ROUNDING = Fraction(1, 10**12)

@@ -7,7 +7,6 @@ audit, the unit in older versions), that is accepted as well: :data:`SYNONYMS`.
 from __future__ import annotations
 
 import functools
-import inspect
 import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar
@@ -89,8 +88,8 @@ def in_own_names(function: Callable[..., Any], given: Mapping[str, Any]) -> dict
 @functools.cache
 def _names_of(function: Callable[..., Any]) -> tuple[frozenset[str], dict[str, str]]:
     """Return the names in a signature, and those that mean one of them."""
-    parameters = inspect.signature(function).parameters.values()
-    own = frozenset(p.name for p in parameters if p.kind is not p.VAR_KEYWORD)
+    code = getattr(function, "__wrapped__", function).__code__  # inspect takes long to import
+    own = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
     groups = [(names, [name for name in names if name in own]) for names in SYNONYMS]
     return own, {other: name for names, found in groups for name in found for other in names}
 
