@@ -14,7 +14,15 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "_version": (),
     "_core": (),
     "errors": (),
-    "support": ("numerals", "nearest", "process", "visible", "records", "record_check"),
+    "support": (
+        "dataclass",
+        "numerals",
+        "nearest",
+        "process",
+        "visible",
+        "records",
+        "record_check",
+    ),
     "model": ("ensemble", "examples", "one_hot", "loaders", "tables", "align"),
     "question": (
         "cell",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -33,6 +33,7 @@ from xcount.problem.parts import parts_of
 from xcount.problem.problem import Problem
 from xcount.question.population import Component
 from xcount.question.weighting import Weights
+from xcount.support.dataclass import dataclass
 from xcount.support.numerals import scientific_text
 
 MAX_STEPS, MAX_TASK_STEPS = 120_000_000, 3_000_000
