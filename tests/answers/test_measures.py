@@ -20,7 +20,7 @@ from strategies import random_classifier, random_ensemble
 
 import xcount
 from xcount.answers import count as counting
-from xcount.answers import measure as measures
+from xcount.answers import weigh as measures
 from xcount.answers.measure import measure
 from xcount.counters.decisions import RegionDecider
 from xcount.counters.settings import Settings
@@ -259,9 +259,7 @@ def test_rows_are_decided_one_by_one_where_masks_abound() -> None:
     assert result.details["measures"]["rows"]["sensitive_rows"] == [1]
 
 
-@pytest.mark.parametrize(
-    "change", [{"gap": "6.5"}, {"flip": True, "cutoff": 0, "direction": "up"}]
-)
+@pytest.mark.parametrize("change", [{"gap": "6.5"}, {"flip": True, "cutoff": 0, "direction": "up"}])
 def test_regions_are_weighed_one_by_one_where_masks_abound(change: dict[str, Any]) -> None:
     """No list of masks: on equal cells, the share by volume is the share of the regions."""
     result = xcount.count(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from xcount.support.spellings import n_bytes, open_share, seconds
 
 if TYPE_CHECKING:
     from xcount.question.share import Limit
@@ -23,34 +24,7 @@ PAPER_METHODS = (
     "cnf-approxmc",
     "subproblems-cnf",
 )
-
-_SECONDS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-_BYTES = {"": 1, "b": 1} | {
-    f"{letter}{ending}": base**power
-    for power, letter in enumerate("kmgt", start=1)
-    for ending, base in (("", 1000), ("b", 1000), ("ib", 1024))
-}
-_NUMBER_AND_UNIT = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([a-zA-Z]*)\s*")
-
-
-def parse_duration(text: str) -> float:
-    """Return seconds, e.g. 300.0 for ``5m``; a bare number is seconds.
-
-    Example:
-        >>> parse_duration("1.5h")
-        5400.0
-    """
-    return _scaled(text, _SECONDS, "a duration such as 60s, 5m or 1h")
-
-
-def parse_size(text: str) -> int:
-    """Return bytes: ``4GB`` is 4 * 1000**3, ``1GiB`` is 1024**3, a bare number is bytes.
-
-    Example:
-        >>> parse_size("500MB")
-        500000000
-    """
-    return math.floor(_scaled(text, _BYTES, "a size such as 4GB, 500MB or 1GiB"))
+MEASURES = ("regions", "volume", "marginals", "rows", "population")
 
 
 def parse_share(text: str) -> Limit:
@@ -65,15 +39,6 @@ def parse_ratio(text: str) -> Limit:
     from xcount.question.share import Limit
 
     return Limit.of(text)
-
-
-def _scaled(text: str, units: dict[str, Any], expected: str) -> float:
-    match = _NUMBER_AND_UNIT.fullmatch(text)
-    unit = match[2].lower() if match else ""
-    value = float(match[1]) * units[unit] if match and unit in units else 0.0
-    if not 0 < value < math.inf:
-        raise ValueError(f"{text!r} is not {expected}")
-    return value
 
 
 def examples(*lines: str) -> str:
@@ -171,7 +136,7 @@ model_options = together(
     ),
     click.option(
         "--class",
-        "output",
+        "class_",
         metavar="K",
         help="The class to ask about, for a model with several.",
     ),
@@ -262,7 +227,18 @@ gap_question_options = together(
     sensitive_option, _gap_option(required=True), distance_option, model_options
 )
 
+judge_option = click.option(
+    "--judge",
+    metavar="MEASURE",
+    type=click.Choice(MEASURES),
+    default="regions",
+    show_default=True,
+    help="The measure that limits judge, and that ranks: regions, volume, marginals, rows or "
+    "population. It is measured, too.",
+)
+
 measure_options = together(
+    judge_option,
     click.option(
         "--measure",
         "measures",
@@ -294,9 +270,9 @@ measure_options = together(
 def check_measures(question: Mapping[str, Any]) -> None:
     """Refuse what only measures have a use for, where none is asked for."""
     given = question["data"] or question["bounds"] or question["population"]
-    if not question["measures"] and given:
+    if not question["measures"] and question["judge"] == "regions" and given:
         raise click.UsageError(
-            "--data, --bounds and --population are for measures; give --measure, too"
+            "--data, --bounds and --population are for measures; give --measure, too, or --judge"
         )
 
 
@@ -321,16 +297,16 @@ accuracy_options = together(
     click.option(
         "--epsilon",
         metavar="X",
-        type=float,
-        default=0.1,
+        default="0.1",
+        callback=parsed_by(partial(open_share, what="epsilon")),
         show_default=True,
         help="Relative error allowed in an estimate.",
     ),
     click.option(
         "--delta",
         metavar="X",
-        type=float,
-        default=0.1,
+        default="0.1",
+        callback=parsed_by(partial(open_share, what="delta")),
         show_default=True,
         help="Probability allowed for an interval to be wrong.",
     ),
@@ -342,16 +318,16 @@ def _limits(timeout: str, memory: str) -> Callable[[Command], Command]:
     return together(
         click.option(
             "--timeout",
-            "timeout_seconds",
+            "timeout",
             metavar="DURATION",
-            callback=parsed_by(parse_duration),
+            callback=parsed_by(seconds),
             help=f"{timeout}: 60s, 5m, 1h.",
         ),
         click.option(
             "--memory",
-            "memory_bytes",
+            "memory",
             metavar="SIZE",
-            callback=parsed_by(parse_size),
+            callback=parsed_by(n_bytes),
             help=f"{memory}: 4GB, 500MB, 1GiB.",
         ),
         click.option(
@@ -390,8 +366,8 @@ max_share_option = click.option(
     "--max-share",
     metavar="SHARE",
     callback=parsed_by(parse_share),
-    help="Give a verdict: PASS if at most this share of the regions is sensitive (0.01, 1% or "
-    "2/9).",
+    help="Give a verdict: PASS if at most this share of the regions, or of the --judge measure, is "
+    "sensitive (0.01, 1% or 2/9).",
 )
 
 json_option = click.option(

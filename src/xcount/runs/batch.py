@@ -17,7 +17,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -28,9 +28,11 @@ from xcount.errors import BudgetError, JournalError, QueryWarning
 from xcount.runs.journal import Journal, Record
 from xcount.runs.journal_schema import is_last_run, line_fault, result_of
 from xcount.runs.task import Question, Task, families
+from xcount.support.dataclass import dataclass
 
 if TYPE_CHECKING:
     from distributed import Client
+    from distributed.deploy import Cluster as DaskCluster
 
 _REPORT_SECONDS = 0.2
 _SAME_SIGNAL_SECONDS = 0.5
@@ -67,7 +69,7 @@ def run_batch(
     jobs: int = 0,
     journal: Journal | None = None,
     header: Record | None = None,
-    cluster: str | Client | None = None,
+    cluster: str | Client | DaskCluster | None = None,
     on_progress: Callable[[BatchProgress], None] | None = None,
 ) -> BatchOutcome:
     """Count all tasks that the journal has no answer to yet.
@@ -131,7 +133,7 @@ def run_kept(
     journal: str | os.PathLike[str] | None = None,
     resume: bool = False,
     jobs: int = 0,
-    cluster: str | Client | None = None,
+    cluster: str | Client | DaskCluster | None = None,
     on_progress: Callable[[BatchProgress], None] | None = None,
 ) -> BatchOutcome:
     """Count all tasks; keep what is finished in a journal, if one is named.
@@ -347,7 +349,8 @@ class _Kept:
     """A count that a journal has, as it is asked for now.
 
     Attributes:
-        result: the count, judged by the limit of today, with no more examples than asked for.
+        result: the count, judged by the limit and the measure of today, with no more examples than
+            asked for.
         is_changed: whether that differs from what the journal says.
         is_whole: whether all examples that were asked for are there, too.
     """
@@ -362,7 +365,8 @@ class _Kept:
         examples = details.pop("witnesses", None)
         if n and examples is not None:
             details["witnesses"] = examples[:n]
-        now = replace(found, max_share=question.settings.max_share, details=details)
+        asked = question.settings
+        now = replace(found, max_share=asked.max_share, judge=asked.judge, details=details)
         # None could be drawn, there are enough, or there is nothing to draw from.
         is_whole = examples == [] or len(examples or ()) >= n or found.high == 0
         return cls(now, now != found, is_whole)
@@ -393,12 +397,12 @@ def _is_done(result: CountResult, record: Record, question: Question) -> bool:
 
     One that stopped because its verdict was decided is done only if today's is, too.
     """
-    reason = result.stop_reason
-    if reason is StopReason.COMPLETE:
+    reasons = {*result.stop_reasons} - {StopReason.COMPLETE}
+    if not reasons:
         return True
-    if reason is StopReason.DECIDED:
+    if StopReason.DECIDED in reasons:
         return result.verdict in (Verdict.PASS, Verdict.FAIL)
-    if reason is StopReason.INTERRUPTED:
+    if StopReason.INTERRUPTED in reasons:
         return False
     limits: Mapping[str, Any] = record.get("limits", {})
     return all(_at_most(asked, limits.get(name)) for name, asked in question.limits().items())
