@@ -8,13 +8,14 @@ conditions hold among them, says how realistic the population is.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcount import _core
-from xcount.errors import QueryError
+from xcount.errors import QueryError, QueryWarning
 from xcount.question.grid import Axis, Grid
 from xcount.question.population import Check, Column, Population, Realism
 from xcount.support.dataclass import dataclass
@@ -57,6 +58,7 @@ def fit_population(
     """
     grid = Grid(tuple(axis.unrestricted() for axis in grid.axes), grid.input_dtype)
     cells = grid.cells_of(rows).astype(np.int32)
+    _name_unknown(grid, cells, source or "the data")
     cells = cells[(cells >= 0).any(axis=1)]
     if len(cells) < LEAST_ROWS:
         raise QueryError(
@@ -64,6 +66,28 @@ def fit_population(
             f"{source or 'the data'} has {len(cells)}"
         )
     return _Fitting(grid, cells, seed, n_threads, is_over, on_progress).population(source)
+
+
+def _name_unknown(grid: Grid, cells: NDArray[np.int32], source: str) -> None:
+    """Say which columns have values that no cell holds; refuse one that has no others."""
+    is_unknown = cells < 0
+    names = [axis.feature.name for axis in grid.axes]
+    if len(cells) and (empty := np.flatnonzero(is_unknown.all(axis=0))).size:
+        raise QueryError(
+            f"no row of {source} has a value of {names[empty[0]]!r} in any cell; a population "
+            "needs some of every column (--missing cell has cells for missing values)"
+        )
+    n_rows = int(is_unknown.any(axis=1).sum())
+    if n_rows:
+        columns = [repr(names[f]) for f in np.flatnonzero(is_unknown.any(axis=0))]
+        more = f" and {len(columns) - 3} more" if len(columns) > 3 else ""
+        warnings.warn(
+            f"values of {', '.join(columns[:3])}{more} are missing in {n_rows:,} of {len(cells):,} "
+            f"rows of {source}, and there is no cell for them: they say nothing about the "
+            "population (--missing cell has cells for them)",
+            QueryWarning,
+            stacklevel=2,
+        )
 
 
 class _Fitting:
