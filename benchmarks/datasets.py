@@ -14,6 +14,7 @@ nearly twice the paper's guards, so its class 0 is told from the rest instead.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -161,18 +162,22 @@ def load_table(
 
         bunch: Any = load_diabetes()
         return tuple(bunch.feature_names), bunch.data.astype(np.float32), bunch.target
-    path = data_folder(folder) / spec.file
-    if not path.exists():
-        table, labels = _from_openml(spec, path)
-    elif path.suffix == ".npz":
-        table, labels = _read_images(path)
-    else:
-        import pandas as pd
-
-        table = pd.read_csv(path, keep_default_na=False)
-        labels = table.pop("target")
+    table, labels = read_table(spec, folder)
     names = tuple(str(name).replace("-", "_") for name in table.columns)
     return names, as_numbers(table), as_target(spec, labels)
+
+
+def read_table(spec: DatasetSpec, folder: str | Path | None = None) -> tuple[Any, Any]:
+    """Return the rows and labels of a set as its file has them."""
+    path = data_folder(folder) / str(spec.file)
+    if not path.exists():
+        return _from_openml(spec, path)
+    if path.suffix == ".npz":
+        return _read_images(path)
+    import pandas as pd
+
+    table = pd.read_csv(path, keep_default_na=False)
+    return table, table.pop("target")
 
 
 def _read_images(path: Path) -> tuple[Any, Any]:
@@ -184,12 +189,14 @@ def _read_images(path: Path) -> tuple[Any, Any]:
     return pd.DataFrame(rows, columns=names), pd.Series(labels)
 
 
-def as_numbers(table: Any) -> NDArray[np.float32]:
-    """Return a table as numbers; a column of words becomes codes in alphabetical order."""
+def as_numbers(
+    table: Any, codes_of: Callable[[Any], NDArray[np.int64]] | None = None
+) -> NDArray[np.float32]:
+    """Return a table as numbers; a column of words becomes codes, in alphabetical order."""
     import pandas as pd
 
     columns = [
-        column if pd.api.types.is_numeric_dtype(column) else _codes(column)
+        column if pd.api.types.is_numeric_dtype(column) else (codes_of or _codes)(column)
         for _, column in table.items()
     ]
     return np.stack([np.asarray(column, dtype=np.float32) for column in columns], axis=1)
