@@ -43,6 +43,7 @@ SMALL, LARGE = (3, 10), (6, 100)
 """Depth and number of trees of the paper's smallest and largest models."""
 NEAR = math.log(4 / 3)
 N_BEST = 3
+FILE = "recovery.jsonl"
 HALF_WRONG = "1, all of the second part 0"
 BY_APPEARANCE = "1, words coded in the order of appearance"
 ADULT_FIRST_PART = 32561
@@ -113,7 +114,7 @@ def _targets(key: str) -> list[tuple[str, str]]:
 
 @lru_cache(maxsize=1)
 def readings(
-    key: str, target: str, data: str | None
+    key: str, target: str, data: str | Path | None
 ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
     """Return all rows and targets of a set, with the target read in one of the possible ways."""
     spec = BY_KEY[key]
@@ -139,7 +140,7 @@ def _codes_by_appearance(column: Any) -> NDArray[np.int64]:
 
 
 def rows_and_target(
-    key: str, setting: Setting, data: str | None
+    key: str, setting: Setting, data: str | Path | None
 ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
     """Return what a setting is trained on."""
     from sklearn.model_selection import train_test_split
@@ -183,7 +184,7 @@ def distance(found: Sequence[int | None], wanted: Sequence[int]) -> float:
     )
 
 
-def search(key: str, data: str | None, notes: Path) -> None:
+def search(key: str, data: str | Path | None, notes: Path) -> None:
     """Try every setting on a data set that has not been tried."""
     done = {_identity(note) for note in read_notes(notes)}
     small, large = BY_KEY[key].paper_guards
@@ -236,7 +237,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.recovery", description=__doc__)
     parser.add_argument("--data", help="folder of the data sets (default: XCOUNT_DATA)")
     parser.add_argument("--only", nargs="*", choices=list(BY_KEY), help="data sets (default: all)")
-    parser.add_argument("--notes", type=Path, default=PROJECT / "benchmarks/runs/recovery.jsonl")
+    parser.add_argument("--notes", type=Path, default=PROJECT / "benchmarks" / "runs" / FILE)
     parser.add_argument("--table", action="store_true", help="only print what has been found")
     options = parser.parse_args(arguments)
     options.notes.parent.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import ablations, beyond, gaps, page, regularisation, running, sampling, weights
+from benchmarks import (
+    ablations,
+    beyond,
+    gaps,
+    page,
+    recovery,
+    regularisation_report,
+    running,
+    sampling,
+    weights,
+)
 from benchmarks import all as everything
 from benchmarks.instances import Instance
 from benchmarks.models import Training, models_of
@@ -38,17 +48,13 @@ def record(name: str, **more: Any) -> dict[str, Any]:
     return about | numbers | {"count": 1, "low": 1, "high": 1, "share": 0.01} | more
 
 
-def counts(feature: int, *by_alpha: int) -> list[dict[str, Any]]:
-    """Return the records of one configuration, one for each alpha."""
-    return [
-        record(f"x-f{feature}-a{alpha}", sensitive=[feature], count=value, model=f"a{alpha}")
-        for alpha, value in zip(regularisation.ALPHAS, by_alpha, strict=True)
+def split(*shares: tuple[float, ...], labels: str = "right", seed: int = 42) -> dict[str, Any]:
+    """Return a split as the study writes it: the shares of each feature, by alpha."""
+    entries = [
+        {"depth": 3, "n_trees": 20, "feature": str(i), "regions": s, "rows": s, "is_used": True}
+        for i, s in enumerate(shares)
     ]
-
-
-def used(*features: int) -> dict[str, list[int]]:
-    """Return the same used features for the model of each alpha."""
-    return {f"a{alpha}": list(features) for alpha in regularisation.ALPHAS}
+    return HEADER | {"labels": labels, "seed": seed, "scores": [], "counts": entries}
 
 
 def test_a_count_can_be_about_a_shared_grid(tmp_path: Path) -> None:
@@ -88,49 +94,61 @@ def test_no_instance_is_begun_after_the_time(tmp_path: Path) -> None:
 
 
 def test_configurations_that_say_nothing_are_left_out() -> None:
-    """A baseline of zero, a feature that a model lacks, a count that is not exact."""
-    records = [*counts(0, 10, 8, 6, 5), *counts(1, 0, 1, 1, 1), *counts(2, 4, 4, 4, 4)]
-    records += [
-        r | {"status": Status.STOPPED} if r["name"].endswith("a5") else r
-        for r in counts(3, 9, 9, 9, 9)
-    ]
-    study = regularisation.study_of(run_of("r", records), used(0, 1, 3))
-    assert [c.feature for c in study.configurations] == [0]
-    assert (study.n_baseline_zero, study.n_feature_missing, study.n_unsolved) == (1, 1, 1)
-    assert study.ratios(10) == [0.5]
-    assert study.n_all == 4
+    """A baseline of zero, and a feature that a model lacks, as in the paper."""
+    line = split((0.1, 0.08, 0.06, 0.05), (0.0, 0.1, 0.1, 0.1), (0.4, 0.4, 0.4, 0.4))
+    line["counts"][2]["is_used"] = False
+    assert [entry["feature"] for entry in regularisation_report.kept(line)] == ["0"]
+    assert "| 10 | 1 | 0.500 |" in regularisation_report.ratio_table(line)
 
 
-def test_the_sign_test_is_the_binomial_one() -> None:
-    """Two-sided, and never above 1."""
-    assert regularisation.sign_test(0, 5) == 2 / 32
-    assert regularisation.sign_test(4, 1) == 12 / 32
-    assert regularisation.sign_test(3, 3) == 1
-    assert regularisation.sign_test(0, 0) == 1
+def test_a_split_is_one_number() -> None:
+    """The mean share over all features with a penalty, over that without."""
+    line = split((0.1, 0.2, 0.1, 0.05), (0.3, 0.2, 0.1, 0.15))
+    ratios = [regularisation_report.split_ratio(line, "rows", alpha) for alpha in (1, 5, 10)]
+    assert ratios == pytest.approx([1.0, 0.5, 0.5])
+
+
+def test_the_test_over_splits_flips_signs() -> None:
+    """Exact where all flips can be listed, two-sided; many splits alike are never by chance."""
+    assert regularisation_report.sign_flip_test([1.0, 2.0, 3.0]) == 2 / 8
+    assert regularisation_report.sign_flip_test([1.0, -1.0]) == 1
+    assert regularisation_report.sign_flip_test([0.1] * 30) == pytest.approx(1 / 20_001)
 
 
 @pytest.mark.parametrize(
-    ("by_alpha", "verdict"),
+    ("by_alpha", "words"),
     [
-        ((100, 90, 80, 70), "conclusion holds with"),
-        ((100, 110, 80, 70), "holds in part"),
-        ((100, 110, 120, 130), "does not hold"),
+        ((0.4, 0.3, 0.2, 0.1), "alpha 1: fewer; alpha 5: fewer; alpha 10: fewer"),
+        ((0.2, 0.3, 0.2, 0.1), "alpha 1: more; alpha 5: no clear change; alpha 10: fewer"),
     ],
 )
-def test_the_conclusion_follows_the_counts(by_alpha: tuple[int, ...], verdict: str) -> None:
-    """Ten configurations alike are enough to say that it holds, or does not."""
-    records = [r for feature in range(10) for r in counts(feature, *by_alpha)]
-    study = regularisation.study_of(run_of("r", records), used(*range(10)))
-    assert verdict in regularisation.conclusion(study)
-    assert f"| 10 | 10 | {by_alpha[3] / 100:.3f} |" in regularisation.ratio_table(study)
+def test_the_conclusion_follows_the_splits(by_alpha: tuple[float, ...], words: str) -> None:
+    """Ten splits alike are enough to say what a penalty does."""
+    lines = [split(by_alpha, seed=seed) for seed in range(10)]
+    assert f"the right labels, regions: {words}" in regularisation_report.conclusion(lines)
+    assert words in regularisation_report.report(lines)
 
 
 def test_the_box_plot_is_drawn(tmp_path: Path) -> None:
     """The picture is a file that has something in it."""
     pytest.importorskip("matplotlib")
-    study = regularisation.study_of(run_of("r", counts(0, 10, 8, 30, 0)), used(0))
-    regularisation.draw(study, tmp_path / "box.svg")
+    lines = [split((0.1, 0.08, 0.3, 0.1), seed=seed) for seed in range(3)]
+    regularisation_report.draw(lines, tmp_path / "box.svg")
     assert (tmp_path / "box.svg").stat().st_size > 1000
+
+
+def test_the_nearest_settings_are_shown() -> None:
+    """The distance from the paper's guards orders them; equal numbers are called the same."""
+    setting = {"tree_method": "exact", "base_score": 0.5, "eta": 0.1, "target": "number"}
+    setting |= {"objective": "reg:squarederror", "part": "split", "dataset": "diabetes"}
+    notes = [
+        setting | {"eta": 0.3, "small": 60, "large": None},
+        setting | {"tree_method": "hist", "small": 41, "large": 645},
+        setting | {"small": 41, "large": 1176},
+    ]
+    lines = recovery.table(notes).splitlines()[2:]
+    assert [line.split(",")[0].rpartition(" ")[2] for line in lines] == ["exact", "hist", "exact"]
+    assert [line.endswith("| exactly |") for line in lines] == [True, False, False]
 
 
 def test_shares_are_told_by_gap() -> None:
