@@ -22,6 +22,7 @@ from benchmarks import (
     weights,
 )
 from benchmarks import all as everything
+from benchmarks.datasets import BY_KEY
 from benchmarks.instances import Instance
 from benchmarks.models import Training, models_of
 from benchmarks.records import RecordFile, Run, RunSettings, Status, read_run
@@ -73,15 +74,29 @@ def test_a_count_can_be_about_a_shared_grid(tmp_path: Path) -> None:
     assert grid.n_regions > Grid.of(ensembles[0]).n_regions
 
 
-def test_alpha_reaches_the_training(tmp_path: Path) -> None:
-    """A regularised model is another model, and the cache tells them apart."""
+def test_the_recipe_reaches_the_training(tmp_path: Path) -> None:
+    """Another way to look for splits gives another model, and the cache tells them apart."""
     pytest.importorskip("xgboost")
     pytest.importorskip("sklearn")
-    plain = models_of(Training("diabetes", 3, (3,)), tmp_path)[0]
-    penalised = models_of(Training("diabetes", 3, (3,), alpha=500.0), tmp_path)[0]
-    assert plain.path != penalised.path
-    assert plain.path.read_text() != penalised.path.read_text()
-    assert models_of(Training("diabetes", 3, (3,), alpha=500.0), tmp_path) == [penalised]
+    plain = models_of(Training("diabetes", 3, (3,)), tmp_path)[0].path.read_text()
+    recipe = BY_KEY["diabetes"].recipe
+    exact = models_of(Training("diabetes", 3, (3,), recipe=recipe), tmp_path)[0].path.read_text()
+    assert plain != exact
+    assert models_of(Training("diabetes", 3, (3,)), tmp_path)[0].path.read_text() == plain
+
+
+def test_the_models_of_diabetes_are_the_papers(tmp_path: Path) -> None:
+    """The smallest has the 41 guards of the paper's table, the largest its 1176."""
+    pytest.importorskip("xgboost")
+    pytest.importorskip("sklearn")
+    found = [
+        model.n_guards
+        for depth, n_trees in (recovery.SMALL, recovery.LARGE)
+        for model in models_of(
+            Training("diabetes", depth, (n_trees,), recipe=BY_KEY["diabetes"].recipe), tmp_path
+        )
+    ]
+    assert tuple(found) == BY_KEY["diabetes"].paper_guards
 
 
 def test_no_instance_is_begun_after_the_time(tmp_path: Path) -> None:
