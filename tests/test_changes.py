@@ -15,12 +15,12 @@ from strategies import random_classifier, random_ensemble
 import xcount
 from xcount.answers.result import CountResult
 from xcount.counters.decisions import RegionDecider
+from xcount.counters.region_search import RegionSearch, is_searchable
 from xcount.counters.tally import StopReason
 from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble
 from xcount.model.examples import adult_model_path, ensemble_of
 from xcount.problem.problem import Problem
-from xcount.problem.region_search import RegionSearch, is_searchable
 from xcount.question.grid import Grid, Missing
 from xcount.question.probability import Sigmoid, Softmax
 from xcount.question.query import Query

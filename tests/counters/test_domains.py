@@ -16,9 +16,9 @@ from oracle import all_regions
 import xcount
 from xcount.answers.measure import measure
 from xcount.counters.decisions import RegionDecider
+from xcount.counters.region_search import RegionSearch
 from xcount.errors import QueryError
 from xcount.problem.problem import Problem
-from xcount.problem.region_search import RegionSearch
 from xcount.question.domain import Domain
 from xcount.question.fitting import fit_population
 from xcount.question.grid import Grid

@@ -16,12 +16,12 @@ import xcount
 from xcount.answers.result import CountResult, Verdict
 from xcount.counters import known_counts as solving
 from xcount.counters.decisions import RegionDecider
+from xcount.counters.region_search import RegionSearch
 from xcount.counters.tally import StopReason
 from xcount.errors import BudgetError, QueryError
 from xcount.model.ensemble import Ensemble
 from xcount.model.examples import ensemble_of, figure_1
 from xcount.problem.problem import Problem
-from xcount.problem.region_search import RegionSearch
 from xcount.question.grid import Grid
 from xcount.question.query import Query
 

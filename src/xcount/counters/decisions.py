@@ -12,10 +12,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from xcount.counters.region_search import RegionSearch, is_searchable
 from xcount.problem.form import refuse_many_masks
 from xcount.problem.parts import parts_of
 from xcount.problem.problem import Problem
-from xcount.problem.region_search import RegionSearch, is_searchable
 
 MAX_FLAGS = 1 << 24
 """Flags decided at a time, and masks of one combination."""

@@ -1,6 +1,6 @@
 """A question about margins: those of the outputs that matter, and what must change.
 
-Corner sums answer it, and searches for single regions (:mod:`xcount.problem.region_search`).
+Corner sums answer it, and searches for single regions (:mod:`xcount.counters.region_search`).
 Corner sums find the margins of every region of the grid, block by block, at a cost that depends on
 the number of regions and axes and hardly on the trees (see docs/corner-sums.md).
 """

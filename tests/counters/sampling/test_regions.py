@@ -18,6 +18,7 @@ from benchmarks.known_counts import HASTY_BUDGET, region_instances
 from xcount import _core
 from xcount.answers.count import solve
 from xcount.counters.decisions import RegionDecider
+from xcount.counters.region_search import region_sampler
 from xcount.counters.sampling import counter, estimation
 from xcount.counters.sampling.draws import RegionDraws
 from xcount.counters.settings import Settings
@@ -26,7 +27,6 @@ from xcount.model.ensemble import Ensemble
 from xcount.model.examples import ensemble_of, figure_1
 from xcount.problem.corner_question import CornerChange
 from xcount.problem.problem import Problem
-from xcount.problem.region_search import region_sampler
 from xcount.question.grid import Grid
 from xcount.question.query import Query
 

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from xcount import _core
 from xcount.counters.decisions import MAX_FLAGS, RegionDecider
 from xcount.counters.engine import Outcomes
+from xcount.counters.region_search import region_sampler
 from xcount.problem.corner_question import CornerQuestion
 from xcount.problem.form import PairSpace, refuse_many_masks
 from xcount.problem.problem import Problem
-from xcount.problem.region_search import region_sampler
 from xcount.problem.subproblem import Pair
 from xcount.support.dataclass import dataclass
 

@@ -14,6 +14,7 @@ from xcount.counters.bounds import Bounds
 from xcount.counters.cover import is_affordable, seconds_of_trees
 from xcount.counters.decisions import MAX_ROW, n_decided_together
 from xcount.counters.engine import Draws
+from xcount.counters.region_search import is_searchable
 from xcount.counters.sampling.cover import CoverDraws, pooled
 from xcount.counters.sampling.draws import BATCH, CellDraws, RegionDraws, RowDraws
 from xcount.counters.sampling.estimator import (
@@ -29,7 +30,6 @@ from xcount.counters.settings import DEFAULT_MEMORY_BYTES, Settings
 from xcount.counters.tally import Progress, StopReason, Tally
 from xcount.errors import BudgetError
 from xcount.problem.problem import Problem
-from xcount.problem.region_search import is_searchable
 from xcount.support.process import held_memory_bytes
 
 PLAIN_SECONDS = 0.5
