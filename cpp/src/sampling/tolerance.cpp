@@ -108,8 +108,9 @@ double ToleranceRule<Value>::argument(const Value& sum) const {
   }
 }
 
-// The last sum whose probability is at most the given one, up to rounding: an error of the logarithm
-// moves the sigmoid by at most |log(q / (1 - q))| * 2^-52 * q * (1 - q), a few units of 2^-52.
+// The last sum whose probability is at most the given one, up to rounding: an error of the
+// logarithm moves the sigmoid by at most |log(q / (1 - q))| * 2^-52 * q * (1 - q), a few units of
+// 2^-52.
 template <class Value>
 Value ToleranceRule<Value>::last_sum(double probability) const {
   const Value infinity = ValueTraits<Value>::infinity();
