@@ -276,7 +276,7 @@ def test_leads_prove_that_a_softmax_does_not_change() -> None:
     trees = tuple(replace(tree, output=i % 3) for i, tree in enumerate(plain.trees))
     model = replace(plain, trees=trees, base=(0.0,) * 3, task="multiclass", probability="softmax")
     for sensitive in ("f0", "f1"):  # of the class itself, and of another one
-        asked = {"sensitive": sensitive, "output": 0}
+        asked: dict[str, Any] = {"sensitive": sensitive, "output": 0}
         none = xcount.count(model, probability_gap="0.0126", **asked)
         assert (none.exact, none.count, none.n_regions) == (True, 0, 2**60)
         some = xcount.count(model, probability_gap="0.001", epsilon=0.5, **asked)

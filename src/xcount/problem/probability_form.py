@@ -118,7 +118,7 @@ class ProbabilityForm(Form):
         assert isinstance(link, Softmax)
         gap = Gap(link.least_lead_gap(self.change.gap), 0, "any")
         query = replace(self.problem.query, change=gap)
-        forms = []
+        forms: list[Form] = []
         for other in (k for k in self.outputs if k != own):
             signs = {own: 1.0, other: -1.0}
             trees = tuple(

@@ -194,15 +194,13 @@ class _Maker:
 
     def _placed(self, rows: NDArray[np.float64], regions: NDArray[np.int64], n: int) -> list[int]:
         """Return the numbers of the first n rows; in a domain, of those that lie in it."""
-        in_cells = (regions >= 0).all(axis=1)
         if self.problem.grid.domain:
-            exists = in_cells.copy()
-            exists[in_cells] = self.problem.grid.exists(regions[in_cells])
-            if not exists.any():
+            inside = np.flatnonzero((regions >= 0).all(axis=1))
+            found: list[int] = inside[self.problem.grid.exists(regions[inside])].tolist()
+            if not found:
                 raise QueryError(f"all {len(rows):,} rows to look near are outside the domain")
-            found: list[int] = np.flatnonzero(exists)[:n].tolist()
-            return found
-        for index in np.flatnonzero(~in_cells[:n]).tolist():
+            return found[:n]
+        for index in np.flatnonzero((regions[:n] < 0).any(axis=1)).tolist():
             place = int(np.argmin(regions[index]))
             name, value = self.problem.ensemble.features[place].name, float(rows[index, place])
             is_what = "is missing" if math.isnan(value) else f"= {value:g}"
