@@ -22,7 +22,7 @@ def executed(path: Path, folder: Path) -> list[Any]:
     import nbformat
     from nbclient import NotebookClient
 
-    notebook = nbformat.read(path, as_version=4)
+    notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
     place = {"metadata": {"path": str(folder)}}
     NotebookClient(notebook, timeout=TIMEOUT_SECONDS, resources=place).execute()
     return list(notebook.cells)
