@@ -75,7 +75,6 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "engine",
         "settings",
         "profile",
-        "parts",
         "region_search",
         "decisions",
         "corners",
@@ -85,6 +84,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "solutions",
         "sampling",
         "auto",
+        "parts",
     ),
     "baselines": ("paper", "cnf"),
     "answers": (
