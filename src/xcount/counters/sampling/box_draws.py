@@ -37,6 +37,7 @@ class BoxDraws(CellDraws):
         ends = list(accumulate(part.problem.n_regions for part in parts))
         self._ends_of_parts = np.array([float(Fraction(end, ends[-1])) for end in ends])
         self._tables = [_Table([part.cells[f] for part in parts]) for f in self._features]
+        self._masks_of = _Table([part.masks for part in parts])
         counts = set(self._n_masks.tolist())
         self.levels = min(LEVELS, *counts) if len(counts) == 1 else LEVELS
 
@@ -51,6 +52,13 @@ class BoxDraws(CellDraws):
             regions[:, feature] = table.cells(parts, chance)
         return regions, parts
 
+    def regions_and_masks(
+        self, random: np.random.Generator, n: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Draw from all regions of the parts: cells of the other features, and masks there."""
+        regions, parts = self._drawn(random, n)
+        return regions, self._masks_of.cells(parts, random.random(n))
+
     def _outcomes(
         self, regions: NDArray[np.int32], parts: NDArray[np.int64]
     ) -> NDArray[np.float64]:
@@ -64,7 +72,7 @@ class BoxDraws(CellDraws):
 
 
 class _Table:
-    """For each part the cells that its box has of one feature."""
+    """For each part the cells that its box has of one feature, or its masks."""
 
     def __init__(self, cells: Sequence[NDArray[np.int64]]) -> None:
         self._sizes = np.array([len(own) for own in cells])
