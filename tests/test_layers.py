@@ -55,7 +55,6 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "probability_form",
         "problem",
         "joint",
-        "swings",
         "parts",
     ),
     "counters": (
@@ -67,6 +66,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "profile",
         "parts",
         "decisions",
+        "swings",
         "corners",
         "cover",
         "known_counts",

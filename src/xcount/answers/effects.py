@@ -26,10 +26,10 @@ from xcount.answers.pieces import Piece, pieces_of, placed_rows
 from xcount.answers.spectrum import Observed, Spectrum, spectrum_of
 from xcount.counters.sampling.draws import CellDraws
 from xcount.counters.settings import Settings
+from xcount.counters.swings import SwingRows, Swings
 from xcount.counters.tally import Progress
 from xcount.errors import BudgetError, QueryError
 from xcount.problem.problem import Problem
-from xcount.problem.swings import SwingRows, Swings
 from xcount.question.change import Change, decimal_text
 from xcount.question.flip import Flip
 from xcount.question.gap import Gap, ProbabilityGap

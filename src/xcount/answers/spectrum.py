@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from xcount.answers.explanation import CellShare, Quantile, ShareInterval, ValueInterval
 from xcount.counters.sampling.intervals import mean_interval, quantile_ranks, share_intervals
+from xcount.counters.swings import Numbers, Swings
 from xcount.problem.problem import Problem
-from xcount.problem.swings import Numbers, Swings
 from xcount.question.change import Direction
 
 LEVELS = (0.5, 0.75, 0.9, 0.99, 1.0)
