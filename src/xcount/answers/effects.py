@@ -94,7 +94,7 @@ def explain(
         effects.append(effect)
         curves.append(curve)
     found = Explanation(effects=tuple(effects), curves=tuple(curves), notes=spectra.notes)
-    return found.judged_by(settings.max_share)
+    return found.judged_by(settings.max_share, settings.judge)
 
 
 def _gap_of(change: Change) -> Fraction:
