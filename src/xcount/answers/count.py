@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import platform
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -381,4 +381,4 @@ def versions() -> dict[str, str]:
 
     from xcount._version import __version__
 
-    return {"xcount": __version__, "python": platform.python_version(), "numpy": np.__version__}
+    return {"xcount": __version__, "python": sys.version.split()[0], "numpy": np.__version__}

@@ -14,7 +14,7 @@ import itertools
 import math
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -34,6 +34,7 @@ from xcount.question.change import Change, decimal_text
 from xcount.question.flip import Flip
 from xcount.question.gap import Gap, ProbabilityGap
 from xcount.question.weighting import Weighing
+from xcount.support.dataclass import dataclass
 
 TIME_PART = 0.1
 """Of the time that is left, where there is a limit."""

@@ -6,7 +6,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from xcount.errors import QueryError, QueryWarning
 from xcount.problem.problem import Problem
 from xcount.question.query import Query
 from xcount.question.share import Limit
+from xcount.support.dataclass import dataclass
 from xcount.support.process import held_memory_bytes
 
 DEFAULT_TIMEOUT_SECONDS = 60.0

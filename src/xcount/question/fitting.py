@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,7 @@ from xcount import _core
 from xcount.errors import QueryError
 from xcount.question.grid import Axis, Grid
 from xcount.question.population import Check, Column, Population, Realism
+from xcount.support.dataclass import dataclass
 
 LADDER = (1, 2, 3, 5, 8, 12, 20, 32, 50)
 """Numbers of components that are tried, one after the other, as long as each is better."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -30,6 +30,7 @@ from xcount.question.domain import EVERYTHING, Domain
 from xcount.question.guards import collect_guards
 from xcount.question.rules import Box, CellCondition, CellRule, boxes
 from xcount.question.values import NumberCells, ValueSet, next_number
+from xcount.support.dataclass import dataclass
 from xcount.support.numerals import DIGITS, digits_apart
 
 Missing = Literal["none", "cell"]

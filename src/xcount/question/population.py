@@ -11,7 +11,7 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from xcount.errors import QueryError
 from xcount.question.grid import Axis, Grid
+from xcount.support.dataclass import dataclass
 
 FORMAT = "xcount-population-1"
 

@@ -11,7 +11,6 @@ import math
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any
@@ -22,6 +21,7 @@ from xcount.question.change import DIRECTIONS, Change, Direction
 from xcount.question.flip import Flip, Sureness
 from xcount.question.gap import Gap, ProbabilityGap
 from xcount.question.probability import Link, link_named
+from xcount.support.dataclass import dataclass
 from xcount.support.nearest import nearest
 
 MAX_PRECISION = 30

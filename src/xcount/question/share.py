@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 from xcount.errors import QueryError
+from xcount.support.dataclass import dataclass
 
 FLOAT_ROUNDING = Fraction(1, 10**12)
 """Relative rounding of sums of floats, with room to spare."""

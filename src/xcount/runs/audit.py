@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
@@ -53,6 +53,7 @@ from xcount.runs.plan import (
     questions,
 )
 from xcount.runs.task import Question, Task, fingerprint
+from xcount.support.dataclass import dataclass
 from xcount.support.numerals import to_json
 from xcount.support.records import FIRST, Json, from_dict, record, to_dict, written
 

@@ -6,7 +6,7 @@ import bisect
 import itertools
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 import numpy as np
@@ -22,6 +22,7 @@ from xcount.errors import BudgetError, OutOfLimitsError
 from xcount.problem.parts import Part, parts_of
 from xcount.problem.problem import Problem
 from xcount.problem.subproblem import Decomposition
+from xcount.support.dataclass import dataclass
 
 MAX_DRAWS = 1_000_000
 """Random regions that are looked at before the solutions themselves are."""
