@@ -76,6 +76,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "settings",
         "profile",
         "parts",
+        "region_search",
         "decisions",
         "swings",
         "corners",
