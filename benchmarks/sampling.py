@@ -23,7 +23,7 @@ from typing import Any
 
 from benchmarks.datasets import PROJECT
 from benchmarks.instances import Instance, frontier_instances, paper_instances
-from benchmarks.plots import COLOURS, MARKERS, figure
+from benchmarks.plots import COLOURS, MARKERS, figure, legend_beside
 from benchmarks.records import surroundings
 from benchmarks.running import load_model
 from benchmarks.summary import markdown
@@ -260,7 +260,7 @@ def draw_intervals(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
             axes.plot(seconds, [max(p[1], 1e-10) for p in row["trace"]], **style)
         axes.set(xscale="log", yscale="log", xlabel="seconds", ylabel="share: low and high")
         axes.set_title("Intervals against time")
-        axes.legend(fontsize=6.5, loc="lower left")
+        legend_beside(axes)
 
 
 def draw_rarity(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
@@ -287,7 +287,7 @@ def draw_rarity(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
             axes.errorbar(trees, shares, yerr=errors, label=label, capsize=2, **style)
         axes.set(xscale="log", yscale="log", xlabel="trees of a sample", ylabel="share")
         axes.set_title("How rare, and how large (covtype, 200 to 1000 trees)")
-        axes.legend()
+        legend_beside(axes)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -92,7 +92,7 @@ Tolerance<Value> ToleranceRule<Value>::around_probability(const Value& start) co
   }
   if (down_) {
     found.low = last_sum(own - gap_ + kDoubt) + Value(1);
-    found.sure_low = last_sum(own - gap_ - kDoubt);
+    found.sure_low = last_sum(own - gap_ - kDoubt) + Value(1);
   }
   return found;
 }
@@ -108,10 +108,9 @@ double ToleranceRule<Value>::argument(const Value& sum) const {
   }
 }
 
-// About the last sum whose probability is at most the given one. The sigmoid of what is returned is
-// off by a few units of 2^-52: an error of the logarithm moves it by at most
-// |log(q / (1 - q))| * 2^-52 * q * (1 - q), and one unit of rounding down is paid by the caller's
-// doubt on the side where it matters.
+// The last sum whose probability is at most the given one, up to rounding: an error of the
+// logarithm moves the sigmoid by at most |log(q / (1 - q))| * 2^-52 * q * (1 - q), a few units of
+// 2^-52.
 template <class Value>
 Value ToleranceRule<Value>::last_sum(double probability) const {
   const Value infinity = ValueTraits<Value>::infinity();

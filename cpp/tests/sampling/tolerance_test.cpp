@@ -3,6 +3,8 @@
 #include "xcount/sampling/tolerance.hpp"
 
 #include <cmath>
+#include <stdexcept>
+#include <vector>
 
 #include "check.hpp"
 
