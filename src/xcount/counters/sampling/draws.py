@@ -164,8 +164,8 @@ class CellDraws:
         self._features = [f for f, n in enumerate(counts) if n > 1 and f not in sensitive]
         self._n_features = len(counts)
         self._sizes = np.array([counts[f] for f in self._features], dtype=np.int64)
-        self._part_ends = _ends(np.array([part.weight for part in parts])) if parts else None
-        self._ends = [[_ends(part.cell_weights[f]) for f in self._features] for part in parts]
+        self._part_ends = ends_of(np.array([part.weight for part in parts])) if parts else None
+        self._ends = [[ends_of(part.cell_weights[f]) for f in self._features] for part in parts]
         self.levels = LEVELS if parts else min(LEVELS, len(self._masks))
 
     @property
@@ -256,7 +256,7 @@ class CellDraws:
         return outcomes
 
 
-def _ends(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def ends_of(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return where the cells end on [0, 1); a cell without weight is empty."""
     ends = np.cumsum(weights) / np.sum(weights)
     ends[np.flatnonzero(weights)[-1] :] = 1.0

@@ -1,0 +1,281 @@
+"""Group rates: how often those in each cell of the sensitive features get a favourable decision.
+
+The *rate* of a group is ``P(favourable decision | group)`` under a measure: people as they are. The
+adverse impact ratio is the lowest rate over the highest. *If all* is the share of everybody who
+would get the decision were all in the group's cell, and otherwise as they are: under a product
+measure (regions, volume, marginals) the two are the same, among rows and in a population they are
+not, since features go together there.
+"""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcount.answers.explanation import GroupRate, GroupRates, RateInterval, RatioInterval
+from xcount.answers.people import Box, People, exact_share, inside
+from xcount.counters.decisions import RegionDecider
+from xcount.counters.sampling.confidence import binomial_interval
+from xcount.counters.settings import Settings
+from xcount.counters.tally import Progress
+from xcount.errors import QueryError
+from xcount.model.ensemble import Ensemble
+from xcount.problem.decided import Decision, undecided
+from xcount.problem.problem import Problem
+from xcount.question.cell_words import cells_text
+from xcount.question.change import Change, decimal_text
+from xcount.question.flip import Flip
+from xcount.question.grid import Axis
+from xcount.question.query import resolve_flip
+
+MAX_GROUPS = 12
+"""Groups of all sensitive features together, beyond which neighbouring cells are merged."""
+MAX_RANGES = 5
+"""Ranges that the numbers of a feature with many cells are merged into."""
+MAX_DRAWS = 20_000
+"""People who are drawn for one rate."""
+BLOCK = 4096
+_VISIT_SECONDS = 0.5
+"""How long visiting all regions may take for the rates of one measure, by a guess."""
+_STREAM = 7
+"""Tells these draws from those of other parts of a run."""
+
+
+def decision_of(ensemble: Ensemble, change: Change, favourable: object = None) -> Decision:
+    """Return the decision whose rates are asked for.
+
+    Args:
+        ensemble: the model.
+        change: what is asked about; a flip says where the decision changes.
+        favourable: a class, or ``above`` or ``below`` for a side of the cut-off; that above is
+            favourable unless said, or the class that is asked about.
+
+    Raises:
+        QueryError: the model takes no decision, or it is not known which one is favourable.
+    """
+    flip = change if isinstance(change, Flip) else resolve_flip(ensemble)
+    names = _names(ensemble, flip)
+    if favourable is not None:
+        word = str(favourable).strip()
+        sides = {"above": 1, "below": 0} if flip.cutoff is not None else {}
+        if word not in names and word not in sides:
+            listed = ", ".join([*names, *sides])
+            raise QueryError(f"the model takes no decision {word!r}; it takes {listed}")
+        value = names.index(word) if word in names else sides[word]
+    elif flip.cutoff is not None:
+        value = 1
+    elif change.names_class:
+        value = change.output_index
+    else:
+        raise QueryError(
+            f"which of the classes {', '.join(names)} is the favourable decision? say it with "
+            "--favourable"
+        )
+    return Decision(flip, value, names[value])
+
+
+def _names(ensemble: Ensemble, flip: Flip) -> list[str]:
+    """Return the names of the decisions."""
+    labels = list(ensemble.class_labels or ())
+    if flip.cutoff is None:
+        return labels or [str(k) for k in range(ensemble.n_outputs)]
+    if ensemble.decision == "cutoff" and flip.cutoff == Fraction(ensemble.decides_at or 0.0):
+        if len(labels) == 2:
+            return labels
+        if ensemble.task == "binary":
+            return ["0", "1"]
+    cutoff = decimal_text(flip.cutoff)
+    return [f"not above {cutoff}", f"above {cutoff}"]
+
+
+class Group(NamedTuple):
+    """Some cells of each sensitive feature.
+
+    Attributes:
+        box: which cells.
+        weight: the share of the people who are in it.
+        text: the cells in words.
+    """
+
+    box: dict[int, NDArray[np.bool_]]
+    weight: float
+    text: str
+
+    @property
+    def cell(self) -> dict[int, int] | None:
+        """The cell of each sensitive feature, where the group has a single one."""
+        if any(flags.sum() != 1 for flags in self.box.values()):
+            return None
+        return {feature: int(flags.argmax()) for feature, flags in self.box.items()}
+
+
+def groups_of(problem: Problem, people: People) -> list[Group]:
+    """Return the groups that have any weight: one for each mask, unless those are many."""
+    sensitive, axes = problem.query.sensitive, problem.grid.axes
+    weights = [people.marginal(feature) for feature in sensitive]
+    single = [[np.arange(len(own)) == cell for cell in np.flatnonzero(own)] for own in weights]
+    if np.prod([float(len(cells)) for cells in single]) > MAX_GROUPS:
+        most = max(2, min(MAX_RANGES, int(MAX_GROUPS ** (1 / len(sensitive)) + 1e-9)))
+        single = [
+            _merged(axes[feature], own, most)
+            for feature, own in zip(sensitive, weights, strict=True)
+        ]
+    if 2 ** len(sensitive) > 4 * MAX_GROUPS:
+        raise QueryError(f"{len(sensitive)} sensitive features make too many groups for rates")
+    found = []
+    for cells in itertools.product(*single):
+        box = dict(zip(sensitive, cells, strict=True))
+        text = ", ".join(cells_text(axes[f], flags) for f, flags in box.items())
+        found.append(Group(box, people.mass(box), text))
+    return [group for group in found if group.weight > 0]
+
+
+def _merged(axis: Axis, weights: NDArray[np.float64], most: int) -> list[NDArray[np.bool_]]:
+    """Return at most so many sets of cells: ranges of about the same weight, or categories.
+
+    Of many categories the last set has the rest. Missing values are a set of their own.
+    """
+    numbers = np.arange(axis.n_cells)
+    values = weights.copy()
+    found = []
+    if axis.missing_cell is not None and weights[axis.missing_cell] > 0:
+        values[axis.missing_cell] = 0.0
+        found.append(numbers == axis.missing_cell)
+    if np.count_nonzero(values) <= most:
+        return [*(numbers == cell for cell in np.flatnonzero(values)), *found]
+    if axis.feature.is_categorical:
+        heaviest = np.argsort(-values, kind="stable")
+        kept = sorted(heaviest[: most - 1].tolist())
+        rest = ~np.isin(numbers, kept) & (values > 0)
+        return [*(numbers == cell for cell in kept), rest, *found]
+    # A range ends where the weight so far comes nearest to a multiple of a part of the whole.
+    middles = (np.cumsum(values) - values / 2) / values.sum()
+    number_of = np.minimum((middles * most).astype(np.int64), most - 1)
+    is_number = numbers < axis.numbers.n_cells
+    ranges = (is_number & (number_of == number) for number in range(most))
+    return [*(r for r in ranges if values[r].sum() > 0), *found]
+
+
+def group_rates(
+    problem: Problem, people: People, decision: Decision, settings: Settings
+) -> GroupRates:
+    """Return the rates of favourable decisions of all groups.
+
+    Example:
+        >>> from xcount.model.examples import figure_1
+        >>> from xcount.question.grid import Grid
+        >>> from xcount.question.query import Query
+        >>> model = figure_1()
+        >>> problem = Problem(model, Grid.of(model), Query.of(model, "f0", flip=True, cutoff=0))
+        >>> decision = decision_of(model, problem.query.change)
+        >>> rates = group_rates(problem, People.of("regions", problem.grid), decision, Settings())
+        >>> [(group.text, round(group.rate, 3)) for group in rates.cells]
+        [('f0 < 3', 0.333), ('3 <= f0 < 4', 0.0), ('f0 >= 4', 0.0)]
+    """
+    groups = groups_of(problem, people)
+    finder = _RateFinder(problem, people, decision, settings, groups)
+    found = [finder.rate(group) for group in groups]
+    rates = [interval for interval, _ in found]
+    others = [interval for _, interval in found if interval is not None]
+    is_exact = all(rate.low == rate.high for rate in [*rates, *others])
+    entries = [
+        GroupRate(
+            cells=tuple(tuple(np.flatnonzero(own).tolist()) for own in group.box.values()),
+            text=group.text,
+            weight=group.weight,
+            rate=rate.rate,
+            low=rate.low,
+            high=rate.high,
+            if_all=if_all,
+        )
+        for group, (rate, if_all) in zip(groups, found, strict=True)
+    ]
+    return GroupRates(
+        measure=people.measure,
+        favourable=decision.label,
+        cells=tuple(entries),
+        ratio=_ratio(rates),
+        exact=is_exact,
+        confidence=1.0 if is_exact else 1 - settings.delta,
+        n_samples=finder.n_samples or None,
+    )
+
+
+def _ratio(rates: list[RateInterval]) -> RatioInterval:
+    """Return the lowest rate over the highest, and what their intervals leave of it."""
+    most = max((rate.rate for rate in rates), default=0.0)
+    least_high = min((rate.high for rate in rates), default=1.0)
+    largest_low = max((rate.low for rate in rates), default=0.0)
+    largest_high = max((rate.high for rate in rates), default=1.0)
+    return RatioInterval(
+        value=min(rate.rate for rate in rates) / most if most else None,
+        low=min(rate.low for rate in rates) / largest_high if largest_high else 0.0,
+        high=min(1.0, least_high / largest_low) if largest_low else 1.0,
+    )
+
+
+class _RateFinder:
+    """Finds rates: by visiting, by looking at each row, or by draws."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        people: People,
+        decision: Decision,
+        settings: Settings,
+        groups: list[Group],
+    ) -> None:
+        self._question = undecided(problem, decision)
+        switch = np.array([1.0, 0.0])  # the switch is off: see undecided
+        self._people = people.extended(self._question.grid, [switch])
+        self._decider = RegionDecider(self._question)
+        self._settings = settings
+        self._has_if_all = not problem.grid.rules and all(g.cell is not None for g in groups)
+        self._differs = people.rows is not None or len(people.components) > 1
+        self._seconds = _VISIT_SECONDS / max(1, len(groups)) / (1 + self._differs)
+        self._n_rates = len(groups) * (1 + (self._has_if_all and self._differs))
+        self._random = np.random.default_rng([settings.seed, _STREAM])
+        self.n_samples = 0
+
+    def rate(self, group: Group) -> tuple[RateInterval, RateInterval | None]:
+        """Return a group's rate, and that of everybody in its cell."""
+        own = self._rate(self._people, group.box)
+        if not self._has_if_all:
+            return own, None
+        if not self._differs:
+            return own, own
+        assert group.cell is not None
+        return own, self._rate(self._people.moved(group.cell), {})
+
+    def _rate(self, people: People, box: Box) -> RateInterval:
+        self._settings.report(Progress(1.0, 0, 1, "group rates"))
+        if people.rows is not None:
+            rows = people.rows[inside(people.rows, box)]
+            return _known((len(rows) - self._undecided(rows)) / len(rows))
+        share = exact_share(self._question, people, box, self._settings, self._seconds)
+        if share is not None:
+            return _known(1 - share)
+        return self._drawn_rate(people, box)
+
+    def _drawn_rate(self, people: People, box: Box) -> RateInterval:
+        hits = n = 0
+        while n < MAX_DRAWS and not (n and self._settings.expired()):
+            size = min(BLOCK, MAX_DRAWS - n)
+            hits += size - self._undecided(people.drawn(self._random, size, box))
+            n += size
+            self._settings.report(Progress(1.0, 0, 1, "group rates"))
+        self.n_samples += n
+        low, high = binomial_interval(hits, n, self._settings.delta / self._n_rates)
+        return RateInterval(hits / n, low, high)
+
+    def _undecided(self, regions: NDArray[np.int64]) -> int:
+        """Return how many of the regions do not get the decision."""
+        return int(np.count_nonzero(self._decider.decide_regions(regions)))
+
+
+def _known(rate: float) -> RateInterval:
+    return RateInterval(rate, rate, rate)
