@@ -25,7 +25,7 @@ from xcount.counters.tally import Progress
 from xcount.problem.problem import Problem
 from xcount.question.cell_words import cells_text, condition_text
 
-MAX_DRAWS = 400_000
+MAX_DRAWS = 100_000
 """Regions that are drawn at most to look for boxes, and again to count them."""
 MAX_FLAGS = 1 << 24
 """Decisions about masks that are taken at most for either."""
