@@ -18,10 +18,13 @@ from numpy.typing import NDArray
 from xcount.answers.explanation import Place, ShareInterval
 from xcount.answers.people import Box, People, exact_share, inside
 from xcount.answers.place_search import PlaceSearch
+from xcount.answers.witness.search import RegionFinder
 from xcount.counters.decisions import RegionDecider
+from xcount.counters.exact import FREE_LOOKING_SECONDS, looking_seconds
 from xcount.counters.sampling.confidence import binomial_interval
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress
+from xcount.errors import BudgetError, OutOfLimitsError
 from xcount.problem.problem import Problem
 from xcount.question.cell_words import cells_text, condition_text
 
@@ -37,6 +40,8 @@ LEAST_PART = 0.02
 BLOCK = 4096
 _VISIT_SECONDS = 0.5
 """How long visiting all regions may take for the places of one measure, by a guess."""
+_STEPS = (200_000, 2_000_000)
+"""Steps of exact counting, where sensitive regions are too rare to be met by chance."""
 _STREAMS = (8, 9)
 """Tell the draws for looking from those for counting, and from other parts of a run."""
 
@@ -64,15 +69,18 @@ class PlaceFinder:
 
     def places(self) -> tuple[Place, ...]:
         """Return the places, the one that holds most first; none where nothing stands out."""
+        if self.share == 0:
+            return ()
         looked_at = self._looked_at()
         n, hits = len(looked_at.flags), looked_at.regions[looked_at.flags]
-        if len(hits) < LEAST_HITS or len(hits) == n:
+        rare = self._rare() if len(hits) < LEAST_HITS else hits
+        if len(rare) < LEAST_HITS or len(hits) == n:
             return ()
-        boxes = PlaceSearch(self.problem.grid.axes, hits, looked_at.regions).boxes()
+        boxes = PlaceSearch(self.problem.grid.axes, rare, looked_at.regions).boxes()
         if self.people.rows is not None:
             found = self._counted_rows(boxes, looked_at)
         else:
-            found = self._counted(boxes, math.ceil(ENOUGH_HITS * n / len(hits)))
+            found = self._counted(boxes, math.ceil(ENOUGH_HITS * n / max(1, len(hits))))
         kept = [place for place in found if place.part.share >= LEAST_PART]
         return tuple(sorted(kept, key=lambda place: -place.part.share))
 
@@ -82,6 +90,17 @@ class PlaceFinder:
             rows = self.people.rows
             return _Draws(rows, RegionDecider(self.problem).decide_regions(rows))
         return self._drawn(_STREAMS[0], self._most, ENOUGH_HITS)
+
+    def _rare(self) -> NDArray[np.int64]:
+        """Return sensitive regions that are too rare to be met by chance, by exact counting."""
+        none = np.empty((0, len(self.problem.grid.axes)), dtype=np.int64)
+        if self.people.measure != "regions" or looking_seconds(self.problem) > FREE_LOOKING_SECONDS:
+            return none
+        try:
+            found = RegionFinder(self.problem, self.settings).draw_solutions(ENOUGH_HITS, _STEPS)
+        except (BudgetError, OutOfLimitsError):
+            return none
+        return np.array(found) if found else none
 
     @property
     def _most(self) -> int:
