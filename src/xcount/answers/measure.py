@@ -16,8 +16,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from xcount.answers.pieces import components_of, placed_rows, products_of, weighed_parts
 from xcount.counters.bounds import Bounds
 from xcount.counters.corners import CornerRun, corner_seconds
 from xcount.counters.decisions import MAX_FLAGS, RegionDecider
@@ -28,7 +28,6 @@ from xcount.counters.sampling.estimator import Estimator, Ground
 from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS, Settings
 from xcount.counters.tally import Progress, StopReason
 from xcount.errors import BudgetError, QueryError
-from xcount.problem.parts import parts_of
 from xcount.problem.problem import Problem
 from xcount.question.fitting import fit_population
 from xcount.question.grid import Grid
@@ -133,30 +132,14 @@ def check_data(problem: Problem, weighing: Weighing) -> None:
         assert weighing.rows is not None
         marginal_weights(problem.grid, weighing.rows)
     if "rows" in weighing.names:
-        _placed_rows(problem, weighing)
+        placed_rows(problem, weighing)
     if "population" in weighing.names and weighing.population is not None:
         weighing.population.on(problem.grid)
 
 
-def _placed_rows(
-    problem: Problem, weighing: Weighing
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the cells of every row, and the numbers of the rows that lie in a region."""
-    assert weighing.rows is not None
-    regions = problem.grid.cells_of(weighing.rows)
-    placed = np.flatnonzero((regions >= 0).all(axis=1))
-    placed = placed[problem.grid.exists(regions[placed])]
-    if not len(placed):
-        raise QueryError(
-            f"no row of {weighing.source} lies in a region: each has a missing value or an unknown "
-            "category; --missing cell has cells for missing values"
-        )
-    return regions, placed
-
-
 def _rows(problem: Problem, weighing: Weighing) -> Measured:
     """Decide the region of every row."""
-    regions, placed = _placed_rows(problem, weighing)
+    regions, placed = placed_rows(problem, weighing)
     sensitive = placed[RegionDecider(problem).decide_regions(regions[placed])]
     share = len(sensitive) / len(placed)
     details = {
@@ -170,15 +153,15 @@ def _rows(problem: Problem, weighing: Weighing) -> Measured:
 
 
 def _volume(problem: Problem, weighing: Weighing, settings: Settings) -> Measured:
-    weights, bounds = volume_weights(problem.grid, weighing)
-    return _weigh("volume", problem, [Component(1.0, weights)], settings, {"bounds": bounds})
+    details = {"bounds": volume_weights(problem.grid, weighing)[1]}
+    return _weigh("volume", problem, components_of("volume", problem, weighing), settings, details)
 
 
 def _marginals(problem: Problem, weighing: Weighing, settings: Settings) -> Measured:
     assert weighing.rows is not None
-    weights = marginal_weights(problem.grid, weighing.rows)
     details = {"n_rows": len(weighing.rows), "source": weighing.source}
-    return _weigh("marginals", problem, [Component(1.0, weights)], settings, details)
+    components = components_of("marginals", problem, weighing)
+    return _weigh("marginals", problem, components, settings, details)
 
 
 def _population(problem: Problem, weighing: Weighing, settings: Settings) -> Measured:
@@ -189,7 +172,8 @@ def _population(problem: Problem, weighing: Weighing, settings: Settings) -> Mea
         "n_components": population.n_components,
         "realism": asdict(population.realism),
     }
-    return _weigh("population", problem, population.on(problem.grid), settings, details)
+    components = components_of("population", problem, weighing)
+    return _weigh("population", problem, components, settings, details)
 
 
 def with_population(weighing: Weighing, grid: Grid, settings: Settings) -> Weighing:
@@ -227,8 +211,8 @@ def _weigh(
     if problem.n_masks > MAX_FLAGS:
         text = f"{scientific_text(problem.n_masks)} masks are too many to weigh"
         raise BudgetError(text, code="too_many_masks")
-    products = [Drawn(c.weight, mask_masses(problem, c.cells), c.cells) for c in components]
-    parts = _weighed_parts(problem, products)
+    products = products_of(problem, components)
+    parts = weighed_parts(problem, products)
     if parts is None:
         return _weigh_products(name, problem, products, settings, details)
     whole = math.fsum(mass for _, _, mass in parts)
@@ -238,29 +222,8 @@ def _weigh(
     found: list[tuple[float, Measured]] = []
     for number, (part, inside, mass) in enumerate(parts):
         limited = own.within(1 / (len(parts) - number), LEAST_SECONDS, DEFAULT_TIMEOUT_SECONDS)
-        found.append((mass / whole, _weigh_products(name, part, inside, limited, {})))
+        found.append((mass / whole, _weigh_products(name, part.problem, inside, limited, {})))
     return _together(name, found, settings, details)
-
-
-def _weighed_parts(
-    problem: Problem, products: Sequence[Drawn]
-) -> list[tuple[Problem, list[Drawn], float]] | None:
-    """Return each part with the measures inside it, and its weight; None without rules."""
-    parts = parts_of(problem)
-    if not parts:
-        return None
-    found = []
-    for part in parts:
-        inside = []
-        for product in products:
-            cells, masses, mass = part.weights(list(product.cell_weights), product.mask_weights)
-            if product.weight * mass > 0:
-                inside.append(Drawn(product.weight * mass, masses, cells))
-        weight = math.fsum(product.weight for product in inside)
-        if weight > 0:
-            inside = [replace(product, weight=product.weight / weight) for product in inside]
-            found.append((part.problem, inside, weight))
-    return found
 
 
 def _together(
@@ -349,14 +312,6 @@ def _estimate(
     share = None if tally.count is None else float(Fraction(tally.count, _UNITS))
     found = {**details, "samples": tally.details["samples"]}
     return Measured(name, share, low, high, False, tally.confidence, tally.stop_reason, found)
-
-
-def mask_masses(problem: Problem, weights: Weights) -> NDArray[np.float64]:
-    """Return what the cells of each mask weigh together."""
-    masses = np.ones(1)
-    for feature in problem.query.sensitive:
-        masses = np.outer(masses, weights[feature]).ravel()
-    return masses
 
 
 def _visited_shares(

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any
 
+from xcount.answers.explanation import Explanation
 from xcount.counters.tally import Profile, StopReason
 from xcount.question.change import Change
 from xcount.question.change_fields import CHANGE_FIELDS
@@ -257,6 +258,13 @@ class CountResult:
         Profile | None,
         Json(
             "The count by mask and by pair of masks; with `--profile`, and in audits.",
+            is_optional=True,
+        ),
+    ] = None
+    explanation: Annotated[
+        Explanation | None,
+        Json(
+            "Who is affected, which way and how much; with `--explain`, and in audits.",
             is_optional=True,
         ),
     ] = None

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     "or 1/3).",
 )
 @parameters.cluster_option
+@parameters.explain_option
 @batch.journal_options
 @batch.report_options
 def command(

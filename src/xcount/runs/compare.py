@@ -248,6 +248,7 @@ def compare(
     memory_bytes: int | None = None,
     jobs: int = 0,
     max_ratio: object = None,
+    explain: bool = False,
     journal: str | os.PathLike[str] | None = None,
     resume: bool = False,
     trust_pickle: bool = False,
@@ -258,7 +259,8 @@ def compare(
 
     The options are those of :func:`xcount.audit`. The models need the same features and classes, in
     any order; ``output`` and default gaps are the first model's. ``max_ratio`` asks for a verdict:
-    no count may be more than that many times the first model's.
+    no count may be more than that many times the first model's. ``explain`` asks for direction and
+    size of the changes, side by side.
 
     Example:
         >>> import xcount
@@ -304,7 +306,7 @@ def compare(
     grid = Grid.of(*ensembles, missing=missing, domain=regions)
     groups = choose_groups(ensembles[0], grid, sensitive)
     asked = [
-        Question(query, settings, method)
+        Question(query, settings, method, explain=tuple(chosen.values) if explain else None)
         for query in questions(chosen.values, groups, distances, precision)
     ]
     tasks = _tasks(ensembles, grid, classes, asked, own)

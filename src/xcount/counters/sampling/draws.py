@@ -219,6 +219,19 @@ class CellDraws:
         """Draw cells; those of the sensitive features are 0."""
         return self._drawn(random, n)[0]
 
+    def single_regions(
+        self, random: np.random.Generator, n: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Draw regions by their weight: cells, those of the sensitive features 0, and masks."""
+        regions, parts = self._drawn(random, n)
+        if self._part_ends is None:
+            return regions, self._masks[random.integers(0, len(self._masks), n)]
+        chances, drawn = random.random(n), np.zeros(n, dtype=np.int64)
+        for number, weights in enumerate(self._mask_weights):
+            own = parts == number
+            drawn[own] = np.searchsorted(_ends(weights), chances[own], side="right")
+        return regions, self._masks[drawn]
+
     def _drawn(
         self, random: np.random.Generator, n: int = BATCH
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
