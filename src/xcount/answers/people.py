@@ -8,6 +8,7 @@ draws where not.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from xcount.answers.pieces import components_of, placed_rows
 from xcount.counters.corners import CornerRun, corner_seconds
 from xcount.counters.exact import FREE_LOOKING_SECONDS, ExactRun, looking_seconds
 from xcount.counters.sampling.draws import ends_of
@@ -27,7 +29,7 @@ from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
 from xcount.question.population import Component
 from xcount.question.rules import Box as RuleBox
-from xcount.question.weighting import Weighing, marginal_weights, volume_weights
+from xcount.question.weighting import Weighing
 
 Box = Mapping[int, NDArray[np.bool_]]
 """For some features which of their cells are inside; all cells of the others are."""
@@ -55,22 +57,28 @@ class People:
     rows: NDArray[np.int64] | None = None
 
     @classmethod
-    def of(cls, name: str, grid: Grid, weighing: Weighing | None = None) -> People:
-        """Return the people of a measure; data and bounds are those of the weighing."""
+    def of(cls, name: str, problem: Problem, weighing: Weighing | None = None) -> People:
+        """Return the people of a measure on the cells of a question."""
+        grid = problem.grid
         if name == "regions":
             return cls(name, grid, (Component(1.0, [np.ones(n) / n for n in grid.cell_counts]),))
         assert weighing is not None
-        if name == "volume":
-            return cls(name, grid, (Component(1.0, volume_weights(grid, weighing)[0]),))
-        if name == "population":
-            assert weighing.population is not None, "with_population comes first"
-            return cls(name, grid, tuple(weighing.population.on(grid)))
-        assert weighing.rows is not None
-        if name == "marginals":
-            return cls(name, grid, (Component(1.0, marginal_weights(grid, weighing.rows)),))
-        cells = grid.cells_of(weighing.rows)
-        cells = cells[(cells >= 0).all(axis=1)]
-        return cls(name, grid, rows=cells[grid.exists(cells)])
+        if name != "rows":
+            return cls(name, grid, tuple(components_of(name, problem, weighing)))
+        regions, placed = placed_rows(problem, weighing)
+        return cls(name, grid, rows=regions[placed])
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of all that they weigh."""
+        digest = hashlib.sha256(self.measure.encode())
+        for component in self.components:
+            digest.update(np.array(component.weight).tobytes())
+            for cells in component.cells:
+                digest.update(cells.tobytes())
+        if self.rows is not None:
+            digest.update(self.rows.tobytes())
+        return digest.hexdigest()
 
     @cached_property
     def _parts(self) -> tuple[Component, ...]:

@@ -21,7 +21,7 @@ from xcount.answers.place_search import PlaceSearch
 from xcount.answers.witness.search import RegionFinder
 from xcount.counters.decisions import RegionDecider
 from xcount.counters.exact import FREE_LOOKING_SECONDS, looking_seconds
-from xcount.counters.sampling.confidence import binomial_interval
+from xcount.counters.sampling.intervals import share_intervals
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress
 from xcount.errors import BudgetError, OutOfLimitsError
@@ -175,10 +175,7 @@ class PlaceFinder:
         n_hits = int(np.count_nonzero(fresh.flags & here))
         delta = self.settings.delta / n_intervals
         wholes = (len(here), np.count_nonzero(here), np.count_nonzero(fresh.flags))
-        return [
-            ShareInterval(n_hits / max(1, n), *binomial_interval(n_hits, int(n), delta))
-            for n in wholes
-        ]
+        return [_estimate(n_hits, int(n), delta) for n in wholes]
 
     def _place(self, box: Box, intervals: Sequence[ShareInterval], confidence: float) -> Place:
         axes = self.problem.grid.axes
@@ -193,6 +190,13 @@ class PlaceFinder:
             exact=confidence == 1.0,
             confidence=confidence,
         )
+
+
+def _estimate(n_hits: int, n: int, delta: float) -> ShareInterval:
+    if not n:
+        return ShareInterval(0.0, 0.0, 1.0)
+    low, high = share_intervals(n_hits, n, delta)
+    return ShareInterval(n_hits / n, float(low), float(high))
 
 
 def _known(share: float) -> ShareInterval:

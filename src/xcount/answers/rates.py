@@ -10,6 +10,7 @@ not, since features go together there.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from xcount.answers.explanation import GroupRate, GroupRates, RateInterval, RatioInterval
 from xcount.answers.people import Box, People, exact_share, inside
 from xcount.counters.decisions import RegionDecider
-from xcount.counters.sampling.confidence import binomial_interval
+from xcount.counters.sampling.intervals import share_intervals
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress
 from xcount.errors import QueryError
@@ -97,12 +98,10 @@ class Group(NamedTuple):
 
     Attributes:
         box: which cells.
-        weight: the share of the people who are in it.
         text: the cells in words.
     """
 
     box: dict[int, NDArray[np.bool_]]
-    weight: float
     text: str
 
     @property
@@ -114,7 +113,7 @@ class Group(NamedTuple):
 
 
 def groups_of(problem: Problem, people: People) -> list[Group]:
-    """Return the groups that have any weight: one for each mask, unless those are many."""
+    """Return groups of people: one for each mask that has any weight, unless those are many."""
     sensitive, axes = problem.query.sensitive, problem.grid.axes
     weights = [people.marginal(feature) for feature in sensitive]
     single = [[np.arange(len(own)) == cell for cell in np.flatnonzero(own)] for own in weights]
@@ -130,8 +129,8 @@ def groups_of(problem: Problem, people: People) -> list[Group]:
     for cells in itertools.product(*single):
         box = dict(zip(sensitive, cells, strict=True))
         text = ", ".join(cells_text(axes[f], flags) for f, flags in box.items())
-        found.append(Group(box, people.mass(box), text))
-    return [group for group in found if group.weight > 0]
+        found.append(Group(box, text))
+    return found
 
 
 def _merged(axis: Axis, weights: NDArray[np.float64], most: int) -> list[NDArray[np.bool_]]:
@@ -161,9 +160,20 @@ def _merged(axis: Axis, weights: NDArray[np.float64], most: int) -> list[NDArray
 
 
 def group_rates(
-    problem: Problem, people: People, decision: Decision, settings: Settings
+    problem: Problem,
+    people: People,
+    decision: Decision,
+    settings: Settings,
+    groups: Sequence[Group] | None = None,
 ) -> GroupRates:
-    """Return the rates of favourable decisions of all groups.
+    """Return the rates of favourable decisions of all groups that have any weight.
+
+    Args:
+        problem: the question, whose sensitive features make the groups.
+        people: whom the measure weighs.
+        decision: the favourable one.
+        settings: limits, confidence and seed.
+        groups: who belongs together; those of the people themselves unless given.
 
     Example:
         >>> from xcount.model.examples import figure_1
@@ -172,11 +182,13 @@ def group_rates(
         >>> model = figure_1()
         >>> problem = Problem(model, Grid.of(model), Query.of(model, "f0", flip=True, cutoff=0))
         >>> decision = decision_of(model, problem.query.change)
-        >>> rates = group_rates(problem, People.of("regions", problem.grid), decision, Settings())
+        >>> rates = group_rates(problem, People.of("regions", problem), decision, Settings())
         >>> [(group.text, round(group.rate, 3)) for group in rates.cells]
         [('f0 < 3', 0.333), ('3 <= f0 < 4', 0.0), ('f0 >= 4', 0.0)]
     """
-    groups = groups_of(problem, people)
+    given = groups_of(problem, people) if groups is None else groups
+    weights = [people.mass(group.box) for group in given]
+    groups = [group for group, weight in zip(given, weights, strict=True) if weight > 0]
     finder = _RateFinder(problem, people, decision, settings, groups)
     found = [finder.rate(group) for group in groups]
     rates = [interval for interval, _ in found]
@@ -186,13 +198,13 @@ def group_rates(
         GroupRate(
             cells=tuple(tuple(np.flatnonzero(own).tolist()) for own in group.box.values()),
             text=group.text,
-            weight=group.weight,
+            weight=weight,
             rate=rate.rate,
             low=rate.low,
             high=rate.high,
             if_all=if_all,
         )
-        for group, (rate, if_all) in zip(groups, found, strict=True)
+        for group, weight, (rate, if_all) in zip(groups, filter(None, weights), found, strict=True)
     ]
     return GroupRates(
         measure=people.measure,
@@ -227,7 +239,7 @@ class _RateFinder:
         people: People,
         decision: Decision,
         settings: Settings,
-        groups: list[Group],
+        groups: Sequence[Group],
     ) -> None:
         self._question = undecided(problem, decision)
         switch = np.array([1.0, 0.0])  # the switch is off: see undecided
@@ -269,8 +281,8 @@ class _RateFinder:
             n += size
             self._settings.report(Progress(1.0, 0, 1, "group rates"))
         self.n_samples += n
-        low, high = binomial_interval(hits, n, self._settings.delta / self._n_rates)
-        return RateInterval(hits / n, low, high)
+        low, high = share_intervals(hits, n, self._settings.delta / self._n_rates)
+        return RateInterval(hits / n, float(low), float(high))
 
     def _undecided(self, regions: NDArray[np.int64]) -> int:
         """Return how many of the regions do not get the decision."""

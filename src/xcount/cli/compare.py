@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 )
 @parameters.cluster_option
 @parameters.explain_option
+@parameters.favourable_option
 @batch.journal_options
 @batch.report_options
 def command(

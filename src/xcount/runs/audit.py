@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
 
-from xcount.answers.count import class_label, model_info, versions
+from xcount.answers.count import class_label, explaining, model_info, versions
 from xcount.answers.measure import with_population
 from xcount.answers.result import (
     STATUS_OF_ALL,
@@ -281,6 +281,7 @@ def audit(
     n_witnesses: int = 0,
     profile: bool = True,
     explain: bool = True,
+    favourable: str | None = None,
     journal: str | os.PathLike[str] | None = None,
     resume: bool = False,
     trust_pickle: bool = False,
@@ -323,6 +324,8 @@ def audit(
         profile: whether to take each count apart by cells.
         explain: whether to say who is affected, which way and how much, as in
             :func:`xcount.count`; gaps of the same features share the work.
+        favourable: the decision whose rates are compared between groups, as in
+            :func:`xcount.count`.
         journal: file that keeps each finished count.
         resume: go on with a journal that exists.
         trust_pickle: whether a pickle may be opened.
@@ -370,6 +373,7 @@ def audit(
     if measures:
         weighing = Weighing.of(ensemble, measures, data, bounds, population)
         weighing = with_population(weighing, grid, settings)
+    along = explaining(ensemble, chosen.values, explain, favourable)
     n_bits = len(groups) * len(chosen.values) * grid.n_regions.bit_length()
     if n_bits > MAX_PROFILE_BITS:
         settings = replace(settings, want_profile=False)
@@ -380,7 +384,7 @@ def audit(
             method,
             weighing,
             n_witnesses,
-            explain=tuple(chosen.values) if explain else None,
+            explain=along,
         )
         for query in questions(chosen.values, groups, distances, precision)
     ]

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
 
-from xcount.answers.count import model_info, versions
+from xcount.answers.count import explaining, model_info, versions
 from xcount.answers.result import (
     STATUS_OF_ALL,
     VERDICT_OF_ALL,
@@ -249,6 +249,7 @@ def compare(
     jobs: int = 0,
     max_ratio: object = None,
     explain: bool = False,
+    favourable: str | None = None,
     journal: str | os.PathLike[str] | None = None,
     resume: bool = False,
     trust_pickle: bool = False,
@@ -260,7 +261,7 @@ def compare(
     The options are those of :func:`xcount.audit`. The models need the same features and classes, in
     any order; ``output`` and default gaps are the first model's. ``max_ratio`` asks for a verdict:
     no count may be more than that many times the first model's. ``explain`` asks for direction and
-    size of the changes, side by side.
+    size of the changes, side by side; ``favourable`` is the decision that group rates count.
 
     Example:
         >>> import xcount
@@ -305,8 +306,9 @@ def compare(
         check_margins(ensembles)
     grid = Grid.of(*ensembles, missing=missing, domain=regions)
     groups = choose_groups(ensembles[0], grid, sensitive)
+    along = explaining(ensembles[0], own[0], explain, favourable)
     asked = [
-        Question(query, settings, method, explain=tuple(chosen.values) if explain else None)
+        Question(query, settings, method, explain=along)
         for query in questions(chosen.values, groups, distances, precision)
     ]
     tasks = _tasks(ensembles, grid, classes, asked, own)

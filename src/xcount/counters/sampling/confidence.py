@@ -330,43 +330,6 @@ def hit_rate_interval(hits: int, n: int, delta: float) -> tuple[float, float]:
     return low / n * (1 - _SOLVED), min(1.0, high / n * (1 + _SOLVED))
 
 
-def binomial_interval(hits: int, n: int, delta: float) -> tuple[float, float]:
-    """Return Clopper and Pearson's interval of p after so many hits of a fixed number n.
-
-    Each end is the p at which as many hits, or as few, have probability delta/2 (Clopper and
-    Pearson, "The use of confidence or fiducial limits", Biometrika 1934): wrong with probability at
-    most delta, whatever p is.
-
-    Example:
-        >>> [round(end, 4) for end in binomial_interval(81, 263, 0.05)]
-        [0.2527, 0.3676]
-    """
-    if not n:
-        return 0.0, 1.0
-    return _binomial_low(hits, n, delta / 2), 1 - _binomial_low(n - hits, n, delta / 2)
-
-
-def _binomial_low(hits: int, n: int, half: float) -> float:
-    """Return the p up to which so many hits or more have at most this probability."""
-    if not hits:
-        return 0.0
-
-    def is_rare(mean: float) -> bool:
-        p = mean / n
-        log_first = (
-            math.lgamma(n + 1)
-            - math.lgamma(hits + 1)
-            - math.lgamma(n - hits + 1)
-            + hits * math.log(p)
-            + (n - hits) * math.log1p(-p)
-        )
-        odds = p / (1 - p)
-        return _tail(log_first, lambda j: (n - hits - j) / (hits + j + 1) * odds) <= half
-
-    mean = n * half ** (1 / n) if hits == n else _mean_where(is_rare, 0.0, hits)
-    return mean / n * (1 - _SOLVED)
-
-
 _SOLVED = 1e-9
 """Relative widening of ends that are found by bisection: beyond its error."""
 

@@ -229,7 +229,7 @@ class CellDraws:
         chances, drawn = random.random(n), np.zeros(n, dtype=np.int64)
         for number, weights in enumerate(self._mask_weights):
             own = parts == number
-            drawn[own] = np.searchsorted(_ends(weights), chances[own], side="right")
+            drawn[own] = np.searchsorted(ends_of(weights), chances[own], side="right")
         return regions, self._masks[drawn]
 
     def _drawn(
