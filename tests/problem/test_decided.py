@@ -28,7 +28,7 @@ def test_the_switch_flips_where_the_decision_is_another(seed: int, tie_is_above:
     grid = Grid.of(ensemble, missing="cell")
     problem = Problem(ensemble, grid, Query((0,), flip))
     regions = oracle.all_regions(problem)
-    sums = [oracle.margins(ensemble, grid.point(region), None) for region in regions]
+    sums = [oracle.margins(ensemble, grid.point(region).tolist(), None) for region in regions]
     taken = np.array([flip.decision(each) for each in sums])
     off = np.concatenate([regions, np.full((len(regions), 1), OFF)], axis=1)
     for value in range(max(2, ensemble.n_outputs)):

@@ -36,7 +36,9 @@ Box = Mapping[int, NDArray[np.bool_]]
 
 MAX_PARTS = 4096
 """Products of a mixture, boxes of its domain told apart, that are drawn from."""
-MAX_STEPS = 2_000_000
+_ROUNDING = 1e-13
+"""What rounding takes from a share of 1."""
+MAX_STEPS = 500_000
 """Steps of exact weighing of one box."""
 
 
@@ -106,7 +108,10 @@ class People:
         if self.rows is not None:
             counts = np.bincount(self.rows[:, feature], minlength=n_cells)
             return counts / max(1, len(self.rows))
-        return np.sum([part.weight * part.cells[feature] for part in self._parts], axis=0)
+        weights = np.zeros(n_cells)
+        for part in self._parts:
+            weights += part.weight * part.cells[feature]
+        return weights
 
     def moved(self, cells: Mapping[int, int]) -> People:
         """Return the same people with other cells of some features; there must be no rules."""
@@ -204,7 +209,8 @@ def exact_share(
             if share is None:
                 return None
             found.append(weight * share)
-    return min(1.0, math.fsum(found) / whole)
+    share = math.fsum(found) / whole
+    return 1.0 if share > 1 - _ROUNDING else share
 
 
 Product = tuple[float, list[NDArray[np.float64]], NDArray[np.float64]]

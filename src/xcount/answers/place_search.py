@@ -187,8 +187,8 @@ class _Sets:
             runs = np.stack([ends[first], ends[end]], axis=1)
             is_simple = np.any(values[runs - [0, 1]] == [0, axis.numbers.n_cells - 1], axis=1)
             factors = np.where(is_simple, 1.0, _SHARP)
-        if n < len(cells):  # the missing cell stands alone
-            values = np.append(values, axis.missing_cell)
+        if n < len(cells):  # the missing cell, always the last one, stands alone
+            values = np.append(values, cells[-1])
             runs, factors = np.append(runs, [[n, n + 1]], axis=0), np.append(factors, 1.0)
         sums = [np.concatenate([[0.0], np.cumsum(part[values])]) for part in (p, q)]
         inside_p, inside_q = (each[runs[:, 1]] - each[runs[:, 0]] for each in sums)

@@ -113,50 +113,45 @@ class Group(NamedTuple):
 
 
 def groups_of(problem: Problem, people: People) -> list[Group]:
-    """Return groups of people: one for each mask that has any weight, unless those are many."""
+    """Return who belongs together: one group for each mask, unless those are many.
+
+    Then neighbouring cells of numbers are merged into ranges of about the same weight, and all
+    categories but the heaviest into one group.
+    """
     sensitive, axes = problem.query.sensitive, problem.grid.axes
-    weights = [people.marginal(feature) for feature in sensitive]
-    single = [[np.arange(len(own)) == cell for cell in np.flatnonzero(own)] for own in weights]
-    if np.prod([float(len(cells)) for cells in single]) > MAX_GROUPS:
-        most = max(2, min(MAX_RANGES, int(MAX_GROUPS ** (1 / len(sensitive)) + 1e-9)))
-        single = [
-            _merged(axes[feature], own, most)
-            for feature, own in zip(sensitive, weights, strict=True)
-        ]
     if 2 ** len(sensitive) > 4 * MAX_GROUPS:
         raise QueryError(f"{len(sensitive)} sensitive features make too many groups for rates")
+    most = max(2, int(MAX_GROUPS ** (1 / len(sensitive)) + 1e-9))
+    if problem.n_masks <= MAX_GROUPS:
+        most = MAX_GROUPS
+    sets = [_sets(axes[feature], people.marginal(feature), most) for feature in sensitive]
     found = []
-    for cells in itertools.product(*single):
+    for cells in itertools.product(*sets):
         box = dict(zip(sensitive, cells, strict=True))
         text = ", ".join(cells_text(axes[f], flags) for f, flags in box.items())
         found.append(Group(box, text))
     return found
 
 
-def _merged(axis: Axis, weights: NDArray[np.float64], most: int) -> list[NDArray[np.bool_]]:
-    """Return at most so many sets of cells: ranges of about the same weight, or categories.
-
-    Of many categories the last set has the rest. Missing values are a set of their own.
-    """
+def _sets(axis: Axis, weights: NDArray[np.float64], most: int) -> list[NDArray[np.bool_]]:
+    """Return all cells in at most so many sets; missing values are one more."""
     numbers = np.arange(axis.n_cells)
-    values = weights.copy()
-    found = []
-    if axis.missing_cell is not None and weights[axis.missing_cell] > 0:
-        values[axis.missing_cell] = 0.0
-        found.append(numbers == axis.missing_cell)
-    if np.count_nonzero(values) <= most:
-        return [*(numbers == cell for cell in np.flatnonzero(values)), *found]
+    n_values = axis.n_cells - (axis.missing_cell is not None)
+    missing = [numbers == cell for cell in numbers[n_values:]]
+    if n_values <= most:
+        return [*(numbers == cell for cell in numbers[:n_values]), *missing]
+    values = weights[:n_values]
     if axis.feature.is_categorical:
-        heaviest = np.argsort(-values, kind="stable")
-        kept = sorted(heaviest[: most - 1].tolist())
-        rest = ~np.isin(numbers, kept) & (values > 0)
-        return [*(numbers == cell for cell in kept), rest, *found]
-    # A range ends where the weight so far comes nearest to a multiple of a part of the whole.
-    middles = (np.cumsum(values) - values / 2) / values.sum()
-    number_of = np.minimum((middles * most).astype(np.int64), most - 1)
-    is_number = numbers < axis.numbers.n_cells
-    ranges = (is_number & (number_of == number) for number in range(most))
-    return [*(r for r in ranges if values[r].sum() > 0), *found]
+        kept = np.sort(np.argsort(-values, kind="stable")[: most - 1])
+        rest = (numbers < n_values) & ~np.isin(numbers, kept)
+        return [*(numbers == cell for cell in kept), rest, *missing]
+    most = min(most, MAX_RANGES)
+    # A cell is in the range that the middle of its weight lies in.
+    middles = (np.cumsum(values) - values / 2) / max(values.sum(), 1e-300)
+    range_of = np.full(axis.n_cells, -1)
+    range_of[:n_values] = np.minimum((middles * most).astype(np.int64), most - 1)
+    ranges = (range_of == number for number in range(most))
+    return [*(cells for cells in ranges if cells.any()), *missing]
 
 
 def group_rates(

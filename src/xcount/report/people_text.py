@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -20,32 +21,33 @@ from xcount.report.terminal import escaped
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+_OF = {"regions": "of all regions", "volume": "of the volume", "rows": "of the rows"}
+
 
 def people_tables(explanation: Explanation) -> list[RenderableType]:
     """Return the places and the group rates of an explanation."""
     tables: list[RenderableType] = []
     if explanation.places:
-        tables.append(_places_table(explanation.places))
+        tables += _place_lines(explanation.places)
     if explanation.rates:
         tables.append(_rates_table(explanation.rates))
     return tables
 
 
-def _places_table(places: Sequence[Place]) -> RenderableType:
-    from rich.table import Table
-
-    table = Table(
-        title="Where it is", title_justify="left", title_style="bold", caption_justify="left"
-    )
-    for head in ("Measure", "Where"):
-        table.add_column(head)
-    for head in ("Sensitive there", "Of the measure", "Of all that is sensitive"):
-        table.add_column(head, justify="right")
-    for place in places:
-        shares = (place.within, place.weight, place.part)
-        table.add_row(escaped(place.measure), escaped(place.text), *map(share_cell, shares))
-    table.caption = _confidence(places)
-    return table
+def _place_lines(places: Sequence[Place]) -> list[str]:
+    """Return two lines for each place: where it is, and what it holds."""
+    lines = ["[bold]Where it is[/bold]"]
+    for measure, own in itertools.groupby(places, key=lambda place: place.measure):
+        lines.append(f"By {escaped(measure)}:")
+        for place in own:
+            lines.append(f"  {escaped(place.text)}")
+            lines.append(
+                f"    {share_cell(place.weight)} {_OF.get(measure, 'of the people')}, "
+                f"{share_cell(place.part)} of all that is sensitive; "
+                f"{share_cell(place.within)} of the box is"
+            )
+    caption = _confidence(places)
+    return lines if caption is None else [*lines, caption]
 
 
 def _rates_table(rates: Sequence[GroupRates]) -> RenderableType:
