@@ -87,6 +87,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "effects",
         "witness",
         "people",
+        "groups",
         "rates",
         "place_search",
         "places",

@@ -14,7 +14,10 @@ from numpy.typing import NDArray
 from test_measures import random_problem
 from test_population_measure import random_population
 
+from xcount.answers import groups as groups_module
 from xcount.answers import rates as group_rates_module
+from xcount.answers.explanation import GroupRates
+from xcount.answers.groups import groups_of
 from xcount.answers.people import People
 from xcount.answers.rates import decision_of, group_rates
 from xcount.counters.settings import Settings
@@ -63,6 +66,12 @@ def decided(problem: Problem, decision: Decision, regions: NDArray[np.int32]) ->
     return np.array([decision.flip.decision(each) == decision.value for each in sums])
 
 
+def by_cells(problem: Problem, people: People, decision: Decision) -> GroupRates:
+    """Return the rates of the groups that cells make."""
+    groups = groups_of(problem, people, by_value=False)
+    return group_rates(problem, people, decision, Settings(jobs=1), groups)
+
+
 def in_group(problem: Problem, cells: Any, regions: NDArray[np.int32]) -> NDArray[np.bool_]:
     """Return which regions are in a group."""
     found = np.ones(len(regions), dtype=np.bool_)
@@ -77,7 +86,7 @@ def test_rates_are_those_of_enumeration(seed: int, measure: str) -> None:
     """One sum and several classes, categories, missing cells, several sensitive features."""
     problem, weighing, decision = asked(seed)
     people = People.of(measure, problem, weighing)
-    found = group_rates(problem, people, decision, Settings(jobs=1))
+    found = by_cells(problem, people, decision)
     regions = oracle.all_regions(problem)
     weights, taken = weights_of(people, regions), decided(problem, decision, regions)
     rates = []
@@ -100,7 +109,7 @@ def test_everybody_may_be_put_into_a_cell(seed: int, measure: str) -> None:
     """``if_all``: all others as they are; under a product measure the same as the rate."""
     problem, weighing, decision = asked(seed)
     people = People.of(measure, problem, weighing)
-    found = group_rates(problem, people, decision, Settings(jobs=1))
+    found = by_cells(problem, people, decision)
     regions = oracle.all_regions(problem)
     weights = weights_of(people, regions)
     if any(len(own) > 1 for group in found.cells for own in group.cells):
@@ -214,6 +223,46 @@ def test_rates_of_rows_are_fairlearns() -> None:
     assert 0 < ratio < 1
 
 
+@pytest.mark.parametrize("categorical", [True, False])
+def test_rows_are_told_apart_by_value(categorical: bool) -> None:
+    """As Fairlearn does, even where the model makes no difference between values."""
+    from fairlearn.metrics import (
+        MetricFrame,
+        demographic_parity_ratio,
+        selection_rate,
+    )
+
+    rng = np.random.default_rng(5)
+    group = rng.integers(0, 4, 400).astype(float)
+    rows = np.stack([group, rng.normal(group / 2, 1)], axis=1)
+    feature = (
+        Feature("race", (0, 1, 2, 3), ("a", "b", "c", "d")) if categorical else Feature("race")
+    )
+    model = ensemble_of((1, 1.0, -1.0, 1.0), (0, 1.5, 0.1, -0.1), n_features=2)
+    if categorical:
+        tree = replace(
+            model.trees[1], threshold=np.full(3, np.nan), left_categories={0: frozenset({0, 1})}
+        )
+        model = replace(model, trees=(model.trees[0], tree))
+    model = replace(model, features=(feature, Feature("income")))
+    problem = Problem(model, Grid.of(model), Query.of(model, "race", "0.05", distance="any"))
+    decision = decision_of(model, problem.query.change)
+    weighing = Weighing(("rows",), rows, "rows")
+    found = group_rates(problem, People.of("rows", problem, weighing), decision, Settings())
+    predicted = (model.predict(rows)[:, 0] > 0).astype(int)
+    frame = MetricFrame(
+        metrics=selection_rate, y_true=predicted, y_pred=predicted, sensitive_features=group
+    )
+    assert [g.rate for g in found.cells] == frame.by_group.tolist()
+    names = "abcd" if categorical else "0123"
+    assert [g.text for g in found.cells] == [f"race = {name}" for name in names]
+    assert [g.cells for g in found.cells] == [((0,),), ((0,),), ((1,),), ((1,),)]
+    ratio = demographic_parity_ratio(predicted, predicted, sensitive_features=group)
+    assert found.ratio.value == ratio
+    moved = [model.predict(np.stack([np.full(400, v), rows[:, 1]], axis=1)) > 0 for v in range(4)]
+    assert [g.if_all.rate for g in found.cells if g.if_all] == [m.mean() for m in moved]
+
+
 def test_many_cells_of_numbers_are_merged_into_ranges() -> None:
     """Of about the same weight, each of neighbours."""
     model = ensemble_of(*((0, float(i), -1.0, 1.0) for i in range(1, 40)), n_features=2)
@@ -237,7 +286,7 @@ def test_of_many_categories_the_heaviest_have_a_rate_of_their_own() -> None:
     """The others share one."""
     weights = np.array([0.01, 0.3, 0.02, 0.2, 0.15, 0.0, 0.25, 0.04, *[0.01] * 3, 0.0])
     axis = Axis(Feature("f0", tuple(range(12))), np.empty(0), tuple((code,) for code in range(12)))
-    found = group_rates_module._sets(axis, weights, 5)
+    found = groups_module.merged_cells(axis, weights, 5)
     cells = [np.flatnonzero(flags).tolist() for flags in found]
     assert cells == [[1], [3], [4], [6], [0, 2, 5, 7, 8, 9, 10, 11]]
 

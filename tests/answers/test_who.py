@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +15,8 @@ from test_places import model_with_a_place
 
 import xcount
 from xcount.answers import who
+from xcount.answers.explanation import GroupRates
+from xcount.answers.rates import group_rates
 from xcount.answers.result import CountResult
 from xcount.counters.tally import Progress, StopReason
 from xcount.errors import QueryError
@@ -44,10 +48,10 @@ def test_a_count_that_explains_itself_has_places_and_rates() -> None:
     assert [rates.measure for rates in found.rates] == names
     assert list(dict.fromkeys(place.measure for place in found.places)) == names
     assert all(place.exact for place in found.places)
+    shares = {name: entry["share"] for name, entry in result.details["measures"].items()}
+    shares["regions"] = result.share
     for place in found.places:
-        share = result.share
-        if place.measure != "regions":
-            share = result.details["measures"][place.measure]["share"]
+        share = shares[place.measure]
         assert place.part.share == pytest.approx(place.weight.share / share, abs=1e-9)
     assert CountResult.from_dict(from_json(result.to_json())).explanation == found
 
@@ -73,37 +77,37 @@ def test_no_decision_no_rates_and_a_word_about_it() -> None:
     assert found is not None
     assert not found.rates
     assert any("takes no decision of its own" in note for note in found.notes)
-    asked = {"sensitive": "f0", "flip": True, "cutoff": 5, "explain": True}
-    found = xcount.count(regressor, **asked).explanation
+    found = xcount.count(regressor, sensitive="f0", flip=True, cutoff=5, explain=True).explanation
     assert found is not None
     assert found.rates[0].favourable == "above 5"
 
 
 def test_the_favourable_decision_can_be_chosen() -> None:
     """And must be one that the model takes."""
-    asked = {"sensitive": "f0", "gap": 80}
-    above, below = (
-        xcount.count(figure_1(), **asked, explain=True, favourable=side).explanation
-        for side in ("above", "below")
-    )
+    ask = partial(xcount.count, figure_1(), sensitive="f0", gap=80)
+    above, below = (ask(explain=True, favourable=side).explanation for side in ("above", "below"))
     assert above is not None
     assert below is not None
     pairs = zip(above.rates[0].cells, below.rates[0].cells, strict=True)
     assert all(a.rate + b.rate == pytest.approx(1) for a, b in pairs)
     with pytest.raises(QueryError, match="no decision 'yes'"):
-        xcount.count(figure_1(), **asked, explain=True, favourable="yes")
+        ask(explain=True, favourable="yes")
     with pytest.raises(QueryError, match="give --explain, too"):
-        xcount.count(figure_1(), **asked, favourable="above")
+        ask(favourable="above")
 
 
 def test_rates_are_found_once_for_all_gaps(monkeypatch: pytest.MonkeyPatch) -> None:
     """They do not depend on the gap."""
     calls = []
-    found = who.group_rates
-    monkeypatch.setattr(who, "group_rates", lambda *a: calls.append(a) or found(*a))
+
+    def counted(*arguments: Any) -> GroupRates:
+        calls.append(arguments)
+        return group_rates(*arguments)
+
+    monkeypatch.setattr(who, "group_rates", counted)
     audit = xcount.audit(figure_1(), gaps=["80", "20"], sensitive=["f0", "f1"], jobs=1)
     assert len(audit.results) == 4
-    assert all(result.explanation.rates for result in audit.results)
+    assert all(result.explanation and result.explanation.rates for result in audit.results)
     assert len(calls) == 2
     xcount.audit(figure_1(), gaps=["80"], explain=False)
     assert len(calls) == 2

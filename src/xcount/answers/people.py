@@ -51,12 +51,14 @@ class People:
         grid: the cells, and the rules that the regions keep.
         components: product measures, rules aside; none of a list of rows.
         rows: the regions of the rows that lie in one; None of other measures.
+        values: of the sensitive features of these rows, a column for each.
     """
 
     measure: str
     grid: Grid
     components: tuple[Component, ...] = ()
     rows: NDArray[np.int64] | None = None
+    values: NDArray[np.float64] | None = None
 
     @classmethod
     def of(cls, name: str, problem: Problem, weighing: Weighing | None = None) -> People:
@@ -68,7 +70,9 @@ class People:
         if name != "rows":
             return cls(name, grid, tuple(components_of(name, problem, weighing)))
         regions, placed = placed_rows(problem, weighing)
-        return cls(name, grid, rows=regions[placed])
+        assert weighing.rows is not None
+        values = weighing.rows[placed][:, list(problem.query.sensitive)]
+        return cls(name, grid, rows=regions[placed], values=values)
 
     @property
     def fingerprint(self) -> str:
@@ -80,6 +84,8 @@ class People:
                 digest.update(cells.tobytes())
         if self.rows is not None:
             digest.update(self.rows.tobytes())
+        if self.values is not None:
+            digest.update(self.values.tobytes())
         return digest.hexdigest()
 
     @cached_property

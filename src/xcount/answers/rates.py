@@ -9,16 +9,15 @@ not, since features go together there.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcount.answers.explanation import GroupRate, GroupRates, RateInterval, RatioInterval
-from xcount.answers.people import Box, People, exact_share, inside
+from xcount.answers.groups import EVERYBODY, Group, groups_of
+from xcount.answers.people import Box, People, exact_share
 from xcount.counters.decisions import RegionDecider
 from xcount.counters.sampling.intervals import share_intervals
 from xcount.counters.settings import Settings
@@ -27,16 +26,10 @@ from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble
 from xcount.problem.decided import Decision, undecided
 from xcount.problem.problem import Problem
-from xcount.question.cell_words import cells_text
 from xcount.question.change import Change, decimal_text
 from xcount.question.flip import Flip
-from xcount.question.grid import Axis
 from xcount.question.query import resolve_flip
 
-MAX_GROUPS = 12
-"""Groups of all sensitive features together, beyond which neighbouring cells are merged."""
-MAX_RANGES = 5
-"""Ranges that the numbers of a feature with many cells are merged into."""
 MAX_DRAWS = 20_000
 """People who are drawn for one rate."""
 BLOCK = 4096
@@ -93,67 +86,6 @@ def _names(ensemble: Ensemble, flip: Flip) -> list[str]:
     return [f"not above {cutoff}", f"above {cutoff}"]
 
 
-class Group(NamedTuple):
-    """Some cells of each sensitive feature.
-
-    Attributes:
-        box: which cells.
-        text: the cells in words.
-    """
-
-    box: dict[int, NDArray[np.bool_]]
-    text: str
-
-    @property
-    def cell(self) -> dict[int, int] | None:
-        """The cell of each sensitive feature, where the group has a single one."""
-        if any(flags.sum() != 1 for flags in self.box.values()):
-            return None
-        return {feature: int(flags.argmax()) for feature, flags in self.box.items()}
-
-
-def groups_of(problem: Problem, people: People) -> list[Group]:
-    """Return who belongs together: one group for each mask, unless those are many.
-
-    Then neighbouring cells of numbers are merged into ranges of about the same weight, and all
-    categories but the heaviest into one group.
-    """
-    sensitive, axes = problem.query.sensitive, problem.grid.axes
-    if 2 ** len(sensitive) > 4 * MAX_GROUPS:
-        raise QueryError(f"{len(sensitive)} sensitive features make too many groups for rates")
-    most = max(2, int(MAX_GROUPS ** (1 / len(sensitive)) + 1e-9))
-    if problem.n_masks <= MAX_GROUPS:
-        most = MAX_GROUPS
-    sets = [_sets(axes[feature], people.marginal(feature), most) for feature in sensitive]
-    found = []
-    for cells in itertools.product(*sets):
-        box = dict(zip(sensitive, cells, strict=True))
-        text = ", ".join(cells_text(axes[f], flags) for f, flags in box.items())
-        found.append(Group(box, text))
-    return found
-
-
-def _sets(axis: Axis, weights: NDArray[np.float64], most: int) -> list[NDArray[np.bool_]]:
-    """Return all cells in at most so many sets; missing values are one more."""
-    numbers = np.arange(axis.n_cells)
-    n_values = axis.n_cells - (axis.missing_cell is not None)
-    missing = [numbers == cell for cell in numbers[n_values:]]
-    if n_values <= most:
-        return [*(numbers == cell for cell in numbers[:n_values]), *missing]
-    values = weights[:n_values]
-    if axis.feature.is_categorical:
-        kept = np.sort(np.argsort(-values, kind="stable")[: most - 1])
-        rest = (numbers < n_values) & ~np.isin(numbers, kept)
-        return [*(numbers == cell for cell in kept), rest, *missing]
-    most = min(most, MAX_RANGES)
-    # A cell is in the range that the middle of its weight lies in.
-    middles = (np.cumsum(values) - values / 2) / max(values.sum(), 1e-300)
-    range_of = np.full(axis.n_cells, -1)
-    range_of[:n_values] = np.minimum((middles * most).astype(np.int64), most - 1)
-    ranges = (range_of == number for number in range(most))
-    return [*(cells for cells in ranges if cells.any()), *missing]
-
-
 def group_rates(
     problem: Problem,
     people: People,
@@ -182,7 +114,7 @@ def group_rates(
         [('f0 < 3', 0.333), ('3 <= f0 < 4', 0.0), ('f0 >= 4', 0.0)]
     """
     given = groups_of(problem, people) if groups is None else groups
-    weights = [people.mass(group.box) for group in given]
+    weights = [group.weight_among(people) for group in given]
     groups = [group for group, weight in zip(given, weights, strict=True) if weight > 0]
     finder = _RateFinder(problem, people, decision, settings, groups)
     found = [finder.rate(group) for group in groups]
@@ -250,23 +182,23 @@ class _RateFinder:
 
     def rate(self, group: Group) -> tuple[RateInterval, RateInterval | None]:
         """Return a group's rate, and that of everybody in its cell."""
-        own = self._rate(self._people, group.box)
+        own = self._rate(self._people, group)
         if not self._has_if_all:
             return own, None
         if not self._differs:
             return own, own
         assert group.cell is not None
-        return own, self._rate(self._people.moved(group.cell), {})
+        return own, self._rate(self._people.moved(group.cell), EVERYBODY)
 
-    def _rate(self, people: People, box: Box) -> RateInterval:
+    def _rate(self, people: People, group: Group) -> RateInterval:
         self._settings.report(Progress(1.0, 0, 1, "group rates"))
         if people.rows is not None:
-            rows = people.rows[inside(people.rows, box)]
+            rows = people.rows[group.among(people.rows)]
             return _known((len(rows) - self._undecided(rows)) / len(rows))
-        share = exact_share(self._question, people, box, self._settings, self._seconds)
+        share = exact_share(self._question, people, group.box, self._settings, self._seconds)
         if share is not None:
             return _known(1 - share)
-        return self._drawn_rate(people, box)
+        return self._drawn_rate(people, group.box)
 
     def _drawn_rate(self, people: People, box: Box) -> RateInterval:
         hits = n = 0

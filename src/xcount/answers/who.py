@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import TypeVar
 
 from xcount.answers.explanation import Explanation, GroupRates, Place
+from xcount.answers.groups import groups_of
 from xcount.answers.people import People
 from xcount.answers.places import PlaceFinder
-from xcount.answers.rates import decision_of, group_rates, groups_of
+from xcount.answers.rates import decision_of, group_rates
 from xcount.counters.settings import Settings
 from xcount.errors import BudgetError, QueryError
 from xcount.problem.decided import Decision
@@ -42,7 +43,7 @@ def with_people(
         known: certain bounds of the shares that were counted, by measure.
         favourable: the decision that one hopes for (see :func:`xcount.answers.rates.decision_of`).
     """
-    names = ("regions", *(weighing.names if weighing is not None else ()))
+    measures = ("regions", *(weighing.names if weighing is not None else ()))
     notes = list(explanation.notes)
 
     def attempt(find: Callable[[], tuple[Found, ...]], what: str) -> tuple[Found, ...]:
@@ -52,9 +53,15 @@ def with_people(
             notes.append(f"{what} are not known: {error}")
             return ()
 
-    people = attempt(lambda: tuple(People.of(n, problem, weighing) for n in names), "places")
+    people = attempt(lambda: tuple(People.of(n, problem, weighing) for n in measures), "places")
     limited = settings.within(TIME_PART, LEAST_SECONDS)
     rates = attempt(lambda: _rates(problem, limited, people, favourable), "group rates")
+    if people and not notes and len(rates) < len(people):
+        names = (problem.grid.axes[feature].feature.name for feature in problem.query.sensitive)
+        notes.append(
+            f"no test of the model tells values of {' and '.join(names)} apart: only rows make "
+            "groups"
+        )
     limited = settings.within(TIME_PART, LEAST_SECONDS)
     places = attempt(lambda: _places(problem, limited, people, known), "places")
     return replace(explanation, places=places, rates=rates, notes=tuple(notes))
@@ -86,11 +93,14 @@ def _rates(
         rates: tuple[GroupRates, ...] = kept[1]
         return rates
     real = min(people, key=lambda own: _MOST_REAL.index(own.measure))
-    groups = groups_of(problem, real)
+    groups = groups_of(problem, real, by_value=False)
     found = []
     for number, own in enumerate(people):
         limited = settings.within(1 / (len(people) - number), LEAST_SECONDS)
-        found.append(group_rates(problem, own, decision, limited, groups))
+        if own.rows is not None:  # told apart by value
+            found.append(group_rates(problem, own, decision, limited))
+        elif len(groups) > 1:
+            found.append(group_rates(problem, own, decision, limited, groups))
     if not settings.expired():
         # The ensemble is kept along, so that its id is not given to another.
         problem.grid.derived[key] = (problem.ensemble, tuple(found))
