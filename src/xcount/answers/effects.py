@@ -14,7 +14,7 @@ import itertools
 import math
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -26,14 +26,15 @@ from xcount.answers.pieces import Piece, pieces_of, placed_rows
 from xcount.answers.spectrum import Observed, Spectrum, spectrum_of
 from xcount.counters.sampling.draws import CellDraws
 from xcount.counters.settings import Settings
+from xcount.counters.swings import SwingRows, Swings
 from xcount.counters.tally import Progress
 from xcount.errors import BudgetError, QueryError
 from xcount.problem.problem import Problem
-from xcount.problem.swings import SwingRows, Swings
 from xcount.question.change import Change, decimal_text
 from xcount.question.flip import Flip
 from xcount.question.gap import Gap, ProbabilityGap
 from xcount.question.weighting import Weighing
+from xcount.support.dataclass import dataclass
 
 TIME_PART = 0.1
 """Of the time that is left, where there is a limit."""
@@ -94,7 +95,7 @@ def explain(
         effects.append(effect)
         curves.append(curve)
     found = Explanation(effects=tuple(effects), curves=tuple(curves), notes=spectra.notes)
-    return found.judged_by(settings.max_share)
+    return found.judged_by(settings.max_share, settings.judge)
 
 
 def _gap_of(change: Change) -> Fraction:

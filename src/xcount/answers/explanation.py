@@ -14,12 +14,13 @@ the change that flips the decision, and 0 where nothing flips it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Annotated, Literal
 
 from xcount.question.change import Change
 from xcount.question.share import Limit
+from xcount.support.dataclass import dataclass
 from xcount.support.records import Json, record
 
 Unit = Literal["margin", "probability"]

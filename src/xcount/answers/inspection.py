@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Annotated, Any
 
@@ -19,6 +19,7 @@ from xcount.model.ensemble import Ensemble, Tree
 from xcount.model.loaders import load
 from xcount.question.domain import Domain, DomainLike, OneHot, Words
 from xcount.question.grid import Axis, Grid, Missing
+from xcount.support.dataclass import dataclass
 from xcount.support.records import Json, record, to_dict
 
 _LADDER_STEPS = (-2, -1, 0, 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from xcount.problem.parts import Part, parts_of
 from xcount.problem.problem import Problem
 from xcount.question.population import Component
 from xcount.question.weighting import Weighing, Weights, marginal_weights, volume_weights
+from xcount.support.dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

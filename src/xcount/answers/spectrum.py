@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -16,9 +15,10 @@ from numpy.typing import NDArray
 
 from xcount.answers.explanation import CellShare, Quantile, ShareInterval, ValueInterval
 from xcount.counters.sampling.intervals import mean_interval, quantile_ranks, share_intervals
+from xcount.counters.swings import Numbers, Swings
 from xcount.problem.problem import Problem
-from xcount.problem.swings import Numbers, Swings
 from xcount.question.change import Direction
+from xcount.support.dataclass import dataclass
 
 LEVELS = (0.5, 0.75, 0.9, 0.99, 1.0)
 """Of the quantiles; the last is the largest size."""

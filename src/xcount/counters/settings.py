@@ -6,7 +6,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from xcount.errors import QueryError, QueryWarning
 from xcount.problem.problem import Problem
 from xcount.question.query import Query
 from xcount.question.share import Limit
+from xcount.support.dataclass import dataclass
 from xcount.support.process import held_memory_bytes
 
 DEFAULT_TIMEOUT_SECONDS = 60.0
@@ -50,6 +51,7 @@ class Settings:
         memory_bytes: at how much memory to stop.
         jobs: threads; 0 for all cores.
         max_share: the largest share allowed: once it is decided, the run may stop.
+        judge: the measure whose share that is; counters judge ``regions`` alone.
         want_profile: whether to take the count apart by cells.
         on_progress: called a few times a second; what it raises ends the count.
         engine: who solves subproblems, draws samples and visits regions.
@@ -64,6 +66,7 @@ class Settings:
     memory_bytes: int | None = None
     jobs: int = 0
     max_share: Limit | None = None
+    judge: str = "regions"
     want_profile: bool = False
     on_progress: Callable[[Progress], None] | None = None
     engine: Engine = LOCAL

@@ -11,12 +11,14 @@ the model. All splits have one form (see :class:`Tree`), so a threshold means th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from xcount.support.dataclass import dataclass
 
 ZERO_RANGE = float(np.float32(1e-35))
 """LightGBM calls x zero when -ZERO_RANGE <= x <= ZERO_RANGE."""

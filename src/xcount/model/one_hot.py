@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from xcount.errors import QueryError, TableError
 from xcount.model.ensemble import Ensemble, Feature, Tree
+from xcount.support.dataclass import dataclass
 
 NONE = "none"
 """The category in which no column of a group is 1."""
@@ -91,8 +92,10 @@ def _check(ensemble: Ensemble, groups: Sequence[OneHotGroup]) -> None:
             )
         for column in group.columns:
             if column in owner:
+                both = f"the groups {owner[column]!r} and {group.name!r}"
+                where = both if owner[column] != group.name else f"the group {group.name!r} twice"
                 raise QueryError(
-                    f"column {names[column]!r} is in the one-hot group {owner[column]!r} already"
+                    f"the one-hot column {names[column]!r} is in {where}; it belongs in one, once"
                 )
             owner[column] = group.name
     kept = [name for column, name in enumerate(names) if column not in owner]

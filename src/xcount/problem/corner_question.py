@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any, Literal
@@ -21,6 +21,7 @@ from xcount.problem.integers import to_limbs
 from xcount.problem.laid_trees import LaidTrees
 from xcount.question.change import Direction
 from xcount.question.gap import ProbabilityGap
+from xcount.support.dataclass import dataclass
 
 MAX_REMEMBERED = 2**16
 """Exact comparisons of probabilities that are remembered."""

@@ -9,11 +9,12 @@ nearest multiple of ``10**-N`` and scaled by ``10**N``. Either way the question
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
+
+from xcount.support.dataclass import dataclass
 
 LIMB_BITS = 64
 LIMB_CHOICES = (1, 2, 36)

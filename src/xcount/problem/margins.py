@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
@@ -19,6 +18,7 @@ from xcount.problem.asked import Asked
 from xcount.problem.integers import scale_leaves
 from xcount.problem.laid_trees import LaidTrees
 from xcount.question.flip import Flip
+from xcount.support.dataclass import dataclass
 
 
 class Cutoffs(NamedTuple):

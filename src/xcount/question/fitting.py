@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,7 @@ from xcount import _core
 from xcount.errors import QueryError
 from xcount.question.grid import Axis, Grid
 from xcount.question.population import Check, Column, Population, Realism
+from xcount.support.dataclass import dataclass
 
 LADDER = (1, 2, 3, 5, 8, 12, 20, 32, 50)
 """Numbers of components that are tried, one after the other, as long as each is better."""
@@ -52,7 +52,10 @@ def fit_population(
 
     A value that no cell holds says nothing; a row without any known value is left out. Once
     ``is_over`` says so, no more components are tried.
+
+    A domain leaves nobody out here: its share of the population is asked for later, on its grid.
     """
+    grid = Grid(tuple(axis.unrestricted() for axis in grid.axes), grid.input_dtype)
     cells = grid.cells_of(rows).astype(np.int32)
     cells = cells[(cells >= 0).any(axis=1)]
     if len(cells) < LEAST_ROWS:

@@ -16,7 +16,7 @@ import json
 import math
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from xcount.model.tables import read_table
 from xcount.question.grid import Axis, Grid
 from xcount.question.population import Population
 from xcount.question.query import resolve_feature
+from xcount.support.dataclass import dataclass
 
 MEASURES = ("regions", "volume", "marginals", "rows", "population")
 WEIGHED = ("volume", "marginals", "population")
@@ -102,6 +103,10 @@ class Weighing:
             fitted,
             kept if fitted is None else None,
         )
+
+    def of_names(self, names: Iterable[str]) -> Weighing:
+        """Return the same for some of the measures."""
+        return replace(self, names=tuple(name for name in self.names if name in names))
 
     @property
     def n_weighed(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from fractions import Fraction
 
+from xcount.answers.measured import REGIONS, Judged
 from xcount.answers.result import CountResult
 from xcount.question.share import Limit
 
@@ -28,6 +29,15 @@ _TIMES = "\u00d7"
 THIN_SPACE = "\u202f"
 NONE = "\u2013"
 """Stands where there is nothing to say."""
+
+OF_MEASURE = {
+    REGIONS: "of the regions",
+    "volume": "of the volume",
+    "marginals": "by marginals",
+    "rows": "of the rows",
+    "population": "of the population",
+}
+"""What a share is a share of."""
 
 
 def plural(number: int, what: str) -> str:
@@ -80,7 +90,7 @@ def _exponent(value: Fraction) -> int:
     return exponent
 
 
-def percent(count: int, n_regions: int) -> str:
+def percent(count: int | Fraction, n_regions: int) -> str:
     """Return a share in per cent with three digits; tiny ones as a power of ten, never as zero.
 
     Example:
@@ -90,7 +100,7 @@ def percent(count: int, n_regions: int) -> str:
     return f"{_percentage(count, n_regions)} %"
 
 
-def _percentage(count: int, n_regions: int) -> str:
+def _percentage(count: int | Fraction, n_regions: int) -> str:
     share = Fraction(count, n_regions) * 100
     if share in (0, 100):
         return str(int(share))
@@ -101,7 +111,7 @@ def _percentage(count: int, n_regions: int) -> str:
     return f"{float(share):.{2 - _exponent(share)}f}"
 
 
-def _is_tiny(count: int, n_regions: int) -> bool:
+def _is_tiny(count: int | Fraction, n_regions: int) -> bool:
     """Tell whether a share is said as a power of ten: below a thousandth of a per cent."""
     return count > 0 and count * 10**5 < n_regions
 
@@ -116,19 +126,24 @@ def limit_percent(limit: Limit) -> str:
     return f"{float(limit.value * 100):.6g} %"
 
 
-def share_text(result: CountResult) -> str:
+def share_text(result: CountResult, measure: str = REGIONS) -> str:
     """Return the share of a result, or where it lies if nobody has an estimate of it.
 
     None and all are only said for certain when they are.
     """
-    if result.count is None:
-        return bounds_text(result.low, result.high, result.n_regions)
-    text = percent(result.count, result.n_regions)
-    is_extreme = result.count in (0, result.n_regions)
-    return f"about {text}" if is_extreme and not result.exact else text
+    known = _known(result, measure)
+    if known.estimate is None:
+        return bounds_text(*known.parts, known.whole)
+    text = percent(known.estimate, known.whole)
+    is_extreme = known.estimate in (0, known.whole)
+    return f"about {text}" if is_extreme and not known.exact else text
 
 
-def bounds_text(low: int, high: int, n_regions: int) -> str:
+def _known(result: CountResult, measure: str) -> Judged:
+    return result.share_under(measure) or Judged.unknown()
+
+
+def bounds_text(low: int | Fraction, high: int | Fraction, n_regions: int) -> str:
     """Return between which shares a count lies.
 
     Example:
@@ -140,33 +155,37 @@ def bounds_text(low: int, high: int, n_regions: int) -> str:
     return f"between {percent(low, n_regions)} and {percent(high, n_regions)}"
 
 
-def how_sure(result: CountResult) -> str:
+def how_sure(result: CountResult, measure: str = REGIONS) -> str:
     """Return ``exact``, or the interval of the share and its confidence.
 
     Without an estimate the interval is the share's text already.
     """
-    if result.exact:
+    known = _known(result, measure)
+    if known.exact:
         return "exact"
-    sure = "guaranteed" if result.confidence == 1.0 else f"{result.confidence:.0%} confidence"
-    if result.count is None:
+    sure = "guaranteed" if known.confidence == 1.0 else f"{known.confidence:.0%} confidence"
+    if known.estimate is None:
         return sure
-    low, high = percent(result.low, result.n_regions), percent(result.high, result.n_regions)
+    low, high = (percent(part, known.whole) for part in known.parts)
     return f"{low} to {high}, {sure}"
 
 
-def short_interval(result: CountResult) -> str:
+def short_interval(result: CountResult, measure: str = REGIONS) -> str:
     """Return the interval in little room, e.g. ``16.2 to 20.2 %``; empty for an exact count."""
-    if result.exact:
+    known = _known(result, measure)
+    if known.exact:
         return ""
-    low, high = (_percentage(n, result.n_regions) for n in (result.low, result.high))
-    if _is_tiny(result.low, result.n_regions) or _is_tiny(result.high, result.n_regions):
+    low, high = (_percentage(part, known.whole) for part in known.parts)
+    if any(_is_tiny(part, known.whole) for part in known.parts):
         return f"{low} % to {high} %"
     return f"{low} to {high} %"
 
 
-def short_share(result: CountResult) -> str:
+def short_share(result: CountResult, measure: str = REGIONS) -> str:
     """Return the share, or its interval, in little room."""
-    return short_interval(result) if result.count is None else share_text(result)
+    if _known(result, measure).estimate is None:
+        return short_interval(result, measure)
+    return share_text(result, measure)
 
 
 def count_or_bounds(result: CountResult) -> str:

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult, Verdict
 from xcount.counters.tally import StopReason
 from xcount.question.change import Change
 from xcount.report.numbers import (
+    OF_MEASURE,
     distance_text,
     how_sure,
     integer,
     limit_percent,
     one_in,
     percent,
+    plural,
     share_text,
 )
 from xcount.runs.audit import AuditResult
@@ -115,7 +118,10 @@ def glossary(audit: AuditResult) -> tuple[tuple[str, str], ...]:
 def headline(audit: AuditResult) -> str:
     """Return the verdict in one line."""
     limits = {r.max_share for r in audit.results if r.max_share is not None}
-    limit = f" of {limit_percent(limits.pop())}" if len(limits) == 1 else ""
+    of_what = "" if audit.judge == REGIONS else f" {OF_MEASURE[audit.judge]}"
+    limit = f" for the share{of_what}" if of_what else ""
+    if len(limits) == 1:
+        limit = f" of {limit_percent(limits.pop())}{of_what}"
     if audit.verdict is Verdict.PASS:
         return f"Every share is within its limit{limit}"
     if audit.verdict is Verdict.FAIL:
@@ -146,9 +152,11 @@ def finding(result: CountResult) -> str:
     """Return one result as a sentence after the features' names."""
     if result.count == 0 and result.exact:
         return f"no region can change its {result.change.effect} (proved)"
-    how = "; ".join(filter(None, (one_in(result), how_sure(result))))
+    how, what = "; ".join(filter(None, (one_in(result), how_sure(result)))), "of all regions"
+    if result.judge != REGIONS:
+        how, what = how_sure(result, result.judge), OF_MEASURE[result.judge]
     return (
-        f"{share_text(result)} of all regions ({how}) can change their "
+        f"{share_text(result, result.judge)} {what} ({how}) can change their "
         f"{result.change.effect} with {distance_text(result.distance)}"
     )
 
@@ -157,16 +165,15 @@ def judgement(result: CountResult) -> str:
     """Return why a result passes or not."""
     if result.max_share is None:
         return ""
-    limit = limit_percent(result.max_share)
-    low = percent(result.low, result.n_regions)
-    high = percent(result.high, result.n_regions)
-    if result.verdict is Verdict.FAIL:
-        bound = share_text(result) if result.exact else f"at least {low}"
-        return f"{bound}, allowed {limit}"
-    if result.verdict is Verdict.PASS:
-        bound = share_text(result) if result.exact else f"at most {high}"
-        return f"{bound}, allowed {limit}"
-    return f"between {low} and {high}, allowed {limit}"
+    judged, allowed = result.judged, f"allowed {limit_percent(result.max_share)}"
+    low, high = (percent(part, judged.whole) for part in judged.parts)
+    of_what = "" if result.judge == REGIONS else f" {OF_MEASURE[result.judge]}"
+    if result.verdict is Verdict.UNDECIDED:
+        return f"between {low} and {high}{of_what}, {allowed}"
+    bound = f"at least {low}" if result.verdict is Verdict.FAIL else f"at most {high}"
+    if judged.exact:
+        bound = share_text(result, result.judge)
+    return f"{bound}{of_what}, {allowed}"
 
 
 def mean_share_text(summary: ModelSummary) -> str:
@@ -193,6 +200,7 @@ def certificate(audit: AuditResult) -> tuple[str, ...]:
     return (
         _what_was_asked(audit),
         *_how_sure(results),
+        *_what_is_judged(audit),
         *_what_stopped(audit),
         _what_it_is_not(),
     )
@@ -214,6 +222,26 @@ def _what_was_asked(audit: AuditResult) -> str:
         f"those features, by no more than the stated distance, can change {change}. "
         f"This report states how many regions are sensitive."
     )
+
+
+def _what_is_judged(audit: AuditResult) -> list[str]:
+    """Say so where another share than that of the regions decides; of samples, how sure it is."""
+    if audit.judge == REGIONS:
+        return []
+    is_judged = audit.verdict is not None
+    what = "Limits apply to the share" if is_judged else "Features are ranked by the share"
+    sampled = [r for r in audit.results if r.judged.confidence < 1.0]
+    said = f"{what} {OF_MEASURE[audit.judge]}, not to that of the regions."
+    if not is_judged:
+        said = said.replace("not to that", "not by that")
+    if sampled:
+        worst = min(r.judged.confidence for r in sampled)
+        said += (
+            f" {plural(len(sampled), 'such share')} of {len(audit.results)} "
+            f"{'is' if len(sampled) == 1 else 'are'} estimated from random samples; the interval "
+            f"stated for each contains the truth with probability at least {worst:.0%}."
+        )
+    return [said]
 
 
 def _how_sure(results: Sequence[CountResult]) -> list[str]:

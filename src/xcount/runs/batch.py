@@ -17,7 +17,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from xcount.errors import BudgetError, JournalError, QueryWarning
 from xcount.runs.journal import Journal, Record
 from xcount.runs.journal_schema import is_last_run, line_fault, result_of
 from xcount.runs.task import Question, Task, families
+from xcount.support.dataclass import dataclass
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -347,7 +348,8 @@ class _Kept:
     """A count that a journal has, as it is asked for now.
 
     Attributes:
-        result: the count, judged by the limit of today, with no more examples than asked for.
+        result: the count, judged by the limit and the measure of today, with no more examples than
+            asked for.
         is_changed: whether that differs from what the journal says.
         is_whole: whether all examples and the explanation that were asked for are there, too.
     """
@@ -362,10 +364,17 @@ class _Kept:
         examples = details.pop("witnesses", None)
         if n and examples is not None:
             details["witnesses"] = examples[:n]
-        limit, explanation = question.settings.max_share, found.explanation
+        asked, explanation = question.settings, found.explanation
         if explanation is not None:
-            explanation = None if question.explain is None else explanation.judged_by(limit)
-        now = replace(found, max_share=limit, details=details, explanation=explanation)
+            judged = explanation.judged_by(asked.max_share, asked.judge)
+            explanation = None if question.explain is None else judged
+        now = replace(
+            found,
+            max_share=asked.max_share,
+            judge=asked.judge,
+            details=details,
+            explanation=explanation,
+        )
         is_explained = question.explain is None or explanation is not None
         # None could be drawn, there are enough, or there is nothing to draw from.
         is_whole = examples == [] or len(examples or ()) >= n or found.high == 0
@@ -397,12 +406,12 @@ def _is_done(result: CountResult, record: Record, question: Question) -> bool:
 
     One that stopped because its verdict was decided is done only if today's is, too.
     """
-    reason = result.stop_reason
-    if reason is StopReason.COMPLETE:
+    reasons = {*result.stop_reasons} - {StopReason.COMPLETE}
+    if not reasons:
         return True
-    if reason is StopReason.DECIDED:
+    if StopReason.DECIDED in reasons:
         return result.verdict in (Verdict.PASS, Verdict.FAIL)
-    if reason is StopReason.INTERRUPTED:
+    if StopReason.INTERRUPTED in reasons:
         return False
     limits: Mapping[str, Any] = record.get("limits", {})
     return all(_at_most(asked, limits.get(name)) for name, asked in question.limits().items())

@@ -5,7 +5,8 @@ guards of all of them (as in section 6 of the paper). The first model is the bas
 
     relative sensitivity of model i  =  C_i / C_0
 
-for each question whose baseline count is not zero.
+for each question whose baseline count is not zero. Measures compare in the same way: all models are
+weighed by the same rows, bounds or population on that grid.
 """
 
 from __future__ import annotations
@@ -15,19 +16,22 @@ import math
 import os
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
 
 from xcount.answers.count import explaining, model_info, versions
+from xcount.answers.mean_share import MeanShare
+from xcount.answers.measure import weighing_of
+from xcount.answers.measured import REGIONS
 from xcount.answers.result import (
+    JUDGE_OF_ALL,
     STATUS_OF_ALL,
     VERDICT_OF_ALL,
     AskedDomain,
     CountResult,
     Created,
     GapOrigin,
-    MeanShare,
     ModelInfo,
     ModelTask,
     Planned,
@@ -52,11 +56,14 @@ from xcount.runs.journal import Record
 from xcount.runs.journal_schema import KeptRun, last_run, result_of
 from xcount.runs.plan import Changes, Group, choose_changes, choose_groups, questions
 from xcount.runs.task import Question, Task, fingerprint
+from xcount.support.dataclass import dataclass
 from xcount.support.numerals import to_json
 from xcount.support.records import FIRST, Json, from_dict, record, to_dict, written
 
 if TYPE_CHECKING:
     from distributed import Client
+
+    from xcount.question.population import Population
 
 FORMAT = 1
 MAX_RATIO = limit_form("max_ratio", "`--max-ratio`; null without.")
@@ -73,7 +80,7 @@ class CompareResult:
         rows: one per question, in the order of distance, gap, names.
         n_regions: regions of the shared grid.
         n_guards: guards of the shared grid; 0 in journals from before it was kept.
-        max_ratio: the largest C_i / C_0 allowed; None for no verdict.
+        max_ratio: the largest C_i / C_0 allowed, or ratio of judged shares; None for no verdict.
         n_planned: counts that were planned; an interrupted comparison has fewer results.
     """
 
@@ -90,7 +97,7 @@ class CompareResult:
         int,
         Json("Guards of that grid; each model has its own.", {"minimum": 0}, is_optional=True),
     ] = 0
-    max_ratio: Annotated[Limit | None, Json("The largest C / C0 allowed.", form=MAX_RATIO)] = None
+    max_ratio: Annotated[Limit | None, Json("The largest ratio allowed.", form=MAX_RATIO)] = None
     n_planned: Planned = 0
     versions: Versions = field(default_factory=dict)
     rows: Annotated[tuple[Compared, ...], Json("One per question.")]
@@ -158,8 +165,8 @@ class CompareResult:
         return MeanShare.of(r for row in self.rows if (r := row.results[index]) is not None)
 
     def known_ratios(self, index: int) -> list[float]:
-        """Return C_i / C_0 of every question that has an estimate of both."""
-        ratios = (row.ratio(index) for row in self.rows)
+        """Return the ratio of judged shares for every question that has an estimate of both."""
+        ratios = (row.ratio(index, self.judge) for row in self.rows)
         return [r.value for r in ratios if r is not None and r.value is not None]
 
     def _quartiles(self, index: int) -> tuple[int, tuple[float, float, float] | None]:
@@ -181,6 +188,11 @@ class CompareResult:
         others = range(1, self.n_models)
         verdicts = [row.verdict(i, self.max_ratio) for row in self.rows for i in others]
         return judged_together(verdicts, self.is_whole)
+
+    @property
+    @written(JUDGE_OF_ALL)
+    def judge(self) -> str:
+        return self.results[0].judge if self.results else REGIONS
 
     @property
     @written(STATUS_OF_ALL)
@@ -248,6 +260,11 @@ def compare(
     memory_bytes: int | None = None,
     jobs: int = 0,
     max_ratio: object = None,
+    judge: str = REGIONS,
+    measures: str | Iterable[str] = (),
+    data: Any = None,
+    bounds: Mapping[str, tuple[float, float]] | str | None = None,
+    population: Population | str | os.PathLike[str] | None = None,
     explain: bool = False,
     favourable: str | None = None,
     journal: str | os.PathLike[str] | None = None,
@@ -260,7 +277,9 @@ def compare(
 
     The options are those of :func:`xcount.audit`. The models need the same features and classes, in
     any order; ``output`` and default gaps are the first model's. ``max_ratio`` asks for a verdict:
-    no count may be more than that many times the first model's. ``explain`` asks for direction and
+    no count may be more than that many times the first model's; or, with another ``judge`` than
+    ``regions``, no share under that measure. Rows, bounds and a population are the same for all
+    models, so that their shares under a measure compare, too. ``explain`` asks for direction and
     size of the changes, side by side; ``favourable`` is the decision that group rates count.
 
     Example:
@@ -285,6 +304,7 @@ def compare(
         seed=seed,
         timeout_seconds=timeout_seconds,
         memory_bytes=memory_bytes,
+        judge=judge,
     )
     settings.check_memory()
     words: dict[str, Any] = {
@@ -307,8 +327,15 @@ def compare(
     grid = Grid.of(*ensembles, missing=missing, domain=regions)
     groups = choose_groups(ensembles[0], grid, sensitive)
     along = explaining(ensembles[0], own[0], explain, favourable)
+    weighing = weighing_of(ensembles[0], grid, settings, measures, data, bounds, population)
     asked = [
-        Question(query, settings, method, explain=along)
+        Question(
+            query,
+            settings,
+            method,
+            weighing,
+            explain=along,
+        )
         for query in questions(chosen.values, groups, distances, precision)
     ]
     tasks = _tasks(ensembles, grid, classes, asked, own)

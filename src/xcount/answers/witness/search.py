@@ -6,7 +6,7 @@ import bisect
 import itertools
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 import numpy as np
@@ -22,6 +22,7 @@ from xcount.errors import BudgetError, OutOfLimitsError
 from xcount.problem.parts import Part, parts_of
 from xcount.problem.problem import Problem
 from xcount.problem.subproblem import Decomposition
+from xcount.support.dataclass import dataclass
 
 MAX_DRAWS = 1_000_000
 """Random regions that are looked at before the solutions themselves are."""
@@ -170,7 +171,7 @@ class RegionFinder:
 def _by_weight(weights: list[int], n: int, chance: random.Random) -> list[int]:
     """Return n indices, each drawn by its weight, a whole number of any size; none of nothing."""
     ends = [*itertools.accumulate(weights)]
-    if not ends[-1]:
+    if not ends or not ends[-1]:
         return []
     return [bisect.bisect_right(ends, chance.randrange(ends[-1])) for _ in range(n)]
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any
 
 from xcount.question.cell import CellRange
+from xcount.support.dataclass import dataclass
 from xcount.support.records import Json, Spread, from_dict, record, to_dict, written
 
 _AT_LEAST_0 = {"minimum": 0}

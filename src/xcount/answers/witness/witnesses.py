@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -36,6 +36,7 @@ from xcount.question.domain import Domain, DomainLike, OneHot, Words
 from xcount.question.grid import Grid, Missing
 from xcount.question.points import friendly_point
 from xcount.question.query import Query
+from xcount.support.dataclass import dataclass
 
 
 def drawn_witnesses(problem: Problem, n: int, settings: Settings) -> tuple[Witness, ...]:

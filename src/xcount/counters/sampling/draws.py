@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -24,6 +23,7 @@ from xcount.counters.engine import Outcomes
 from xcount.problem.form import PairSpace, refuse_many_masks
 from xcount.problem.problem import Problem
 from xcount.problem.subproblem import Pair
+from xcount.support.dataclass import dataclass
 
 BATCH: int = _core.Sampler.batch
 """Samples per batch, the unit of random numbers."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from xcount.errors import ModelFormatError, UnsupportedModelError
 from xcount.model.ensemble import Ensemble, Tree
 from xcount.model.loaders import fields, splits
 from xcount.model.loaders.xgboost_json import parse_json
+from xcount.support.dataclass import dataclass
 
 _NUMBERED = re.compile(r"f(0|[1-9][0-9]{0,8})")
 
