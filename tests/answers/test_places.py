@@ -14,10 +14,10 @@ from test_population_measure import random_population
 from test_rates import MEASURES, weights_of
 
 import xcount
-from xcount.answers import places as places_module
 from xcount.answers.explanation import Place
-from xcount.answers.people import People, inside
-from xcount.answers.places import PlaceFinder
+from xcount.answers.people import places as places_module
+from xcount.answers.people.people import People, inside
+from xcount.answers.people.places import PlaceFinder
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress
 from xcount.model.ensemble import Ensemble

@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 from test_measures import random_problem
 from test_population_measure import random_population
 
-from xcount.answers import groups as groups_module
-from xcount.answers import rates as group_rates_module
 from xcount.answers.explanation import GroupRates
-from xcount.answers.groups import groups_of
-from xcount.answers.people import People
-from xcount.answers.rates import decision_of, group_rates
+from xcount.answers.people import groups as groups_module
+from xcount.answers.people import rates as group_rates_module
+from xcount.answers.people.decided import Decision
+from xcount.answers.people.groups import groups_of
+from xcount.answers.people.people import People
+from xcount.answers.people.rates import decision_of, group_rates
 from xcount.counters.settings import Settings
 from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.examples import ensemble_of, figure_1
-from xcount.problem.decided import Decision
 from xcount.problem.problem import Problem
 from xcount.question.domain import Domain
 from xcount.question.grid import Axis, Grid

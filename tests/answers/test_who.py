@@ -14,9 +14,9 @@ from conftest import Command
 from test_places import model_with_a_place
 
 import xcount
-from xcount.answers import who
 from xcount.answers.explanation import GroupRates
-from xcount.answers.rates import group_rates
+from xcount.answers.people import who
+from xcount.answers.people.rates import group_rates
 from xcount.answers.result import CountResult
 from xcount.counters.tally import Progress, StopReason
 from xcount.errors import QueryError

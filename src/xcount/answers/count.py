@@ -198,7 +198,7 @@ def explaining(
 ) -> Explaining | None:
     """Return what an explanation is to serve, if one is wanted; refuse a decision nobody takes."""
     if favourable is not None:
-        from xcount.answers.rates import decision_of
+        from xcount.answers.people.rates import decision_of
 
         if not explain:
             raise QueryError("a favourable decision is for an explanation; give --explain, too")
@@ -244,7 +244,7 @@ def explained(
     if result.stop_reason is StopReason.INTERRUPTED:
         return result
     from xcount.answers.effects import explain
-    from xcount.answers.who import with_people
+    from xcount.answers.people.who import with_people
 
     known = _certain_shares(result)
     try:

@@ -33,7 +33,7 @@ class Explaining:
     Attributes:
         changes: those that differ in their gaps alone; one computation serves all of them.
         favourable: the decision that one hopes for, for group rates (see
-            :func:`xcount.answers.rates.decision_of`).
+            :func:`xcount.answers.people.rates.decision_of`).
     """
 
     changes: tuple[Change, ...]

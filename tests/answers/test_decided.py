@@ -10,8 +10,8 @@ import oracle
 import pytest
 from strategies import random_classifier
 
+from xcount.answers.people.decided import OFF, Decision, undecided
 from xcount.counters.decisions import RegionDecider
-from xcount.problem.decided import OFF, Decision, undecided
 from xcount.problem.problem import Problem
 from xcount.question.flip import Flip
 from xcount.question.grid import Grid

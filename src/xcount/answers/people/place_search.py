@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from xcount.answers.people import Box, inside
+from xcount.answers.people.people import Box, inside
 from xcount.question.grid import Axis
 
 MAX_PLACES = 4

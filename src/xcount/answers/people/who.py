@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import TypeVar
 
 from xcount.answers.explanation import Explanation, GroupRates, Place
-from xcount.answers.groups import groups_of
-from xcount.answers.people import People
-from xcount.answers.places import PlaceFinder
-from xcount.answers.rates import decision_of, group_rates
+from xcount.answers.people.decided import Decision
+from xcount.answers.people.groups import groups_of
+from xcount.answers.people.people import People
+from xcount.answers.people.places import PlaceFinder
+from xcount.answers.people.rates import decision_of, group_rates
 from xcount.counters.settings import Settings
 from xcount.errors import BudgetError, QueryError
-from xcount.problem.decided import Decision
 from xcount.problem.problem import Problem
 from xcount.question.weighting import Weighing
 
@@ -41,7 +41,8 @@ def with_people(
         settings: limits, seed, and how often intervals may be wrong.
         weighing: the measures beside ``regions``.
         known: certain bounds of the shares that were counted, by measure.
-        favourable: the decision that one hopes for (see :func:`xcount.answers.rates.decision_of`).
+        favourable: the decision that one hopes for, as
+            :func:`~xcount.answers.people.rates.decision_of` takes it.
     """
     measures = ("regions", *(weighing.names if weighing is not None else ()))
     notes = list(explanation.notes)

@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount.answers.explanation import GroupRate, GroupRates, RateInterval, RatioInterval
-from xcount.answers.groups import EVERYBODY, Group, groups_of
-from xcount.answers.people import Box, People, exact_share
+from xcount.answers.people.decided import Decision, undecided
+from xcount.answers.people.groups import EVERYBODY, Group, groups_of
+from xcount.answers.people.people import Box, People, exact_share
 from xcount.counters.decisions import RegionDecider
 from xcount.counters.sampling.intervals import share_intervals
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress
 from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble
-from xcount.problem.decided import Decision, undecided
 from xcount.problem.problem import Problem
 from xcount.question.change import Change, decimal_text
 from xcount.question.flip import Flip

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from xcount.answers.people import People, inside
+from xcount.answers.people.people import People, inside
 from xcount.errors import QueryError
 from xcount.problem.problem import Problem
 from xcount.question.cell_words import cells_text

@@ -1,8 +1,8 @@
 """Places: a few boxes that hold most of what is sensitive, in words, each counted again.
 
-Boxes are looked for in random regions (:mod:`xcount.answers.place_search`). Their numbers come from
-elsewhere, so that none is flattered by the search: from counting the box exactly, where that is
-soon done, or from fresh random regions, with Clopper and Pearson's intervals.
+Boxes are looked for in random regions (:mod:`xcount.answers.people.place_search`). Their numbers
+come from elsewhere, so that none is flattered by the search: from counting the box exactly, where
+that is soon done, or from fresh random regions, with Clopper and Pearson's intervals.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount.answers.explanation import Place, ShareInterval
-from xcount.answers.people import Box, People, exact_share, inside
-from xcount.answers.place_search import PlaceSearch
+from xcount.answers.people.people import Box, People, exact_share, inside
+from xcount.answers.people.place_search import PlaceSearch
 from xcount.answers.witness.search import RegionFinder
 from xcount.counters.decisions import RegionDecider
 from xcount.counters.exact import FREE_LOOKING_SECONDS, looking_seconds
