@@ -161,6 +161,7 @@ def test_intervals_of_sampled_rates_hold(monkeypatch: pytest.MonkeyPatch) -> Non
         if any(0 < group.rate < 1 for group in found.cells):
             exact[seed] = (problem, people, decision, found)
     monkeypatch.setattr(group_rates_module, "exact_share", lambda *_: None)
+    monkeypatch.setattr(group_rates_module, "LEAST_DRAWS", 300)
     monkeypatch.setattr(group_rates_module, "MAX_DRAWS", 300)
     wrong = 0
     for seed, (problem, people, decision, truth) in exact.items():

@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,8 +39,6 @@ MAX_PARTS = 4096
 """Products of a mixture, boxes of its domain told apart, that are drawn from."""
 _ROUNDING = 1e-13
 """What rounding takes from a share of 1."""
-MAX_STEPS = 500_000
-"""Steps of exact weighing of one box."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,8 +189,20 @@ def _moved(part: Component, to: Mapping[int, int]) -> Component:
     return Component(part.weight, cells)
 
 
+class Budget(NamedTuple):
+    """What weighing a box exactly may take.
+
+    Attributes:
+        seconds: for visiting all its regions, by a guess.
+        steps: of exact counting, where that is too long.
+    """
+
+    seconds: float
+    steps: int
+
+
 def exact_share(
-    problem: Problem, people: People, box: Box, settings: Settings, seconds: float
+    problem: Problem, people: People, box: Box, settings: Settings, budget: Budget
 ) -> float | None:
     """Return the share of the people in a box who are sensitive; None where that takes long.
 
@@ -200,7 +211,7 @@ def exact_share(
         people: on the cells of its grid; a mixture, not rows.
         box: who of them.
         settings: limits and threads.
-        seconds: how long visiting all regions of the box may take, by a guess.
+        budget: what it may take.
     """
     weighed = list(_weighed(problem, people, box))
     whole = math.fsum(weight for _, products in weighed for weight, _, _ in products)
@@ -210,8 +221,8 @@ def exact_share(
     found = []
     for part, products in weighed:
         for weight, cells, masses in products:
-            limits = (seconds / n_products, MAX_STEPS // n_products)
-            share = _share(part.problem, cells, masses, settings, *limits)
+            own = Budget(budget.seconds / n_products, budget.steps // n_products)
+            share = _share(part.problem, cells, masses, settings, own)
             if share is None:
                 return None
             found.append(weight * share)
@@ -259,17 +270,16 @@ def _share(
     cells: list[NDArray[np.float64]],
     masses: NDArray[np.float64],
     settings: Settings,
-    seconds: float,
-    max_steps: int,
+    budget: Budget,
 ) -> float | None:
     """Return what is sensitive under one product measure, where that is soon known."""
     if problem.n_masks < 2:
         return 0.0
     shares: NDArray[np.float64] | None = None
-    if corner_seconds(problem, settings) <= seconds:
+    if corner_seconds(problem, settings) <= budget.seconds:
         shares = _visited(problem, cells, settings)
     if shares is None:
-        shares = _solved(problem, cells, masses, settings, max_steps)
+        shares = _solved(problem, cells, masses, settings, budget.steps)
     return None if shares is None else min(1.0, math.fsum(masses * shares))
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount.answers.explanation import Place, ShareInterval
-from xcount.answers.people.people import Box, People, exact_share, inside
+from xcount.answers.people.people import Box, Budget, People, exact_share, inside
 from xcount.answers.people.place_search import PlaceSearch
 from xcount.answers.witness.search import RegionFinder
 from xcount.counters.decisions import RegionDecider
@@ -38,8 +38,8 @@ LEAST_DRAWS, LEAST_HITS = 20_000, 20
 LEAST_PART = 0.02
 """A place that turns out to hold less of all that is sensitive is left out."""
 BLOCK = 4096
-_VISIT_SECONDS = 0.5
-"""How long visiting all regions may take for the places of one measure, by a guess."""
+VISIT_SECONDS, MAX_STEPS = 0.5, 1_000_000
+"""What exact weighing may take for all places of a measure together."""
 _STEPS = (200_000, 2_000_000)
 """Steps of exact counting, where sensitive regions are too rare to be met by chance."""
 _STREAMS = (8, 9)
@@ -146,13 +146,13 @@ class PlaceFinder:
 
     def _counted(self, boxes: Sequence[Box], n_draws: int) -> list[Place]:
         """Count the boxes exactly; in so many fresh draws where that takes long."""
-        seconds = _VISIT_SECONDS / max(1, len(boxes))
+        budget = Budget(VISIT_SECONDS / (len(boxes) + 1), MAX_STEPS // (len(boxes) + 1))
         shares = [
-            exact_share(self.problem, self.people, box, self.settings, seconds) for box in boxes
+            exact_share(self.problem, self.people, box, self.settings, budget) for box in boxes
         ]
         total = self.share
         if total is None:
-            total = exact_share(self.problem, self.people, {}, self.settings, _VISIT_SECONDS)
+            total = exact_share(self.problem, self.people, {}, self.settings, budget)
         fresh = None
         if total is None or None in shares:
             fresh = self._drawn(_STREAMS[1], min(self._most, max(LEAST_DRAWS, n_draws)))

@@ -10,7 +10,9 @@ not, since features go together there.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +20,7 @@ from numpy.typing import NDArray
 from xcount.answers.explanation import GroupRate, GroupRates, RateInterval, RatioInterval
 from xcount.answers.people.decided import Decision, undecided
 from xcount.answers.people.groups import EVERYBODY, Group, groups_of
-from xcount.answers.people.people import Box, People, exact_share
+from xcount.answers.people.people import Box, Budget, People, exact_share
 from xcount.counters.decisions import RegionDecider
 from xcount.counters.sampling.intervals import share_intervals
 from xcount.counters.settings import Settings
@@ -30,11 +32,11 @@ from xcount.question.change import Change, decimal_text
 from xcount.question.flip import Flip
 from xcount.question.query import resolve_flip
 
-MAX_DRAWS = 20_000
-"""People who are drawn for one rate."""
+MAX_DRAWS, LEAST_DRAWS = 40_000, 4_000
+"""People who are drawn for all rates of a measure together, and for each at least."""
+VISIT_SECONDS, MAX_STEPS = 0.5, 200_000
+"""What exact weighing may take for all rates of a measure together."""
 BLOCK = 4096
-_VISIT_SECONDS = 0.5
-"""How long visiting all regions may take for the rates of one measure, by a guess."""
 _STREAM = 7
 """Tells these draws from those of other parts of a run."""
 
@@ -117,10 +119,9 @@ def group_rates(
     weights = [group.weight_among(people) for group in given]
     groups = [group for group, weight in zip(given, weights, strict=True) if weight > 0]
     finder = _RateFinder(problem, people, decision, settings, groups)
-    found = [finder.rate(group) for group in groups]
-    rates = [interval for interval, _ in found]
-    others = [interval for _, interval in found if interval is not None]
-    is_exact = all(rate.low == rate.high for rate in [*rates, *others])
+    rates = finder.rates(groups)
+    others = finder.rates_if_all(groups, rates)
+    is_exact = all(rate.low == rate.high for rate in [*rates, *others] if rate is not None)
     entries = [
         GroupRate(
             cells=tuple(tuple(np.flatnonzero(own).tolist()) for own in group.box.values()),
@@ -131,7 +132,9 @@ def group_rates(
             high=rate.high,
             if_all=if_all,
         )
-        for group, weight, (rate, if_all) in zip(groups, filter(None, weights), found, strict=True)
+        for group, weight, rate, if_all in zip(
+            groups, filter(None, weights), rates, others, strict=True
+        )
     ]
     return GroupRates(
         measure=people.measure,
@@ -157,6 +160,13 @@ def _ratio(rates: list[RateInterval]) -> RatioInterval:
     )
 
 
+class _Tries(NamedTuple):
+    """How many of some draws got the decision."""
+
+    hits: int
+    n: int
+
+
 class _RateFinder:
     """Finds rates: by visiting, by looking at each row, or by draws."""
 
@@ -168,53 +178,79 @@ class _RateFinder:
         settings: Settings,
         groups: Sequence[Group],
     ) -> None:
-        self._question = undecided(problem, decision)
+        self._question = _shared_question(problem, decision)
         switch = np.array([1.0, 0.0])  # the switch is off: see undecided
         self._people = people.extended(self._question.grid, [switch])
         self._decider = RegionDecider(self._question)
         self._settings = settings
         self._has_if_all = not problem.grid.rules and all(g.cell is not None for g in groups)
         self._differs = people.rows is not None or len(people.components) > 1
-        self._seconds = _VISIT_SECONDS / max(1, len(groups)) / (1 + self._differs)
         self._n_rates = len(groups) * (1 + (self._has_if_all and self._differs))
         self._random = np.random.default_rng([settings.seed, _STREAM])
         self.n_samples = 0
 
-    def rate(self, group: Group) -> tuple[RateInterval, RateInterval | None]:
-        """Return a group's rate, and that of everybody in its cell."""
-        own = self._rate(self._people, group)
-        if not self._has_if_all:
-            return own, None
-        if not self._differs:
-            return own, own
-        assert group.cell is not None
-        return own, self._rate(self._people.moved(group.cell), EVERYBODY)
+    def rates(self, groups: Sequence[Group]) -> list[RateInterval]:
+        """Return the rate of each group."""
+        return self._intervals([self._found(self._people, group) for group in groups])
 
-    def _rate(self, people: People, group: Group) -> RateInterval:
+    def rates_if_all(
+        self, groups: Sequence[Group], rates: Sequence[RateInterval]
+    ) -> Sequence[RateInterval | None]:
+        """Return the rates of everybody in the cell of each group, given the groups' own."""
+        if not self._has_if_all:
+            return [None] * len(groups)
+        if not self._differs:
+            return rates
+        moved = (self._people.moved(group.cell or {}) for group in groups)
+        return self._intervals([self._found(people, EVERYBODY) for people in moved])
+
+    def _found(self, people: People, group: Group) -> float | _Tries:
+        """Return a rate exactly, or what draws tell of it."""
         self._settings.report(Progress(1.0, 0, 1, "group rates"))
         if people.rows is not None:
             rows = people.rows[group.among(people.rows)]
-            return _known((len(rows) - self._undecided(rows)) / len(rows))
-        share = exact_share(self._question, people, group.box, self._settings, self._seconds)
-        if share is not None:
-            return _known(1 - share)
-        return self._drawn_rate(people, group.box)
+            return (len(rows) - self._undecided(rows)) / len(rows)
+        budget = Budget(VISIT_SECONDS / self._n_rates, MAX_STEPS // self._n_rates)
+        share = exact_share(self._question, people, group.box, self._settings, budget)
+        return self._tries(people, group.box) if share is None else 1 - share
 
-    def _drawn_rate(self, people: People, box: Box) -> RateInterval:
+    def _tries(self, people: People, box: Box) -> _Tries:
+        most = max(LEAST_DRAWS, MAX_DRAWS // self._n_rates)
         hits = n = 0
-        while n < MAX_DRAWS and not (n and self._settings.expired()):
-            size = min(BLOCK, MAX_DRAWS - n)
+        while n < most and not (n and self._settings.expired()):
+            size = min(BLOCK, most - n)
             hits += size - self._undecided(people.drawn(self._random, size, box))
             n += size
             self._settings.report(Progress(1.0, 0, 1, "group rates"))
         self.n_samples += n
-        low, high = share_intervals(hits, n, self._settings.delta / self._n_rates)
-        return RateInterval(hits / n, float(low), float(high))
+        return _Tries(hits, n)
 
     def _undecided(self, regions: NDArray[np.int64]) -> int:
         """Return how many of the regions do not get the decision."""
         return int(np.count_nonzero(self._decider.decide_regions(regions)))
 
+    def _intervals(self, found: Sequence[float | _Tries]) -> list[RateInterval]:
+        """Return rates with their intervals, which hold together."""
+        tries = sorted(
+            {each for each in found if isinstance(each, _Tries)}, key=lambda t: (t.n, t.hits)
+        )
+        known: dict[float | _Tries, RateInterval] = {}
+        for n in sorted({each.n for each in tries}):
+            hits = [each.hits for each in tries if each.n == n]
+            lows, highs = share_intervals(hits, n, self._settings.delta / self._n_rates)
+            for number, low, high in zip(hits, lows.tolist(), highs.tolist(), strict=True):
+                known[_Tries(number, n)] = RateInterval(number / n, low, high)
+        return [
+            known[each] if isinstance(each, _Tries) else RateInterval(each, each, each)
+            for each in found
+        ]
 
-def _known(rate: float) -> RateInterval:
-    return RateInterval(rate, rate, rate)
+
+def _shared_question(problem: Problem, decision: Decision) -> Problem:
+    """Return which regions do not get the decision: one question, whoever is sensitive."""
+    flip = replace(decision.flip, direction="any", sureness=None)
+    key = ("undecided", id(problem.ensemble), flip, decision.value, problem.query.precision)
+    # The ensemble is kept along, so that its id is not given to another.
+    made = (problem.ensemble, undecided(problem, decision))
+    question: Problem = problem.grid.derived.setdefault(key, made)[1]
+    return question
