@@ -24,6 +24,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks.datasets import BY_KEY, PLAIN
 from benchmarks.models import Training, models_of
 from benchmarks.summary import markdown
 from xcount import Ensemble, Grid, count, load
@@ -48,7 +49,8 @@ class Model:
     def path(self, cache: str | None, data: str | None) -> Path:
         """Return the model's file, from the cache or trained now."""
         sizes = tuple(range(10, 101, 10)) if self.suite == "paper" else (self.n_trees,)
-        training = Training(self.dataset, self.depth, sizes, self.suite)
+        recipe = BY_KEY[self.dataset].recipe if self.suite == "paper" else PLAIN
+        training = Training(self.dataset, self.depth, sizes, self.suite, recipe)
         found = models_of(training, cache, data)
         return next(model.path for model in found if model.n_trees == self.n_trees)
 

@@ -301,13 +301,13 @@ def test_what_means_nothing_is_refused() -> None:
         (one, {"gap": 1, "direction": "left"}, "up, down or any"),
         (one, {"gap": 1, "probability_gap": "0.1"}, "not both"),
         (one, {"flip": True, "probability_gap": "0.1"}, "not both"),
-        (one, {"gap": 1, "from_probability": "0.7"}, "--flip"),
+        (one, {"gap": 1, "from_probability": "0.7"}, "flip=True"),
         (one, {"flip": True, "from_probability": "70"}, "between 0 and 1"),
         (one, {"probability_gap": "0.1", "method": "xcount"}, "counts gaps alone"),
         (one, {"gap": 1, "direction": "up", "method": "xcount"}, "counts gaps alone"),
         (several, {"flip": True, "direction": "up"}, "no direction"),
         (several, {"flip": True, "from_probability": "0.7"}, "two classes"),
-        (several, {"probability_gap": "0.1"}, "--class"),
+        (several, {"probability_gap": "0.1"}, "class_="),
     ]
     for ensemble, question, words in refused:
         with pytest.raises(QueryError, match=words):

@@ -20,6 +20,9 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "nearest",
         "process",
         "visible",
+        "spellings",
+        "interface",
+        "shown",
         "records",
         "record_check",
     ),
@@ -113,7 +116,8 @@ theirs; files that are not listed (loaders, reports, commands) stand side by sid
 
 DOORS = {
     ("answers.count", "cluster"): "count is the front door of a cluster's count",
-    ("answers.result", "report"): "CountResult.plot is the plots' front door",
+    ("support.interface", "report"): "public functions show a bar in a notebook",
+    ("support.shown", "report"): "results are the front door of cards, tables and plots",
     ("runs.batch", "cluster"): "runs are the front door of a cluster's counts",
     ("runs.audit", "report"): "AuditResult.to_html and its like are the reports' front door",
     ("runs.compare", "report"): "CompareResult.to_html and its like are the reports' front door",
@@ -122,6 +126,7 @@ DOORS = {
 """Imports against the order, each with its reason; those of other rooms must be lazy."""
 
 HEAVY = {
+    "IPython",
     "catboost",
     "dask",
     "distributed",

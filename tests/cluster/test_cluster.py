@@ -255,7 +255,7 @@ def test_a_lost_scheduler_loses_no_result(
     wait_for_workers(frail, 1)
     path = tmp_path / "j.jsonl"
     watch = once(frail.scheduler.kill)
-    with pytest.raises(ClusterError, match=r"was lost; all finished results are kept.*--resume"):
+    with pytest.raises(ClusterError, match=r"was lost; all finished results are kept.*resume=True"):
         adult_audit(cluster=frail.address, journal=path, on_progress=watch)
     kept = AuditResult.from_journal(path).results
     assert 1 <= len(kept) < len(alone)

@@ -167,6 +167,7 @@ def test_measures_are_conditioned_on_the_domain(seed: int) -> None:
     assert found.share == pytest.approx(masses[flags].sum() / masses.sum())
 
 
+@pytest.mark.filterwarnings("ignore:values of:xcount.errors.QueryWarning")
 @pytest.mark.parametrize("seed", range(30))
 def test_a_population_is_conditioned_on_the_domain(seed: int) -> None:
     """It is fitted to all rows; what it weighs is what exists."""

@@ -134,7 +134,7 @@ def test_more_masks_than_numbers() -> None:
     """45 sensitive features of three cells: exact counting says what to do instead."""
     trees: list[Nested] = [(i, 0.5, 1.0, (i, 1.5, 3.0, 0.0)) for i in range(45)]
     model = ensemble_of(*trees)
-    with pytest.raises(BudgetError, match="use --method auto or sample"):
+    with pytest.raises(BudgetError, match="use method='auto' or 'sample'"):
         xcount.count(model, sensitive=list(range(45)), gap=1, method="exact")
     assert xcount.count(model, sensitive=list(range(45)), gap=1).low > 0
 

@@ -10,7 +10,6 @@ on the samples they are made of.
 
 from __future__ import annotations
 
-import itertools
 import math
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -179,7 +178,7 @@ class _Explorer:
             largest.append(found["rows"].largest)
         for name in sampled:
             largest.append(self._sampled(name, pieces[name], PILOT_SAMPLES, pilot=True).largest)
-        gaps = ladder(max(largest), asked)
+        gaps = ladder(max(largest))
         for name in sampled:
             n = self._n_samples(pieces[name], len(sampled))
             found[name] = self._sampled(name, pieces[name], n)
@@ -396,23 +395,19 @@ def _weights(piece: Piece | None, cells: NDArray[np.int32]) -> NDArray[np.float6
 # ---- gaps ----
 
 
-def ladder(largest: float, asked: Sequence[Fraction]) -> tuple[Fraction, ...]:
-    """Return the gaps of a curve: round numbers up to the largest change, and what was asked.
+def ladder(largest: float) -> tuple[Fraction, ...]:
+    """Return the gaps of a curve: round numbers up to the largest change.
 
     Example:
-        >>> [float(gap) for gap in ladder(2.0, [Fraction(1, 3)])][:8]
+        >>> [float(gap) for gap in ladder(2.0)][:8]
         [0.0, 0.002, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3]
     """
-    gaps = {Fraction(0), *asked}
-    if largest > 0 and math.isfinite(largest):
-        step = _round_step(largest / _N_STEPS)
-        gaps |= {step / 50, step / 10, step / 5, step / 2}
-        gaps |= set(
-            itertools.takewhile(
-                lambda gap: gap < Fraction(largest) + step, (step * n for n in itertools.count(1))
-            )
-        )
-    return tuple(sorted(gaps))
+    if not (largest > 0 and math.isfinite(largest)):
+        return (Fraction(0),)
+    step = _round_step(largest / _N_STEPS)
+    small = (step / 50, step / 10, step / 5, step / 2)
+    n_steps = math.ceil(Fraction(largest) / step)
+    return (Fraction(0), *small, *(step * n for n in range(1, n_steps + 1)))
 
 
 def _round_step(least: float) -> Fraction:
@@ -434,8 +429,8 @@ def _entries(
 ) -> tuple[Effect, Curve]:
     """Return the effect and the curve of one measure, cut with what was counted."""
     asked, direction = _gap_of(change), change.direction
-    curve = dict(spectrum.curve)
-    up, down = spectrum.sides[asked]
+    at_asked, up, down = spectrum.asked[asked]
+    curve = dict(sorted({**spectrum.curve, asked: at_asked}.items()))
     if certain is not None:
         curve = {gap: _cut(share, certain, gap, asked) for gap, share in curve.items()}
         up = curve[asked] if direction == "up" else up

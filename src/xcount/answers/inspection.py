@@ -21,6 +21,7 @@ from xcount.question.domain import Domain, DomainLike, OneHot, Words
 from xcount.question.grid import Axis, Grid, Missing
 from xcount.support.dataclass import dataclass
 from xcount.support.records import Json, record, to_dict
+from xcount.support.shown import Shown
 
 _LADDER_STEPS = (-2, -1, 0, 1)
 _AT_LEAST_0 = {"minimum": 0}
@@ -62,8 +63,8 @@ class LeafScale:
 
 
 @record("inspect", "`xcount inspect --json`.")
-@dataclass(frozen=True, slots=True)
-class Inspection:
+@dataclass(frozen=True, slots=True, repr=False)
+class Inspection(Shown):
     """A model in numbers.
 
     ``gaps`` are round gaps around the scale of the leaves (see :func:`leaf_scale`), below the

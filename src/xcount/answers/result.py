@@ -6,7 +6,6 @@ CSV files are made from it (see :mod:`xcount.support.records`).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from enum import StrEnum
@@ -34,6 +33,7 @@ from xcount.support.records import (
     whole_or,
     written,
 )
+from xcount.support.shown import Shown
 
 _AT_LEAST_0 = {"minimum": 0}
 _SHARE = {"minimum": 0, "maximum": 1}
@@ -184,8 +184,8 @@ Distance = Annotated[
 
 
 @record("count", "`xcount count --json`: one question, one number.")
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CountResult:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class CountResult(Shown):
     """How many regions are sensitive, and how sure that is.
 
     ``low <= C <= high`` holds with probability at least ``confidence``. ``count`` is C or an
@@ -413,12 +413,6 @@ class CountResult:
     def from_dict(cls, data: Mapping[str, Any]) -> CountResult:
         """Read back what :meth:`to_dict` wrote."""
         return from_dict(cls, readable(data))
-
-    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
-        """Draw the profile; with a path, save it (PNG, SVG, PDF). Needs the extra ``plots``."""
-        from xcount.report import plot_count
-
-        return plot_count(self, path)
 
 
 def readable(data: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -73,7 +73,8 @@ class Spectrum:
 
     Attributes:
         curve: for each gap the share that changes by more, in the direction asked about.
-        sides: for each gap that was asked about the shares that rise and that fall by more.
+        asked: the same of each gap that was asked about, and the shares that rise and that fall by
+            more.
         mean: of the size; None of nothing.
         quantiles: of the size.
         cells: where the output is highest.
@@ -81,7 +82,7 @@ class Spectrum:
     """
 
     curve: Mapping[Fraction, ShareInterval]
-    sides: Mapping[Fraction, tuple[ShareInterval, ShareInterval]]
+    asked: Mapping[Fraction, tuple[ShareInterval, ShareInterval, ShareInterval]]
     mean: ValueInterval | None
     quantiles: tuple[Quantile, ...]
     cells: tuple[CellShare, ...]
@@ -103,19 +104,18 @@ def spectrum_of(
         observed: the regions.
         problem: the question, for its direction and masks.
         gaps: of the curve; chosen without a look at the samples.
-        asked: those whose directions are asked for.
+        asked: gaps that are asked about, each by a question of its own.
         of_sensitive: whether mean and quantiles are of those alone that change at all.
-        delta: probability with which any of the intervals may be wrong.
+        delta: probability with which any interval of one question may be wrong.
     """
     direction: Direction = problem.query.change.direction
-    n_shares = len(gaps) + 2 * len(asked)
-    own = delta / 2 / n_shares
+    own = delta / 2 / (len(gaps) + 1 + len(SIDES))
     curve = dict(zip(gaps, _shares(observed, direction, gaps, own), strict=True))
-    up, down = (_shares(observed, side, asked, own) for side in SIDES)
+    shares = [_shares(observed, side, asked, own) for side in (direction, *SIDES)]
     mean, quantiles = _sizes(observed, direction, of_sensitive, delta / 3)
     return Spectrum(
         curve,
-        dict(zip(asked, zip(up, down, strict=True), strict=True)),
+        dict(zip(asked, zip(*shares, strict=True), strict=True)),
         mean,
         quantiles,
         _cells(observed, problem, delta / 6),

@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from xcount.support.dataclass import dataclass
+from xcount.support.shown import Shown
+from xcount.support.visible import visible
 
 ZERO_RANGE = float(np.float32(1e-35))
 """LightGBM calls x zero when -ZERO_RANGE <= x <= ZERO_RANGE."""
@@ -160,8 +162,8 @@ class Encoding(Protocol):
         """Return the feature that a column of the model is part of."""
 
 
-@dataclass(frozen=True, eq=False)
-class Ensemble:
+@dataclass(frozen=True, eq=False, repr=False)
+class Ensemble(Shown):
     """An additive tree model: ``V(x)[k] = base[k] + (sum of leaves of output k) / divisor``.
 
     V is the *margin*, what gaps and cut-offs are about: what the library puts through its link
@@ -231,6 +233,11 @@ class Ensemble:
     @property
     def n_trees(self) -> int:
         return len(self.trees)
+
+    def __repr__(self) -> str:
+        trees = "1 tree" if self.n_trees == 1 else f"{self.n_trees:,} trees"
+        where = f"{visible(self.path)}: " if self.path else ""
+        return f"Ensemble({where}{self.format}, {self.task}, {trees}, {self.n_features:,} features)"
 
     @property
     def feature_names(self) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from xcount.question.values import ValueSet
 from xcount.support.dataclass import dataclass
 from xcount.support.nearest import nearest
 from xcount.support.records import Json, record, to_dict
+from xcount.support.visible import visible
 
 if TYPE_CHECKING:
     from xcount.question.condition import Condition
@@ -84,6 +85,9 @@ class Domain:
 
     def __bool__(self) -> bool:
         return bool(self.one_hot or self.where or self.rule)
+
+    def __repr__(self) -> str:
+        return f"Domain({visible(self.text) or 'everything'})"
 
     @property
     def text(self) -> str:

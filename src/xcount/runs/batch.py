@@ -32,6 +32,7 @@ from xcount.support.dataclass import dataclass
 
 if TYPE_CHECKING:
     from distributed import Client
+    from distributed.deploy import Cluster as DaskCluster
 
 _REPORT_SECONDS = 0.2
 _SAME_SIGNAL_SECONDS = 0.5
@@ -68,7 +69,7 @@ def run_batch(
     jobs: int = 0,
     journal: Journal | None = None,
     header: Record | None = None,
-    cluster: str | Client | None = None,
+    cluster: str | Client | DaskCluster | None = None,
     on_progress: Callable[[BatchProgress], None] | None = None,
 ) -> BatchOutcome:
     """Count all tasks that the journal has no answer to yet.
@@ -132,7 +133,7 @@ def run_kept(
     journal: str | os.PathLike[str] | None = None,
     resume: bool = False,
     jobs: int = 0,
-    cluster: str | Client | None = None,
+    cluster: str | Client | DaskCluster | None = None,
     on_progress: Callable[[BatchProgress], None] | None = None,
 ) -> BatchOutcome:
     """Count all tasks; keep what is finished in a journal, if one is named.

@@ -38,18 +38,21 @@ def _dataclass(
     slots: bool = False,
     eq: bool = True,
     kw_only: bool = False,
+    repr: bool = True,
 ) -> Any:
     """Return a class as a dataclass, or a decorator that does; the options are the usual ones."""
 
     def decorate(cls: type) -> type:
         if not frozen:
-            return dataclasses.dataclass(slots=slots, eq=eq, kw_only=kw_only)(cls)
+            return dataclasses.dataclass(slots=slots, eq=eq, kw_only=kw_only, repr=repr)(cls)
         if cls.__doc__ is None:
             cls.__doc__ = cls.__name__  # the usual signature takes a tokenizer
         made: type = dataclasses.dataclass(
             init=False, repr=False, eq=False, slots=slots, kw_only=kw_only
         )(cls)
         for name, method in _methods(made, slots, eq).items():
+            if name == "__repr__" and not repr:
+                continue
             if vars(made).get(name) is None:  # defining __eq__ makes __hash__ None
                 setattr(made, name, method)
         return made

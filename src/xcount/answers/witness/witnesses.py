@@ -18,13 +18,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcount.answers.witness.search import NearestSearch, RegionFinder
-from xcount.answers.witness.witness import Contribution, Crossing, Witness
+from xcount.answers.witness.witness import Contribution, Crossing, Witness, Witnesses
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress
 from xcount.errors import ModelFormatError, QueryError, UnsupportedModelError
@@ -37,6 +37,10 @@ from xcount.question.grid import Grid, Missing
 from xcount.question.points import friendly_point
 from xcount.question.query import Query
 from xcount.support.dataclass import dataclass
+from xcount.support.interface import OtherNames, public
+
+if TYPE_CHECKING:
+    from xcount.support.spellings import Duration, Size
 
 
 def drawn_witnesses(problem: Problem, n: int, settings: Settings) -> tuple[Witness, ...]:
@@ -49,6 +53,7 @@ def drawn_witnesses(problem: Problem, n: int, settings: Settings) -> tuple[Witne
     return tuple(maker.witness(region) for region in maker.finder.draw(n))
 
 
+@public
 def witnesses(
     model: Any,
     *,
@@ -61,7 +66,7 @@ def witnesses(
     direction: str = "any",
     distance: int | str | None = 1,
     precision: int | str | None = "exact",
-    output: int | str | None = None,
+    class_: int | str | None = None,
     missing: Missing = "none",
     domain: DomainLike = None,
     one_hot: OneHot = (),
@@ -70,13 +75,14 @@ def witnesses(
     n: int = 10,
     near: Any = None,
     seed: int = 0,
-    timeout_seconds: float | None = None,
-    memory_bytes: int | None = None,
+    timeout: Duration | None = None,
+    memory: Size | None = None,
     jobs: int = 0,
     verify: bool = False,
     trust_pickle: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
-) -> tuple[Witness, ...]:
+    **other_names: Unpack[OtherNames],
+) -> Witnesses:
     """Return n witnesses; none if it is proved that there are none.
 
     Args:
@@ -90,7 +96,7 @@ def witnesses(
         direction: ``"up"`` or ``"down"`` if only changes that raise or lower count.
         distance: how far the sensitive features may move.
         precision: decimals that leaves are rounded to, or ``"exact"``.
-        output: the class asked about.
+        class_: the class asked about.
         missing: whether missing values are a cell of their own.
         domain: which regions exist, as in :func:`xcount.count`.
         one_hot: columns of which exactly one is 1.
@@ -99,12 +105,14 @@ def witnesses(
         n: how many; at most one per row of ``near``.
         near: a table of rows to find the nearest witnesses of.
         seed: seed of all random choices.
-        timeout_seconds: when to give up; reading the model is part of it.
-        memory_bytes: the memory that counting may take.
+        timeout: when to give up; reading the model is part of it.
+        memory: the memory that counting may take.
         jobs: threads; 0 for all cores.
         verify: predict them with the library itself, and refuse one that does not hold.
         trust_pickle: whether a pickle may be opened.
-        on_progress: called a few times a second; what it raises ends the search.
+        on_progress: called a few times a second; what it raises ends the search. A
+            notebook shows a bar unless this is given.
+        **other_names: other names of arguments, as in :func:`xcount.count`.
 
     Raises:
         BudgetError: the sensitive regions are too rare to be drawn and too hard to be listed, or
@@ -122,10 +130,10 @@ def witnesses(
 
     if n < 1:
         raise QueryError(f"the number of witnesses must be at least 1, not {n}")
-    settings = Settings(
+    settings = Settings.of(
         seed=seed,
-        timeout_seconds=timeout_seconds,
-        memory_bytes=memory_bytes,
+        timeout=timeout,
+        memory=memory,
         jobs=jobs,
         on_progress=on_progress,
     )
@@ -137,7 +145,7 @@ def witnesses(
         sensitive,
         gap,
         distance=distance,
-        output=output,
+        output=class_,
         precision=precision,
         probability_gap=probability_gap,
         flip=flip,
@@ -153,7 +161,7 @@ def witnesses(
         found = maker.nearest(read_table(near, ensemble).rows[:n])
     if verify and found:
         found = _verified(found, problem, model, trust_pickle)
-    return tuple(found)
+    return Witnesses(found)
 
 
 @dataclass(frozen=True, eq=False)
