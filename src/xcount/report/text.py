@@ -92,10 +92,8 @@ def count_tables(result: CountResult) -> list[RenderableType]:
         tables.extend(_profile_tables(result.profile, result.change))
     if result.explanation is not None:
         from xcount.report.explanation_text import explanation_tables
-        from xcount.report.people_text import people_tables
 
         tables.extend(explanation_tables(result))
-        tables.extend(people_tables(result.explanation))
     return tables
 
 
