@@ -135,7 +135,7 @@ def records(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 def kept(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Return the records of an earlier run about the models that are not asked about now."""
-    path = options.output / "side-by-side.jsonl"
+    path = options.output / "side_by_side.jsonl"
     if not options.only or not path.exists():
         return []
     lines = path.read_text().splitlines()
@@ -201,8 +201,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(record["model"], record["text"], times, file=sys.stderr, flush=True)
         options.output.mkdir(parents=True, exist_ok=True)
         lines = "".join(json.dumps(r) + "\n" for r in found)
-        (options.output / "side-by-side.jsonl").write_text(lines)
-        (options.output / "side-by-side.md").write_text(table(found))
+        (options.output / "side_by_side.jsonl").write_text(lines)
+        (options.output / "side_by_side.md").write_text(table(found))
     return 0
 
 

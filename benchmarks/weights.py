@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks.datasets import BY_KEY, PROJECT, load_dataset
 from benchmarks.models import PAPER_TREES, Training, models_of
-from benchmarks.plots import COLOURS, MARKERS, figure
+from benchmarks.plots import COLOURS, MARKERS, figure, legend_beside
 from benchmarks.records import surroundings
 from benchmarks.summary import markdown
 from xcount import Grid, count, load
@@ -123,7 +123,7 @@ def draw(found: Mapping[str, Any], path: Path) -> None:
         axes.set_xlim(left=-0.001)
         axes.set_xlabel("% sensitive")
         axes.set_title("Regions, volume, marginals and rows (Adult)")
-        axes.legend(loc="lower right")
+        legend_beside(axes)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -77,6 +77,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "settings",
         "profile",
         "parts",
+        "region_search",
         "decisions",
         "swings",
         "corners",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 from conftest import Command
+from numpy.typing import NDArray
 from test_measures import random_problem
 
 import xcount
@@ -30,20 +32,28 @@ from xcount.question.weighting import Weighing
 PEOPLE = Path(__file__).parent.parent.parent / "examples" / "adult-extract.csv.gz"
 
 
-def random_population(problem: Problem, seed: int) -> Population:
-    """Return three components with tables drawn at random on the cells of a problem."""
-    rng = np.random.default_rng([seed, 8])
+def population_on(
+    problem: Problem, weights: NDArray[np.float64], table: Callable[[int], NDArray[np.float64]]
+) -> Population:
+    """Return a population on the cells of a problem; a table is made for each number of cells."""
     columns = [
         Column(
             axis.feature.name,
             tuple(axis.thresholds.tolist()),
             axis.classes if axis.feature.is_categorical else None,
             axis.missing_cell is not None,
-            rng.dirichlet(np.ones(axis.n_cells), 3).T,
+            table(axis.n_cells),
         )
         for axis in problem.grid.axes
     ]
-    return Population(rng.dirichlet(np.ones(3)), tuple(columns), Realism(1, 1, 0.0, 0.0), "drawn")
+    return Population(weights, tuple(columns), Realism(1, 1, 0.0, 0.0), "drawn")
+
+
+def random_population(problem: Problem, seed: int) -> Population:
+    """Return three components with tables drawn at random on the cells of a problem."""
+    rng = np.random.default_rng([seed, 8])
+    weights = rng.dirichlet(np.ones(3))
+    return population_on(problem, weights, lambda n: rng.dirichlet(np.ones(n), 3).T)
 
 
 def expected_share(
@@ -75,17 +85,8 @@ def test_a_population_is_weighed_exactly(seed: int) -> None:
 def rational_population(problem: Problem, seed: int) -> Population:
     """Return two components whose probabilities are eighths: sums of their products are floats."""
     rng = np.random.default_rng([seed, 9])
-    columns = [
-        Column(
-            axis.feature.name,
-            tuple(axis.thresholds.tolist()),
-            axis.classes if axis.feature.is_categorical else None,
-            axis.missing_cell is not None,
-            rng.multinomial(8, np.ones(axis.n_cells) / axis.n_cells, 2).T / 8,
-        )
-        for axis in problem.grid.axes
-    ]
-    return Population(np.array([0.25, 0.75]), tuple(columns), Realism(1, 1, 0.0, 0.0), "drawn")
+    weights = np.array([0.25, 0.75])
+    return population_on(problem, weights, lambda n: rng.multinomial(8, np.ones(n) / n, 2).T / 8)
 
 
 @pytest.mark.parametrize("way", ["visited", "solved"])

@@ -16,6 +16,7 @@ import xcount
 from xcount.answers.result import CountResult, Verdict
 from xcount.counters import known_counts as solving
 from xcount.counters.decisions import RegionDecider
+from xcount.counters.region_search import RegionSearch
 from xcount.counters.tally import StopReason
 from xcount.errors import BudgetError, QueryError
 from xcount.model.ensemble import Ensemble
@@ -87,8 +88,11 @@ def test_every_region_is_decided_as_defined(seed: int) -> None:
     problem = Problem(ensemble, Grid.of(ensemble), query)
     known = {"cutoff": Fraction(0), **question}
     flips = oracle.flipping_regions(ensemble, missing=False, **known)
-    decided = RegionDecider(problem).decide_regions(np.array(list(flips)))
+    regions = np.array(list(flips), dtype=np.int32)
+    decided = RegionDecider(problem).decide_regions(regions)
     assert decided.tolist() == list(flips.values())
+    found = RegionSearch(problem.form.corner_question).decide(regions)
+    assert found.tolist() == list(flips.values())
 
 
 def test_intervals_of_estimates_hold() -> None:

@@ -109,7 +109,7 @@ def test_many_features_that_may_be_missing(distance: int) -> None:
     several = Ensemble(features, model.trees)
     question: dict[str, Any] = {"sensitive": list(range(8)), "gap": 7, "distance": distance}
     problem = problem_of(several, missing=True, **question)
-    answers = RegionDraws(problem.space).decide(all_regions(problem).ravel())
+    answers = RegionDraws(problem.form.corner_question).decide(all_regions(problem).ravel())
     expected = xcount.count(several, method="brute", missing="cell", **question).count
     assert int((answers == SENSITIVE).sum()) == expected
 

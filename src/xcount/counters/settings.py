@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 import warnings
@@ -118,6 +119,11 @@ class Settings:
         if self.timeout_seconds is None:
             return None
         return max(0.0, self.started + self.timeout_seconds - time.monotonic())
+
+    def search_seconds(self) -> float:
+        """Return the time until the limit as a number; infinite without one."""
+        left = self.seconds_left()
+        return math.inf if left is None else left
 
     def expired(self) -> bool:
         return self.seconds_left() == 0.0

@@ -101,11 +101,10 @@ class Tree:
 
     def depth(self) -> int:
         """Return the number of tests on the longest path."""
-        depths = np.zeros(self.n_nodes, dtype=np.int64)
-        for node in range(self.n_nodes):
-            if self.feature[node] >= 0:
-                depths[self.left[node]] = depths[self.right[node]] = depths[node] + 1
-        return int(depths.max())
+        depth, level = 0, np.zeros(1, dtype=np.int32)
+        while (inner := level[self.feature[level] >= 0]).size:
+            depth, level = depth + 1, np.concatenate([self.left[inner], self.right[inner]])
+        return depth
 
     def leaves_of(self, rows: NDArray[np.float64]) -> NDArray[np.int32]:
         """Return the leaf that each row (already in the library's number type) ends in."""
@@ -192,6 +191,13 @@ class Ensemble(Shown):
         sha256: hash of that file's bytes, if any.
         encoding: where the model's own columns are others than the features: what they are made
             of (see :mod:`xcount.model.one_hot`).
+
+    Example:
+        >>> import xcount
+        >>> from xcount.model.examples import adult_model_path
+        >>> model = xcount.load(adult_model_path())
+        >>> model.n_trees, model.task, model.feature_names[:2]
+        (50, 'binary', ('age', 'workclass'))
     """
 
     features: tuple[Feature, ...]

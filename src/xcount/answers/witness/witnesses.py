@@ -207,26 +207,22 @@ class _Maker:
     def witness(
         self, region: NDArray[np.int64], keep: NDArray[np.float64] | None = None
     ) -> Witness:
-        """Choose the other side (nearest, then the largest change), and describe the pair."""
+        """Choose the other side (nearest, then the largest change), and describe the pair.
+
+        Of many masks, the other side is one of the nearest.
+        """
         problem, grid = self.problem, self.problem.grid
         sensitive = list(problem.query.sensitive)
         point = friendly_point(grid, region.tolist(), keep)
-        mask = int(self.finder.decider.masks_of(region[np.newaxis])[0])
-        near = problem.masks.neighbours(mask)
-        reached = [self.finder.with_mask(region, other) for other in near]
-        exists = grid.exists(np.stack(reached))
-        masks = [other for other, is_there in zip(near, exists, strict=True) if is_there]
-        regions = [other for other, is_there in zip(reached, exists, strict=True) if is_there]
+        regions = self._neighbours(region)
+        steps = [self._distance(region, other) for other in regions]
         points = np.stack([friendly_point(grid, r.tolist(), point) for r in regions])
         here, *there = self.sums.at(np.concatenate([point[np.newaxis], points]))
         change = problem.query.change
         shown = change.shown_output(here)
         index = min(
-            (i for i in range(len(masks)) if change.differs(here, there[i])),
-            key=lambda i: (
-                problem.masks.distance(mask, masks[i]),
-                -abs(there[i][shown] - here[shown]),
-            ),
+            (i for i in range(len(regions)) if change.differs(here, there[i])),
+            key=lambda i: (steps[i], -abs(there[i][shown] - here[shown])),
         )
         sides = (here, there[index])
         decisions = [_decision_text(side, problem) for side in sides]
@@ -239,7 +235,7 @@ class _Maker:
             margin=_as_float(here[shown]),
             other_margin=_as_float(there[index][shown]),
             change=_as_float(there[index][shown] - here[shown]),
-            distance=problem.masks.distance(mask, masks[index]),
+            distance=steps[index],
             crossed=tuple(_crossing(grid, f, a, b) for f, a, b in cells if a != b),
             trees=self._contributions(point, points[index]),
             class_label=_shown_class(problem.ensemble, shown),
@@ -249,6 +245,27 @@ class _Maker:
             other_probability=probabilities[1],
             labels=_labels(problem.ensemble.features, point),
             other_labels=_labels(problem.ensemble.features, points[index]),
+        )
+
+    def _neighbours(self, region: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """Return the neighbours that exist; of a region with too many, a nearest that differs."""
+        problem, finder = self.problem, self.finder
+        if finder.decider.searches:
+            other = region.copy()
+            found = finder.decider.search.partner(
+                region.astype(np.int32), finder.settings.search_seconds()
+            )
+            other[list(problem.query.sensitive)] = found
+            return [other]
+        mask = int(finder.decider.masks_of(region[np.newaxis])[0])
+        reached = [finder.with_mask(region, other) for other in problem.masks.neighbours(mask)]
+        exists = problem.grid.exists(np.stack(reached))
+        return [other for other, is_there in zip(reached, exists, strict=True) if is_there]
+
+    def _distance(self, region: NDArray[np.int64], other: NDArray[np.int64]) -> int:
+        axes = self.problem.grid.axes
+        return sum(
+            axes[f].distance(int(region[f]), int(other[f])) for f in self.problem.query.sensitive
         )
 
     def _contributions(
