@@ -28,6 +28,11 @@ MAX_CELLS = 12
 SIDES: tuple[Direction, ...] = ("up", "down")
 
 
+def _batched(shares: Sequence[ShareInterval], n: int) -> list[tuple[ShareInterval, ...]]:
+    """Return n at a time."""
+    return [tuple(shares[i : i + n]) for i in range(0, len(shares), n)]
+
+
 @dataclass(frozen=True, eq=False)
 class Observed:
     """Regions that were evaluated.
@@ -82,7 +87,7 @@ class Spectrum:
     """
 
     curve: Mapping[Fraction, ShareInterval]
-    asked: Mapping[Fraction, tuple[ShareInterval, ShareInterval, ShareInterval]]
+    asked: Mapping[Fraction, tuple[ShareInterval, ...]]
     mean: ValueInterval | None
     quantiles: tuple[Quantile, ...]
     cells: tuple[CellShare, ...]
@@ -109,13 +114,15 @@ def spectrum_of(
         delta: probability with which any interval of one question may be wrong.
     """
     direction: Direction = problem.query.change.direction
-    own = delta / 2 / (len(gaps) + 1 + len(SIDES))
-    curve = dict(zip(gaps, _shares(observed, direction, gaps, own), strict=True))
-    shares = [_shares(observed, side, asked, own) for side in (direction, *SIDES)]
+    sides = (direction, *SIDES)
+    places = [(direction, gap) for gap in gaps] + [(side, gap) for gap in asked for side in sides]
+    shares = _shares(observed, places, delta / 2 / (len(gaps) + len(sides)))
+    curve = dict(zip(gaps, shares, strict=False))
+    at_asked = _batched(shares[len(gaps) :], len(sides))
     mean, quantiles = _sizes(observed, direction, of_sensitive, delta / 3)
     return Spectrum(
         curve,
-        dict(zip(asked, zip(*shares, strict=True), strict=True)),
+        dict(zip(asked, at_asked, strict=True)),
         mean,
         quantiles,
         _cells(observed, problem, delta / 6),
@@ -124,25 +131,27 @@ def spectrum_of(
 
 
 def _shares(
-    observed: Observed, direction: Direction, gaps: Sequence[Fraction], delta: float
+    observed: Observed, places: Sequence[tuple[Direction, Fraction]], delta: float
 ) -> list[ShareInterval]:
     """Return the share that changes by more than each gap; ties that floats leave open count."""
-    swings, weights = observed.swings, observed.weights
-    size = swings.size(direction)
-    thresholds = [observed.threshold(gap) for gap in gaps]
-    if not swings.doubt.any():
-        sure = maybe = _above(size, weights, thresholds)
-    else:
-        sure = _above(size - swings.doubt, weights, thresholds)
-        maybe = _above(np.where(size > 0, size + swings.doubt, -1.0), weights, thresholds)
-    n = len(observed)
-    if weights is not None:
-        return [_share(s, s, m) for s, m in zip(sure, maybe, strict=True)]
+    swings, weights, n = observed.swings, observed.weights, len(observed)
+    sure, maybe = np.empty(len(places)), np.empty(len(places))
+    for direction in dict.fromkeys(direction for direction, _ in places):
+        own = [i for i, (each, _) in enumerate(places) if each == direction]
+        thresholds = [observed.threshold(places[i][1]) for i in own]
+        size = swings.size(direction)
+        if not swings.doubt.any():
+            sure[own] = maybe[own] = _above(size, weights, thresholds)
+        else:
+            sure[own] = _above(size - swings.doubt, weights, thresholds)
+            may_exceed = np.where(size > 0, size + swings.doubt, -1.0)
+            maybe[own] = _above(may_exceed, weights, thresholds)
     if not observed.is_sample:
-        return [_share(s / n, s / n, m / n) for s, m in zip(sure, maybe, strict=True)]
-    lows, highs = share_intervals(sure, n, delta)[0], share_intervals(maybe, n, delta)[1]
-    middle = (np.asarray(sure) + np.asarray(maybe)) / 2 / n
-    return [_share(*ends) for ends in zip(middle, lows, highs, strict=True)]
+        whole = n if weights is None else 1.0
+        return [_share(s / whole, s / whole, m / whole) for s, m in zip(sure, maybe, strict=True)]
+    lows, highs = share_intervals(np.concatenate([sure, maybe]), n, delta)
+    ends = zip((sure + maybe) / 2 / n, lows[: len(sure)], highs[len(sure) :], strict=True)
+    return [_share(*each) for each in ends]
 
 
 def _share(share: float, low: float, high: float) -> ShareInterval:

@@ -16,8 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 
-_STEPS = 22
-"""Bisections of an interval's end; the outer side is taken."""
+_STEPS = 40
+"""Of Newton's method, at most; a handful is enough nearly always."""
+_CLOSE = 1e-7
+"""Relative error of an interval's end, to the outside."""
 _MAX_TERMS = 20_000
 _ROUNDING = 1e-9
 """Relative error of tail probabilities, allowed for."""
@@ -39,21 +41,35 @@ def share_intervals(hits: ArrayLike, n: int, delta: float) -> tuple[Floats, Floa
 
 
 def _low_ends(hits: Floats, n: int, alpha: float) -> Floats:
-    """Return the largest p, rounded down, with P(Bin(n, p) >= hits) <= alpha; 0 without hits."""
-    below = np.zeros_like(hits)
-    some = np.flatnonzero(hits > 0)
+    """Return a p close to the largest with P(Bin(n, p) >= hits) <= alpha; 0 without hits.
+
+    By Newton's method for the logarithm of the tail, which is concave in p. What it finds is moved
+    down a little and checked; where that fails, Chernoff's bound stands.
+    """
+    found = np.where(hits == n, alpha ** (1 / n) * (1 - _CLOSE), 0.0)
+    some = np.flatnonzero((hits > 0) & (hits < n))
     if not len(some):
-        return below
-    k, high = hits[some], hits[some] / n
-    # Chernoff: at that distance the tail is below alpha; it brackets the end from below.
-    spread = math.sqrt(2 * math.log(1 / alpha) / n)
-    low = np.maximum(0.0, high - spread * np.sqrt(high) * 1.01)
+        return found
+    k, share = hits[some], hits[some] / n
+    spread = np.sqrt(2 * math.log(1 / alpha) * share / n)
+    least = np.maximum(0.0, share - 1.01 * spread)  # KL(share, p) >= (share - p)^2 / (2 share)
+    p = np.maximum(least, share * alpha ** (1 / k) / 3)
     for _ in range(_STEPS):
-        middle = (low + high) / 2
-        rare = binomial_tail(k, n, middle) * (1 + _ROUNDING) <= alpha
-        low, high = np.where(rare, middle, low), np.where(rare, high, middle)
-    below[some] = low
-    return below
+        tail = np.maximum(binomial_tail(k, n, p), 1e-300)
+        step = (math.log(alpha) - np.log(tail)) * tail / _beta_density(k, n, p)
+        p = np.clip(p + step, np.maximum(least, p / 4), share)
+        if (np.abs(step) <= _CLOSE * p).all():
+            break
+    p = p * (1 - 2 * _CLOSE)
+    is_rare = binomial_tail(k, n, p) * (1 + _ROUNDING) <= alpha
+    found[some] = np.where(is_rare, p, least)
+    return found
+
+
+def _beta_density(k: Floats, n: int, p: Floats) -> Floats:
+    """Return the derivative of P(Bin(n, p) >= k) by p."""
+    logs = (k - 1) * np.log(p) + (n - k) * np.log1p(-p) - _log_beta(k, n - k + 1)
+    return np.maximum(np.exp(logs), 1e-300)
 
 
 def binomial_tail(k: Floats, n: int, p: Floats) -> Floats:
