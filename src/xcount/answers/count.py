@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -19,6 +19,7 @@ from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble
 from xcount.problem.parts import parts_of
 from xcount.problem.problem import Problem
+from xcount.question.change import Change
 from xcount.question.domain import Domain, DomainLike, OneHot, Words
 from xcount.question.grid import Grid, Missing
 from xcount.question.query import Query
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from xcount.question.weighting import Weighing
     from xcount.support.spellings import Duration, Number, Size
 
+COUNTING_PART = 0.9
+"""Of a limit of time; the rest is for the explanation, where there is to be one."""
 JUDGED_PART = 0.75
 """Part of the time for the measure that is judged, where there is a limit to decide."""
 CONTEXT_SECONDS = 2.0
@@ -74,6 +77,7 @@ def count(
     data: Any = None,
     bounds: Mapping[str, tuple[float, float]] | str | None = None,
     population: Population | str | os.PathLike[str] | None = None,
+    explain: bool = False,
     trust_pickle: bool = False,
     cluster: str | Client | DaskCluster | None = None,
     on_progress: Callable[[Progress], None] | None = None,
@@ -128,6 +132,8 @@ def count(
         bounds: the bounds of a volume.
         population: a fitted population, or its file, instead of one that is fitted to the data; a
             file that is not there yet is written.
+        explain: whether to say who is affected, which way and how much: the result's
+            ``explanation`` (see :mod:`xcount.answers.explanation`).
         trust_pickle: whether a pickle may be opened.
         cluster: a Dask scheduler's address, client or cluster, to spread a long count over; there,
             ``jobs`` are the threads of each unit of work.
@@ -183,12 +189,13 @@ def count(
 
         given = (measures, data, bounds, population)
         weighing = weighing_of(ensemble, problem.grid, settings, *given)
+    along = [query.change] if explain else None
     if cluster is not None:
         from xcount.cluster.client import Cluster
 
         with Cluster(cluster) as workers:
-            return workers.count(problem, settings, method, weighing)
-    return solve(problem, settings, method, weighing)
+            return workers.count(problem, settings, method, weighing, along)
+    return solve(problem, settings, method, weighing, along)
 
 
 def solve(
@@ -196,8 +203,61 @@ def solve(
     settings: Settings,
     method: str = "auto",
     weighing: Weighing | None = None,
+    explain: Sequence[Change] | None = None,
 ) -> CountResult:
-    """Count a prepared problem, and measure it."""
+    """Count a prepared problem, and measure it.
+
+    Args:
+        problem: the question.
+        settings: accuracy and limits.
+        method: how to count.
+        weighing: the measures to take along.
+        explain: the changes that one explanation is to serve, this question's among them; None for
+            no explanation.
+    """
+    started = time.perf_counter()
+    if explain is None:
+        return _solved(problem, settings, method, weighing)
+    limit = settings.timeout_seconds
+    most = None if limit is None else limit * COUNTING_PART
+    result = _solved(problem, replace(settings, timeout_seconds=most), method, weighing)
+    result = explained(result, problem, settings, weighing, explain)
+    return replace(result, seconds=time.perf_counter() - started)
+
+
+def explained(
+    result: CountResult,
+    problem: Problem,
+    settings: Settings,
+    weighing: Weighing | None,
+    along: Sequence[Change],
+) -> CountResult:
+    """Return a count with its explanation; without, if it is interrupted: the count is done."""
+    if result.stop_reason is StopReason.INTERRUPTED:
+        return result
+    from xcount.answers.effects import explain
+
+    try:
+        found = explain(problem, settings, weighing, along, _certain_shares(result))
+    except KeyboardInterrupt:
+        return result
+    return replace(result, explanation=found)
+
+
+def _certain_shares(result: CountResult) -> dict[str, tuple[float, float]]:
+    """Return the bounds of shares that hold for certain, by measure."""
+    found = {}
+    if result.confidence == 1.0:
+        found["regions"] = (result.share_low, result.share_high)
+    for name, entry in result.details.get("measures", {}).items():
+        if entry["confidence"] == 1.0:
+            found[name] = (entry["low"], entry["high"])
+    return found
+
+
+def _solved(
+    problem: Problem, settings: Settings, method: str, weighing: Weighing | None
+) -> CountResult:
     started = time.perf_counter()
     if weighing is not None:
         from xcount.answers.measure import check_data

@@ -44,6 +44,13 @@ if TYPE_CHECKING:
     show_default=True,
     help="Add N example pairs of inputs to each count.",
 )
+@click.option(
+    "--explain/--no-explain",
+    default=True,
+    show_default=True,
+    help="Also say who is affected and how much: which way the output moves, the mean and the "
+    "quantiles of the change, and the share against the gap.",
+)
 @batch.journal_options
 @batch.report_options
 @batch.markdown_option

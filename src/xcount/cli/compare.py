@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 )
 @parameters.cluster_option
 @parameters.measure_options
+@parameters.explain_option
 @batch.journal_options
 @batch.report_options
 def command(

@@ -370,6 +370,13 @@ max_share_option = click.option(
     "sensitive (0.01, 1% or 2/9).",
 )
 
+explain_option = click.option(
+    "--explain",
+    is_flag=True,
+    help="Also say who is affected and how much: which way the output moves, the mean and the "
+    "quantiles of the change, and the share against the gap.",
+)
+
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object and nothing else."
 )

@@ -16,7 +16,7 @@ import threading
 import uuid
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -41,6 +41,7 @@ from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress
 from xcount.errors import BudgetError, ClusterError, MissingExtraError, QueryError
 from xcount.problem.problem import Problem
+from xcount.question.change import Change
 from xcount.question.weighting import Weighing
 from xcount.runs.task import Task
 
@@ -146,6 +147,7 @@ class Cluster:
         settings: Settings,
         method: str = "auto",
         weighing: Weighing | None = None,
+        explain: Sequence[Change] | None = None,
     ) -> CountResult:
         """Count one problem, spread over all workers if it takes long.
 
@@ -156,7 +158,7 @@ class Cluster:
         with self._event() as all_begun, self._event() as end, self._progress_of(end.name) as heard:
             all_begun.set()
             terms = Terms(versions(), max(1, settings.jobs), all_begun.name, end.name)
-            self._flight.submit(None, count_one, sent, plain, method, weighing, terms)
+            self._flight.submit(None, count_one, sent, plain, method, weighing, explain, terms)
             is_ending = False
             while True:
                 try:

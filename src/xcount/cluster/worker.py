@@ -28,6 +28,7 @@ from xcount.counters.settings import Companions, Settings
 from xcount.counters.tally import Progress
 from xcount.errors import BudgetError, ClusterError
 from xcount.problem.problem import Problem
+from xcount.question.change import Change
 from xcount.question.weighting import Weighing
 from xcount.runs.task import Question, families
 from xcount.support.dataclass import dataclass
@@ -220,7 +221,12 @@ def count_bundle(
 
 
 def count_one(
-    problem: Problem, settings: Settings, method: str, weighing: Weighing | None, terms: Terms
+    problem: Problem,
+    settings: Settings,
+    method: str,
+    weighing: Weighing | None,
+    explain: Sequence[Change] | None,
+    terms: Terms,
 ) -> CountResult:
     """Count on a worker, and tell how far that is; the client may end it early."""
     note = _Line(_checked_in(terms), terms).note
@@ -231,7 +237,7 @@ def count_one(
             on_progress=note,
             engine=SpreadEngine(helpers),
         )
-        return solve(problem, settings, method, weighing)
+        return solve(problem, settings, method, weighing, explain)
 
 
 class _Line:

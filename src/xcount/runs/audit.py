@@ -294,6 +294,7 @@ def audit(
     population: Population | str | os.PathLike[str] | None = None,
     n_witnesses: int = 0,
     profile: bool = True,
+    explain: bool = True,
     journal: str | os.PathLike[str] | None = None,
     resume: bool = False,
     trust_pickle: bool = False,
@@ -336,6 +337,8 @@ def audit(
         population: a fitted population, or its file; a file that is not there yet is written.
         n_witnesses: how many examples of each count to add, where they can be drawn.
         profile: whether to take each count apart by cells.
+        explain: whether to say who is affected, which way and how much, as in
+            :func:`xcount.count`; gaps of the same features share the work.
         journal: file that keeps each finished count.
         resume: go on with a journal that exists.
         trust_pickle: whether a pickle may be opened.
@@ -394,6 +397,7 @@ def audit(
             method,
             weighing,
             n_witnesses,
+            explain=tuple(chosen.values) if explain else None,
         )
         for query in questions(chosen.values, groups, distances, precision)
     ]

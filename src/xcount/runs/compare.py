@@ -272,6 +272,7 @@ def compare(
     data: Any = None,
     bounds: Mapping[str, tuple[float, float]] | str | None = None,
     population: Population | str | os.PathLike[str] | None = None,
+    explain: bool = False,
     journal: str | os.PathLike[str] | None = None,
     resume: bool = False,
     trust_pickle: bool = False,
@@ -285,7 +286,8 @@ def compare(
     any order; ``class_`` and default gaps are the first model's. ``max_ratio`` asks for a verdict:
     no count may be more than that many times the first model's; or, with another ``judge`` than
     ``regions``, no share under that measure. Rows, bounds and a population are the same for all
-    models, so that their shares under a measure compare, too.
+    models, so that their shares under a measure compare, too. ``explain`` asks for direction and
+    size of the changes, side by side.
 
     Example:
         >>> import xcount
@@ -333,7 +335,13 @@ def compare(
     groups = choose_groups(ensembles[0], grid, sensitive)
     weighing = weighing_of(ensembles[0], grid, settings, measures, data, bounds, population)
     asked = [
-        Question(query, settings, method, weighing)
+        Question(
+            query,
+            settings,
+            method,
+            weighing,
+            explain=tuple(chosen.values) if explain else None,
+        )
         for query in questions(chosen.values, groups, distances, precision)
     ]
     tasks = _tasks(ensembles, grid, classes, asked, own)

@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from xcount.answers.count import solve
+from xcount.answers.count import explained, solve
 from xcount.answers.result import CountResult
 from xcount.answers.witness.witnesses import drawn_witnesses
 from xcount.counters.corners import MAX_REGIONS
@@ -20,6 +20,7 @@ from xcount.counters.tally import Progress, StopReason
 from xcount.errors import BudgetError
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
+from xcount.question.change import Change
 from xcount.question.query import Query
 from xcount.question.weighting import Weighing
 from xcount.support.dataclass import dataclass
@@ -40,7 +41,9 @@ class Question:
         method: how to count.
         weighing: the measures to take along with the count, if any.
         n_witnesses: how many examples to add, where they can be drawn.
-        known: the count itself, where a journal has it and only examples are missing.
+        known: the count itself, where a journal has it and only what goes with it is missing.
+        explain: the changes that one explanation serves, this question's among them; None for no
+            explanation.
     """
 
     query: Query
@@ -49,6 +52,7 @@ class Question:
     weighing: Weighing | None = None
     n_witnesses: int = 0
     known: CountResult | None = None
+    explain: tuple[Change, ...] | None = None
 
     @property
     def family(self) -> tuple[object, ...]:
@@ -87,7 +91,7 @@ class Question:
             engine=engine,
             companions=companions,
         )
-        result = self.known or solve(problem, settings, self.method, self.weighing)
+        result = self._counted(problem, settings)
         is_over = result.high == 0 or result.stop_reason is StopReason.INTERRUPTED
         if not self.n_witnesses or is_over:
             return result
@@ -99,6 +103,14 @@ class Question:
         except KeyboardInterrupt:  # the count itself is done
             return result
         return replace(result, details={**result.details, "witnesses": rows})
+
+    def _counted(self, problem: Problem, settings: Settings) -> CountResult:
+        """Return the count with its explanation."""
+        if self.known is None:
+            return solve(problem, settings, self.method, self.weighing, self.explain)
+        if self.explain is None or self.known.explanation is not None:
+            return self.known
+        return explained(self.known, problem, settings, self.weighing, self.explain)
 
     @property
     def _most_masks(self) -> int:

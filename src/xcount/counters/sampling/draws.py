@@ -262,6 +262,19 @@ class CellDraws(_WeighedDraws):
             hits.append((chances[:, 1] < outcomes).astype(np.uint8))
         return histogram, np.concatenate(hits)
 
+    def single_regions(
+        self, random: np.random.Generator, n: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Draw regions by their weight: cells, those of the sensitive features 0, and masks."""
+        regions, parts = self._drawn(random, n)
+        if self._part_ends is None:
+            return regions, self._masks[random.integers(0, len(self._masks), n)]
+        chances, drawn = random.random(n), np.zeros(n, dtype=np.int64)
+        for number, weights in enumerate(self._mask_weights):
+            own = parts == number
+            drawn[own] = np.searchsorted(_ends(weights), chances[own], side="right")
+        return regions, self._masks[drawn]
+
     def outcomes(self, regions: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return the weight of the sensitive masks at combinations of cells of the first part."""
         return self._outcomes(regions, np.zeros(len(regions), dtype=np.int64))
