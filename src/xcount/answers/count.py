@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
+from xcount.answers.explanation import Explaining
 from xcount.answers.measured import REGIONS, Measured
 from xcount.answers.result import CountResult, ModelInfo, Verdict, verdict_of
 from xcount.counters import counter
@@ -78,6 +79,7 @@ def count(
     bounds: Mapping[str, tuple[float, float]] | str | None = None,
     population: Population | str | os.PathLike[str] | None = None,
     explain: bool = False,
+    favourable: str | None = None,
     trust_pickle: bool = False,
     cluster: str | Client | DaskCluster | None = None,
     on_progress: Callable[[Progress], None] | None = None,
@@ -134,6 +136,8 @@ def count(
             file that is not there yet is written.
         explain: whether to say who is affected, which way and how much: the result's
             ``explanation`` (see :mod:`xcount.answers.explanation`).
+        favourable: the decision whose rates are compared between groups in the explanation: a
+            class, or ``above`` or ``below`` for a side of the cut-off; above unless given.
         trust_pickle: whether a pickle may be opened.
         cluster: a Dask scheduler's address, client or cluster, to spread a long count over; there,
             ``jobs`` are the threads of each unit of work.
@@ -189,7 +193,7 @@ def count(
 
         given = (measures, data, bounds, population)
         weighing = weighing_of(ensemble, problem.grid, settings, *given)
-    along = [query.change] if explain else None
+    along = explaining(ensemble, (query.change,), explain, favourable)
     if cluster is not None:
         from xcount.cluster.client import Cluster
 
@@ -198,12 +202,26 @@ def count(
     return solve(problem, settings, method, weighing, along)
 
 
+def explaining(
+    ensemble: Ensemble, changes: Sequence[Change], explain: bool, favourable: str | None
+) -> Explaining | None:
+    """Return what an explanation is to serve, if one is wanted; refuse a decision nobody takes."""
+    if favourable is not None:
+        from xcount.answers.people.rates import decision_of
+
+        if not explain:
+            raise QueryError("a favourable decision is for an explanation; give --explain, too")
+        for change in changes:
+            decision_of(ensemble, change, favourable)
+    return Explaining(tuple(changes), favourable) if explain else None
+
+
 def solve(
     problem: Problem,
     settings: Settings,
     method: str = "auto",
     weighing: Weighing | None = None,
-    explain: Sequence[Change] | None = None,
+    explain: Explaining | None = None,
 ) -> CountResult:
     """Count a prepared problem, and measure it.
 
@@ -212,8 +230,7 @@ def solve(
         settings: accuracy and limits.
         method: how to count.
         weighing: the measures to take along.
-        explain: the changes that one explanation is to serve, this question's among them; None for
-            no explanation.
+        explain: what an explanation is to serve, this question among it; None for none.
     """
     started = time.perf_counter()
     if explain is None:
@@ -230,15 +247,18 @@ def explained(
     problem: Problem,
     settings: Settings,
     weighing: Weighing | None,
-    along: Sequence[Change],
+    along: Explaining,
 ) -> CountResult:
     """Return a count with its explanation; without, if it is interrupted: the count is done."""
     if result.stop_reason is StopReason.INTERRUPTED:
         return result
     from xcount.answers.effects import explain
+    from xcount.answers.people.who import with_people
 
+    known = _certain_shares(result)
     try:
-        found = explain(problem, settings, weighing, along, _certain_shares(result))
+        found = explain(problem, settings, weighing, along.changes, known)
+        found = with_people(found, problem, settings, weighing, known, along.favourable)
     except KeyboardInterrupt:
         return result
     return replace(result, explanation=found)

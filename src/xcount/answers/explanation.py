@@ -18,11 +18,27 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Annotated, Literal
 
+from xcount.question.change import Change
 from xcount.question.share import Limit
 from xcount.support.dataclass import dataclass
 from xcount.support.records import Json, record
 
 Unit = Literal["margin", "probability"]
+
+
+@dataclass(frozen=True, slots=True)
+class Explaining:
+    """What an explanation is to serve.
+
+    Attributes:
+        changes: those that differ in their gaps alone; one computation serves all of them.
+        favourable: the decision that one hopes for, for group rates (see
+            :func:`xcount.answers.people.rates.decision_of`).
+    """
+
+    changes: tuple[Change, ...]
+    favourable: str | None = None
+
 
 _AT_LEAST_0 = {"minimum": 0}
 _SHARE = {"minimum": 0, "maximum": 1}
@@ -199,6 +215,121 @@ class Curve:
         return replace(self, least_gap=found)
 
 
+@record("place", "Where what is sensitive is: a box in words, counted again.")
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A box of the input space that holds much of what is sensitive under one measure.
+
+    The box was looked for in random regions, and counted again on its own: by the counters
+    (exactly), or in other random regions than those it was found in. Places of one measure are
+    disjoint.
+    """
+
+    measure: MeasureName
+    text: Annotated[str, Json("The box in words, such as `age < 29 and hours >= 40`.")]
+    conditions: Annotated[
+        tuple[str, ...],
+        Json(
+            "The same as conditions of `--where`, to the last digit. A condition on a sensitive "
+            "feature says where a change starts, not where it may lead."
+        ),
+    ]
+    weight: Annotated[ShareInterval, Json("How much of the measure is in the box and sensitive.")]
+    within: Annotated[ShareInterval, Json("How much of the box is sensitive.")]
+    part: Annotated[ShareInterval, Json("How much of all that is sensitive is in the box.")]
+    exact: IsExact
+    confidence: Annotated[
+        float,
+        Json(
+            "All intervals of all places of the measure hold together with this probability; 1 "
+            "where they are exact.",
+            _SHARE,
+        ),
+    ]
+
+
+@record("rate_interval", "A rate of decisions, and between what it lies.")
+@dataclass(frozen=True, slots=True)
+class RateInterval:
+    """A rate of decisions, or an estimate of it, and between what it lies."""
+
+    rate: Annotated[float, Json("The rate, or that of samples.", _SHARE)]
+    low: Annotated[float, Json("At least this.", _SHARE)]
+    high: Annotated[float, Json("At most this.", _SHARE)]
+
+
+@record("ratio_interval", "A ratio of two rates, and between what it lies.")
+@dataclass(frozen=True, slots=True)
+class RatioInterval:
+    """The lowest rate over the highest one; None where nobody gets the favourable decision."""
+
+    value: Annotated[
+        float | None, Json("The ratio, or an estimate; null if it is 0 over 0.", _SHARE)
+    ]
+    low: Annotated[float, Json("At least this.", _SHARE)]
+    high: Annotated[float, Json("At most this.", _SHARE)]
+
+
+@record("group_rate", "How often a group gets the favourable decision.")
+@dataclass(frozen=True, slots=True)
+class GroupRate:
+    """The rate of favourable decisions among those in some cells of the sensitive features."""
+
+    cells: Annotated[
+        tuple[tuple[int, ...], ...],
+        Json(
+            "The group: for each sensitive feature the numbers of its cells, of which a group has "
+            "several where there are many.",
+            {"items": {"type": "array", "items": {"type": "integer", "minimum": 0}}},
+        ),
+    ]
+    text: Annotated[str, Json("The same in words.")]
+    weight: Annotated[float, Json("The share of the measure that the group has.", _SHARE)]
+    rate: Annotated[
+        float,
+        Json(
+            "The share of the group, as its members are, that gets the favourable decision; an "
+            "estimate where it is sampled.",
+            _SHARE,
+        ),
+    ]
+    low: Annotated[float, Json("At least this.", _SHARE)]
+    high: Annotated[float, Json("At most this.", _SHARE)]
+    if_all: Annotated[
+        RateInterval | None,
+        Json(
+            "The share of *everybody* that would get it, were all in the group's cell and "
+            "otherwise as they are: what the model itself makes of the feature. Null where a "
+            "group has several cells, or rules tie the features together."
+        ),
+    ] = None
+
+
+@record("group_rates", "How often each group gets the favourable decision.")
+@dataclass(frozen=True, slots=True)
+class GroupRates:
+    """Rates of favourable decisions by the cells of the sensitive features, under one measure."""
+
+    measure: MeasureName
+    favourable: Annotated[str, Json("The favourable decision: a class, or a side of the cut-off.")]
+    cells: Annotated[
+        tuple[GroupRate, ...], Json("The groups that have any weight, in the order of the cells.")
+    ]
+    ratio: Annotated[
+        RatioInterval, Json("The adverse impact ratio: the lowest `rate` over the highest.")
+    ]
+    exact: IsExact
+    confidence: Annotated[
+        float,
+        Json(
+            "All intervals of all groups hold together with this probability; 1 where they are "
+            "exact.",
+            _SHARE,
+        ),
+    ]
+    n_samples: Samples = None
+
+
 @record("explanation", "Who is affected, which way and how much (`--explain`, and in audits).")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
@@ -208,6 +339,13 @@ class Explanation:
         tuple[Effect, ...], Json("Which way and how much the output changes, by measure.")
     ] = ()
     curves: Annotated[tuple[Curve, ...], Json("The share against the gap, by measure.")] = ()
+    places: Annotated[
+        tuple[Place, ...],
+        Json("Where it is: a few boxes for each measure, the one that holds most first."),
+    ] = ()
+    rates: Annotated[
+        tuple[GroupRates, ...], Json("How often each group gets the favourable decision.")
+    ] = ()
     notes: Annotated[
         tuple[str, ...], Json("What could not be explained, and why.", is_optional=True)
     ] = ()

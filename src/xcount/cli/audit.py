@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     "--explain/--no-explain",
     default=True,
     show_default=True,
-    help="Also say who is affected and how much: which way the output moves, the mean and the "
-    "quantiles of the change, and the share against the gap.",
+    help=parameters.EXPLAIN_HELP,
 )
+@parameters.favourable_option
 @batch.journal_options
 @batch.report_options
 @batch.markdown_option

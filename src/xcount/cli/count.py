@@ -37,6 +37,7 @@ from xcount.cli import parameters
     help="Also show where: the count of each mask, and the jumps between masks.",
 )
 @parameters.explain_option
+@parameters.favourable_option
 @parameters.json_option
 def command(
     model: str, trust_pickle: bool, sensitive: tuple[str, ...], as_json: bool, **question: Any

@@ -16,7 +16,7 @@ import threading
 import uuid
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from xcount.answers.count import versions
+from xcount.answers.explanation import Explaining
 from xcount.answers.result import CountResult
 from xcount.cluster.worker import (
     Flight,
@@ -41,7 +42,6 @@ from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress
 from xcount.errors import BudgetError, ClusterError, MissingExtraError, QueryError
 from xcount.problem.problem import Problem
-from xcount.question.change import Change
 from xcount.question.weighting import Weighing
 from xcount.runs.task import Task
 
@@ -147,7 +147,7 @@ class Cluster:
         settings: Settings,
         method: str = "auto",
         weighing: Weighing | None = None,
-        explain: Sequence[Change] | None = None,
+        explain: Explaining | None = None,
     ) -> CountResult:
         """Count one problem, spread over all workers if it takes long.
 

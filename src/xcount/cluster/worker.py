@@ -22,13 +22,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from xcount.answers.count import solve, versions
+from xcount.answers.explanation import Explaining
 from xcount.answers.result import CountResult
 from xcount.cluster.spread import SpreadEngine, Unit
 from xcount.counters.settings import Companions, Settings
 from xcount.counters.tally import Progress
 from xcount.errors import BudgetError, ClusterError
 from xcount.problem.problem import Problem
-from xcount.question.change import Change
 from xcount.question.weighting import Weighing
 from xcount.runs.task import Question, families
 from xcount.support.dataclass import dataclass
@@ -225,7 +225,7 @@ def count_one(
     settings: Settings,
     method: str,
     weighing: Weighing | None,
-    explain: Sequence[Change] | None,
+    explain: Explaining | None,
     terms: Terms,
 ) -> CountResult:
     """Count on a worker, and tell how far that is; the client may end it early."""

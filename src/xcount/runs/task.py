@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from xcount.answers.count import explained, solve
+from xcount.answers.explanation import Explaining
 from xcount.answers.result import CountResult
 from xcount.answers.witness.witnesses import drawn_witnesses
 from xcount.counters.corners import MAX_REGIONS
@@ -20,7 +21,6 @@ from xcount.counters.tally import Progress, StopReason
 from xcount.errors import BudgetError
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
-from xcount.question.change import Change
 from xcount.question.query import Query
 from xcount.question.weighting import Weighing
 from xcount.support.dataclass import dataclass
@@ -42,8 +42,7 @@ class Question:
         weighing: the measures to take along with the count, if any.
         n_witnesses: how many examples to add, where they can be drawn.
         known: the count itself, where a journal has it and only what goes with it is missing.
-        explain: the changes that one explanation serves, this question's among them; None for no
-            explanation.
+        explain: what an explanation is to serve, this question among it; None for none.
     """
 
     query: Query
@@ -52,7 +51,7 @@ class Question:
     weighing: Weighing | None = None
     n_witnesses: int = 0
     known: CountResult | None = None
-    explain: tuple[Change, ...] | None = None
+    explain: Explaining | None = None
 
     @property
     def family(self) -> tuple[object, ...]:

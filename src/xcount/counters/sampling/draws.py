@@ -166,8 +166,8 @@ class _WeighedDraws:
         self._features = [f for f in features if counts[f] > 1]
         self._n_features = len(counts)
         self._sizes = np.array([counts[f] for f in self._features], dtype=np.int64)
-        self._part_ends = _ends(np.array([part.weight for part in parts])) if parts else None
-        self._ends = [[_ends(part.cell_weights[f]) for f in self._features] for part in parts]
+        self._part_ends = ends_of(np.array([part.weight for part in parts])) if parts else None
+        self._ends = [[ends_of(part.cell_weights[f]) for f in self._features] for part in parts]
         self.levels = levels
 
     @property
@@ -272,7 +272,7 @@ class CellDraws(_WeighedDraws):
         chances, drawn = random.random(n), np.zeros(n, dtype=np.int64)
         for number, weights in enumerate(self._mask_weights):
             own = parts == number
-            drawn[own] = np.searchsorted(_ends(weights), chances[own], side="right")
+            drawn[own] = np.searchsorted(ends_of(weights), chances[own], side="right")
         return regions, self._masks[drawn]
 
     def outcomes(self, regions: NDArray[np.int32]) -> NDArray[np.float64]:
@@ -342,7 +342,7 @@ class WeighedRegionDraws(_WeighedDraws):
         return tuple(array for pair in pairs for array in pair)
 
 
-def _ends(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def ends_of(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return where the cells end on [0, 1); a cell without weight is empty."""
     ends = np.cumsum(weights) / np.sum(weights)
     ends[np.flatnonzero(weights)[-1] :] = 1.0
