@@ -71,7 +71,8 @@ def table(steps: list[Timed]) -> str:
     """Return the steps as Markdown, with what they ran on."""
     rows = ["| page | step | seconds |", "|---|---|--:|"]
     for step in steps:
-        words = "(the Python example)" if "<<" in step.command else f"`{step.command}`"
+        command = re.sub(r"\s*\\\n\s*", " ", step.command)  # one line, as a table has it
+        words = "(the Python example)" if "<<" in command else f"`{command}`"
         rows.append(f"| {Path(step.page).stem} | {words} | {step.seconds:.1f} |")
     rows.append(f"| | together | {sum(step.seconds for step in steps):.0f} |")
     load = os.getloadavg()[0]
