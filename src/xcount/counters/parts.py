@@ -38,7 +38,7 @@ def count_parts(
     known = [_unknown(part, method, StopReason.COMPLETE) for part in live]
     if len(live) > 1 and method in ("auto", "sample") and not settings.want_profile:
         if method == "auto":
-            known = _counted_soon(live, settings)
+            known = _counted_soon(problem, live, settings)
         found = _estimate(problem, live, known, settings, method)
         if found is not None:
             return found
@@ -57,18 +57,19 @@ def count_parts(
     return _sum(problem, live, known, settings, method)
 
 
-def _counted_soon(parts: Sequence[Part], settings: Settings) -> list[Tally]:
+def _counted_soon(whole: Problem, parts: Sequence[Part], settings: Settings) -> list[Tally]:
     """Count parts exactly, as far as that takes next to no time."""
-    limited = replace(settings.within(0.5), max_share=None, on_progress=None)
+    limited = replace(settings.within(0.5), max_share=None)
     found = []
-    for part in parts:
-        problem = part.problem
-        corner = corner_seconds(problem, limited)
-        tally = visited(problem, limited, "auto") if corner <= INSTANT_SECONDS else None
-        if tally is None and problem.form.n_terms <= problem.form.max_auto_terms:
-            tally = _counted_exactly(problem, limited, MAX_STEPS // len(parts))
+    for number, part in enumerate(parts):
+        problem, form = part.problem, part.problem.form
+        own = replace(limited, on_progress=_listener(whole, settings, number, len(parts)))
+        corner = corner_seconds(problem, own)
+        tally = visited(problem, own, "auto") if corner <= INSTANT_SECONDS else None
+        if tally is None and form.n_terms <= form.max_auto_terms:
+            tally = _counted_exactly(problem, own, MAX_STEPS // len(parts))
         if (tally is None or tally.low < tally.high) and corner <= CORNER_SECONDS / len(parts):
-            tally = visited(problem, limited, "auto") or tally
+            tally = visited(problem, own, "auto") or tally
         found.append(tally or _unknown(part, "auto", StopReason.STEPS))
     return found
 
