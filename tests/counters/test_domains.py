@@ -20,6 +20,7 @@ from xcount.counters.decisions import RegionDecider
 from xcount.counters.region_search import RegionSearch
 from xcount.counters.sampling.box_draws import BoxDraws
 from xcount.errors import QueryError
+from xcount.model.examples import ensemble_of
 from xcount.problem.parts import parts_of
 from xcount.problem.problem import Problem
 from xcount.question.domain import Domain
@@ -168,6 +169,37 @@ def test_every_change_is_counted_within_rules(name: str, method: str) -> None:
         assert result.exact or method == "sample"
         n_counted += 1
     assert n_counted > 5
+
+
+@pytest.mark.parametrize(
+    ("words", "exists"),
+    [
+        ({}, lambda x, y: True),
+        ({"where": "1.5 <= f0 < 6"}, lambda x, y: 1.5 <= x < 6),
+        ({"rule": "f0 < 2.5 -> f1 < 1"}, lambda x, y: x >= 2.5 or y < 1),
+    ],
+)
+def test_tests_of_ranges_are_decided_in_the_cells_that_are_left(
+    words: dict[str, Any], exists: Callable[[float, float], bool]
+) -> None:
+    """As binning makes them: left iff 1 <= x < 3 or 5 <= x."""
+    plain = ensemble_of((0, 2.0, 1.0, 0.0), (0, 4.0, (1, 1.0, 0.5, 0.0), 0.0))
+    binned = replace(plain.trees[0], threshold=np.full(3, np.nan), left_ranges={0: (1.0, 3.0, 5.0)})
+    model = replace(plain, trees=(binned, plain.trees[1]))
+    cuts = (1, 2.5, 3, 4, 5) if "rule" in words else (1, 3, 4, 5)
+    points = [(x / 2, y) for x in range(14) for y in (0, 1) if exists(x / 2, y)]
+    values = {p: float(model.predict(np.array([p], dtype=float))[0, 0]) for p in points}
+    cells = {p: (sum(cut <= p[0] for cut in cuts), p[1]) for p in points}
+    sensitive = {
+        cells[p]
+        for p in points
+        if any(p[1] == q[1] and abs(values[p] - values[q]) > 0.75 for q in points)
+    }
+    for method in METHODS:
+        asked: dict[str, Any] = {"sensitive": "f0", "gap": "0.75", "distance": "any", **words}
+        found = xcount.count(model, method=method, **asked)
+        assert found.n_regions == len(set(cells.values()))
+        assert found.low <= len(sensitive) <= found.high
 
 
 def test_the_papers_algorithms_say_that_they_know_no_rules() -> None:

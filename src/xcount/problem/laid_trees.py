@@ -181,7 +181,7 @@ class _ForestBuilder:
         if node not in tree.left_ranges:
             return _left_cells_beside_zero(tree, node, axis)
         ends = rounded_up(np.array(tree.left_ranges[node]), self._laid.grid.input_dtype)
-        return in_ranges(ends, np.concatenate([[-np.inf], axis.thresholds]))
+        return in_ranges(ends, _lower_ends(axis))
 
 
 def _positions(axes: Sequence[Axis]) -> NDArray[np.int32] | None:
@@ -202,10 +202,15 @@ def _native_axis(axis: Axis) -> _core.Axis:
     return _core.Axis(axis.n_cells, missing, ordered, [] if rows is None else rows.tolist())
 
 
+def _lower_ends(axis: Axis) -> NDArray[np.float64]:
+    """Return the guard below each cell of numbers: all tests decide there as in the cell."""
+    guards: NDArray[np.float64] = np.concatenate([[-np.inf], axis.thresholds])
+    return guards[axis.numbers.positions]
+
+
 def _left_cells_beside_zero(tree: Tree, node: int, axis: Axis) -> NDArray[np.bool_]:
     """Return which numeric cells go left when the zero range goes to a side of its own."""
-    lower_ends = np.concatenate([[-np.inf], axis.thresholds])
-    lower_ends = lower_ends[axis.numbers.positions]
+    lower_ends = _lower_ends(axis)
     in_zero = (lower_ends >= -ZERO_RANGE) & (lower_ends <= ZERO_RANGE)
     below: NDArray[np.bool_] = lower_ends < tree.threshold[node]
     return np.where(in_zero, tree.zero_side[node] < 0, below)
