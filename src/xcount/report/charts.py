@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xcount.report.markup import Child, Markup, element, joined
+from xcount.report.numbers import share_words
 
 PLOT_LEFT, PLOT_RIGHT = 12.0, 97.0
 """The plot's left and right edge, in per cent of the width."""
@@ -300,10 +301,9 @@ def _share_grid(axis: _Axis, bottom: float) -> Markup:
 
 
 def _tick_text(share: float) -> str:
-    value = share * 100
-    if value == 0 or value >= 0.01:
-        return f"{value:.4g} %"
-    return f"1e{round(math.log10(value))} %"
+    if share == 0 or share >= 0.001:
+        return f"{share * 100:.4g} %"
+    return share_words(share)
 
 
 def _drawn_line(line: Line, index: int, x_axis: _Axis, y_axis: _Axis) -> Markup:

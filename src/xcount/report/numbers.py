@@ -25,7 +25,9 @@ _MONTHS = (
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _PLAIN_DIGITS = 15
 _TIMES = "\u00d7"
-THIN_SPACE = "\u202f"
+_SMALL = Fraction(1, 1000)
+"""Smaller shares are said as odds, "1 in 117,000": nobody reads a percentage of many zeros."""
+_WORDS = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"))
 NONE = "\u2013"
 """Stands where there is nothing to say."""
 
@@ -49,12 +51,29 @@ def integer(value: int) -> str:
     """Return an integer in groups of three, or in powers of ten beyond 15 digits.
 
     Example:
-        >>> integer(1234567).replace(THIN_SPACE, " "), integer(2**100)
-        ('1 234 567', '1.27 × 10³⁰')
+        >>> integer(1234567), integer(2**100)
+        ('1,234,567', '1.27 × 10³⁰')
     """
     if abs(value) < 10**_PLAIN_DIGITS:
-        return f"{value:,}".replace(",", THIN_SPACE)
+        return f"{value:,}"
     return scientific(Fraction(value))
+
+
+def rounded(value: Fraction) -> str:
+    """Return a number from 1 on with three digits, large ones in words.
+
+    Example:
+        >>> [rounded(Fraction(n)) for n in (45, 116_822, 3_400_000, 10**15)]
+        ['45', '117,000', '3.4 million', '1.00 × 10¹⁵']
+    """
+    step = Fraction(10) ** max(0, _exponent(value) - 2)
+    whole = round(value / step) * int(step)
+    if whole >= 10**_PLAIN_DIGITS:
+        return scientific(Fraction(whole))
+    for size, word in _WORDS:
+        if whole >= size:
+            return f"{whole / size:.3g} {word}"
+    return integer(whole)
 
 
 def scientific(value: Fraction, digits: int = 3) -> str:
@@ -81,29 +100,35 @@ def _exponent(value: Fraction) -> int:
 
 
 def percent(count: int, n_regions: int) -> str:
-    """Return a share in per cent with three digits; tiny ones as a power of ten, never as zero.
+    """Return a part of a whole as a share."""
+    return share_words(Fraction(count, n_regions))
+
+
+def share_words(share: Fraction | float) -> str:
+    """Return a share in per cent with three digits, or as odds where it is small; never as zero.
 
     Example:
-        >>> percent(2, 9), percent(0, 9), percent(9, 9), percent(1, 10**9)
-        ('22.2 %', '0 %', '100 %', '1.00 × 10⁻⁷ %')
+        >>> share_words(Fraction(2, 9)), share_words(0), share_words(1), share_words(8.56e-6)
+        ('22.2 %', '0 %', '100 %', '1 in 117,000')
     """
-    return f"{_percentage(count, n_regions)} %"
+    exact = Fraction(share)
+    text = _percentage(exact)
+    return text if text.startswith("1 in ") else f"{text} %"
 
 
-def _percentage(count: int, n_regions: int) -> str:
-    share = Fraction(count, n_regions) * 100
-    if share in (0, 100):
-        return str(int(share))
-    if share > Fraction(999, 10):
+def about(share: str) -> str:
+    """Return a share in a sentence: odds are rounded, and say so."""
+    return f"about {share}" if share.startswith("1 in ") else share
+
+
+def _percentage(share: Fraction) -> str:
+    if share in (0, 1):
+        return str(int(share * 100))
+    if share > Fraction(999, 1000):
         return "> 99.9"
-    if _is_tiny(count, n_regions):
-        return scientific(share)
-    return f"{float(share):.{2 - _exponent(share)}f}"
-
-
-def _is_tiny(count: int, n_regions: int) -> bool:
-    """Tell whether a share is said as a power of ten: below a thousandth of a per cent."""
-    return count > 0 and count * 10**5 < n_regions
+    if share < _SMALL:
+        return f"1 in {rounded(1 / share)}"
+    return f"{float(share * 100):.{-_exponent(share)}f}"
 
 
 def limit_percent(limit: Limit) -> str:
@@ -113,6 +138,8 @@ def limit_percent(limit: Limit) -> str:
         >>> limit_percent(Limit.share("2/9")), limit_percent(Limit.share(0.05))
         ('22.2222 %', '5 %')
     """
+    if 0 < limit.value < Fraction(1, 10**5):
+        return share_words(limit.value)
     return f"{float(limit.value * 100):.6g} %"
 
 
@@ -125,7 +152,7 @@ def share_text(result: CountResult) -> str:
         return bounds_text(result.low, result.high, result.n_regions)
     text = percent(result.count, result.n_regions)
     is_extreme = result.count in (0, result.n_regions)
-    return f"about {text}" if is_extreme and not result.exact else text
+    return f"about {text}" if is_extreme and not result.exact else about(text)
 
 
 def bounds_text(low: int, high: int, n_regions: int) -> str:
@@ -150,18 +177,27 @@ def how_sure(result: CountResult) -> str:
     sure = "guaranteed" if result.confidence == 1.0 else f"{result.confidence:.0%} confidence"
     if result.count is None:
         return sure
-    low, high = percent(result.low, result.n_regions), percent(result.high, result.n_regions)
-    return f"{low} to {high}, {sure}"
+    return f"{short_interval(result)}, {sure}"
 
 
 def short_interval(result: CountResult) -> str:
     """Return the interval in little room, e.g. ``16.2 to 20.2 %``; empty for an exact count."""
     if result.exact:
         return ""
-    low, high = (_percentage(n, result.n_regions) for n in (result.low, result.high))
-    if _is_tiny(result.low, result.n_regions) or _is_tiny(result.high, result.n_regions):
-        return f"{low} % to {high} %"
-    return f"{low} to {high} %"
+    return interval_words(*(Fraction(n, result.n_regions) for n in (result.low, result.high)))
+
+
+def interval_words(low: Fraction | float, high: Fraction | float) -> str:
+    """Return an interval of shares in little room.
+
+    Example:
+        >>> interval_words(0.162, 0.202), interval_words(0, 1e-5), interval_words(1e-6, 0.01)
+        ('16.2 to 20.2 %', '0 to 1 in 100,000', '1 in 1 million to 1.00 %')
+    """
+    first, last = share_words(low), share_words(high)
+    if first == "0 %" or last.endswith("%"):
+        first = first.removesuffix(" %")
+    return f"{first} to {last}"
 
 
 def short_share(result: CountResult) -> str:
@@ -183,18 +219,6 @@ def time_text(created: str) -> str:
     except ValueError:
         return created
     return f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}, {moment:%H:%M} UTC"
-
-
-def one_in(result: CountResult) -> str:
-    """Return the share as odds, e.g. ``about 1 in 45 regions``; empty without an estimate."""
-    if result.count is None:
-        return ""
-    if result.count == 0:
-        return "no region"
-    odds = Fraction(result.n_regions, result.count)
-    if odds < 2:
-        return "all regions" if odds == 1 else "more than every second region"
-    return f"about 1 in {integer(round(odds))} regions"
 
 
 def seconds_text(seconds: float) -> str:

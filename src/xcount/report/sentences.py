@@ -13,9 +13,10 @@ from xcount.report.numbers import (
     how_sure,
     integer,
     limit_percent,
-    one_in,
+    interval_words,
     percent,
     share_text,
+    share_words,
 )
 from xcount.runs.audit import AuditResult
 from xcount.runs.compared import ModelSummary
@@ -146,9 +147,8 @@ def finding(result: CountResult) -> str:
     """Return one result as a sentence after the features' names."""
     if result.count == 0 and result.exact:
         return f"no region can change its {result.change.effect} (proved)"
-    how = "; ".join(filter(None, (one_in(result), how_sure(result))))
     return (
-        f"{share_text(result)} of all regions ({how}) can change their "
+        f"{share_text(result)} of all regions ({how_sure(result)}) can change their "
         f"{result.change.effect} with {distance_text(result.distance)}"
     )
 
@@ -172,19 +172,17 @@ def judgement(result: CountResult) -> str:
 def mean_share_text(summary: ModelSummary) -> str:
     """Return the mean share of a model, or between what it lies."""
     if summary.mean_share is not None:
-        return f"{summary.mean_share * 100:.3g} %"
-    low, high = summary.mean_share_low * 100, summary.mean_share_high * 100
-    return f"between {low:.3g} % and {high:.3g} %"
+        return share_words(summary.mean_share)
+    return interval_words(summary.mean_share_low, summary.mean_share_high)
 
 
 def measured_share(entry: Mapping[str, Any]) -> str:
     """Return the share of a measure in little room, or between what it lies."""
     low, high = (entry.get(key, entry["share"]) for key in ("low", "high"))
-    interval = f"{low * 100:.3g} to {high * 100:.3g}"
     if entry["share"] is None:
-        return f"{interval} %"
-    share = f"{entry['share'] * 100:.3g} %"
-    return share if low == high else f"{share} ({interval})"
+        return interval_words(low, high)
+    share = share_words(entry["share"])
+    return share if low == high else f"{share} ({interval_words(low, high)})"
 
 
 def certificate(audit: AuditResult) -> tuple[str, ...]:

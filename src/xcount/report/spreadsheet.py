@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import astuple
 
 from xcount.answers.result import CountResult
 from xcount.runs.audit import AuditResult
@@ -12,7 +13,7 @@ from xcount.support.numerals import to_json
 from xcount.support.records import columns_of
 
 COLUMNS = tuple(str(field.json.column) for field in columns_of(CountResult))
-
+_RATIO_COLUMNS = ("ratio", "ratio_low", "ratio_high", "ratio_confidence")
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -32,12 +33,12 @@ def csv_comparison(comparison: CompareResult) -> str:
     """Return one line per question and model, with the ratio to the first model."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(("model", "ratio", "ratio_low", "ratio_high", *COLUMNS))
+    writer.writerow(("model", *_RATIO_COLUMNS, *COLUMNS))
     for row in comparison.rows:
         for index, result in enumerate(row.results):
             if result is not None:
                 ratio = row.ratio(index)
-                bounds = (ratio.value, ratio.low, ratio.high) if ratio else (None,) * 3
+                bounds = astuple(ratio) if ratio else (None,) * len(_RATIO_COLUMNS)
                 first = (comparison.names[index], *bounds)
                 writer.writerow([*(cell(value) for value in first), *_row(result)])
     return out.getvalue()

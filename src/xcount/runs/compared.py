@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -21,6 +22,8 @@ class Ratio:
     """A count divided by the baseline's, with the bounds that their intervals give.
 
     ``value`` is None where either count has no estimate, ``high`` where the baseline may be zero.
+    The bounds hold where both intervals do: two that fail with probability delta each hold together
+    with probability at least 1 - 2 delta.
     """
 
     value: Annotated[
@@ -28,6 +31,23 @@ class Ratio:
     ]
     low: Annotated[float, Json("At least this.", {"minimum": 0})]
     high: Annotated[float | None, Json("At most this; null where C0 may be zero.", {"minimum": 0})]
+    confidence: Annotated[
+        float,
+        Json(
+            "The bounds hold with at least this probability: where both counts' intervals do.",
+            _SHARE,
+        ),
+    ] = 1.0
+
+
+def together(results: Iterable[CountResult]) -> float:
+    """Return with what probability all intervals hold at once, at least.
+
+    Example:
+        >>> together(())
+        1.0
+    """
+    return max(0.0, 1.0 - math.fsum(1.0 - result.confidence for result in results))
 
 
 def readable_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -87,7 +107,9 @@ class Compared:
             return None
         value = other.count / base.count if base.count and other.count is not None else None
         high = None if base.low == 0 else other.high / base.low
-        return Ratio(value, other.low / base.high, high)
+        # Of one model and itself there is one interval, not two that may fail.
+        failing = (base,) if index == 0 else (base, other)
+        return Ratio(value, other.low / base.high, high, together(failing))
 
     def verdict(self, index: int, max_ratio: Limit) -> Verdict:
         """Tell whether C_i is at most ``max_ratio`` times C_0, as far as the intervals tell."""
