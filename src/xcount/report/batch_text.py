@@ -14,7 +14,8 @@ from xcount.report.numbers import (
     short_interval,
     short_share,
 )
-from xcount.report.sentences import headline, mean_share_text, measured_share
+from xcount.report.sentences import headline, mean_share_text
+from xcount.report.shares import measured_share
 from xcount.report.terminal import coloured, escaped
 from xcount.runs.audit import AuditResult
 from xcount.runs.compare import CompareResult

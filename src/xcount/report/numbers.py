@@ -144,47 +144,63 @@ def limit_percent(limit: Limit) -> str:
 
 
 def share_text(result: CountResult) -> str:
-    """Return the share of a result, or where it lies if nobody has an estimate of it.
-
-    None and all are only said for certain when they are.
-    """
-    if result.count is None:
-        return bounds_text(result.low, result.high, result.n_regions)
-    text = percent(result.count, result.n_regions)
-    is_extreme = result.count in (0, result.n_regions)
-    return f"about {text}" if is_extreme and not result.exact else about(text)
-
-
-def bounds_text(low: int, high: int, n_regions: int) -> str:
-    """Return between which shares a count lies.
-
-    Example:
-        >>> bounds_text(31, 100, 100), bounds_text(0, 3, 100)
-        ('between 31.0 % and 100 %', 'at most 3.00 %')
-    """
-    if low == 0 and high < n_regions:
-        return f"at most {percent(high, n_regions)}"
-    return f"between {percent(low, n_regions)} and {percent(high, n_regions)}"
+    """Return the share of a result, or where it lies if nobody has an estimate of it."""
+    return estimate_words(*_shares(result), result.exact)
 
 
 def how_sure(result: CountResult) -> str:
-    """Return ``exact``, or the interval of the share and its confidence.
-
-    Without an estimate the interval is the share's text already.
-    """
-    if result.exact:
-        return "exact"
-    sure = "guaranteed" if result.confidence == 1.0 else f"{result.confidence:.0%} confidence"
-    if result.count is None:
-        return sure
-    return f"{short_interval(result)}, {sure}"
+    """Return ``exact``, or the interval of the share and its confidence."""
+    return sure_words(*_shares(result), result.exact, result.confidence)
 
 
 def short_interval(result: CountResult) -> str:
     """Return the interval in little room, e.g. ``16.2 to 20.2 %``; empty for an exact count."""
-    if result.exact:
-        return ""
-    return interval_words(*(Fraction(n, result.n_regions) for n in (result.low, result.high)))
+    return "" if result.exact else interval_words(*_shares(result)[1:])
+
+
+def _shares(result: CountResult) -> tuple[Fraction | None, Fraction, Fraction]:
+    low, high = (Fraction(n, result.n_regions) for n in (result.low, result.high))
+    return None if result.count is None else Fraction(result.count, result.n_regions), low, high
+
+
+def estimate_words(value: Fraction | None, low: Fraction, high: Fraction, exact: bool) -> str:
+    """Return a share, or where it lies; none and all are only said for certain when they are.
+
+    Example:
+        >>> estimate_words(None, Fraction(31, 100), Fraction(1), False)
+        'between 31.0 % and 100 %'
+        >>> estimate_words(Fraction(0), Fraction(0), Fraction(1, 9), False)
+        'about 0 %'
+    """
+    if value is None:
+        return bounds_text(low, high)
+    text = share_words(value)
+    return f"about {text}" if value in (0, 1) and not exact else about(text)
+
+
+def sure_words(
+    value: Fraction | None, low: Fraction, high: Fraction, exact: bool, confidence: float
+) -> str:
+    """Return ``exact``, or the interval of a share and its confidence.
+
+    Without an estimate the interval is the share's text already.
+    """
+    if exact:
+        return "exact"
+    sure = "guaranteed" if confidence == 1.0 else f"{confidence:.0%} confidence"
+    return sure if value is None else f"{interval_words(low, high)}, {sure}"
+
+
+def bounds_text(low: Fraction, high: Fraction) -> str:
+    """Return between which bounds a share lies.
+
+    Example:
+        >>> bounds_text(Fraction(31, 100), Fraction(1)), bounds_text(Fraction(0), Fraction(3, 100))
+        ('between 31.0 % and 100 %', 'at most 3.00 %')
+    """
+    if low == 0 and high < 1:
+        return f"at most {share_words(high)}"
+    return f"between {share_words(low)} and {share_words(high)}"
 
 
 def interval_words(low: Fraction | float, high: Fraction | float) -> str:

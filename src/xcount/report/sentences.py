@@ -176,15 +176,6 @@ def mean_share_text(summary: ModelSummary) -> str:
     return interval_words(summary.mean_share_low, summary.mean_share_high)
 
 
-def measured_share(entry: Mapping[str, Any]) -> str:
-    """Return the share of a measure in little room, or between what it lies."""
-    low, high = (entry.get(key, entry["share"]) for key in ("low", "high"))
-    if entry["share"] is None:
-        return interval_words(low, high)
-    share = share_words(entry["share"])
-    return share if low == high else f"{share} ({interval_words(low, high)})"
-
-
 def certificate(audit: AuditResult) -> tuple[str, ...]:
     """Return the certificate, a paragraph each."""
     results = audit.results
