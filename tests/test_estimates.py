@@ -18,8 +18,9 @@ from rich.console import Console, RenderableType
 from strategies import random_ensemble
 
 import xcount
+from xcount.answers.mean_share import MeanShare
 from xcount.answers.measure import measure
-from xcount.answers.result import CountResult, MeanShare, Verdict
+from xcount.answers.result import CountResult, Verdict
 from xcount.counters import counter
 from xcount.counters.bounds import Bounds
 from xcount.counters.engine import Outcomes

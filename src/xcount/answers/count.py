@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from xcount.answers.result import CountResult, ModelInfo, Verdict, judged
+from xcount.answers.measured import REGIONS, Measured
+from xcount.answers.result import CountResult, ModelInfo, Verdict, verdict_of
 from xcount.counters import counter
 from xcount.counters.parts import count_parts
 from xcount.counters.settings import Settings
@@ -29,6 +30,11 @@ if TYPE_CHECKING:
 
     from xcount.question.population import Population
     from xcount.question.weighting import Weighing
+
+JUDGED_PART = 0.75
+"""Part of the time for the measure that is judged, where there is a limit to decide."""
+CONTEXT_SECONDS = 2.0
+"""How long regions and other measures are looked at once that is decided, or as long as it took."""
 
 
 def count(
@@ -57,6 +63,7 @@ def count(
     memory_bytes: int | None = None,
     jobs: int = 0,
     max_share: object = None,
+    judge: str = REGIONS,
     profile: bool = False,
     grid: Grid | None = None,
     measures: str | Iterable[str] = (),
@@ -103,6 +110,8 @@ def count(
         jobs: threads; 0 for all cores.
         max_share: the largest share allowed, for a verdict: 0.05, ``"5%"`` or ``"1/20"``; may stop
             the run early.
+        judge: the measure whose share that is: ``regions``, or one of ``measures``, which it then
+            belongs to.
         profile: whether to take the count apart by cells.
         grid: the cells to count in, if not those of the model alone.
         measures: other weights of the same regions: ``volume``, ``marginals``, ``rows``,
@@ -135,6 +144,7 @@ def count(
         memory_bytes=memory_bytes,
         jobs=jobs,
         max_share=None if max_share is None else Limit.share(max_share),
+        judge=judge,
         want_profile=profile,
         on_progress=on_progress,
     )
@@ -159,12 +169,11 @@ def count(
     cells = grid or Grid.of(ensemble, missing=missing, domain=regions)
     problem = Problem(ensemble, cells, query)
     weighing = None
-    if measures:
-        from xcount.answers.measure import with_population
-        from xcount.question.weighting import Weighing
+    if measures or judge != REGIONS:
+        from xcount.answers.measure import weighing_of
 
-        weighing = Weighing.of(ensemble, measures, data, bounds, population)
-        weighing = with_population(weighing, problem.grid, settings)
+        given = (measures, data, bounds, population)
+        weighing = weighing_of(ensemble, problem.grid, settings, *given)
     if cluster is not None:
         from xcount.cluster.client import Cluster
 
@@ -185,17 +194,12 @@ def solve(
         from xcount.answers.measure import check_data
 
         check_data(problem, weighing)
-    tally = _tally(problem, settings, method, weighing)
+    tally, found = _counted(problem, settings, method, weighing)
     details = dict(tally.details)
-    if weighing and weighing.names and tally.stop_reason is not StopReason.INTERRUPTED:
-        from xcount.answers.measure import measure
-
-        found = measure(problem, weighing, settings)
+    if found:
         details["measures"] = {name: measured.to_dict() for name, measured in found.items()}
-        if any(measured.stop_reason is StopReason.INTERRUPTED for measured in found.values()):
-            tally = replace(tally, stop_reason=StopReason.INTERRUPTED)
     query, ensemble = problem.query, problem.ensemble
-    return CountResult(
+    result = CountResult(
         count=tally.count,
         low=tally.low,
         high=tally.high,
@@ -203,7 +207,7 @@ def solve(
         n_regions=problem.n_regions,
         domain=problem.grid.domain or None,
         method=tally.method,
-        stop_reason=_stop_reason(tally, problem, settings),
+        stop_reason=tally.stop_reason,
         sensitive=tuple(ensemble.features[f].name for f in query.sensitive),
         change=query.change,
         distance=query.distance,
@@ -214,18 +218,61 @@ def solve(
         delta=settings.delta,
         seed=settings.seed,
         max_share=settings.max_share,
+        judge=settings.judge,
         seconds=time.perf_counter() - started,
         peak_memory_bytes=peak_memory_bytes(),
         versions=versions(),
         details=details,
         profile=tally.profile,
     )
+    return replace(result, stop_reason=_stop_reason(result))
 
 
-def _tally(problem: Problem, settings: Settings, method: str, weighing: Weighing | None) -> Tally:
-    """Count; half of the time is left to measures that need some."""
-    if weighing is not None and weighing.n_weighed:
-        settings = settings.within(0.5)
+def _counted(
+    problem: Problem, settings: Settings, method: str, weighing: Weighing | None
+) -> tuple[Tally, dict[str, Measured]]:
+    """Count and measure, what is judged first; return measures in the order they were asked for.
+
+    Half of the time is for the count, where other measures need some. With a limit, most of it is
+    for the measure that is judged, and once that is decided nothing else goes on for long.
+    """
+    if weighing is None or not weighing.names:
+        return _tally(problem, settings, method), {}
+    from xcount.answers.measure import measure
+
+    names, found = weighing.names, dict[str, Measured]()
+    rest = settings
+    if settings.judge in names:
+        part = 0.5 if settings.max_share is None else JUDGED_PART
+        found = measure(problem, weighing.of_names([settings.judge]), settings.within(part))
+        rest = replace(_after(found[settings.judge], settings), max_share=None)
+    others = weighing.of_names(set(names) - found.keys())
+    if _was_interrupted(found):
+        return Tally.of_bounds(0, problem.n_regions, method, StopReason.INTERRUPTED), found
+    tally = _tally(problem, rest.within(0.5) if others.n_weighed else rest, method)
+    if tally.stop_reason is not StopReason.INTERRUPTED:
+        found |= measure(problem, others, rest)
+        if _was_interrupted(found):
+            tally = replace(tally, stop_reason=StopReason.INTERRUPTED)
+    return tally, {name: found[name] for name in names if name in found}
+
+
+def _was_interrupted(found: Mapping[str, Measured]) -> bool:
+    return any(measured.stop_reason is StopReason.INTERRUPTED for measured in found.values())
+
+
+def _after(judged: Measured, settings: Settings) -> Settings:
+    """Return the settings of what comes after the measure that is judged."""
+    limit = settings.max_share
+    if limit is None or verdict_of(limit, judged.judged) is Verdict.UNDECIDED:
+        return settings
+    now, left = time.monotonic(), settings.seconds_left()
+    seconds = max(CONTEXT_SECONDS, now - settings.started)
+    allowed = seconds if left is None else min(seconds, left)
+    return replace(settings, timeout_seconds=allowed, started=now)
+
+
+def _tally(problem: Problem, settings: Settings, method: str) -> Tally:
     try:
         count_one = counter(method, problem)
         if parts := parts_of(problem):
@@ -243,13 +290,16 @@ def class_label(ensemble: Ensemble, query: Query) -> str | None:
     return labels[output] if labels else str(output)
 
 
-def _stop_reason(tally: Tally, problem: Problem, settings: Settings) -> StopReason:
-    """Return DECIDED where the asked verdict is known although the accuracy was not reached."""
-    if settings.max_share is None or tally.stop_reason is StopReason.COMPLETE:
-        return tally.stop_reason
-    n = problem.n_regions
-    verdict = judged(settings.max_share, (tally.low, tally.high), (n, n))
-    return tally.stop_reason if verdict is Verdict.UNDECIDED else StopReason.DECIDED
+def _stop_reason(result: CountResult) -> StopReason:
+    """Return DECIDED where the asked verdict is known although the accuracy was not reached.
+
+    Else what is judged comes first: why its measure ended, if that was too soon.
+    """
+    cut_short = [r for r in result.stop_reasons[::-1] if r is not StopReason.COMPLETE]
+    if not cut_short:
+        return StopReason.COMPLETE
+    is_decided = result.verdict in (Verdict.PASS, Verdict.FAIL)
+    return StopReason.DECIDED if is_decided else cut_short[0]
 
 
 def model_info(ensemble: Ensemble, grid: Grid) -> ModelInfo:

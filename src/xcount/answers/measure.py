@@ -10,30 +10,34 @@ under the measure where not. A missing value weighs nothing in a volume.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from xcount.answers.measured import REGIONS, Measured
+from xcount.answers.result import Verdict, verdict_of
 from xcount.counters.bounds import Bounds
 from xcount.counters.corners import CornerRun, corner_seconds
 from xcount.counters.decisions import MAX_FLAGS, RegionDecider
 from xcount.counters.exact import ExactRun
 from xcount.counters.known_counts import HARD_STEPS
 from xcount.counters.sampling.draws import CellDraws, Drawn
-from xcount.counters.sampling.estimator import Estimator, Ground
+from xcount.counters.sampling.estimator import Estimator, Ground, OutOfTimeError, run_through
 from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS, Settings
 from xcount.counters.tally import Progress, StopReason
 from xcount.errors import BudgetError, QueryError
+from xcount.model.ensemble import Ensemble
 from xcount.problem.parts import parts_of
 from xcount.problem.problem import Problem
 from xcount.question.fitting import fit_population
 from xcount.question.grid import Grid
-from xcount.question.population import Component
-from xcount.question.weighting import Weighing, Weights, marginal_weights, volume_weights
+from xcount.question.population import Component, Population
+from xcount.question.weighting import Interval, Weighing, Weights, marginal_weights, volume_weights
 from xcount.support.numerals import scientific_text
 
 MAX_STEPS, MAX_TASK_STEPS = 120_000_000, 3_000_000
@@ -42,41 +46,12 @@ MAX_TERMS = 200_000
 """Pairs of masks of all subproblems beyond which only sampling is tried."""
 MAX_VISIT_SECONDS = 2.0
 """Up to here, in seconds of one core, all regions are visited."""
+EARLY_SECONDS = 0.2
+"""What samples that may decide a limit cost before exact weighing, in seconds of one core."""
 LEAST_SECONDS = 0.1
 """How long a measure is tried although the time is over."""
 _UNITS = 2**60
 """Whole numbers that stand for the weight 1, where an estimate counts in whole numbers."""
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """The weight of the sensitive regions, as a share of the whole.
-
-    It is between ``low`` and ``high`` with probability at least ``confidence``; ``share`` is an
-    estimate, None where there is none. ``details`` has what belongs to one measure alone, such as
-    the numbers of the sensitive rows.
-    """
-
-    name: str
-    share: float | None
-    low: float
-    high: float
-    exact: bool
-    confidence: float
-    stop_reason: StopReason
-    details: Mapping[str, Any]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return an entry of a result's ``details["measures"]``."""
-        return {
-            "share": self.share,
-            "low": self.low,
-            "high": self.high,
-            "exact": self.exact,
-            "confidence": self.confidence,
-            "stop_reason": str(self.stop_reason),
-            **self.details,
-        }
 
 
 def measure(
@@ -84,7 +59,8 @@ def measure(
 ) -> dict[str, Measured]:
     """Return the share of the sensitive regions under each measure.
 
-    A time limit is that of all measures together, from when the settings were made.
+    A time limit is that of all measures together, from when the settings were made. The one that
+    the settings judge ends as soon as their limit is decided.
 
     Example:
         >>> from xcount.model.examples import figure_1
@@ -108,7 +84,8 @@ def measure(
             if name in makers:
                 limited = chosen.within(1 / n_open, LEAST_SECONDS, DEFAULT_TIMEOUT_SECONDS)
                 n_open -= 1
-                found[name] = makers[name](problem, weighing, replace(limited, max_share=None))
+                limit = chosen.max_share if name == chosen.judge else None
+                found[name] = makers[name](problem, weighing, replace(limited, max_share=limit))
             else:
                 found[name] = _rows(problem, weighing)
         except BudgetError as error:
@@ -192,6 +169,28 @@ def _population(problem: Problem, weighing: Weighing, settings: Settings) -> Mea
     return _weigh("population", problem, population.on(problem.grid), settings, details)
 
 
+def weighing_of(
+    ensemble: Ensemble,
+    grid: Grid,
+    settings: Settings,
+    measures: str | Iterable[str],
+    data: Any,
+    bounds: Mapping[str, Interval] | str | None,
+    population: Population | str | os.PathLike[str] | None,
+) -> Weighing | None:
+    """Return how to weigh as asked: by the measures, and by the one that is judged.
+
+    None where that is the count itself; see :meth:`Weighing.of` for the rest.
+    """
+    listed = [measures] if isinstance(measures, str) else list(measures)
+    if settings.judge not in (*listed, REGIONS):
+        listed.append(settings.judge)
+    if not listed:
+        return None
+    weighing = Weighing.of(ensemble, listed, data, bounds, population)
+    return with_population(weighing, grid, settings)
+
+
 def with_population(weighing: Weighing, grid: Grid, settings: Settings) -> Weighing:
     """Return a weighing that has its population: fitted now, in half of the time, if need be."""
     if "population" not in weighing.names or weighing.population is not None:
@@ -234,12 +233,15 @@ def _weigh(
     whole = math.fsum(mass for _, _, mass in parts)
     if not whole > 0:
         raise QueryError(f"nothing of the domain has any weight under {name!r}")
-    own = replace(settings, delta=settings.delta / len(parts))
-    found: list[tuple[float, Measured]] = []
-    for number, (part, inside, mass) in enumerate(parts):
+    own = replace(settings, delta=settings.delta / len(parts), max_share=None)
+    found = [(mass / whole, _unknown(name, StopReason.DECIDED)) for _, _, mass in parts]
+    for number, (part, inside, _) in enumerate(parts):
         limited = own.within(1 / (len(parts) - number), LEAST_SECONDS, DEFAULT_TIMEOUT_SECONDS)
-        found.append((mass / whole, _weigh_products(name, part, inside, limited, {})))
-    return _together(name, found, settings, details)
+        found[number] = (found[number][0], _weigh_products(name, part, inside, limited, {}))
+        measured = _together(name, found, settings, details)
+        if _is_decided(measured, settings):
+            break
+    return measured
 
 
 def _weighed_parts(
@@ -284,7 +286,31 @@ def _together(
     return Measured(name, kept, low, high, is_exact, confidence, reason, details)
 
 
+def _is_decided(measured: Measured, settings: Settings) -> bool:
+    """Tell whether there is a limit, and what is known is on one side of it."""
+    limit = settings.max_share
+    return limit is not None and verdict_of(limit, measured.judged) is not Verdict.UNDECIDED
+
+
 def _weigh_products(
+    name: str,
+    problem: Problem,
+    products: Sequence[Drawn],
+    settings: Settings,
+    details: dict[str, Any],
+) -> Measured:
+    """Weigh exactly what the budget allows, estimate the rest; a limit may be decided before."""
+    if settings.max_share is not None and not _is_soon_visited(problem, settings, len(products)):
+        settings = replace(settings, delta=settings.delta / 2)  # a half for each of two estimates
+        early = _estimate_early(name, problem, products, settings, details)
+        if early is not None:
+            return early
+        later = _weigh_all(name, problem, products, settings, details)
+        return later if later.exact else replace(later, confidence=1 - 2 * settings.delta)
+    return _weigh_all(name, problem, products, settings, details)
+
+
+def _weigh_all(
     name: str,
     problem: Problem,
     products: Sequence[Drawn],
@@ -320,6 +346,34 @@ def _known_share(
     return certain, [mask for mask in masks if mask not in solved]
 
 
+def _estimate_early(
+    name: str,
+    problem: Problem,
+    products: Sequence[Drawn],
+    settings: Settings,
+    details: dict[str, Any],
+) -> Measured | None:
+    """Draw a few samples; return what they say where that decides the limit, or was interrupted."""
+    masks = np.flatnonzero(sum(product.mask_weights for product in products)).tolist()
+    estimator = _estimator(problem, products, settings, 0.0, masks)
+    reason = StopReason.DECIDED
+    try:
+        slices = estimator.slices(estimator.pilot())
+        work = estimator.pilot_seconds
+        for cost in slices:
+            work += cost
+            if work > EARLY_SECONDS:
+                slices.close()
+    except OutOfTimeError:
+        return None
+    except KeyboardInterrupt:
+        reason = StopReason.INTERRUPTED
+    found = _measured(name, estimator, reason, details)
+    if reason is StopReason.INTERRUPTED or _is_decided(found, settings):
+        return replace(found, confidence=1 - 2 * settings.delta)
+    return None
+
+
 def _estimate(
     name: str,
     problem: Problem,
@@ -330,25 +384,49 @@ def _estimate(
     rest: list[int],
 ) -> Measured:
     """Estimate the weight of the open masks: one product's, or all masks of a mixture."""
+    estimator = _estimator(problem, products, settings, certain, rest)
+    reason = StopReason.TIMEOUT
+    try:
+        reason = run_through(estimator.slices(estimator.pilot()))
+    except OutOfTimeError:
+        pass
+    except KeyboardInterrupt:
+        reason = StopReason.INTERRUPTED
+    return _measured(name, estimator, reason, details)
+
+
+def _estimator(
+    problem: Problem,
+    products: Sequence[Drawn],
+    settings: Settings,
+    certain: float,
+    rest: list[int],
+) -> Estimator:
+    """Return who draws from the open masks."""
     masses = [product.mask_weights[rest] for product in products]
     undecided = math.fsum(masses[0]) if len(products) == 1 else 1.0
     drawn = [
         Drawn(product.weight, own / own.sum(), product.cell_weights)
         for product, own in zip(products, masses, strict=True)
     ]
-    draws = CellDraws(problem, rest, drawn)
     ground = Ground(
         certain=int(certain * _UNITS),
         undecided=math.ceil(undecided * _UNITS),
         known=Bounds(0, _UNITS),
         n_regions=_UNITS,
     )
-    estimator = Estimator(draws, ground, settings)
-    tally = estimator.run(estimator.pilot(), "sample", {})
+    return Estimator(CellDraws(problem, rest, drawn), ground, settings)
+
+
+def _measured(
+    name: str, estimator: Estimator, reason: StopReason, details: dict[str, Any]
+) -> Measured:
+    """Return what samples say so far."""
+    tally = estimator.tally("sample", reason, {})
     low, high = (float(Fraction(n, _UNITS)) for n in (tally.low, tally.high))
     share = None if tally.count is None else float(Fraction(tally.count, _UNITS))
     found = {**details, "samples": tally.details["samples"]}
-    return Measured(name, share, low, high, False, tally.confidence, tally.stop_reason, found)
+    return Measured(name, share, low, high, False, tally.confidence, reason, found)
 
 
 def mask_masses(problem: Problem, weights: Weights) -> NDArray[np.float64]:
@@ -359,11 +437,16 @@ def mask_masses(problem: Problem, weights: Weights) -> NDArray[np.float64]:
     return masses
 
 
+def _is_soon_visited(problem: Problem, settings: Settings, n_products: int) -> bool:
+    """Tell whether a visit of all regions, one for each product, takes next to no time."""
+    return corner_seconds(problem, settings.within(0.5)) * n_products <= MAX_VISIT_SECONDS
+
+
 def _visited_shares(
     problem: Problem, weights: Weights, settings: Settings, n_products: int
 ) -> dict[int, float] | None:
     """Return the weight of what makes each mask sensitive, where all regions are soon visited."""
-    if corner_seconds(problem, settings.within(0.5)) * n_products > MAX_VISIT_SECONDS:
+    if not _is_soon_visited(problem, settings, n_products):
         return None
     try:
         run = CornerRun(problem, settings.within(0.5), weights)

@@ -6,13 +6,14 @@ CSV files are made from it (see :mod:`xcount.support.records`).
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from fractions import Fraction
 from typing import Annotated, Any
 
+from xcount.answers.measured import REGIONS, Judged, Measured
 from xcount.counters.tally import Profile, StopReason
 from xcount.question.change import Change
 from xcount.question.change_fields import CHANGE_FIELDS
@@ -34,6 +35,8 @@ from xcount.support.records import (
 
 _AT_LEAST_0 = {"minimum": 0}
 _SHARE = {"minimum": 0, "maximum": 1}
+Number = int | Fraction
+_JUDGES = ["regions", "volume", "marginals", "rows", "population"]
 _DETAILS = Form(reference("details"), dict, dict)
 
 
@@ -49,7 +52,23 @@ ANSWERED, FAILED, LIMITED = 0, 1, 3
 """Exit statuses: answered (and PASS), FAIL, stopped by a limit or UNDECIDED."""
 
 
-def judged(limit: Limit, part: tuple[int, int], whole: tuple[int, int]) -> Verdict:
+def verdict_of(limit: Limit, part: Judged, whole: Judged | None = None) -> Verdict:
+    """Tell whether a share is at most the limit, or its ratio to another, as far as bounds tell.
+
+    Shares under weights are floats: one that is above the limit by their rounding equals it.
+    """
+    low, high = part.parts
+    least: Number = part.whole
+    most: Number = part.whole
+    is_counted = part.is_counted
+    if whole is not None:
+        low, high = low * whole.whole, high * whole.whole
+        least, most = (each * part.whole for each in whole.parts)
+        is_counted = is_counted and whole.is_counted
+    return _verdict(limit if is_counted else limit.loosened(), (low, high), (least, most))
+
+
+def _verdict(limit: Limit, part: tuple[Number, Number], whole: tuple[Number, Number]) -> Verdict:
     """Tell whether part / whole is at most the limit, as far as their bounds tell."""
     if limit.allows(part[1], whole[0]):
         return Verdict.PASS
@@ -131,8 +150,11 @@ VERDICT_OF_ALL = Json(
     "limit.",
     after="created",
 )
+JUDGE_OF_ALL = Json(
+    "The measure that limits judge, and that ranks.", {"enum": _JUDGES}, after="verdict"
+)
 STATUS_OF_ALL = Json(
-    "What the command ends with.", {"enum": [ANSWERED, FAILED, LIMITED]}, after="verdict"
+    "What the command ends with.", {"enum": [ANSWERED, FAILED, LIMITED]}, after="judge"
 )
 Created = Annotated[str, Json("When the run began, ISO 8601 in UTC.")]
 ModelTask = Annotated[str, Json("What the model is for, such as `binary`.")]
@@ -225,6 +247,15 @@ class CountResult:
             cell=lambda limit: None if limit is None else float(limit),
         ),
     ] = None
+    judge: Annotated[
+        str,
+        Json(
+            "The measure that `max_share` judges, and that audits rank by: `regions`, or one of "
+            "`details.measures`.",
+            {"enum": _JUDGES},
+            column="judge",
+        ),
+    ] = REGIONS
     method: Annotated[str, Json("How it was counted, as in `--method`.", column="method")]
     stop_reason: Annotated[
         StopReason,
@@ -297,27 +328,41 @@ class CountResult:
     @property
     @written(
         Json(
-            "PASS: the share is at most `max_share`; FAIL: it is above; UNDECIDED: the interval "
-            "reaches across; null: no limit was given.",
+            "PASS: the share under the measure `judge` is at most `max_share`; FAIL: it is above; "
+            "UNDECIDED: the interval reaches across; null: no limit was given.",
             after="max_share",
             column="verdict",
         )
     )
     def verdict(self) -> Verdict | None:
-        """PASS when C / n_regions is at most ``max_share``, as far as the interval tells."""
-        if self.max_share is None:
-            return None
-        return judged(self.max_share, (self.low, self.high), (self.n_regions, self.n_regions))
+        """PASS when the judged share is at most ``max_share``, as far as its interval tells."""
+        return None if self.max_share is None else verdict_of(self.max_share, self.judged)
+
+    @property
+    def measures(self) -> dict[str, Measured]:
+        """The shares under other measures than ``regions``, by their names."""
+        entries = self.details.get("measures", {})
+        return {name: Measured.from_dict(name, entry) for name, entry in entries.items()}
+
+    @property
+    def judged(self) -> Judged:
+        """The share under the measure ``judge``, with its interval: what the verdict is about."""
+        if self.judge == REGIONS:
+            shares = (self.share, self.share_low, self.share_high, self.exact, self.confidence)
+            return Judged(*shares, (self.low, self.high), self.n_regions)
+        entry = self.details.get("measures", {}).get(self.judge)
+        return Judged.unknown() if entry is None else Measured.from_dict(self.judge, entry).judged
 
     @property
     def order(self) -> tuple[float, float, tuple[str, ...]]:
-        """Sorts results, the largest share first, by what is known.
+        """Sorts results, the largest judged share first, by what is known.
 
         That is the estimate, or the low bound where there is none; among equals the larger high
         bound comes first, then the names decide.
         """
-        least = self.share_low if self.share is None else self.share
-        return (-least, -self.share_high, self.sensitive)
+        judged = self.judged
+        least = judged.low if judged.share is None else judged.share
+        return (-least, -judged.high, self.sensitive)
 
     @property
     def gap(self) -> str:
@@ -326,9 +371,17 @@ class CountResult:
 
     @property
     def is_answered(self) -> bool:
-        """Whether the count is as accurate as asked, or its verdict is known."""
-        decided = self.verdict in (Verdict.PASS, Verdict.FAIL)
-        return decided or self.stop_reason is StopReason.COMPLETE
+        """Whether all that is judged is as accurate as asked, or the verdict is known."""
+        if self.verdict in (Verdict.PASS, Verdict.FAIL):
+            return True
+        return set(self.stop_reasons) == {StopReason.COMPLETE}
+
+    @property
+    def stop_reasons(self) -> tuple[StopReason, ...]:
+        """Why the run ended, and why the measure that is judged did, where that is another."""
+        entry = self.details.get("measures", {}).get(self.judge)
+        own = () if entry is None else (StopReason(entry["stop_reason"]),)
+        return (self.stop_reason, *own)
 
     @property
     def exit_status(self) -> int:
@@ -355,49 +408,9 @@ class CountResult:
         return plot_count(self, path)
 
 
-@dataclass(frozen=True, slots=True)
-class MeanShare:
-    """The mean of the shares of several counts, as far as it is known.
-
-    Attributes:
-        value: of the estimates; None where a count has none.
-        low: of the low bounds.
-        high: of the high bounds.
-        least: of the estimates, and of the low bounds where there is none.
-        most: of the estimates, and of the high bounds where there is none.
-    """
-
-    value: float | None
-    low: float
-    high: float
-    least: float
-    most: float
-
-    @classmethod
-    def of(cls, results: Iterable[CountResult]) -> MeanShare:
-        """Return the mean over results; without any, nothing is known."""
-        found = tuple(results)
-        if not found:
-            return cls(None, 0.0, 1.0, 0.0, 1.0)
-        low, high = _mean(r.share_low for r in found), _mean(r.share_high for r in found)
-        shares = [r.share for r in found if r.share is not None]
-        return cls(
-            _mean(shares) if len(shares) == len(found) else None,
-            low,
-            high,
-            _mean(r.share_low if r.share is None else r.share for r in found),
-            _mean(r.share_high if r.share is None else r.share for r in found),
-        )
-
-
-def _mean(values: Iterable[float]) -> float:
-    listed = tuple(values)
-    return math.fsum(listed) / len(listed)
-
-
 def readable(data: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a result's JSON as it is written today, whatever version wrote it."""
-    return _without_middles(_without_old_profile(data))
+    return {"judge": REGIONS, **_without_middles(_without_old_profile(data))}
 
 
 def _without_old_profile(data: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -23,6 +23,7 @@ PAPER_METHODS = (
     "cnf-approxmc",
     "subproblems-cnf",
 )
+MEASURES = ("regions", "volume", "marginals", "rows", "population")
 
 _SECONDS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _BYTES = {"": 1, "b": 1} | {
@@ -262,7 +263,18 @@ gap_question_options = together(
     sensitive_option, _gap_option(required=True), distance_option, model_options
 )
 
+judge_option = click.option(
+    "--judge",
+    metavar="MEASURE",
+    type=click.Choice(MEASURES),
+    default="regions",
+    show_default=True,
+    help="The measure that limits judge, and that ranks: regions, volume, marginals, rows or "
+    "population. It is measured, too.",
+)
+
 measure_options = together(
+    judge_option,
     click.option(
         "--measure",
         "measures",
@@ -294,9 +306,9 @@ measure_options = together(
 def check_measures(question: Mapping[str, Any]) -> None:
     """Refuse what only measures have a use for, where none is asked for."""
     given = question["data"] or question["bounds"] or question["population"]
-    if not question["measures"] and given:
+    if not question["measures"] and question["judge"] == "regions" and given:
         raise click.UsageError(
-            "--data, --bounds and --population are for measures; give --measure, too"
+            "--data, --bounds and --population are for measures; give --measure, too, or --judge"
         )
 
 
@@ -390,8 +402,8 @@ max_share_option = click.option(
     "--max-share",
     metavar="SHARE",
     callback=parsed_by(parse_share),
-    help="Give a verdict: PASS if at most this share of the regions is sensitive (0.01, 1% or "
-    "2/9).",
+    help="Give a verdict: PASS if at most this share of the regions, or of the --judge measure, is "
+    "sensitive (0.01, 1% or 2/9).",
 )
 
 json_option = click.option(

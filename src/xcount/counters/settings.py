@@ -50,6 +50,7 @@ class Settings:
         memory_bytes: at how much memory to stop.
         jobs: threads; 0 for all cores.
         max_share: the largest share allowed: once it is decided, the run may stop.
+        judge: the measure whose share that is; counters judge ``regions`` alone.
         want_profile: whether to take the count apart by cells.
         on_progress: called a few times a second; what it raises ends the count.
         engine: who solves subproblems, draws samples and visits regions.
@@ -64,6 +65,7 @@ class Settings:
     memory_bytes: int | None = None
     jobs: int = 0
     max_share: Limit | None = None
+    judge: str = "regions"
     want_profile: bool = False
     on_progress: Callable[[Progress], None] | None = None
     engine: Engine = LOCAL

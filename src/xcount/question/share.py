@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 from xcount.errors import QueryError
+
+FLOAT_ROUNDING = Fraction(1, 10**12)
+"""Relative rounding of sums of floats, with room to spare."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +50,19 @@ class Limit:
         """Read the limit of a share: between 0 and 1."""
         return cls.of(value, most=1, what="share")
 
-    def allows(self, part: int, whole: int) -> bool:
+    def loosened(self) -> Limit:
+        """Return the limit for shares that are sums of floats: above it by their rounding."""
+        return replace(self, value=self.value * (1 + FLOAT_ROUNDING))
+
+    def allows(self, part: int | Fraction, whole: int | Fraction) -> bool:
         """Tell whether ``part / whole`` is at most the limit; of nothing, only nothing is."""
         if whole == 0:
             return part == 0
         if not self.is_rounded:
             return part * self.value.denominator <= whole * self.value.numerator
         try:
-            return part / whole <= float(self.value)  # whole numbers divide to the nearest float
+            # Whole numbers divide to the nearest float.
+            return float(part / whole) <= float(self.value)
         except OverflowError:
             return False
 

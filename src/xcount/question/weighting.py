@@ -16,7 +16,7 @@ import json
 import math
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -102,6 +102,10 @@ class Weighing:
             fitted,
             kept if fitted is None else None,
         )
+
+    def of_names(self, names: Iterable[str]) -> Weighing:
+        """Return the same for some of the measures."""
+        return replace(self, names=tuple(name for name in self.names if name in names))
 
     @property
     def n_weighed(self) -> int:

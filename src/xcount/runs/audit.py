@@ -11,8 +11,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
 
 from xcount.answers.count import class_label, model_info, versions
-from xcount.answers.measure import with_population
+from xcount.answers.mean_share import MeanShare
+from xcount.answers.measure import weighing_of
+from xcount.answers.measured import REGIONS
 from xcount.answers.result import (
+    JUDGE_OF_ALL,
     STATUS_OF_ALL,
     VERDICT_OF_ALL,
     AboutModel,
@@ -20,7 +23,6 @@ from xcount.answers.result import (
     CountResult,
     Created,
     GapOrigin,
-    MeanShare,
     ModelTask,
     Planned,
     Sensitive,
@@ -37,7 +39,6 @@ from xcount.problem.problem import Problem
 from xcount.question.change import Change
 from xcount.question.domain import Domain, DomainLike, OneHot, Words
 from xcount.question.grid import Grid, Missing
-from xcount.question.weighting import Weighing
 from xcount.runs.batch import BatchOutcome, BatchProgress, run_kept
 from xcount.runs.journal import Record
 from xcount.runs.journal_schema import last_run, result_of
@@ -75,9 +76,9 @@ Panel = tuple[int | None, Change]
 class Ranked:
     """A group of features in the ranking.
 
-    ``score`` is the mean of its shares over all panels; the largest comes first. Where only bounds
-    of a share are known, its low bound takes its place in that order, and ``score`` is None; of
-    equals, the one with the larger high bounds comes first.
+    ``score`` is the mean of its judged shares over all panels; the largest comes first. Where only
+    bounds of a share are known, its low bound takes its place in that order, and ``score`` is None;
+    of equals, the one with the larger high bounds comes first.
     """
 
     rank: Annotated[int, Json("1 for the most sensitive.", {"minimum": 1})]
@@ -161,7 +162,7 @@ class AuditResult:
     @cached_property
     @written(Json("The features or groups, the most sensitive first.", after="versions"))
     def ranking(self) -> tuple[Ranked, ...]:
-        """The groups, most sensitive first: by the mean share over the panels they have.
+        """The groups, most sensitive first: by the mean judged share over the panels they have.
 
         Where only bounds of a share are known, its low bound counts.
         """
@@ -192,6 +193,11 @@ class AuditResult:
         """FAIL if any count fails; else UNDECIDED if any is, or is missing; else PASS."""
         verdicts = [r.verdict for r in self.results if r.verdict is not None]
         return judged_together(verdicts, self.is_whole) if verdicts else None
+
+    @property
+    @written(JUDGE_OF_ALL)
+    def judge(self) -> str:
+        return self.results[0].judge if self.results else REGIONS
 
     @property
     @written(STATUS_OF_ALL)
@@ -283,6 +289,7 @@ def audit(
     memory_bytes: int | None = None,
     jobs: int = 0,
     max_share: MaxShare | None = None,
+    judge: str = REGIONS,
     measures: str | Iterable[str] = (),
     data: Any = None,
     bounds: Mapping[str, tuple[float, float]] | str | None = None,
@@ -323,6 +330,7 @@ def audit(
         jobs: cores to use; 0 for all.
         max_share: the largest share allowed: a number for all, or per feature, as a mapping or as
             ``"age=0.01,sex=0"``. Needs gaps that are given.
+        judge: the measure whose share that is, and that ranks: ``regions``, or one of ``measures``.
         measures: other weights of the same regions (see :mod:`xcount.answers.measure`).
         data: the table that the measures need.
         bounds: the bounds of a volume.
@@ -352,6 +360,7 @@ def audit(
         seed=seed,
         timeout_seconds=timeout_seconds,
         memory_bytes=memory_bytes,
+        judge=judge,
         want_profile=profile,
     )
     settings.check_memory()
@@ -372,10 +381,7 @@ def audit(
     grid = Grid.of(ensemble, missing=missing, domain=regions)
     groups = choose_groups(ensemble, grid, sensitive)
     limits = dict(zip(groups, choose_max_shares(ensemble, groups, max_share), strict=True))
-    weighing = None
-    if measures:
-        weighing = Weighing.of(ensemble, measures, data, bounds, population)
-        weighing = with_population(weighing, grid, settings)
+    weighing = weighing_of(ensemble, grid, settings, measures, data, bounds, population)
     n_bits = len(groups) * len(chosen.values) * grid.n_regions.bit_length()
     if n_bits > MAX_PROFILE_BITS:
         settings = replace(settings, want_profile=False)

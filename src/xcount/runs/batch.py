@@ -347,7 +347,8 @@ class _Kept:
     """A count that a journal has, as it is asked for now.
 
     Attributes:
-        result: the count, judged by the limit of today, with no more examples than asked for.
+        result: the count, judged by the limit and the measure of today, with no more examples than
+            asked for.
         is_changed: whether that differs from what the journal says.
         is_whole: whether all examples that were asked for are there, too.
     """
@@ -362,7 +363,8 @@ class _Kept:
         examples = details.pop("witnesses", None)
         if n and examples is not None:
             details["witnesses"] = examples[:n]
-        now = replace(found, max_share=question.settings.max_share, details=details)
+        asked = question.settings
+        now = replace(found, max_share=asked.max_share, judge=asked.judge, details=details)
         # None could be drawn, there are enough, or there is nothing to draw from.
         is_whole = examples == [] or len(examples or ()) >= n or found.high == 0
         return cls(now, now != found, is_whole)
@@ -393,12 +395,12 @@ def _is_done(result: CountResult, record: Record, question: Question) -> bool:
 
     One that stopped because its verdict was decided is done only if today's is, too.
     """
-    reason = result.stop_reason
-    if reason is StopReason.COMPLETE:
+    reasons = {*result.stop_reasons} - {StopReason.COMPLETE}
+    if not reasons:
         return True
-    if reason is StopReason.DECIDED:
+    if StopReason.DECIDED in reasons:
         return result.verdict in (Verdict.PASS, Verdict.FAIL)
-    if reason is StopReason.INTERRUPTED:
+    if StopReason.INTERRUPTED in reasons:
         return False
     limits: Mapping[str, Any] = record.get("limits", {})
     return all(_at_most(asked, limits.get(name)) for name, asked in question.limits().items())

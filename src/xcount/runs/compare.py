@@ -20,14 +20,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
 
 from xcount.answers.count import model_info, versions
+from xcount.answers.mean_share import MeanShare
+from xcount.answers.measured import REGIONS
 from xcount.answers.result import (
+    JUDGE_OF_ALL,
     STATUS_OF_ALL,
     VERDICT_OF_ALL,
     AskedDomain,
     CountResult,
     Created,
     GapOrigin,
-    MeanShare,
     ModelInfo,
     ModelTask,
     Planned,
@@ -181,6 +183,11 @@ class CompareResult:
         others = range(1, self.n_models)
         verdicts = [row.verdict(i, self.max_ratio) for row in self.rows for i in others]
         return judged_together(verdicts, self.is_whole)
+
+    @property
+    @written(JUDGE_OF_ALL)
+    def judge(self) -> str:
+        return self.results[0].judge if self.results else REGIONS
 
     @property
     @written(STATUS_OF_ALL)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from xcount.answers.result import CountResult, Distance, Sensitive, Verdict, judged, readable
+from xcount.answers.result import CountResult, Distance, Sensitive, Verdict, readable, verdict_of
 from xcount.question.change import Change
 from xcount.question.change_fields import change_from
 from xcount.question.share import Limit
@@ -112,11 +112,11 @@ class Compared:
         return Ratio(value, other.low / base.high, high, together(failing))
 
     def verdict(self, index: int, max_ratio: Limit) -> Verdict:
-        """Tell whether C_i is at most ``max_ratio`` times C_0, as far as the intervals tell."""
+        """Tell whether a judged share is at most ``max_ratio`` times the first model's."""
         base, other = self.results[0], self.results[index]
         if base is None or other is None:
             return Verdict.UNDECIDED
-        return judged(max_ratio, (other.low, other.high), (base.low, base.high))
+        return verdict_of(max_ratio, other.judged, base.judged)
 
 
 @record("model_summary", "One model over all questions.")

@@ -1,0 +1,90 @@
+"""Shares of a result: one for each measure, and the one that a verdict judges.
+
+Light enough for every result: what weighs regions is in :mod:`xcount.answers.measure`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from xcount.counters.tally import StopReason
+
+REGIONS = "regions"
+"""The measure under which all regions weigh the same: the count itself."""
+_OWN_FIELDS = ("share", "low", "high", "exact", "confidence", "stop_reason")
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A share, and how sure it is: ``low <= share <= high`` with probability ``confidence``.
+
+    ``share`` is None where there is no estimate. The bounds are known as fractions, too:
+    ``low = parts[0] / whole`` and ``high = parts[1] / whole``, whole numbers where something is
+    counted (regions, rows); ``is_counted`` tells. Weights are floats, and rounded.
+    """
+
+    share: float | None
+    low: float
+    high: float
+    exact: bool
+    confidence: float
+    parts: tuple[int | Fraction, int | Fraction]
+    whole: int
+    is_counted: bool = True
+
+    @classmethod
+    def unknown(cls) -> Judged:
+        """Return what is known of a share that nobody has measured."""
+        return cls(None, 0.0, 1.0, False, 1.0, (0, 1), 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The weight of the sensitive regions, as a share of the whole.
+
+    It is between ``low`` and ``high`` with probability at least ``confidence``; ``share`` is an
+    estimate, None where there is none. ``details`` has what belongs to one measure alone, such as
+    the numbers of the sensitive rows.
+    """
+
+    name: str
+    share: float | None
+    low: float
+    high: float
+    exact: bool
+    confidence: float
+    stop_reason: StopReason
+    details: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return an entry of a result's ``details["measures"]``."""
+        return {
+            "share": self.share,
+            "low": self.low,
+            "high": self.high,
+            "exact": self.exact,
+            "confidence": self.confidence,
+            "stop_reason": str(self.stop_reason),
+            **self.details,
+        }
+
+    @classmethod
+    def from_dict(cls, name: str, data: Mapping[str, Any]) -> Measured:
+        """Read back what :meth:`to_dict` wrote."""
+        own = {field: data[field] for field in _OWN_FIELDS}
+        own["stop_reason"] = StopReason(own["stop_reason"])
+        details = {field: value for field, value in data.items() if field not in _OWN_FIELDS}
+        return cls(name, **own, details=details)
+
+    @property
+    def judged(self) -> Judged:
+        """The share as a verdict takes it: of rows, in whole numbers."""
+        shares = (self.share, self.low, self.high, self.exact, self.confidence)
+        if "n_sensitive" in self.details:
+            n_placed = self.details["n_rows"] - len(self.details["rows_in_no_cell"])
+            n_sensitive = self.details["n_sensitive"]
+            return Judged(*shares, (n_sensitive, n_sensitive), n_placed)
+        return Judged(*shares, (Fraction(self.low), Fraction(self.high)), 1, is_counted=False)
