@@ -85,7 +85,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "inspection",
         "witness",
     ),
-    "runs": ("journal", "journal_schema", "plan", "task", "batch", "audit", "compared", "compare"),
+    "runs": ("journal", "journal_schema", "inputs", "plan", "task", "batch", "audit", "compared", "compare"),
     "cluster": ("spread", "worker", "client"),
     "report": (),
     "testing": (),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from xcount.answers.result import CountResult
 from xcount.question.domain import Domain
+from xcount.report.lead import headline
 from xcount.report.numbers import (
     NONE,
     seconds_text,
@@ -14,7 +15,7 @@ from xcount.report.numbers import (
     short_interval,
     short_share,
 )
-from xcount.report.sentences import headline, mean_share_text
+from xcount.report.sentences import mean_share_text
 from xcount.report.shares import measured_share
 from xcount.report.terminal import coloured, escaped
 from xcount.runs.audit import AuditResult

@@ -5,7 +5,6 @@ from __future__ import annotations
 from xcount.answers.result import CountResult, Verdict
 from xcount.question.change import Change
 from xcount.report.charts import Bar, Box, bar, box_chart, nice_ceiling
-from xcount.report.html import BADGES, page, tabs
 from xcount.report.markup import Child, Markup, element, joined, name
 from xcount.report.numbers import (
     NONE,
@@ -20,8 +19,9 @@ from xcount.report.numbers import (
     short_share,
     time_text,
 )
-from xcount.report.sections import fact_list, number_cell, table
+from xcount.report.page import BADGES, page, tabs
 from xcount.report.sentences import mean_share_text, panel_label
+from xcount.report.tables import fact_list, number_cell, table
 from xcount.runs.compare import CompareResult
 from xcount.runs.compared import Compared
 from xcount.support.numerals import digits

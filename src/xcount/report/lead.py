@@ -12,15 +12,19 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult, Verdict
 from xcount.report.numbers import limit_percent, plural, share_words
-from xcount.report.shares import OF_PEOPLE, REGIONS, Share
+from xcount.report.shares import OF_PEOPLE, Share
 from xcount.runs.audit import AuditResult, Panel
 from xcount.support.visible import visible
 
 PROTECTED = frozenset(
-    "sex gender race racial ethnic ethnicity age religion religious nationality citizenship "
-    "disability disabled pregnancy pregnant marital orientation native".split()
+    {
+        *("sex", "gender", "orientation", "pregnancy", "pregnant", "marital"),
+        *("race", "racial", "ethnic", "ethnicity", "native", "nationality", "citizenship"),
+        *("age", "disability", "disabled", "religion", "religious"),
+    }
 )
 """Words in the names of features that laws against discrimination speak of."""
 
@@ -52,26 +56,26 @@ def is_protected(feature: str) -> bool:
     return any(word.lower() in PROTECTED for word in _WORDS.findall(feature))
 
 
-def comes_first(audit: AuditResult, sensitive: Sequence[str]) -> bool:
-    """Tell whether a group is never left out: named by the user, or protected."""
-    return " + ".join(sensitive) in audit.named or any(map(is_protected, sensitive))
+def first_groups(audit: AuditResult) -> frozenset[tuple[str, ...]]:
+    """Return the groups that come first and are never left out: named by the user, or protected."""
+    named = frozenset(audit.named)
+    return frozenset(
+        group
+        for group in {result.sensitive for result in audit.results}
+        if " + ".join(group) in named or any(map(is_protected, group))
+    )
 
 
 def measure_of(audit: AuditResult) -> str:
     """Return the measure that the page speaks of: the judged one, or one of people, or regions."""
-    judged = [r for r in audit.results if r.verdict is not None]
+    judged = [r.judge for r in audit.results if r.verdict is not None or r.judge != REGIONS]
     if judged:
-        return judged_measure(judged[0])
+        return judged[0]
     for measure in OF_PEOPLE:
         shares = [Share.of(result, measure) for result in audit.results]
         if shares and all(share is not None and share.is_known for share in shares):
             return measure
     return REGIONS
-
-
-def judged_measure(result: CountResult) -> str:
-    """Return the measure whose share is judged."""
-    return getattr(result, "judge", None) or REGIONS
 
 
 def share_shown(result: CountResult, measure: str) -> Share:
@@ -112,14 +116,13 @@ def panels(audit: AuditResult) -> list[Panel]:
     return [*([] if leading is None else [leading.panel]), *rest]
 
 
-def in_order(
-    audit: AuditResult, results: Iterable[CountResult], measure: str
-) -> list[CountResult]:
+def in_order(audit: AuditResult, results: Iterable[CountResult], measure: str) -> list[CountResult]:
     """Return results, those that come first first, then by share, the largest first."""
+    first = first_groups(audit)
 
     def place(result: CountResult) -> tuple[object, ...]:
         share = share_shown(result, measure)
-        return (not comes_first(audit, result.sensitive), *share.order, result.sensitive)
+        return (result.sensitive not in first, *share.order, result.sensitive)
 
     return sorted(results, key=place)
 
@@ -156,7 +159,7 @@ def _judged_headline(audit: AuditResult, verdict: Verdict) -> str:
     limits = {r.max_share for r in judged if r.max_share is not None}
     limit = f" of {limit_percent(limits.pop())}" if len(limits) == 1 else ""
     groups = dict.fromkeys(r.sensitive for r in judged)
-    measure = judged_measure(judged[0])
+    measure = judged[0].judge
     found = in_order(audit, (r for r in judged if r.verdict is verdict), measure)
     worst = {r.sensitive: r for r in reversed(found)}
     shown = [worst[names] for names in dict.fromkeys(r.sensitive for r in found)]
@@ -178,7 +181,7 @@ def _kind(groups: Iterable[tuple[str, ...]]) -> str:
 
 def _one_judged(result: CountResult, verdict: Verdict) -> str:
     assert result.max_share is not None
-    share = share_shown(result, judged_measure(result))
+    share = share_shown(result, result.judge)
     where = "above" if verdict is Verdict.FAIL else "within"
     limit = limit_percent(result.max_share)
     names, are = short_names(result.sensitive), "is" if len(result.sensitive) == 1 else "are"
@@ -190,7 +193,7 @@ def _one_judged(result: CountResult, verdict: Verdict) -> str:
 
 def bound_text(result: CountResult) -> str:
     """Return the judged share as far as it decides: the bound that lies on one side."""
-    share = share_shown(result, judged_measure(result))
+    share = share_shown(result, result.judge)
     if share.exact:
         return share.text
     if result.verdict is Verdict.FAIL:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from xcount.answers.result import CountResult
+from xcount.report.lead import headline
 from xcount.report.numbers import distance_text, how_sure, integer, share_text
-from xcount.report.sentences import certificate, headline, label_of
+from xcount.report.sentences import certificate, label_of
 from xcount.runs.audit import AuditResult
 
 TOP_ROWS = 20

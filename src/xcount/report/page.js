@@ -68,9 +68,9 @@
   const collator = new Intl.Collator("en", { numeric: true });
   const byColumn = (index, sign) => (a, b) => {
     const [x, y] = [a.cells[index], b.cells[index]];
-    if (x.dataset.v !== undefined && y.dataset.v !== undefined) return sign * (x.dataset.v - y.dataset.v);
-    if (x.dataset.v !== y.dataset.v && (x.dataset.v === undefined || y.dataset.v === undefined)
-        && (x.dataset.v ?? y.dataset.v) !== undefined) return x.dataset.v === undefined ? 1 : -1;
+    const [v, w] = [x.dataset.v, y.dataset.v];
+    if (v !== undefined && w !== undefined) return sign * (v - w);
+    if (v !== w) return v === undefined ? 1 : -1; // without a number: last, either way
     return sign * collator.compare(x.textContent, y.textContent);
   };
   for (const table of all("table.sort")) {
@@ -127,7 +127,7 @@
 
   // Links lead into folded parts; paper has everything unfolded.
   const unfold = () => {
-    const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const target = location.hash && document.getElementById(location.hash.slice(1));
     if (!target) return;
     for (let box = target; box; box = box.parentElement.closest("details")) {
       if (box.tagName === "DETAILS") box.open = true;

@@ -110,7 +110,9 @@ def toolbar(has_verdicts: bool) -> Markup:
                 ("PASS", "within the limit"),
             )
         )
-        choice = element("select", options, id="with-verdict", aria_label="Show features by verdict")
+        choice = element(
+            "select", options, id="with-verdict", aria_label="Show features by verdict"
+        )
     search = element(
         "input",
         type="search",

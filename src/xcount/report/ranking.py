@@ -5,24 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult
 from xcount.report.charts import Bar, bar, nice_ceiling
-from xcount.report.lead import (
-    bound_text,
-    comes_first,
-    in_order,
-    judged_measure,
-    measure_of,
-    panels,
-    share_shown,
-)
+from xcount.report.lead import bound_text
 from xcount.report.markup import Child, Markup, element, name
 from xcount.report.numbers import NONE, distance_text, integer, limit_percent
 from xcount.report.page import BADGES, tabs
 from xcount.report.sentences import label_of, panel_label
-from xcount.report.shares import REGIONS, Share
+from xcount.report.shares import Share
 from xcount.report.tables import number_cell, table
-from xcount.runs.audit import AuditResult, Panel, Ranked
+from xcount.report.view import View
+from xcount.runs.audit import Panel, Ranked
 from xcount.support.numerals import digits
 
 TOP_BARS = 15
@@ -31,11 +25,11 @@ _LEAST_OTHERS = 5
 _MOST_DIGITS = 30
 
 
-def ranking(audit: AuditResult) -> Markup:
+def ranking(view: View) -> Markup:
     """Return the ranking, and the whole of it as a table where the bars are not all."""
-    asked, measure = panels(audit), measure_of(audit)
-    of_whom = share_shown(audit.results[0], measure).of_whom
-    bodies = [_panel(audit, panel, measure) for panel in asked]
+    audit, asked = view.audit, view.panels
+    of_whom = view.share(audit.results[0]).of_whom
+    bodies = [_panel(view, panel) for panel in asked]
     is_cut = len(audit.ranking) > TOP_BARS or len(asked) > 1
     return element(
         "section",
@@ -43,18 +37,18 @@ def ranking(audit: AuditResult) -> Markup:
         element(
             "p",
             f"The share {of_whom} for which changing this feature alone can change the "
-            f"{audit.results[0].change.what_changes}.{_about_intervals(audit, measure)}",
+            f"{audit.results[0].change.what_changes}.{_about_intervals(view)}",
         ),
         tabs([panel_label(*panel) for panel in asked], bodies),
-        _whole_ranking(audit, asked, measure) if is_cut else None,
-        _unused(audit),
+        _whole_ranking(view) if is_cut else None,
+        _unused(audit.unused_features),
         id="ranking",
     )
 
 
-def _about_intervals(audit: AuditResult, measure: str) -> str:
+def _about_intervals(view: View) -> str:
     """Return how bars show what is not exact, where there is any."""
-    shares = [share_shown(result, measure) for result in audit.results]
+    shares = [view.share(result) for result in view.audit.results]
     said = ""
     if any(not share.exact for share in shares):
         said = " Whiskers are intervals."
@@ -66,41 +60,37 @@ def _about_intervals(audit: AuditResult, measure: str) -> str:
     return said
 
 
-def _panel(audit: AuditResult, panel: Panel, measure: str) -> Markup:
+def _panel(view: View, panel: Panel) -> Markup:
     distance, change = panel
-    found = in_order(audit, audit.panel(panel), measure)
-    first = [r for r in found if comes_first(audit, r.sensitive)]
-    others = [r for r in found if not comes_first(audit, r.sensitive)]
+    found = view.in_order(view.audit.panel(panel))
+    first = [r for r in found if view.comes_first(r.sensitive)]
+    others = [r for r in found if not view.comes_first(r.sensitive)]
     cut = others[: max(TOP_BARS - len(first), _LEAST_OTHERS)]
-    shown = [share_shown(r, measure) for r in (*first, *cut)]
+    shown = [view.share(r) for r in (*first, *cut)]
     axis = nice_ceiling(max(float(share.high) for share in shown))
     left_out = len(others) - len(cut)
     return element(
         "section",
         element("h3", f"{change.sentence}, {distance_text(distance)}"),
         element("h4", "Named or protected") if first and cut else None,
-        _bars(audit, first, measure, axis),
+        _bars(view, first, axis),
         element("h4", "Other features") if first and cut else None,
-        _bars(audit, cut, measure, axis),
-        element("p", _panel_note([*first, *cut], measure, axis, left_out), class_="note"),
+        _bars(view, cut, axis),
+        element("p", _panel_note(view, [*first, *cut], axis, left_out), class_="note"),
     )
 
 
-def _bars(
-    audit: AuditResult, results: Sequence[CountResult], measure: str, axis: float
-) -> Markup | None:
+def _bars(view: View, results: Sequence[CountResult], axis: float) -> Markup | None:
     if not results:
         return None
-    return element("ol", (_bar_row(audit, r, measure, axis) for r in results), class_="bars")
+    return element("ol", (_bar_row(view, r, axis) for r in results), class_="bars")
 
 
-def _panel_note(
-    results: Sequence[CountResult], measure: str, axis: float, left_out: int
-) -> str:
+def _panel_note(view: View, results: Sequence[CountResult], axis: float, left_out: int) -> str:
     said = [f"The axis ends at {axis * 100:g} %."]
     if left_out:
         said.append(f"{integer(left_out)} smaller ones are in the table below.")
-    unsure = [s for r in results if not (s := share_shown(r, measure)).exact]
+    unsure = [s for r in results if not (s := view.share(r)).exact]
     if unsure:
         lowest = min(share.confidence for share in unsure)
         sure = "are guaranteed" if lowest == 1 else f"hold with {lowest:.0%} confidence each"
@@ -129,10 +119,10 @@ def _whole(number: int) -> str:
     return f"{number:,}" if number < 10**_MOST_DIGITS else integer(number)
 
 
-def _bar_row(audit: AuditResult, result: CountResult, measure: str, axis: float) -> Markup:
-    label, share = label_of(result), share_shown(result, measure)
+def _bar_row(view: View, result: CountResult, axis: float) -> Markup:
+    label, share = label_of(result), view.share(result)
     kind, symbol, word = BADGES[result.verdict]
-    is_judged = result.max_share is not None and judged_measure(result) == share.measure
+    is_judged = result.max_share is not None and result.judge == share.measure
     limit = float(result.max_share) if is_judged and result.max_share is not None else None
     drawn = Bar(
         None if share.value is None else float(share.value),
@@ -146,7 +136,7 @@ def _bar_row(audit: AuditResult, result: CountResult, measure: str, axis: float)
     has_detail = share.interval and share.value is not None
     return element(
         "li",
-        element("span", feature_link(audit, result.sensitive), class_="name"),
+        element("span", view.link(result.sensitive), class_="name"),
         bar(drawn, axis),
         element(
             "span",
@@ -165,28 +155,13 @@ def _bar_row(audit: AuditResult, result: CountResult, measure: str, axis: float)
     )
 
 
-def feature_link(audit: AuditResult, sensitive: tuple[str, ...]) -> Markup:
-    """Return a feature's name that leads to all that is known about it."""
-    label = name(" + ".join(sensitive))
-    key = feature_key(audit, sensitive)
-    return element("a", label, href=f"#{key}") if key else label
-
-
-def feature_key(audit: AuditResult, sensitive: tuple[str, ...]) -> str | None:
-    """Return the id of a feature's part of the page; None where it has none."""
-    from xcount.report.features import described
-
-    places = {ranked.sensitive: index for index, ranked in enumerate(described(audit))}
-    index = places.get(sensitive)
-    return None if index is None else f"feature-{index}"
-
-
-def _whole_ranking(audit: AuditResult, asked: Sequence[Panel], measure: str) -> Markup:
+def _whole_ranking(view: View) -> Markup:
     """Return all groups with all their shares; what is proved to be zero as a list."""
+    audit, asked = view.audit, view.panels
     zero = [r for r in audit.ranking if all(c.high == 0 for c in r.results)]
     rest = [r for r in audit.ranking if any(c.high > 0 for c in r.results)]
     head = ["Features", *(panel_label(*panel) for panel in asked)]
-    rows = [_rank_row(audit, ranked, asked, measure) for ranked in rest]
+    rows = [_rank_row(view, ranked) for ranked in rest]
     caption = "All features, by the mean of their shares of regions"
     proved: Child = None
     if zero:
@@ -204,14 +179,12 @@ def _whole_ranking(audit: AuditResult, asked: Sequence[Panel], measure: str) -> 
     )
 
 
-def _rank_row(
-    audit: AuditResult, ranked: Ranked, asked: Sequence[Panel], measure: str
-) -> Markup:
-    shares = {(r.distance, r.change): share_shown(r, measure) for r in ranked.results}
+def _rank_row(view: View, ranked: Ranked) -> Markup:
+    shares = {(r.distance, r.change): view.share(r) for r in ranked.results}
     return element(
         "tr",
-        element("td", feature_link(audit, ranked.sensitive)),
-        (_share_cell(shares.get(panel)) for panel in asked),
+        element("td", view.link(ranked.sensitive)),
+        (_share_cell(shares.get(panel)) for panel in view.panels),
         data_sensitive=ranked.label,
     )
 
@@ -222,8 +195,7 @@ def _share_cell(share: Share | None) -> Markup:
     return number_cell(share.short, share.least, share.how_sure)
 
 
-def _unused(audit: AuditResult) -> Markup | None:
-    names = audit.unused_features
+def _unused(names: Sequence[str]) -> Markup | None:
     if not names:
         return None
     are, it = ("feature is", "it") if len(names) == 1 else ("features are", "them")
@@ -245,5 +217,3 @@ def verdict_cells(result: CountResult) -> list[Markup]:
         number_cell(text, limit),
         element("td", NONE if result.verdict is None else str(result.verdict)),
     ]
-
-

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from xcount.answers.result import CountResult, Verdict
+from xcount.answers.result import CountResult
 from xcount.counters.tally import StopReason
 from xcount.question.change import Change
+from xcount.report.lead import bound_text
 from xcount.report.numbers import (
     distance_text,
-    how_sure,
     integer,
-    limit_percent,
     interval_words,
-    percent,
-    share_text,
+    limit_percent,
     share_words,
 )
 from xcount.runs.audit import AuditResult
@@ -113,60 +110,11 @@ def glossary(audit: AuditResult) -> tuple[tuple[str, str], ...]:
     return (*_MARGIN, *_CELLS, ("Sensitive region", sensitive), *about, *_NUMBERS)
 
 
-def headline(audit: AuditResult) -> str:
-    """Return the verdict in one line."""
-    limits = {r.max_share for r in audit.results if r.max_share is not None}
-    limit = f" of {limit_percent(limits.pop())}" if len(limits) == 1 else ""
-    if audit.verdict is Verdict.PASS:
-        return f"Every share is within its limit{limit}"
-    if audit.verdict is Verdict.FAIL:
-        failing = {r.sensitive for r in audit.results if r.verdict is Verdict.FAIL}
-        many = "group" if len(failing) == 1 else "groups"
-        if all(len(names) == 1 for names in failing):
-            many = "feature" if len(failing) == 1 else "features"
-        return f"{len(failing)} {many} above the limit{limit}"
-    if audit.verdict is Verdict.UNDECIDED:
-        return f"Not decided: {_why_undecided(audit, limit)}"
-    if len(audit.results) < audit.n_planned:
-        return f"Unfinished: {len(audit.results)} of {audit.n_planned} counts"
-    return "No limit was set: shares are reported, not judged"
-
-
-def _why_undecided(audit: AuditResult, limit: str) -> str:
-    reasons = []
-    if any(result.verdict is Verdict.UNDECIDED for result in audit.results):
-        reasons.append(f"some intervals reach across the limit{limit}")
-    n_missing = audit.n_planned - len(audit.results)
-    if n_missing > 0:
-        are = "is" if n_missing == 1 else "are"
-        reasons.append(f"{n_missing} of {audit.n_planned} counts {are} missing")
-    return ", and ".join(reasons)
-
-
-def finding(result: CountResult) -> str:
-    """Return one result as a sentence after the features' names."""
-    if result.count == 0 and result.exact:
-        return f"no region can change its {result.change.effect} (proved)"
-    return (
-        f"{share_text(result)} of all regions ({how_sure(result)}) can change their "
-        f"{result.change.effect} with {distance_text(result.distance)}"
-    )
-
-
 def judgement(result: CountResult) -> str:
     """Return why a result passes or not."""
     if result.max_share is None:
         return ""
-    limit = limit_percent(result.max_share)
-    low = percent(result.low, result.n_regions)
-    high = percent(result.high, result.n_regions)
-    if result.verdict is Verdict.FAIL:
-        bound = share_text(result) if result.exact else f"at least {low}"
-        return f"{bound}, allowed {limit}"
-    if result.verdict is Verdict.PASS:
-        bound = share_text(result) if result.exact else f"at most {high}"
-        return f"{bound}, allowed {limit}"
-    return f"between {low} and {high}, allowed {limit}"
+    return f"{bound_text(result)}, allowed {limit_percent(result.max_share)}"
 
 
 def mean_share_text(summary: ModelSummary) -> str:

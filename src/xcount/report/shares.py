@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult
 from xcount.report.numbers import (
     about,
@@ -18,7 +19,6 @@ from xcount.report.numbers import (
     sure_words,
 )
 
-REGIONS = "regions"
 OF_PEOPLE = ("rows", "population")
 """Measures that speak of people, the plainest first."""
 
@@ -106,7 +106,7 @@ class Share:
 
     @property
     def of_whom(self) -> str:
-        """Of whom or what it is a share, after ``for`` or ``in``: ``of the 6,000 cases in x.csv``."""
+        """Of whom or what it is a share: ``of the 6,000 cases in x.csv``."""
         return share_of(self.measure, self.details)
 
     @property
@@ -123,7 +123,9 @@ class Share:
         details = self.details
         if self.is_zero:
             whom = self.of_whom.removeprefix("of ").removeprefix("all ")
-            return f"{self.preposition} none of {whom}" if self.measure != REGIONS else "in no region"
+            return (
+                f"{self.preposition} none of {whom}" if self.measure != REGIONS else "in no region"
+            )
         if self.measure == "rows" and "n_sensitive" in details:
             found = integer(details["n_sensitive"])
             return f"for {found} {self.of_whom} ({share_words(self.low)})"

@@ -24,7 +24,9 @@ def table(
     return element("div", inside, class_="scroll", tabindex="0", role="region", aria_label=label)
 
 
-def number_cell(text: Child, value: Fraction | float | None = None, tip: str | None = None) -> Markup:
+def number_cell(
+    text: Child, value: Fraction | float | None = None, tip: str | None = None
+) -> Markup:
     """Return a table cell with a number; the script sorts it by its value."""
     sort_key = None if value is None else f"{float(value):.17g}"
     return element("td", text, class_="n", data_v=sort_key, title=tip)

@@ -40,6 +40,7 @@ from xcount.question.change import Change
 from xcount.question.domain import Domain, DomainLike, OneHot, Words
 from xcount.question.grid import Grid, Missing
 from xcount.runs.batch import BatchOutcome, BatchProgress, run_kept
+from xcount.runs.inputs import Input, inputs_of
 from xcount.runs.journal import Record
 from xcount.runs.journal_schema import last_run, result_of
 from xcount.runs.plan import (
@@ -129,11 +130,15 @@ class AuditResult:
     gap_origin: GapOrigin = ""
     domain: AskedDomain = None
     n_planned: Planned
+    inputs: Annotated[
+        tuple[Input, ...],
+        Json("The data and the population that it was given.", is_optional=True),
+    ] = ()
     named: Annotated[
         tuple[str, ...],
         Json(
-            "Groups that were named by `--sensitive` or in `--max-share`, features joined by ` + `; "
-            "a report never leaves them out.",
+            "Groups that were named by `--sensitive` or in `--max-share`, their features joined "
+            "by ` + `; a report never leaves them out.",
             is_optional=True,
         ),
     ] = ()
@@ -399,6 +404,7 @@ def audit(
     scope = (fingerprint(ensemble),)
     tasks = [Task(base, question, scope) for question in asked]
     header = _header(ensemble, grid, tasks, chosen)
+    header["inputs"] = [to_dict(each) for each in inputs_of(weighing, data, population)]
     header["named"] = _named(ensemble, tasks, sensitive is not None, max_share)
     outcome = run_kept(
         tasks,

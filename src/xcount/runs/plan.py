@@ -159,9 +159,7 @@ def choose_max_shares(
     return tuple(by_group.get(group, default) for group in groups)
 
 
-def named_limits(
-    ensemble: Ensemble, max_share: MaxShare | None
-) -> dict[tuple[int, ...], Limit]:
+def named_limits(ensemble: Ensemble, max_share: MaxShare | None) -> dict[tuple[int, ...], Limit]:
     """Return the groups that a maximum share names, with theirs."""
     limits: dict[tuple[int, ...], Limit] = {}
     for name, share in _split_max_share(max_share)[1].items() if max_share is not None else ():
