@@ -156,6 +156,15 @@ class World:
                 found[tuple(key for key, _ in point)] = self.columns([v for _, v in point])
         return found
 
+    def changes_somewhere(self, name: str, sensitive: Sequence[str]) -> bool:
+        """Tell whether two regions that differ in sensitive features alone differ in this one."""
+        place = self.features.index(name)
+        others = [i for i, each in enumerate(self.features) if each not in sensitive]
+        by_rest: dict[tuple[Key, ...], list[Key]] = {}
+        for region in self.regions():
+            by_rest.setdefault(tuple(region[i] for i in others), []).append(region[place])
+        return any(_steps(cells[0], cell) for cells in by_rest.values() for cell in cells)
+
     def keeps_rules(self, values: dict[str, Value]) -> bool:
         """Tell whether a point keeps all rules."""
 

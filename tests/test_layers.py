@@ -14,7 +14,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "_version": (),
     "_core": (),
     "errors": (),
-    "support": ("numerals", "process", "visible", "records", "record_check"),
+    "support": ("numerals", "nearest", "process", "visible", "records", "record_check"),
     "model": ("ensemble", "examples", "one_hot", "loaders", "tables", "align"),
     "question": (
         "cell",

@@ -19,7 +19,9 @@ from xcount.counters.decisions import RegionDecider
 from xcount.errors import QueryError
 from xcount.problem.problem import Problem
 from xcount.question.domain import Domain
+from xcount.question.fitting import fit_population
 from xcount.question.grid import Grid
+from xcount.question.population import Population
 from xcount.question.query import Query
 from xcount.question.weighting import Weighing, volume_weights
 
@@ -63,7 +65,12 @@ def question(world: World, seed: int) -> tuple[list[str], int | None, Fraction |
 def is_refused(world: World, names: list[str], expected: tuple[int, int]) -> bool:
     """Tell whether the domain has no region, or fixes a sensitive feature."""
     whole = replace(world, where=(), rules=())
-    fixed = [not world.can_change(name) and whole.can_change(name) for name in names]
+    fixed = [
+        not world.changes_somewhere(name, names)
+        if world.can_change(name)
+        else whole.can_change(name)
+        for name in names
+    ]
     return expected[1] == 0 or any(fixed)
 
 
@@ -158,6 +165,56 @@ def test_measures_are_conditioned_on_the_domain(seed: int) -> None:
     flags = RegionDecider(problem).decide_regions(regions)
     assert found.exact
     assert found.share == pytest.approx(masses[flags].sum() / masses.sum())
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_population_is_conditioned_on_the_domain(seed: int) -> None:
+    """It is fitted to all rows; what it weighs is what exists."""
+    world = random_world(seed, n_rules=seed % 3)
+    names, distance, gap = question(world, seed)
+    if gap is None or is_refused(world, names, world.count(names, distance, gap)):
+        return
+    problem = problem_of(world, names, distance, gap)
+    population = fit_population(problem.grid, random_rows(problem.ensemble, seed))
+    weighing = Weighing(("population",), population=population)
+    regions = all_regions(problem)
+    regions = regions[problem.grid.exists(regions)]
+    points = [problem.grid.point(region) for region in regions]
+    masses = np.array([probability(population, point) for point in points])
+    if not masses.sum() > 0:
+        return
+    found = measure(problem, weighing)["population"]
+    flags = RegionDecider(problem).decide_regions(regions)
+    assert found.exact
+    assert found.share == pytest.approx(masses[flags].sum() / masses.sum())
+
+
+def random_rows(ensemble: xcount.Ensemble, seed: int) -> np.ndarray:
+    """Return rows of which some values are missing."""
+    rng = np.random.default_rng([seed, 6])
+    columns = [
+        rng.normal(0, 2, 60).round(1)
+        if feature.categories is None
+        else rng.choice(feature.categories, 60).astype(float)
+        for feature in ensemble.features
+    ]
+    rows = np.column_stack(columns)
+    rows[rng.random(rows.shape) < 0.1] = np.nan
+    return rows
+
+
+def probability(population: Population, point: np.ndarray) -> float:
+    """Return what the cells of the population that a point lies in weigh."""
+    product = population.weights.copy()
+    for column, value in zip(population.columns, point, strict=True):
+        if math.isnan(value):
+            cell = len(column.probabilities) - 1
+        elif column.classes is None:
+            cell = sum(guard <= value for guard in column.guards)
+        else:
+            cell = next(i for i, codes in enumerate(column.classes) if int(value) in codes)
+        product *= column.probabilities[cell]
+    return float(product.sum())
 
 
 @pytest.mark.parametrize("seed", range(30))

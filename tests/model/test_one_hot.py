@@ -82,8 +82,8 @@ def test_rows_have_the_columns_of_the_model() -> None:
 @pytest.mark.parametrize(
     ("groups", "message"),
     [
-        ([GROUP, OneHotGroup("other", (2, 3))], "'race_Black' is in the one-hot group 'race'"),
-        ([OneHotGroup("race", (1, 1))], "'race_White' is in the one-hot group 'race' already"),
+        ([GROUP, OneHotGroup("other", (2, 3))], "'race_Black' is in the groups 'race' and"),
+        ([OneHotGroup("race", (1, 1))], "'race_White' is in the group 'race' twice"),
         ([OneHotGroup("race", (1,))], "has one column"),
         ([replace(GROUP, name="age")], "two features called 'age'"),
     ],

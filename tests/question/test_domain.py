@@ -59,8 +59,11 @@ def test_a_domain_has_the_same_words_everywhere(tmp_path: Path) -> None:
     [
         ("where = 3", "where of a domain is a list of texts"),
         ("where = [3]", "where of a domain is a list of texts"),
-        ("[one-hot]\nrace = 3", "race of a domain is a list of texts"),
-        ("wher = []", "no 'wher'"),
+        (
+            "[one-hot]\nrace = 3",
+            "domain.toml: the one-hot group 'race' of a domain is a list of texts",
+        ),
+        ("# words\nwher = []", "domain.toml, line 2: .* no 'wher'; did you mean 'where'"),
         ("where = [", "no readable TOML"),
     ],
 )
@@ -84,6 +87,23 @@ def test_a_file_that_is_no_domain_is_refused(tmp_path: Path, text: str, message:
         ),
         ({"where": "35 <= age < 39"}, "'age' cannot change: '35 <= age < 39' leaves one cell"),
         ({"where": "age is missing"}, "--missing cell"),
+        (
+            {"rule": ["race_White == 1 -> age < 30", "race_White != 1 -> age < 30"]},
+            "'age' cannot change: wherever there is a region, the rules leave one cell",
+        ),
+        ({"rule": "race_White == 1 -> agee < 30"}, "rule 'race_White == 1 -> agee < 30': unknown"),
+        ({"where": "agee < 30"}, "where 'agee < 30': unknown feature 'agee'; did you mean 'age'"),
+        ({"where": "race == White"}, "one-hot, say so with --one-hot 'race=race_White,race_Black'"),
+        ({"one_hot": ["a=f1,f2", "b=f1,f0"]}, "'race_White' is in the groups 'a' and 'b'"),
+        ({"one_hot": "a=f1,f1"}, "'race_White' is in the group 'a' twice"),
+        (
+            {"one_hot": {"race": "race_White, race_Black"}, "where": "race == Whit"},
+            "no category 'Whit'; did you mean 'White'",
+        ),
+        (
+            {"one_hot": {"race": "race_White, race_Black"}, "where": "race == race_White"},
+            "no category 'race_White'; did you mean 'White'",
+        ),
         ({"one_hot": "race=race_White,race_Blue"}, "one-hot group 'race': unknown feature"),
         ({"one_hot": "race"}, "a one-hot group is NAME=COLUMN"),
         ({"one_hot": ["a=f1,f2", "a=f1,f2"]}, "'a' is given twice"),
@@ -93,6 +113,30 @@ def test_what_makes_no_sense_is_said(asked: dict[str, Any], message: str) -> Non
     """Before anything is counted."""
     with pytest.raises(QueryError, match=message):
         xcount.count(people(), sensitive="age", gap=1, **asked)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            '# words\nwhere = ["age < 60",\n  "agee > 3"]',
+            "line 3: where 'agee > 3': unknown feature",
+        ),
+        ('\n\nrule = ["age < 3 -> ag > 1"]', "line 3: rule 'age < 3 -> ag > 1': unknown feature"),
+        ('where = ["age = 3"]', "line 1: cannot read the condition 'age = 3'; equal is =="),
+        (
+            '[one-hot]\n\nrace = ["race_White", "race_Blue"]',
+            "line 3: one-hot group 'race': unknown",
+        ),
+        ('where = ["age == \\"x\\""]', "line 1: where .*'x' is no number"),
+    ],
+)
+def test_a_mistake_in_a_file_has_its_line(tmp_path: Path, text: str, message: str) -> None:
+    """Found when the domain meets the model."""
+    path = tmp_path / "domain.toml"
+    path.write_text(text)
+    with pytest.raises(QueryError, match=rf"domain.toml, {message}"):
+        xcount.count(people(), sensitive="age", gap=1, domain=path)
 
 
 def test_a_bound_that_is_no_guard_cuts_the_cell() -> None:

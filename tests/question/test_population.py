@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 
 from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble, Feature, Tree
+from xcount.question.domain import Domain
 from xcount.question.fitting import LEAST_ROWS, fit_population
 from xcount.question.grid import Grid
 from xcount.question.population import Population
@@ -100,6 +103,30 @@ def test_a_coarser_grid_adds_cells_up_and_a_finer_one_is_refused() -> None:
         population.on(grid_of((2.5,)))
     with pytest.raises(QueryError, match="no column 'f1'"):
         population.on(GRID)
+
+
+def test_categories_of_one_cell_are_not_told_apart_later() -> None:
+    """The weight of two categories together says nothing about either."""
+
+    def grid(where: tuple[str, ...] = (), *sets: frozenset[int]) -> Grid:
+        trees = [
+            dataclasses.replace(stump(0, math.nan), left_categories={0: each}) for each in sets
+        ]
+        ensemble = Ensemble((Feature("job", (0, 1, 2), ("cook", "judge", "smith")),), tuple(trees))
+        return Grid.of(ensemble, domain=Domain.of(where=where))
+
+    cook = frozenset({0})
+    rows = np.random.default_rng(3).integers(0, 3, (600, 1)).astype(float)
+    population = fit_population(grid((), cook), rows)
+    assert len(population.on(grid((), cook))[0].cells[0]) == 2
+    with pytest.raises(QueryError, match="does not tell the categories 1 and 2 of 'job' apart"):
+        population.on(grid((), cook, frozenset({1})))
+    with pytest.raises(QueryError, match="does not tell the categories 1 and 2 of 'job' apart"):
+        population.on(grid(("job != judge",), cook))
+    within = fit_population(grid(("job != judge",), cook), rows)
+    (component,) = within.on(grid(("job != judge",), cook))
+    cooks, smiths = (rows == 0).sum(), (rows == 2).sum()
+    assert component.cells[0][0] == pytest.approx(cooks / (cooks + smiths), abs=0.03)
 
 
 def test_unknown_values_say_nothing() -> None:

@@ -45,10 +45,10 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command:
         """Return the command of that name, or suggest another."""
         if cmd_name not in COMMANDS:
-            import difflib  # only for this message
+            from xcount.support.nearest import nearest  # only for this message
 
-            near = difflib.get_close_matches(cmd_name, COMMANDS, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(COMMANDS)}"
+            near = nearest(cmd_name, COMMANDS, cutoff=0.6)
+            hint = f"did you mean {near!r}?" if near else f"there are {', '.join(COMMANDS)}"
             raise click.UsageError(f"no command {cmd_name!r}; {hint}", ctx)
         command: click.Command = import_module(f"xcount.cli.{cmd_name}").command
         return command

@@ -91,8 +91,10 @@ def _check(ensemble: Ensemble, groups: Sequence[OneHotGroup]) -> None:
             )
         for column in group.columns:
             if column in owner:
+                both = f"the groups {owner[column]!r} and {group.name!r}"
+                where = both if owner[column] != group.name else f"the group {group.name!r} twice"
                 raise QueryError(
-                    f"column {names[column]!r} is in the one-hot group {owner[column]!r} already"
+                    f"the one-hot column {names[column]!r} is in {where}; it belongs in one, once"
                 )
             owner[column] = group.name
     kept = [name for column, name in enumerate(names) if column not in owner]

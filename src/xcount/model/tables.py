@@ -13,7 +13,6 @@ Parquet needs pyarrow.
 from __future__ import annotations
 
 import csv
-import difflib
 import io
 import math
 import os
@@ -29,6 +28,7 @@ from numpy.typing import NDArray
 from xcount.errors import MissingExtraError, ModelFormatError, TableError
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.loaders import files
+from xcount.support.nearest import nearest
 
 MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "null", "none", "<na>"})
 _TRUTH_WORDS = {"true": 1.0, "false": 0.0}
@@ -216,11 +216,10 @@ def _absence(source: str, absent: Sequence[str], unknown: Sequence[str]) -> str:
     message = f"{source} lacks {_some(absent)}, which the model needs"
     if unknown:
         message += f"; it has the unknown {_some(unknown)}"
-    by_lowered = {name.strip().lower(): name for name in unknown}
     for name in absent:
-        near = difflib.get_close_matches(name.strip().lower(), list(by_lowered), n=1, cutoff=0.7)
-        if near:
-            return f"{message} (is {by_lowered[near[0]]!r} meant to be {name!r}?)"
+        near = nearest(name, unknown, cutoff=0.7)
+        if near is not None:
+            return f"{message} (is {near!r} meant to be {name!r}?)"
     return message
 
 

@@ -27,6 +27,7 @@ from xcount.question.values import (
     piece_between,
     pieces_of,
 )
+from xcount.support.nearest import nearest
 
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`")
 _OPERATOR = re.compile(r"<=|>=|==|!=|<|>")
@@ -127,8 +128,9 @@ def parse_rule(text: str) -> tuple[tuple[Condition, ...], tuple[Condition, ...]]
     """Return what a rule supposes, and what must hold then: ``COND -> COND``."""
     sides = _split(text, "->")
     if len(sides) != 2:
+        arrow = ", with -> and not =>" if "=>" in _hidden(text) else ""
         raise QueryError(
-            f"cannot read the rule {text!r}; a rule is 'COND -> COND', such as "
+            f"cannot read the rule {text!r}; a rule is 'COND -> COND'{arrow}, such as "
             "'pregnant == 1 -> sex == Female'"
         )
     return parse_conditions(sides[0]), parse_conditions(sides[1])
@@ -170,8 +172,8 @@ def _comparison(text: str) -> Condition:
     if len(parts) == 3 and {*operators} in ({"<"}, {"<="}, {"<", "<="}, {">"}, {">="}, {">", ">="}):
         first = (_MIRRORED[operators[0]], parts[0])
         return Condition(parts[1], Bounds((first, (operators[1], parts[2]))), text)
-    if len(parts) != 2:
-        raise QueryError(f"cannot read the condition {text!r}; conditions are such as {_EXAMPLES}")
+    if len(parts) != 2 or parts[0].endswith("="):
+        raise _unreadable(text)
     (left, right), operator = parts, operators[0]
     if _is_number(left) and not _is_number(right):
         left, right, operator = right, left, _MIRRORED[operator]
@@ -186,8 +188,32 @@ def _plain(word: str, text: str) -> str:
     if _QUOTED.fullmatch(word):
         return word[1:-1]
     if not word:
-        raise QueryError(f"cannot read the condition {text!r}; conditions are such as {_EXAMPLES}")
+        raise _unreadable(text)
     return word
+
+
+def _unreadable(text: str) -> QueryError:
+    remedy = _misspelt(text) or f"conditions are such as {_EXAMPLES}"
+    return QueryError(f"cannot read the condition {text!r}; {remedy}")
+
+
+_MISSPELT = (
+    (r"=[<>]", "at least is >=, at most is <="),
+    (r"(?<![<>=!])=(?!=)", "equal is ==, as in 'sex == Male'"),
+    (r"&|\|", "join conditions by 'and'; instead of 'or', list values: 'race in {White, Black}'"),
+    (r"\sor\s", "there is no 'or'; list values, as in 'race in {White, Black}'"),
+    (r"\sin(\s|\(|\[)(?!.*\{)", "values after 'in' stand in braces: 'race in {White, Black}'"),
+    (r"\sin\s*\{\s*\}", "'in' needs at least one value, as in 'race in {White, Black}'"),
+    (r"\sis\s", "there is 'is missing' and 'is not missing'"),
+    (r"['\"`](?=[^'\"`]*$)", "a quote is not closed"),
+)
+"""How people write conditions that cannot be read, and what they should write."""
+
+
+def _misspelt(text: str) -> str | None:
+    """Return what should be written instead, where that is known."""
+    hidden = _QUOTED.sub("", text)
+    return next((meant for wrong, meant in _MISSPELT if re.search(wrong, hidden)), None)
 
 
 def _is_number(word: str) -> bool:
@@ -210,7 +236,11 @@ def _code(word: str, feature: Feature) -> int:
         return categories[labels.index(word)]
     if _is_number(word) and float(word) in categories:
         return int(float(word))
-    raise QueryError(f"{feature.name!r} has no category {word!r}; it has {_listed(feature)}")
+    has = f"{feature.name!r} has no category {word!r}"
+    close = nearest(word.removeprefix(feature.name).lstrip("_=-. ") or word, _names(feature))
+    if close is not None:
+        raise QueryError(f"{has}; did you mean {close!r}? It has {_listed(feature)}")
+    raise QueryError(f"{has}; it has {_listed(feature)}")
 
 
 def _listed(feature: Feature, most: int = 12) -> str:

@@ -11,7 +11,8 @@ together with a model (:meth:`Domain.pulled_back`, :meth:`Domain.values`).
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -21,6 +22,7 @@ from xcount.model.one_hot import NONE, OneHotGroup, pulled_back
 from xcount.question.condition import Condition, parse_conditions, parse_rule
 from xcount.question.query import resolve_feature
 from xcount.question.values import ValueSet
+from xcount.support.nearest import nearest
 from xcount.support.records import Json, record, to_dict
 
 WITH_NONE = f"+{NONE}"
@@ -48,6 +50,8 @@ class Domain:
     ] = field(default_factory=dict)
     where: Annotated[tuple[str, ...], Json("Conditions that every region fulfils.")] = ()
     rule: Annotated[tuple[str, ...], Json("Rules that every region keeps.")] = ()
+    places: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    """Where in a file its words stand: for messages alone."""
 
     @classmethod
     def of(
@@ -66,14 +70,14 @@ class Domain:
             where: conditions.
             rule: rules ``COND -> COND``.
         """
-        base = domain if isinstance(domain, Domain) else _from_mapping(_mapping_of(domain))
+        base = _base(domain)
         groups = dict(base.one_hot)
         for name, columns in _groups(one_hot).items():
             if name in groups:
                 raise QueryError(f"the one-hot group {name!r} is given twice")
             groups[name] = columns
         conditions = (*base.where, *_listed(where, "where"))
-        return cls(groups, conditions, (*base.rule, *_listed(rule, "rule")))
+        return cls(groups, conditions, (*base.rule, *_listed(rule, "rule")), base.places)
 
     def __bool__(self) -> bool:
         return bool(self.one_hot or self.where or self.rule)
@@ -98,9 +102,22 @@ class Domain:
         groups = []
         for name, words in self.one_hot.items():
             columns = [word for word in words if word != WITH_NONE]
-            indices = tuple(_column(ensemble, name, word) for word in columns)
+            with self._about("one-hot group", name):
+                indices = tuple(resolve_feature(ensemble, word) for word in columns)
             groups.append(OneHotGroup(name, indices, allows_none=len(columns) < len(words)))
         return pulled_back(ensemble, groups)
+
+    @contextmanager
+    def _about(self, what: str, words: str) -> Iterator[None]:
+        """Add to an error which words it is about, and where in a file they stand."""
+        try:
+            yield
+        except QueryError as error:
+            message = str(error)
+            if repr(words) not in message:
+                message = f"{what} {words!r}: {message}"
+            place = f"{self.places[words]}: " if words in self.places else ""
+            raise QueryError(place + message) from None
 
     def conditions(self) -> list[Condition]:
         """Return the conditions that every region fulfils."""
@@ -114,23 +131,26 @@ class Domain:
             dtype: the number type that inputs are rounded to.
         """
         found: dict[int, ValueSet] = {}
-        for condition in self.conditions():
-            index = resolve_feature(ensemble, condition.name)
-            feature = ensemble.features[index]
-            before = found.get(index, ValueSet.everything(feature))
-            found[index] = before & condition.test.values(feature, dtype)
-            if not found[index]:
-                raise QueryError(
-                    f"no region is left: no value of {feature.name!r} fulfils "
-                    f"{self.about(ensemble, index)}"
-                )
+        for text in self.where:
+            with self._about("where", text):
+                tests = _side(ensemble, parse_conditions(text), dtype)
+            for index, allowed in tests:
+                feature = ensemble.features[index]
+                found[index] = found.get(index, ValueSet.everything(feature)) & allowed
+                if not found[index]:
+                    raise QueryError(
+                        f"no region is left: no value of {feature.name!r} fulfils "
+                        f"{self.about(ensemble, index)}"
+                    )
         return found
 
     def rules(self, ensemble: Ensemble, dtype: str) -> list[tuple[Side, Side]]:
         """Return both sides of each rule: (feature, the values that fulfil the condition)."""
         found = []
-        for supposed, required in map(parse_rule, self.rule):
-            found.append((_side(ensemble, supposed, dtype), _side(ensemble, required, dtype)))
+        for text in self.rule:
+            with self._about("rule", text):
+                supposed, required = parse_rule(text)
+                found.append((_side(ensemble, supposed, dtype), _side(ensemble, required, dtype)))
         return found
 
     def about(self, ensemble: Ensemble, feature: int) -> str:
@@ -153,55 +173,104 @@ def _side(ensemble: Ensemble, conditions: Iterable[Condition], dtype: str) -> Si
     return found
 
 
-def _column(ensemble: Ensemble, group: str, word: str) -> int:
-    try:
-        return resolve_feature(ensemble, word)
-    except QueryError as error:
-        raise QueryError(f"one-hot group {group!r}: {error}") from None
-
-
-def _mapping_of(domain: Mapping[str, Any] | str | os.PathLike[str] | None) -> Mapping[str, Any]:
+def _base(domain: DomainLike) -> Domain:
+    """Return what a domain is given as, before more is added."""
     if domain is None:
-        return {}
-    if isinstance(domain, Mapping):
+        return Domain()
+    if isinstance(domain, Domain):
         return domain
-    import tomllib  # only for files: start-up time counts
+    if isinstance(domain, Mapping):
+        return _from_mapping(domain)
+    text = _read(domain)
+    return _from_mapping(_parsed(domain, text), _Places(os.fspath(domain), text.splitlines()))
 
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where words stand in a file."""
+
+    file: str = ""
+    lines: Sequence[str] = ()
+
+    def of(self, words: str) -> str:
+        """Return the file and the first line that holds the words, as far as they are found."""
+        written = (words, words.replace("\\", "\\\\").replace('"', '\\"'))
+        for number, line in enumerate(self.lines, start=1):
+            if any(each in line for each in written):
+                return f"{self.file}, line {number}"
+        return self.file
+
+    def in_front(self, words: str) -> str:
+        """Return the same as the beginning of a message."""
+        return f"{self.of(words)}: " if self.file else ""
+
+
+def _read(domain: str | os.PathLike[str]) -> str:
     try:
-        with open(domain, "rb") as file:
-            return tomllib.load(file)
+        with open(domain, encoding="utf-8") as file:
+            return file.read()
     except OSError as error:
         raise QueryError(f"cannot read the domain {domain}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         raise QueryError(f"the domain {domain} is no text in UTF-8: {error.reason}") from None
+
+
+def _parsed(domain: str | os.PathLike[str], text: str) -> dict[str, Any]:
+    import tomllib  # only for files: start-up time counts
+
+    try:
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise QueryError(f"the domain {domain} is no readable TOML: {error}") from None
 
 
-def _from_mapping(words: Mapping[str, Any]) -> Domain:
+_WORDS = ("one-hot", "where", "rule")
+
+
+_NOWHERE = _Places()
+
+
+def _from_mapping(words: Mapping[str, Any], places: _Places = _NOWHERE) -> Domain:
     """Return the domain of a mapping, as in TOML or JSON."""
-    known = {name.replace("-", "_"): value for name, value in words.items()}
-    for name in known:
-        if name not in ("one_hot", "where", "rule"):
-            raise QueryError(f"a domain has one-hot, where and rule, but no {name!r}")
-    lists = (_listed(known.get(name, ()), name) for name in ("where", "rule"))
-    return Domain(_groups(known.get("one_hot", ())), *lists)
+    known = {name.replace("_", "-"): value for name, value in words.items()}
+    for name in words:
+        if name.replace("_", "-") not in _WORDS:
+            near = nearest(name, _WORDS, cutoff=0.6)
+            meant = f"; did you mean {near!r}?" if near else ""
+            raise QueryError(
+                f"{places.in_front(name)}a domain has one-hot, where and rule, but no "
+                f"{name!r}{meant}"
+            )
+    try:
+        groups = _groups(known.get("one-hot", ()))
+        where, rule = (_listed(known.get(name, ()), name) for name in ("where", "rule"))
+    except QueryError as error:
+        raise QueryError(f"{places.file}: {error}" if places.file else str(error)) from None
+    said = (*groups, *where, *rule) if places.file else ()
+    return Domain(groups, where, rule, {each: places.of(each) for each in said})
 
 
 def _groups(one_hot: object) -> dict[str, tuple[str, ...]]:
     """Return the columns of each group, given as a mapping or as text."""
     if isinstance(one_hot, Mapping):
-        return {str(name): _listed(columns, str(name)) for name, columns in one_hot.items()}
+        return {str(name): _columns(columns, str(name)) for name, columns in one_hot.items()}
     groups: dict[str, tuple[str, ...]] = {}
     for text in _listed(one_hot, "one-hot"):
         name, equals, columns = text.partition("=")
-        words = tuple(word.strip() for word in columns.split(",") if word.strip())
+        words = _columns(columns, name.strip())
         if not (equals and name.strip() and words):
             raise QueryError(f"a one-hot group is NAME=COLUMN,COLUMN,...[,+none], not {text!r}")
         if name.strip() in groups:
             raise QueryError(f"the one-hot group {name.strip()!r} is given twice")
         groups[name.strip()] = words
     return groups
+
+
+def _columns(columns: object, group: str) -> tuple[str, ...]:
+    """Return the columns of a group, as a list or as text with commas."""
+    given = columns.split(",") if isinstance(columns, str) else columns
+    words = _listed(given, f"the one-hot group {group!r}")
+    return tuple(word.strip() for word in words if word.strip())
 
 
 def _listed(words: object, what: str) -> tuple[str, ...]:

@@ -52,7 +52,10 @@ def fit_population(
 
     A value that no cell holds says nothing; a row without any known value is left out. Once
     ``is_over`` says so, no more components are tried.
+
+    A domain leaves nobody out here: its share of the population is asked for later, on its grid.
     """
+    grid = Grid(tuple(axis.unrestricted() for axis in grid.axes), grid.input_dtype)
     cells = grid.cells_of(rows).astype(np.int32)
     cells = cells[(cells >= 0).any(axis=1)]
     if len(cells) < LEAST_ROWS:

@@ -83,6 +83,16 @@ class Axis:
         return self._n_values + (self.missing_cell is not None)
 
     @property
+    def ends(self) -> set[float]:
+        """Where cells of numbers begin and end."""
+        return {*self.numbers.lows.tolist(), *self.numbers.highs.tolist()}
+
+    @property
+    def codes(self) -> list[int]:
+        """The categories in the cells."""
+        return [code for codes in self.classes for code in codes]
+
+    @property
     def n_guards(self) -> int:
         """Number of guards between the cells; a categorical axis has one per class but one."""
         if self.feature.is_categorical:
@@ -182,6 +192,15 @@ class Axis:
             axis = replace(self, given_numbers=cells)
         axis = replace(axis, missing_cell=axis._n_values if has_missing else None)
         return replace(axis, is_restricted=axis.furthest < self.furthest)
+
+    def unrestricted(self) -> Axis:
+        """Return an axis of all values whose cells tell apart what this one tells apart."""
+        known = set(self.codes)
+        left_out = [(code,) for code in self.feature.categories or () if code not in known]
+        guards = {*self.thresholds.tolist(), *self.ends} - {-math.inf, math.inf}
+        thresholds = self.thresholds if self.feature.is_categorical else np.array(sorted(guards))
+        axis = Axis(self.feature, thresholds, (*self.classes, *left_out), dtype=self.dtype)
+        return replace(axis, missing_cell=axis.n_cells) if self.missing_cell is not None else axis
 
     def with_cells(self, cells: Sequence[int]) -> Axis:
         """Return the axis with some of its cells alone."""
@@ -352,7 +371,11 @@ class Grid:
 
     def boxes(self, sensitive: Sequence[int]) -> list[Box]:
         """Return the regions as disjoint boxes, each with masks of the sensitive features."""
-        return boxes(self.rules, self.cell_counts, sensitive)
+        key = ("boxes", *sensitive)
+        if key not in self.derived:
+            self.derived[key] = boxes(self.rules, self.cell_counts, sensitive)
+        found: list[Box] = self.derived[key]
+        return found
 
     def exists(self, regions: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Return whether each region (of cells that exist) keeps the rules."""
@@ -366,9 +389,26 @@ class Grid:
         """The number of (feature, threshold) pairs."""
         return sum(axis.n_guards for axis in self.axes)
 
-    def check_can_change(self, feature: int, ensemble: Ensemble) -> None:
+    def rules_fix(self, feature: int, sensitive: Sequence[int]) -> bool:
+        """Tell whether rules leave one cell of a sensitive feature, wherever they leave any."""
+        axis = self.axes[feature]
+        if axis.furthest == 0 or not any(feature in rule.features for rule in self.rules):
+            return False
+        place = list(sensitive).index(feature)
+        for box in self.boxes(sensitive):
+            cells = range(axis.n_cells) if box.masks is None else box.cells_of_mask(place)
+            if axis.distance(cells[0], cells[-1]) > 0:
+                return False
+        return True
+
+    def check_can_change(self, feature: int, sensitive: Sequence[int], ensemble: Ensemble) -> None:
         """Refuse a sensitive feature of which the domain leaves a single cell."""
         axis = self.axes[feature]
+        if self.rules_fix(feature, sensitive):
+            raise QueryError(
+                f"the sensitive feature {axis.feature.name!r} cannot change: wherever there is a "
+                "region, the rules leave one cell of it"
+            )
         if axis.furthest == 0 and axis.is_restricted:
             raise QueryError(
                 f"the sensitive feature {axis.feature.name!r} cannot change: "

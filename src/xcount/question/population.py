@@ -87,20 +87,35 @@ class Column:
         """Return the probabilities of the cells of an axis that tells no more values apart."""
         if axis.feature.is_categorical != (self.classes is not None):
             raise QueryError(f"{self.name!r} has categories in only one of model and population")
-        known = {code for codes in self.classes or () for code in codes}
-        finer = (
-            set(axis.thresholds.tolist()) - set(self.guards)
-            or {code for codes in axis.classes for code in codes} - known
-        )
-        if finer:
-            raise QueryError(
-                f"the population was fitted to a model without the guard {min(finer):g} of "
-                f"{self.name!r}; fit it to this model's cells with --data"
-            )
+        self._check_cells_of(axis)
         cells = axis.cells_of(self._examples())
         table = np.zeros((axis.n_cells, self.probabilities.shape[1]))
         np.add.at(table, cells[cells >= 0], self.probabilities[cells >= 0])
         return table
+
+    def _check_cells_of(self, axis: Axis) -> None:
+        """Refuse an axis that tells values of one cell of the population apart."""
+        lacks = self._told_apart(axis)
+        if lacks:
+            raise QueryError(
+                f"the population was fitted to a model {lacks}; fit it to this model's cells with "
+                "--data"
+            )
+
+    def _told_apart(self, axis: Axis) -> str:
+        """Return in words what an axis tells apart and the population does not; or nothing."""
+        if self.classes is None:
+            finer = {end for end in axis.ends if math.isfinite(end)} - set(self.guards)
+            return f"without the guard {min(finer):g} of {self.name!r}" if finer else ""
+        known = {code for codes in self.classes for code in codes}
+        for code in axis.codes:
+            if code not in known:
+                return f"without the category {code} of {self.name!r}"
+        for codes in self.classes:
+            if len(set(axis.cells_of(np.array(codes, dtype=np.float64)).tolist())) > 1:
+                both = f"{codes[0]} and {codes[-1]}"
+                return f"that does not tell the categories {both} of {self.name!r} apart"
+        return ""
 
     def _examples(self) -> NDArray[np.float64]:
         """Return a value of each cell."""

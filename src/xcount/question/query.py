@@ -22,6 +22,7 @@ from xcount.question.change import DIRECTIONS, Change, Direction
 from xcount.question.flip import Flip, Sureness
 from xcount.question.gap import Gap, ProbabilityGap
 from xcount.question.probability import Link, link_named
+from xcount.support.nearest import nearest
 
 MAX_PRECISION = 30
 _MOST_NAMES = 20
@@ -224,14 +225,22 @@ def _grouped(ensemble: Ensemble, column: int) -> int:
 
 
 def _suggest(word: str, names: Sequence[str]) -> str:
-    import difflib  # only for this message
-
-    lowered = {name.lower(): name for name in names}
-    close = difflib.get_close_matches(word.lower(), list(lowered), n=1, cutoff=0.5)
-    if close:
-        return f"did you mean {lowered[close[0]]!r}?"
+    columns = [name for name in names if _begins_with(name, word)]
+    if len(columns) > 1:
+        return (
+            f"if its {len(columns)} columns are one-hot, say so with "
+            f"--one-hot '{word}={','.join(columns)}'"
+        )
+    if (meant := nearest(word, names)) is not None:
+        return f"did you mean {meant!r}?"
     listed = ", ".join(repr(name) for name in names[:8])
     return f"the model has {listed}{', ...' if len(names) > 8 else ''}"
+
+
+def _begins_with(name: str, word: str) -> bool:
+    """Tell whether a name is the word, a separator, and more."""
+    rest = name[len(word) :]
+    return bool(word) and name.startswith(word) and len(rest) > 1 and not rest[0].isalnum()
 
 
 def parse_gap(gap: object) -> Fraction:

@@ -47,6 +47,10 @@ class CellRule:
     def conditions(self) -> tuple[CellCondition, ...]:
         return (*self.supposed, *self.required)
 
+    @property
+    def features(self) -> set[int]:
+        return {condition.feature for condition in self.conditions}
+
     def is_kept(self, regions: NDArray[np.integer]) -> Flags:
         """Return whether each region keeps the rule."""
         supposed, required = (
@@ -68,6 +72,13 @@ class Box:
 
     cells: Mapping[int, tuple[int, ...]]
     masks: Flags | None = None
+
+    def cells_of_mask(self, place: int) -> list[int]:
+        """Return the cells that the masks have of the sensitive feature at that place."""
+        assert self.masks is not None
+        others = tuple(axis for axis in range(self.masks.ndim) if axis != place)
+        found: list[int] = np.flatnonzero(self.masks.any(axis=others)).tolist()
+        return found
 
     def n_regions(self, cell_counts: Sequence[int], sensitive: Sequence[int]) -> int:
         """Return the number of regions in the box."""

@@ -129,9 +129,14 @@ def choose_groups(
 ) -> tuple[tuple[int, ...], ...]:
     """Return the groups to audit; without any, each used feature by itself."""
     if sensitive is None:
-        used = tuple((f,) for f, axis in enumerate(grid.axes) if axis.n_cells > 1)
+        used = tuple(
+            (f,)
+            for f, axis in enumerate(grid.axes)
+            if axis.n_cells > 1 and not grid.rules_fix(f, (f,))
+        )
         if not used:
-            raise QueryError("no tree tests any feature: there is nothing to audit")
+            which = " that can change in the domain" if grid.domain else ""
+            raise QueryError(f"no tree tests any feature{which}: there is nothing to audit")
         return used
     groups = [sensitive] if isinstance(sensitive, str | int) else list(sensitive)
     resolved = [resolve_features(ensemble, group) for group in groups]

@@ -163,7 +163,7 @@ class RegionFinder:
 def _by_weight(weights: list[int], n: int, chance: random.Random) -> list[int]:
     """Return n indices, each drawn by its weight, a whole number of any size; none of nothing."""
     ends = [*itertools.accumulate(weights)]
-    if not ends[-1]:
+    if not ends or not ends[-1]:
         return []
     return [bisect.bisect_right(ends, chance.randrange(ends[-1])) for _ in range(n)]
 
