@@ -367,7 +367,7 @@ def test_a_line_has_no_point_where_nothing_is_estimated() -> None:
     results.append(replace(BOUNDS, change=count_of("age", "0.4", 0).change))
     page = Page(html_report(audit_of(results)))
     chart = html_report(audit_of(results)).partition('id="gaps"')[2].partition("</figure>")[0]
-    drawn = chart.partition("<title>age</title>")[2].partition("</g>")[0]
+    drawn = chart.partition('data-sensitive="age"')[2].partition('class="cursor"')[0]
     assert drawn.count('class="stroke"') == 1
     assert drawn.count('class="mark circle"') == 2
     assert drawn.count('class="whisker"') == 3
@@ -393,14 +393,15 @@ def test_rows_that_know_nothing_are_left_out() -> None:
     assert "123 to 456" in text
     assert "0 <= age < 1" not in text
     page = html_report(audit_of([result]))
-    shape = page.partition('class="profile"')[2].partition("</details>")[0]
+    shape = page.partition('class="feature"')[2].partition("</details>")[0]
     assert "2 cells of which nothing is known are left out" in shape
     assert "highest where 1 &lt;= age &lt; 2" in shape
-    assert "0 &lt;= age &lt; 1" not in shape
+    assert "0 &lt;= age &lt; 1: nothing is known" in shape
+    assert "0 &lt;= age &lt; 1" not in shape.partition("</svg>")[2]
     assert shape.count('class="unsure"') == 1
     assert shape.count('class="layer l3"') == 3  # two bars, and the key of the gap
     nothing = replace(BOUNDS, profile=cells((0, 1000), (0, 1000)))
-    assert 'class="profile"' not in html_report(audit_of([nothing]))
+    assert 'class="feature"' not in html_report(audit_of([nothing]))
 
 
 def test_spreadsheets_leave_it_blank() -> None:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from xcount.answers.result import CountResult
 from xcount.question.domain import Domain
-from xcount.report.lead import headline
+from xcount.report.culprit import comparison_headline, ratio_text
+from xcount.report.lead import first_groups, headline, opening
 from xcount.report.numbers import (
     NONE,
     seconds_text,
@@ -20,7 +21,6 @@ from xcount.report.shares import measured_share
 from xcount.report.terminal import coloured, escaped
 from xcount.runs.audit import AuditResult
 from xcount.runs.compare import CompareResult
-from xcount.runs.compared import Compared
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -46,7 +46,9 @@ def audit_tables(audit: AuditResult, title: str | None = None) -> list[Renderabl
     table.add_column("Time", justify="right")
     if judged:
         table.add_column("Verdict")
-    rows = [(ranked, result) for ranked in audit.ranking for result in ranked.results]
+    first = first_groups(audit)
+    ranking = sorted(audit.ranking, key=lambda ranked: ranked.sensitive not in first)
+    rows = [(ranked, result) for ranked in ranking for result in ranked.results]
     for ranked, result in rows[:MAX_ROWS]:
         is_first = result is ranked.results[0]
         table.add_row(
@@ -62,7 +64,14 @@ def audit_tables(audit: AuditResult, title: str | None = None) -> list[Renderabl
         )
     if len(rows) > MAX_ROWS:
         table.caption = f"{len(rows) - MAX_ROWS:,} more; --html, --csv and --json have all"
-    return [table, *_measures_table(audit), *_conclusion(audit)]
+    return [*_answer(audit), table, *_measures_table(audit), *_conclusion(audit)]
+
+
+def _answer(audit: AuditResult) -> list[RenderableType]:
+    """Return what is said first, as in every report: the verdict, and the answer for people."""
+    word = "" if audit.verdict is None else f"{coloured(audit.verdict)}: "
+    lines: list[RenderableType] = [f"{word}[bold]{escaped(headline(audit))}[/]"]
+    return [*lines, *(escaped(sentence) for sentence in opening(audit)), ""]
 
 
 def _measures_table(audit: AuditResult) -> list[RenderableType]:
@@ -98,8 +107,6 @@ def _conclusion(audit: AuditResult) -> list[RenderableType]:
         lines.append("Where there is no share but an interval, its low end decides the rank.")
     if len(audit.results) < audit.n_planned:
         lines.append(f"Stopped after {len(audit.results)} of {audit.n_planned} counts.")
-    if audit.verdict is not None:
-        lines.append(f"{coloured(audit.verdict)}: {escaped(headline(audit))}.")
     return [*lines]
 
 
@@ -124,7 +131,7 @@ def comparison_tables(comparison: CompareResult) -> list[RenderableType]:
         cells: list[str] = []
         for index, result in enumerate(row.results):
             cells.append("" if result is None else short_share(result))
-            cells += [_ratio(row, index)] if index else []
+            cells += [ratio_text(row.ratio(index), "inf")] if index else []
         distance = "any" if row.distance is None else str(row.distance)
         table.add_row(escaped(row.label), escaped(row.change.text), distance, *cells)
     if len(comparison.rows) > MAX_ROWS:
@@ -134,10 +141,9 @@ def comparison_tables(comparison: CompareResult) -> list[RenderableType]:
     lines = [f"Gaps: {escaped(comparison.gap_origin)}.", *_domain(comparison.domain)]
     if not comparison.is_whole:
         lines.append(f"Stopped after {comparison.n_results} of {comparison.n_planned} counts.")
-    if comparison.verdict is not None:
-        limit = f"{float(comparison.max_ratio or 0):g}"
-        lines.append(f"{coloured(comparison.verdict)} (C/C0 at most {limit} allowed)")
-    return [_models_table(comparison), table, *lines]
+    word = "" if comparison.verdict is None else f"{coloured(comparison.verdict)}: "
+    answer = f"{word}[bold]{escaped(comparison_headline(comparison))}[/]"
+    return [answer, "", _models_table(comparison), table, *lines]
 
 
 def _models_table(comparison: CompareResult) -> RenderableType:
@@ -159,14 +165,3 @@ def _models_table(comparison: CompareResult) -> RenderableType:
             str(summary.n_ratios),
         )
     return table
-
-
-def _ratio(row: Compared, index: int) -> str:
-    ratio = row.ratio(index)
-    if ratio is None:
-        return ""
-    if ratio.low == ratio.high:
-        return f"{ratio.low:.3g}"
-    high = "inf" if ratio.high is None else f"{ratio.high:.3g}"
-    interval = f"{ratio.low:.3g}..{high}"
-    return interval if ratio.value is None else f"{ratio.value:.3g} ({interval})"

@@ -241,7 +241,8 @@ def score_of(audit: AuditResult) -> str:
 
 def short_names(names: Sequence[str]) -> str:
     """Return the names of a group in a sentence; long ones are cut."""
-    return joined_names([_shortened(visible(name)) for name in names])
+    shown = [_shortened(visible(name)) for name in names]
+    return joined_names([name if name.strip() else f"“{name}”" for name in shown])
 
 
 def _shortened(text: str) -> str:

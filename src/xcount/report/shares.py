@@ -67,7 +67,7 @@ class Share:
     @property
     def is_known(self) -> bool:
         """Whether anything is known."""
-        return self.value is not None or (self.low, self.high) != (0, 1)
+        return self.value is not None or self.low > 0 or self.high < 1
 
     @property
     def text(self) -> str:

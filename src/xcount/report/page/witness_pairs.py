@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xcount.answers.witness.witness import Witness
 from xcount.report.markup import Child, Markup, element, name
-from xcount.report.tables import table
+from xcount.report.page.tables import table
 from xcount.report.witness_text import values
 
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from xcount.report.charts import LEAST_LENGTH, Bar, Line, bar, curve_chart, legend, nice_ceiling
-from xcount.report.explained import of_measure
+from xcount.report.explanation_text import of_measure
 from xcount.report.markup import Child, Markup, element, name
 from xcount.report.numbers import (
     NONE,
@@ -17,8 +16,9 @@ from xcount.report.numbers import (
     interval_words,
     share_words,
 )
-from xcount.report.tables import number_cell, table
-from xcount.report.view import View
+from xcount.report.page.charts import Bar, Line, bar, curve_chart, legend, nice_ceiling
+from xcount.report.page.tables import number_cell, table
+from xcount.report.page.view import View
 from xcount.runs.audit import Ranked
 
 MAX_LINES = 6

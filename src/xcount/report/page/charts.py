@@ -59,10 +59,11 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A distribution: label and values."""
+    """A distribution: label, values, and each of them in words."""
 
     label: str
     values: tuple[float, ...]
+    texts: tuple[str, ...]
 
 
 def nice_ceiling(share: float) -> float:
@@ -211,12 +212,18 @@ def _drawn_box(box: Box, y: float, index: int) -> Markup:
         low = middle = high = box.values[0]
     x1, x2, x3 = (_ratio_place(value) for value in (low, middle, high))
     dots = [
-        element("circle", cx=f"{_ratio_place(v):.3f}%", cy=f"{y:.1f}", r="3.2", class_="dot")
-        for v in box.values
+        element(
+            "circle",
+            element("title", text),
+            cx=f"{_ratio_place(value):.3f}%",
+            cy=f"{y:.1f}",
+            r="4",
+            class_="dot",
+        )
+        for value, text in zip(box.values, box.texts, strict=True)
     ]
     return element(
         "g",
-        element("title", f"{box.label}: median {middle:.3g}"),
         element("text", box.label, x="3%", y=f"{y - 14:.1f}", class_="boxlabel"),
         element(
             "rect",
@@ -226,8 +233,8 @@ def _drawn_box(box: Box, y: float, index: int) -> Markup:
             height="18",
             class_="box",
         ),
-        dots,
         _segment(x2, y - 9, x2, y + 9, "median"),
+        dots,
         class_=f"series s{index % 6}",
     )
 
@@ -430,14 +437,11 @@ def _drawn_line(line: Line, index: int, x_axis: _Axis, y_axis: _Axis) -> Markup:
 def _edges_of(line: Line, x_axis: _Axis, y_axis: _Axis) -> list[Markup]:
     """Draw the ends of the intervals along a line of many points, where they are not the line."""
     drawn = []
-    for end in (1, 3):
-        for a, b in itertools.pairwise(line.points):
-            if (a[1], b[1]) != (a[3], b[3]):
-                (x1, x2), (y1, y2) = (
-                    map(x_axis.place, (a[0], b[0])),
-                    map(y_axis.place, (a[end], b[end])),
-                )
-                drawn.append(_segment(x1, y1, x2, y2, "edge"))
+    for a, b in itertools.pairwise(line.points):
+        x1, x2 = x_axis.place(a[0]), x_axis.place(b[0])
+        if a[1] != a[3] or b[1] != b[3]:
+            for first, last in ((a[1], b[1]), (a[3], b[3])):
+                drawn.append(_segment(x1, y_axis.place(first), x2, y_axis.place(last), "edge"))
     return drawn
 
 

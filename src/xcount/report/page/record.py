@@ -15,11 +15,11 @@ from xcount.report.numbers import (
     seconds_text,
     share_text,
 )
-from xcount.report.ranking import verdict_cells
+from xcount.report.page.ranking import verdict_cells
+from xcount.report.page.tables import fact_list, number_cell, table
+from xcount.report.page.view import View
 from xcount.report.sentences import certificate, glossary, label_of, panel_label
 from xcount.report.shares import Share, file_name
-from xcount.report.tables import fact_list, number_cell, table
-from xcount.report.view import View
 from xcount.runs.audit import AuditResult
 from xcount.runs.inputs import Input
 

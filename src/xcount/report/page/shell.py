@@ -42,7 +42,7 @@ def page(title: str, body: Markup, n_tabs: int = 0) -> str:
 
 
 def _part(name: str) -> str:
-    return files("xcount.report").joinpath(name).read_text("utf-8")
+    return files("xcount.report.page").joinpath(name).read_text("utf-8")
 
 
 def _hash(text: str) -> str:

@@ -7,18 +7,18 @@ numbers under the pointer, and asks no network for anything.
 from __future__ import annotations
 
 from xcount.answers.result import CountResult, Verdict
-from xcount.report.explained import effect_sentence, of_measure
-from xcount.report.features import features
-from xcount.report.gaps import share_against_gap
+from xcount.report.explanation_text import effect_sentence, of_measure
 from xcount.report.lead import bound_text, headline, opening
 from xcount.report.markup import Child, Markup, element, joined, name
 from xcount.report.numbers import limit_percent, share_words, time_text
-from xcount.report.page import answer_card, page, toolbar
-from xcount.report.ranking import ranking
-from xcount.report.record import all_counts, certificate_section, glossary_section, measures
+from xcount.report.page.features import features
+from xcount.report.page.gaps import share_against_gap
+from xcount.report.page.ranking import ranking
+from xcount.report.page.record import all_counts, certificate_section, glossary_section, measures
+from xcount.report.page.shell import answer_card, page, toolbar
+from xcount.report.page.view import View
 from xcount.report.sentences import panel_label
 from xcount.report.shares import file_name
-from xcount.report.view import View
 from xcount.runs.audit import AuditResult
 
 MAX_FINDINGS = 8

@@ -9,16 +9,16 @@ from xcount.answers.result import CountResult
 from xcount.answers.witness.witness import Witness
 from xcount.counters.tally import MaskCount, PairCount
 from xcount.question.cell import CellRange
-from xcount.report.charts import Layer, profile_chart, shades
-from xcount.report.explained import explained
 from xcount.report.lead import answer
 from xcount.report.markup import Child, Markup, element, name
 from xcount.report.numbers import distance_text, integer, percent, plural
-from xcount.report.page import BADGES
+from xcount.report.page.charts import Layer, profile_chart, shades
+from xcount.report.page.explained import explained
+from xcount.report.page.shell import BADGES
+from xcount.report.page.tables import number_cell, table
+from xcount.report.page.view import View
+from xcount.report.page.witness_pairs import witness_pair
 from xcount.report.sentences import panel_label
-from xcount.report.tables import number_cell, table
-from xcount.report.view import View
-from xcount.report.witness_pairs import witness_pair
 from xcount.runs.audit import Ranked
 
 Row = TypeVar("Row", MaskCount, PairCount)

@@ -7,15 +7,15 @@ from fractions import Fraction
 
 from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult
-from xcount.report.charts import Bar, bar, nice_ceiling
 from xcount.report.lead import bound_text
 from xcount.report.markup import Child, Markup, element, name
 from xcount.report.numbers import NONE, distance_text, integer, limit_percent
-from xcount.report.page import BADGES, tabs
+from xcount.report.page.charts import Bar, bar, nice_ceiling
+from xcount.report.page.shell import BADGES, tabs
+from xcount.report.page.tables import number_cell, table
+from xcount.report.page.view import View
 from xcount.report.sentences import label_of, panel_label
 from xcount.report.shares import Share
-from xcount.report.tables import number_cell, table
-from xcount.report.view import View
 from xcount.runs.audit import Panel, Ranked
 from xcount.support.numerals import digits
 
