@@ -79,6 +79,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "measured",
         "result",
         "mean_share",
+        "weigh",
         "measure",
         "count",
         "template",

@@ -15,7 +15,7 @@ WITNESS_SECONDS = 5.0
 
 _NO_PART_OF_THE_QUESTION = (
     *("method", "epsilon", "delta", "profile", "cluster", "on_progress"),
-    *("measures", "judge", "data", "bounds"),
+    *("measures", "judge", "data", "bounds", "population"),
 )
 """How to count, or how to weigh: a witness is the same with other values."""
 
@@ -28,7 +28,7 @@ def assert_share(
     timeout_seconds: float | None = 60.0,
     **question: Any,
 ) -> CountResult:
-    """Raise an AssertionError unless at most a share of the regions is sensitive.
+    """Raise an AssertionError unless at most a share of the regions, or people, is sensitive.
 
     The message says what was asked, what came out and what is allowed. It begins with ``FAIL``
     where the share is above the limit, and shows a witness if one is quickly found; with
@@ -42,7 +42,8 @@ def assert_share(
             no region is sensitive.
         timeout_seconds: when to give up, which is UNDECIDED; None for never.
         **question: ``gap`` or ``flip``, ``distance`` and whatever else
-            :func:`~xcount.count` takes, by the same names.
+            :func:`~xcount.count` takes, by the same names; ``judge="rows", data="people.csv"``
+            limits the share of those people instead of that of the regions.
 
     Returns:
         The result of the count, if it passes.
@@ -81,7 +82,7 @@ def assert_share(
 def _message(result: CountResult) -> str:
     """Return the verdict with its reason, the question and the answer."""
     from xcount.report.sentences import judgement
-    from xcount.report.text import answer_text, count_text, question_text
+    from xcount.report.text import answer_text, count_text, measured_text, question_text
 
     model = result.model
     what = f"{model.path or 'a live model'} ({model.format}, {model.n_trees} trees)"
@@ -89,6 +90,7 @@ def _message(result: CountResult) -> str:
         f"{result.verdict}: the share is {judgement(result)}",
         question_text(result),
         f"  sensitive: {answer_text(result)}",
+        *(f"  by {name}: {measured_text(m.to_dict())}" for name, m in result.measures.items()),
         f"  regions: {count_text(result.n_regions)}",
         f"  model: {what}",
         f"  run: {result.method}, {_ending(result)}, seed {result.seed}",

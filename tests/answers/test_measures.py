@@ -18,7 +18,7 @@ from strategies import random_classifier, random_ensemble
 
 import xcount
 from xcount.answers import count as counting
-from xcount.answers import measure as measures
+from xcount.answers import weigh as measures
 from xcount.answers.measure import measure
 from xcount.counters.decisions import RegionDecider
 from xcount.counters.settings import Settings

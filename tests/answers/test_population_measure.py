@@ -12,7 +12,7 @@ from conftest import Command
 from test_measures import random_problem
 
 import xcount
-from xcount.answers import measure as measures
+from xcount.answers import weigh as measures
 from xcount.answers.measure import measure, with_population
 from xcount.counters.settings import Settings
 from xcount.errors import QueryError

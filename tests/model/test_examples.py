@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import html
 import importlib
 import inspect
 import json
@@ -109,7 +110,7 @@ def test_documented_commands_work(xcount_command: Command, line: str) -> None:
 def test_the_demo_ends_with_a_report(
     xcount_command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A table about sex, race and age, and a page with the same answers."""
+    """A table about one-hot groups within a condition, and a page with the same answers."""
     monkeypatch.chdir(tmp_path)
     run = xcount_command("demo")
     assert (run.status, run.err) == (0, "")
@@ -117,8 +118,9 @@ def test_the_demo_ends_with_a_report(
     for name in ("sex", "race", "age"):
         assert f" {name} " in run.out
         assert f'data-sensitive="{name}"' in page
-    assert "6.72 %" in run.out
-    assert "6.72 %" in page
+    for words in ("15.9 %", "25 &lt;= age &lt; 65"):
+        assert html.unescape(words) in run.out
+        assert words in page
     assert "Wrote xcount-demo.html" in run.out
     assert "xcount demo --save-model adult.json" in run.out
 
@@ -126,7 +128,7 @@ def test_the_demo_ends_with_a_report(
 def test_the_demo_gives_its_model_away(
     xcount_command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``--save-model`` writes the model, and what to try next names the copy."""
+    """``--save-model`` writes a model to play with, and what to try next names the copy."""
     monkeypatch.chdir(tmp_path)
     run = xcount_command("demo", "--save-model", "adult.json")
     assert (tmp_path / "adult.json").read_bytes() == adult_model_path().read_bytes()
@@ -137,10 +139,25 @@ def test_the_demo_gives_its_model_away(
     assert "nowhere" in refused.err
 
 
+def test_the_demo_gives_the_audited_model_and_its_domain_away(
+    xcount_command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that its questions can be asked again, and others."""
+    monkeypatch.chdir(tmp_path)
+    run = xcount_command("demo", "--save-one-hot", "income.json", "--json")
+    audited = [r for r in json.loads(run.out)["results"] if r["sensitive"] == ["race"]]
+    asked = ["--sensitive", "race", "--probability-gap", "0.1", "--distance", "any", "--json"]
+    again = xcount_command("count", "income.json", "--domain", "income.toml", *asked)
+    assert json.loads(again.out)["count"] == audited[1]["count"]
+
+
 def test_the_demo_speaks_json(xcount_command: Command, tmp_path: Path) -> None:
-    """One object with an answer for each of three features, three gaps, two distances."""
+    """One object with an answer for each of three features and three gaps, and the domain."""
     run = xcount_command("demo", "--json", "--html", tmp_path / "d.html")
     results = json.loads(run.out)["results"]
-    assert len(results) == 18
-    sex = [r for r in results if r["sensitive"] == ["sex"] and r["gap"] == 0.5]
-    assert [(r["count"], r["exact"]) for r in sex] == [(1280464945800, True)] * 2
+    assert len(results) == 9
+    sex = [r for r in results if r["sensitive"] == ["sex"]]
+    assert [(r["count"], r["exact"]) for r in sex] == [(110830, True), (71590, True), (23340, True)]
+    for result in results:
+        assert result["domain"]["where"] == ["25 <= age < 65"]
+        assert set(result["domain"]["one_hot"]) == {"sex", "race", "relationship"}

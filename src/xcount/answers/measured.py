@@ -21,9 +21,10 @@ _OWN_FIELDS = ("share", "low", "high", "exact", "confidence", "stop_reason")
 class Judged:
     """A share, and how sure it is: ``low <= share <= high`` with probability ``confidence``.
 
-    ``share`` is None where there is no estimate. The bounds are known as fractions, too:
-    ``low = parts[0] / whole`` and ``high = parts[1] / whole``, whole numbers where something is
-    counted (regions, rows); ``is_counted`` tells. Weights are floats, and rounded.
+    ``share`` is None where there is no estimate. The three are known as fractions, too: ``share =
+    estimate / whole``, ``low = parts[0] / whole`` and ``high = parts[1] / whole``, whole numbers
+    where something is counted (regions, rows); ``is_counted`` tells. Weights are floats, and
+    rounded.
     """
 
     share: float | None
@@ -31,6 +32,7 @@ class Judged:
     high: float
     exact: bool
     confidence: float
+    estimate: int | Fraction | None
     parts: tuple[int | Fraction, int | Fraction]
     whole: int
     is_counted: bool = True
@@ -38,7 +40,7 @@ class Judged:
     @classmethod
     def unknown(cls) -> Judged:
         """Return what is known of a share that nobody has measured."""
-        return cls(None, 0.0, 1.0, False, 1.0, (0, 1), 1)
+        return cls(None, 0.0, 1.0, False, 1.0, None, (0, 1), 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,5 +88,7 @@ class Measured:
         if "n_sensitive" in self.details:
             n_placed = self.details["n_rows"] - len(self.details["rows_in_no_cell"])
             n_sensitive = self.details["n_sensitive"]
-            return Judged(*shares, (n_sensitive, n_sensitive), n_placed)
-        return Judged(*shares, (Fraction(self.low), Fraction(self.high)), 1, is_counted=False)
+            return Judged(*shares, n_sensitive, (n_sensitive, n_sensitive), n_placed)
+        ends = (Fraction(self.low), Fraction(self.high))
+        estimate = None if self.share is None else Fraction(self.share)
+        return Judged(*shares, estimate, ends, 1, is_counted=False)

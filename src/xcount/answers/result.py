@@ -347,11 +347,15 @@ class CountResult:
     @property
     def judged(self) -> Judged:
         """The share under the measure ``judge``, with its interval: what the verdict is about."""
-        if self.judge == REGIONS:
+        return self.share_under(self.judge) or Judged.unknown()
+
+    def share_under(self, measure: str) -> Judged | None:
+        """Return the share under a measure with its interval; None if it was not measured."""
+        if measure == REGIONS:
             shares = (self.share, self.share_low, self.share_high, self.exact, self.confidence)
-            return Judged(*shares, (self.low, self.high), self.n_regions)
-        entry = self.details.get("measures", {}).get(self.judge)
-        return Judged.unknown() if entry is None else Measured.from_dict(self.judge, entry).judged
+            return Judged(*shares, self.count, (self.low, self.high), self.n_regions)
+        entry = self.details.get("measures", {}).get(measure)
+        return None if entry is None else Measured.from_dict(measure, entry).judged
 
     @property
     def order(self) -> tuple[float, float, tuple[str, ...]]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         "xcount audit model.json --gap 2 --html report.html",
         "xcount audit model.json --sensitive sex --sensitive age --gap 1 --max-share age=2%",
         "xcount audit model.json --flip --distance any --max-share 5%",
+        "xcount audit model.json --flip --judge population --data people.csv --max-share sex=1%",
         "xcount audit model.json --sensitive sex --journal audit.jsonl --resume",
     ),
 )
@@ -58,9 +59,9 @@ def command(
 ) -> int:
     """Count for every used feature of MODEL (or --sensitive group), gap and distance.
 
-    The features are ranked by the mean of their shares. Each count stops after --timeout (60s by
-    default) with the bounds found so far. With --journal, an audit that is stopped or killed keeps
-    every finished count, and --resume continues it.
+    The features are ranked by the mean of their shares under the --judge measure. Each count stops
+    after --timeout (60s by default) with the bounds found so far. With --journal, an audit that is
+    stopped or killed keeps every finished count, and --resume continues it.
     """
     from xcount.cli.progress import ProgressLine, stoppable
     from xcount.counters import counter

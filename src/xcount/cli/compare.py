@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         "xcount compare old.json new.json --sensitive age --html comparison.html",
         "xcount compare old.json new.json --sensitive sex --gap 0.5 --max-ratio 1",
         "xcount compare old.json new.json --flip --distance any",
+        "xcount compare old.json new.json --flip --judge rows --data people.csv --max-ratio 1",
     ),
 )
 @click.argument("models", metavar="MODEL...", nargs=-1, required=True)
@@ -37,10 +38,11 @@ if TYPE_CHECKING:
     "--max-ratio",
     metavar="R",
     callback=parameters.parsed_by(parameters.parse_ratio),
-    help="Give a verdict: PASS if no count is more than R times the first model's (1.05, 105% "
-    "or 1/3).",
+    help="Give a verdict: PASS if no count, or share of the --judge measure, is more than R times "
+    "the first model's (1.05, 105% or 1/3).",
 )
 @parameters.cluster_option
+@parameters.measure_options
 @batch.journal_options
 @batch.report_options
 def command(
@@ -55,7 +57,8 @@ def command(
 ) -> int:
     """Ask every MODEL the same questions, on one grid of all their thresholds.
 
-    The first model is the baseline: C/C0 is a model's count divided by the baseline's.
+    The first model is the baseline: C/C0 is a model's count divided by the baseline's. Measures
+    weigh all models by the same rows, bounds or population.
     """
     from xcount.cli.progress import ProgressLine, stoppable
     from xcount.counters import counter
@@ -63,6 +66,7 @@ def command(
 
     paths = {"html": html, "csv": csv, "plot": plot}
     batch.check_outputs(paths, as_json, question["journal"], question["resume"])
+    parameters.check_measures(question)
     counter(question["method"])
     with stoppable(), ProgressLine() as line:
         result = compare(

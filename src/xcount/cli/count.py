@@ -18,6 +18,8 @@ from xcount.cli import parameters
         "xcount count model.json --sensitive sex --distance any --flip",
         "xcount count model.json --sensitive age --probability-gap 0.1 --direction down",
         "xcount count model.json --sensitive age --gap 2 --measure volume,rows --data people.csv",
+        "xcount count model.json --sensitive sex --flip --judge rows --data people.csv "
+        "--max-share 1%",
         "xcount count model.json --sensitive age --gap 2 --cluster tcp://scheduler:8786",
     ),
 )

@@ -1,4 +1,4 @@
-"""``xcount demo``: the main job on the model that ships with the package."""
+"""``xcount demo``: the main job on a model that ships with the package."""
 
 from __future__ import annotations
 
@@ -16,52 +16,73 @@ if TYPE_CHECKING:
     from xcount.runs.audit import AuditResult
 
 FEATURES = ("sex", "race", "age")
-GAPS = ("0.2", "0.5", "1")
-DISTANCES = (1, "any")
+PROBABILITY_GAPS = ("0.05", "0.1", "0.2")
 REPORT = "xcount-demo.html"
 
-TITLE = "How sensitive is an income model (XGBoost, Adult census data) to sex, race and age?"
+TITLE = "How far does a predicted probability move when only sex, race or age changes?"
+ABOUT = """\
+The model (XGBoost, Adult census data) predicts who earns more than 50,000 dollars a year. It was
+trained on one-hot columns; the domain makes features of them again, and leaves people of 25 to 64.
+"""
 
 
 @click.command(
     "demo",
     short_help="Audit the model that ships with XCount.",
-    epilog=parameters.examples("xcount demo"),
+    epilog=parameters.examples("xcount demo", "xcount demo --save-one-hot income.json"),
 )
 @click.option(
     "--html", metavar="FILE", default=REPORT, show_default=True, help="Where to write the report."
 )
-@click.option("--save-model", metavar="FILE", help="Save a copy of the model, to ask it more.")
+@click.option(
+    "--save-model",
+    metavar="FILE",
+    help="Save a model of the same data to play with, whose categories need no one-hot columns.",
+)
+@click.option(
+    "--save-one-hot",
+    metavar="FILE",
+    help="Save the model that is audited here, and its domain beside it (FILE with .toml).",
+)
 @parameters.batch_limit_options
 @parameters.json_option
 def command(
     html: str,
     save_model: str | None,
+    save_one_hot: str | None,
     timeout_seconds: float | None,
     memory_bytes: int | None,
     jobs: int,
     as_json: bool,
 ) -> int:
-    """Ask a model of the Adult census data how sensitive it is to sex, race and age.
+    """Ask a model of the Adult census data how much depends on sex, race and age.
 
-    A gap of 0.5 in log-odds multiplies or divides the odds of a high income by 1.65. The answers
-    are printed, and written as a report for the browser.
+    In which share of all inputs does the predicted probability of a high income move by more than
+    0.05, 0.1 or 0.2 when nothing but the sex changes, or the race, or the age? The model knows
+    one-hot columns; the questions are about whole groups of them, among people of 25 to 64. The
+    answers are printed, and written as a report for the browser.
     """
     from xcount.cli.progress import ProgressLine, stoppable
     from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS
-    from xcount.model.examples import adult_model_path
+    from xcount.model.examples import adult_model_path, adult_one_hot_paths
     from xcount.runs.audit import audit
 
     batch.check_outputs({"html": html}, as_json)
-    path = adult_model_path()
+    model, domain = adult_one_hot_paths()
+    saved = []
     if save_model is not None:
-        path = _copied(path, save_model)
+        saved.append(_copied(adult_model_path(), save_model))
+    if save_one_hot is not None:
+        model = _copied(model, save_one_hot)
+        domain = _copied(domain, str(model.with_suffix(".toml")))
+        saved += [model, domain]
     with stoppable(), ProgressLine() as line:
         result = audit(
-            path,
+            model,
             sensitive=FEATURES,
-            gaps=GAPS,
-            distances=DISTANCES,
+            probability_gaps=PROBABILITY_GAPS,
+            distances="any",
+            domain=domain,
             timeout_seconds=timeout_seconds or DEFAULT_TIMEOUT_SECONDS,
             memory_bytes=memory_bytes,
             jobs=jobs,
@@ -69,7 +90,7 @@ def command(
         )
     outputs = batch.Outputs(
         to_dict=result.to_dict,
-        tables=lambda: _tables(result, path),
+        tables=lambda: _tables(result, saved, save_model),
         plot=result.plot,
         texts={"html": result.to_html},
     )
@@ -84,19 +105,19 @@ def _copied(path: Path, target: str) -> Path:
     return path.__class__(target)
 
 
-def _tables(result: AuditResult, path: Path) -> list[RenderableType]:
-    from xcount.model.examples import adult_model_path
+def _tables(result: AuditResult, saved: list[Path], model: str | None) -> list[RenderableType]:
     from xcount.report.batch_text import audit_tables
     from xcount.report.terminal import escaped
 
-    shipped = path == adult_model_path()
-    model = "adult.json" if shipped else escaped(str(path))
+    name = "adult.json" if model is None else escaped(model)
     return [
         *audit_tables(result, TITLE),
-        "\nTry next:",
-        *(["  xcount demo --save-model adult.json"] if shipped else []),
-        f"  xcount inspect {model}",
-        f"  xcount count {model} --sensitive sex,race --gap 0.5 --distance any --max-share 1%",
-        f"  xcount audit {model} --html report.html",
+        ABOUT,
+        "Try next, on a model of the same data with categories of its own:",
+        *(["  xcount demo --save-model adult.json"] if model is None else []),
+        f"  xcount inspect {name}",
+        f"  xcount count {name} --sensitive sex,race --flip --distance any --max-share 1%",
+        f"  xcount audit {name} --html report.html",
         "",
+        *(f"Wrote {escaped(str(path))}" for path in saved),
     ]

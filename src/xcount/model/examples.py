@@ -73,3 +73,14 @@ def adult_model_path() -> Path:
         'adult.json'
     """
     return Path(__file__).parent / "data" / "adult.json"
+
+
+def adult_one_hot_paths() -> tuple[Path, Path]:
+    """Return a model of the Adult data on one-hot columns that ships, too, and its domain.
+
+    Example:
+        >>> [path.name for path in adult_one_hot_paths()]
+        ['adult-one-hot.json', 'adult-one-hot.toml']
+    """
+    data = Path(__file__).parent / "data"
+    return data / "adult-one-hot.json", data / "adult-one-hot.toml"

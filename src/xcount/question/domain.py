@@ -85,7 +85,7 @@ class Domain:
     @property
     def text(self) -> str:
         """All of it in one line."""
-        groups = [f"{name} = one of {', '.join(c)}" for name, c in self.one_hot.items()]
+        groups = [f"{name} = one of {_shortened(c)}" for name, c in self.one_hot.items()]
         return "; ".join([*groups, *self.where, *self.rule])
 
     def to_dict(self) -> dict[str, Any]:
@@ -163,6 +163,13 @@ DomainLike = Domain | Mapping[str, Any] | str | os.PathLike[str] | None
 """What a domain can be given as: itself, a mapping with its words, or a TOML file."""
 EVERYTHING = Domain()
 """All regions of a model."""
+
+
+def _shortened(columns: Sequence[str]) -> str:
+    """Return columns in words; of many the first and the last."""
+    if len(columns) <= 3:
+        return ", ".join(columns)
+    return f"{columns[0]}, ..., {columns[-1]} ({len(columns)} columns)"
 
 
 def _side(ensemble: Ensemble, conditions: Iterable[Condition], dtype: str) -> Side:

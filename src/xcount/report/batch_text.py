@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult
 from xcount.question.domain import Domain
 from xcount.report.culprit import comparison_headline, ratio_text
 from xcount.report.lead import first_groups, headline, opening
 from xcount.report.numbers import (
     NONE,
+    OF_MEASURE,
     seconds_text,
     share_text,
     short_integer,
@@ -40,7 +42,7 @@ def audit_tables(audit: AuditResult, title: str | None = None) -> list[Renderabl
     table.add_column("Sensitive to")
     table.add_column("Gap", justify="right")
     table.add_column("Distance", justify="right")
-    table.add_column("Share", justify="right")
+    table.add_column(_share_head(audit.judge), justify="right")
     table.add_column("Interval")
     table.add_column("Regions", justify="right")
     table.add_column("Time", justify="right")
@@ -56,8 +58,8 @@ def audit_tables(audit: AuditResult, title: str | None = None) -> list[Renderabl
             escaped(ranked.label) if is_first else "",
             escaped(result.change.text),
             "any" if result.distance is None else str(result.distance),
-            NONE if result.count is None else share_text(result),
-            short_interval(result) or "exact",
+            NONE if result.judged.estimate is None else share_text(result, audit.judge),
+            short_interval(result, audit.judge) or "exact",
             NONE if result.count is None else short_integer(result.count),
             seconds_text(result.seconds),
             *([_verdict(result)] if judged else []),
@@ -72,6 +74,10 @@ def _answer(audit: AuditResult) -> list[RenderableType]:
     word = "" if audit.verdict is None else f"{coloured(audit.verdict)}: "
     lines: list[RenderableType] = [f"{word}[bold]{escaped(headline(audit))}[/]"]
     return [*lines, *(escaped(sentence) for sentence in opening(audit)), ""]
+
+
+def _share_head(judge: str) -> str:
+    return "Share" if judge == REGIONS else f"By {judge}"
 
 
 def _measures_table(audit: AuditResult) -> list[RenderableType]:
@@ -103,7 +109,7 @@ def _verdict(result: CountResult) -> str:
 
 def _conclusion(audit: AuditResult) -> list[RenderableType]:
     lines: list[RenderableType] = [f"Gaps: {escaped(audit.gap_origin)}.", *_domain(audit.domain)]
-    if any(result.count is None for result in audit.results):
+    if any(result.judged.estimate is None for result in audit.results):
         lines.append("Where there is no share but an interval, its low end decides the rank.")
     if len(audit.results) < audit.n_planned:
         lines.append(f"Stopped after {len(audit.results)} of {audit.n_planned} counts.")
@@ -116,9 +122,24 @@ def _domain(domain: Domain | None) -> list[str]:
 
 def comparison_tables(comparison: CompareResult) -> list[RenderableType]:
     """Return the models by rank, and their shares and ratios question by question."""
+    judge = comparison.judge
+    others = dict.fromkeys(name for row in comparison.rows for name in (REGIONS, *row.measures))
+    tables = [_shares_table(comparison, name) for name in (judge, *others) if name != judge]
+    lines = [f"Gaps: {escaped(comparison.gap_origin)}.", *_domain(comparison.domain)]
+    if not comparison.is_whole:
+        lines.append(f"Stopped after {comparison.n_results} of {comparison.n_planned} counts.")
+    word = "" if comparison.verdict is None else f"{coloured(comparison.verdict)}: "
+    answer = f"{word}[bold]{escaped(comparison_headline(comparison))}[/]"
+    shares = _shares_table(comparison, judge)
+    return [answer, "", _models_table(comparison), shares, *tables, *lines]
+
+
+def _shares_table(comparison: CompareResult, measure: str) -> RenderableType:
+    """Return the shares of all models under one measure, and their ratios."""
     from rich.table import Table
 
-    table = Table(title="Shares on the shared grid", title_justify="left", title_style="bold")
+    about = "Shares" if measure == REGIONS else f"Shares {OF_MEASURE[measure]},"
+    table = Table(title=f"{about} on the shared grid", title_justify="left", title_style="bold")
     table.caption_justify = "left"
     table.add_column("Sensitive to")
     table.add_column("Gap", justify="right")
@@ -126,24 +147,19 @@ def comparison_tables(comparison: CompareResult) -> list[RenderableType]:
     for index, name in enumerate(comparison.names):
         table.add_column(escaped(name), justify="right")
         if index:
-            table.add_column("C/C0", justify="right")
+            table.add_column("C/C0" if measure == REGIONS else "Ratio", justify="right")
     for row in comparison.rows[:MAX_ROWS]:
         cells: list[str] = []
         for index, result in enumerate(row.results):
-            cells.append("" if result is None else short_share(result))
-            cells += [ratio_text(row.ratio(index), "inf")] if index else []
+            cells.append("" if result is None else short_share(result, measure))
+            cells += [ratio_text(row.ratio(index, measure), "inf")] if index else []
         distance = "any" if row.distance is None else str(row.distance)
         table.add_row(escaped(row.label), escaped(row.change.text), distance, *cells)
     if len(comparison.rows) > MAX_ROWS:
         table.caption = (
             f"{len(comparison.rows) - MAX_ROWS:,} more; --html, --csv and --json have all"
         )
-    lines = [f"Gaps: {escaped(comparison.gap_origin)}.", *_domain(comparison.domain)]
-    if not comparison.is_whole:
-        lines.append(f"Stopped after {comparison.n_results} of {comparison.n_planned} counts.")
-    word = "" if comparison.verdict is None else f"{coloured(comparison.verdict)}: "
-    answer = f"{word}[bold]{escaped(comparison_headline(comparison))}[/]"
-    return [answer, "", _models_table(comparison), table, *lines]
+    return table
 
 
 def _models_table(comparison: CompareResult) -> RenderableType:
@@ -152,8 +168,10 @@ def _models_table(comparison: CompareResult) -> RenderableType:
     table = Table(title="Models, least sensitive first", title_justify="left", title_style="bold")
     table.add_column("Rank", justify="right")
     table.add_column("Model")
-    table.add_column("Mean share", justify="right")
-    table.add_column("Median C/C0", justify="right")
+    is_count = comparison.judge == REGIONS
+    of_what = "" if is_count else f" {OF_MEASURE[comparison.judge]}"
+    table.add_column(f"Mean share{of_what}", justify="right")
+    table.add_column("Median C/C0" if is_count else "Median ratio", justify="right")
     table.add_column("Questions", justify="right")
     for summary in comparison.ranking:
         median = "" if summary.quartiles is None else f"{summary.quartiles[1]:.3g}"

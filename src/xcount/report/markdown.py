@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult
 from xcount.report.lead import first_groups, headline, in_order, measure_of, opening
 from xcount.report.numbers import distance_text, how_sure, integer, plural, share_text
@@ -25,9 +26,9 @@ def markdown_report(audit: AuditResult) -> str:
         f"{word}{escaped(headline(audit))}.",
         "",
         *(line for sentence in opening(audit) for line in (escaped(sentence), "")),
-        "| Features | Gap | Distance | Share of regions | How sure | Verdict |",
-        "|---|---:|---|---:|---|---|",
-        *(_row(result) for result in _top(audit)),
+        f"| Features | Gap | Distance | {' | '.join(_heads(audit))} | Verdict |",
+        f"|---|---:|---|{'---:|---|' * len(_measures(audit))}---|",
+        *(_row(result, _measures(audit)) for result in _top(audit)),
         "",
     ]
     shown = len(_top(audit))
@@ -58,13 +59,25 @@ def _top(audit: AuditResult) -> list[CountResult]:
     return [*kept, *others[: max(0, TOP_ROWS - len(kept))]]
 
 
-def _row(result: CountResult) -> str:
+def _measures(audit: AuditResult) -> list[str]:
+    """Return the measures of the table, the judged one first."""
+    found = dict.fromkeys(name for r in audit.results for name in (REGIONS, *r.measures))
+    return list(dict.fromkeys((audit.judge, *found)))
+
+
+def _heads(audit: AuditResult) -> list[str]:
+    """Return two columns' heads for each measure."""
+    whose = ["Share of regions" if m == REGIONS else f"By {m}" for m in _measures(audit)]
+    return [head for name in whose for head in (name, "How sure")]
+
+
+def _row(result: CountResult, measures: list[str]) -> str:
+    shares = [f(result, measure) for measure in measures for f in (share_text, how_sure)]
     cells = (
         escaped(label_of(result)),
         result.change.text,
         distance_text(result.distance),
-        share_text(result),
-        how_sure(result),
+        *shares,
         "" if result.verdict is None else str(result.verdict),
     )
     return f"| {' | '.join(cells)} |"

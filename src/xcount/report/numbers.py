@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from fractions import Fraction
 
+from xcount.answers.measured import REGIONS, Judged
 from xcount.answers.result import CountResult
 from xcount.question.share import Limit
 
@@ -30,6 +31,16 @@ _SMALL = Fraction(1, 1000)
 _WORDS = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"))
 NONE = "\u2013"
 """Stands where there is nothing to say."""
+
+
+OF_MEASURE = {
+    REGIONS: "of the regions",
+    "volume": "of the volume",
+    "marginals": "by marginals",
+    "rows": "of the rows",
+    "population": "of the population",
+}
+"""What a share is a share of."""
 
 
 def plural(number: int, what: str) -> str:
@@ -143,24 +154,39 @@ def limit_percent(limit: Limit) -> str:
     return f"{float(limit.value * 100):.6g} %"
 
 
-def share_text(result: CountResult) -> str:
-    """Return the share of a result, or where it lies if nobody has an estimate of it."""
-    return estimate_words(*_shares(result), result.exact)
+def share_text(result: CountResult, measure: str = REGIONS) -> str:
+    """Return a share of a result, or where it lies if nobody has an estimate of it."""
+    known = _known(result, measure)
+    return estimate_words(*shares_of(known), known.exact)
 
 
-def how_sure(result: CountResult) -> str:
-    """Return ``exact``, or the interval of the share and its confidence."""
-    return sure_words(*_shares(result), result.exact, result.confidence)
+def how_sure(result: CountResult, measure: str = REGIONS) -> str:
+    """Return ``exact``, or the interval of a share and its confidence."""
+    known = _known(result, measure)
+    return sure_words(*shares_of(known), known.exact, known.confidence)
 
 
-def short_interval(result: CountResult) -> str:
-    """Return the interval in little room, e.g. ``16.2 to 20.2 %``; empty for an exact count."""
-    return "" if result.exact else interval_words(*_shares(result)[1:])
+def short_interval(result: CountResult, measure: str = REGIONS) -> str:
+    """Return the interval in little room, e.g. ``16.2 to 20.2 %``; empty for an exact share."""
+    known = _known(result, measure)
+    return "" if known.exact else interval_words(*shares_of(known)[1:])
 
 
-def _shares(result: CountResult) -> tuple[Fraction | None, Fraction, Fraction]:
-    low, high = (Fraction(n, result.n_regions) for n in (result.low, result.high))
-    return None if result.count is None else Fraction(result.count, result.n_regions), low, high
+def short_share(result: CountResult, measure: str = REGIONS) -> str:
+    """Return the share, or its interval, in little room."""
+    if _known(result, measure).estimate is None:
+        return short_interval(result, measure)
+    return share_text(result, measure)
+
+
+def _known(result: CountResult, measure: str) -> Judged:
+    return result.share_under(measure) or Judged.unknown()
+
+
+def shares_of(known: Judged) -> tuple[Fraction | None, Fraction, Fraction]:
+    """Return a share and its bounds as exact fractions; None where there is no estimate."""
+    low, high = (Fraction(part, known.whole) for part in known.parts)
+    return None if known.estimate is None else Fraction(known.estimate, known.whole), low, high
 
 
 def estimate_words(value: Fraction | None, low: Fraction, high: Fraction, exact: bool) -> str:
@@ -214,11 +240,6 @@ def interval_words(low: Fraction | float, high: Fraction | float) -> str:
     if first == "0 %" or last.endswith("%"):
         first = first.removesuffix(" %")
     return f"{first} to {last}"
-
-
-def short_share(result: CountResult) -> str:
-    """Return the share, or its interval, in little room."""
-    return short_interval(result) if result.count is None else share_text(result)
 
 
 def count_or_bounds(result: CountResult) -> str:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult
 from xcount.counters.tally import StopReason
 from xcount.question.change import Change
 from xcount.report.lead import bound_text
 from xcount.report.numbers import (
+    OF_MEASURE,
     distance_text,
     integer,
     interval_words,
     limit_percent,
+    plural,
     share_words,
 )
 from xcount.runs.audit import AuditResult
@@ -114,7 +117,8 @@ def judgement(result: CountResult) -> str:
     """Return why a result passes or not."""
     if result.max_share is None:
         return ""
-    return f"{bound_text(result)}, allowed {limit_percent(result.max_share)}"
+    of_what = "" if result.judge == REGIONS else f" {OF_MEASURE[result.judge]}"
+    return f"{bound_text(result)}{of_what}, allowed {limit_percent(result.max_share)}"
 
 
 def mean_share_text(summary: ModelSummary) -> str:
@@ -130,6 +134,7 @@ def certificate(audit: AuditResult) -> tuple[str, ...]:
     return (
         _what_was_asked(audit),
         *_how_sure(results),
+        *_what_is_judged(audit),
         *_what_stopped(audit),
         _what_it_is_not(),
     )
@@ -151,6 +156,26 @@ def _what_was_asked(audit: AuditResult) -> str:
         f"those features, by no more than the stated distance, can change {change}. "
         f"This report states how many regions are sensitive."
     )
+
+
+def _what_is_judged(audit: AuditResult) -> list[str]:
+    """Say so where another share than that of the regions decides; of samples, how sure it is."""
+    if audit.judge == REGIONS:
+        return []
+    is_judged = audit.verdict is not None
+    what = "Limits apply to the share" if is_judged else "Features are ranked by the share"
+    sampled = [r for r in audit.results if r.judged.confidence < 1.0]
+    said = f"{what} {OF_MEASURE[audit.judge]}, not to that of the regions."
+    if not is_judged:
+        said = said.replace("not to that", "not by that")
+    if sampled:
+        worst = min(r.judged.confidence for r in sampled)
+        said += (
+            f" {plural(len(sampled), 'such share')} of {len(audit.results)} "
+            f"{'is' if len(sampled) == 1 else 'are'} estimated from random samples; the interval "
+            f"stated for each contains the truth with probability at least {worst:.0%}."
+        )
+    return [said]
 
 
 def _how_sure(results: Sequence[CountResult]) -> list[str]:

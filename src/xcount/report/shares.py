@@ -16,6 +16,7 @@ from xcount.report.numbers import (
     integer,
     interval_words,
     share_words,
+    shares_of,
     sure_words,
 )
 
@@ -38,31 +39,11 @@ class Share:
     @classmethod
     def of(cls, result: CountResult, measure: str = REGIONS) -> Share | None:
         """Return the share under a measure; None where it was not asked for."""
-        if measure == REGIONS:
-            value, low, high = (
-                None if n is None else Fraction(n, result.n_regions)
-                for n in (result.count, result.low, result.high)
-            )
-            assert low is not None
-            assert high is not None
-            return cls(measure, value, low, high, result.exact, result.confidence, {})
-        entry = result.details.get("measures", {}).get(measure)
-        return None if entry is None else cls.of_entry(measure, entry)
-
-    @classmethod
-    def of_entry(cls, measure: str, entry: Mapping[str, Any]) -> Share:
-        """Return the share that a result's ``details["measures"]`` has under a name."""
-        value = entry["share"]
-        low, high = (Fraction(entry.get(end, value)) for end in ("low", "high"))
-        return cls(
-            measure,
-            None if value is None else Fraction(value),
-            low,
-            high,
-            bool(entry.get("exact", low == high)),
-            float(entry.get("confidence", 1.0)),
-            entry,
-        )
+        known = result.share_under(measure)
+        if known is None:
+            return None
+        details = result.measures[measure].details if measure != REGIONS else {}
+        return cls(measure, *shares_of(known), known.exact, known.confidence, details)
 
     @property
     def is_known(self) -> bool:
@@ -154,7 +135,7 @@ def file_name(path: str) -> str:
 
 def measured_share(entry: Mapping[str, Any]) -> str:
     """Return the share of a measure in little room, or between what it lies."""
-    share = Share.of_entry("", entry)
-    if share.value is None:
-        return share.short
-    return about(share_words(share.value)) + (f" ({share.interval})" if share.interval else "")
+    interval = "" if entry["low"] == entry["high"] else interval_words(entry["low"], entry["high"])
+    if entry["share"] is None:
+        return interval
+    return about(share_words(entry["share"])) + (f" ({interval})" if interval else "")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple
 
 from xcount.answers.result import CountResult
 from xcount.runs.audit import AuditResult
 from xcount.runs.compare import CompareResult
+from xcount.runs.compared import Ratio
 from xcount.support.numerals import to_json
 from xcount.support.records import columns_of
 
@@ -24,8 +26,9 @@ def csv_report(audit: AuditResult) -> str:
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows(_row(result) for result in audit.results)
+    measures = _measures(audit.results)
+    writer.writerow((*COLUMNS, *_measure_columns(measures)))
+    writer.writerows([*_row(r), *_measure_cells(r, measures)] for r in audit.results)
     return out.getvalue()
 
 
@@ -33,15 +36,38 @@ def csv_comparison(comparison: CompareResult) -> str:
     """Return one line per question and model, with the ratio to the first model."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(("model", *_RATIO_COLUMNS, *COLUMNS))
+    measures = _measures(comparison.results)
+    ratios = [f"{name}_{column}" for name in measures for column in _RATIO_COLUMNS]
+    heads = (*COLUMNS, *_measure_columns(measures), *ratios)
+    writer.writerow(("model", *_RATIO_COLUMNS, *heads))
     for row in comparison.rows:
         for index, result in enumerate(row.results):
             if result is not None:
-                ratio = row.ratio(index)
-                bounds = astuple(ratio) if ratio else (None,) * len(_RATIO_COLUMNS)
-                first = (comparison.names[index], *bounds)
-                writer.writerow([*(cell(value) for value in first), *_row(result)])
+                first = (comparison.names[index], *_ratio_cells(row.ratio(index)))
+                last = [c for name in measures for c in _ratio_cells(row.ratio(index, name))]
+                shares = _measure_cells(result, measures)
+                writer.writerow([*map(cell, first), *_row(result), *shares, *map(cell, last)])
     return out.getvalue()
+
+
+def _ratio_cells(ratio: Ratio | None) -> tuple[float | None, ...]:
+    return astuple(ratio) if ratio else (None,) * len(_RATIO_COLUMNS)
+
+
+def _measures(results: Iterable[CountResult]) -> list[str]:
+    """Return the names of the measures that any result has."""
+    return list(dict.fromkeys(name for result in results for name in result.measures))
+
+
+def _measure_columns(measures: Sequence[str]) -> list[str]:
+    return [f"{name}_{end}" for name in measures for end in ("share", "low", "high")]
+
+
+def _measure_cells(result: CountResult, measures: Sequence[str]) -> list[str]:
+    """Return the share and its interval under each measure, empty where it was not measured."""
+    found = [result.measures.get(name) for name in measures]
+    values = [(None,) * 3 if each is None else (each.share, each.low, each.high) for each in found]
+    return [cell(value) for three in values for value in three]
 
 
 def _row(result: CountResult) -> list[str]:

@@ -6,12 +6,20 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult
 from xcount.counters.tally import MaskCount, PairCount, Profile, StopReason
 from xcount.model.ensemble import output_word
 from xcount.question.change import Change
 from xcount.report.card import Card
-from xcount.report.numbers import limit_percent, percent, seconds_text, share_text, share_words
+from xcount.report.numbers import (
+    OF_MEASURE,
+    limit_percent,
+    percent,
+    seconds_text,
+    share_text,
+    share_words,
+)
 from xcount.report.terminal import escaped, style_of
 from xcount.support.numerals import scientific_text
 
@@ -79,16 +87,25 @@ def count_tables(result: CountResult) -> list[RenderableType]:
     card.add_row("Regions", count_text(result.n_regions))
     card.add_row("Sensitive", (answer_text(result), "bold"))
     card.add_row("Share", _share_interval(result))
-    if result.verdict is not None and result.max_share is not None:
-        allowed = f"(at most {limit_percent(result.max_share)} allowed)"
-        card.add_row("Verdict", (str(result.verdict), style_of(result.verdict)), f" {allowed}")
+    if result.judge == REGIONS:
+        _add_verdict(card, result)
     for name, entry in result.details.get("measures", {}).items():
         card.add_row(f"By {name}", measured_text(entry))
+    if result.judge != REGIONS:
+        _add_verdict(card, result)
     card.add_row("Run", _run_text(result))
     tables: list[RenderableType] = [card]
     if result.profile is not None:
         tables.extend(_profile_tables(result.profile, result.change))
     return tables
+
+
+def _add_verdict(card: Card, result: CountResult) -> None:
+    if result.verdict is None or result.max_share is None:
+        return
+    of_what = "" if result.judge == REGIONS else f" {OF_MEASURE[result.judge]}"
+    allowed = f"(at most {limit_percent(result.max_share)}{of_what} allowed)"
+    card.add_row("Verdict", (str(result.verdict), style_of(result.verdict)), f" {allowed}")
 
 
 def measured_text(entry: Mapping[str, Any]) -> str:

@@ -5,7 +5,8 @@ guards of all of them (as in section 6 of the paper). The first model is the bas
 
     relative sensitivity of model i  =  C_i / C_0
 
-for each question whose baseline count is not zero.
+for each question whose baseline count is not zero. Measures compare in the same way: all models are
+weighed by the same rows, bounds or population on that grid.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from xcount.answers.count import model_info, versions
 from xcount.answers.mean_share import MeanShare
+from xcount.answers.measure import weighing_of
 from xcount.answers.measured import REGIONS
 from xcount.answers.result import (
     JUDGE_OF_ALL,
@@ -60,6 +62,8 @@ from xcount.support.records import FIRST, Json, from_dict, record, to_dict, writ
 if TYPE_CHECKING:
     from distributed import Client
 
+    from xcount.question.population import Population
+
 FORMAT = 1
 MAX_RATIO = limit_form("max_ratio", "`--max-ratio`; null without.")
 
@@ -75,7 +79,7 @@ class CompareResult:
         rows: one per question, in the order of distance, gap, names.
         n_regions: regions of the shared grid.
         n_guards: guards of the shared grid; 0 in journals from before it was kept.
-        max_ratio: the largest C_i / C_0 allowed; None for no verdict.
+        max_ratio: the largest C_i / C_0 allowed, or ratio of judged shares; None for no verdict.
         n_planned: counts that were planned; an interrupted comparison has fewer results.
     """
 
@@ -92,7 +96,7 @@ class CompareResult:
         int,
         Json("Guards of that grid; each model has its own.", {"minimum": 0}, is_optional=True),
     ] = 0
-    max_ratio: Annotated[Limit | None, Json("The largest C / C0 allowed.", form=MAX_RATIO)] = None
+    max_ratio: Annotated[Limit | None, Json("The largest ratio allowed.", form=MAX_RATIO)] = None
     n_planned: Planned = 0
     versions: Versions = field(default_factory=dict)
     rows: Annotated[tuple[Compared, ...], Json("One per question.")]
@@ -160,8 +164,8 @@ class CompareResult:
         return MeanShare.of(r for row in self.rows if (r := row.results[index]) is not None)
 
     def known_ratios(self, index: int) -> list[float]:
-        """Return C_i / C_0 of every question that has an estimate of both."""
-        ratios = (row.ratio(index) for row in self.rows)
+        """Return the ratio of judged shares for every question that has an estimate of both."""
+        ratios = (row.ratio(index, self.judge) for row in self.rows)
         return [r.value for r in ratios if r is not None and r.value is not None]
 
     def _quartiles(self, index: int) -> tuple[int, tuple[float, float, float] | None]:
@@ -255,6 +259,11 @@ def compare(
     memory_bytes: int | None = None,
     jobs: int = 0,
     max_ratio: object = None,
+    judge: str = REGIONS,
+    measures: str | Iterable[str] = (),
+    data: Any = None,
+    bounds: Mapping[str, tuple[float, float]] | str | None = None,
+    population: Population | str | os.PathLike[str] | None = None,
     journal: str | os.PathLike[str] | None = None,
     resume: bool = False,
     trust_pickle: bool = False,
@@ -265,7 +274,9 @@ def compare(
 
     The options are those of :func:`xcount.audit`. The models need the same features and classes, in
     any order; ``output`` and default gaps are the first model's. ``max_ratio`` asks for a verdict:
-    no count may be more than that many times the first model's.
+    no count may be more than that many times the first model's; or, with another ``judge`` than
+    ``regions``, no share under that measure. Rows, bounds and a population are the same for all
+    models, so that their shares under a measure compare, too.
 
     Example:
         >>> import xcount
@@ -289,6 +300,7 @@ def compare(
         seed=seed,
         timeout_seconds=timeout_seconds,
         memory_bytes=memory_bytes,
+        judge=judge,
     )
     settings.check_memory()
     words: dict[str, Any] = {
@@ -310,8 +322,9 @@ def compare(
         check_margins(ensembles)
     grid = Grid.of(*ensembles, missing=missing, domain=regions)
     groups = choose_groups(ensembles[0], grid, sensitive)
+    weighing = weighing_of(ensembles[0], grid, settings, measures, data, bounds, population)
     asked = [
-        Question(query, settings, method)
+        Question(query, settings, method, weighing)
         for query in questions(chosen.values, groups, distances, precision)
     ]
     tasks = _tasks(ensembles, grid, classes, asked, own)

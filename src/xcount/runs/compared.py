@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from xcount.answers.measured import REGIONS, Judged
 from xcount.answers.result import CountResult, Distance, Sensitive, Verdict, readable, verdict_of
 from xcount.question.change import Change
 from xcount.question.change_fields import change_from
 from xcount.question.share import Limit
-from xcount.support.records import Json, Spread, record, written
+from xcount.support.records import Json, Spread, record, reference, to_dict, written
 
 _SHARE = {"minimum": 0, "maximum": 1}
 
@@ -40,14 +41,14 @@ class Ratio:
     ] = 1.0
 
 
-def together(results: Iterable[CountResult]) -> float:
+def together(shares: Iterable[CountResult | Judged]) -> float:
     """Return with what probability all intervals hold at once, at least.
 
     Example:
         >>> together(())
         1.0
     """
-    return max(0.0, 1.0 - math.fsum(1.0 - result.confidence for result in results))
+    return max(0.0, 1.0 - math.fsum(1.0 - share.confidence for share in shares))
 
 
 def readable_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -62,6 +63,32 @@ def _change_of(row: Mapping[str, Any]) -> Change:
     for other in others:
         first = first.shared_with(other) or first
     return first
+
+
+def _written_ratios(ratios: Mapping[str, tuple[Ratio | None, ...]]) -> dict[str, Any]:
+    """Return the ratios by measure; nothing without measures."""
+    written = {
+        name: [None if ratio is None else to_dict(ratio) for ratio in row]
+        for name, row in ratios.items()
+    }
+    return {"measure_ratios": written} if written else {}
+
+
+_MEASURE_RATIOS = Spread(
+    {
+        "measure_ratios": {
+            "type": "object",
+            "description": "The same for the share under each measure, by its name; only with "
+            "`--measure` or `--judge`.",
+            "additionalProperties": {
+                "type": "array",
+                "items": {"anyOf": [reference("ratio"), {"type": "null"}]},
+            },
+        }
+    },
+    _written_ratios,
+    lambda data: None,
+)
 
 
 @record("compared", "One question and the answers of all models.")
@@ -97,19 +124,43 @@ class Compared:
         return tuple(map(self.ratio, range(len(self.results))))
 
     @property
+    @written(Json("The same for the shares under measures.", after="ratios", form=_MEASURE_RATIOS))
+    def measure_ratios(self) -> Mapping[str, tuple[Ratio | None, ...]]:
+        return {
+            name: tuple(self.ratio(index, name) for index in range(len(self.results)))
+            for name in self.measures
+        }
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """The measures that the models were weighed by."""
+        found = (name for r in self.results if r is not None for name in r.measures)
+        return tuple(dict.fromkeys(found))
+
+    @property
     def label(self) -> str:
         return " + ".join(self.sensitive)
 
-    def ratio(self, index: int) -> Ratio | None:
-        """Return C_i / C_0; None where C_0 is zero or a count is missing."""
-        base, other = self.results[0], self.results[index]
-        if base is None or other is None or base.high == 0:
+    def ratio(self, index: int, measure: str = REGIONS) -> Ratio | None:
+        """Return C_i / C_0, or the ratio of the shares under another measure.
+
+        None where the first model's is zero, or a count is missing.
+        """
+        base, other = (self._share(place, measure) for place in (0, index))
+        if base is None or other is None or base.parts[1] == 0:
             return None
-        value = other.count / base.count if base.count and other.count is not None else None
-        high = None if base.low == 0 else other.high / base.low
+        value = None
+        if base.estimate and other.estimate is not None:
+            value = float(other.estimate / base.estimate)
+        (low, high), (least, most) = other.parts, base.parts
         # Of one model and itself there is one interval, not two that may fail.
         failing = (base,) if index == 0 else (base, other)
-        return Ratio(value, other.low / base.high, high, together(failing))
+        highest = None if least == 0 else float(high / least)
+        return Ratio(value, float(low / most), highest, together(failing))
+
+    def _share(self, index: int, measure: str) -> Judged | None:
+        result = self.results[index]
+        return None if result is None else result.share_under(measure)
 
     def verdict(self, index: int, max_ratio: Limit) -> Verdict:
         """Tell whether a judged share is at most ``max_ratio`` times the first model's."""
