@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xcount.answers.result import CountResult, Verdict
+from xcount.answers.result import Verdict
 from xcount.report.lead import is_protected, short_names
-from xcount.report.numbers import NONE, distance_text, share_text
+from xcount.report.numbers import NONE, distance_text
+from xcount.report.shares import Share
 from xcount.runs.compare import CompareResult
 from xcount.runs.compared import Compared, Ratio
 from xcount.support.visible import visible
@@ -20,21 +21,21 @@ class Worsening:
     Attributes:
         row: the question.
         index: the model.
-        base: what the first model answers.
-        other: what the model answers.
+        base: the first model's judged share.
+        other: the model's.
         ratio: the one over the other; None where the first model's is zero.
     """
 
     row: Compared
     index: int
-    base: CountResult
-    other: CountResult
+    base: Share
+    other: Share
     ratio: Ratio | None
 
     @property
     def is_certain(self) -> bool:
         """Whether the model is more sensitive there, as far as the intervals tell."""
-        return self.other.low * self.base.n_regions > self.base.high * self.other.n_regions
+        return self.other.low > self.base.high
 
     @property
     def order(self) -> tuple[bool, bool, float, float, str]:
@@ -43,16 +44,22 @@ class Worsening:
         if self.ratio is not None:
             factor = self.ratio.low if self.ratio.value is None else self.ratio.value
         protected = any(map(is_protected, self.row.sensitive))
-        return (not self.is_certain, not protected, -factor, -self.other.share_low, self.row.label)
+        return (
+            not self.is_certain,
+            not protected,
+            -factor,
+            -float(self.other.least),
+            self.row.label,
+        )
 
     def text(self, names: tuple[str, ...]) -> str:
         """Return who got how much worse where, in one sentence without its end."""
-        than, share = share_text(self.base), share_text(self.other)
         factor = f"{ratio_text(self.ratio)} times" if self.ratio is not None else "from nothing"
         return (
             f"{short_names([names[self.index]])} is more sensitive to "
             f"{short_names(self.row.sensitive)} than {short_names([names[0]])}: "
-            f"{share} instead of {than} of all regions ({factor}; {question_text(self.row)})"
+            f"{self.other.text} instead of {self.base.text} {self.other.of_whom} "
+            f"({factor}; {question_text(self.row)})"
         )
 
 
@@ -61,9 +68,13 @@ def worsenings(comparison: CompareResult) -> list[Worsening]:
     found = []
     for row in comparison.rows:
         for index in range(1, comparison.n_models):
-            base, other = row.results[0], row.results[index]
+            base, other = (
+                None if result is None else Share.of(result, comparison.judge)
+                for result in (row.results[0], row.results[index])
+            )
             if base is not None and other is not None:
-                found.append(Worsening(row, index, base, other, row.ratio(index)))
+                ratio = row.ratio(index, comparison.judge)
+                found.append(Worsening(row, index, base, other, ratio))
     return sorted((each for each in found if each.is_certain), key=lambda each: each.order)
 
 
@@ -100,8 +111,8 @@ def _nothing_worse(comparison: CompareResult) -> str:
     known = [
         ratio.high is not None and ratio.high <= 1
         for row in comparison.rows
-        for ratio in row.ratios[1:]
-        if ratio is not None
+        for index in range(1, comparison.n_models)
+        if (ratio := row.ratio(index, comparison.judge)) is not None
     ]
     if known and all(known) and comparison.is_whole:
         who = short_names([others[0]]) if len(others) == 1 else "No model"

@@ -40,7 +40,7 @@ from xcount.question.change import Change
 from xcount.question.domain import Domain, DomainLike, OneHot, Words
 from xcount.question.grid import Grid, Missing
 from xcount.runs.batch import BatchOutcome, BatchProgress, run_kept
-from xcount.runs.inputs import Input, inputs_of
+from xcount.runs.inputs import Inputs, inputs_of
 from xcount.runs.journal import Record
 from xcount.runs.journal_schema import last_run, result_of
 from xcount.runs.plan import (
@@ -130,10 +130,7 @@ class AuditResult:
     gap_origin: GapOrigin = ""
     domain: AskedDomain = None
     n_planned: Planned
-    inputs: Annotated[
-        tuple[Input, ...],
-        Json("The data and the population that it was given.", is_optional=True),
-    ] = ()
+    inputs: Inputs = ()
     named: Annotated[
         tuple[str, ...],
         Json(

@@ -27,6 +27,12 @@ class Input:
     ] = None
 
 
+Inputs = Annotated[
+    tuple[Input, ...],
+    Json("The data and the population that it was given.", is_optional=True),
+]
+
+
 def inputs_of(weighing: Weighing | None, data: Any, population: Any) -> tuple[Input, ...]:
     """Return what a weighing was made of; a population that is fitted now has been written."""
     if weighing is None:

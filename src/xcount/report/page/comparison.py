@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult
 from xcount.question.change import Change
 from xcount.report.culprit import (
@@ -12,7 +13,7 @@ from xcount.report.culprit import (
     sure_of_ratio,
     worsenings,
 )
-from xcount.report.lead import is_protected
+from xcount.report.lead import is_protected, share_shown
 from xcount.report.markup import Child, Markup, element, joined, name
 from xcount.report.numbers import (
     NONE,
@@ -24,15 +25,14 @@ from xcount.report.numbers import (
     seconds_text,
     share_text,
     share_words,
-    short_interval,
-    short_share,
     time_text,
 )
 from xcount.report.page.charts import Bar, Box, bar, box_chart, nice_ceiling
+from xcount.report.page.record import input_text
 from xcount.report.page.shell import answer_card, page, tabs, toolbar
 from xcount.report.page.tables import fact_list, number_cell, table
 from xcount.report.sentences import mean_share_text, panel_label
-from xcount.report.shares import file_name
+from xcount.report.shares import Share, file_name
 from xcount.runs.compare import CompareResult
 from xcount.runs.compared import Compared, together
 from xcount.support.numerals import digits
@@ -82,7 +82,7 @@ def _answer(comparison: CompareResult) -> Markup:
         if summary.index and summary.quartiles is not None:
             low, middle, high = summary.quartiles
             said += (
-                f"; C/C₀ has the median {middle:.3g} (quartiles {low:.3g} and {high:.3g}) "
+                f"; {_ratio_word(comparison)} has the median {middle:.3g} (quartiles {low:.3g} and {high:.3g}) "
                 f"over {plural(summary.n_ratios, 'question')}"
             )
         elif not summary.index:
@@ -116,14 +116,15 @@ def _worse(comparison: CompareResult) -> Markup | None:
         return None
     shown = found[: max(_TOP_WORSE, sum(map(_is_protected, found)))]
     rows = [_worse_row(comparison, each) for each in shown]
-    head = ("Features", "Question", "Model", "Baseline", "Now", "C/C₀", "How sure")
+    what = _ratio_word(comparison)
+    head = ("Features", "Question", "Model", "Baseline", "Now", what, "How sure")
     more = len(found) - len(shown)
     return element(
         "section",
         element("h2", "What got worse"),
         element(
             "p",
-            "Questions that a model answers with certainly more sensitive regions than the "
+            f"Where a model certainly has a larger share {found[0].other.of_whom} than the "
             "baseline: the intervals do not touch.",
         ),
         table(head, rows, "The worst first; protected features on top"),
@@ -143,21 +144,20 @@ def _worse_row(comparison: CompareResult, each: Worsening) -> Markup:
         element("td", name(each.row.label)),
         element("td", question_text(each.row)),
         element("td", name(comparison.names[each.index])),
-        number_cell(share_text(each.base), each.base.share_low, how_sure(each.base)),
-        number_cell(share_text(each.other), each.other.share_low, how_sure(each.other)),
+        (number_cell(s.text, s.least, s.how_sure) for s in (each.base, each.other)),
         number_cell(ratio_text(each.ratio) if each.ratio else "was 0", factor),
-        element("td", sure_of_ratio(each.ratio) if each.ratio else how_sure(each.other)),
+        element("td", sure_of_ratio(each.ratio) if each.ratio else each.other.how_sure),
         data_sensitive=each.row.label,
     )
 
 
 def _relative(comparison: CompareResult) -> Markup | None:
-    boxes = []
+    boxes, what = [], _ratio_word(comparison)
     for index in range(1, comparison.n_models):
         found = [
-            (ratio.value, f"{row.label} ({question_text(row)}): C/C₀ {ratio_text(ratio)}")
+            (ratio.value, f"{row.label} ({question_text(row)}): {what} {ratio_text(ratio)}")
             for row in comparison.rows
-            if (ratio := row.ratio(index)) is not None and ratio.value is not None
+            if (ratio := row.ratio(index, comparison.judge)) is not None and ratio.value is not None
         ]
         if found:
             values, texts = zip(*found, strict=True)
@@ -165,17 +165,17 @@ def _relative(comparison: CompareResult) -> Markup | None:
     if not boxes:
         return None
     first = comparison.names[0]
-    title = f"Relative sensitivity C/C₀ to {first}"
+    title = f"Relative sensitivity ({what}) to {first}"
     return element(
         "section",
         element("h2", "Relative sensitivity"),
         element(
             "p",
-            "Each dot is one question: the model's count of sensitive regions divided by that of ",
+            "Each dot is one question: the model's share divided by that of ",
             name(first),
             " on the same grid. Left of 1 is less sensitive. The box spans the quartiles, its "
             "line is the median. Questions that the baseline answers with zero are left out, and "
-            "those without an estimate of both counts.",
+            "those without an estimate of both.",
         ),
         element("figure", element("figcaption", title), box_chart(boxes, title)),
         id="relative",
@@ -212,18 +212,23 @@ def _panel(comparison: CompareResult, distance: int | None, change: Change) -> M
     )
 
 
+def _ratio_word(comparison: CompareResult) -> str:
+    return "C/C₀" if comparison.judge == REGIONS else "ratio"
+
+
 def _largest(row: Compared) -> tuple[float, float, tuple[str, ...]]:
     return min(r.order for r in row.results if r is not None)
 
 
 def _group(comparison: CompareResult, row: Compared) -> Markup:
     """Return a feature's bars on an axis that fits the largest of them."""
-    axis = nice_ceiling(max(r.share_high for r in row.results if r is not None))
-    bars = [
-        _bar_row(comparison.names[index], result, axis, row, index)
+    shares = {
+        index: share_shown(result, comparison.judge)
         for index, result in enumerate(row.results)
         if result is not None
-    ]
+    }
+    axis = nice_ceiling(max(float(share.high) for share in shares.values()))
+    bars = [_bar_row(comparison, row, index, share, axis) for index, share in shares.items()]
     end = f"axis to {f'{axis * 100:g} %' if axis >= 0.001 else share_words(axis)}"
     return element(
         "div",
@@ -234,20 +239,25 @@ def _group(comparison: CompareResult, row: Compared) -> Markup:
     )
 
 
-def _bar_row(model: str, result: CountResult, axis: float, row: Compared, index: int) -> Markup:
-    ratio = row.ratio(index)
-    text = f"{model}: {share_text(result)} of all regions, {how_sure(result)}"
+def _bar_row(
+    comparison: CompareResult, row: Compared, index: int, share: Share, axis: float
+) -> Markup:
+    model, result = comparison.names[index], row.results[index]
+    assert result is not None
+    ratio, what = row.ratio(index, share.measure), _ratio_word(comparison)
+    text = f"{model}: {share.text} {share.of_whom}, {share.how_sure}"
     if index and ratio is not None:
-        text += f"; C/C₀ {ratio_text(ratio)}, {sure_of_ratio(ratio)}"
-    shape = Bar(result.share, result.share_low, result.share_high, None, "none", text)
-    has_detail = not result.exact and result.count is not None
-    detail = element("small", short_interval(result)) if has_detail else None
-    relative = element("small", f"C/C₀ {ratio_text(ratio)}") if index else None
+        text += f"; {what} {ratio_text(ratio)}, {sure_of_ratio(ratio)}"
+    ends = (float(share.low), float(share.high))
+    value = None if share.value is None else float(share.value)
+    detail = None if share.value is None else share.interval
+    small = [element("small", detail)] if detail else []
+    small += [element("small", f"{what} {ratio_text(ratio)}")] if index else []
     return element(
         "li",
         element("span", name(model), class_="name"),
-        bar(shape, axis),
-        element("span", element("b", short_share(result)), detail, relative, class_="value"),
+        bar(Bar(value, *ends, None, "none", text), axis),
+        element("span", element("b", share.short), small, class_="value"),
         data_model=model,
         data_count=None if result.count is None else digits(result.count),
         data_low=digits(result.low),
@@ -307,6 +317,7 @@ def _record(comparison: CompareResult) -> Markup:
         what = f"{file_name(model.path)}, " if model.path else ""
         facts.append((label, [f"{what}{model.n_trees} trees, {model.format}, SHA-256 ", text]))
     facts += [
+        *((given.role.capitalize(), input_text(given)) for given in comparison.inputs),
         ("Domain", comparison.domain.text if comparison.domain else "all inputs"),
         ("Shared grid", _shared_grid(comparison)),
         ("Gaps", comparison.gap_origin),
@@ -333,7 +344,12 @@ def _record(comparison: CompareResult) -> Markup:
 
 def _how_sure(comparison: CompareResult) -> str:
     """Return how sure the ratios are: each by itself, and all together."""
-    ratios = [r for row in comparison.rows for r in row.ratios[1:] if r is not None]
+    ratios = [
+        ratio
+        for row in comparison.rows
+        for index in range(1, comparison.n_models)
+        if (ratio := row.ratio(index, comparison.judge)) is not None
+    ]
     least = min((ratio.confidence for ratio in ratios), default=1.0)
     if least == 1:
         return "The bounds of all ratios are guaranteed: no count was sampled."
