@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from xcount.answers.measured import REGIONS
@@ -13,7 +14,6 @@ from xcount.report.numbers import (
     NONE,
     OF_MEASURE,
     seconds_text,
-    share_text,
     short_integer,
     short_interval,
     short_share,
@@ -21,7 +21,7 @@ from xcount.report.numbers import (
 from xcount.report.sentences import mean_share_text
 from xcount.report.shares import measured_share
 from xcount.report.terminal import coloured, escaped
-from xcount.runs.audit import AuditResult
+from xcount.runs.audit import AuditResult, Ranked
 from xcount.runs.compare import CompareResult
 
 if TYPE_CHECKING:
@@ -48,25 +48,35 @@ def audit_tables(audit: AuditResult, title: str | None = None) -> list[Renderabl
     table.add_column("Time", justify="right")
     if judged:
         table.add_column("Verdict")
-    first = first_groups(audit)
-    ranking = sorted(audit.ranking, key=lambda ranked: ranked.sensitive not in first)
-    rows = [(ranked, result) for ranked in ranking for result in ranked.results]
-    for ranked, result in rows[:MAX_ROWS]:
+    rows = [(ranked, result) for ranked in audit.ranking for result in ranked.results]
+    shown = _chosen(audit, rows)
+    for ranked, result in shown:
         is_first = result is ranked.results[0]
         table.add_row(
             str(ranked.rank) if is_first else "",
             escaped(ranked.label) if is_first else "",
             escaped(result.change.text),
             "any" if result.distance is None else str(result.distance),
-            NONE if result.judged.estimate is None else share_text(result, audit.judge),
+            NONE if result.judged.estimate is None else short_share(result, audit.judge),
             short_interval(result, audit.judge) or "exact",
             NONE if result.count is None else short_integer(result.count),
             seconds_text(result.seconds),
             *([_verdict(result)] if judged else []),
         )
-    if len(rows) > MAX_ROWS:
-        table.caption = f"{len(rows) - MAX_ROWS:,} more; --html, --csv and --json have all"
+    if len(rows) > len(shown):
+        table.caption = f"{len(rows) - len(shown):,} more; --html, --csv and --json have all"
     return [*_answer(audit), table, *_measures_table(audit), *_conclusion(audit)]
+
+
+def _chosen(
+    audit: AuditResult, rows: Sequence[tuple[Ranked, CountResult]]
+) -> list[tuple[Ranked, CountResult]]:
+    """Return the rows that there is room for; groups that come first are never left out."""
+    first = first_groups(audit)
+    room = max(0, MAX_ROWS - sum(ranked.sensitive in first for ranked, _ in rows))
+    others = [id(result) for ranked, result in rows if ranked.sensitive not in first][:room]
+    kept = set(others)
+    return [row for row in rows if row[0].sensitive in first or id(row[1]) in kept]
 
 
 def _answer(audit: AuditResult) -> list[RenderableType]:

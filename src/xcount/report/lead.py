@@ -166,8 +166,9 @@ def _judged_headline(audit: AuditResult, verdict: Verdict) -> str:
     if len(shown) == 1 and (verdict is Verdict.FAIL or len(groups) == 1):
         return _one_judged(shown[0], verdict)
     if verdict is Verdict.PASS:
-        of_all = plural(len(groups), _kind(groups))
-        return f"All {of_all} stay within {'the limit' if limit else 'their limits'}{limit}"
+        of_all = f"All {len(groups)}" if len(groups) > 2 else "Both"
+        within = f"within {'the limit' if limit else 'their limits'}{limit}"
+        return f"{of_all} {_kind(groups)}s stay {within}"
     listed = [f"{short_names(r.sensitive)} ({bound_text(r)})" for r in shown[:_LISTED]]
     more = len(shown) - len(listed)
     names = joined_names([*listed, f"{more} more"] if more else listed)

@@ -132,6 +132,11 @@ def about(share: str) -> str:
     return f"about {share}" if share.startswith("1 in ") else share
 
 
+def in_a_table(share: str) -> str:
+    """Return a share in little room: odds without ``about``."""
+    return share.removeprefix("about ") if " in " in share else share
+
+
 def _percentage(share: Fraction) -> str:
     if share in (0, 1):
         return str(int(share * 100))
@@ -176,7 +181,7 @@ def short_share(result: CountResult, measure: str = REGIONS) -> str:
     """Return the share, or its interval, in little room."""
     if _known(result, measure).estimate is None:
         return short_interval(result, measure)
-    return share_text(result, measure)
+    return in_a_table(share_text(result, measure))
 
 
 def _known(result: CountResult, measure: str) -> Judged:

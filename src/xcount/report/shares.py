@@ -13,6 +13,7 @@ from xcount.answers.result import CountResult
 from xcount.report.numbers import (
     about,
     estimate_words,
+    in_a_table,
     integer,
     interval_words,
     share_words,
@@ -58,7 +59,7 @@ class Share:
     @property
     def short(self) -> str:
         """The share, or its interval, in little room."""
-        return interval_words(self.low, self.high) if self.value is None else self.text
+        return interval_words(self.low, self.high) if self.value is None else in_a_table(self.text)
 
     @property
     def interval(self) -> str:

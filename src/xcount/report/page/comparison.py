@@ -82,8 +82,8 @@ def _answer(comparison: CompareResult) -> Markup:
         if summary.index and summary.quartiles is not None:
             low, middle, high = summary.quartiles
             said += (
-                f"; {_ratio_word(comparison)} has the median {middle:.3g} (quartiles {low:.3g} and {high:.3g}) "
-                f"over {plural(summary.n_ratios, 'question')}"
+                f"; {_ratio_word(comparison)} has the median {middle:.3g} (quartiles {low:.3g} and "
+                f"{high:.3g}) over {plural(summary.n_ratios, 'question')}"
             )
         elif not summary.index:
             said += " (the baseline)"
