@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.plots import COLOURS, INK, figure
+from benchmarks.plots import COLOURS, INK, figure, legend_beside
 from benchmarks.records import Run, Status, read_run
 from benchmarks.summary import is_solved, markdown
 
@@ -108,7 +108,7 @@ def histogram(errors: Sequence[Errors], path: Path) -> None:
         axes.set_title("Relative error against the exact counts")
         axes.set_xlabel("|answer - C| / C")
         axes.set_ylabel("instances")
-        axes.legend(loc="upper center")
+        legend_beside(axes)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -70,10 +70,9 @@ class Study:
 
 STUDIES = (
     Study(
-        "regularisation", ("exact",), regularisation.instances, Plan(None, 2), Plan(None, 1800), 2,
-        prepare=regularisation.write_notes,
+        "gaps", ("auto",), gaps.instances, Plan(120, 2), Plan(None, 1800), 2,
+        prepare=regularisation.write_splits,
     ),
-    Study("gaps", ("auto",), gaps.instances, Plan(120, 2), Plan(None, 1800), 2),
     Study(
         "beyond", ("auto",), beyond.instances, Plan(None, 2), Plan(None, 1800), 3,
         prepare=weights.write_shares,

@@ -22,7 +22,7 @@ from benchmarks.commands import run_command, suite_parser
 from benchmarks.datasets import BY_KEY
 from benchmarks.instances import FEATURES_PER_MODEL, SEED, Instance
 from benchmarks.libraries import DEPTH, N_TREES, TRAINERS, LibraryModel, library_model
-from benchmarks.plots import COLOURS, figure
+from benchmarks.plots import COLOURS, figure, legend_beside
 from benchmarks.records import Run
 from benchmarks.summary import conditions, grouped_table, is_solved, markdown
 
@@ -133,7 +133,7 @@ def draw(run: Run, path: Path) -> None:
         axes.set_xticks(range(len(means)), [BY_KEY[key].title for key in means])
         axes.set_ylabel("% of regions, mean over features")
         axes.set_title("Sensitivity of four libraries' models on shared grids")
-        axes.legend(loc="upper right")
+        legend_beside(axes)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -63,7 +63,7 @@ class KnownCount:
             ground = Ground(0, undecided, rest.known, problem.n_regions)
             draws: Draws = RowDraws(problem.space, rest.unresolved, None)
             if self.budget is not None:
-                draws = RegionDraws(problem.space, self.budget)
+                draws = RegionDraws(problem.form.corner_question, self.budget)
             return Estimator(draws, ground, settings)
         rest = Rest(0, rest.unresolved, list(problem.pairs()), rest.known)
         # Small as they are, these would be enumerated to the end, with nothing left to sample.

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.datasets import Dataset, load_dataset
-from benchmarks.models import ETA, N_THREADS, cache_folder
+from benchmarks.datasets import PLAIN, Dataset, load_dataset
+from benchmarks.models import N_THREADS, cache_folder
 from xcount import Grid, load
 
 N_TREES, DEPTH = 50, 5
@@ -46,7 +46,7 @@ def library_model(
     save, suffix = TRAINERS[library]
     path = folder / f"{key}-{library}.{suffix}"
     notes_path = folder / f"{key}-{library}.notes.json"
-    asked = {"n_trees": N_TREES, "depth": DEPTH, "eta": ETA, "gap_share": GAP_SHARE}
+    asked = {"n_trees": N_TREES, "depth": DEPTH, "eta": PLAIN.eta, "gap_share": GAP_SHARE}
     notes = json.loads(notes_path.read_text()) if notes_path.exists() else {}
     if notes.get("asked") != asked or not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -81,7 +81,7 @@ def _save_xgboost(dataset: Dataset, path: Path) -> None:
     parameters = {
         "objective": dataset.spec.objective,
         "max_depth": DEPTH,
-        "eta": ETA,
+        "eta": PLAIN.eta,
         "tree_method": "hist",
         "seed": 0,
         "nthread": N_THREADS,
@@ -97,7 +97,7 @@ def _save_lightgbm(dataset: Dataset, path: Path) -> None:
         "objective": "binary" if _is_binary(dataset) else "regression",
         "max_depth": DEPTH,
         "num_leaves": 2**DEPTH,
-        "learning_rate": ETA,
+        "learning_rate": PLAIN.eta,
         "seed": 0,
         "num_threads": N_THREADS,
         "verbose": -1,
@@ -113,7 +113,7 @@ def _save_catboost(dataset: Dataset, path: Path) -> None:
     model = kind(
         iterations=N_TREES,
         depth=DEPTH,
-        learning_rate=ETA,
+        learning_rate=PLAIN.eta,
         random_seed=0,
         thread_count=N_THREADS,
         verbose=False,

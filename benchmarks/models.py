@@ -18,9 +18,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.datasets import BY_KEY, SPECS, DataError, load_dataset
+import numpy as np
 
-ETA = 0.1
+from benchmarks.datasets import BY_KEY, PLAIN, SPECS, DataError, Recipe, load_dataset
+
 N_THREADS = 2
 PAPER_TREES = tuple(range(10, 101, 10))
 PAPER_DEPTHS = (3, 4, 5, 6)
@@ -37,30 +38,29 @@ class Training:
     depth: int
     sizes: tuple[int, ...]
     suite: str = "paper"
-    alpha: float = 0.0
+    recipe: Recipe = PLAIN
 
     @property
     def name(self) -> str:
-        return f"{self.dataset}-d{self.depth}" + (f"-a{self.alpha:g}" if self.alpha else "")
+        return f"{self.dataset}-d{self.depth}"
 
     @property
     def parameters(self) -> dict[str, Any]:
         """What XGBoost is told."""
+        base = self.recipe.base_score
         return {
-            "tree_method": "hist",
+            "tree_method": self.recipe.tree_method,
             "objective": BY_KEY[self.dataset].objective,
             "max_depth": self.depth,
-            "eta": ETA,
+            "eta": self.recipe.eta,
             "seed": 0,
             "nthread": N_THREADS,
-            **({"alpha": self.alpha} if self.alpha else {}),
+            **({} if base is None else {"base_score": base}),
         }
 
     def describe(self) -> dict[str, Any]:
         """Return what tells this training from others, as it is noted beside its models."""
         data = asdict(self) | {"parameters": self.parameters}
-        if not self.alpha:
-            del data["alpha"]
         described: dict[str, Any] = json.loads(json.dumps(data))
         return described
 
@@ -88,7 +88,7 @@ def paper_trainings(keys: Iterable[str] | None = None) -> list[Training]:
     """Return the runs that give the 400 configurations of the paper."""
     chosen = list(keys or BY_KEY)
     return [
-        Training(spec.key, depth, PAPER_TREES)
+        Training(spec.key, depth, PAPER_TREES, recipe=spec.recipe)
         for spec in SPECS
         if spec.key in chosen
         for depth in PAPER_DEPTHS
@@ -149,9 +149,11 @@ def _train(training: Training, folder: Path, data: str | Path | None) -> dict[st
 
     dataset = load_dataset(training.dataset, data)
     names = list(dataset.feature_names)
-    matrix = xgb.QuantileDMatrix(
-        dataset.train_rows, dataset.train_target, feature_names=names, nthread=N_THREADS
-    )
+    rows, target = dataset.train_rows, dataset.train_target
+    if not training.recipe.is_split:
+        rows = np.concatenate([rows, dataset.test_rows])
+        target = np.concatenate([target, dataset.test_target])
+    matrix = xgb.DMatrix(rows, target, feature_names=names, nthread=N_THREADS)
     booster = xgb.train(training.parameters, matrix, max(training.sizes))
     models = []
     for size in training.sizes:
@@ -162,7 +164,7 @@ def _train(training: Training, folder: Path, data: str | Path | None) -> dict[st
     return {
         "training": training.describe(),
         "xgboost": xgb.__version__,
-        "n_rows": len(dataset.train_rows),
+        "n_rows": len(rows),
         "n_features": len(names),
         "models": models,
     }

@@ -30,7 +30,9 @@ from benchmarks import (
     gaps,
     methods,
     plots,
+    recovery,
     regularisation,
+    regularisation_report,
     sampling,
     weights,
 )
@@ -229,14 +231,16 @@ def gaps_section(runs: Runs, folder: Path) -> str:
 
 def regularisation_section(runs: Runs, folder: Path) -> str:
     """The regularisation study."""
-    run, notes = runs["regularisation"][0], regularisation.read_notes(folder)
-    study = regularisation.study_of(run, {note["model"]: note["used"] for note in notes})
+    lines = regularisation.read(folder / regularisation.FILE)
     path = folder / "regularisation.svg"
-    if not study.configurations:
-        return regularisation.report(run, notes)
-    regularisation.draw(study, path)
-    text = regularisation.report(run, notes)
+    regularisation_report.draw(lines, path)
+    text = regularisation_report.report(lines)
     return "\n\n".join([text, picture(path, "relative sensitivity by alpha")])
+
+
+def recovery_section(runs: Runs, folder: Path) -> str:
+    """The settings that come nearest to the paper's models."""
+    return recovery.table(recovery.read_notes(folder / recovery.FILE))
 
 
 def frontier_section(runs: Runs, folder: Path) -> str:
@@ -292,6 +296,7 @@ def _in_order(runs: Sequence[Run], order: Sequence[str]) -> list[Run]:
 
 
 SECTIONS: dict[str, tuple[str, Callable[[Runs, Path], str]]] = {
+    "recovery": (recovery.FILE, recovery_section),
     "guards": ("paper", guards_section),
     "paper": ("paper", paper_section),
     "methods": ("methods", methods_section),
@@ -299,7 +304,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Runs, Path], str]]] = {
     "scalability": ("paper", scalability_section),
     "ablations": ("ablations", ablations_section),
     "gaps": ("gaps", gaps_section),
-    "regularisation": ("regularisation", regularisation_section),
+    "regularisation": (regularisation.FILE, regularisation_section),
     "frontier": ("frontier", frontier_section),
     "beyond": ("beyond", beyond_section),
     "weights": (weights.FILE, weights_section),

@@ -25,8 +25,7 @@ INK, MUTED, RULE = "#1f2430", "#6b7280", "#e3e6eb"
 COLOURS = ("#0b6e99", "#d1495b", "#edae49", "#3a7d44", "#7a5195", "#8c6d46", "#4d4d4d")
 MARKERS = "osD^vPX"
 LINES = ("-", "--", ":")
-MOST_INSIDE = 4
-"""A legend of more lines stands beside the picture."""
+UNDATED = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 FASTEST_SHOWN = 1e-4
 GUARD_BINS = (0, 50, 100, 200, 400, 800, 1600, 3200, 6400)
 PAPER_SOLVED = {"XCount": 1552, "Ganak": 721, "ApproxMC": 579, "ADD baseline": 153}
@@ -57,6 +56,7 @@ STYLE: Any = {
     "figure.dpi": 100,
     "savefig.bbox": "tight",
     "svg.hashsalt": "xcount",
+    "pdf.fonttype": 42,
 }
 
 
@@ -64,7 +64,10 @@ STYLE: Any = {
 def figure(
     path: Path, n_rows: int = 1, n_columns: int = 1, size: tuple[float, float] = (7, 4.2)
 ) -> Iterator[Any]:
-    """Give axes to draw on, and save them; the same drawing gives the same bytes."""
+    """Give axes to draw on, and save them; the same drawing gives the same bytes.
+
+    An SVG for pages goes with a PDF of the same name, for print.
+    """
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -74,8 +77,13 @@ def figure(
         FigureCanvasAgg(drawing)
         yield drawing.subplots(n_rows, n_columns)
         path.parent.mkdir(parents=True, exist_ok=True)
-        metadata = {"Date": None} if path.suffix == ".svg" else None
-        drawing.savefig(path, metadata=metadata, dpi=160)
+        for made in (path, path.with_suffix(".pdf")) if path.suffix == ".svg" else (path,):
+            drawing.savefig(made, metadata=UNDATED.get(made.suffix), dpi=160)
+
+
+def legend_beside(axes: Any) -> None:
+    """Put the legend to the right of the axes, where it hides no data."""
+    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0)
 
 
 def solved_seconds(records: Sequence[Record]) -> list[float]:
@@ -92,13 +100,19 @@ def cactus(runs: Sequence[Run], path: Path, reference: bool = True) -> None:
         axes.set_title(f"Instances solved within a time ({_suite_name(runs)})")
         axes.set_xlabel("instances solved")
         axes.set_ylabel("seconds an instance")
-        whole = reference and max(len(run.records) for run in runs) > 0.9 * PAPER_INSTANCES
-        if whole:
+        _draw_limits(axes, runs)
+        if reference and max(len(run.records) for run in runs) > 0.9 * PAPER_INSTANCES:
             _draw_paper(axes)
-        if len(runs) > MOST_INSIDE:
-            axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
-        else:
-            axes.legend(loc="lower right" if whole else "upper left")
+        legend_beside(axes)
+
+
+def _draw_limits(axes: Any, runs: Sequence[Run]) -> None:
+    """Mark how long an instance might take."""
+    for limit in sorted({run.settings.limit_seconds for run in runs}):
+        axes.axhline(limit, color=MUTED, linewidth=1, linestyle="--")
+        where = (1, limit)
+        style = {"ha": "right", "va": "bottom", "fontsize": 7.5, "color": MUTED}
+        axes.text(*where, f"limit {limit:g} s ", transform=axes.get_yaxis_transform(), **style)
 
 
 def draw_cactus(axes: Any, records: Sequence[Record], label: str, colour: int) -> None:
@@ -114,27 +128,21 @@ def draw_cactus(axes: Any, records: Sequence[Record], label: str, colour: int) -
 
 
 def _draw_paper(axes: Any) -> None:
-    """Mark what the paper's methods solved in its own runs, on its own machine."""
+    """Mark what the paper's methods solved in its own runs, on its own machine, with 1800 s."""
     for name, solved in PAPER_SOLVED.items():
-        axes.plot([solved], [PAPER_LIMIT_SECONDS], "|", color=MUTED, markersize=9)
-        axes.annotate(
-            f"{name} {solved}",
-            (solved, PAPER_LIMIT_SECONDS),
-            xytext=(3, -9),
-            textcoords="offset points",
+        style = {"color": MUTED, "linewidth": 1, "linestyle": ":"}
+        axes.axvline(solved, **style)
+        axes.text(
+            solved,
+            0.9,
+            f"{name} in the paper: {solved}",
+            transform=axes.get_xaxis_transform(),
             fontsize=7.5,
             color=MUTED,
-            rotation=-35,
-            rotation_mode="anchor",
+            rotation=90,
+            ha="right",
+            va="top",
         )
-    axes.annotate(
-        "solved in the paper, at its 1800 s limit:",
-        (0, PAPER_LIMIT_SECONDS),
-        xytext=(2, 6),
-        textcoords="offset points",
-        fontsize=7.5,
-        color=MUTED,
-    )
 
 
 def cactus_by_dataset(runs: Sequence[Run], path: Path) -> None:
@@ -194,6 +202,7 @@ def heat_map(run: Run, path: Path) -> None:
         axes.set_yticks(range(len(depths)), [str(depth) for depth in depths])
         axes.grid(visible=False)
         axes.tick_params(length=0)
+        axes.figure.colorbar(image, ax=axes, label="seconds", pad=0.02)
         axes.set_title(f"Mean seconds an instance ({_label(run)}, {_suite_name([run])})")
         axes.set_xlabel("trees")
         axes.set_ylabel("depth")
@@ -219,7 +228,7 @@ def completion_by_guards(runs: Sequence[Run], path: Path) -> None:
         axes.set_title(f"Completion by number of guards ({_suite_name(runs)})")
         axes.set_xlabel("guards of the model")
         axes.set_ylabel("% solved")
-        axes.legend(loc="lower left")
+        legend_beside(axes)
 
 
 def _guard_bin(record: Record) -> int:

@@ -23,14 +23,14 @@ from typing import Any
 
 from benchmarks.datasets import PROJECT
 from benchmarks.instances import Instance, frontier_instances, paper_instances
-from benchmarks.plots import COLOURS, MARKERS, figure
+from benchmarks.plots import COLOURS, MARKERS, figure, legend_beside
 from benchmarks.records import surroundings
 from benchmarks.running import load_model
 from benchmarks.summary import markdown
 from xcount import CountResult, count
+from xcount.counters.decisions import MAX_ROW, n_decided_together
 from xcount.counters.engine import Draws
 from xcount.counters.sampling.draws import BATCH, RegionDraws, RowDraws
-from xcount.counters.sampling.estimation import MAX_ROW
 from xcount.counters.tally import Progress
 from xcount.problem.problem import Problem
 from xcount.question.query import Query
@@ -84,12 +84,10 @@ def problem_of(instance: Instance, distance: int | None) -> Problem:
 def speed_of(instance: Instance, distance: int | None, seconds: float) -> Found:
     """Measure samples a second of processor time on one thread."""
     problem = problem_of(instance, distance)
-    n_features = len(problem.query.sensitive)
-    listed = problem.n_pairs_about if n_features > 1 and distance is not None else 0
-    by_region = problem.n_masks + listed > MAX_ROW
+    by_region = n_decided_together(problem) > MAX_ROW
     sampler: Draws = RowDraws(problem.space, range(problem.n_masks), None)
     if by_region:
-        sampler = RegionDraws(problem.space)
+        sampler = RegionDraws(problem.form.corner_question)
     n, chunk, started = 0, 2, time.process_time()
     while (elapsed := time.process_time() - started) < seconds:
         sampler.draw(0, 1, n, chunk, 1, math.inf, lambda: None)
@@ -262,7 +260,7 @@ def draw_intervals(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
             axes.plot(seconds, [max(p[1], 1e-10) for p in row["trace"]], **style)
         axes.set(xscale="log", yscale="log", xlabel="seconds", ylabel="share: low and high")
         axes.set_title("Intervals against time")
-        axes.legend(fontsize=6.5, loc="lower left")
+        legend_beside(axes)
 
 
 def draw_rarity(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
@@ -289,7 +287,7 @@ def draw_rarity(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
             axes.errorbar(trees, shares, yerr=errors, label=label, capsize=2, **style)
         axes.set(xscale="log", yscale="log", xlabel="trees of a sample", ylabel="share")
         axes.set_title("How rare, and how large (covtype, 200 to 1000 trees)")
-        axes.legend()
+        legend_beside(axes)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -24,6 +24,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks.datasets import BY_KEY, PLAIN
 from benchmarks.models import Training, models_of
 from benchmarks.summary import markdown
 from xcount import Ensemble, Grid, count, load
@@ -48,7 +49,8 @@ class Model:
     def path(self, cache: str | None, data: str | None) -> Path:
         """Return the model's file, from the cache or trained now."""
         sizes = tuple(range(10, 101, 10)) if self.suite == "paper" else (self.n_trees,)
-        training = Training(self.dataset, self.depth, sizes, self.suite)
+        recipe = BY_KEY[self.dataset].recipe if self.suite == "paper" else PLAIN
+        training = Training(self.dataset, self.depth, sizes, self.suite, recipe)
         found = models_of(training, cache, data)
         return next(model.path for model in found if model.n_trees == self.n_trees)
 
@@ -133,7 +135,7 @@ def records(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 def kept(options: argparse.Namespace) -> list[dict[str, Any]]:
     """Return the records of an earlier run about the models that are not asked about now."""
-    path = options.output / "side-by-side.jsonl"
+    path = options.output / "side_by_side.jsonl"
     if not options.only or not path.exists():
         return []
     lines = path.read_text().splitlines()
@@ -199,8 +201,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(record["model"], record["text"], times, file=sys.stderr, flush=True)
         options.output.mkdir(parents=True, exist_ok=True)
         lines = "".join(json.dumps(r) + "\n" for r in found)
-        (options.output / "side-by-side.jsonl").write_text(lines)
-        (options.output / "side-by-side.md").write_text(table(found))
+        (options.output / "side_by_side.jsonl").write_text(lines)
+        (options.output / "side_by_side.md").write_text(table(found))
     return 0
 
 

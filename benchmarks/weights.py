@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.datasets import PROJECT, load_dataset
+from benchmarks.datasets import BY_KEY, PROJECT, load_dataset
 from benchmarks.models import PAPER_TREES, Training, models_of
-from benchmarks.plots import COLOURS, MARKERS, figure
+from benchmarks.plots import COLOURS, MARKERS, figure, legend_beside
 from benchmarks.records import surroundings
 from benchmarks.summary import markdown
 from xcount import Grid, count, load
@@ -44,7 +44,8 @@ def measured(
     cache: str | Path | None, data: str | Path | None, limit_seconds: float
 ) -> dict[str, Any]:
     """Return the shares of every used feature by measure, and under which circumstances."""
-    models = models_of(Training(DATASET, DEPTH, PAPER_TREES), cache, data)
+    training = Training(DATASET, DEPTH, PAPER_TREES, recipe=BY_KEY[DATASET].recipe)
+    models = models_of(training, cache, data)
     model = next(model for model in models if model.n_trees == N_TREES)
     ensemble, dataset = load(model.path), load_dataset(DATASET, data)
     about = {"limit_seconds": limit_seconds, "gap": GAP, "model": model.path.name}
@@ -122,7 +123,7 @@ def draw(found: Mapping[str, Any], path: Path) -> None:
         axes.set_xlim(left=-0.001)
         axes.set_xlabel("% sensitive")
         axes.set_title("Regions, volume, marginals and rows (Adult)")
-        axes.legend(loc="lower right")
+        legend_beside(axes)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 from model_files import FIGURE_1, write_model
 
-from xcount.answers import measure
+from xcount.answers import weigh
 from xcount.cli import main
 from xcount.counters import auto, exact
 
@@ -61,7 +61,7 @@ def xcount_command(capsys: pytest.CaptureFixture[str]) -> Command:
 @pytest.fixture
 def no_corner_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no count visit all regions by itself: for tests of what else there is."""
-    for home in (auto, exact, measure):
+    for home in (auto, exact, weigh):
         monkeypatch.setattr(home, "corner_seconds", lambda problem, settings: math.inf)
 
 

@@ -15,6 +15,7 @@ from strategies import random_classifier, random_ensemble
 import xcount
 from xcount.answers.result import CountResult
 from xcount.counters.decisions import RegionDecider
+from xcount.counters.region_search import RegionSearch, is_searchable
 from xcount.counters.tally import StopReason
 from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble
@@ -143,6 +144,10 @@ def check(
     )
     decided = RegionDecider(problem).decide_regions(np.array(list(expected)))
     assert (what, decided.tolist()) == (what, list(expected.values()))
+    if is_searchable(problem.form.corner_question):
+        search = RegionSearch(problem.form.corner_question)
+        searched = search.decide(np.array(list(expected), dtype=np.int32))
+        assert (what, searched.tolist()) == (what, list(expected.values()))
 
 
 @pytest.mark.parametrize("block", range(4))
@@ -301,13 +306,13 @@ def test_what_means_nothing_is_refused() -> None:
         (one, {"gap": 1, "direction": "left"}, "up, down or any"),
         (one, {"gap": 1, "probability_gap": "0.1"}, "not both"),
         (one, {"flip": True, "probability_gap": "0.1"}, "not both"),
-        (one, {"gap": 1, "from_probability": "0.7"}, "--flip"),
+        (one, {"gap": 1, "from_probability": "0.7"}, "flip=True"),
         (one, {"flip": True, "from_probability": "70"}, "between 0 and 1"),
         (one, {"probability_gap": "0.1", "method": "xcount"}, "counts gaps alone"),
         (one, {"gap": 1, "direction": "up", "method": "xcount"}, "counts gaps alone"),
         (several, {"flip": True, "direction": "up"}, "no direction"),
         (several, {"flip": True, "from_probability": "0.7"}, "two classes"),
-        (several, {"probability_gap": "0.1"}, "--class"),
+        (several, {"probability_gap": "0.1"}, "class_="),
     ]
     for ensemble, question, words in refused:
         with pytest.raises(QueryError, match=words):

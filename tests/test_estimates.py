@@ -34,7 +34,7 @@ from xcount.question.grid import Grid
 from xcount.question.query import Query
 from xcount.question.share import Limit
 from xcount.question.weighting import Weighing
-from xcount.report import html_comparison, html_report, markdown_report, plot_audit
+from xcount.report import html_comparison, html_report, markdown_report
 from xcount.report.batch_text import audit_tables, comparison_tables
 from xcount.report.spreadsheet import csv_comparison, csv_report
 from xcount.report.text import count_tables, measured_text
@@ -416,6 +416,9 @@ def test_spreadsheets_leave_it_blank() -> None:
 def test_plots_draw_intervals() -> None:
     """A full bar up to the low bound, a pale one from there to the high one."""
     pytest.importorskip("matplotlib")
-    figure = plot_audit(audit_of([BOUNDS]))
-    full, pale = figure.axes[0].patches
-    assert (full.get_width(), pale.get_x(), pale.get_width()) == (31.0, 31.0, 69.0)
+    figure = audit_of([BOUNDS]).plot()
+    full, pale = (
+        patch.get_path().get_extents(patch.get_patch_transform())
+        for patch in figure.axes[0].patches
+    )
+    assert (full.width, pale.x0, pale.width) == (31.0, 31.0, 69.0)

@@ -14,7 +14,18 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "_version": (),
     "_core": (),
     "errors": (),
-    "support": ("numerals", "nearest", "process", "visible", "records", "record_check"),
+    "support": (
+        "dataclass",
+        "numerals",
+        "nearest",
+        "process",
+        "visible",
+        "spellings",
+        "interface",
+        "shown",
+        "records",
+        "record_check",
+    ),
     "model": ("ensemble", "examples", "one_hot", "loaders", "tables", "align"),
     "question": (
         "cell",
@@ -65,6 +76,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "settings",
         "profile",
         "parts",
+        "region_search",
         "decisions",
         "corners",
         "cover",
@@ -108,7 +120,8 @@ theirs; files that are not listed (loaders, reports, commands) stand side by sid
 
 DOORS = {
     ("answers.count", "cluster"): "count is the front door of a cluster's count",
-    ("answers.result", "report"): "CountResult.plot is the plots' front door",
+    ("support.interface", "report"): "public functions show a bar in a notebook",
+    ("support.shown", "report"): "results are the front door of cards, tables and plots",
     ("runs.batch", "cluster"): "runs are the front door of a cluster's counts",
     ("runs.audit", "report"): "AuditResult.to_html and its like are the reports' front door",
     ("runs.compare", "report"): "CompareResult.to_html and its like are the reports' front door",
@@ -117,6 +130,7 @@ DOORS = {
 """Imports against the order, each with its reason; those of other rooms must be lazy."""
 
 HEAVY = {
+    "IPython",
     "catboost",
     "dask",
     "distributed",

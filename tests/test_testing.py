@@ -63,14 +63,14 @@ def test_no_time_is_undecided() -> None:
         adult_model_path(), sensitive="age", gap="0.5", max_share="50%", timeout_seconds=1e-9
     )
     assert lines[0].startswith("UNDECIDED: the share is between ")
-    assert "timeout_seconds may decide it" in lines[-1]
+    assert "a longer timeout may decide it" in lines[-1]
     assert not any("FAIL" in line or "for example" in line for line in lines)
 
 
 @pytest.mark.parametrize(
     ("reason", "help_"),
     [
-        (StopReason.MEMORY, "a larger memory_bytes may decide it"),
+        (StopReason.MEMORY, "a larger limit of memory may decide it"),
         (StopReason.COMPLETE, "a smaller epsilon or method='exact' may decide it"),
     ],
 )

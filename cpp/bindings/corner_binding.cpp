@@ -18,8 +18,6 @@ namespace xcount::python {
 
 namespace {
 
-// A change whose threshold has the width of forests that are not known yet.
-using PyChange = Change<std::vector<std::uint64_t>>;
 using PyWeights = std::vector<Array<double>>;
 
 template <class T>
@@ -45,14 +43,6 @@ PyChange make_flip(const Limbs1& cutoff, const std::string& direction,
   if (below) change.sure_below.assign(below->data(), below->data() + below->size());
   if (above) change.sure_above.assign(above->data(), above->data() + above->size());
   return change;
-}
-
-template <class Value>
-Value value_of_limbs(const std::vector<std::uint64_t>& limbs) {
-  if (limbs.size() != ValueTraits<Value>::kLimbs) {
-    throw std::invalid_argument("a threshold has another width than the forests");
-  }
-  return ValueTraits<Value>::from_limbs(limbs);
 }
 
 std::vector<std::vector<double>> copied(const std::optional<PyWeights>& weights) {
@@ -84,23 +74,11 @@ std::unique_ptr<CornerSums> make(const std::vector<const AnyForest*>& forests,
                                  const std::vector<Array<std::uint64_t>>& bases,
                                  const MaskSpace& masks, const std::vector<PyChange>& changes,
                                  CornerQuestion<Value> question, Stop& stop) {
-  std::vector<const Forest<Value>*> outputs;
+  const std::vector<const Forest<Value>*> outputs = forests_of<Value>(forests);
   std::vector<Value> constants;
   std::vector<Change<Value>> asked;
-  for (const AnyForest* forest : forests) {
-    const auto* output = std::get_if<Forest<Value>>(forest);
-    if (output == nullptr) throw std::invalid_argument("forests have leaves of different widths");
-    outputs.push_back(output);
-  }
   for (const auto& limbs : bases) constants.push_back(value_of<Value>(limbs));
-  for (const PyChange& change : changes) {
-    const auto value = [](const std::vector<std::uint64_t>& limbs) {
-      return limbs.empty() ? Value(0) : value_of_limbs<Value>(limbs);
-    };
-    Change<Value>& own = asked.emplace_back(change.form, change.direction, value(change.threshold));
-    own.sure_below = value(change.sure_below);
-    own.sure_above = value(change.sure_above);
-  }
+  for (const PyChange& change : changes) asked.push_back(change_of<Value>(change));
   question.forests = outputs;
   question.bases = constants;
   question.masks = &masks;

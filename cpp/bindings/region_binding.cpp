@@ -1,5 +1,4 @@
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -15,17 +14,53 @@ namespace {
 using AnyRegionSampler =
     std::variant<RegionSampler<std::int64_t>, RegionSampler<Int128>, RegionSampler<Int2304>>;
 
-AnyRegionSampler make_sampler(const AnyForest& forest, std::vector<Feature> sensitive,
-                              std::optional<std::int64_t> distance,
-                              const Array<std::uint64_t>& threshold,
-                              std::optional<std::uint64_t> budget, Direction direction) {
+AnyRegionSampler make_sampler(const std::vector<const AnyForest*>& forests,
+                              const std::vector<Array<std::uint64_t>>& bases,
+                              std::vector<Feature> sensitive, std::optional<std::int64_t> distance,
+                              const PyChange& change, std::optional<std::uint64_t> budget,
+                              const std::optional<ProbabilityLink>& link) {
+  if (forests.empty()) throw std::invalid_argument("a sampler needs a forest");
   return std::visit(
-      [&]<class Value>(const Forest<Value>& f) -> AnyRegionSampler {
-        return RegionSampler<Value>(f, std::move(sensitive), distance, value_of<Value>(threshold),
-                                    budget.value_or(RegionSampler<Value>::kDefaultBudget),
-                                    direction);
+      [&]<class Value>(const Forest<Value>&) -> AnyRegionSampler {
+        RegionQuestion<Value> question;
+        question.forests = forests_of<Value>(forests);
+        for (const auto& limbs : bases) question.bases.push_back(value_of<Value>(limbs));
+        question.sensitive = std::move(sensitive);
+        question.distance = distance;
+        question.change = change_of<Value>(change);
+        question.link = link.value_or(ProbabilityLink{});
+        return RegionSampler<Value>(question,
+                                    budget.value_or(RegionSampler<Value>::kDefaultBudget));
       },
-      forest);
+      *forests[0]);
+}
+
+template <class Value>
+std::vector<Tolerance<Value>> tolerances_of(const std::optional<Limbs>& low,
+                                            const std::optional<Limbs>& high) {
+  std::vector<Tolerance<Value>> found;
+  if (!low || !high) return found;
+  constexpr std::size_t kLimbs = ValueTraits<Value>::kLimbs;
+  if (low->shape(0) != high->shape(0) || low->shape(1) != kLimbs || high->shape(1) != kLimbs) {
+    throw std::invalid_argument("the ends of tolerances have the width of the forests");
+  }
+  const auto at = [](const Limbs& ends, std::size_t i) {
+    return ValueTraits<Value>::from_limbs({ends.data() + i * kLimbs, kLimbs});
+  };
+  for (std::size_t i = 0; i < low->shape(0); ++i) {
+    found.push_back(Tolerance<Value>::exactly(at(*low, i), at(*high, i)));
+  }
+  return found;
+}
+
+// Sums as little-endian bytes.
+nb::bytes sums_of(const AnyRegionSampler& self, const Array<std::int32_t>& regions) {
+  return std::visit(
+      [&](const auto& sampler) {
+        const auto found = sampler.sums(span_of(regions));
+        return nb::bytes(found.data(), found.size() * sizeof(found[0]));
+      },
+      self);
 }
 
 // Histogram and hits; with open masks also those that count them as sensitive.
@@ -51,20 +86,22 @@ void bind_regions(nb::module_& module) {
                                "Draws single regions and decides each among the masks near it.")
       .def(
           "__init__",
-          [](AnyRegionSampler* self, const AnyForest& forest, std::vector<Feature> sensitive,
-             std::optional<std::int64_t> distance, const Array<std::uint64_t>& threshold,
-             std::optional<std::uint64_t> budget, const std::string& direction) {
-            new (self) AnyRegionSampler(make_sampler(forest, std::move(sensitive), distance,
-                                                     threshold, budget, direction_of(direction)));
+          [](AnyRegionSampler* self, const std::vector<const AnyForest*>& forests,
+             const std::vector<Array<std::uint64_t>>& bases, std::vector<Feature> sensitive,
+             std::optional<std::int64_t> distance, const PyChange& change,
+             std::optional<std::uint64_t> budget, const std::optional<ProbabilityLink>& link) {
+            new (self) AnyRegionSampler(
+                make_sampler(forests, bases, std::move(sensitive), distance, change, budget, link));
           },
-          nb::arg("forest"), nb::arg("sensitive"), nb::arg("distance").none(), nb::arg("threshold"),
-          nb::arg("budget").none() = nb::none(), nb::arg("direction") = "any")
+          nb::arg("forests"), nb::arg("bases"), nb::arg("sensitive"), nb::arg("distance").none(),
+          nb::arg("change"), nb::arg("budget").none() = nb::none(),
+          nb::arg("link").none() = nb::none())
       .def_prop_ro(
           "n_trees",
           [](const AnyRegionSampler& self) {
             return std::visit([](const auto& s) { return s.n_trees(); }, self);
           },
-          "Number of trees with a sensitive test.")
+          "Number of trees that take part; none where none tells masks apart.")
       .def_prop_ro(
           "levels",
           [](const AnyRegionSampler& self) {
@@ -85,11 +122,44 @@ void bind_regions(nb::module_& module) {
            "Ctrl-C, end the drawing.")
       .def(
           "decide",
-          [](const AnyRegionSampler& self, const Array<std::int32_t>& regions) {
-            return to_numpy(
-                std::visit([&](const auto& s) { return s.decide(span_of(regions)); }, self));
+          [](const AnyRegionSampler& self, const Array<std::int32_t>& regions,
+             const std::optional<Limbs>& low, const std::optional<Limbs>& high, double seconds,
+             const nb::object& on_pause) {
+            return to_numpy(stoppable(seconds, on_pause, [&](Stop& stop) {
+              return std::visit(
+                  [&]<class Value>(const RegionSampler<Value>& sampler) {
+                    return sampler.decide(span_of(regions), stop, tolerances_of<Value>(low, high));
+                  },
+                  self);
+            }));
           },
-          nb::arg("regions"), "Answers for given regions: 0 open, 1 sensitive, 2 not.");
+          nb::arg("regions"), nb::arg("low").none() = nb::none(),
+          nb::arg("high").none() = nb::none(),
+          nb::arg("seconds") = std::numeric_limits<double>::infinity(),
+          nb::arg("on_pause").none() = nb::none(),
+          "Answers for given regions: 0 open, 1 sensitive, 2 not; of the first ones alone if that\n"
+          "takes too long. low, high: for each region the\n"
+          "least and the largest sum that a neighbour may have, in limbs; else as the change says.")
+      .def(
+          "partner",
+          [](const AnyRegionSampler& self, const Array<std::int32_t>& region,
+             const std::optional<Limbs>& low, const std::optional<Limbs>& high, double seconds,
+             const nb::object& on_pause) {
+            return stoppable(seconds, on_pause, [&](Stop& stop) {
+              return std::visit(
+                  [&]<class Value>(const RegionSampler<Value>& sampler) {
+                    return sampler.partner(span_of(region), stop, tolerances_of<Value>(low, high));
+                  },
+                  self);
+            });
+          },
+          nb::arg("region"), nb::arg("low").none() = nb::none(),
+          nb::arg("high").none() = nb::none(),
+          nb::arg("seconds") = std::numeric_limits<double>::infinity(),
+          nb::arg("on_pause").none() = nb::none(),
+          "The cells of the nearest mask that differs from the region's own; none if none does.")
+      .def("sums", &sums_of, nb::arg("regions"),
+           "The sums of given regions, region after region, in little-endian bytes.");
 }
 
 }  // namespace xcount::python

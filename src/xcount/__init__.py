@@ -11,13 +11,14 @@ if TYPE_CHECKING:
     from xcount.answers.count import count
     from xcount.answers.inspection import Inspection, inspect
     from xcount.answers.result import CountResult
-    from xcount.answers.witness.witness import Witness
+    from xcount.answers.witness.witness import Witness, Witnesses
     from xcount.answers.witness.witnesses import witnesses
     from xcount.errors import XCountError
     from xcount.model.ensemble import Ensemble
     from xcount.model.loaders import load
     from xcount.question.domain import Domain
     from xcount.question.grid import Grid
+    from xcount.question.population import Population
     from xcount.question.query import Query
     from xcount.runs.audit import AuditResult, audit
     from xcount.runs.compare import CompareResult, compare
@@ -33,6 +34,7 @@ __all__ = [
     "Population",
     "Query",
     "Witness",
+    "Witnesses",
     "XCountError",
     "__version__",
     "audit",
@@ -54,6 +56,7 @@ _HOMES = {
     "Population": "xcount.question.population",
     "Query": "xcount.question.query",
     "Witness": "xcount.answers.witness.witness",
+    "Witnesses": "xcount.answers.witness.witness",
     "XCountError": "xcount.errors",
     "audit": "xcount.runs.audit",
     "compare": "xcount.runs.compare",

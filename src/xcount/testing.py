@@ -7,17 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from xcount.answers.result import CountResult
+    from xcount.support.spellings import Duration
 
 __all__ = ["assert_share"]
 
 WITNESS_SECONDS = 5.0
 """A failure is shown with an example if that is found within this time."""
-
-_NO_PART_OF_THE_QUESTION = (
-    *("method", "epsilon", "delta", "profile", "cluster", "on_progress"),
-    *("measures", "judge", "data", "bounds", "population"),
-)
-"""How to count, or how to weigh: a witness is the same with other values."""
 
 
 def assert_share(
@@ -25,7 +20,7 @@ def assert_share(
     *,
     sensitive: str | int | Iterable[str | int],
     max_share: object,
-    timeout_seconds: float | None = 60.0,
+    timeout: Duration | None = 60.0,
     **question: Any,
 ) -> CountResult:
     """Raise an AssertionError unless at most a share of the regions, or people, is sensitive.
@@ -40,7 +35,7 @@ def assert_share(
         sensitive: the features that change, by name or index; text may list several with commas.
         max_share: the largest share allowed: 0.05, ``"5%"`` or ``"1/20"``; 0 asks for a proof that
             no region is sensitive.
-        timeout_seconds: when to give up, which is UNDECIDED; None for never.
+        timeout: when to give up, which is UNDECIDED: seconds, or ``"5m"``; None for never.
         **question: ``gap`` or ``flip``, ``distance`` and whatever else
             :func:`~xcount.count` takes, by the same names; ``judge="rows", data="people.csv"``
             limits the share of those people instead of that of the regions.
@@ -62,11 +57,12 @@ def assert_share(
     if max_share is None:
         raise TypeError("assert_share needs a limit, such as max_share='1%'")
     names = sensitive if isinstance(sensitive, str | int) else tuple(sensitive)
+    limits: dict[str, Any] = {} if "timeout_seconds" in question else {"timeout": timeout}
     result = count(
         model,
         sensitive=names,
         max_share=max_share,
-        timeout_seconds=timeout_seconds,
+        **limits,
         **question,
     )
     if result.verdict is Verdict.PASS:
@@ -106,25 +102,23 @@ def _ending(result: CountResult) -> str:
     if result.verdict is not Verdict.UNDECIDED:
         return str(result.stop_reason)
     if result.stop_reason is StopReason.TIMEOUT:
-        return "stopped by the time limit: a larger timeout_seconds may decide it"
+        return "stopped by the time limit: a longer timeout may decide it"
     if result.stop_reason is StopReason.MEMORY:
-        return "stopped by the memory limit: a larger memory_bytes may decide it"
+        return "stopped by the memory limit: a larger limit of memory may decide it"
     return f"{result.stop_reason}: a smaller epsilon or method='exact' may decide it"
 
 
 def _example(model: Any, question: Mapping[str, Any]) -> str:
     """Return a witness in words; nothing where none is found quickly."""
-    import inspect
-
     from xcount.answers.witness.witnesses import witnesses
     from xcount.errors import XCountError
     from xcount.report.witness_text import same_inputs, summary
 
-    asked = {k: v for k, v in question.items() if k not in _NO_PART_OF_THE_QUESTION}
-    if not asked.keys() <= inspect.signature(witnesses).parameters.keys():
-        return ""  # a question that witnesses are not asked for
+    asked = _of_witnesses(question)
+    if asked is None:
+        return ""
     try:
-        found = witnesses(model, n=1, timeout_seconds=WITNESS_SECONDS, **asked)
+        found = witnesses(model, n=1, timeout=WITNESS_SECONDS, **asked)
     except XCountError:  # too rare to be drawn, or the time was up
         return ""
     if not found:
@@ -132,3 +126,21 @@ def _example(model: Any, question: Mapping[str, Any]) -> str:
     row = summary(found[0])
     shown = [f"{name.lower()} {row[name]}" for name in ("Margin", "Decision") if name in row]
     return f"\n  for example {row['Change']}: {', '.join(shown)}\n  where {same_inputs(found[0])}"
+
+
+def _of_witnesses(question: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return what of a count's arguments a witness is asked for; None if that is another question.
+
+    How to count, to weigh and to judge is no part of it: a witness is the same with other values.
+    """
+    import inspect
+
+    from xcount.answers.count import count
+    from xcount.answers.witness.witnesses import witnesses
+    from xcount.support.interface import in_own_names
+
+    known = inspect.signature(witnesses).parameters
+    asked = {k: v for k, v in in_own_names(count, question).items() if k != "timeout"}
+    if "grid" in asked:
+        return None
+    return {name: value for name, value in asked.items() if name in known}

@@ -4,38 +4,56 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 from conftest import Command
+from numpy.typing import NDArray
 from test_measures import random_problem
 
 import xcount
 from xcount.answers import weigh as measures
 from xcount.answers.measure import measure, with_population
+from xcount.counters.decisions import RegionDecider
 from xcount.counters.settings import Settings
 from xcount.errors import QueryError
-from xcount.model.examples import figure_1
+from xcount.model.examples import adult_model_path, figure_1
+from xcount.model.tables import read_table
 from xcount.problem.problem import Problem
+from xcount.question.fitting import fit_population
+from xcount.question.grid import Grid
 from xcount.question.population import Column, Population, Realism
+from xcount.question.query import Query
 from xcount.question.weighting import Weighing
 
+PEOPLE = Path(__file__).parent.parent.parent / "examples" / "adult-extract.csv.gz"
 
-def random_population(problem: Problem, seed: int) -> Population:
-    """Return three components with tables drawn at random on the cells of a problem."""
-    rng = np.random.default_rng([seed, 8])
+
+def population_on(
+    problem: Problem, weights: NDArray[np.float64], table: Callable[[int], NDArray[np.float64]]
+) -> Population:
+    """Return a population on the cells of a problem; a table is made for each number of cells."""
     columns = [
         Column(
             axis.feature.name,
             tuple(axis.thresholds.tolist()),
             axis.classes if axis.feature.is_categorical else None,
             axis.missing_cell is not None,
-            rng.dirichlet(np.ones(axis.n_cells), 3).T,
+            table(axis.n_cells),
         )
         for axis in problem.grid.axes
     ]
-    return Population(rng.dirichlet(np.ones(3)), tuple(columns), Realism(1, 1, 0.0, 0.0), "drawn")
+    return Population(weights, tuple(columns), Realism(1, 1, 0.0, 0.0), "drawn")
+
+
+def random_population(problem: Problem, seed: int) -> Population:
+    """Return three components with tables drawn at random on the cells of a problem."""
+    rng = np.random.default_rng([seed, 8])
+    weights = rng.dirichlet(np.ones(3))
+    return population_on(problem, weights, lambda n: rng.dirichlet(np.ones(n), 3).T)
 
 
 def expected_share(
@@ -62,6 +80,61 @@ def test_a_population_is_weighed_exactly(seed: int) -> None:
     assert found.exact
     assert found.share == pytest.approx(expected_share(population, problem, regions), abs=1e-9)
     assert found.details["n_components"] == 3
+
+
+def rational_population(problem: Problem, seed: int) -> Population:
+    """Return two components whose probabilities are eighths: sums of their products are floats."""
+    rng = np.random.default_rng([seed, 9])
+    weights = np.array([0.25, 0.75])
+    return population_on(problem, weights, lambda n: rng.multinomial(8, np.ones(n) / n, 2).T / 8)
+
+
+@pytest.mark.parametrize("way", ["visited", "solved"])
+@pytest.mark.parametrize("seed", range(20))
+def test_rational_weights_are_weighed_to_the_last_digit(
+    seed: int, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By both exact ways, against enumeration in fractions."""
+    if way == "solved":
+        monkeypatch.setattr(measures, "MAX_VISIT_SECONDS", -1.0)
+    problem, regions, _ = random_problem(seed)
+    population = rational_population(problem, seed)
+    tables = [column.probabilities for column in population.columns]
+    total = Fraction(0)
+    for region, is_sensitive in regions.items():
+        for k, weight in enumerate(population.weights):
+            part = Fraction(float(weight))
+            for table, cell in zip(tables, region, strict=True):
+                part *= Fraction(float(table[cell, k]))
+            total += part if is_sensitive else 0
+    weighing = Weighing(("population",), population=population)
+    found = measure(problem, weighing, Settings())["population"]
+    assert found.exact
+    assert found.share is not None
+    assert Fraction(found.share) == total
+
+
+def test_a_large_model_is_weighed_as_a_million_draws_say() -> None:
+    """People drawn from the mixture, and decided one by one."""
+    model = xcount.load(adult_model_path())
+    rows = read_table(PEOPLE, model).rows
+    grid = Grid.of(model)
+    population = fit_population(grid, rows, source="people")
+    problem = Problem(model, grid, Query.of(model, "sex", "0.5", distance="any"))
+    found = measure(problem, Weighing(("population",), population=population))["population"]
+    assert found.exact
+    assert found.share is not None
+    rng, parts = np.random.default_rng(0), population.on(grid)
+    counts = rng.multinomial(1_000_000, [part.weight for part in parts])
+    drawn = np.concatenate(
+        [
+            np.stack([rng.choice(len(p), n, p=p) for p in part.cells], axis=1)
+            for n, part in zip(counts, parts, strict=True)
+        ]
+    )
+    share = RegionDecider(problem).decide_regions(drawn).mean()
+    spread = math.sqrt(share * (1 - share) / len(drawn))
+    assert abs(share - found.share) < 4 * spread
 
 
 def test_what_is_not_counted_is_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +181,7 @@ def test_the_population_is_fitted_kept_and_used_again(
 
 def test_a_population_needs_data_or_a_file(tmp_path: Path) -> None:
     """And says so."""
-    with pytest.raises(QueryError, match="needs data; give --data FILE, or --population FILE"):
+    with pytest.raises(QueryError, match="needs data; give data=, or population="):
         xcount.count(figure_1(), sensitive="f0", gap=80, measures="population")
     with pytest.raises(QueryError, match="No such file"):
         xcount.count(

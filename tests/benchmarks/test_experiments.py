@@ -10,8 +10,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import ablations, beyond, gaps, page, regularisation, running, sampling, weights
+from benchmarks import (
+    ablations,
+    archive,
+    authors,
+    beyond,
+    gaps,
+    page,
+    recovery,
+    regularisation_report,
+    running,
+    sampling,
+    weights,
+)
 from benchmarks import all as everything
+from benchmarks.datasets import BY_KEY
 from benchmarks.instances import Instance
 from benchmarks.models import Training, models_of
 from benchmarks.records import RecordFile, Run, RunSettings, Status, read_run
@@ -38,17 +51,13 @@ def record(name: str, **more: Any) -> dict[str, Any]:
     return about | numbers | {"count": 1, "low": 1, "high": 1, "share": 0.01} | more
 
 
-def counts(feature: int, *by_alpha: int) -> list[dict[str, Any]]:
-    """Return the records of one configuration, one for each alpha."""
-    return [
-        record(f"x-f{feature}-a{alpha}", sensitive=[feature], count=value, model=f"a{alpha}")
-        for alpha, value in zip(regularisation.ALPHAS, by_alpha, strict=True)
+def split(*shares: tuple[float, ...], labels: str = "right", seed: int = 42) -> dict[str, Any]:
+    """Return a split as the study writes it: the shares of each feature, by alpha."""
+    entries = [
+        {"depth": 3, "n_trees": 20, "feature": str(i), "regions": s, "rows": s, "is_used": True}
+        for i, s in enumerate(shares)
     ]
-
-
-def used(*features: int) -> dict[str, list[int]]:
-    """Return the same used features for the model of each alpha."""
-    return {f"a{alpha}": list(features) for alpha in regularisation.ALPHAS}
+    return HEADER | {"labels": labels, "seed": seed, "scores": [], "counts": entries}
 
 
 def test_a_count_can_be_about_a_shared_grid(tmp_path: Path) -> None:
@@ -67,15 +76,29 @@ def test_a_count_can_be_about_a_shared_grid(tmp_path: Path) -> None:
     assert grid.n_regions > Grid.of(ensembles[0]).n_regions
 
 
-def test_alpha_reaches_the_training(tmp_path: Path) -> None:
-    """A regularised model is another model, and the cache tells them apart."""
+def test_the_recipe_reaches_the_training(tmp_path: Path) -> None:
+    """Another way to look for splits gives another model, and the cache tells them apart."""
     pytest.importorskip("xgboost")
     pytest.importorskip("sklearn")
-    plain = models_of(Training("diabetes", 3, (3,)), tmp_path)[0]
-    penalised = models_of(Training("diabetes", 3, (3,), alpha=500.0), tmp_path)[0]
-    assert plain.path != penalised.path
-    assert plain.path.read_text() != penalised.path.read_text()
-    assert models_of(Training("diabetes", 3, (3,), alpha=500.0), tmp_path) == [penalised]
+    plain = models_of(Training("diabetes", 3, (3,)), tmp_path)[0].path.read_text()
+    recipe = BY_KEY["diabetes"].recipe
+    exact = models_of(Training("diabetes", 3, (3,), recipe=recipe), tmp_path)[0].path.read_text()
+    assert plain != exact
+    assert models_of(Training("diabetes", 3, (3,)), tmp_path)[0].path.read_text() == plain
+
+
+def test_the_models_of_diabetes_are_the_papers(tmp_path: Path) -> None:
+    """The smallest has the 41 guards of the paper's table, the largest its 1176."""
+    pytest.importorskip("xgboost")
+    pytest.importorskip("sklearn")
+    found = [
+        model.n_guards
+        for depth, n_trees in (recovery.SMALL, recovery.LARGE)
+        for model in models_of(
+            Training("diabetes", depth, (n_trees,), recipe=BY_KEY["diabetes"].recipe), tmp_path
+        )
+    ]
+    assert tuple(found) == BY_KEY["diabetes"].paper_guards
 
 
 def test_no_instance_is_begun_after_the_time(tmp_path: Path) -> None:
@@ -88,49 +111,61 @@ def test_no_instance_is_begun_after_the_time(tmp_path: Path) -> None:
 
 
 def test_configurations_that_say_nothing_are_left_out() -> None:
-    """A baseline of zero, a feature that a model lacks, a count that is not exact."""
-    records = [*counts(0, 10, 8, 6, 5), *counts(1, 0, 1, 1, 1), *counts(2, 4, 4, 4, 4)]
-    records += [
-        r | {"status": Status.STOPPED} if r["name"].endswith("a5") else r
-        for r in counts(3, 9, 9, 9, 9)
-    ]
-    study = regularisation.study_of(run_of("r", records), used(0, 1, 3))
-    assert [c.feature for c in study.configurations] == [0]
-    assert (study.n_baseline_zero, study.n_feature_missing, study.n_unsolved) == (1, 1, 1)
-    assert study.ratios(10) == [0.5]
-    assert study.n_all == 4
+    """A baseline of zero, and a feature that a model lacks, as in the paper."""
+    line = split((0.1, 0.08, 0.06, 0.05), (0.0, 0.1, 0.1, 0.1), (0.4, 0.4, 0.4, 0.4))
+    line["counts"][2]["is_used"] = False
+    assert [entry["feature"] for entry in regularisation_report.kept(line)] == ["0"]
+    assert "| 10 | 1 | 0.500 |" in regularisation_report.ratio_table(line)
 
 
-def test_the_sign_test_is_the_binomial_one() -> None:
-    """Two-sided, and never above 1."""
-    assert regularisation.sign_test(0, 5) == 2 / 32
-    assert regularisation.sign_test(4, 1) == 12 / 32
-    assert regularisation.sign_test(3, 3) == 1
-    assert regularisation.sign_test(0, 0) == 1
+def test_a_split_is_one_number() -> None:
+    """The mean share over all features with a penalty, over that without."""
+    line = split((0.1, 0.2, 0.1, 0.05), (0.3, 0.2, 0.1, 0.15))
+    ratios = [regularisation_report.split_ratio(line, "rows", alpha) for alpha in (1, 5, 10)]
+    assert ratios == pytest.approx([1.0, 0.5, 0.5])
+
+
+def test_the_test_over_splits_flips_signs() -> None:
+    """Exact where all flips can be listed, two-sided; many splits alike are never by chance."""
+    assert regularisation_report.sign_flip_test([1.0, 2.0, 3.0]) == 2 / 8
+    assert regularisation_report.sign_flip_test([1.0, -1.0]) == 1
+    assert regularisation_report.sign_flip_test([0.1] * 30) == pytest.approx(1 / 20_001)
 
 
 @pytest.mark.parametrize(
-    ("by_alpha", "verdict"),
+    ("by_alpha", "words"),
     [
-        ((100, 90, 80, 70), "conclusion holds with"),
-        ((100, 110, 80, 70), "holds in part"),
-        ((100, 110, 120, 130), "does not hold"),
+        ((0.4, 0.3, 0.2, 0.1), "alpha 1: fewer; alpha 5: fewer; alpha 10: fewer"),
+        ((0.2, 0.3, 0.2, 0.1), "alpha 1: more; alpha 5: no clear change; alpha 10: fewer"),
     ],
 )
-def test_the_conclusion_follows_the_counts(by_alpha: tuple[int, ...], verdict: str) -> None:
-    """Ten configurations alike are enough to say that it holds, or does not."""
-    records = [r for feature in range(10) for r in counts(feature, *by_alpha)]
-    study = regularisation.study_of(run_of("r", records), used(*range(10)))
-    assert verdict in regularisation.conclusion(study)
-    assert f"| 10 | 10 | {by_alpha[3] / 100:.3f} |" in regularisation.ratio_table(study)
+def test_the_conclusion_follows_the_splits(by_alpha: tuple[float, ...], words: str) -> None:
+    """Ten splits alike are enough to say what a penalty does."""
+    lines = [split(by_alpha, seed=seed) for seed in range(10)]
+    assert f"the right labels, regions: {words}" in regularisation_report.conclusion(lines)
+    assert words in regularisation_report.report(lines)
 
 
 def test_the_box_plot_is_drawn(tmp_path: Path) -> None:
     """The picture is a file that has something in it."""
     pytest.importorskip("matplotlib")
-    study = regularisation.study_of(run_of("r", counts(0, 10, 8, 30, 0)), used(0))
-    regularisation.draw(study, tmp_path / "box.svg")
+    lines = [split((0.1, 0.08, 0.3, 0.1), seed=seed) for seed in range(3)]
+    regularisation_report.draw(lines, tmp_path / "box.svg")
     assert (tmp_path / "box.svg").stat().st_size > 1000
+
+
+def test_the_nearest_settings_are_shown() -> None:
+    """The distance from the paper's guards orders them; equal numbers are called the same."""
+    setting = {"tree_method": "exact", "base_score": 0.5, "eta": 0.1, "target": "number"}
+    setting |= {"objective": "reg:squarederror", "part": "split", "dataset": "diabetes"}
+    notes = [
+        setting | {"eta": 0.3, "small": 60, "large": None},
+        setting | {"tree_method": "hist", "small": 41, "large": 645},
+        setting | {"small": 41, "large": 1176},
+    ]
+    lines = recovery.table(notes).splitlines()[2:]
+    assert [line.split(",")[0].rpartition(" ")[2] for line in lines] == ["exact", "hist", "exact"]
+    assert [line.endswith("| exactly |") for line in lines] == [True, False, False]
 
 
 def test_shares_are_told_by_gap() -> None:
@@ -291,3 +326,60 @@ def test_a_long_trace_is_thinned_by_the_logarithm_of_time() -> None:
     assert len(trace) <= sampling.MAX_POINTS + 2
     assert trace[-1][0] == 60.0
     assert 15 <= sum(point[0] < 1 for point in trace) <= 45
+
+
+def test_the_authors_program_is_asked_the_same_question(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both get the dump of the model; a stand-in for the program prints what the real one would."""
+    pytest.importorskip("xgboost")
+    pytest.importorskip("sklearn")
+    (model,) = models_of(Training("diabetes", 3, (2,)), tmp_path / "cache")
+    asked = Instance("one", model.path, "diabetes", 3, 2, model.n_guards, (2,), "2")
+    monkeypatch.setattr(authors, "paper_instances", lambda *_: [asked])
+    binary = tmp_path / "program"
+    binary.write_text(
+        '#!/bin/sh\necho "$@" > "$0.asked"\necho "Total count (naive counting): 564"\n'
+    )
+    binary.chmod(0o755)
+    output = ["--output", str(tmp_path / "authors.jsonl")]
+    assert authors.main([str(binary), "--sample", "1", *output]) == 0
+    assert "-g 2 -p 3 -s 2 -k 1" in binary.with_suffix(".asked").read_text()
+    (line,) = authors.read(tmp_path / "authors.jsonl")
+    assert line["authors"]["count"] == line["xcount"]["count"] == 564
+    assert "1 have the same count" in capsys.readouterr().out
+    assert authors.main([str(tmp_path / "absent"), *output]) == 2
+
+
+def test_a_program_that_does_not_end_is_ended() -> None:
+    """Its time is noted, and it has no count."""
+    text, outcome = authors.measured(["sh", "-c", "echo begun; sleep 60"], 0.2, 1 << 30)
+    assert text == ""
+    assert outcome.count is None
+    assert outcome.wall_seconds < 30
+
+
+def test_an_archive_tells_what_was_changed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same results give the same bytes; a file that was changed or is missing is named."""
+    results, path = tmp_path / "results", tmp_path / "results.tar.gz"
+    results.mkdir()
+    (results / "a.md").write_text("a")
+    (results / "b.md").write_text("b")
+    for _ in range(2):
+        assert archive.main(["--results", str(results), "--output", str(path)]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == second
+    assert archive.main(["--check", str(path)]) == 0
+    files = archive.files_of(results)
+    sums = archive.sums_of(files)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(archive, "sums_of", lambda _: sums)
+        path.write_bytes(archive.packed({"a.md": b"other", "c.md": b"new"}))
+    assert archive.main(["--check", str(path)]) == 1
+    text = capsys.readouterr().out
+    for words in ("a.md was changed", "b.md is missing", "c.md is not listed"):
+        assert words in text
+    path.write_text("no archive")
+    assert archive.main(["--check", str(path)]) == 2

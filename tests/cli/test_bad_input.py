@@ -97,7 +97,10 @@ BAD_QUESTIONS: dict[str, tuple[list[str], str]] = {
     "index beyond the last feature": (["--sensitive", "2", "--gap", "1"], "the model has 2"),
     "negative gap": (["--sensitive", "age", "--gap", "-1"], "must not be negative"),
     "gap NaN": (["--sensitive", "age", "--gap", "nan"], "must be a finite number"),
-    "gap that is no number": (["--sensitive", "age", "--gap", "big"], "must be a decimal number"),
+    "gap that is no number": (
+        ["--sensitive", "age", "--gap", "big"],
+        "must be a number such as",
+    ),
     "distance 0": ([*QUESTION, "--distance", "0"], "whole number >= 1 or 'any'"),
     "unknown method": ([*QUESTION, "--method", "magic"], "unknown method 'magic'"),
     "epsilon 0": ([*QUESTION, "--epsilon", "0"], "epsilon must lie strictly between 0 and 1"),

@@ -17,7 +17,7 @@ from model_files import Nested, write_model
 from terminal import stopped_when
 
 import xcount
-from xcount.cli.parameters import METHODS, PAPER_METHODS, parse_duration, parse_share, parse_size
+from xcount.cli.parameters import METHODS, PAPER_METHODS, parse_share
 
 
 def comb(n_features: int, n_guards: int) -> list[Nested]:
@@ -172,40 +172,6 @@ def test_help_offers_every_method(xcount_command: Command) -> None:
     text = xcount_command("count", "--help").out
     assert {*METHODS, *PAPER_METHODS} == set(counters.METHODS)
     assert all(method in re.sub(r"-\s+", "-", text) for method in counters.METHODS)
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("60s", 60), ("5m", 300), ("1h", 3600), ("90", 90), ("1.5h", 5400), ("250ms", 0.25)],
-)
-def test_durations(text: str, seconds: float) -> None:
-    """A number and a unit; seconds without one."""
-    assert parse_duration(text) == seconds
-
-
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [
-        ("4GB", 4 * 10**9),
-        ("500MB", 5 * 10**8),
-        ("1GiB", 2**30),
-        ("1.5 gib", 3 * 2**29),
-        ("2G", 2 * 10**9),
-        ("4096", 4096),
-    ],
-)
-def test_sizes(text: str, size: int) -> None:
-    """GB is a power of ten, GiB a power of two."""
-    assert parse_size(text) == size
-
-
-@pytest.mark.parametrize("text", ["", "s", "-5s", "0", "5x", "1e3s", "nan", "inf", "5 5", "٣s"])
-def test_what_is_no_duration_and_no_size(text: str) -> None:
-    """Refused with an example of what is meant."""
-    with pytest.raises(ValueError, match="is not a duration such as 60s"):
-        parse_duration(text)
-    with pytest.raises(ValueError, match="is not a size such as 4GB"):
-        parse_size(text)
 
 
 @pytest.mark.parametrize("text", ["", "%", "-1%", "101%", "1.01", "nan", "inf", "1/0", "much"])

@@ -13,12 +13,7 @@ import pytest
 from model_files import write_model
 from terminal import stopped_when
 
-from xcount.cli.progress import (
-    QUIET_SECONDS,
-    ProgressLine,
-    batch_progress_text,
-    count_progress_text,
-)
+from xcount.cli.progress import QUIET_SECONDS, ProgressLine
 from xcount.counters.tally import Progress
 from xcount.model.examples import adult_model_path
 from xcount.runs.batch import BatchProgress
@@ -37,16 +32,6 @@ def a_usual_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the environment say what a terminal's does."""
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "100")
-
-
-def test_texts_of_progress() -> None:
-    """The bounds so far and what is being done; the counts that are done and that go on."""
-    text = count_progress_text(Progress(0.42, 17, 10**20, "masks counted"))
-    assert text == "17 .. 1.000e+20  masks counted"
-    batch = BatchProgress(2, 40, 0.05, ("age", "sex", "age"))
-    assert batch_progress_text(batch) == "2 of 40 counts: age, sex"
-    long = BatchProgress(2, 40, 0.05, ("x" * 100,))
-    assert batch_progress_text(long).endswith("xx…")
 
 
 def test_progress_waits_and_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from conftest import Command
 from dask_processes import DaskProcesses
 
 import xcount
-from xcount.answers.result import CountResult
+from xcount.answers.result import CountResult, Verdict
 from xcount.cluster import client as cluster_module
 from xcount.cluster.client import Cluster, bundle_size
 from xcount.cluster.worker import Flight, version_differences
@@ -44,6 +44,7 @@ distributed = pytest.importorskip(
 
 pytestmark = pytest.mark.xdist_group("cluster")  # two clusters at a time starve each other
 
+PEOPLE = Path(__file__).parent.parent.parent / "examples" / "adult-extract.csv.gz"
 QUESTIONS: dict[str, Any] = {
     "gaps": [0.5, 1],
     "distances": [1, 2],
@@ -112,6 +113,23 @@ def test_the_numbers_are_those_of_one_machine(
     path = tmp_path / "j.jsonl"
     assert facts(adult_audit(cluster=dask.address, journal=path).results) == alone
     assert facts(AuditResult.from_journal(path).results) == alone
+
+
+def test_a_cluster_judges_by_measures(dask: DaskProcesses) -> None:
+    """The shares, the judge and the verdicts are those of one machine."""
+    asked: dict[str, Any] = {
+        "sensitive": "sex",
+        "gaps": "0.5",
+        "distances": "any",
+        "judge": "marginals",
+        "data": PEOPLE,
+        "max_share": "7%",
+    }
+    here = xcount.audit(adult_model_path(), **asked)
+    there = xcount.audit(adult_model_path(), cluster=dask.address, **asked)
+    assert there.judge == "marginals"
+    assert there.verdict is here.verdict is Verdict.FAIL
+    assert facts(there.results) == facts(here.results)
 
 
 def test_a_client_serves_and_stays_open(dask: DaskProcesses) -> None:
@@ -255,7 +273,7 @@ def test_a_lost_scheduler_loses_no_result(
     wait_for_workers(frail, 1)
     path = tmp_path / "j.jsonl"
     watch = once(frail.scheduler.kill)
-    with pytest.raises(ClusterError, match=r"was lost; all finished results are kept.*--resume"):
+    with pytest.raises(ClusterError, match=r"was lost; all finished results are kept.*resume=True"):
         adult_audit(cluster=frail.address, journal=path, on_progress=watch)
     kept = AuditResult.from_journal(path).results
     assert 1 <= len(kept) < len(alone)

@@ -13,7 +13,7 @@ import pytest
 from oracle import known
 from strategies import random_ensemble, random_tree
 
-from xcount.answers import measure as measures
+from xcount.answers import weigh as measures
 from xcount.answers.measure import measure
 from xcount.cluster import spread as spreading
 from xcount.cluster.spread import (

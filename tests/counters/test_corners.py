@@ -182,7 +182,7 @@ def comb(n_features: int, n_guards: int) -> Ensemble:
 
 def test_too_many_regions_are_refused_politely() -> None:
     """The message says how many, and which methods to use; numbers beyond floats too."""
-    with pytest.raises(BudgetError, match=r"3\.138e\+12 regions.*--method auto or exact"):
+    with pytest.raises(BudgetError, match=r"3\.138e\+12 regions.*method='auto' or 'exact'"):
         xcount.count(comb(12, 10), sensitive=0, gap=1, method="brute")
     with pytest.raises(BudgetError, match=r"e\+416"):
         xcount.count(comb(400, 10), sensitive=0, gap=1, method="brute")

@@ -16,6 +16,7 @@ from oracle import all_regions
 import xcount
 from xcount.answers.measure import measure
 from xcount.counters.decisions import RegionDecider
+from xcount.counters.region_search import RegionSearch
 from xcount.errors import QueryError
 from xcount.problem.problem import Problem
 from xcount.question.domain import Domain
@@ -122,7 +123,7 @@ def test_regions_are_decided_one_by_one_in_a_domain(seed: int) -> None:
     world = random_world(seed, n_rules=seed % 3)
     names, distance, gap = question(world, seed)
     expected = world.count(names, distance, gap)
-    if gap is None or is_refused(world, names, expected):
+    if is_refused(world, names, expected):
         return
     problem = problem_of(world, names, distance, gap)
     regions = all_regions(problem)
@@ -130,8 +131,7 @@ def test_regions_are_decided_one_by_one_in_a_domain(seed: int) -> None:
     assert exists.sum() == expected[1]
     assert RegionDecider(problem).decide_regions(regions).sum() == expected[0]
     if not problem.grid.rules:
-        found = problem.form.decide_regions(regions)
-        assert found is not None
+        found = RegionSearch(problem.form.corner_question).decide(regions)
         assert found.sum() == expected[0]
 
 
@@ -167,6 +167,7 @@ def test_measures_are_conditioned_on_the_domain(seed: int) -> None:
     assert found.share == pytest.approx(masses[flags].sum() / masses.sum())
 
 
+@pytest.mark.filterwarnings("ignore:values of:xcount.errors.QueryWarning")
 @pytest.mark.parametrize("seed", range(30))
 def test_a_population_is_conditioned_on_the_domain(seed: int) -> None:
     """It is fitted to all rows; what it weighs is what exists."""
@@ -291,9 +292,12 @@ def test_a_rule_that_conditions_imply_changes_nothing() -> None:
             assert (plain.count, plain.n_regions) == (within.count, within.n_regions)
 
 
-def problem_of(world: World, names: list[str], distance: int | None, gap: Fraction) -> Problem:
-    """Return the question on the cells of the world's domain."""
+def problem_of(
+    world: World, names: list[str], distance: int | None, gap: Fraction | None
+) -> Problem:
+    """Return the question on the cells of the world's domain: a gap, or a flip."""
     domain = Domain.of(**world.words)
     ensemble = domain.pulled_back(world.ensemble)
     grid = Grid.of(ensemble, missing="cell" if world.missing else "none", domain=domain)
-    return Problem(ensemble, grid, Query.of(ensemble, names, gap, distance=distance))
+    words: dict[str, Any] = {"flip": True, "cutoff": 0} if gap is None else {"gap": gap}
+    return Problem(ensemble, grid, Query.of(ensemble, names, distance=distance, **words))

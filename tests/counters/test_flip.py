@@ -16,6 +16,7 @@ import xcount
 from xcount.answers.result import CountResult, Verdict
 from xcount.counters import known_counts as solving
 from xcount.counters.decisions import RegionDecider
+from xcount.counters.region_search import RegionSearch
 from xcount.counters.tally import StopReason
 from xcount.errors import BudgetError, QueryError
 from xcount.model.ensemble import Ensemble
@@ -87,8 +88,11 @@ def test_every_region_is_decided_as_defined(seed: int) -> None:
     problem = Problem(ensemble, Grid.of(ensemble), query)
     known = {"cutoff": Fraction(0), **question}
     flips = oracle.flipping_regions(ensemble, missing=False, **known)
-    decided = RegionDecider(problem).decide_regions(np.array(list(flips)))
+    regions = np.array(list(flips), dtype=np.int32)
+    decided = RegionDecider(problem).decide_regions(regions)
     assert decided.tolist() == list(flips.values())
+    found = RegionSearch(problem.form.corner_question).decide(regions)
+    assert found.tolist() == list(flips.values())
 
 
 def test_intervals_of_estimates_hold() -> None:
@@ -132,7 +136,7 @@ def test_outputs_that_are_no_classes_do_not_flip() -> None:
     with pytest.raises(QueryError, match="several outputs that are no classes"):
         xcount.count(numbers, sensitive=0, flip=True)
     regressor = replace(figure_1(), task="regression", decides_at=None)
-    with pytest.raises(QueryError, match="takes no decision of its own; give --cutoff"):
+    with pytest.raises(QueryError, match="takes no decision of its own; give cutoff="):
         xcount.count(regressor, sensitive=0, flip=True)
     assert known(xcount.count(regressor, sensitive="f0", flip=True, cutoff=0).count) > 0
 
@@ -182,12 +186,12 @@ def test_questions_that_make_no_sense_are_refused() -> None:
     several = replace(model, base=(0.0, 0.0))
     for ensemble, question, words in (
         (model, {"flip": True, "gap": 1}, "not both"),
-        (model, {"gap": 1, "cutoff": 0}, "--flip"),
+        (model, {"gap": 1, "cutoff": 0}, "give flip=True"),
         (model, {}, "no gap"),
-        (model, {"flip": True, "cutoff": "x"}, "cut-off must be a decimal"),
+        (model, {"flip": True, "cutoff": "x"}, "cut-off must be a number"),
         (model, {"flip": True, "cutoff": "1e500"}, "outside the range"),
         (several, {"flip": True, "cutoff": 0}, "leave out the cut-off"),
-        (several, {"flip": True, "output": 1}, "leave out --class"),
+        (several, {"flip": True, "output": 1}, "leave out class_="),
         (model, {"flip": True, "method": "xcount"}, "counts gaps alone"),
     ):
         with pytest.raises(QueryError, match=words):
@@ -207,7 +211,7 @@ def test_a_profile_adds_up() -> None:
 def test_enumeration_refuses_what_would_take_hours() -> None:
     """The message names a way out."""
     trees = tuple((f, float(t), -1.0, 1.0) for f in range(14) for t in range(9))
-    with pytest.raises(BudgetError, match="--method auto"):
+    with pytest.raises(BudgetError, match="method='auto'"):
         xcount.count(ensemble_of(*trees), sensitive=0, flip=True, method="brute")
 
 

@@ -109,7 +109,7 @@ def test_many_features_that_may_be_missing(distance: int) -> None:
     several = Ensemble(features, model.trees)
     question: dict[str, Any] = {"sensitive": list(range(8)), "gap": 7, "distance": distance}
     problem = problem_of(several, missing=True, **question)
-    answers = RegionDraws(problem.space).decide(all_regions(problem).ravel())
+    answers = RegionDraws(problem.form.corner_question).decide(all_regions(problem).ravel())
     expected = xcount.count(several, method="brute", missing="cell", **question).count
     assert int((answers == SENSITIVE).sum()) == expected
 
@@ -134,7 +134,7 @@ def test_more_masks_than_numbers() -> None:
     """45 sensitive features of three cells: exact counting says what to do instead."""
     trees: list[Nested] = [(i, 0.5, 1.0, (i, 1.5, 3.0, 0.0)) for i in range(45)]
     model = ensemble_of(*trees)
-    with pytest.raises(BudgetError, match="use --method auto or sample"):
+    with pytest.raises(BudgetError, match="use method='auto' or 'sample'"):
         xcount.count(model, sensitive=list(range(45)), gap=1, method="exact")
     assert xcount.count(model, sensitive=list(range(45)), gap=1).low > 0
 

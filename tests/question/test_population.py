@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from xcount.errors import QueryError
+from xcount.errors import QueryError, QueryWarning
 from xcount.model.ensemble import Ensemble, Feature, Tree
 from xcount.question.domain import Domain
 from xcount.question.fitting import LEAST_ROWS, fit_population
@@ -134,9 +134,18 @@ def test_unknown_values_say_nothing() -> None:
     rows = dependent_rows(4000)
     holes = rows.copy()
     holes[np.random.default_rng(5).random(rows.shape) < 0.2] = np.nan
-    population = fit_population(GRID, holes)
+    with pytest.warns(QueryWarning, match=r"values of 'f0', 'f1', 'f2' are missing in .* rows"):
+        population = fit_population(GRID, holes)
     together = sum(c.weight * c.cells[0][1] * c.cells[1][1] for c in population.on(GRID))
     assert abs(together - 0.475) < 0.05
+
+
+def test_a_column_without_any_value_is_refused() -> None:
+    """Nothing can be said about it; a cell for missing values holds them."""
+    rows = dependent_rows(100)
+    rows[:, 1] = np.nan
+    with pytest.raises(QueryError, match=r"no row of holes.csv has a value of 'f1' in any cell"):
+        fit_population(GRID, rows, source="holes.csv")
 
 
 def test_too_few_rows_are_refused() -> None:

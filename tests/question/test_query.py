@@ -91,9 +91,9 @@ def test_a_gap_is_the_decimal_that_its_text_says(gap: object, expected: Fraction
         ("nan", "finite"),
         (float("nan"), "finite"),
         ("inf", "finite"),
-        ("two", "must be a decimal number, not 'two'"),
-        ("", "must be a decimal number"),
-        (None, "must be a decimal number"),
+        ("two", "must be a number such as 0.5 or 1/2, not 'two'"),
+        ("", "must be a number such as 0.5 or 1/2"),
+        (None, "must be a number such as 0.5 or 1/2"),
         ("1e309", "outside the range"),
         ("1e999999999", "outside the range"),
         ("1e-999999999", "outside the range"),
@@ -134,7 +134,7 @@ def test_classes_have_labels_and_numbers(output: object, expected: int) -> None:
 @pytest.mark.parametrize(
     ("output", "message"),
     [
-        (None, r"the model has 3 classes \(cat, dog, 2\); say which one with --class"),
+        (None, r"the model has 3 classes \(cat, dog, 2\); say which one with class_="),
         (3, "unknown class '3'; the classes are cat, dog, 2"),
         (-1, "unknown class '-1'"),
         ("bird", "unknown class 'bird'; the classes are cat, dog, 2"),

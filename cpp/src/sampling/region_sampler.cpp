@@ -21,19 +21,23 @@ std::int64_t diameter(std::span<const Axis> axes) {
 }  // namespace
 
 template <class Value>
-RegionSampler<Value>::RegionSampler(const Forest<Value>& forest, std::vector<Feature> sensitive,
-                                    std::optional<std::int64_t> distance, const Value& threshold,
-                                    std::uint64_t budget, Direction direction)
-    : sensitive_(std::move(sensitive)),
-      all_axes_(forest.axes),
-      radius_(distance.value_or(Ball::kEverywhere)),
-      gap_(threshold, direction),
+RegionSampler<Value>::RegionSampler(const RegionQuestion<Value>& question, std::uint64_t budget)
+    : rule_(question.change, question.link),
+      sensitive_(question.sensitive),
+      all_axes_(question.forests.at(0)->axes),
+      bases_(question.bases),
+      radius_(question.distance.value_or(Ball::kEverywhere)),
       budget_(budget),
-      trees_(forest, sensitive_) {
+      trees_(question.forests, sensitive_, rule_.needs_whole_sums()) {
   if (radius_ < 1) throw std::invalid_argument("regions: the distance must be at least 1");
-  for (const Feature feature : sensitive_) axes_.push_back(forest.axis(feature));
+  if (bases_.size() != question.forests.size() || (bases_.size() > 1) != rule_.compares_sums()) {
+    throw std::invalid_argument("regions: the change is about another number of sums");
+  }
+  for (const Feature feature : sensitive_) {
+    axes_.push_back(all_axes_[static_cast<std::size_t>(feature)]);
+  }
   if (radius_ >= diameter(axes_)) radius_ = Ball::kEverywhere;
-  n_masks_ = radius_ == Ball::kEverywhere ? kSharing : 1;
+  n_masks_ = radius_ == Ball::kEverywhere && !rule_.compares_sums() ? kSharing : 1;
   for (const DrawnColumn& column : trees_.columns()) {
     const auto found = std::find(features_.begin(), features_.end(), column.feature);
     place_.push_back(static_cast<std::size_t>(found - features_.begin()));
@@ -43,12 +47,14 @@ RegionSampler<Value>::RegionSampler(const Forest<Value>& forest, std::vector<Fea
 
 template <class Value>
 typename RegionSampler<Value>::Thread RegionSampler<Value>::make_thread() const {
-  Thread thread{RegionSearch<Value>(trees_, gap_), std::vector<Sample>(kBlock),
-                std::vector<Cell>(features_.size()), std::vector<Value>(n_masks_)};
+  Thread thread{RegionSearch<Value>(trees_),         std::vector<Sample>(kBlock),
+                std::vector<Cell>(features_.size()), std::vector<Value>(n_masks_ * n_sums()),
+                std::vector<Tolerance<Value>>(),     std::vector<Residue<Value>>()};
   for (Sample& sample : thread.block) {
     sample.cells.resize(trees_.columns().size());
     sample.masks.resize(n_masks_ * axes_.size());
     sample.answers.resize(n_masks_);
+    sample.radius = radius_;
   }
   return thread;
 }
@@ -143,46 +149,97 @@ void RegionSampler<Value>::set_cells(std::span<const Cell> drawn, Sample& sample
 }
 
 template <class Value>
-Ball RegionSampler<Value>::ball_of(const Sample& sample) const {
-  return {axes_, std::span(sample.masks).first(axes_.size()), radius_};
+void RegionSampler<Value>::restrict(std::span<Sample> samples, Stop& stop) const {
+  for (Sample& sample : samples) {
+    sample.boxes = ball_of(sample).boxes();
+    const std::size_t needed = sample.boxes.size() * n_sums();
+    if (sample.residues.size() < needed) sample.residues.resize(needed);
+    for (std::size_t i = 0; i < needed; ++i) sample.residues[i].clear(bases_[i % n_sums()]);
+  }
+  for (std::size_t tree = 0; tree < trees_.n_trees(); ++tree) {
+    const std::size_t sum = trees_.sum_of(tree);
+    for (Sample& sample : samples) {
+      if ((tree & 15) == 0 && stop.is_over()) return;
+      for (std::size_t b = 0; b < sample.boxes.size(); ++b) {
+        trees_.restrict(tree, sample.cells, sample.boxes[b], sample.residues[b * n_sums() + sum]);
+      }
+    }
+  }
+}
+
+// The first box holds the centre; with the whole space, it holds every mask.
+template <class Value>
+void RegionSampler<Value>::find_values(const Sample& sample, Thread& thread) const {
+  const std::size_t n_axes = axes_.size();
+  for (std::size_t k = 0; k < n_masks_; ++k) {
+    const auto mask = std::span(sample.masks).subspan(k * n_axes, n_axes);
+    for (std::size_t sum = 0; sum < n_sums(); ++sum) {
+      thread.values[k * n_sums() + sum] = trees_.value_at(sample.residues[sum], mask);
+    }
+  }
+}
+
+template <class Value>
+void RegionSampler<Value>::find_tolerances(Thread& thread) const {
+  thread.tolerances.clear();
+  if (!rule_.compares_sums()) {
+    for (const Value& value : thread.values) thread.tolerances.push_back(rule_.around(value));
+    return;
+  }
+  const std::size_t largest = rule_.largest(thread.values);
+  for (std::size_t sum = 0; sum < n_sums(); ++sum) {
+    if (sum != largest) thread.tolerances.push_back(rule_.lead(sum, largest));
+  }
+}
+
+// Where every mask is a neighbour, so are those that are drawn together.
+template <class Value>
+void RegionSampler<Value>::compare_with_each_other(Sample& sample, const Thread& thread) const {
+  const auto [least, most] = std::minmax_element(thread.values.begin(), thread.values.end());
+  for (std::size_t i = 0; i < n_masks_; ++i) {
+    const Tolerance<Value>& own = thread.tolerances[i];
+    if (own.must_differ(*least, *least) || own.must_differ(*most, *most)) {
+      sample.answers[i] = Answer::kSensitive;
+    }
+  }
 }
 
 template <class Value>
 void RegionSampler<Value>::answer(std::span<Sample> samples, Thread& thread, Stop& stop) const {
-  for (Sample& sample : samples) {
-    std::fill(sample.answers.begin(), sample.answers.end(), Answer::kOpen);
-    sample.boxes = ball_of(sample).boxes();
-    if (sample.residues.size() < sample.boxes.size()) sample.residues.resize(sample.boxes.size());
-    for (Residue<Value>& residue : sample.residues) residue.clear();
-  }
-  for (std::size_t tree = 0; tree < trees_.n_trees(); ++tree) {
-    for (Sample& sample : samples) {
-      if ((tree & 15) == 0 && stop.is_over()) return;
-      for (std::size_t b = 0; b < sample.boxes.size(); ++b) {
-        trees_.restrict(tree, sample.cells, sample.boxes[b], sample.residues[b]);
-      }
-    }
-  }
+  restrict(samples, stop);
   for (Sample& sample : samples) {
     if (stop.is_over()) return;
-    search(sample, thread);
+    find_values(sample, thread);
+    find_tolerances(thread);
+    search(sample, thread, stop);
   }
 }
 
+// The residues that are searched on a box: of the sum itself, or of every other sum's lead over the
+// one that is largest at the start.
 template <class Value>
-void RegionSampler<Value>::search(Sample& sample, Thread& thread) const {
-  const Ball ball = ball_of(sample);
-  const std::size_t n_axes = axes_.size();
-  // The first box holds the centre; with the whole space, it holds every mask.
-  for (std::size_t k = 0; k < n_masks_; ++k) {
-    thread.values[k] =
-        trees_.value_at(sample.residues[0], std::span(sample.masks).subspan(k * n_axes, n_axes));
+std::span<Residue<Value>> RegionSampler<Value>::searched(Sample& sample, std::size_t box,
+                                                         Thread& thread) const {
+  const auto own = std::span(sample.residues).subspan(box * n_sums(), n_sums());
+  if (!rule_.compares_sums()) return own;
+  const std::size_t largest = rule_.largest(thread.values);
+  thread.leads.resize(n_sums() - 1);
+  for (std::size_t sum = 0, at = 0; sum < n_sums(); ++sum) {
+    if (sum != largest) thread.leads[at++].set_difference(own[sum], own[largest]);
   }
+  return thread.leads;
+}
+
+template <class Value>
+void RegionSampler<Value>::search(Sample& sample, Thread& thread, Stop& stop) const {
+  const Ball ball = ball_of(sample);
+  std::fill(sample.answers.begin(), sample.answers.end(), Answer::kOpen);
+  if (n_masks_ > 1) compare_with_each_other(sample, thread);
   std::uint64_t budget = budget_;
   bool is_done = true;
   for (std::size_t b = 0; b < sample.boxes.size(); ++b) {
-    is_done = thread.search.run(sample.residues[b], sample.boxes[b], ball, thread.values,
-                                sample.answers, budget) &&
+    is_done = thread.search.run(searched(sample, b, thread), sample.boxes[b], ball,
+                                {thread.tolerances, sample.answers}, budget, stop) &&
               is_done;
   }
   if (is_done)
@@ -190,7 +247,7 @@ void RegionSampler<Value>::search(Sample& sample, Thread& thread) const {
 }
 
 template <class Value>
-std::vector<std::uint8_t> RegionSampler<Value>::decide(std::span<const Cell> regions) const {
+void RegionSampler<Value>::check(std::span<const Cell> regions) const {
   const std::size_t n_features = all_axes_.size();
   if (n_features == 0 || regions.size() % n_features != 0) {
     throw std::invalid_argument("regions: a region has one cell per feature");
@@ -200,21 +257,87 @@ std::vector<std::uint8_t> RegionSampler<Value>::decide(std::span<const Cell> reg
       throw std::invalid_argument("regions: a cell is out of range");
     }
   }
+}
+
+template <class Value>
+void RegionSampler<Value>::set_region(std::span<const Cell> region, Thread& thread,
+                                      Sample& sample) const {
+  const auto cell_of = [&](Feature f) { return region[static_cast<std::size_t>(f)]; };
+  for (std::size_t i = 0; i < features_.size(); ++i) thread.drawn[i] = cell_of(features_[i]);
+  set_cells(thread.drawn, sample);
+  for (std::size_t i = 0; i < sample.masks.size(); ++i) {
+    sample.masks[i] = cell_of(sensitive_[i % axes_.size()]);
+  }
+}
+
+template <class Value>
+std::vector<std::uint8_t> RegionSampler<Value>::decide(
+    std::span<const Cell> regions, Stop& stop, std::span<const Tolerance<Value>> within) const {
+  check(regions);
+  const std::size_t n_features = all_axes_.size();
+  const std::size_t n = regions.size() / n_features;
+  if (!within.empty() && (within.size() != n || rule_.compares_sums())) {
+    throw std::invalid_argument("regions: a region of one sum has one tolerance");
+  }
   std::vector<std::uint8_t> answers;
   Thread thread = make_thread();
   Sample& sample = thread.block[0];
-  Stop never;
-  for (std::size_t start = 0; start + n_features <= regions.size(); start += n_features) {
-    const auto cell_of = [&](Feature f) { return regions[start + static_cast<std::size_t>(f)]; };
-    for (std::size_t i = 0; i < features_.size(); ++i) thread.drawn[i] = cell_of(features_[i]);
-    set_cells(thread.drawn, sample);
-    for (std::size_t i = 0; i < sample.masks.size(); ++i) {
-      sample.masks[i] = cell_of(sensitive_[i % axes_.size()]);
-    }
-    answer(std::span(&sample, 1), thread, never);
+  for (std::size_t i = 0; i < n; ++i) {
+    set_region(regions.subspan(i * n_features, n_features), thread, sample);
+    decide_one(radius_, within.empty() ? within : within.subspan(i, 1), thread, sample, stop);
+    if (stop.is_over()) break;
     answers.push_back(static_cast<std::uint8_t>(sample.answers[0]));
   }
   return answers;
+}
+
+template <class Value>
+void RegionSampler<Value>::decide_one(std::int64_t radius, std::span<const Tolerance<Value>> within,
+                                      Thread& thread, Sample& sample, Stop& stop) const {
+  sample.radius = radius;
+  restrict(std::span(&sample, 1), stop);
+  if (stop.was_over()) return;
+  find_values(sample, thread);
+  find_tolerances(thread);
+  if (!within.empty()) std::fill(thread.tolerances.begin(), thread.tolerances.end(), within[0]);
+  search(sample, thread, stop);
+}
+
+// Every find is the nearest of its box; the next search looks among nearer masks alone.
+template <class Value>
+std::vector<Cell> RegionSampler<Value>::partner(std::span<const Cell> region, Stop& stop,
+                                                std::span<const Tolerance<Value>> within) const {
+  check(region);
+  Thread thread = make_thread();
+  Sample& sample = thread.block[0];
+  set_region(region.first(all_axes_.size()), thread, sample);
+  std::vector<Cell> best;
+  for (std::int64_t radius = radius_; radius > 0;) {
+    decide_one(radius, within, thread, sample, stop);
+    if (stop.is_over()) break;
+    if (sample.answers[0] != Answer::kSensitive) break;
+    best = ball_of(sample).nearest(thread.search.found());
+    radius = ball_of(sample).distance(best) - 1;
+  }
+  return best;
+}
+
+template <class Value>
+std::vector<Value> RegionSampler<Value>::sums(std::span<const Cell> regions) const {
+  check(regions);
+  const std::size_t n_features = all_axes_.size();
+  std::vector<Value> found;
+  Thread thread = make_thread();
+  Sample& sample = thread.block[0];
+  Stop never;
+  for (std::size_t start = 0; start < regions.size(); start += n_features) {
+    set_region(regions.subspan(start, n_features), thread, sample);
+    restrict(std::span(&sample, 1), never);
+    find_values(sample, thread);
+    const auto own = std::span(thread.values).first(n_sums());
+    found.insert(found.end(), own.begin(), own.end());
+  }
+  return found;
 }
 
 template class RegionSampler<std::int64_t>;

@@ -9,16 +9,42 @@ namespace xcount {
 template <class Value>
 class RegionCompiler {
  public:
-  RegionCompiler(const Forest<Value>& forest, const std::vector<Feature>& sensitive,
-                 RegionTrees<Value>& out)
-      : forest_(forest), out_(out), axis_of_(forest.axes.size(), -1) {
-    for (std::size_t i = 0; i < sensitive.size(); ++i) {
-      if (sensitive[i] < 0 || static_cast<std::size_t>(sensitive[i]) >= forest.axes.size()) {
+  RegionCompiler(const std::vector<Feature>& sensitive, bool whole, RegionTrees<Value>& out)
+      : sensitive_(sensitive), whole_(whole), out_(out) {
+    out_.values_.push_back(Value{});
+  }
+
+  void compile(const Forest<Value>& forest, std::uint32_t sum) {
+    forest_ = &forest;
+    set_of_.clear();  // a forest numbers its own sets
+    cell_set_of_.clear();
+    place_axes();
+    find_contributing();
+    for (const NodeIndex root : forest.roots) {
+      const bool contributes = contributes_[static_cast<std::size_t>(root)] != 0;
+      out_.tells_masks_apart_ = out_.tells_masks_apart_ || contributes;
+      if (!contributes && !whole_) continue;
+      out_.roots_.push_back(place(root, whole_));
+      out_.sum_of_.push_back(sum);
+    }
+  }
+
+ private:
+  using Node = typename RegionTrees<Value>::Node;
+
+  void place_axes() {
+    axis_of_.assign(forest_->axes.size(), -1);
+    for (std::size_t i = 0; i < sensitive_.size(); ++i) {
+      if (sensitive_[i] < 0 || static_cast<std::size_t>(sensitive_[i]) >= axis_of_.size()) {
         throw std::invalid_argument("regions: a sensitive feature is out of range");
       }
-      axis_of_[static_cast<std::size_t>(sensitive[i])] = static_cast<int>(i);
+      axis_of_[static_cast<std::size_t>(sensitive_[i])] = static_cast<int>(i);
     }
-    // Children have larger indices, so one backward pass sees them first.
+  }
+
+  // Children have larger indices, so one backward pass sees them first.
+  void find_contributing() {
+    const Forest<Value>& forest = *forest_;
     contributes_.assign(forest.n_nodes(), 0);
     for (std::size_t i = forest.n_nodes(); i-- > 0;) {
       const auto node = static_cast<NodeIndex>(i);
@@ -29,39 +55,29 @@ class RegionCompiler {
     }
   }
 
-  void compile() {
-    out_.values_.push_back(Value{});
-    for (const NodeIndex root : forest_.roots) {
-      if (contributes_[static_cast<std::size_t>(root)] == 0) continue;
-      out_.roots_.push_back(place(root, false));
-    }
-  }
-
- private:
-  using Node = typename RegionTrees<Value>::Node;
-
   [[nodiscard]] int axis_of(NodeIndex node) const {
-    return axis_of_[static_cast<std::size_t>(forest_.test(node).feature)];
+    return axis_of_[static_cast<std::size_t>(forest_->test(node).feature)];
   }
 
-  // What no sensitive test is above or below is the same for all masks, and counts as 0.
-  std::uint32_t place(NodeIndex source, bool below_sensitive) {
+  // What no sensitive test is above or below is the same for all masks, and counts as 0 unless
+  // it is kept.
+  std::uint32_t place(NodeIndex source, bool keep) {
     const auto at = static_cast<std::size_t>(source);
     const auto index = static_cast<std::uint32_t>(out_.nodes_.size());
     out_.nodes_.push_back({RegionTrees<Value>::kLeafColumn, 0, 0, 0});
-    if (!below_sensitive && contributes_[at] == 0) return index;
-    if (forest_.is_leaf(source)) {
+    if (!keep && contributes_[at] == 0) return index;
+    if (forest_->is_leaf(source)) {
       out_.nodes_[index].low = static_cast<std::uint32_t>(out_.values_.size());
-      out_.values_.push_back(forest_.value(source));
+      out_.values_.push_back(forest_->value(source));
       return index;
     }
     const int axis = axis_of(source);
-    const Test& test = forest_.test(source);
+    const Test& test = forest_->test(source);
     Node node;
     node.column = axis >= 0 ? -1 - axis : column(test);
     node.cut = axis >= 0 ? sensitive_cut(test) : plain_cut(test);
-    node.low = place(forest_.left[at], below_sensitive || axis >= 0);
-    node.high = place(forest_.right[at], below_sensitive || axis >= 0);
+    node.low = place(forest_->left[at], keep || axis >= 0);
+    node.high = place(forest_->right[at], keep || axis >= 0);
     out_.nodes_[index] = node;
     return index;
   }
@@ -78,8 +94,8 @@ class RegionCompiler {
     if (test.cut >= 0) return test.cut;
     const auto [found, is_new] = set_of_.try_emplace({test.feature, test.cut}, out_.sets_.size());
     if (is_new) {
-      for (Cell cell = 0; cell < forest_.axis(test.feature).n_cells; ++cell) {
-        out_.sets_.push_back(forest_.goes_left(test, cell) ? 1 : 0);
+      for (Cell cell = 0; cell < forest_->axis(test.feature).n_cells; ++cell) {
+        out_.sets_.push_back(forest_->goes_left(test, cell) ? 1 : 0);
       }
     }
     return -1 - static_cast<std::int32_t>(found->second);
@@ -87,7 +103,7 @@ class RegionCompiler {
 
   // A prefix of the axis stays a cut.
   std::int32_t sensitive_cut(const Test& test) {
-    const Axis& axis = forest_.axis(test.feature);
+    const Axis& axis = forest_->axis(test.feature);
     if (test.cut >= 0 && !(test.missing_left && axis.missing_cell >= 0)) return test.cut;
     const std::int32_t key = test.cut < 0 ? test.cut : 1 + test.cut;
     const auto [found, is_new] =
@@ -99,14 +115,16 @@ class RegionCompiler {
       std::int32_t count = 0;
       out_.counts_.push_back(0);
       for (Cell cell = 0; cell < axis.n_cells; ++cell) {
-        count += forest_.goes_left(test, cell) ? 1 : 0;
+        count += forest_->goes_left(test, cell) ? 1 : 0;
         out_.counts_.push_back(count);
       }
     }
     return -1 - static_cast<std::int32_t>(found->second);
   }
 
-  const Forest<Value>& forest_;
+  const Forest<Value>* forest_ = nullptr;
+  const std::vector<Feature>& sensitive_;
+  bool whole_;
   RegionTrees<Value>& out_;
   std::vector<int> axis_of_;  // per feature: its place among the sensitive ones, or -1
   std::vector<std::uint8_t> contributes_;
@@ -115,9 +133,27 @@ class RegionCompiler {
 };
 
 template <class Value>
-RegionTrees<Value>::RegionTrees(const Forest<Value>& forest,
-                                const std::vector<Feature>& sensitive) {
-  RegionCompiler<Value>(forest, sensitive, *this).compile();
+RegionTrees<Value>::RegionTrees(std::span<const Forest<Value>* const> forests,
+                                const std::vector<Feature>& sensitive, bool whole) {
+  RegionCompiler<Value> compiler(sensitive, whole, *this);
+  for (std::size_t sum = 0; sum < forests.size(); ++sum) {
+    compiler.compile(*forests[sum], static_cast<std::uint32_t>(sum));
+  }
+}
+
+template <class Value>
+void Residue<Value>::set_difference(const Residue& a, const Residue& b) {
+  nodes = a.nodes;
+  roots = a.roots;
+  const auto shift = static_cast<std::uint32_t>(nodes.size());
+  for (const ResidueNode<Value>& node : b.nodes) {
+    nodes.push_back(
+        {node.axis, node.cut, node.low + shift, node.high + shift, -node.max, -node.min});
+  }
+  for (const std::uint32_t root : b.roots) roots.push_back(root + shift);
+  offset = a.offset - b.offset;
+  least = a.least - b.most;
+  most = a.most - b.least;
 }
 
 template <class Value>
@@ -255,6 +291,9 @@ Value RegionTrees<Value>::value_at(const Residue<Value>& residue,
   return sum;
 }
 
+template struct Residue<std::int64_t>;
+template struct Residue<Int128>;
+template struct Residue<Int2304>;
 template class RegionTrees<std::int64_t>;
 template class RegionTrees<Int128>;
 template class RegionTrees<Int2304>;

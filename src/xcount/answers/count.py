@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import platform
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from xcount.answers.measured import REGIONS, Measured
 from xcount.answers.result import CountResult, ModelInfo, Verdict, verdict_of
@@ -23,13 +23,16 @@ from xcount.question.domain import Domain, DomainLike, OneHot, Words
 from xcount.question.grid import Grid, Missing
 from xcount.question.query import Query
 from xcount.question.share import Limit
+from xcount.support.interface import OtherNames, public
 from xcount.support.process import peak_memory_bytes
 
 if TYPE_CHECKING:
     from distributed import Client
+    from distributed.deploy import Cluster as DaskCluster
 
     from xcount.question.population import Population
     from xcount.question.weighting import Weighing
+    from xcount.support.spellings import Duration, Number, Size
 
 JUDGED_PART = 0.75
 """Part of the time for the measure that is judged, where there is a limit to decide."""
@@ -37,6 +40,7 @@ CONTEXT_SECONDS = 2.0
 """How long regions and other measures are looked at once that is decided, or as long as it took."""
 
 
+@public
 def count(
     model: Any,
     *,
@@ -49,18 +53,18 @@ def count(
     direction: str = "any",
     distance: int | str | None = 1,
     precision: int | str | None = "exact",
-    output: int | str | None = None,
+    class_: int | str | None = None,
     missing: Missing = "none",
     domain: DomainLike = None,
     one_hot: OneHot = (),
     where: Words = (),
     rule: Words = (),
     method: str = "auto",
-    epsilon: float = 0.1,
-    delta: float = 0.1,
+    epsilon: Number = 0.1,
+    delta: Number = 0.1,
     seed: int = 0,
-    timeout_seconds: float | None = None,
-    memory_bytes: int | None = None,
+    timeout: Duration | None = None,
+    memory: Size | None = None,
     jobs: int = 0,
     max_share: object = None,
     judge: str = REGIONS,
@@ -71,8 +75,9 @@ def count(
     bounds: Mapping[str, tuple[float, float]] | str | None = None,
     population: Population | str | os.PathLike[str] | None = None,
     trust_pickle: bool = False,
-    cluster: str | Client | None = None,
+    cluster: str | Client | DaskCluster | None = None,
     on_progress: Callable[[Progress], None] | None = None,
+    **other_names: Unpack[OtherNames],
 ) -> CountResult:
     """Count the sensitive regions of a model.
 
@@ -84,7 +89,8 @@ def count(
     Args:
         model: a model file, a live model, or an ensemble.
         sensitive: the features that change, by name or index; text may list several with commas.
-        gap: how much the margin must change; text is taken as it is written.
+        gap: how much the margin must change: 0.5, ``"0.5"`` or ``"1/2"``; text is taken as it is
+            written.
         probability_gap: how much the predicted probability must change, instead.
         flip: count changes of the decision instead of changes by more than a gap.
         cutoff: the margin at which the decision changes.
@@ -93,7 +99,7 @@ def count(
             probability or the decision count.
         distance: how far the sensitive features may move together, in cells, or ``"any"``.
         precision: decimals that leaves are rounded to, or ``"exact"``.
-        output: the class asked about, where the model has several.
+        class_: the class asked about, where the model has several.
         missing: ``"cell"`` if missing values are a cell of their own.
         domain: which regions exist: a :class:`~xcount.question.domain.Domain`, a TOML file, or a
             mapping with the same words.
@@ -105,8 +111,9 @@ def count(
         epsilon: relative error allowed.
         delta: probability with which an interval may be wrong.
         seed: seed of all random choices.
-        timeout_seconds: when to stop, with the bounds found so far; reading the model counts, too.
-        memory_bytes: at how much memory to stop.
+        timeout: when to stop, with the bounds found so far: seconds, or ``"60s"``, ``"5m"``;
+            reading the model counts, too.
+        memory: at how much memory to stop: bytes, or ``"4GB"``.
         jobs: threads; 0 for all cores.
         max_share: the largest share allowed, for a verdict: 0.05, ``"5%"`` or ``"1/20"``; may stop
             the run early.
@@ -122,10 +129,12 @@ def count(
         population: a fitted population, or its file, instead of one that is fitted to the data; a
             file that is not there yet is written.
         trust_pickle: whether a pickle may be opened.
-        cluster: a Dask scheduler's address, or a Dask client, to spread a long count over; there,
+        cluster: a Dask scheduler's address, client or cluster, to spread a long count over; there,
             ``jobs`` are the threads of each unit of work.
         on_progress: called a few times a second; a KeyboardInterrupt raised in it ends the count
-            with the bounds found so far.
+            with the bounds found so far. A notebook shows a bar unless this is given.
+        **other_names: ``timeout_seconds``, ``memory_bytes`` and ``output`` mean ``timeout``,
+            ``memory`` and ``class_``.
 
     Example:
         >>> import xcount
@@ -136,12 +145,12 @@ def count(
     """
     from xcount.model.loaders import load
 
-    settings = Settings(
+    settings = Settings.of(
         epsilon=epsilon,
         delta=delta,
         seed=seed,
-        timeout_seconds=timeout_seconds,
-        memory_bytes=memory_bytes,
+        timeout=timeout,
+        memory=memory,
         jobs=jobs,
         max_share=None if max_share is None else Limit.share(max_share),
         judge=judge,
@@ -158,7 +167,7 @@ def count(
         sensitive,
         gap,
         distance=distance,
-        output=output,
+        output=class_,
         precision=precision,
         probability_gap=probability_gap,
         flip=flip,
@@ -321,4 +330,4 @@ def versions() -> dict[str, str]:
 
     from xcount._version import __version__
 
-    return {"xcount": __version__, "python": platform.python_version(), "numpy": np.__version__}
+    return {"xcount": __version__, "python": sys.version.split()[0], "numpy": np.__version__}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from typing import Annotated, Any
 
@@ -19,7 +19,9 @@ from xcount.model.ensemble import Ensemble, Tree
 from xcount.model.loaders import load
 from xcount.question.domain import Domain, DomainLike, OneHot, Words
 from xcount.question.grid import Axis, Grid, Missing
+from xcount.support.dataclass import dataclass
 from xcount.support.records import Json, record, to_dict
+from xcount.support.shown import Shown
 
 _LADDER_STEPS = (-2, -1, 0, 1)
 _AT_LEAST_0 = {"minimum": 0}
@@ -61,8 +63,8 @@ class LeafScale:
 
 
 @record("inspect", "`xcount inspect --json`.")
-@dataclass(frozen=True, slots=True)
-class Inspection:
+@dataclass(frozen=True, slots=True, repr=False)
+class Inspection(Shown):
     """A model in numbers.
 
     ``gaps`` are round gaps around the scale of the leaves (see :func:`leaf_scale`), below the

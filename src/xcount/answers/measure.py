@@ -19,7 +19,7 @@ from xcount.answers.weigh import LEAST_SECONDS, unknown, weigh
 from xcount.counters.decisions import RegionDecider
 from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS, Settings
 from xcount.counters.tally import Progress, StopReason
-from xcount.errors import BudgetError, QueryError
+from xcount.errors import BudgetError, OutOfLimitsError, QueryError
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
 from xcount.question.fitting import fit_population
@@ -61,7 +61,9 @@ def measure(
                 limit = chosen.max_share if name == chosen.judge else None
                 found[name] = makers[name](problem, weighing, replace(limited, max_share=limit))
             else:
-                found[name] = _rows(problem, weighing)
+                found[name] = _rows(problem, weighing, chosen)
+        except OutOfLimitsError:
+            found[name] = unknown(name, StopReason.TIMEOUT)
         except BudgetError as error:
             found[name] = unknown(name, StopReason.MEMORY, error)
         except KeyboardInterrupt:
@@ -99,10 +101,12 @@ def _placed_rows(
     return regions, placed
 
 
-def _rows(problem: Problem, weighing: Weighing) -> Measured:
+def _rows(problem: Problem, weighing: Weighing, settings: Settings) -> Measured:
     """Decide the region of every row."""
     regions, placed = _placed_rows(problem, weighing)
-    sensitive = placed[RegionDecider(problem).decide_regions(regions[placed])]
+    limited = settings.within(1.0, LEAST_SECONDS, DEFAULT_TIMEOUT_SECONDS)
+    decided = RegionDecider(problem).decide_regions(regions[placed], limited.search_seconds())
+    sensitive = placed[decided]
     share = len(sensitive) / len(placed)
     details = {
         "n_rows": len(regions),

@@ -6,11 +6,11 @@ Light enough for every result: what weighs regions is in :mod:`xcount.answers.me
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from xcount.counters.tally import StopReason
+from xcount.support.dataclass import dataclass
 
 REGIONS = "regions"
 """The measure under which all regions weigh the same: the count itself."""

@@ -6,9 +6,8 @@ CSV files are made from it (see :mod:`xcount.support.records`).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from fractions import Fraction
 from typing import Annotated, Any
@@ -19,6 +18,7 @@ from xcount.question.change import Change
 from xcount.question.change_fields import CHANGE_FIELDS
 from xcount.question.domain import Domain
 from xcount.question.share import Limit
+from xcount.support.dataclass import dataclass
 from xcount.support.numerals import to_json
 from xcount.support.records import (
     Form,
@@ -32,6 +32,7 @@ from xcount.support.records import (
     whole_or,
     written,
 )
+from xcount.support.shown import Shown
 
 _AT_LEAST_0 = {"minimum": 0}
 _SHARE = {"minimum": 0, "maximum": 1}
@@ -182,8 +183,8 @@ Distance = Annotated[
 
 
 @record("count", "`xcount count --json`: one question, one number.")
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CountResult:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class CountResult(Shown):
     """How many regions are sensitive, and how sure that is.
 
     ``low <= C <= high`` holds with probability at least ``confidence``. ``count`` is C or an
@@ -404,12 +405,6 @@ class CountResult:
     def from_dict(cls, data: Mapping[str, Any]) -> CountResult:
         """Read back what :meth:`to_dict` wrote."""
         return from_dict(cls, readable(data))
-
-    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
-        """Draw the profile; with a path, save it (PNG, SVG, PDF). Needs the extra ``plots``."""
-        from xcount.report import plot_count
-
-        return plot_count(self, path)
 
 
 def readable(data: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -21,10 +21,10 @@ from xcount.answers.measured import Measured
 from xcount.answers.result import Verdict, verdict_of
 from xcount.counters.bounds import Bounds
 from xcount.counters.corners import CornerRun, corner_seconds
-from xcount.counters.decisions import MAX_FLAGS
+from xcount.counters.decisions import MAX_FLAGS, RegionDecider
 from xcount.counters.exact import ExactRun, looking_seconds
 from xcount.counters.known_counts import HARD_STEPS
-from xcount.counters.sampling.draws import CellDraws, Drawn
+from xcount.counters.sampling.draws import CellDraws, Drawn, WeighedRegionDraws
 from xcount.counters.sampling.estimator import Estimator, Ground, OutOfTimeError, run_through
 from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS, Settings
 from xcount.counters.tally import StopReason
@@ -33,10 +33,13 @@ from xcount.problem.parts import parts_of
 from xcount.problem.problem import Problem
 from xcount.question.population import Component
 from xcount.question.weighting import Weights
+from xcount.support.dataclass import dataclass
 from xcount.support.numerals import scientific_text
 
 MAX_STEPS, MAX_TASK_STEPS = 120_000_000, 3_000_000
 """Steps of exact weighing in a round: of all subproblems together, and of one in the first."""
+MAX_LISTED = 2**20
+"""Masks up to which each is weighed, where all regions are visited or solved."""
 MAX_TERMS = 200_000
 """Pairs of masks of all subproblems beyond which only sampling is tried."""
 MAX_VISIT_SECONDS = 2.0
@@ -65,6 +68,9 @@ def weigh(
     details: dict[str, Any],
 ) -> Measured:
     """Weigh by a mixture of product measures, part by part where rules make parts."""
+    if problem.n_masks > MAX_LISTED and RegionDecider(problem).searches:
+        drawn = [Drawn(c.weight, np.empty(0), c.cells) for c in components]
+        return _estimate(name, problem, drawn, settings, details, _Exact(0.0, []))
     if problem.n_masks > MAX_FLAGS:
         text = f"{scientific_text(problem.n_masks)} masks are too many to weigh"
         raise BudgetError(text, code="too_many_masks")
@@ -252,7 +258,10 @@ def _estimator(
     settings: Settings,
     known: _Exact,
 ) -> Estimator:
-    """Return who draws from the open masks."""
+    """Return who draws from the open masks; from all regions, where masks are too many to list."""
+    if RegionDecider(problem).searches:
+        whole = Ground(0, _UNITS, Bounds(0, _UNITS), _UNITS)
+        return Estimator(WeighedRegionDraws(problem, products), whole, settings)
     rest = known.rest
     masses = [product.mask_weights[rest] for product in products]
     undecided = math.fsum(masses[0]) if len(products) == 1 else 1.0

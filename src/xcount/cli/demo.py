@@ -50,8 +50,8 @@ def command(
     html: str,
     save_model: str | None,
     save_one_hot: str | None,
-    timeout_seconds: float | None,
-    memory_bytes: int | None,
+    timeout: float | None,
+    memory: int | None,
     jobs: int,
     as_json: bool,
 ) -> int:
@@ -83,8 +83,8 @@ def command(
             probability_gaps=PROBABILITY_GAPS,
             distances="any",
             domain=domain,
-            timeout_seconds=timeout_seconds or DEFAULT_TIMEOUT_SECONDS,
-            memory_bytes=memory_bytes,
+            timeout=timeout or DEFAULT_TIMEOUT_SECONDS,
+            memory=memory,
             jobs=jobs,
             on_progress=line.show_batch,
         )

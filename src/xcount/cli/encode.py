@@ -32,7 +32,7 @@ def command(
     sensitive: tuple[str, ...],
     missing: str,
     path: str | None,
-    output: str | None,
+    class_: str | None,
     one_hot: tuple[str, ...],
     where: tuple[str, ...],
     rule: tuple[str, ...],
@@ -55,7 +55,7 @@ def command(
 
     regions = Domain.of(domain, one_hot=one_hot, where=where, rule=rule)
     ensemble = regions.pulled_back(load(model, trust_pickle=trust_pickle))
-    query = Query.of(ensemble, sensitive, question.pop("gap"), output=output, **question)
+    query = Query.of(ensemble, sensitive, question.pop("gap"), output=class_, **question)
     grid = Grid.of(ensemble, missing="cell" if missing == "cell" else "none", domain=regions)
     if grid.rules:
         raise click.UsageError("a formula knows no rules; give conditions with --where")

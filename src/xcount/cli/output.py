@@ -8,7 +8,6 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from xcount.report.card import PLAIN_WIDTH, Card
 from xcount.support.visible import visible
 
 if TYPE_CHECKING:
@@ -37,6 +36,8 @@ def print_text(text: str) -> None:
 
 def print_tables(*tables: RenderableType) -> None:
     """Print tables, coloured where the terminal can show it."""
+    from xcount.report.card import PLAIN_WIDTH, Card
+
     cards = [table for table in tables if isinstance(table, Card)]
     if len(cards) == len(tables) and not _is_terminal():
         sys.stdout.write("".join(card.plain() for card in cards))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from xcount.support.spellings import n_bytes, open_share, seconds
 
 if TYPE_CHECKING:
     from xcount.question.share import Limit
@@ -25,34 +26,6 @@ PAPER_METHODS = (
 )
 MEASURES = ("regions", "volume", "marginals", "rows", "population")
 
-_SECONDS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-_BYTES = {"": 1, "b": 1} | {
-    f"{letter}{ending}": base**power
-    for power, letter in enumerate("kmgt", start=1)
-    for ending, base in (("", 1000), ("b", 1000), ("ib", 1024))
-}
-_NUMBER_AND_UNIT = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([a-zA-Z]*)\s*")
-
-
-def parse_duration(text: str) -> float:
-    """Return seconds, e.g. 300.0 for ``5m``; a bare number is seconds.
-
-    Example:
-        >>> parse_duration("1.5h")
-        5400.0
-    """
-    return _scaled(text, _SECONDS, "a duration such as 60s, 5m or 1h")
-
-
-def parse_size(text: str) -> int:
-    """Return bytes: ``4GB`` is 4 * 1000**3, ``1GiB`` is 1024**3, a bare number is bytes.
-
-    Example:
-        >>> parse_size("500MB")
-        500000000
-    """
-    return math.floor(_scaled(text, _BYTES, "a size such as 4GB, 500MB or 1GiB"))
-
 
 def parse_share(text: str) -> Limit:
     """Return the limit of a share, given as ``0.01``, ``1%`` or ``1/3``."""
@@ -66,15 +39,6 @@ def parse_ratio(text: str) -> Limit:
     from xcount.question.share import Limit
 
     return Limit.of(text)
-
-
-def _scaled(text: str, units: dict[str, Any], expected: str) -> float:
-    match = _NUMBER_AND_UNIT.fullmatch(text)
-    unit = match[2].lower() if match else ""
-    value = float(match[1]) * units[unit] if match and unit in units else 0.0
-    if not 0 < value < math.inf:
-        raise ValueError(f"{text!r} is not {expected}")
-    return value
 
 
 def examples(*lines: str) -> str:
@@ -172,7 +136,7 @@ model_options = together(
     ),
     click.option(
         "--class",
-        "output",
+        "class_",
         metavar="K",
         help="The class to ask about, for a model with several.",
     ),
@@ -333,16 +297,16 @@ accuracy_options = together(
     click.option(
         "--epsilon",
         metavar="X",
-        type=float,
-        default=0.1,
+        default="0.1",
+        callback=parsed_by(partial(open_share, what="epsilon")),
         show_default=True,
         help="Relative error allowed in an estimate.",
     ),
     click.option(
         "--delta",
         metavar="X",
-        type=float,
-        default=0.1,
+        default="0.1",
+        callback=parsed_by(partial(open_share, what="delta")),
         show_default=True,
         help="Probability allowed for an interval to be wrong.",
     ),
@@ -354,16 +318,16 @@ def _limits(timeout: str, memory: str) -> Callable[[Command], Command]:
     return together(
         click.option(
             "--timeout",
-            "timeout_seconds",
+            "timeout",
             metavar="DURATION",
-            callback=parsed_by(parse_duration),
+            callback=parsed_by(seconds),
             help=f"{timeout}: 60s, 5m, 1h.",
         ),
         click.option(
             "--memory",
-            "memory_bytes",
+            "memory",
             metavar="SIZE",
-            callback=parsed_by(parse_size),
+            callback=parsed_by(n_bytes),
             help=f"{memory}: 4GB, 500MB, 1GiB.",
         ),
         click.option(

@@ -13,8 +13,6 @@ from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
-from xcount.support.visible import visible
-
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
@@ -25,7 +23,6 @@ QUIET_SECONDS = 1.0
 """Runs shorter than this show nothing."""
 
 _REDRAW_SECONDS = 0.1
-_MAX_NAMES = 40
 
 
 @contextmanager
@@ -94,6 +91,8 @@ class ProgressLine:
 
     def show_count(self, progress: Progress) -> None:
         """Show how far a count is, and its bounds so far."""
+        from xcount.report.progress_text import count_progress_text
+
         self._show(progress.fraction, lambda: count_progress_text(progress))
 
     def show_search(self, progress: Progress) -> None:
@@ -103,6 +102,8 @@ class ProgressLine:
 
     def show_batch(self, progress: BatchProgress) -> None:
         """Show how far a run of many counts is, and which are going on."""
+        from xcount.report.progress_text import batch_progress_text
+
         self._show(progress.fraction, lambda: batch_progress_text(progress))
 
     def _show(self, fraction: float | None, text: Callable[[], str]) -> None:
@@ -142,19 +143,3 @@ def _bar(stream: TextIO) -> Bar:
     )
     bar.add_task("")
     return bar
-
-
-def count_progress_text(progress: Progress) -> str:
-    """Return what is known so far, e.g. ``17 .. 20  masks counted``."""
-    from xcount.report.text import count_text
-
-    interval = f"{count_text(progress.low)} .. {count_text(progress.high)}"
-    return f"{interval}  {progress.message}".rstrip()
-
-
-def batch_progress_text(progress: BatchProgress) -> str:
-    """Return how many counts are done and which go on, e.g. ``17 of 40 counts: age, sex``."""
-    running = visible(", ".join(dict.fromkeys(progress.running)))
-    if len(running) > _MAX_NAMES:
-        running = running[: _MAX_NAMES - 1] + "…"
-    return f"{progress.done} of {progress.total} counts: {running}"

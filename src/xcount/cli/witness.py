@@ -81,7 +81,7 @@ def command(
         print_error(str(error))
         return LIMITED
     if as_json:
-        print_json({"kind": "witnesses", "witnesses": [witness.to_dict() for witness in found]})
+        print_json(found.to_dict())
     elif as_csv:
         print_text(witness_csv(found))
     else:

@@ -39,13 +39,14 @@ from xcount.cluster.worker import (
 )
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress
-from xcount.errors import BudgetError, ClusterError, MissingExtraError
+from xcount.errors import BudgetError, ClusterError, MissingExtraError, QueryError
 from xcount.problem.problem import Problem
 from xcount.question.weighting import Weighing
 from xcount.runs.task import Task
 
 if TYPE_CHECKING:
     from distributed import Client
+    from distributed.deploy import Cluster as DaskCluster
 
 BUNDLE_SECONDS = 0.5
 """How long a bundle of short counts should take: long beside Dask's cost of a few ms a task."""
@@ -74,14 +75,14 @@ class Cluster:
                 ...
     """
 
-    def __init__(self, where: str | Client) -> None:
+    def __init__(self, where: str | Client | DaskCluster) -> None:
         """Connect, and refuse workers whose versions differ.
 
         Args:
-            where: the scheduler's address, or a Dask client, which stays open.
+            where: the scheduler's address, or a Dask client or cluster, which stays open.
         """
-        self._is_own = isinstance(where, str)
-        self.client = _connect(where) if isinstance(where, str) else where
+        self._is_own = not _is_client(where)
+        self.client = cast("Client", _connect(where) if self._is_own else where)
         self.address = str(getattr(self.client.scheduler, "address", where))
         try:
             _check_workers(self.client, self.address)
@@ -296,7 +297,18 @@ def _bases(tasks: Mapping[int, Task]) -> list[Problem]:
     return list({id(task.base): task.base for task in tasks.values()}.values())
 
 
-def _connect(address: str) -> Client:
+def _is_client(where: object) -> bool:
+    """Tell a client from an address or a cluster; refuse what is none of them."""
+    if hasattr(where, "submit") and hasattr(where, "scheduler"):
+        return True
+    if isinstance(where, str) or hasattr(where, "scheduler_address"):
+        return False
+    raise QueryError(
+        f"a cluster is a Dask scheduler's address, a client or a cluster, not {where!r:.60}"
+    )
+
+
+def _connect(address: str | DaskCluster) -> Client:
     try:
         from distributed import Client
         from distributed.versions import VersionMismatchWarning

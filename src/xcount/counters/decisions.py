@@ -6,15 +6,28 @@ about given regions instead.
 
 from __future__ import annotations
 
+import math
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 
+from xcount.counters.region_search import RegionSearch, is_searchable
 from xcount.problem.form import refuse_many_masks
 from xcount.problem.parts import parts_of
 from xcount.problem.problem import Problem
 
 MAX_FLAGS = 1 << 24
 """Flags decided at a time, and masks of one combination."""
+
+MAX_ROW = 2**17
+"""Masks and pairs of them beyond which single regions are decided, not a row of all masks."""
+
+
+def n_decided_together(problem: Problem) -> int:
+    """Return how many masks, and pairs of them that have to be listed, decide a row."""
+    lists_pairs = len(problem.query.sensitive) > 1 and problem.distance is not None
+    return problem.n_masks + (problem.n_pairs_about if lists_pairs else 0)
 
 
 class RegionDecider:
@@ -62,6 +75,19 @@ class RegionDecider:
                 flags[np.ix_(rows, part.masks)] = own
         return flags
 
+    @cached_property
+    def search(self) -> RegionSearch:
+        """What decides single regions without a list of masks."""
+        return RegionSearch(self.problem.form.corner_question)
+
+    @cached_property
+    def searches(self) -> bool:
+        """Whether single regions are decided by a search, as masks and pairs are too many."""
+        problem = self.problem
+        if problem.grid.rules or not is_searchable(problem.form.corner_question):
+            return False
+        return n_decided_together(problem) > MAX_ROW
+
     def _check(self, cells: NDArray[np.int32]) -> None:
         sizes = np.array(self.problem.grid.cell_counts)
         if cells.shape[1] != len(sizes) or ((cells < 0) | (cells >= sizes)).any():
@@ -74,14 +100,18 @@ class RegionDecider:
             masks = masks * self.problem.grid.axes[feature].n_cells + regions[:, feature]
         return masks
 
-    def decide_regions(self, regions: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Return whether each region is sensitive, shape (n_rows,)."""
-        if self.problem.n_masks > MAX_FLAGS and not self.problem.grid.rules:
+    def decide_regions(
+        self, regions: NDArray[np.integer], seconds: float = math.inf
+    ) -> NDArray[np.bool_]:
+        """Return whether each region is sensitive, shape (n_rows,).
+
+        Raises:
+            OutOfLimitsError: the time was over; only searches end then.
+        """
+        if self.searches:
             cells = np.array(regions, dtype=np.int32, ndmin=2)
             self._check(cells)
-            decided = self.problem.form.decide_regions(cells)
-            if decided is not None:
-                return decided
+            return self.search.decide(cells, seconds)
         masks = self.masks_of(regions)
         flags = [np.empty(0, dtype=np.bool_)]
         for start in range(0, len(regions), self.block):

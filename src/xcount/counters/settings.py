@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Any, Protocol
 
 from numpy.typing import NDArray
 
 from xcount.counters.engine import LOCAL, Engine
 from xcount.counters.tally import Progress, Tally
-from xcount.errors import QueryError, QueryWarning
+from xcount.errors import QueryWarning
 from xcount.problem.problem import Problem
 from xcount.question.query import Query
 from xcount.question.share import Limit
+from xcount.support.dataclass import dataclass
 from xcount.support.process import held_memory_bytes
+from xcount.support.spellings import n_bytes, open_share, seconds, whole_number
+
+if TYPE_CHECKING:
+    from xcount.support.spellings import Duration, Number, Size
 
 DEFAULT_TIMEOUT_SECONDS = 60.0
 """The limit of a count that is one of many, where none is given."""
@@ -74,9 +80,35 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name in ("epsilon", "delta"):
-            value = getattr(self, name)
-            if not 0 < value < 1:
-                raise QueryError(f"{name} must lie strictly between 0 and 1, not {value!r}")
+            open_share(getattr(self, name), name)
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        epsilon: Number = 0.1,
+        delta: Number = 0.1,
+        seed: int = 0,
+        timeout: Duration | None = None,
+        memory: Size | None = None,
+        jobs: int = 0,
+        **more: Any,
+    ) -> Settings:
+        """Read settings in the user's words: ``timeout="60s"``, ``memory="4GB"``, ``epsilon="5%"``.
+
+        Example:
+            >>> Settings.of(timeout="5m", memory="1GB").timeout_seconds
+            300.0
+        """
+        return cls(
+            epsilon=open_share(epsilon, "epsilon"),
+            delta=open_share(delta, "delta"),
+            seed=whole_number(seed, "seed"),
+            timeout_seconds=None if timeout is None else seconds(timeout),
+            memory_bytes=None if memory is None else n_bytes(memory),
+            jobs=whole_number(jobs, "number of jobs"),
+            **more,
+        )
 
     @property
     def n_threads(self) -> int:
@@ -87,6 +119,11 @@ class Settings:
         if self.timeout_seconds is None:
             return None
         return max(0.0, self.started + self.timeout_seconds - time.monotonic())
+
+    def search_seconds(self) -> float:
+        """Return the time until the limit as a number; infinite without one."""
+        left = self.seconds_left()
+        return math.inf if left is None else left
 
     def expired(self) -> bool:
         return self.seconds_left() == 0.0

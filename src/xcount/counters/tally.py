@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Annotated, Any
 
 from xcount.question.cell import CellRange, mask_text
+from xcount.support.dataclass import dataclass
 from xcount.support.records import Json, record, written
 
 

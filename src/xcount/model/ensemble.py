@@ -11,12 +11,16 @@ the model. All splits have one form (see :class:`Tree`), so a threshold means th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from xcount.support.dataclass import dataclass
+from xcount.support.shown import Shown
+from xcount.support.visible import visible
 
 ZERO_RANGE = float(np.float32(1e-35))
 """LightGBM calls x zero when -ZERO_RANGE <= x <= ZERO_RANGE."""
@@ -97,11 +101,10 @@ class Tree:
 
     def depth(self) -> int:
         """Return the number of tests on the longest path."""
-        depths = np.zeros(self.n_nodes, dtype=np.int64)
-        for node in range(self.n_nodes):
-            if self.feature[node] >= 0:
-                depths[self.left[node]] = depths[self.right[node]] = depths[node] + 1
-        return int(depths.max())
+        depth, level = 0, np.zeros(1, dtype=np.int32)
+        while (inner := level[self.feature[level] >= 0]).size:
+            depth, level = depth + 1, np.concatenate([self.left[inner], self.right[inner]])
+        return depth
 
     def leaves_of(self, rows: NDArray[np.float64]) -> NDArray[np.int32]:
         """Return the leaf that each row (already in the library's number type) ends in."""
@@ -158,8 +161,8 @@ class Encoding(Protocol):
         """Return the feature that a column of the model is part of."""
 
 
-@dataclass(frozen=True, eq=False)
-class Ensemble:
+@dataclass(frozen=True, eq=False, repr=False)
+class Ensemble(Shown):
     """An additive tree model: ``V(x)[k] = base[k] + (sum of leaves of output k) / divisor``.
 
     V is the *margin*, what gaps and cut-offs are about: what the library puts through its link
@@ -229,6 +232,11 @@ class Ensemble:
     @property
     def n_trees(self) -> int:
         return len(self.trees)
+
+    def __repr__(self) -> str:
+        trees = "1 tree" if self.n_trees == 1 else f"{self.n_trees:,} trees"
+        where = f"{visible(self.path)}: " if self.path else ""
+        return f"Ensemble({where}{self.format}, {self.task}, {trees}, {self.n_features:,} features)"
 
     @property
     def feature_names(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from xcount.errors import QueryError, TableError
 from xcount.model.ensemble import Ensemble, Feature, Tree
+from xcount.support.dataclass import dataclass
 
 NONE = "none"
 """The category in which no column of a group is 1."""

@@ -1,5 +1,6 @@
-"""A question for corner sums: the margins of the outputs that matter, and what must change.
+"""A question about margins: those of the outputs that matter, and what must change.
 
+Corner sums answer it, and searches for single regions (:mod:`xcount.counters.region_search`).
 Corner sums find the margins of every region of the grid, block by block, at a cost that depends on
 the number of regions and axes and hardly on the trees (see docs/corner-sums.md).
 """
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any, Literal
@@ -21,6 +22,7 @@ from xcount.problem.integers import to_limbs
 from xcount.problem.laid_trees import LaidTrees
 from xcount.question.change import Direction
 from xcount.question.gap import ProbabilityGap
+from xcount.support.dataclass import dataclass
 
 MAX_REMEMBERED = 2**16
 """Exact comparisons of probabilities that are remembered."""
@@ -132,30 +134,34 @@ class CornerQuestion:
         given = None
         if weights is not None:
             given = [np.ascontiguousarray(w, dtype=np.float64) for w in weights]
-        forests = [laid.forest for laid in self.outputs]
-        bases = [self._limbs(base) for base in self.bases]
-        changes = [self._change(change) for change in self.changes]
         return _core.CornerSums(
-            forests,
-            bases,
+            [laid.forest for laid in self.outputs],
+            self.native_bases(),
             self.masks,
-            changes,
+            self.native_changes(),
             given,
             max_bytes,
             seconds=seconds,
             on_pause=on_pause,
-            **self._probability_words(),
+            link=self.native_link(),
+            judge=None if self.probability is None else lru_cache(MAX_REMEMBERED)(self._rises),
         )
 
-    def _probability_words(self) -> dict[str, Any]:
-        """Return what compares probabilities: first in floats, then exactly."""
+    def native_link(self) -> _core.ProbabilityLink | None:
+        """Return what makes probabilities in floats, where the changes are in probability."""
         asked = self.probability
         if asked is None:
-            return {}
+            return None
         mantissa, exponent = asked.link.unit_as_float(self.outputs[0].scale)
-        several = len(self.outputs) > 1
-        link = _core.ProbabilityLink(several, asked.output, mantissa, exponent)
-        return {"link": link, "judge": lru_cache(MAX_REMEMBERED)(self._rises)}
+        return _core.ProbabilityLink(len(self.outputs) > 1, asked.output, mantissa, exponent)
+
+    def native_bases(self) -> list[NDArray[np.uint64]]:
+        """Return the bases in limbs."""
+        return [self._limbs(base) for base in self.bases]
+
+    def native_changes(self) -> list[_core.Change]:
+        """Return the changes in native form."""
+        return [self._change(change) for change in self.changes]
 
     def _rises(self, change: int, before: bytes, after: bytes) -> bool:
         """Tell exactly whether the probability rises by more than the gap."""

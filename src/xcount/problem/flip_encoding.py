@@ -19,7 +19,7 @@ on either side: ``V - S1 > 0`` with S1 >= T, and ``S0 - V + 1 > 0`` with S0 <= T
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -29,6 +29,7 @@ from xcount.problem.form import PairSpace
 from xcount.problem.margins import Cutoffs, IntegerMargins
 from xcount.problem.subproblem import Pair
 from xcount.problem.switch import OFF, Function, Switch
+from xcount.support.dataclass import dataclass
 
 OFF_CELL = 0
 """The switch's cell in which no tree counts."""

@@ -216,9 +216,6 @@ class FlipForm(Form):
         shape = (len(cells), self.problem.n_masks, 1 + len(self.encoding.told))
         return flags.reshape(shape)[:, :, 1:].astype(np.bool_)
 
-    def decide_regions(self, cells: NDArray[np.int32]) -> None:
-        return None
-
     def supersets(self, decomposition: Decomposition, mask: int) -> list[Subproblem]:
         """Return, of one margin, where either decision is taken nearby.
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -26,6 +25,7 @@ from xcount.problem.integers import to_limbs
 from xcount.problem.laid_trees import LaidTrees
 from xcount.problem.subproblem import Decomposition, Pair, Subproblem
 from xcount.question.change import Direction
+from xcount.support.dataclass import dataclass
 
 LivePairs = Callable[[Iterable[Pair]], list[Pair]]
 """Returns those of the pairs that may differ at all, as far as bounds tell."""
@@ -90,17 +90,6 @@ class PairSpace:
             self.forest, self.masks, self.threshold_limbs, masks, pairs, self.direction
         )
 
-    def region_sampler(self, budget: int | None = None) -> _core.RegionSampler:
-        """Return a native sampler that decides single regions, with a budget for each."""
-        return _core.RegionSampler(
-            self.forest,
-            list(self.sensitive),
-            self.distance,
-            self.threshold_limbs,
-            budget,
-            self.direction,
-        )
-
 
 class Form(ABC):
     """A question about one kind of change, in the form that counters work on."""
@@ -140,7 +129,7 @@ class Form(ABC):
     @property
     @abstractmethod
     def corner_question(self) -> CornerQuestion:
-        """The question for corner sums."""
+        """The question for corner sums and for searches."""
 
     @abstractmethod
     def decide(self, cells: NDArray[np.int32]) -> NDArray[np.bool_]:
@@ -148,10 +137,6 @@ class Form(ABC):
 
         The sensitive features' cells are 0 in all rows.
         """
-
-    @abstractmethod
-    def decide_regions(self, cells: NDArray[np.int32]) -> NDArray[np.bool_] | None:
-        """Return whether each region is sensitive, without a list of masks; None if it cannot."""
 
     @abstractmethod
     def supersets(self, decomposition: Decomposition, mask: int) -> list[Subproblem]:

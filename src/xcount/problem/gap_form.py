@@ -24,9 +24,6 @@ from xcount.problem.laid_trees import LaidTrees
 from xcount.problem.subproblem import Decomposition, Expression, Pair, Subproblem
 from xcount.question.gap import Gap, ProbabilityGap
 
-_SENSITIVE = 1  # of the native search for one region
-_ANY_BUDGET = 2**62
-
 
 class GapForm(Form):
     """A question about a gap."""
@@ -96,11 +93,6 @@ class GapForm(Form):
     def decide(self, cells: NDArray[np.int32]) -> NDArray[np.bool_]:
         flags = self._sampler.decide(cells.ravel())
         return flags.reshape(len(cells), self.problem.n_masks).astype(np.bool_)
-
-    def decide_regions(self, cells: NDArray[np.int32]) -> NDArray[np.bool_]:
-        search = self.own_space.region_sampler(_ANY_BUDGET)
-        flags: NDArray[np.bool_] = search.decide(cells.ravel()) == _SENSITIVE
-        return flags
 
     def supersets(self, decomposition: Decomposition, mask: int) -> list[Subproblem]:
         own = decomposition.of_mask(mask).union_of

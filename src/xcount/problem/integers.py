@@ -8,12 +8,13 @@ nearest multiple of ``10**-N`` and scaled by ``10**N``. Either way the question
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
+
+from xcount.support.dataclass import dataclass
 
 LIMB_BITS = 64
 LIMB_CHOICES = (1, 2, 36)
@@ -72,6 +73,14 @@ def _rounded(leaves: NDArray[np.float64], divisor: int, precision: int) -> list[
     for i in np.flatnonzero(unsure):
         values[i] = round(Fraction(float(leaves[i])) * power / divisor)
     return [int(value) for value in values]
+
+
+def last_integer(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """Return the last integer up to which something holds; it ends once, not before ``low``."""
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if holds(middle) else (low, middle - 1)
+    return low
 
 
 def limbs_for(bound: int) -> int:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
@@ -16,9 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from xcount.problem.asked import Asked
-from xcount.problem.integers import scale_leaves
+from xcount.problem.integers import last_integer, scale_leaves
 from xcount.problem.laid_trees import LaidTrees
 from xcount.question.flip import Flip
+from xcount.support.dataclass import dataclass
 
 
 class Cutoffs(NamedTuple):
@@ -107,10 +107,7 @@ class IntegerMargins:
         for middle in () if near is None else (math.floor(near * self.scale) + i for i in (-2, 3)):
             if low < middle <= high:
                 low, high = (middle, high) if holds(middle) else (low, middle - 1)
-        while low < high:
-            middle = (low + high + 1) // 2
-            low, high = (middle, high) if holds(middle) else (low, middle - 1)
-        return low
+        return last_integer(holds, low, high)
 
     @cached_property
     def outputs(self) -> tuple[LaidTrees, ...]:

@@ -6,7 +6,7 @@ is another's neighbour: counts add up.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -16,6 +16,7 @@ from xcount.problem.joint import joined
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
 from xcount.question.rules import Box
+from xcount.support.dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

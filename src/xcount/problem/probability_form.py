@@ -140,9 +140,6 @@ class ProbabilityForm(Form):
             if (limbs[other] != limbs[mask]).any()
         )
 
-    def decide_regions(self, cells: NDArray[np.int32]) -> None:
-        return None
-
     def supersets(self, decomposition: Decomposition, mask: int) -> list[Subproblem]:
         return self._wider.supersets(decomposition, mask) if self._is_bounded else []
 

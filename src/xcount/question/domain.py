@@ -13,17 +13,21 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Annotated, Any
+from dataclasses import field
+from typing import TYPE_CHECKING, Annotated, Any
 
 from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble
 from xcount.model.one_hot import NONE, OneHotGroup, pulled_back
-from xcount.question.condition import Condition, parse_conditions, parse_rule
 from xcount.question.query import resolve_feature
 from xcount.question.values import ValueSet
+from xcount.support.dataclass import dataclass
 from xcount.support.nearest import nearest
 from xcount.support.records import Json, record, to_dict
+from xcount.support.visible import visible
+
+if TYPE_CHECKING:
+    from xcount.question.condition import Condition
 
 WITH_NONE = f"+{NONE}"
 """Stands in a group's list of columns where all of them may be 0."""
@@ -82,6 +86,9 @@ class Domain:
     def __bool__(self) -> bool:
         return bool(self.one_hot or self.where or self.rule)
 
+    def __repr__(self) -> str:
+        return f"Domain({visible(self.text) or 'everything'})"
+
     @property
     def text(self) -> str:
         """All of it in one line."""
@@ -121,7 +128,7 @@ class Domain:
 
     def conditions(self) -> list[Condition]:
         """Return the conditions that every region fulfils."""
-        return [condition for text in self.where for condition in parse_conditions(text)]
+        return [condition for text in self.where for condition in _conditions(text)]
 
     def values(self, ensemble: Ensemble, dtype: str) -> dict[int, ValueSet]:
         """Return for each feature with conditions the values that fulfil all of them.
@@ -133,7 +140,7 @@ class Domain:
         found: dict[int, ValueSet] = {}
         for text in self.where:
             with self._about("where", text):
-                tests = _side(ensemble, parse_conditions(text), dtype)
+                tests = _side(ensemble, _conditions(text), dtype)
             for index, allowed in tests:
                 feature = ensemble.features[index]
                 found[index] = found.get(index, ValueSet.everything(feature)) & allowed
@@ -149,7 +156,7 @@ class Domain:
         found = []
         for text in self.rule:
             with self._about("rule", text):
-                supposed, required = parse_rule(text)
+                supposed, required = _rule(text)
                 found.append((_side(ensemble, supposed, dtype), _side(ensemble, required, dtype)))
         return found
 
@@ -170,6 +177,18 @@ def _shortened(columns: Sequence[str]) -> str:
     if len(columns) <= 3:
         return ", ".join(columns)
     return f"{columns[0]}, ..., {columns[-1]} ({len(columns)} columns)"
+
+
+def _conditions(text: str) -> Sequence[Condition]:
+    from xcount.question.condition import parse_conditions  # most domains need none
+
+    return parse_conditions(text)
+
+
+def _rule(text: str) -> tuple[Sequence[Condition], Sequence[Condition]]:
+    from xcount.question.condition import parse_rule  # most domains need none
+
+    return parse_rule(text)
 
 
 def _side(ensemble: Ensemble, conditions: Iterable[Condition], dtype: str) -> Side:

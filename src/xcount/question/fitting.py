@@ -8,16 +8,17 @@ conditions hold among them, says how realistic the population is.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcount import _core
-from xcount.errors import QueryError
+from xcount.errors import QueryError, QueryWarning
 from xcount.question.grid import Axis, Grid
 from xcount.question.population import Check, Column, Population, Realism
+from xcount.support.dataclass import dataclass
 
 LADDER = (1, 2, 3, 5, 8, 12, 20, 32, 50)
 """Numbers of components that are tried, one after the other, as long as each is better."""
@@ -26,7 +27,8 @@ ROWS_PER_COMPONENT = 25
 LEAST_ROWS = 20
 _HELD_OUT = 0.2
 _MOST_HELD_OUT = 10_000
-_STRENGTH = 1.0
+STRENGTH = 1.0
+"""Rows, distributed like the marginals, that every component is drawn towards."""
 _MAX_STEPS = 150
 _SMALL_GAIN = 1e-4
 """Of the mean log-likelihood of a row, in a step: the fit is done."""
@@ -57,6 +59,7 @@ def fit_population(
     """
     grid = Grid(tuple(axis.unrestricted() for axis in grid.axes), grid.input_dtype)
     cells = grid.cells_of(rows).astype(np.int32)
+    _name_unknown(grid, cells, source or "the data")
     cells = cells[(cells >= 0).any(axis=1)]
     if len(cells) < LEAST_ROWS:
         raise QueryError(
@@ -64,6 +67,47 @@ def fit_population(
             f"{source or 'the data'} has {len(cells)}"
         )
     return _Fitting(grid, cells, seed, n_threads, is_over, on_progress).population(source)
+
+
+def fit_mixture(
+    cells: NDArray[np.int32],
+    sizes: Sequence[int],
+    n_components: int,
+    seed: int = 0,
+    n_threads: int = 1,
+    is_over: Callable[[int], bool] = lambda step: False,
+) -> _core.Mixture:
+    """Fit a mixture to rows of cells, until a step gains little or the step is the last one."""
+    mixture = _core.Mixture(cells.ravel(), list(sizes), n_components, STRENGTH, seed)
+    before = -math.inf
+    for step in range(_MAX_STEPS):
+        now = mixture.step(n_threads)
+        if is_over(step) or now - before < _SMALL_GAIN:
+            break
+        before = now
+    return mixture
+
+
+def _name_unknown(grid: Grid, cells: NDArray[np.int32], source: str) -> None:
+    """Say which columns have values that no cell holds; refuse one that has no others."""
+    is_unknown = cells < 0
+    names = [axis.feature.name for axis in grid.axes]
+    if len(cells) and (empty := np.flatnonzero(is_unknown.all(axis=0))).size:
+        raise QueryError(
+            f"no row of {source} has a value of {names[empty[0]]!r} in any cell; a population "
+            "needs some of every column (--missing cell has cells for missing values)"
+        )
+    n_rows = int(is_unknown.any(axis=1).sum())
+    if n_rows:
+        columns = [repr(names[f]) for f in np.flatnonzero(is_unknown.any(axis=0))]
+        more = f" and {len(columns) - 3} more" if len(columns) > 3 else ""
+        warnings.warn(
+            f"values of {', '.join(columns[:3])}{more} are missing in {n_rows:,} of {len(cells):,} "
+            f"rows of {source}, and there is no cell for them: they say nothing about the "
+            "population (--missing cell has cells for them)",
+            QueryWarning,
+            stacklevel=2,
+        )
 
 
 class _Fitting:
@@ -112,17 +156,13 @@ class _Fitting:
         return Population(best.weights, tuple(_column(*each) for each in columns), realism, source)
 
     def _fitted(self, n_components: int) -> _core.Mixture:
-        sizes = list(self._grid.cell_counts)
-        mixture = _core.Mixture(self._seen.ravel(), sizes, n_components, _STRENGTH, self._seed)
-        before = -math.inf
-        for step in range(_MAX_STEPS):
-            now = mixture.step(self._n_threads)
+        def is_over(step: int) -> bool:
             if self._notice is not None:
                 self._notice(step / _MAX_STEPS, f"fitting {n_components} components")
-            if now - before < _SMALL_GAIN or self._is_over():
-                break
-            before = now
-        return mixture
+            return self._is_over()
+
+        sizes = self._grid.cell_counts
+        return fit_mixture(self._seen, sizes, n_components, self._seed, self._n_threads, is_over)
 
     def _tables(self, mixture: _core.Mixture) -> list[NDArray[np.float64]]:
         """Return the table of each feature: cells x components."""

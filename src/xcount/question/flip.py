@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -16,6 +16,7 @@ from xcount.question.change import (
     in_direction,
 )
 from xcount.question.probability import Link, Margins, link_fields
+from xcount.support.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

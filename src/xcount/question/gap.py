@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -18,6 +18,7 @@ from xcount.question.change import (
     in_direction,
 )
 from xcount.question.probability import Link, Margins, Sigmoid, link_fields
+from xcount.support.dataclass import dataclass
 
 _VERBS = {"any": "move", "up": "rise", "down": "fall"}
 

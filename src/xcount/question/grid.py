@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -30,7 +30,8 @@ from xcount.question.domain import EVERYTHING, Domain
 from xcount.question.guards import collect_guards
 from xcount.question.rules import Box, CellCondition, CellRule, boxes
 from xcount.question.values import NumberCells, ValueSet, next_number
-from xcount.support.numerals import DIGITS, digits_apart
+from xcount.support.dataclass import dataclass
+from xcount.support.numerals import DIGITS, digits_apart, scientific_text
 
 Missing = Literal["none", "cell"]
 
@@ -321,6 +322,10 @@ class Grid:
     rules: tuple[CellRule, ...] = ()
     derived: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
     """What others made of this grid and keep for its other users, e.g. trees laid on it."""
+
+    def __repr__(self) -> str:
+        regions = scientific_text(self.n_regions) if self.n_regions >= 10**15 else self.n_regions
+        return f"Grid({len(self.axes):,} features, {self.n_guards:,} guards, {regions} regions)"
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what another process needs; native trees cannot travel, and are made again."""

@@ -11,7 +11,7 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 
 from xcount.errors import QueryError
 from xcount.question.grid import Axis, Grid
+from xcount.support.dataclass import dataclass
+from xcount.support.visible import visible
 
 FORMAT = "xcount-population-1"
 
@@ -174,6 +176,10 @@ class Population:
     @property
     def n_components(self) -> int:
         return len(self.weights)
+
+    def __repr__(self) -> str:
+        fitted = f", fitted to {visible(self.source)}" if self.source else ""
+        return f"Population({len(self.columns)} columns, {self.n_components} components{fitted})"
 
     def on(self, grid: Grid) -> list[Component]:
         """Return the product measures on the cells of a grid, conditioned on what the grid has."""

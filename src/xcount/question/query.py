@@ -11,7 +11,6 @@ import math
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any
@@ -22,7 +21,9 @@ from xcount.question.change import DIRECTIONS, Change, Direction
 from xcount.question.flip import Flip, Sureness
 from xcount.question.gap import Gap, ProbabilityGap
 from xcount.question.probability import Link, link_named
+from xcount.support.dataclass import dataclass
 from xcount.support.nearest import nearest
+from xcount.support.spellings import exact_number
 
 MAX_PRECISION = 30
 _MOST_NAMES = 20
@@ -124,17 +125,17 @@ def resolve_link(ensemble: Ensemble) -> Link:
     kind = ensemble.probability
     if kind == "none":
         raise QueryError(
-            f"this {ensemble.task} model predicts no probability; ask about its margin by --gap"
+            f"this {ensemble.task} model predicts no probability; ask about its margin with --gap"
         )
     if kind == "unknown":
         raise QueryError(
             "the file does not tell what makes a probability of the margin (a dump has no "
-            "objective); save the whole model, or ask about the margin by --gap"
+            "objective); save the whole model, or ask about the margin with --gap"
         )
     if not ensemble.slope > 0:
         raise QueryError(
             f"the probability falls as the margin grows (slope {ensemble.slope:g}); ask about the "
-            "margin by --gap"
+            "margin with --gap"
         )
     return link_named(kind, Fraction(ensemble.slope))
 
@@ -334,21 +335,27 @@ def _note_log_odds(ensemble: Ensemble, cutoff: Fraction) -> None:
     )
 
 
-def _parse_margin(text: object, what: str) -> Fraction:
+def _parse_margin(value: object, what: str) -> Fraction:
     try:
-        decimal = None if isinstance(text, Fraction) else Decimal(str(text).strip())
+        number = exact_number(value)
+    except (ValueError, ZeroDivisionError):
+        raise QueryError(_no_number(value, what)) from None
+    if abs(number) > MAX_GAP:
+        raise QueryError(f"the {what} {value!r} is outside the range of any leaf value")
+    return number
+
+
+def _no_number(value: object, what: str) -> str:
+    """Say what is wrong with a number."""
+    if isinstance(value, list | tuple):
+        return f"one {what} is asked about, not {value!r}; xcount.audit takes several"
+    try:
+        is_finite = Decimal(str(value).strip()).is_finite()
     except InvalidOperation:
-        raise QueryError(f"the {what} must be a decimal number, not {text!r}") from None
-    if decimal is not None:
-        if not decimal.is_finite():
-            raise QueryError(f"the {what} must be a finite number, not {text!r}")
-        # Checked before the conversion: 1e999999999 as a fraction would fill the memory.
-        if decimal and abs(decimal.adjusted()) > 400:
-            raise QueryError(f"the {what} {text!r} is outside the range of any leaf value")
-    value = text if isinstance(text, Fraction) else Fraction(decimal or 0)
-    if abs(value) > MAX_GAP:
-        raise QueryError(f"the {what} {text!r} is outside the range of any leaf value")
-    return value
+        return f"the {what} must be a number such as 0.5 or 1/2, not {value!r}"
+    if not is_finite:
+        return f"the {what} must be a finite number, not {value!r}"
+    return f"the {what} {value!r} is outside the range of any leaf value"
 
 
 def parse_distance(distance: object) -> int | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from decimal import Decimal, InvalidOperation
+from dataclasses import replace
 from fractions import Fraction
 
 from xcount.errors import QueryError
+from xcount.support.dataclass import dataclass
+from xcount.support.spellings import exact_number
 
 FLOAT_ROUNDING = Fraction(1, 10**12)
 """Relative rounding of sums of floats, with room to spare."""
@@ -34,9 +35,9 @@ class Limit:
             return value
         text = str(value).strip()
         try:
-            number = value if isinstance(value, Fraction) else _fraction(text)
-        except (InvalidOperation, ValueError, ZeroDivisionError):
-            raise QueryError(f"{text!r} is not a {what} such as 0.01 or 1%") from None
+            number = exact_number(value)
+        except (ValueError, ZeroDivisionError):
+            raise QueryError(f"{text!r} is not a {what} such as 0.01, 1% or 1/100") from None
         if number < 0 or (most is not None and number > most):
             between = (
                 "must not be negative" if most is None else f"does not lie between 0 and {most}"
@@ -73,19 +74,3 @@ class Limit:
     def text(self) -> str | None:
         """The fraction that was given; None for a float, which is its own text."""
         return None if self.is_rounded else str(self.value)
-
-
-def _fraction(text: str) -> Fraction:
-    """Return what ``0.01``, ``1%``, ``1/3`` or ``5/2%`` says, in exact arithmetic."""
-    number = text.removesuffix("%")
-    top, slash, bottom = number.partition("/")
-    share = _decimal(top) / _decimal(bottom if slash else "1")
-    return share if number == text else share / 100
-
-
-def _decimal(text: str) -> Fraction:
-    """Return a decimal's exact value; refuse one that would fill the memory, as 1e999999999."""
-    decimal = Decimal(text)
-    if not decimal.is_finite() or abs(decimal.adjusted()) > 400:
-        raise ValueError(text)
-    return Fraction(decimal)

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from xcount.report.markdown import markdown_report
     from xcount.report.page.audit import html_report
     from xcount.report.page.comparison import html_comparison
-    from xcount.report.plots import plot_audit, plot_comparison, plot_count
     from xcount.report.spreadsheet import csv_comparison, csv_report
 
 __all__ = [
@@ -18,9 +17,6 @@ __all__ = [
     "html_comparison",
     "html_report",
     "markdown_report",
-    "plot_audit",
-    "plot_comparison",
-    "plot_count",
     "write_atomically",
 ]
 
@@ -30,9 +26,6 @@ _HOMES = {
     "html_comparison": "xcount.report.page.comparison",
     "html_report": "xcount.report.page.audit",
     "markdown_report": "xcount.report.markdown",
-    "plot_audit": "xcount.report.plots",
-    "plot_comparison": "xcount.report.plots",
-    "plot_count": "xcount.report.plots",
     "write_atomically": "xcount.report.files",
 }
 

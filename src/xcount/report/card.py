@@ -5,7 +5,6 @@ Plain cards need nothing but Python: a count that is piped somewhere starts in h
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING
 
 from xcount.support.visible import visible
@@ -72,4 +71,9 @@ def _text(spans: tuple[Span, ...]) -> str:
 
 
 def _lines(text: str, width: int) -> list[str]:
-    return textwrap.wrap(text, max(20, width), break_on_hyphens=False) or [""]
+    room = max(20, width)
+    if len(text) <= room:
+        return [text]
+    import textwrap  # most lines fit
+
+    return textwrap.wrap(text, room, break_on_hyphens=False)

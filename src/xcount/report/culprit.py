@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xcount.answers.result import Verdict
 from xcount.report.lead import is_protected, short_names
@@ -11,6 +10,7 @@ from xcount.report.numbers import NONE, distance_text
 from xcount.report.shares import Share
 from xcount.runs.compare import CompareResult
 from xcount.runs.compared import Compared, Ratio
+from xcount.support.dataclass import dataclass
 from xcount.support.visible import visible
 
 

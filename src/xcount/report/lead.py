@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult, Verdict
-from xcount.report.numbers import limit_percent, plural, share_words
+from xcount.report.numbers import OF_MEASURE, limit_percent, plural, share_words
 from xcount.report.shares import OF_PEOPLE, Share
 from xcount.runs.audit import AuditResult, Panel
+from xcount.support.dataclass import dataclass
 from xcount.support.visible import visible
 
 PROTECTED = frozenset(
@@ -157,7 +157,8 @@ def opening(audit: AuditResult) -> tuple[str, ...]:
 def _judged_headline(audit: AuditResult, verdict: Verdict) -> str:
     judged = [r for r in audit.results if r.verdict is not None]
     limits = {r.max_share for r in judged if r.max_share is not None}
-    limit = f" of {limit_percent(limits.pop())}" if len(limits) == 1 else ""
+    of_what = "" if audit.judge == REGIONS else f" {OF_MEASURE[audit.judge]}"
+    limit = f" of {limit_percent(limits.pop())}{of_what}" if len(limits) == 1 else ""
     groups = dict.fromkeys(r.sensitive for r in judged)
     measure = judged[0].judge
     found = in_order(audit, (r for r in judged if r.verdict is verdict), measure)

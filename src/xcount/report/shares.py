@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -20,6 +19,7 @@ from xcount.report.numbers import (
     shares_of,
     sure_words,
 )
+from xcount.support.dataclass import dataclass
 
 OF_PEOPLE = ("rows", "population")
 """Measures that speak of people, the plainest first."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import datetime
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 from xcount.answers.count import class_label, model_info, versions
 from xcount.answers.mean_share import MeanShare
@@ -55,13 +55,18 @@ from xcount.runs.plan import (
     questions,
 )
 from xcount.runs.task import Question, Task, fingerprint
+from xcount.support.dataclass import dataclass
+from xcount.support.interface import OtherNamesOfMany, public
 from xcount.support.numerals import to_json
 from xcount.support.records import FIRST, Json, from_dict, record, to_dict, written
+from xcount.support.shown import Shown
 
 if TYPE_CHECKING:
     from distributed import Client
+    from distributed.deploy import Cluster as DaskCluster
 
     from xcount.question.population import Population
+    from xcount.support.spellings import Duration, Number, Size
 
 FORMAT = 1
 _SHARE = {"minimum": 0, "maximum": 1}
@@ -97,8 +102,8 @@ class Ranked:
 
 
 @record("audit", "`xcount audit --json` and `xcount demo --json`.")
-@dataclass(frozen=True, kw_only=True)
-class AuditResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class AuditResult(Shown):
     """All counts of an audit, and what they are about.
 
     Attributes:
@@ -258,13 +263,8 @@ class AuditResult:
 
         return csv_report(self)
 
-    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
-        """Draw the ranking; with a path, save it (PNG, SVG, PDF). Needs the extra ``plots``."""
-        from xcount.report import plot_audit
 
-        return plot_audit(self, path)
-
-
+@public
 def audit(
     model: Any,
     *,
@@ -277,18 +277,18 @@ def audit(
     direction: str = "any",
     distances: object = 1,
     precision: int | str | None = "exact",
-    output: int | str | None = None,
+    class_: int | str | None = None,
     missing: Missing = "none",
     domain: DomainLike = None,
     one_hot: OneHot = (),
     where: Words = (),
     rule: Words = (),
     method: str = "auto",
-    epsilon: float = 0.1,
-    delta: float = 0.1,
+    epsilon: Number = 0.1,
+    delta: Number = 0.1,
     seed: int = 0,
-    timeout_seconds: float | None = DEFAULT_TIMEOUT_SECONDS,
-    memory_bytes: int | None = None,
+    timeout: Duration | None = DEFAULT_TIMEOUT_SECONDS,
+    memory: Size | None = None,
     jobs: int = 0,
     max_share: MaxShare | None = None,
     judge: str = REGIONS,
@@ -301,8 +301,9 @@ def audit(
     journal: str | os.PathLike[str] | None = None,
     resume: bool = False,
     trust_pickle: bool = False,
-    cluster: str | Client | None = None,
+    cluster: str | Client | DaskCluster | None = None,
     on_progress: Callable[[BatchProgress], None] | None = None,
+    **other_names: Unpack[OtherNamesOfMany],
 ) -> AuditResult:
     """Count every group of features at every gap and distance.
 
@@ -317,7 +318,7 @@ def audit(
         direction: ``"up"`` or ``"down"`` if only changes that raise or lower count.
         distances: numbers, or ``"any"``; one or several.
         precision: decimals that leaves are rounded to, or ``"exact"``.
-        output: the class asked about, where the model has several.
+        class_: the class asked about, where the model has several.
         missing: whether missing values are a cell of their own.
         domain: which regions exist, as in :func:`xcount.count`.
         one_hot: columns of which exactly one is 1.
@@ -327,8 +328,8 @@ def audit(
         epsilon: relative error allowed.
         delta: probability with which an interval may be wrong.
         seed: seed of all random choices.
-        timeout_seconds: limit of each count, not of the audit.
-        memory_bytes: limit of each count.
+        timeout: limit of each count, not of the audit: seconds, or ``"60s"``, ``"5m"``.
+        memory: limit of each count: bytes, or ``"4GB"``.
         jobs: cores to use; 0 for all.
         max_share: the largest share allowed: a number for all, or per feature, as a mapping or as
             ``"age=0.01,sex=0"``. Needs gaps that are given.
@@ -342,8 +343,11 @@ def audit(
         journal: file that keeps each finished count.
         resume: go on with a journal that exists.
         trust_pickle: whether a pickle may be opened.
-        cluster: a Dask scheduler's address, or a Dask client; there, jobs are threads a count.
-        on_progress: called from the calling thread, a few times a second.
+        cluster: a Dask scheduler's address, client or cluster; there, jobs are threads a count.
+        on_progress: called from the calling thread, a few times a second. A notebook shows a bar
+            unless this is given.
+        **other_names: ``gap``, ``probability_gap`` and ``distance``, as well as the names of
+            :func:`xcount.count`.
 
     Example:
         >>> import xcount
@@ -356,12 +360,12 @@ def audit(
 
     regions = Domain.of(domain, one_hot=one_hot, where=where, rule=rule)
     ensemble = regions.pulled_back(load(model, trust_pickle=trust_pickle))
-    settings = Settings(
+    settings = Settings.of(
         epsilon=epsilon,
         delta=delta,
         seed=seed,
-        timeout_seconds=timeout_seconds,
-        memory_bytes=memory_bytes,
+        timeout=timeout,
+        memory=memory,
         judge=judge,
         want_profile=profile,
     )
@@ -374,7 +378,7 @@ def audit(
         cutoff=cutoff,
         from_probability=from_probability,
         direction=direction,
-        output=output,
+        output=class_,
     )
     if max_share is not None and gaps is None and probability_gaps is None and not flip:
         raise QueryError(

@@ -17,7 +17,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -28,9 +28,11 @@ from xcount.errors import BudgetError, JournalError, QueryWarning
 from xcount.runs.journal import Journal, Record
 from xcount.runs.journal_schema import is_last_run, line_fault, result_of
 from xcount.runs.task import Question, Task, families
+from xcount.support.dataclass import dataclass
 
 if TYPE_CHECKING:
     from distributed import Client
+    from distributed.deploy import Cluster as DaskCluster
 
 _REPORT_SECONDS = 0.2
 _SAME_SIGNAL_SECONDS = 0.5
@@ -67,7 +69,7 @@ def run_batch(
     jobs: int = 0,
     journal: Journal | None = None,
     header: Record | None = None,
-    cluster: str | Client | None = None,
+    cluster: str | Client | DaskCluster | None = None,
     on_progress: Callable[[BatchProgress], None] | None = None,
 ) -> BatchOutcome:
     """Count all tasks that the journal has no answer to yet.
@@ -131,7 +133,7 @@ def run_kept(
     journal: str | os.PathLike[str] | None = None,
     resume: bool = False,
     jobs: int = 0,
-    cluster: str | Client | None = None,
+    cluster: str | Client | DaskCluster | None = None,
     on_progress: Callable[[BatchProgress], None] | None = None,
 ) -> BatchOutcome:
     """Count all tasks; keep what is finished in a journal, if one is named.

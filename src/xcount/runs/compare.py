@@ -16,9 +16,9 @@ import math
 import os
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 from xcount.answers.count import model_info, versions
 from xcount.answers.mean_share import MeanShare
@@ -57,21 +57,26 @@ from xcount.runs.journal import Record
 from xcount.runs.journal_schema import KeptRun, last_run, result_of
 from xcount.runs.plan import Changes, Group, choose_changes, choose_groups, questions
 from xcount.runs.task import Question, Task, fingerprint
+from xcount.support.dataclass import dataclass
+from xcount.support.interface import OtherNamesOfMany, public
 from xcount.support.numerals import to_json
 from xcount.support.records import FIRST, Json, from_dict, record, to_dict, written
+from xcount.support.shown import Shown
 
 if TYPE_CHECKING:
     from distributed import Client
+    from distributed.deploy import Cluster as DaskCluster
 
     from xcount.question.population import Population
+    from xcount.support.spellings import Duration, Number, Size
 
 FORMAT = 1
 MAX_RATIO = limit_form("max_ratio", "`--max-ratio`; null without.")
 
 
 @record("compare", "`xcount compare --json`.")
-@dataclass(frozen=True, kw_only=True)
-class CompareResult:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class CompareResult(Shown):
     """The answers of several models to the same questions on a shared grid.
 
     Attributes:
@@ -227,13 +232,8 @@ class CompareResult:
 
         return html_comparison(self)
 
-    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
-        """Draw the relative sensitivities; with a path, save it. Needs the extra ``plots``."""
-        from xcount.report import plot_comparison
 
-        return plot_comparison(self, path)
-
-
+@public
 def compare(
     models: Sequence[Any],
     *,
@@ -247,18 +247,18 @@ def compare(
     direction: str = "any",
     distances: object = 1,
     precision: int | str | None = "exact",
-    output: int | str | None = None,
+    class_: int | str | None = None,
     missing: Missing = "none",
     domain: DomainLike = None,
     one_hot: OneHot = (),
     where: Words = (),
     rule: Words = (),
     method: str = "auto",
-    epsilon: float = 0.1,
-    delta: float = 0.1,
+    epsilon: Number = 0.1,
+    delta: Number = 0.1,
     seed: int = 0,
-    timeout_seconds: float | None = DEFAULT_TIMEOUT_SECONDS,
-    memory_bytes: int | None = None,
+    timeout: Duration | None = DEFAULT_TIMEOUT_SECONDS,
+    memory: Size | None = None,
     jobs: int = 0,
     max_ratio: object = None,
     judge: str = REGIONS,
@@ -269,13 +269,14 @@ def compare(
     journal: str | os.PathLike[str] | None = None,
     resume: bool = False,
     trust_pickle: bool = False,
-    cluster: str | Client | None = None,
+    cluster: str | Client | DaskCluster | None = None,
     on_progress: Callable[[BatchProgress], None] | None = None,
+    **other_names: Unpack[OtherNamesOfMany],
 ) -> CompareResult:
     """Ask several models the same questions on the grid of all their guards.
 
     The options are those of :func:`xcount.audit`. The models need the same features and classes, in
-    any order; ``output`` and default gaps are the first model's. ``max_ratio`` asks for a verdict:
+    any order; ``class_`` and default gaps are the first model's. ``max_ratio`` asks for a verdict:
     no count may be more than that many times the first model's; or, with another ``judge`` than
     ``regions``, no share under that measure. Rows, bounds and a population are the same for all
     models, so that their shares under a measure compare, too.
@@ -296,12 +297,12 @@ def compare(
     ratio = None if max_ratio is None else Limit.of(max_ratio)
     if ratio is not None and len(ensembles) < 2:
         raise QueryError("a maximum ratio compares with the first model; give at least two models")
-    settings = Settings(
+    settings = Settings.of(
         epsilon=epsilon,
         delta=delta,
         seed=seed,
-        timeout_seconds=timeout_seconds,
-        memory_bytes=memory_bytes,
+        timeout=timeout,
+        memory=memory,
         judge=judge,
     )
     settings.check_memory()
@@ -313,11 +314,11 @@ def compare(
         "from_probability": from_probability,
         "direction": direction,
     }
-    chosen = choose_changes(ensembles[0], **words, output=output)
+    chosen = choose_changes(ensembles[0], **words, output=class_)
     classes = same_class(ensembles, chosen.values[0].output_index)
     own = [chosen.values] * len(ensembles)
     if flip or probability_gaps is not None:  # as each model decides, and makes probabilities
-        own = [choose_changes(ensemble, **words, output=output).values for ensemble in ensembles]
+        own = [choose_changes(ensemble, **words, output=class_).values for ensemble in ensembles]
         if flip and len(set(own)) > 1:
             chosen = replace(chosen, origin="none; what counts is each model's own decision")
     else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from xcount.answers.measured import REGIONS, Judged
@@ -12,6 +11,7 @@ from xcount.answers.result import CountResult, Distance, Sensitive, Verdict, rea
 from xcount.question.change import Change
 from xcount.question.change_fields import change_from
 from xcount.question.share import Limit
+from xcount.support.dataclass import dataclass
 from xcount.support.records import Json, Spread, record, reference, to_dict, written
 
 _SHARE = {"minimum": 0, "maximum": 1}

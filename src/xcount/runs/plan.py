@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -27,6 +26,7 @@ from xcount.question.query import (
     resolve_probability_gap,
 )
 from xcount.question.share import Limit
+from xcount.support.dataclass import dataclass
 
 Group = str | int | Iterable[str | int]
 """Features that change together: a name, an index, names with commas, or a list of those."""

@@ -15,9 +15,11 @@ from __future__ import annotations
 import dataclasses
 import types
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from xcount.support.dataclass import dataclass
 
 Schema = Mapping[str, Any]
 Record = TypeVar("Record")

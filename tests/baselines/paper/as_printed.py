@@ -7,10 +7,12 @@ not that of some diagram.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
+from xcount.model.ensemble import Tree
 from xcount.problem.problem import Problem
 
 Mask = tuple[int, ...]
@@ -64,3 +66,59 @@ def exact_count(problem: Problem) -> int:
         if limit is None or abs(a - b) <= limit
         for x in others(problem)
     )
+
+
+@dataclass(slots=True)
+class Node:
+    """A node of a tree that may be changed: a test with two branches, or a leaf's value."""
+
+    guard: tuple[int, float] | None
+    yes: Node | None = None
+    no: Node | None = None
+    value: float = 0.0
+
+
+def node_of(tree: Tree, place: int = 0) -> Node:
+    """Return a tree in that form."""
+    if tree.left[place] < 0:
+        return Node(None, value=float(tree.value[place]))
+    guard = (int(tree.feature[place]), float(tree.threshold[place]))
+    return Node(guard, node_of(tree, tree.left[place]), node_of(tree, tree.right[place]))
+
+
+def prune_tree(node: Node, mask: Mapping[tuple[int, float], bool]) -> Node:
+    """PruneTree(n, m): the children are written back into the tree that is pruned."""
+    if node.yes is None or node.no is None or node.guard is None:
+        return node
+    node.yes, node.no = prune_tree(node.yes, mask), prune_tree(node.no, mask)
+    if node.guard not in mask:
+        return node
+    return node.yes if mask[node.guard] else node.no
+
+
+def value_at(node: Node, point: Mapping[int, float]) -> float:
+    """Return a pruned tree's leaf."""
+    while node.yes is not None and node.no is not None and node.guard is not None:
+        feature, threshold = node.guard
+        node = node.yes if point[feature] < threshold else node.no
+    return node.value
+
+
+def regions_by_prune_tree(problem: Problem) -> int:
+    """Algorithm 1 without sampling, with ProcessSubproblem's trees pruned in place."""
+    (sensitive,) = problem.query.sensitive
+    axis, gap = problem.grid.axes[sensitive], float(problem.query.change.order)
+    guards = [(sensitive, float(threshold)) for threshold in axis.thresholds]
+    masks = [{guard: cell <= i for i, guard in enumerate(guards)} for cell in range(axis.n_cells)]
+    trees = [node_of(tree) for tree in problem.ensemble.trees]
+    found = set()
+    for a, b in itertools.permutations(range(len(masks)), 2):
+        if abs(a - b) != 1:
+            continue
+        pruned = [(prune_tree(tree, masks[a]), prune_tree(tree, masks[b])) for tree in trees]
+        for cells in itertools.product(*(range(other.n_cells) for other in problem.grid.axes)):
+            point = dict(enumerate(problem.grid.point(cells)))
+            difference = sum(value_at(x, point) - value_at(y, point) for x, y in pruned)
+            if abs(difference) > gap and cells[sensitive] in (a, b):
+                found.add(cells)
+    return len(found)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from oracle import all_regions
 from strategies import random_ensemble
@@ -15,12 +18,14 @@ from benchmarks.known_counts import HASTY_BUDGET, region_instances
 from xcount import _core
 from xcount.answers.count import solve
 from xcount.counters.decisions import RegionDecider
+from xcount.counters.region_search import region_sampler
 from xcount.counters.sampling import counter, estimation
 from xcount.counters.sampling.draws import RegionDraws
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
 from xcount.model.ensemble import Ensemble
 from xcount.model.examples import ensemble_of, figure_1
+from xcount.problem.corner_question import CornerChange
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
 from xcount.question.query import Query
@@ -45,7 +50,7 @@ def test_every_region_is_decided_as_by_enumeration(seed: int) -> None:
     """Missing cells, categories, huge and tiny leaves, any distance: the counts of enumeration."""
     problem = random_problem(seed)
     brute = _core.BruteForce(problem.forest, problem.masks, problem.threshold_limbs)
-    sampler = RegionDraws(problem.space)
+    sampler = RegionDraws(problem.form.corner_question)
     answers = sampler.decide(all_regions(problem).ravel())
     assert OPEN not in answers
     expected = int(brute.count(0, brute.n_combinations, 1).sum())
@@ -59,10 +64,8 @@ def test_a_direction_is_searched_for(seed: int) -> None:
     for direction in ("up", "down"):
         change = replace(problem.query.change, direction=direction)  # type: ignore[type-var]
         directed = replace(problem, query=replace(problem.query, change=change))
-        space = directed.form.native_draws()
-        assert space is not None
         regions = all_regions(problem)
-        answers = RegionDraws(space).decide(regions.ravel())
+        answers = RegionDraws(directed.form.corner_question).decide(regions.ravel())
         expected = RegionDecider(directed).decide_regions(regions)
         assert (answers == SENSITIVE).tolist() == expected.tolist()
 
@@ -72,8 +75,8 @@ def test_a_search_that_ends_early_is_never_wrong(seed: int) -> None:
     """With a small budget regions may stay open; those decided are decided right."""
     problem = random_problem(seed)
     regions = all_regions(problem).ravel()
-    right = RegionDraws(problem.space).decide(regions)
-    hasty = RegionDraws(problem.space, 4).decide(regions)
+    right = RegionDraws(problem.form.corner_question).decide(regions)
+    hasty = RegionDraws(problem.form.corner_question, 4).decide(regions)
     assert np.all((hasty == OPEN) | (hasty == right))
 
 
@@ -84,7 +87,7 @@ def test_draws_do_not_depend_on_threads_or_slices(budget: int | None) -> None:
     With open samples, they come once more with what is open counted as sensitive.
     """
     problem = region_instances(3)[2].problem
-    sampler = RegionDraws(problem.space, budget)
+    sampler = RegionDraws(problem.form.corner_question, budget)
     whole = sampler.draw(5, 1, 0, 6, 3)
     parts = [sampler.draw(5, 1, i, 1, 1) for i in range(6)]
     np.testing.assert_array_equal(whole[0], sum(part[0] for part in parts))
@@ -102,7 +105,7 @@ def test_the_mean_of_the_draws_is_the_share(seed: int) -> None:
     problem = random_problem(seed)
     brute = _core.BruteForce(problem.forest, problem.masks, problem.threshold_limbs)
     share = int(brute.count(0, brute.n_combinations, 1).sum()) / problem.n_regions
-    sampler = RegionDraws(problem.space)
+    sampler = RegionDraws(problem.form.corner_question)
     histogram, hits = sampler.draw(0, 0, 0, 240, 2)
     values = np.arange(sampler.levels + 1) / sampler.levels
     room = 5 * np.sqrt(share * (1 - share) / len(hits)) + 1e-12
@@ -180,18 +183,21 @@ def test_a_distance_beyond_all_cells_is_any_distance() -> None:
     unlimited = Problem(figure_1(), Grid.of(figure_1()), far)
     regions = all_regions(problem).ravel()
     np.testing.assert_array_equal(
-        RegionDraws(problem.space).decide(regions),
-        RegionDraws(unlimited.space).decide(regions),
+        RegionDraws(problem.form.corner_question).decide(regions),
+        RegionDraws(unlimited.form.corner_question).decide(regions),
     )
 
 
 def test_nonsense_is_refused() -> None:
     """No such feature, no such distance."""
     problem = Problem(figure_1(), Grid.of(figure_1()), Query.of(figure_1(), "f0", 80))
+    question = problem.form.corner_question
     with pytest.raises(ValueError, match="out of range"):
-        _core.RegionSampler(problem.forest, [2], 1, problem.threshold_limbs)
+        region_sampler(replace(question, sensitive=(2,)))
     with pytest.raises(ValueError, match="at least 1"):
-        _core.RegionSampler(problem.forest, [0], 0, problem.threshold_limbs)
+        region_sampler(replace(question, distance=0))
+    with pytest.raises(ValueError, match="another number of sums"):
+        region_sampler(replace(question, changes=(CornerChange("largest"),)))
 
 
 def test_more_masks_than_a_row_holds_are_sampled_region_by_region(
@@ -206,3 +212,89 @@ def test_more_masks_than_a_row_holds_are_sampled_region_by_region(
     assert by_region.low <= by_row.high
     assert by_row.low <= by_region.high
     assert by_region.details["samples"] > by_row.details["samples"]
+
+
+def question_about_sums(**words: Any) -> Problem:
+    """Return a question about three features of 201 cells each, 8 million masks.
+
+    With i the sum of their cells, V = i / 64 or -i / 64, as a fourth feature says.
+    """
+    stumps = [(f, float(t), 0.0, (3, 0.5, 1 / 64, -1 / 64)) for f in range(3) for t in range(200)]
+    ensemble = replace(ensemble_of(*stumps), probability="sigmoid")
+    query = Query.of(ensemble, range(3), **words)
+    return Problem(ensemble, Grid.of(ensemble), query)
+
+
+def sensitive_sums(problem: Problem) -> dict[tuple[int, int], bool]:
+    """Tell by definition for which signs and sums of cells a region is sensitive.
+
+    What differs from a start most is at one of the two ends of its reach.
+    """
+    differs, distance = problem.query.change.differs, problem.distance or 600
+
+    def is_sensitive(i: int, sign: int) -> bool:
+        ends = (max(0, i - distance), min(600, i + distance))
+        start, *others = ([sign * Fraction(1, 64) * j] for j in (i, *ends))
+        return any(differs(start, other) for other in others)
+
+    return {(sign, i): is_sensitive(i, sign) for sign in (-1, 1) for i in range(601)}
+
+
+MANY_MASKS: dict[str, dict[str, Any]] = {
+    "flip": {"flip": True, "cutoff": 4, "distance": 20},
+    "flip up": {"flip": True, "cutoff": 4, "direction": "up", "distance": "any"},
+    "sure flip": {"flip": True, "cutoff": 4, "from_probability": "0.985", "distance": 40},
+    "probability": {"probability_gap": "0.1", "distance": 150},
+    "probability down": {"probability_gap": "0.01", "direction": "down", "distance": "any"},
+}
+
+
+@pytest.mark.filterwarnings("ignore:the cut-off .* is a margin:xcount.errors.QueryWarning")
+@pytest.mark.parametrize("what", MANY_MASKS)
+def test_every_change_is_answered_with_any_number_of_masks(what: str) -> None:
+    """A count within its accuracy, and given regions."""
+    problem = question_about_sums(**MANY_MASKS[what])
+    ways = np.convolve(np.convolve(np.ones(201), np.ones(201)), np.ones(201))
+    expected = sensitive_sums(problem)
+    share = sum(float(ways[i]) for (_, i), is_so in expected.items() if is_so) / 2 / 201**3
+    assert 0.001 < share < 0.99
+    result = solve(problem, Settings(memory_bytes=10**9, epsilon=0.2), "auto")
+    assert result.stop_reason is StopReason.COMPLETE
+    assert result.share_low <= share <= result.share_high
+    rows = np.random.default_rng(1).integers(0, problem.grid.cell_counts, (300, 4))
+    decided = RegionDecider(problem).decide_regions(rows)
+    signs = np.where(rows[:, 3], -1, 1).tolist()
+    keys = zip(signs, rows[:, :3].sum(axis=1).tolist(), strict=True)
+    assert decided.tolist() == [expected[key] for key in keys]
+
+
+@pytest.mark.filterwarnings("ignore:the cut-off .* is a margin:xcount.errors.QueryWarning")
+@pytest.mark.parametrize("what", MANY_MASKS)
+def test_witnesses_of_many_masks_have_the_nearest_other_side(what: str) -> None:
+    """No neighbour nearer than the other side differs."""
+    problem = question_about_sums(**MANY_MASKS[what])
+    found = xcount.witnesses(
+        problem.ensemble, sensitive=range(3), n=3, verify=False, **MANY_MASKS[what]
+    )
+    differs = problem.query.change.differs
+    for witness in found:
+        here, there = ([Fraction(v)] for v in (witness.margin, witness.other_margin))
+        step = Fraction(1, 64) * (1 if there > here else -1)
+        assert witness.distance == abs(there[0] - here[0]) / Fraction(1, 64)
+        assert differs(here, there)
+        assert not differs(here, [there[0] - step])
+    assert len(found) == 3
+
+
+def test_the_witness_nearest_to_a_row_is_found_among_many_masks() -> None:
+    """A row that is sensitive is its own; of another one, a sensitive region near it."""
+    words = MANY_MASKS["flip"]
+    problem = question_about_sums(**words)
+    rows = pd.DataFrame([[100.5, 100.5, 55.5, 0], [1.5, 1.5, 1.5, 0]], columns=list("abcd"))
+    rows.columns = list(problem.ensemble.feature_names)
+    found = xcount.witnesses(
+        problem.ensemble, sensitive=range(3), near=rows, n=2, verify=False, **words
+    )
+    assert [(w.row, w.moved, w.proved) for w in found[:1]] == [(0, (), True)]
+    assert found[1].proved is False
+    assert found[1].moved

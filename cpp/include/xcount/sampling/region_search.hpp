@@ -1,8 +1,7 @@
-// Branch and bound over the masks near one: is there a mask whose value differs by more than the
-// threshold, in the gap's direction?
+// Branch and bound over the masks near one: is there a mask with a sum beyond its tolerance?
 //
-// Boxes of masks are cut in two; a box is left alone where its bounds say that no mask of it
-// differs from an open value by more than the threshold. So a search that is not given up leaves an
+// Boxes of masks are cut in two; a box is left alone where its bounds say that every sum of it is
+// within the tolerance of all starts that are open. So a search that is not given up leaves an
 // answer open iff no mask of the ball differs from it: docs/approximate.md, "What is sampled",
 // "Single regions".
 #pragma once
@@ -14,7 +13,8 @@
 #include <vector>
 
 #include "xcount/sampling/region_trees.hpp"
-#include "xcount/trees/gap.hpp"
+#include "xcount/sampling/tolerance.hpp"
+#include "xcount/support/stopping.hpp"
 #include "xcount/trees/root_scores.hpp"
 
 namespace xcount {
@@ -29,9 +29,15 @@ struct Ball {
 
   // Whether some mask of the box is within the radius.
   [[nodiscard]] bool meets(const MaskBox& box) const;
+  // Cuts off a box that meets the ball what is out of its reach: along every ordered axis, the
+  // cells that are too far even from the nearest cells of the others.
+  void trim(MaskBox& box) const;
   // Boxes that together hold the ball: per axis the cells in reach, the missing one on its own as
   // long as the boxes are not too many.
   [[nodiscard]] std::vector<MaskBox> boxes() const;
+  // The mask of a box that is nearest to the centre, and how far that is.
+  [[nodiscard]] std::vector<Cell> nearest(const MaskBox& box) const;
+  [[nodiscard]] std::int64_t distance(std::span<const Cell> mask) const;
 
  private:
   [[nodiscard]] std::int64_t distance(std::size_t i, const CellRange& range) const;
@@ -42,17 +48,30 @@ enum class Answer : std::uint8_t { kOpen, kSensitive, kNot };
 template <class Value>
 class RegionSearch {
  public:
-  RegionSearch(const RegionTrees<Value>& trees, const Gap<Value>& gap) : trees_(trees), gap_(gap) {}
+  explicit RegionSearch(const RegionTrees<Value>& trees) : trees_(trees) {}
 
-  // For each of the values whose answer is open: sets it to kSensitive if some mask of the ball and
-  // the box differs by more than the threshold. Returns false if the search was given up after
-  // `budget` residue nodes, which are taken off the budget.
-  bool run(const Residue<Value>& residue, const MaskBox& box, const Ball& ball,
-           std::span<const Value> values, std::span<Answer> answers, std::uint64_t& budget);
+  // The starts: a tolerance of each sum for every answer, tolerances[answer * n_sums + sum].
+  struct Starts {
+    std::span<const Tolerance<Value>> tolerances;
+    std::span<Answer> answers;
+  };
+
+  // For each answer that is open: sets it to kSensitive if some mask of the ball and the box has a
+  // sum that is surely beyond its tolerance. residues: one for each sum; they are used up. Returns
+  // false if an answer that stays open is not known to be no, because a sum is in doubt or the
+  // search was stopped, or given up after `budget` residue nodes, which are taken off the budget.
+  bool run(std::span<Residue<Value>> residues, const MaskBox& box, const Ball& ball,
+           const Starts& starts, std::uint64_t& budget, Stop& stop);
+
+  // The box that made the last answer kSensitive: every mask of it differs from that start.
+  [[nodiscard]] const MaskBox& found() const { return found_; }
 
  private:
+  // A box, and the sums that may differ somewhere in it.
   struct Level {
-    Residue<Value> residue;
+    std::vector<Residue<Value>> residues;
+    std::vector<std::size_t> sums;  // per residue
+    std::size_t n_live = 0;         // the residues that count
     MaskBox box;
   };
   struct Split {
@@ -61,27 +80,30 @@ class RegionSearch {
   };
 
   void update_open();
-  void compare_with_each_other();
-  // Whether bounds leave anything open; marks the values that they decide.
-  bool is_open(const Residue<Value>& residue);
-  [[nodiscard]] bool can_differ(const Residue<Value>& residue) const;
-  [[nodiscard]] Value promise(const Residue<Value>& residue) const;
-  bool explore(const Residue<Value>& residue, const MaskBox& box, std::size_t depth);
+  // Whether bounds leave anything open; marks the answers that they decide, and keeps the sums
+  // that may differ.
+  bool is_open(Level& level);
+  void mark_sure(const Level& level);
+  [[nodiscard]] bool can_differ(const Level& level) const;
+  [[nodiscard]] Value promise(const Level& level) const;
+  bool explore(const Level& level, std::size_t depth);
+  void narrow(const Level& from, Level& part);
   Level& level(std::size_t index);
-  Split choose_split(const Residue<Value>& residue, const MaskBox& box);
+  Split choose_split(const Level& level);
 
   const RegionTrees<Value>& trees_;
-  Gap<Value> gap_;
   std::vector<std::unique_ptr<Level>> levels_;
   RootScores scores_;
   std::vector<std::pair<Cell, double>> cuts_;
-  // Of the run: what is asked, and the extremes of the values that are still open.
+  // Of the run: what is asked, and per sum the narrowest ends of the answers that are still open.
   const Ball* ball_ = nullptr;
-  std::span<const Value> values_;
-  std::span<Answer> answers_;
+  Starts starts_;
+  std::vector<Tolerance<Value>> narrowest_;
   std::uint64_t* budget_ = nullptr;
+  Stop* stop_ = nullptr;
+  MaskBox found_;
   bool any_open_ = false;
-  Value lowest_{}, highest_{};
+  bool is_in_doubt_ = false;
 };
 
 }  // namespace xcount

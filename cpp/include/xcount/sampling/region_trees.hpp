@@ -1,8 +1,10 @@
-// The contributing trees of a query, compiled for samples that are single regions: given the
-// non-sensitive cells of a sample, a tree shrinks to its tests of sensitive cells, and of those
-// only the ones that tell the cells of a small box from each other. For every mask m of the box,
+// The trees of a query, one or several sums of them, compiled for samples that are single regions:
+// given the non-sensitive cells of a sample, a tree shrinks to its tests of sensitive cells, and of
+// those only the ones that tell the cells of a small box from each other. For every mask m of the
+// box, a sum's residue has
 //   sum of the trees at (x, m) = offset + sum over the residue's roots of the leaf at m,
-// and it lies between least and most:
+// and it lies between least and most. Where only differences of masks matter, what is the same for
+// all masks counts as 0:
 // docs/approximate.md, "What is sampled", "Single regions".
 #pragma once
 
@@ -46,20 +48,27 @@ struct Residue {
   Value offset{};
   Value least{}, most{};  // bounds of the sum on the box
 
-  void clear() {
+  void clear(const Value& base = Value{}) {
     nodes.clear();
     roots.clear();
-    offset = least = most = Value{};
+    offset = least = most = base;
   }
+  // Becomes the residue of a - b.
+  void set_difference(const Residue& a, const Residue& b);
   [[nodiscard]] bool is_constant() const { return roots.empty(); }
 };
 
 template <class Value>
 class RegionTrees {
  public:
-  RegionTrees(const Forest<Value>& forest, const std::vector<Feature>& sensitive);
+  // forests: one for each sum. whole: sums of all trees; else what masks change of them.
+  RegionTrees(std::span<const Forest<Value>* const> forests, const std::vector<Feature>& sensitive,
+              bool whole);
 
   [[nodiscard]] std::size_t n_trees() const { return roots_.size(); }
+  [[nodiscard]] std::size_t sum_of(std::size_t tree) const { return sum_of_[tree]; }
+  // Whether some tree has a test of a sensitive feature.
+  [[nodiscard]] bool tells_masks_apart() const { return tells_masks_apart_; }
   [[nodiscard]] const std::vector<DrawnColumn>& columns() const { return columns_; }
 
   // Adds what is left of a tree for these cells (one per column) on the box, which is changed on
@@ -110,7 +119,9 @@ class RegionTrees {
   std::vector<std::uint8_t> sets_;
   std::vector<CellSet> cell_sets_;
   std::vector<std::int32_t> counts_;
-  std::vector<std::uint32_t> roots_;  // of the contributing trees
+  std::vector<std::uint32_t> roots_;   // of the trees that take part
+  std::vector<std::uint32_t> sum_of_;  // per tree
+  bool tells_masks_apart_ = false;
 };
 
 }  // namespace xcount

@@ -6,7 +6,7 @@ import bisect
 import itertools
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 import numpy as np
@@ -22,6 +22,7 @@ from xcount.errors import BudgetError, OutOfLimitsError
 from xcount.problem.parts import Part, parts_of
 from xcount.problem.problem import Problem
 from xcount.problem.subproblem import Decomposition
+from xcount.support.dataclass import dataclass
 
 MAX_DRAWS = 1_000_000
 """Random regions that are looked at before the solutions themselves are."""
@@ -29,6 +30,7 @@ MAX_CANDIDATES = 200_000
 """Combinations of cells around a row that are looked at."""
 _STEPS = (200_000, 3_000_000, 40_000_000)
 _BATCH = 4096
+_SEARCHED_BATCH = 256
 _MAX_MOVED = 2
 _STARTS = 40
 _TOO_HARD = (
@@ -70,6 +72,8 @@ class RegionFinder:
         return run.is_exact() and run.bounds() == (0, 0)
 
     def _draw_by_chance(self, n: int) -> list[NDArray[np.int64]]:
+        if self.decider.searches:
+            return self._draw_single_regions(n)
         n_masks = self.problem.n_masks
         draws = CellDraws(self.problem, range(n_masks))
         generator = np.random.default_rng([self.settings.seed, 2])
@@ -85,6 +89,23 @@ class RegionFinder:
                 return found[:n]
             self.go_on()
         return found
+
+    def _draw_single_regions(self, n: int) -> list[NDArray[np.int64]]:
+        """Draw regions with their masks, where a list of all masks would be too long."""
+        generator = np.random.default_rng([self.settings.seed, 2])
+        sizes = np.array(self.problem.grid.cell_counts)
+        found: list[NDArray[np.int64]] = []
+        for _ in range(max(1, MAX_DRAWS // _SEARCHED_BATCH)):
+            regions = generator.integers(0, sizes, (_SEARCHED_BATCH, len(sizes)))
+            found += list(regions[self.is_sensitive(regions)])
+            if len(found) >= n:
+                return found[:n]
+            self.go_on()
+        return found
+
+    def is_sensitive(self, regions: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Return whether each region is sensitive, within the time."""
+        return self.decider.decide_regions(regions, self.settings.search_seconds())
 
     def go_on(self) -> None:
         """Hear an interrupt, and stop when the time is over."""
@@ -178,12 +199,15 @@ class NearestSearch:
         sensitive = self._problem.query.sensitive
         self._sensitive = list(sensitive)
         self._best: tuple[tuple[int, int], NDArray[np.int64]] | None = None
-        masks = range(self._problem.n_masks)
-        costs = [self._cost(sensitive, self._problem.masks.cells(mask)) for mask in masks]
-        self._mask_costs = np.array(costs, dtype=np.int64)
+        if not finder.decider.searches:
+            masks = range(self._problem.n_masks)
+            costs = [self._cost(sensitive, self._problem.masks.cells(mask)) for mask in masks]
+            self._mask_costs = np.array(costs, dtype=np.int64)
 
     def run(self) -> tuple[NDArray[np.int64] | None, bool]:
         """Return the nearest sensitive region, and whether it is proved to be the nearest."""
+        if self._finder.decider.searches:
+            return self._run_by_search()
         features = self._features()
         proved, n_moved = True, 0
         for n_moved in range(len(features) + 1):
@@ -196,6 +220,15 @@ class NearestSearch:
         if self._best is None and not proved:
             self._shrink()
         return (None if self._best is None else self._best[1]), proved
+
+    def _run_by_search(self) -> tuple[NDArray[np.int64] | None, bool]:
+        """Return the row itself, or a drawn region moved near it: masks are too many to list."""
+        if self._finder.is_sensitive(self._region[np.newaxis])[0]:
+            return self._region, True
+        shrunk = [self._shrunk(start) for start in self._finder.draw(_STARTS)]
+        features = range(len(self._region))
+        best = min(shrunk, key=lambda r: self._cost(features, r.tolist()), default=None)
+        return best, False
 
     def _features(self) -> list[int]:
         """Return the other features that can make a difference."""
@@ -246,10 +279,17 @@ class NearestSearch:
     def _shrink(self) -> None:
         """Start from drawn regions and put features back into the row's cells one by one."""
         for start in self._finder.draw(_STARTS):
-            region = start.copy()
-            for feature in range(len(region)):
-                kept = region[feature]
-                region[feature] = self._region[feature]
-                if not self._finder.decider.decide_regions(region[np.newaxis])[0]:
-                    region[feature] = kept
-            self._take(region[np.newaxis])
+            self._take(self._shrunk(start)[np.newaxis])
+
+    def _shrunk(self, start: NDArray[np.int64]) -> NDArray[np.int64]:
+        region = start.copy()
+        for feature in range(len(region)):
+            kept = region[feature]
+            region[feature] = self._region[feature]
+            if (
+                kept != region[feature]
+                and not self._finder.decider.decide_regions(region[np.newaxis])[0]
+            ):
+                region[feature] = kept
+        self._finder.go_on()
+        return region

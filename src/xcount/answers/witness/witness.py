@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any
 
 from xcount.question.cell import CellRange
+from xcount.support.dataclass import dataclass
 from xcount.support.records import Json, Spread, from_dict, record, to_dict, written
+from xcount.support.shown import Shown
 
 _AT_LEAST_0 = {"minimum": 0}
 
@@ -59,8 +61,8 @@ _NAMES = Json("Its features.", form=Spread.nowhere(lambda data: tuple(data["poin
 
 
 @record("witness", "Two inputs that differ in the sensitive features alone.")
-@dataclass(frozen=True, slots=True)
-class Witness:
+@dataclass(frozen=True, slots=True, repr=False)
+class Witness(Shown):
     """Two inputs that differ in the sensitive features alone, and what the model makes of them.
 
     Attributes:
@@ -204,6 +206,24 @@ class Witness:
     def from_dict(cls, data: Mapping[str, Any]) -> Witness:
         """Read back what :meth:`to_dict` wrote."""
         return from_dict(cls, data)
+
+
+class Witnesses(Shown, tuple[Witness, ...]):
+    """Witnesses in a row: a tuple that shows itself.
+
+    Example:
+        >>> import xcount
+        >>> from xcount.model.examples import figure_1
+        >>> found = xcount.witnesses(figure_1(), sensitive="f0", gap=80, n=2)
+        >>> len(found), found[0].distance
+        (2, 1)
+    """
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``xcount witness --json`` prints."""
+        return {"kind": "witnesses", "witnesses": [witness.to_dict() for witness in self]}
 
 
 def _named(names: Sequence[str], values: Sequence[float]) -> dict[str, float | None]:

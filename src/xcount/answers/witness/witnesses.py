@@ -15,16 +15,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcount.answers.witness.search import NearestSearch, RegionFinder
-from xcount.answers.witness.witness import Contribution, Crossing, Witness
+from xcount.answers.witness.witness import Contribution, Crossing, Witness, Witnesses
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress
 from xcount.errors import ModelFormatError, QueryError, UnsupportedModelError
@@ -36,6 +36,11 @@ from xcount.question.domain import Domain, DomainLike, OneHot, Words
 from xcount.question.grid import Grid, Missing
 from xcount.question.points import friendly_point
 from xcount.question.query import Query
+from xcount.support.dataclass import dataclass
+from xcount.support.interface import OtherNames, public
+
+if TYPE_CHECKING:
+    from xcount.support.spellings import Duration, Size
 
 
 def drawn_witnesses(problem: Problem, n: int, settings: Settings) -> tuple[Witness, ...]:
@@ -48,6 +53,7 @@ def drawn_witnesses(problem: Problem, n: int, settings: Settings) -> tuple[Witne
     return tuple(maker.witness(region) for region in maker.finder.draw(n))
 
 
+@public
 def witnesses(
     model: Any,
     *,
@@ -60,7 +66,7 @@ def witnesses(
     direction: str = "any",
     distance: int | str | None = 1,
     precision: int | str | None = "exact",
-    output: int | str | None = None,
+    class_: int | str | None = None,
     missing: Missing = "none",
     domain: DomainLike = None,
     one_hot: OneHot = (),
@@ -69,13 +75,14 @@ def witnesses(
     n: int = 10,
     near: Any = None,
     seed: int = 0,
-    timeout_seconds: float | None = None,
-    memory_bytes: int | None = None,
+    timeout: Duration | None = None,
+    memory: Size | None = None,
     jobs: int = 0,
     verify: bool = False,
     trust_pickle: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
-) -> tuple[Witness, ...]:
+    **other_names: Unpack[OtherNames],
+) -> Witnesses:
     """Return n witnesses; none if it is proved that there are none.
 
     Args:
@@ -89,7 +96,7 @@ def witnesses(
         direction: ``"up"`` or ``"down"`` if only changes that raise or lower count.
         distance: how far the sensitive features may move.
         precision: decimals that leaves are rounded to, or ``"exact"``.
-        output: the class asked about.
+        class_: the class asked about.
         missing: whether missing values are a cell of their own.
         domain: which regions exist, as in :func:`xcount.count`.
         one_hot: columns of which exactly one is 1.
@@ -98,12 +105,14 @@ def witnesses(
         n: how many; at most one per row of ``near``.
         near: a table of rows to find the nearest witnesses of.
         seed: seed of all random choices.
-        timeout_seconds: when to give up; reading the model is part of it.
-        memory_bytes: the memory that counting may take.
+        timeout: when to give up; reading the model is part of it.
+        memory: the memory that counting may take.
         jobs: threads; 0 for all cores.
         verify: predict them with the library itself, and refuse one that does not hold.
         trust_pickle: whether a pickle may be opened.
-        on_progress: called a few times a second; what it raises ends the search.
+        on_progress: called a few times a second; what it raises ends the search. A
+            notebook shows a bar unless this is given.
+        **other_names: other names of arguments, as in :func:`xcount.count`.
 
     Raises:
         BudgetError: the sensitive regions are too rare to be drawn and too hard to be listed, or
@@ -121,10 +130,10 @@ def witnesses(
 
     if n < 1:
         raise QueryError(f"the number of witnesses must be at least 1, not {n}")
-    settings = Settings(
+    settings = Settings.of(
         seed=seed,
-        timeout_seconds=timeout_seconds,
-        memory_bytes=memory_bytes,
+        timeout=timeout,
+        memory=memory,
         jobs=jobs,
         on_progress=on_progress,
     )
@@ -136,7 +145,7 @@ def witnesses(
         sensitive,
         gap,
         distance=distance,
-        output=output,
+        output=class_,
         precision=precision,
         probability_gap=probability_gap,
         flip=flip,
@@ -152,7 +161,7 @@ def witnesses(
         found = maker.nearest(read_table(near, ensemble).rows[:n])
     if verify and found:
         found = _verified(found, problem, model, trust_pickle)
-    return tuple(found)
+    return Witnesses(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,26 +207,22 @@ class _Maker:
     def witness(
         self, region: NDArray[np.int64], keep: NDArray[np.float64] | None = None
     ) -> Witness:
-        """Choose the other side (nearest, then the largest change), and describe the pair."""
+        """Choose the other side (nearest, then the largest change), and describe the pair.
+
+        Of many masks, the other side is one of the nearest.
+        """
         problem, grid = self.problem, self.problem.grid
         sensitive = list(problem.query.sensitive)
         point = friendly_point(grid, region.tolist(), keep)
-        mask = int(self.finder.decider.masks_of(region[np.newaxis])[0])
-        near = problem.masks.neighbours(mask)
-        reached = [self.finder.with_mask(region, other) for other in near]
-        exists = grid.exists(np.stack(reached))
-        masks = [other for other, is_there in zip(near, exists, strict=True) if is_there]
-        regions = [other for other, is_there in zip(reached, exists, strict=True) if is_there]
+        regions = self._neighbours(region)
+        steps = [self._distance(region, other) for other in regions]
         points = np.stack([friendly_point(grid, r.tolist(), point) for r in regions])
         here, *there = self.sums.at(np.concatenate([point[np.newaxis], points]))
         change = problem.query.change
         shown = change.shown_output(here)
         index = min(
-            (i for i in range(len(masks)) if change.differs(here, there[i])),
-            key=lambda i: (
-                problem.masks.distance(mask, masks[i]),
-                -abs(there[i][shown] - here[shown]),
-            ),
+            (i for i in range(len(regions)) if change.differs(here, there[i])),
+            key=lambda i: (steps[i], -abs(there[i][shown] - here[shown])),
         )
         sides = (here, there[index])
         decisions = [_decision_text(side, problem) for side in sides]
@@ -230,7 +235,7 @@ class _Maker:
             margin=_as_float(here[shown]),
             other_margin=_as_float(there[index][shown]),
             change=_as_float(there[index][shown] - here[shown]),
-            distance=problem.masks.distance(mask, masks[index]),
+            distance=steps[index],
             crossed=tuple(_crossing(grid, f, a, b) for f, a, b in cells if a != b),
             trees=self._contributions(point, points[index]),
             class_label=_shown_class(problem.ensemble, shown),
@@ -240,6 +245,27 @@ class _Maker:
             other_probability=probabilities[1],
             labels=_labels(problem.ensemble.features, point),
             other_labels=_labels(problem.ensemble.features, points[index]),
+        )
+
+    def _neighbours(self, region: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """Return the neighbours that exist; of a region with too many, a nearest that differs."""
+        problem, finder = self.problem, self.finder
+        if finder.decider.searches:
+            other = region.copy()
+            found = finder.decider.search.partner(
+                region.astype(np.int32), finder.settings.search_seconds()
+            )
+            other[list(problem.query.sensitive)] = found
+            return [other]
+        mask = int(finder.decider.masks_of(region[np.newaxis])[0])
+        reached = [finder.with_mask(region, other) for other in problem.masks.neighbours(mask)]
+        exists = problem.grid.exists(np.stack(reached))
+        return [other for other, is_there in zip(reached, exists, strict=True) if is_there]
+
+    def _distance(self, region: NDArray[np.int64], other: NDArray[np.int64]) -> int:
+        axes = self.problem.grid.axes
+        return sum(
+            axes[f].distance(int(region[f]), int(other[f])) for f in self.problem.query.sensitive
         )
 
     def _contributions(

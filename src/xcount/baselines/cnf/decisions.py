@@ -5,16 +5,20 @@ look at BDDs for pseudo-Boolean constraints" (JAIR 2012): a node is a number tha
 interval of partial sums for which all that follows is the same. Partial sums that decide the
 comparison, whatever follows, end the diagram, so a model counter sees an answer early. Where the
 diagram grows too large, adders (sums.py) are used instead: they never do.
+
+The values of a number are in ascending order, so that those which lead to one child are few runs;
+with a literal "the value is at least this" for each, a run takes two clauses, however long it is.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import groupby
 
 from xcount.baselines.cnf.formula import Formula
 from xcount.baselines.cnf.trees import Leaf
+from xcount.support.dataclass import dataclass
 
 MAX_NODES = 20_000
 MAX_NUMBERS = 300
@@ -48,7 +52,8 @@ class JumpDiagram:
         self._gap = gap
         self._left = max_nodes
         # Large numbers first: the sooner the comparison is decided.
-        self._numbers = sorted(numbers, key=_spread, reverse=True)
+        ascending = [sorted(number, key=lambda leaf: leaf[1]) for number in numbers]
+        self._numbers = sorted(ascending, key=_spread, reverse=True)
         self._least, self._largest = [0], [0]
         for number in reversed(self._numbers):
             self._least.append(self._least[-1] + min(value for _, value in number))
@@ -62,7 +67,7 @@ class JumpDiagram:
         """Return a literal that is true iff the sum is beyond the gap; None if it is too large."""
         if len(self._numbers) > MAX_NUMBERS:
             return None
-        planned = _Plan(self._formula)
+        planned = _Plan(self._formula, self._numbers)
         try:
             root = self._node(planned, 0, 0).literal
         except _TooLargeError:
@@ -91,16 +96,16 @@ class JumpDiagram:
     def _undecided(self, plan: _Plan, layer: int, partial: int) -> _Node:
         low, high = -self._beyond, self._beyond
         children = []
-        for leaf, value in self._numbers[layer]:
+        for _, value in self._numbers[layer]:
             child = self._node(plan, layer + 1, partial + value)
             low, high = max(low, child.low - value), min(high, child.high - value)
-            children.append((leaf, child.literal))
-        if len({literal for _, literal in children}) == 1:
-            return _Node(low, high, children[0][1])
+            children.append(child.literal)
+        if len(set(children)) == 1:
+            return _Node(low, high, children[0])
         self._left -= 1
         if self._left < 0:
             raise _TooLargeError
-        return _Node(low, high, plan.add(children))
+        return _Node(low, high, plan.add(layer, children))
 
 
 class _Plan:
@@ -108,26 +113,39 @@ class _Plan:
 
     FALSE, TRUE = 0, 1
 
-    def __init__(self, formula: Formula) -> None:
+    def __init__(self, formula: Formula, numbers: Sequence[list[Leaf]]) -> None:
         self._formula = formula
-        self._nodes: list[list[tuple[int, int]]] = [[], []]
+        self._numbers = numbers
+        self._nodes: list[tuple[int, list[int]]] = [(0, []), (0, [])]
 
-    def add(self, children: list[tuple[int, int]]) -> int:
-        """Plan a node: if a leaf's literal holds, the node is what its child is."""
-        self._nodes.append(children)
+    def add(self, layer: int, children: list[int]) -> int:
+        """Plan a node: with the i-th value of the layer's number, it is what its i-th child is."""
+        self._nodes.append((layer, children))
         return len(self._nodes) - 1
 
     def write(self, root: int) -> int:
         """Write the clauses of all nodes; return the root's literal."""
         formula = self._formula
         literals = [-formula.true, formula.true]
-        for children in self._nodes[2:]:
-            node = formula.new_variable()
-            for leaf, child in children:
-                formula.add(-node, -leaf, literals[child])
-                formula.add(node, -leaf, -literals[child])
+        at_least = [self._orders(number) for number in self._numbers] if root > 1 else []
+        for layer, children in self._nodes[2:]:
+            node, orders = formula.new_variable(), at_least[layer]
+            for child, run in groupby(range(len(children)), key=children.__getitem__):
+                places = list(run)
+                first, after = places[0], places[-1] + 1
+                outside = [-orders[first]] if first else []
+                outside += [orders[after]] if after < len(children) else []
+                formula.add(-node, *outside, literals[child])
+                formula.add(node, *outside, -literals[child])
             literals.append(node)
         return literals[root]
+
+    def _orders(self, number: list[Leaf]) -> list[int]:
+        """Return for each place a literal that is true iff the value stands there or later."""
+        orders: list[int] = []
+        for leaf, _ in reversed(number):
+            orders.append(self._formula.disjunction((leaf, *orders[-1:])))
+        return orders[::-1]
 
 
 def _spread(number: list[Leaf]) -> int:

@@ -21,12 +21,13 @@ Three tools for independent outcomes ``0 <= Y <= 1`` with unknown mean p:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from xcount.support.dataclass import dataclass
 
 _CAUTION = 0.95
 """Bets stay below this fraction of what could ruin the bettor."""

@@ -3,7 +3,7 @@
 - :class:`RowDraws`: a sample is a combination of non-sensitive cells, and decides all masks.
 - :class:`RegionDraws`: a sample is a single region, where masks are too many for a row.
 - :class:`CellDraws`: the same as rows, under any mixture of product measures and for every kind
-  of change.
+  of change; :class:`WeighedRegionDraws` for single regions.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -21,9 +20,12 @@ from numpy.typing import NDArray
 from xcount import _core
 from xcount.counters.decisions import MAX_FLAGS, RegionDecider
 from xcount.counters.engine import Outcomes
+from xcount.counters.region_search import region_sampler
+from xcount.problem.corner_question import CornerQuestion
 from xcount.problem.form import PairSpace, refuse_many_masks
 from xcount.problem.problem import Problem
 from xcount.problem.subproblem import Pair
+from xcount.support.dataclass import dataclass
 
 BATCH: int = _core.Sampler.batch
 """Samples per batch, the unit of random numbers."""
@@ -107,16 +109,16 @@ class RegionDraws(NativeDraws):
     """Single regions, each decided among the masks near it: no list of masks is made.
 
     Args:
-        space: the masks.
+        question: what is asked of them.
         budget: how many nodes the search for one sample may look at before it is left open.
     """
 
-    def __init__(self, space: PairSpace, budget: int | None = None) -> None:
-        self._space, self._budget = space, budget
+    def __init__(self, question: CornerQuestion, budget: int | None = None) -> None:
+        self._question, self._budget = question, budget
 
     @cached_property
     def _native(self) -> _core.RegionSampler:
-        return self._space.region_sampler(self._budget)
+        return region_sampler(self._question, self._budget)
 
     def decide(self, regions: NDArray[np.int32]) -> NDArray[np.uint8]:
         """Return for each region, row after row, whether it is sensitive, or open."""
@@ -133,7 +135,7 @@ class Drawn:
 
     Attributes:
         weight: the part; those of all parts add up to 1.
-        mask_weights: of the masks that count, with sum 1.
+        mask_weights: of the masks that count, with sum 1; empty where masks are not listed.
         cell_weights: for each feature those of its cells.
     """
 
@@ -142,11 +144,64 @@ class Drawn:
     cell_weights: Sequence[NDArray[np.float64]]
 
 
-class CellDraws:
-    """Random regions under a product measure, or a mixture of some, decided by evaluation.
+class _WeighedDraws:
+    """Random cells under a product measure, or a mixture of some, decided by evaluation.
 
-    One sample is one combination of non-sensitive cells, each feature's cell drawn by its weight;
-    the outcome is the weight of the masks that are sensitive there, a number in [0, 1].
+    Args:
+        problem: the question.
+        features: those whose cells are drawn, each by its weight.
+        parts: the measures; every cell weighs the same if there are none.
+        levels: outcomes are multiples of 1 / levels.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        features: Sequence[int],
+        parts: Sequence[Drawn],
+        levels: int,
+    ) -> None:
+        counts = problem.grid.cell_counts
+        self._problem = problem
+        self._features = [f for f in features if counts[f] > 1]
+        self._n_features = len(counts)
+        self._sizes = np.array([counts[f] for f in self._features], dtype=np.int64)
+        self._part_ends = _ends(np.array([part.weight for part in parts])) if parts else None
+        self._ends = [[_ends(part.cell_weights[f]) for f in self._features] for part in parts]
+        self.levels = levels
+
+    @property
+    def n_trees(self) -> float:
+        return float(self._problem.form.n_trees)
+
+    def regions(self, random: np.random.Generator, n: int = BATCH) -> NDArray[np.int32]:
+        """Draw cells; those of the sensitive features are 0."""
+        return self._drawn(random, n)[0]
+
+    def _drawn(
+        self, random: np.random.Generator, n: int = BATCH
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Draw cells, and the part that each sample is drawn from."""
+        regions = np.zeros((n, self._n_features), dtype=np.int32)
+        parts = np.zeros(n, dtype=np.int64)
+        if self._part_ends is None:
+            if self._features:
+                regions[:, self._features] = random.integers(0, self._sizes, (n, len(self._sizes)))
+            return regions, parts
+        if len(self._ends) > 1:
+            parts = np.searchsorted(self._part_ends, random.random(n), side="right")
+        chances = random.random((len(self._features), n))
+        for number, ends in enumerate(self._ends):
+            own = parts == number
+            for feature, ends_of_cells, chance in zip(self._features, ends, chances, strict=True):
+                regions[own, feature] = np.searchsorted(ends_of_cells, chance[own], side="right")
+        return regions, parts
+
+
+class CellDraws(_WeighedDraws):
+    """Combinations of non-sensitive cells, each of which decides all masks.
+
+    The outcome is the weight of the masks that are sensitive there, a number in [0, 1].
 
     Args:
         problem: the question.
@@ -156,21 +211,13 @@ class CellDraws:
 
     def __init__(self, problem: Problem, masks: Sequence[int], parts: Sequence[Drawn] = ()) -> None:
         refuse_many_masks(problem.n_masks, MAX_FLAGS)
+        sensitive = set(problem.query.sensitive)
+        others = [f for f in range(len(problem.grid.axes)) if f not in sensitive]
+        levels = LEVELS if parts else min(LEVELS, len(masks))
+        super().__init__(problem, others, parts, levels)
         self._decider = RegionDecider(problem)
         self._masks = np.array(masks, dtype=np.int64)
         self._mask_weights = np.array([part.mask_weights for part in parts])
-        counts = problem.grid.cell_counts
-        sensitive = set(problem.query.sensitive)
-        self._features = [f for f, n in enumerate(counts) if n > 1 and f not in sensitive]
-        self._n_features = len(counts)
-        self._sizes = np.array([counts[f] for f in self._features], dtype=np.int64)
-        self._part_ends = _ends(np.array([part.weight for part in parts])) if parts else None
-        self._ends = [[_ends(part.cell_weights[f]) for f in self._features] for part in parts]
-        self.levels = LEVELS if parts else min(LEVELS, len(self._masks))
-
-    @property
-    def n_trees(self) -> float:
-        return float(self._decider.problem.form.n_trees)
 
     @property
     def seconds_per_sample(self) -> float:
@@ -215,29 +262,6 @@ class CellDraws:
             hits.append((chances[:, 1] < outcomes).astype(np.uint8))
         return histogram, np.concatenate(hits)
 
-    def regions(self, random: np.random.Generator, n: int = BATCH) -> NDArray[np.int32]:
-        """Draw cells; those of the sensitive features are 0."""
-        return self._drawn(random, n)[0]
-
-    def _drawn(
-        self, random: np.random.Generator, n: int = BATCH
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Draw cells, and the part that each sample is drawn from."""
-        regions = np.zeros((n, self._n_features), dtype=np.int32)
-        parts = np.zeros(n, dtype=np.int64)
-        if self._part_ends is None:
-            if self._features:
-                regions[:, self._features] = random.integers(0, self._sizes, (n, len(self._sizes)))
-            return regions, parts
-        if len(self._ends) > 1:
-            parts = np.searchsorted(self._part_ends, random.random(n), side="right")
-        chances = random.random((len(self._features), n))
-        for number, ends in enumerate(self._ends):
-            own = parts == number
-            for feature, ends_of_cells, chance in zip(self._features, ends, chances, strict=True):
-                regions[own, feature] = np.searchsorted(ends_of_cells, chance[own], side="right")
-        return regions, parts
-
     def outcomes(self, regions: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return the weight of the sensitive masks at combinations of cells of the first part."""
         return self._outcomes(regions, np.zeros(len(regions), dtype=np.int64))
@@ -254,6 +278,55 @@ class CellDraws:
         weighed = flags @ self._mask_weights.T
         outcomes: NDArray[np.float64] = np.clip(weighed[np.arange(len(parts)), parts], 0.0, 1.0)
         return outcomes
+
+
+class WeighedRegionDraws(_WeighedDraws):
+    """Single regions, masks included, each decided by a search: no list of masks is made.
+
+    Args:
+        problem: the question.
+        parts: the measures; their masks weigh what their cells do.
+    """
+
+    def __init__(self, problem: Problem, parts: Sequence[Drawn]) -> None:
+        super().__init__(problem, range(len(problem.grid.axes)), parts, levels=1)
+
+    @cached_property
+    def _search(self) -> _core.RegionSampler:
+        return region_sampler(self._problem.form.corner_question)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what another process needs; the native search is made again there."""
+        return {name: value for name, value in self.__dict__.items() if name != "_search"}
+
+    @property
+    def seconds_per_sample(self) -> float:
+        return _SECONDS_PER_SAMPLE + self.n_trees * _SECONDS_PER_REGION_TREE
+
+    def draw(
+        self,
+        seed: int,
+        stream: int,
+        first: int,
+        n: int,
+        n_threads: int,
+        seconds: float = math.inf,
+        on_pause: Callable[[], None] | None = None,
+    ) -> Outcomes:
+        """Return the histogram of the outcomes of n batches, and the hits of their samples."""
+        end = time.monotonic() + seconds
+        found = []
+        for batch in range(first, first + n):
+            regions, _ = self._drawn(np.random.default_rng([seed, stream, batch]))
+            left = max(0.0, end - time.monotonic())
+            found.append(self._search.decide(regions.ravel(), None, None, left, on_pause))
+            if len(found[-1]) < BATCH:
+                return np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.uint8)
+        answers = np.concatenate(found)
+        hits, upper = (flags.astype(np.uint8) for flags in (answers == 1, answers != 2))
+        both = [hits] if np.array_equal(hits, upper) else [hits, upper]
+        pairs = [(np.bincount(each, minlength=2).astype(np.uint64), each) for each in both]
+        return tuple(array for pair in pairs for array in pair)
 
 
 def _ends(weights: NDArray[np.float64]) -> NDArray[np.float64]:

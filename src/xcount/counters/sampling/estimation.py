@@ -12,7 +12,9 @@ from typing import Any
 
 from xcount.counters.bounds import Bounds
 from xcount.counters.cover import is_affordable, seconds_of_trees
+from xcount.counters.decisions import MAX_ROW, n_decided_together
 from xcount.counters.engine import Draws
+from xcount.counters.region_search import is_searchable
 from xcount.counters.sampling.cover import CoverDraws, pooled
 from xcount.counters.sampling.draws import BATCH, CellDraws, RegionDraws, RowDraws
 from xcount.counters.sampling.estimator import (
@@ -40,9 +42,6 @@ _FIRST_WORK = 2_000_000
 _SECONDS_PER_WORK = 40e-9
 """Rough, and the same everywhere on purpose: it only weighs one kind of work against another."""
 
-MAX_ROW = 2**17
-"""Masks and pairs of them beyond which a sample is one region, not a row of all masks."""
-
 # Sizes of the native structures.
 _BYTES_PER_MASK = 28
 _BYTES_PER_PAIR = 16
@@ -51,15 +50,15 @@ _BYTES_PER_NODE = 40
 
 def _draws_regions(problem: Problem, settings: Settings, rest: Rest) -> bool:
     """Tell whether a row of all masks, and the pairs among them, would be too much for a sample."""
-    if rest.pairs is not None:
+    if rest.pairs is not None or not is_searchable(problem.form.corner_question):
         return False
-    n_masks, listed = problem.n_masks, 0
-    if len(problem.query.sensitive) > 1 and problem.distance is not None:
-        listed = problem.n_pairs_about
-    if n_masks + listed > MAX_ROW:
+    together = n_decided_together(problem)
+    if together > MAX_ROW:
         return True
-    row = 8 * problem.space.trees.n_limbs + 1
-    needed = n_masks * (_BYTES_PER_MASK + settings.n_threads * row) + _BYTES_PER_PAIR * listed
+    n_masks = problem.n_masks
+    row = 8 * problem.form.corner_question.outputs[0].n_limbs + 1
+    needed = n_masks * (_BYTES_PER_MASK + settings.n_threads * row)
+    needed += _BYTES_PER_PAIR * (together - n_masks)
     return (
         settings.memory_bytes is not None and held_memory_bytes() + needed > settings.memory_bytes
     )
@@ -101,18 +100,20 @@ class Estimation:
 
     def _make_draws(self) -> Draws:
         problem, rest = self._problem, self.rest
-        space = problem.form.native_draws()
-        if space is None:
-            return CellDraws(problem, rest.unresolved)
         if not _draws_regions(problem, self._settings, rest):
+            space = problem.form.native_draws()
+            if space is None:
+                return CellDraws(problem, rest.unresolved)
             draws = RowDraws(space, rest.unresolved, rest.pairs)
             try:
                 draws.n_trees  # noqa: B018  # makes the native sampler
             except BudgetError:  # more cells on an axis than a row of masks is made for
-                self.rest = replace(Rest.everything(problem), known=rest.known)
+                pass
             else:
                 return draws
-        return RegionDraws(space)
+        # Regions are drawn with all masks, solved ones included.
+        self.rest = replace(Rest.everything(problem), known=rest.known)
+        return RegionDraws(problem.form.corner_question)
 
     @property
     def is_needed(self) -> bool:

@@ -16,7 +16,6 @@ import copy
 import math
 import time
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -30,6 +29,7 @@ from xcount.counters.sampling.draws import BATCH
 from xcount.counters.sampling.pilot import FINAL_DELTA, FinalInterval, Pilot
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress, StopReason, Tally
+from xcount.support.dataclass import dataclass
 
 PILOT, MAIN = 0, 1
 """Streams of random numbers; later series of samples have streams of their own."""

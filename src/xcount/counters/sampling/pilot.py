@@ -7,11 +7,11 @@ first where outcomes vary much; a part of delta is theirs.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from xcount.counters.sampling.confidence import GammaBernoulli, PlannedLook, hits_needed
+from xcount.support.dataclass import dataclass
 
 FinalInterval = GammaBernoulli | PlannedLook
 """What has an interval only once, when it has seen enough."""

@@ -6,7 +6,10 @@ library is imported to read a file of XGBoost, LightGBM or CatBoost.
 
 from __future__ import annotations
 
+import gc
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
@@ -61,10 +64,23 @@ def load(model: Any, *, check: Any = None, trust_pickle: bool = False) -> Ensemb
 def _load_file(path: str | os.PathLike[str], trust_pickle: bool) -> Ensemble:
     file = files.read(path)
     try:
-        ensemble = _parse(file.data, file.path, trust_pickle)
+        with _without_collecting():
+            ensemble = _parse(file.data, file.path, trust_pickle)
     except MemoryError:
         raise ModelFormatError(f"{file.path}: too large for the memory of this machine") from None
     return replace(ensemble, path=file.path, sha256=file.sha256)
+
+
+@contextmanager
+def _without_collecting() -> Iterator[None]:
+    """Put off looking for garbage: a document is millions of objects, and none of them is."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _parse(data: bytes, where: str, trust_pickle: bool) -> Ensemble:
@@ -79,7 +95,7 @@ def _parse(data: bytes, where: str, trust_pickle: bool) -> Ensemble:
         if not trust_pickle:
             raise UnsupportedModelError(
                 f"{where}: a pickle file runs code when it is opened; "
-                "pass --trust-pickle (trust_pickle=True) if you trust where it comes from"
+                "pass --trust-pickle if you trust where it comes from"
             )
         return _call("xcount.model.loaders.sklearn_models", "from_pickle", data, where)
     if kind == "xgboost-binary":

@@ -21,7 +21,7 @@ import math
 import os
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from xcount.model.loaders import fields, meaning, splits
 from xcount.model.loaders.catboost_trees import Nodes, read_nested, read_oblivious
 from xcount.model.loaders.meaning import Meaning
 from xcount.model.loaders.xgboost_json import parse_json
+from xcount.support.dataclass import dataclass
 
 _BINARY = frozenset({"Logloss", "CrossEntropy", "Focal"})
 _MULTICLASS = {"MultiClass": meaning.SOFTMAX, "MultiClassOneVsAll": meaning.ONE_VERSUS_ALL}

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import zlib
-from dataclasses import dataclass
+from contextlib import suppress
+from importlib import import_module
 from typing import BinaryIO, Literal
 
 from xcount.errors import ModelFormatError
+from xcount.support.dataclass import dataclass
 
 MAX_FILE_BYTES = 2**30
 """Larger files (packed or unpacked) are refused before they are read."""
@@ -17,6 +18,7 @@ MAX_FILE_BYTES = 2**30
 _PIECE_BYTES = 2**24
 _GZIP = b"\x1f\x8b"
 _PACKED_BYTES = 2**14
+_SMALL_BYTES = 2**20
 
 FileFormat = Literal[
     "json",
@@ -66,7 +68,17 @@ def read(path: str | os.PathLike[str], *, max_bytes: int = MAX_FILE_BYTES) -> Mo
     data = _unpacked(packed, name, max_bytes)
     if not data.strip():
         raise ModelFormatError(f"{name}: the file is empty")
-    return ModelFile(name, data, hashlib.sha256(packed).hexdigest())
+    return ModelFile(name, data, _sha256(packed))
+
+
+def _sha256(data: bytes) -> str:
+    """Return the hash of bytes, of few by Python's own code: OpenSSL is quick, but slow to load."""
+    for home in ("_sha2", "_sha256") if len(data) < _SMALL_BYTES else ():  # in 3.12, in 3.11
+        with suppress(ImportError):
+            return str(import_module(home).sha256(data).hexdigest())
+    import hashlib
+
+    return hashlib.sha256(data).hexdigest()
 
 
 def _read_at_most(stream: BinaryIO, n_bytes: int) -> bytes:

@@ -5,9 +5,10 @@ A loader finds out which of these cases a model is, and :meth:`Meaning.put_on` w
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xcount.model.ensemble import Ensemble, Probability, Task
+from xcount.support.dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from xcount.errors import ModelFormatError, UnsupportedModelError
 from xcount.model.ensemble import Ensemble, Tree
 from xcount.model.loaders import fields, splits
 from xcount.model.loaders.xgboost_json import parse_json
+from xcount.support.dataclass import dataclass
 
+_USUAL_KINDS = (float, str, int, int, int)
+_LAST_ID = 2**31 - 1
 _NUMBERED = re.compile(r"f(0|[1-9][0-9]{0,8})")
 
 
@@ -64,15 +67,16 @@ class _Table:
     def splits(self) -> list[int | str]:
         return [split for split in self.split if split is not None]
 
-    def add(self) -> int:
-        """Append a leaf of value 0 and return its index."""
-        self.split.append(None)
-        self.threshold.append(0.0)
-        self.left.append(-1)
-        self.right.append(-1)
-        self.missing_left.append(False)
-        self.value.append(0.0)
-        return len(self.split) - 1
+    def add(self, n: int = 1) -> int:
+        """Append leaves of value 0 and return the index of the first."""
+        first = len(self.split)
+        self.split += [None] * n
+        self.threshold += [0.0] * n
+        self.left += [-1] * n
+        self.right += [-1] * n
+        self.missing_left += [False] * n
+        self.value += [0.0] * n
+        return first
 
     def build(self, index_of: dict[str, int], where: str) -> Tree:
         return splits.tree_from_arrays(
@@ -96,6 +100,9 @@ def _flatten(root: object, where: str) -> _Table:
     pending: list[tuple[object, int]] = [(root, table.add())]
     while pending:
         raw, index = pending.pop()
+        if (children := _read_usual(table, raw, index)) is not None:
+            pending += children
+            continue
         node = fields.as_object(raw, where)
         place = f"{where}, node {fields.shown(node.get('nodeid', index))}"
         if "leaf" in node:
@@ -105,6 +112,35 @@ def _flatten(root: object, where: str) -> _Table:
             continue
         pending += _read_split(table, node, index, place)
     return table
+
+
+def _read_usual(table: _Table, node: object, index: int) -> list[tuple[object, int]] | None:
+    """Read a node that is just as XGBoost writes it, quickly, and return its children.
+
+    None for anything else, which is left to those who know what may be wrong with it.
+    """
+    if type(node) is not dict:
+        return None
+    if type(leaf := node.get("leaf")) is float:
+        table.value[index] = leaf
+        return []
+    try:
+        condition, split = node["split_condition"], node["split"]
+        yes, no, missing = node["yes"], node["no"], node["missing"]
+        low, high = node["children"]
+        first, second = low["nodeid"], high["nodeid"]
+    except (KeyError, TypeError, ValueError):
+        return None
+    kinds = type(condition), type(split), type(yes), type(no), type(missing)
+    if kinds != _USUAL_KINDS or (yes, no) != (first, second) or missing not in (yes, no):
+        return None
+    if yes == no or not (0 <= yes <= _LAST_ID and 0 <= no <= _LAST_ID):
+        return None
+    table.split[index], table.threshold[index] = split, condition
+    table.missing_left[index] = missing == yes
+    left = table.add(2)
+    table.left[index], table.right[index] = left, left + 1
+    return [(high, left + 1), (low, left)]
 
 
 def _read_split(
@@ -142,7 +178,8 @@ def _read_split(
     else:
         table.says_missing = False
     table.split[index] = split
-    table.left[index], table.right[index] = table.add(), table.add()
+    left = table.add(2)
+    table.left[index], table.right[index] = left, left + 1
     return [(children[no], table.right[index]), (children[yes], table.left[index])]
 
 

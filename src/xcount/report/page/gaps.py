@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 from xcount.report.explanation_text import of_measure
@@ -20,6 +19,7 @@ from xcount.report.page.charts import Bar, Line, bar, curve_chart, legend, nice_
 from xcount.report.page.tables import number_cell, table
 from xcount.report.page.view import View
 from xcount.runs.audit import Ranked
+from xcount.support.dataclass import dataclass
 
 MAX_LINES = 6
 _MAX_COLUMNS = 6

@@ -1,0 +1,245 @@
+"""How near a population comes to people: Adult, 40,000 rows to fit to, all others held out.
+
+    python -m benchmarks.populations [--data FOLDER] [--timeout SECONDS] [--output FILE]
+
+Two tables. The fit: mixtures of more and more components, by the native expectation maximisation
+and by a plain one in numpy that starts from random responsibilities; how likely a held-out row is,
+and seconds of processor time. The shares: sixteen questions to one model, weighed in every way,
+and how far each is from the held-out rows, which nothing has seen.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+import xcount
+from benchmarks.datasets import data_folder
+from benchmarks.summary import markdown
+from xcount.answers.count import solve
+from xcount.answers.measure import measure
+from xcount.answers.measured import Judged
+from xcount.counters.settings import Settings
+from xcount.problem.problem import Problem
+from xcount.question.fitting import STRENGTH, fit_mixture, fit_population
+from xcount.question.grid import Grid
+from xcount.question.population import Population
+from xcount.question.query import Query
+from xcount.question.weighting import Weighing
+
+N_TRAINING, TREES, DEPTH = 40_000, 50, 5
+FEATURES = (
+    *("sex", "race", "age", "marital_status"),
+    *("relationship", "workclass", "native_country", "hours_per_week"),
+)
+CHANGES: dict[str, dict[str, Any]] = {"gap 0.5": {"gap": "0.5"}, "flip": {"flip": True}}
+WEIGHED = ("regions", "volume", "marginals", "population")
+COMPONENTS = (1, 5, 20, 50)
+PLAIN_STEPS, PLAIN_GAIN = 150, 1e-4
+
+
+@dataclass(frozen=True)
+class World:
+    """A model, the rows it learnt from, and others."""
+
+    model: Any
+    training: Any
+    held_out: Any
+
+    @property
+    def grid(self) -> Grid:
+        return Grid.of(xcount.load(self.model))
+
+
+def world_of(folder: str | None) -> World:
+    """Train on 40,000 rows of Adult; categories keep their names."""
+    import pandas as pd
+    import xgboost
+
+    table = pd.read_csv(data_folder(folder) / "adult.csv.gz", keep_default_na=False)
+    target = table.pop("target").to_numpy().astype(int)
+    for name in table.columns[[not pd.api.types.is_numeric_dtype(t) for t in table.dtypes]]:
+        table[name] = table[name].astype("category")
+    order = np.random.default_rng(0).permutation(len(table))
+    learnt, others = order[:N_TRAINING], order[N_TRAINING:]
+    model = xgboost.XGBClassifier(
+        n_estimators=TREES, max_depth=DEPTH, enable_categorical=True, n_jobs=1, random_state=0
+    )
+    model.fit(table.iloc[learnt], target[learnt])
+    return World(model, table.iloc[learnt], table.iloc[others])
+
+
+def rows_of(world: World, table: Any) -> NDArray[np.float64]:
+    """Return a table as rows of numbers."""
+    from xcount.model.tables import read_table
+
+    return read_table(table, xcount.load(world.model)).rows
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Rows as indicators of cells: all features' cells beside each other."""
+
+    indicators: Any
+    ends: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, cells: NDArray[np.int64], sizes: tuple[int, ...]) -> Cells:
+        """Return rows of cells as a sparse matrix."""
+        import scipy.sparse
+
+        ends = np.concatenate([[0], np.cumsum(sizes)])
+        columns = (cells + ends[:-1]).ravel()
+        rows = np.repeat(np.arange(len(cells)), cells.shape[1])
+        shape = (len(cells), int(ends[-1]))
+        return cls(scipy.sparse.csr_matrix((np.ones(len(rows)), (rows, columns)), shape), ends)
+
+
+def joint(data: Cells, weights: NDArray[Any], tables: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the log of (component and row), for each of both."""
+    found: NDArray[np.float64] = data.indicators @ np.log(tables) + np.log(weights)
+    return found
+
+
+def mean_log_likelihood(data: Cells, weights: NDArray[Any], tables: NDArray[Any]) -> float:
+    """Return the mean log-likelihood of a row."""
+    return float(np.logaddexp.reduce(joint(data, weights, tables), axis=1).mean())
+
+
+def plain_mixture(data: Cells, n_components: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Fit by plain expectation maximisation: the oracle of the native one."""
+    n_rows = data.indicators.shape[0]
+    marginals = np.asarray(data.indicators.sum(axis=0)).ravel() / n_rows
+    parts = np.random.default_rng(0).dirichlet(np.full(n_components, 0.3), n_rows)
+    before = -np.inf
+    for _ in range(PLAIN_STEPS):
+        weights = parts.mean(axis=0)
+        tables = data.indicators.T @ parts + STRENGTH * marginals[:, None]
+        for first, last in zip(data.ends, data.ends[1:], strict=False):
+            tables[first:last] /= tables[first:last].sum(axis=0)
+        tables = np.maximum(tables, 1e-300)
+        logs = joint(data, weights, tables)
+        whole = np.logaddexp.reduce(logs, axis=1)
+        parts = np.exp(logs - whole[:, None])
+        if whole.mean() - before < PLAIN_GAIN:
+            break
+        before = whole.mean()
+    return weights, tables
+
+
+def fit_rows(world: World) -> list[list[str]]:
+    """Return the table of fits."""
+    grid = world.grid
+    seen, others = (grid.cells_of(rows_of(world, t)) for t in (world.training, world.held_out))
+    sizes = tuple(grid.cell_counts)
+    data, unseen = Cells.of(seen, sizes), Cells.of(others, sizes)
+    lines = []
+    for n in COMPONENTS:
+        started = time.process_time()
+        native = fit_mixture(seen.astype(np.int32), sizes, n)
+        middle = time.process_time()
+        plain = plain_mixture(data, n)
+        ended = time.process_time()
+        found = native.log_likelihood(others.astype(np.int32).ravel())
+        oracle = mean_log_likelihood(unseen, *plain)
+        seconds = (f"{middle - started:.2f}", f"{ended - middle:.2f}")
+        lines.append([str(n), f"{found:.2f}", seconds[0], f"{oracle:.2f}", seconds[1]])
+        click.echo(" ".join(lines[-1]))
+    return lines
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """A share, whether it is exact, and seconds of processor time."""
+
+    share: float
+    exact: bool
+    seconds: float
+
+    @property
+    def text(self) -> str:
+        return f"{'' if self.exact else '~'}{100 * self.share:.3g}"
+
+
+def ask(problem: Problem, ways: dict[str, Weighing], timeout: float) -> dict[str, Weighed]:
+    """Ask one question in every way, each by itself."""
+    started = time.process_time()
+    counted = solve(problem, Settings(timeout_seconds=timeout, jobs=1)).judged
+    found = {"regions": _weighed(counted, started)}
+    for name, weighing in ways.items():
+        started = time.process_time()
+        (measured,) = measure(problem, weighing, Settings(timeout_seconds=timeout, jobs=1)).values()
+        found[name] = _weighed(measured.judged, started)
+    return found
+
+
+def _weighed(known: Judged, started: float) -> Weighed:
+    share = (known.low + known.high) / 2 if known.share is None else known.share
+    return Weighed(share, known.exact, time.process_time() - started)
+
+
+def share_rows(world: World, population: Population, timeout: float) -> list[list[str]]:
+    """Return the table of shares, with mean distances and times below."""
+    ensemble, grid = xcount.load(world.model), world.grid
+    ways = {name: Weighing.of(ensemble, name, world.training) for name in ("volume", "marginals")}
+    ways["population"] = Weighing.of(ensemble, "population", population=population)
+    ways["training rows"] = Weighing.of(ensemble, "rows", world.training)
+    ways["held-out rows"] = Weighing.of(ensemble, "rows", world.held_out)
+    lines, every = [], []
+    for feature in FEATURES:
+        for words, change in CHANGES.items():
+            query = Query.of(ensemble, feature, distance="any", **change)
+            found = ask(Problem(ensemble, grid, query), ways, timeout)
+            every.append(found)
+            lines.append([f"{feature}, {words}", *(each.text for each in found.values())])
+            click.echo(" ".join(lines[-1]))
+    away = [
+        np.mean([abs(found[name].share - found["held-out rows"].share) for found in every])
+        for name in every[0]
+    ]
+    seconds = [np.mean([found[name].seconds for found in every]) for name in every[0]]
+    lines.append(["mean distance from the held-out rows", *(f"{100 * a:.2f}" for a in away)])
+    lines.append(["mean seconds", *(f"{s:.2f}" for s in seconds)])
+    return lines
+
+
+@click.command()
+@click.option("--data", "folder", default=None, help="Folder of the data sets.")
+@click.option("--timeout", default=20.0, help="Seconds of each share.")
+@click.option("--output", type=click.Path(path_type=Path), help="Markdown file to write.")
+def main(folder: str | None, timeout: float, output: Path | None) -> None:
+    """Measure how near a population comes to people."""
+    world = world_of(folder)
+    fits = fit_rows(world)
+    started = time.process_time()
+    population = fit_population(world.grid, rows_of(world, world.training), source="Adult")
+    seconds, realism = time.process_time() - started, population.realism
+    columns = [*WEIGHED, "training rows", "held-out rows"]
+    text = "\n\n".join(
+        [
+            "# How near a population comes to people",
+            f"XGBoost, {TREES} trees of depth {DEPTH}, and everything else from {N_TRAINING:,} "
+            f"rows of Adult; {len(world.held_out):,} rows are held out. One thread, seconds of "
+            "processor time. Log-likelihoods are means of a held-out row, in nats.",
+            markdown(["components", "native", "seconds", "plain EM (numpy)", "seconds"], fits),
+            f"`--measure population` chooses {population.n_components} components in "
+            f"{seconds:.1f} s (all numbers that it tries together): {realism.log_likelihood:.2f} "
+            "nats a row of its own held-out rows, "
+            f"{realism.marginals_log_likelihood:.2f} by the marginals.",
+            f"Shares in %, any distance, at most {timeout:g} s each; ~ marks an estimate.",
+            markdown(["question", *columns], share_rows(world, population, timeout)),
+        ]
+    )
+    click.echo(text)
+    if output is not None:
+        output.write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

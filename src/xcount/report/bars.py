@@ -1,0 +1,159 @@
+"""Results as bars with their bounds: for the card of a notebook, and for plots of matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any
+
+from xcount.answers.inspection import FeatureInfo, Inspection, inspect
+from xcount.answers.result import CountResult, Verdict
+from xcount.answers.witness.witness import Witness, Witnesses
+from xcount.model.ensemble import Ensemble
+from xcount.report.numbers import limit_percent, short_share
+from xcount.report.sentences import label_of, panel_label
+from xcount.report.shares import measured_share
+from xcount.report.witness_text import summary
+from xcount.runs.audit import AuditResult
+from xcount.runs.compare import CompareResult
+
+TOP = 8
+"""Bars of a card; a plot has more room, and :data:`TOP_OF_A_PLOT`."""
+TOP_OF_A_PLOT = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A value with its bounds, and its text; ``value`` is None where bounds are all there is.
+
+    It starts at ``start``, which is where a change begins.
+    """
+
+    label: str
+    low: float
+    value: float | None
+    high: float
+    text: str
+    verdict: Verdict | None = None
+    start: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """Bars on one scale, and what the scale means."""
+
+    title: str
+    unit: str
+    bars: tuple[Bar, ...]
+    limit: float | None = None
+    limit_text: str = ""
+    n_more: int = 0
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The ends of the scale: zero is always on it, and all of a share if most of it is."""
+        ends = [0.0, *(x for b in self.bars for x in (b.low, b.high, b.start))]
+        low, high = min(ends), max(ends)
+        if self.unit == SHARE:
+            return 0.0, 1.0 if high > 0.5 else max(high, min(self.limit or 0.0, 1.0)) or 1.0
+        return (low, high) if low < high else (0.0, 1.0)
+
+
+SHARE = "share"
+
+
+@singledispatch
+def bars_of(result: Any, top: int = TOP) -> Bars:
+    """Return what a result draws."""
+    raise TypeError(f"there is no picture of a {type(result).__name__}")
+
+
+@bars_of.register
+def _(result: CountResult, top: int = TOP) -> Bars:
+    regions = Bar(
+        "regions",
+        result.share_low,
+        result.share,
+        result.share_high,
+        short_share(result),
+        result.verdict,
+    )
+    measures = [
+        Bar(name, entry["low"], entry["share"], entry["high"], measured_share(entry))
+        for name, entry in result.details.get("measures", {}).items()
+    ]
+    limit = result.max_share
+    return Bars(
+        f"{label_of(result)}: {panel_label(result.distance, result.change)}",
+        SHARE,
+        (regions, *measures),
+        None if limit is None else float(limit),
+        "" if limit is None else f"limit {limit_percent(limit)}",
+    )
+
+
+@bars_of.register
+def _(result: AuditResult, top: int = TOP) -> Bars:
+    if not result.panels:
+        return Bars("No count is finished", SHARE, ())
+    panel = result.panels[0]
+    found = result.panel(panel)
+    bars = tuple(
+        Bar(label_of(r), r.share_low, r.share, r.share_high, short_share(r), r.verdict)
+        for r in found[:top]
+    )
+    return Bars(panel_label(*panel), SHARE, bars, n_more=len(found) - len(bars))
+
+
+@bars_of.register
+def _(result: CompareResult, top: int = TOP) -> Bars:
+    means = sorted(result.ranking, key=lambda summary: summary.index)
+    bars = tuple(
+        Bar(m.name, m.mean_share_low, m.mean_share, m.mean_share_high, _mean_text(m.mean_share))
+        for m in means[:top]
+    )
+    return Bars("mean share of all questions", SHARE, bars, n_more=len(means) - len(bars))
+
+
+def _mean_text(share: float | None) -> str:
+    return "bounds only" if share is None else f"{share * 100:.3g} %"
+
+
+@bars_of.register
+def _(result: Witnesses, top: int = TOP) -> Bars:
+    bars = tuple(_witness_bar(witness) for witness in result[:top])
+    return Bars("margin before and after", "margin", bars, n_more=len(result) - len(bars))
+
+
+@bars_of.register
+def _(result: Witness, top: int = TOP) -> Bars:
+    return Bars("margin before and after", "margin", (_witness_bar(result),))
+
+
+def _witness_bar(witness: Witness) -> Bar:
+    row = summary(witness)
+    after = witness.other_margin
+    return Bar(row["Change"], after, after, after, row["Margin"], start=witness.margin)
+
+
+@bars_of.register
+def _(result: Inspection, top: int = TOP) -> Bars:
+    used = sorted(
+        (feature for feature in result.features if feature.n_trees),
+        key=lambda feature: (-feature.max_change, feature.index),
+    )
+    title = "the margin changes by at most, if one feature changes alone"
+    return Bars(title, "margin", _feature_bars(used[:top]), n_more=max(0, len(used) - top))
+
+
+def _feature_bars(features: Sequence[FeatureInfo]) -> tuple[Bar, ...]:
+    return tuple(
+        Bar(f.name, f.max_change, f.max_change, f.max_change, f"{f.max_change:.3g}")
+        for f in features
+    )
+
+
+@bars_of.register
+def _(result: Ensemble, top: int = TOP) -> Bars:
+    return bars_of(inspect(result), top)

@@ -1,0 +1,240 @@
+"""A compact card of each result for a notebook: what was asked, what came out, a small chart.
+
+Cards take the notebook's own colours, light or dark: text and lines are ``currentColor``, and the
+few colours beside it are readable on both. Styles are inline, so that a card brings nothing into
+the page it is shown in; names from a model are escaped as everywhere (see
+:mod:`xcount.report.markup`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from functools import singledispatch
+from typing import Any
+
+from xcount.answers.inspection import Inspection, inspect
+from xcount.answers.result import CountResult, ModelInfo, Verdict
+from xcount.answers.witness.witness import Witness, Witnesses
+from xcount.model.ensemble import Ensemble
+from xcount.report.bars import SHARE, Bar, Bars, bars_of
+from xcount.report.lead import headline
+from xcount.report.markup import Markup, element, joined, name
+from xcount.report.numbers import how_sure, seconds_text, share_text
+from xcount.report.sentences import label_of
+from xcount.report.text import answer_text, count_text, question_text
+from xcount.report.witness_text import same_inputs, summary
+from xcount.runs.audit import AuditResult
+from xcount.runs.compare import CompareResult
+from xcount.support.visible import visible
+
+_COLOURS = {
+    Verdict.PASS: "#3a8a5b",
+    Verdict.FAIL: "#c4483f",
+    Verdict.UNDECIDED: "#b07c1c",
+    None: "#4f83c4",
+}
+_CARD = (
+    "max-width:44rem;margin:.3rem 0;padding:.6rem .9rem;border:1px solid rgba(128,128,128,.4);"
+    "border-radius:8px;font-family:system-ui,sans-serif;font-size:.9rem;line-height:1.45"
+)
+_SOFT = "opacity:.75"
+_GRID = (
+    "display:grid;grid-template-columns:minmax(4rem,max-content) minmax(6rem,1fr) max-content;"
+    "gap:.15rem .7rem;align-items:center;margin:.4rem 0;font-variant-numeric:tabular-nums"
+)
+_NAME = "max-width:14rem;overflow:hidden;text-overflow:ellipsis;white-space:nowrap"
+_SHOWN_PAIRS = 3
+_HEIGHT = 12
+
+
+@singledispatch
+def card_of(result: Any) -> Markup:
+    """Return a result as a piece of HTML."""
+    raise TypeError(f"there is no card of a {type(result).__name__}")
+
+
+@card_of.register
+def _(result: CountResult) -> Markup:
+    return _card(
+        question_text(result),
+        f"{share_text(result)} of regions",
+        bars_of(result),
+        [
+            f"{answer_text(result)} of {count_text(result.n_regions)} regions",
+            *([f"within {result.domain.text}"] if result.domain else []),
+            f"{_model_text(result.model)}; {result.method}, {seconds_text(result.seconds)}",
+        ],
+        result.verdict,
+    )
+
+
+@card_of.register
+def _(result: AuditResult) -> Markup:
+    facts = [_model_text(result.model)]
+    if len(result.panels) > 1:
+        facts.insert(0, f"the first of {len(result.panels)} panels (gaps and distances)")
+    if result.ranking:
+        first = result.ranking[0].results[0]
+        facts.insert(0, f"most sensitive: {label_of(first)}, {how_sure(first)}")
+    return _card(
+        f"Audit of {len(result.ranking)} features or groups, {len(result.results)} counts",
+        headline(result),
+        bars_of(result),
+        facts,
+        result.verdict,
+    )
+
+
+@card_of.register
+def _(result: CompareResult) -> Markup:
+    questions = f"{len(result.rows)} question{'' if len(result.rows) == 1 else 's'}"
+    title = f"{len(result.names)} models, {questions}, {count_text(result.n_regions)} regions"
+    return _card(title, _least(result), bars_of(result), [_worst(result)], result.verdict)
+
+
+def _least(result: CompareResult) -> str:
+    """Say which model is the least sensitive, where one is."""
+    if not result.rows:
+        return "No counts yet"
+    first, *others = result.ranking
+    if others and first.mean_share is not None and first.mean_share == others[0].mean_share:
+        return "The least sensitive models are equal"
+    return f"{first.name} is the least sensitive"
+
+
+def _worst(result: CompareResult) -> str:
+    """Say which question got how much worse, or better, than the first model's."""
+    ratios = [
+        (ratio.value, row.label, result.names[index])
+        for row in result.rows
+        for index in range(1, result.n_models)
+        if (ratio := row.ratio(index)) is not None and ratio.value is not None
+    ]
+    if not ratios:
+        return "no ratio to the first model is known"
+    value, label, model = max(ratios)
+    return f"largest ratio to {result.names[0]}: {value:.3g} times, {label} in {model}"
+
+
+@card_of.register
+def _(result: Witnesses) -> Markup:
+    if not result:
+        return _card("Witnesses", "There are none: no region is sensitive", None, [])
+    pairs = "1 pair of inputs" if len(result) == 1 else f"{len(result)} pairs of inputs"
+    facts = [f"#{i}: {same_inputs(w)}" for i, w in enumerate(result[:_SHOWN_PAIRS], start=1)]
+    return _card("Witnesses: only the sensitive features differ", pairs, bars_of(result), facts)
+
+
+@card_of.register
+def _(result: Witness) -> Markup:
+    row = summary(result)
+    facts = [f"{label.lower()}: {text}" for label, text in row.items() if label != "Change"]
+    title = "Witness: only the sensitive features differ"
+    return _card(title, row["Change"], bars_of(result), [*facts, same_inputs(result)])
+
+
+@card_of.register
+def _(result: Inspection) -> Markup:
+    gaps = ", ".join(f"{gap:g}" for gap in result.gaps)
+    return _card(
+        _model_text(result.model),
+        f"{result.task} model, {count_text(result.n_regions)} regions",
+        bars_of(result),
+        [f"{result.model.n_guards:,} guards", *([f"gaps to ask about: {gaps}"] if gaps else [])],
+    )
+
+
+@card_of.register
+def _(result: Ensemble) -> Markup:
+    return card_of(inspect(result))
+
+
+def _model_text(model: ModelInfo) -> str:
+    trees = "1 tree" if model.n_trees == 1 else f"{model.n_trees:,} trees"
+    where = os.path.basename(model.path) if model.path else "live model"
+    return f"{where} ({model.format}, {trees}, {model.n_features:,} features)"
+
+
+def _card(
+    title: str,
+    answer: str,
+    bars: Bars | None,
+    facts: Iterable[str],
+    verdict: Verdict | None = None,
+) -> Markup:
+    badge = None
+    if verdict is not None:
+        style = f"background:{_COLOURS[verdict]};color:#fff;border-radius:4px;padding:.1rem .45rem;"
+        badge = element("span", str(verdict), style=f"{style}font-size:.8rem;margin-left:.6rem")
+    return element(
+        "div",
+        element("div", visible(title), style=_SOFT),
+        element("div", visible(answer), badge, style="font-size:1.15rem;font-weight:600"),
+        None if bars is None or not bars.bars else _chart(bars),
+        [element("div", visible(fact), style=f"{_SOFT};font-size:.85rem") for fact in facts],
+        class_="xcount-card",
+        style=_CARD,
+    )
+
+
+def _chart(bars: Bars) -> Markup:
+    low, high = bars.span
+    ends = f"0 to {high:.3g}" if low >= 0 else f"{low:.3g} to {high:.3g}"
+    if bars.unit == SHARE:
+        ends = f"0 to {high * 100:.3g} %"
+    more = f", {bars.n_more:,} more" if bars.n_more else ""
+    limit = f"; {bars.limit_text}" if bars.limit_text else ""
+    caption = f"{bars.title}; bars from {ends}{limit}{more}"
+    return element(
+        "div",
+        element("div", joined(_row(bar, bars) for bar in bars.bars), style=_GRID),
+        element("div", visible(caption), style=f"{_SOFT};font-size:.8rem"),
+    )
+
+
+def _row(bar: Bar, bars: Bars) -> Markup:
+    label = visible(bar.label)
+    return joined(
+        element("span", name(label), style=_NAME, title=label),
+        _svg(bar, bars),
+        element("span", visible(bar.text)),
+    )
+
+
+def _svg(bar: Bar, bars: Bars) -> Markup:
+    """Return a bar on its rail: what is certain in full colour, what is open in a pale one."""
+    low, high = bars.span
+
+    def x(value: float) -> float:
+        return 100 * (min(high, max(low, value)) - low) / (high - low)
+
+    def box(first: float, last: float, opacity: float) -> Markup:
+        left, right = sorted((x(first), x(last)))
+        width = max(right - left, 0.6 if last != first else 0.0)
+        shape = {"x": min(left, 100 - width), "y": 2, "width": width, "height": _HEIGHT - 4}
+        return element("rect", fill=_COLOURS[bar.verdict], fill_opacity=opacity, **shape)
+
+    rail = element(
+        "rect", x=0, y=2, width=100, height=_HEIGHT - 4, fill="currentColor", fill_opacity=0.1
+    )
+    end = bar.low if bar.value is None else bar.value
+    parts = [rail, box(bar.start, end, 1), box(min(bar.low, end), bar.high, 0.45)]
+    if bars.limit is not None and low <= bars.limit <= high:
+        at = x(bars.limit)
+        parts.append(element("line", x1=at, x2=at, y1=0, y2=_HEIGHT, stroke="currentColor"))
+    if bar.start:
+        at = x(bar.start)
+        parts.append(
+            element("rect", x=at - 0.4, y=0, width=0.8, height=_HEIGHT, fill="currentColor")
+        )
+    return element(
+        "svg",
+        element("title", visible(f"{bar.label}: {bar.text}")),
+        parts,
+        viewBox=f"0 0 100 {_HEIGHT}",
+        preserveAspectRatio="none",
+        width="100%",
+        height=_HEIGHT,
+        role="img",
+    )

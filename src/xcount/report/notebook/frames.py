@@ -1,0 +1,122 @@
+"""Results as tables for pandas, which is imported when one is asked for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+
+from xcount.answers.inspection import Inspection
+from xcount.answers.result import CountResult
+from xcount.answers.witness.witness import Witness, Witnesses
+from xcount.errors import MissingExtraError
+from xcount.model.ensemble import Ensemble, Tree
+from xcount.runs.audit import AuditResult
+from xcount.runs.compare import CompareResult
+from xcount.support.records import columns_of, to_dict
+
+Row = Mapping[str, Any]
+
+
+def frame_of(result: object) -> Any:
+    """Return a result as a DataFrame: a row per count, input, feature or node."""
+    try:
+        import pandas
+    except ImportError:
+        raise MissingExtraError(
+            "tables of results need pandas; install it with: pip install 'xcount[tables]'"
+        ) from None
+    rows = list(rows_of(result))
+    return pandas.DataFrame(rows) if rows else pandas.DataFrame()
+
+
+@singledispatch
+def rows_of(result: Any) -> Iterable[Row]:
+    """Return the rows of a result's table, a mapping of columns each."""
+    raise TypeError(f"there is no table of a {type(result).__name__}")
+
+
+@rows_of.register
+def _(result: CountResult) -> Iterable[Row]:
+    """Yield one row, with a column of the share under each measure."""
+    row = {str(field.json.column): field.cell_of(result) for field in columns_of(CountResult)}
+    for name, entry in result.details.get("measures", {}).items():
+        row |= {f"{name}_{key}": entry[key] for key in ("share", "low", "high")}
+    yield row
+
+
+@rows_of.register
+def _(result: AuditResult) -> Iterable[Row]:
+    """Yield a row per count."""
+    return [row for each in result.results for row in rows_of(each)]
+
+
+@rows_of.register
+def _(result: CompareResult) -> Iterable[Row]:
+    """Yield a row per question and model, with the ratio to the first model."""
+    for compared in result.rows:
+        for index, each in enumerate(compared.results):
+            if each is None:
+                continue
+            ratio = compared.ratio(index)
+            bounds = (None,) * 3 if ratio is None else (ratio.value, ratio.low, ratio.high)
+            ratios = dict(zip(("ratio", "ratio_low", "ratio_high"), bounds, strict=True))
+            (row,) = rows_of(each)
+            yield {"model": result.names[index], **ratios, **row}
+
+
+@rows_of.register
+def _(result: Witnesses) -> Iterable[Row]:
+    """Yield two rows per pair: the inputs, with the names of categories, and what they get."""
+    for number, witness in enumerate(result, start=1):
+        for row in rows_of(witness):
+            yield {"witness": number, **row}
+
+
+@rows_of.register
+def _(result: Witness) -> Iterable[Row]:
+    first = ("point", result.margin, result.decision, result.probability)
+    second = ("other", result.other_margin, result.other_decision, result.other_probability)
+    for (side, margin, decision, probability), values, labels in (
+        (first, result.point, result.labels),
+        (second, result.other, result.other_labels),
+    ):
+        said = {"decision": decision, "probability": probability}
+        inputs = zip(result.features, values, strict=True)
+        yield {
+            "side": side,
+            "margin": margin,
+            **{name: value for name, value in said.items() if value is not None},
+            **{name: labels.get(name, value) for name, value in inputs},
+        }
+
+
+@rows_of.register
+def _(result: Inspection) -> Iterable[Row]:
+    """Yield a row per feature."""
+    return [to_dict(feature) for feature in result.features]
+
+
+@rows_of.register
+def _(result: Ensemble) -> Iterable[Row]:
+    """Yield a row per node of every tree; the children of a leaf are -1."""
+    for number, tree in enumerate(result.trees):
+        for node in range(tree.n_nodes):
+            yield {"tree": number, "output": tree.output, **_node(result, tree, node)}
+
+
+def _node(ensemble: Ensemble, tree: Tree, node: int) -> Row:
+    feature, threshold = int(tree.feature[node]), float(tree.threshold[node])
+    is_leaf = feature < 0
+    return {
+        "node": node,
+        "feature": None if is_leaf else ensemble.features[feature].name,
+        "threshold": None if math.isnan(threshold) else threshold,
+        "left": int(tree.left[node]),
+        "right": int(tree.right[node]),
+        "missing_left": bool(tree.missing_left[node]),
+        "leaf": float(np.divide(tree.value[node], ensemble.divisor)) if is_leaf else None,
+    }

@@ -1,0 +1,99 @@
+"""Each result in one line: what a prompt shows."""
+
+from __future__ import annotations
+
+import os
+from functools import singledispatch
+from typing import Any
+
+from xcount.answers.inspection import Inspection
+from xcount.answers.result import CountResult, ModelInfo
+from xcount.answers.witness.witness import Witness, Witnesses
+from xcount.report.numbers import share_text
+from xcount.report.sentences import label_of, panel_label
+from xcount.report.text import count_text
+from xcount.report.witness_text import summary
+from xcount.runs.audit import AuditResult
+from xcount.runs.compare import CompareResult
+from xcount.support.visible import visible
+
+_MOST = 3
+
+
+def line_of(result: object) -> str:
+    """Return a result in one line, whatever its names hold.
+
+    Example:
+        >>> import xcount
+        >>> from xcount.model.examples import figure_1
+        >>> xcount.count(figure_1(), sensitive="f0", gap=80)
+        CountResult(f0, gap 80, 1 step: 2 of 9 regions = 22.2 %, exact)
+    """
+    return f"{type(result).__name__}({visible(_inside(result))})"
+
+
+@singledispatch
+def _inside(result: Any) -> str:
+    raise TypeError(f"{type(result).__name__} has no line")
+
+
+@_inside.register
+def _(result: CountResult) -> str:
+    what = f"{label_of(result)}, {panel_label(result.distance, result.change)}"
+    n_regions = f"{count_text(result.n_regions)} regions"
+    if result.exact:
+        found = f"{count_text(result.low)} of {n_regions} = {share_text(result)}, exact"
+    else:
+        bounds = f"{count_text(result.low)} to {count_text(result.high)} of {n_regions}"
+        sure = "guaranteed" if result.confidence == 1.0 else f"{result.confidence:.0%} confidence"
+        found = f"{bounds}, {share_text(result)}, {sure}"
+    return f"{what}: {found}{_verdict(result)}"
+
+
+@_inside.register
+def _(result: AuditResult) -> str:
+    counts = f"{len(result.results)} counts of {len(result.ranking)} features or groups"
+    if not result.is_whole:
+        counts = f"{len(result.results)} of {result.n_planned} counts"
+    first = result.ranking[0] if result.ranking else None
+    most = "" if first is None else f", most sensitive {first.label}"
+    return f"{_model(result.model)}: {counts}{most}{_verdict(result)}"
+
+
+@_inside.register
+def _(result: CompareResult) -> str:
+    names = ", ".join(result.names[:_MOST]) + (", ..." if len(result.names) > _MOST else "")
+    least = f", least sensitive {result.ranking[0].name}" if result.rows else ""
+    questions = "1 question" if len(result.rows) == 1 else f"{len(result.rows)} questions"
+    return f"{names}: {questions}{least}{_verdict(result)}"
+
+
+@_inside.register
+def _(result: Witness) -> str:
+    row = summary(result)
+    return f"{row['Change']}: margin {row['Margin']}"
+
+
+@_inside.register
+def _(result: Witnesses) -> str:
+    if not result:
+        return "none: no region is sensitive"
+    pairs = "1 pair" if len(result) == 1 else f"{len(result)} pairs"
+    return f"{pairs}, the first: {_inside(result[0])}"
+
+
+@_inside.register
+def _(result: Inspection) -> str:
+    model = result.model
+    return (
+        f"{_model(model)}: {result.task}, {model.n_trees:,} trees, {model.n_features:,} features, "
+        f"{count_text(result.n_regions)} regions"
+    )
+
+
+def _model(model: ModelInfo) -> str:
+    return os.path.basename(model.path) if model.path else f"a live model, {model.format}"
+
+
+def _verdict(result: CountResult | AuditResult | CompareResult) -> str:
+    return "" if result.verdict is None else f", {result.verdict}"

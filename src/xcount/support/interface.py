@@ -1,0 +1,106 @@
+"""What the public functions have in common: other names of their arguments, progress in notebooks.
+
+An argument has one name in a signature. Where people may know it by another one (the plural in an
+audit, the unit in older versions), that is accepted as well: :data:`SYNONYMS`.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar
+
+from xcount.support.nearest import nearest
+
+if TYPE_CHECKING:
+    from xcount.support.spellings import Duration, Size
+
+SYNONYMS = (
+    ("gap", "gaps"),
+    ("probability_gap", "probability_gaps"),
+    ("distance", "distances"),
+    ("class_", "output"),
+    ("timeout", "timeout_seconds"),
+    ("memory", "memory_bytes"),
+    ("measure", "measures"),
+    ("rule", "rules"),
+    ("witnesses", "n_witnesses"),
+)
+"""Names of one argument: a function has one of them in its signature and accepts them all."""
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+class OtherNames(TypedDict, total=False):
+    """Other names of arguments that :func:`public` functions accept, for type checkers."""
+
+    output: int | str | None
+    timeout_seconds: Duration | None
+    memory_bytes: Size | None
+
+
+class OtherNamesOfMany(OtherNames, total=False):
+    """The same of a function that asks several questions: one of each may be given."""
+
+    gap: object
+    probability_gap: object
+    distance: object
+
+
+def public(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Let a function accept other names of its arguments, and show progress in notebooks."""
+
+    @functools.wraps(function)
+    def called(*args: Any, **given: Any) -> Any:
+        __tracebackhide__ = True
+        arguments = in_own_names(function, given)
+        if arguments.get("on_progress") is None and _in_a_notebook():
+            from xcount.report.notebook.live import progress_bar
+
+            with progress_bar() as show:
+                return function(*args, **{**arguments, "on_progress": show})
+        return function(*args, **arguments)
+
+    return called
+
+
+def in_own_names(function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments by the names of the signature; refuse two names of one argument."""
+    own, renamed = _names_of(function)
+    arguments: dict[str, Any] = {}
+    spelled: dict[str, str] = {}
+    for name, value in given.items():
+        chosen = renamed.get(name, name)
+        if chosen not in own:
+            message = f"{function.__name__}() has no argument {name!r}{_hint(name, own)}"
+            raise TypeError(message)
+        if chosen in arguments:
+            message = (
+                f"{function.__name__}() got {spelled[chosen]!r} and {name!r}; give one of them"
+            )
+            raise TypeError(message)
+        arguments[chosen], spelled[chosen] = value, name
+    return arguments
+
+
+@functools.cache
+def _names_of(function: Callable[..., Any]) -> tuple[frozenset[str], dict[str, str]]:
+    """Return the names in a signature, and those that mean one of them."""
+    code = getattr(function, "__wrapped__", function).__code__  # inspect takes long to import
+    own = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+    groups = [(names, [name for name in names if name in own]) for names in SYNONYMS]
+    return own, {other: name for names, found in groups for name in found for other in names}
+
+
+def _hint(name: str, own: frozenset[str]) -> str:
+    near = nearest(name, sorted(own))
+    return f"; did you mean {near!r}?" if near else ""
+
+
+def _in_a_notebook() -> bool:
+    """Tell whether a Jupyter kernel runs this; a script or a plain shell is none."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return hasattr(shell, "kernel")

@@ -1,0 +1,142 @@
+"""How people spell numbers, shares, durations and sizes: the same in all interfaces.
+
+The command line and the Python functions read values with these, so that ``5%``, ``0.05`` and
+``1/20`` are one share in both, and ``60s`` and ``60`` one time.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from typing import TYPE_CHECKING
+
+from xcount.errors import QueryError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from decimal import Decimal
+    from fractions import Fraction
+
+    Number = int | float | str | Fraction | Decimal
+    """A number as people write it: ``0.05``, ``"5%"``, ``"1/20"``, a Fraction, a Decimal."""
+    Duration = float | str
+    """Seconds, or text with a unit: ``"60s"``, ``"5m"``, ``"1h"``."""
+    Size = int | str
+    """Bytes, or text with a unit: ``"4GB"``, ``"500MB"``, ``"1GiB"``."""
+
+MOST_DIGITS = 400
+"""Numbers beyond ten to this power are refused: as fractions they would fill the memory."""
+
+_SECONDS = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_BYTES = {"": 1, "b": 1} | {
+    f"{letter}{ending}": base**power
+    for power, letter in enumerate("kmgt", start=1)
+    for ending, base in (("", 1000), ("b", 1000), ("ib", 1024))
+}
+_NUMBER_AND_UNIT = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([a-zA-Z]*)\s*")
+
+
+def exact_number(value: object) -> Fraction:
+    """Return what ``0.05``, ``"5%"``, ``"1/20"``, a Fraction or a Decimal says, exactly.
+
+    A float is the decimal that it is printed as.
+
+    Raises:
+        ValueError: it is no finite number, or one beyond ten to the power of 400.
+
+    Example:
+        >>> len({exact_number(value) for value in (0.05, "0.05", "5%", "1/20")})
+        1
+    """
+    from fractions import Fraction
+
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, bool):
+        raise ValueError(f"{value} is not a number")
+    text = str(value).strip()
+    number = text.removesuffix("%")
+    top, slash, bottom = number.partition("/")
+    found = _decimal(top) / _decimal(bottom if slash else "1")
+    return found if number == text else found / 100
+
+
+def _decimal(text: str) -> Fraction:
+    """Return a decimal's exact value; refuse one that would fill the memory, as 1e999999999."""
+    from decimal import Decimal, InvalidOperation
+    from fractions import Fraction
+
+    try:
+        decimal = Decimal(text.strip())
+    except InvalidOperation:
+        raise ValueError(f"{text!r} is not a number") from None
+    if not decimal.is_finite() or (decimal and abs(decimal.adjusted()) > MOST_DIGITS):
+        raise ValueError(f"{text!r} is not a number of a usual size")
+    return Fraction(decimal)
+
+
+def open_share(value: object, what: str) -> float:
+    """Return a number that lies strictly between 0 and 1, however it is spelled.
+
+    Example:
+        >>> open_share("5%", "epsilon"), open_share(0.05, "epsilon")
+        (0.05, 0.05)
+    """
+    try:
+        share = float(exact_number(value))
+    except (ValueError, ZeroDivisionError):
+        share = math.nan
+    if not 0 < share < 1:
+        raise QueryError(f"{what} must lie strictly between 0 and 1, not {value!r}")
+    return share
+
+
+def whole_number(value: object, what: str) -> int:
+    """Return a whole number that is not negative; numpy's are as good as Python's.
+
+    Example:
+        >>> whole_number(3, "seed")
+        3
+    """
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]  # what is none is refused
+    except TypeError:
+        number = -1
+    if number < 0 or isinstance(value, bool):
+        raise QueryError(f"the {what} must be a whole number, 0 or more, not {value!r}")
+    return number
+
+
+def seconds(value: object) -> float:
+    """Return a duration in seconds, e.g. 300.0 for ``5m``; a bare number is seconds.
+
+    Example:
+        >>> seconds("1.5h"), seconds(60)
+        (5400.0, 60.0)
+    """
+    return _scaled(value, _SECONDS, "a duration such as 60s, 5m or 1h")
+
+
+def n_bytes(value: object) -> int:
+    """Return bytes: ``4GB`` is 4 * 1000**3, ``1GiB`` is 1024**3, a bare number is bytes.
+
+    Example:
+        >>> n_bytes("500MB"), n_bytes(2**20)
+        (500000000, 1048576)
+    """
+    return math.floor(_scaled(value, _BYTES, "a size such as 4GB, 500MB or 1GiB"))
+
+
+def _scaled(value: object, units: Mapping[str, float], expected: str) -> float:
+    """Return a number with its unit; no time at all is only said by a bare number."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if 0 <= value < math.inf:
+            return float(value)
+        raise QueryError(f"{value!r} is not {expected}")
+    match = _NUMBER_AND_UNIT.fullmatch(str(value))
+    unit = match[2].lower() if match else ""
+    found = float(match[1]) * units[unit] if match and unit in units else 0.0
+    if not 0 < found < math.inf:
+        raise QueryError(f"{value!r} is not {expected}")
+    return found

@@ -1,0 +1,159 @@
+"""Names of arguments are those of the command line, in every function and in messages."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+import xcount
+from xcount.errors import ARGUMENTS, QueryError, QueryWarning, in_words_of
+from xcount.model.examples import adult_model_path, figure_1
+from xcount.support.interface import SYNONYMS, OtherNames, OtherNamesOfMany
+from xcount.testing import assert_share
+
+ONE: tuple[Callable[..., Any], ...] = (xcount.count, xcount.witnesses)
+MANY: tuple[Callable[..., Any], ...] = (xcount.audit, xcount.compare)
+
+
+def asked(function: Callable[..., Any], **more: Any) -> Any:
+    """Call a function about figure 1, or about twice the same."""
+    model = [figure_1(), figure_1()] if function is xcount.compare else figure_1()
+    return function(model, sensitive="f0", **more)
+
+
+@pytest.mark.parametrize("function", [*ONE, *MANY])
+def test_every_function_takes_the_names_of_the_others(function: Callable[..., Any]) -> None:
+    """Singular or plural, with a unit or in seconds: the answers are the same."""
+    plain = asked(function, gap=80, distance="any", timeout="60s", memory="4GB")
+    older = asked(
+        function, gaps="80", distances="any", timeout_seconds=60, memory_bytes=4 * 10**9, output=0
+    )
+    assert repr(plain) == repr(older)
+
+
+@pytest.mark.parametrize("function", [*ONE, *MANY])
+def test_numbers_have_one_set_of_spellings(function: Callable[..., Any]) -> None:
+    """Text, fractions, percentages."""
+    found = {repr(asked(function, gap=gap)) for gap in ("1/2", 0.5, "50%", Fraction(1, 2))}
+    assert len(found) == 1
+
+
+def test_two_names_of_one_argument_are_refused() -> None:
+    """Neither silently wins."""
+    with pytest.raises(TypeError, match=r"audit\(\) got 'gaps' and 'gap'; give one of them"):
+        asked(xcount.audit, gaps=1, gap=2)
+
+
+def test_an_unknown_argument_gets_a_suggestion() -> None:
+    """As a command does."""
+    with pytest.raises(TypeError, match=r"count\(\) has no argument 'distanc'; did you mean 'dist"):
+        asked(xcount.count, gap=1, distanc=1)
+
+
+def test_count_asks_one_question() -> None:
+    """Several gaps are a matter of an audit, and the message says so."""
+    with pytest.raises(QueryError, match=r"one gap is asked about, not \[1, 2\]; xcount.audit"):
+        asked(xcount.count, gaps=[1, 2])
+
+
+def test_an_assertion_takes_the_same_names() -> None:
+    """Those of count, and other names of its own."""
+    for limit in ({"timeout": "30s"}, {"timeout_seconds": 30}):
+        result = assert_share(
+            figure_1(), sensitive="f0", gaps="80", max_share="2/9", class_=0, **limit
+        )
+        assert result.count == 2
+    with pytest.raises(AssertionError, match="for example"):
+        assert_share(figure_1(), sensitive="f0", gaps=80, max_share=0, output=0, epsilon="5%")
+
+
+@pytest.mark.parametrize("function", [*ONE, *MANY, xcount.inspect, xcount.load])
+def test_whatever_loads_takes_trust_pickle(function: Callable[..., Any]) -> None:
+    """And asks for it by the argument's name."""
+    assert "trust_pickle" in inspect.signature(function).parameters
+
+
+def test_type_checkers_know_the_other_names() -> None:
+    """They are names that the functions accept, and not those of a signature."""
+    for functions, names in ((ONE, OtherNames), (MANY, OtherNamesOfMany)):
+        for function in functions:
+            own = inspect.signature(function).parameters
+            for other in names.__annotations__:
+                assert other not in own
+                assert any(other in group and own.keys() & set(group) for group in SYNONYMS)
+
+
+def test_messages_name_arguments_in_python_and_options_in_a_shell() -> None:
+    """One text, said in the words of the interface that was used."""
+    with pytest.raises(QueryError) as caught:
+        asked(xcount.count)
+    assert "give gap= or probability_gap=, or flip=True" in str(caught.value)
+    with in_words_of("command line"):
+        assert "give --gap or --probability-gap, or --flip" in str(caught.value)
+    assert "--gap" not in str(caught.value)
+    assert str(QueryWarning("500 MB of --memory")) == "500 MB of memory="
+
+
+def test_text_that_is_no_option_stays() -> None:
+    """Options of other programs, and names with dashes."""
+    text = "pip install --no-deps x; a--gap; --gapped"
+    assert str(QueryError(text)) == text
+
+
+def _options_in_messages() -> set[str]:
+    """Return the options that texts of the source name, outside the command line's own room."""
+    sources = Path(xcount.__file__).parent
+    found: set[str] = set()
+    for path in sources.rglob("*.py"):
+        if "cli" in path.parts or "report" in path.parts:
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        calls = [
+            node
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Raise)
+            or (isinstance(node, ast.Call) and ast.unparse(node.func) == "warnings.warn")
+        ]
+        for call in calls:
+            found |= set(re.findall(r"(?<![\w-])--([a-z][a-z-]*[a-z])", ast.unparse(call)))
+    return found - {"force-reinstall", "no-deps"}  # of pip
+
+
+def test_every_option_that_a_message_names_has_an_argument() -> None:
+    """And every argument is one of a function, every option one of a command."""
+    from xcount.cli.app import COMMANDS, application
+
+    assert _options_in_messages() <= set(ARGUMENTS)
+    context = click.Context(application)
+    commands = [application.get_command(context, name) for name in COMMANDS]
+    options = {opt for c in commands if c for p in c.params for opt in p.opts}
+    functions = (*ONE, *MANY, xcount.inspect)
+    arguments = {name for f in functions for name in inspect.signature(f).parameters}
+    arguments |= {name for group in SYNONYMS for name in group if arguments & set(group)}
+    unknown = {
+        option
+        for option, argument in ARGUMENTS.items()
+        if f"--{option}" not in options or argument.partition("=")[0] not in arguments
+    }
+    assert unknown == set()
+
+
+def test_a_command_says_options_and_leaves_python_its_words(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Also where it runs in a process that goes on."""
+    from xcount.cli import main
+
+    model = str(adult_model_path())
+    assert main(["count", model, "--sensitive", "sex", "--gap", "1", "--class", "7"]) == 2
+    assert "leave out --class" in capsys.readouterr().err
+    with pytest.raises(QueryError, match="leave out class_="):
+        xcount.count(model, sensitive="sex", gap=1, class_=7)
