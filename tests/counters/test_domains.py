@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -108,6 +108,63 @@ def test_the_papers_algorithms_know_domains(method: str) -> None:
 def test_rules_leave_out_what_breaks_them(method: str) -> None:
     """Rules between any features, the sensitive ones included."""
     assert sum(check(seed, method, n_rules=1 + seed % 3) for seed in range(80)) > 45
+
+
+def sigmoid(margin: Fraction) -> float:
+    """Return the probability that belongs to a margin."""
+    return 1 / (1 + math.exp(-margin))
+
+
+CHANGES: dict[str, tuple[dict[str, Any], Callable[[Fraction, Fraction], bool]]] = {
+    "gap up": ({"gap": "0.3", "direction": "up"}, lambda a, b: b - a > Fraction(3, 10)),
+    "gap down": ({"gap": "0.3", "direction": "down"}, lambda a, b: a - b > Fraction(3, 10)),
+    "probability": (
+        {"probability_gap": "0.0731"},
+        lambda a, b: abs(sigmoid(b) - sigmoid(a)) > 0.0731,
+    ),
+    "probability up": (
+        {"probability_gap": "0.0731", "direction": "up"},
+        lambda a, b: sigmoid(b) - sigmoid(a) > 0.0731,
+    ),
+    "flip down": (
+        {"flip": True, "cutoff": 0, "direction": "down"},
+        lambda a, b: a > 0 >= b,
+    ),
+    "sure flip": (
+        {"flip": True, "cutoff": 0, "from_probability": "0.5813"},
+        lambda a, b: (a > 0) != (b > 0) and max(sigmoid(a), sigmoid(-a)) >= 0.5813,
+    ),
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", CHANGES)
+def test_every_change_is_counted_within_rules(name: str, method: str) -> None:
+    """Directions, probabilities and sure flips, too."""
+    options, differs = CHANGES[name]
+    n_counted = 0
+    for seed in range(12):
+        world = random_world(seed + 200, n_rules=seed % 3)
+        world = replace(world, ensemble=replace(world.ensemble, probability="sigmoid"))
+        names, distance, _ = question(world, seed)
+        expected = world.count(names, distance, None, differs)
+        if is_refused(world, names, expected):
+            continue
+        result = xcount.count(
+            world.ensemble,
+            sensitive=names,
+            distance="any" if distance is None else distance,
+            missing="cell" if world.missing else "none",
+            method=method,
+            epsilon=0.1 if method == "sample" else 1e-9,
+            **options,
+            **world.words,
+        )
+        assert result.low <= expected[0] <= result.high
+        assert result.n_regions == expected[1]
+        assert result.exact or method == "sample"
+        n_counted += 1
+    assert n_counted > 5
 
 
 def test_the_papers_algorithms_say_that_they_know_no_rules() -> None:

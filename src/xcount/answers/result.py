@@ -191,6 +191,13 @@ class CountResult(Shown):
     estimate of it, never the middle of an interval: where the bounds are all that is known, it is
     None, and so is ``share``. ``change`` makes two regions differ; ``class_label`` names the class
     asked about, where the model has several.
+
+    Example:
+        >>> import xcount
+        >>> from xcount.model.examples import figure_1
+        >>> result = xcount.count(figure_1(), sensitive="f0", gap=80, max_share="25%")
+        >>> result.exact, result.share, str(result.verdict)
+        (True, 0.2222222222222222, 'PASS')
     """
 
     sensitive: Sensitive

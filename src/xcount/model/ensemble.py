@@ -191,6 +191,13 @@ class Ensemble(Shown):
         sha256: hash of that file's bytes, if any.
         encoding: where the model's own columns are others than the features: what they are made
             of (see :mod:`xcount.model.one_hot`).
+
+    Example:
+        >>> import xcount
+        >>> from xcount.model.examples import adult_model_path
+        >>> model = xcount.load(adult_model_path())
+        >>> model.n_trees, model.task, model.feature_names[:2]
+        (50, 'binary', ('age', 'workclass'))
     """
 
     features: tuple[Feature, ...]

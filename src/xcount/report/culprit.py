@@ -54,12 +54,12 @@ class Worsening:
 
     def text(self, names: tuple[str, ...]) -> str:
         """Return who got how much worse where, in one sentence without its end."""
-        factor = f"{ratio_text(self.ratio)} times" if self.ratio is not None else "from nothing"
+        factor = f"{times_text(self.ratio)}, " if self.ratio is not None else ""
         return (
             f"{short_names([names[self.index]])} is more sensitive to "
             f"{short_names(self.row.sensitive)} than {short_names([names[0]])}: "
             f"{self.other.text} instead of {self.base.text} {self.other.of_whom} "
-            f"({factor}; {question_text(self.row)})"
+            f"({factor}{question_text(self.row)})"
         )
 
 
@@ -128,6 +128,15 @@ def _first(comparison: CompareResult) -> str:
 def question_text(row: Compared) -> str:
     """Return the question of a row in few words."""
     return f"{visible(row.change.label)}, {distance_text(row.distance)}"
+
+
+def times_text(ratio: Ratio) -> str:
+    """Return a ratio in a sentence: ``1.75 times, 1.44 to 2.14``."""
+    high = "any number" if ratio.high is None else f"{ratio.high:.3g}"
+    interval = f"{ratio.low:.3g} to {high}"
+    if ratio.low == ratio.high:
+        return f"{ratio.low:.3g} times"
+    return f"{interval} times" if ratio.value is None else f"{ratio.value:.3g} times, {interval}"
 
 
 def ratio_text(ratio: Ratio | None, infinity: str = "∞") -> str:

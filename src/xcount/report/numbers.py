@@ -54,8 +54,8 @@ def plural(number: int, what: str) -> str:
 
 
 def short_integer(value: int) -> str:
-    """Return an integer in little room: a power of ten from a milliard on."""
-    return integer(value) if abs(value) < 10**9 else scientific(Fraction(value))
+    """Return an integer in little room: a power of ten from a million on."""
+    return integer(value) if abs(value) < 10**6 else scientific(Fraction(value))
 
 
 def integer(value: int) -> str:

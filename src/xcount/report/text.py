@@ -119,7 +119,7 @@ def measured_text(entry: Mapping[str, Any]) -> str:
     share = share_words(entry["share"])
     if "sensitive_rows" in entry:
         apart = len(entry["rows_in_no_cell"])
-        left_out = f"; {apart:,} rows are in no cell and left out" if apart else ""
+        left_out = f"; {apart:,} more rows lie in no region" if apart else ""
         placed = entry["n_rows"] - apart
         return f"{share}: {entry['n_sensitive']:,} of {placed:,} rows{left_out}"
     if entry["exact"]:

@@ -116,6 +116,13 @@ class AuditResult(Shown):
         task: what the model is for, e.g. ``"binary"``.
         margin: ``"probability"`` where the trees' votes add up to one, else ``"score"``.
         output_label: the class asked about, for a model with several.
+
+    Example:
+        >>> import xcount
+        >>> from xcount.model.examples import figure_1
+        >>> result = xcount.audit(figure_1(), gaps=[60, 80])
+        >>> [ranked.label for ranked in result.ranking], len(result.results)
+        (['f0', 'f1'], 4)
     """
 
     created: Created = ""

@@ -87,6 +87,14 @@ class CompareResult(Shown):
         n_guards: guards of the shared grid; 0 in journals from before it was kept.
         max_ratio: the largest C_i / C_0 allowed, or ratio of judged shares; None for no verdict.
         n_planned: counts that were planned; an interrupted comparison has fewer results.
+
+    Example:
+        >>> import xcount
+        >>> from xcount.model.examples import ensemble_of
+        >>> rough, smooth = ensemble_of((0, 1.0, 0.0, 3.0)), ensemble_of((0, 1.0, 0.0, 1.0))
+        >>> result = xcount.compare([rough, smooth], names=["rough", "smooth"], gap=2, max_ratio=1)
+        >>> result.ranking[0].name, str(result.verdict)
+        ('smooth', 'PASS')
     """
 
     created: Created = ""
