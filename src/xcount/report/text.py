@@ -97,6 +97,10 @@ def count_tables(result: CountResult) -> list[RenderableType]:
     tables: list[RenderableType] = [card]
     if result.profile is not None:
         tables.extend(_profile_tables(result.profile, result.change))
+    if result.explanation is not None:
+        from xcount.report.explanation_text import explanation_tables
+
+        tables.extend(explanation_tables(result))
     return tables
 
 

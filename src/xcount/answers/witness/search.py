@@ -61,7 +61,7 @@ class RegionFinder:
         if self._is_empty():
             return []
         found = self._draw_by_chance(n)
-        return found if len(found) == n else self._draw_solutions(n)
+        return found if len(found) == n else self.draw_solutions(n)
 
     def _is_empty(self) -> bool:
         """Tell whether bounds alone prove that nothing is sensitive, where they are soon asked."""
@@ -113,12 +113,17 @@ class RegionFinder:
         if self.settings.expired():
             raise OutOfLimitsError(_OUT_OF_TIME)
 
-    def _draw_solutions(self, n: int) -> list[NDArray[np.int64]]:
-        """Choose masks by their exact counts, and solutions of each."""
+    def draw_solutions(self, n: int, steps: Sequence[int] = _STEPS) -> list[NDArray[np.int64]]:
+        """Choose masks by their exact counts, and solutions of each.
+
+        Raises:
+            BudgetError: so many steps of exact counting are not enough.
+            OutOfLimitsError: the time is over.
+        """
         if parts := parts_of(self.problem):
-            return self._draw_from_parts(n, parts)
+            return self._draw_from_parts(n, parts, steps)
         run = ExactRun(self.problem, self.settings)
-        run.solve(_STEPS)
+        run.solve(steps)
         if run.stop_reason is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
         found = run.decomposition
@@ -132,12 +137,14 @@ class RegionFinder:
             regions += self._draw_of_mask(mask, masks.count(mask), found, chance)
         return regions
 
-    def _draw_from_parts(self, n: int, parts: Sequence[Part]) -> list[NDArray[np.int64]]:
+    def _draw_from_parts(
+        self, n: int, parts: Sequence[Part], steps: Sequence[int]
+    ) -> list[NDArray[np.int64]]:
         """Choose parts by their exact counts, and regions of each."""
         live = [part for part in parts if part.problem.n_masks > 1]
         runs = [ExactRun(part.problem, self.settings) for part in live]
         for run in runs:
-            run.solve(_STEPS)
+            run.solve(steps)
             if run.stop_reason is StopReason.INTERRUPTED:
                 raise KeyboardInterrupt
             if not run.is_exact():

@@ -7,7 +7,7 @@ numbers under the pointer, and asks no network for anything.
 from __future__ import annotations
 
 from xcount.answers.result import CountResult, Verdict
-from xcount.report.explanation_text import effect_sentence, of_measure
+from xcount.report.explanation_words import effect_sentence, explanation_of, of_measure
 from xcount.report.lead import bound_text, headline, opening
 from xcount.report.markup import Child, Markup, element, joined, name
 from xcount.report.numbers import limit_percent, share_words, time_text
@@ -97,10 +97,10 @@ def _key_figures(view: View) -> Markup | None:
         return None
     result, share = view.lead.result, view.lead.share
     cards = [(share.short, share.of_whom)]
-    for effect in of_measure(result, "effects", share.measure)[:1]:
+    for effect in of_measure(explanation_of(result).effects, share.measure)[:1]:
         arrows = f"↑ {share_words(effect.up.share)}  ↓ {share_words(effect.down.share)}"
         cards.append((arrows, "could go up, could go down"))
-    for rates in of_measure(result, "rates", share.measure)[:1]:
+    for rates in of_measure(explanation_of(result).rates, share.measure)[:1]:
         if rates.ratio.value is not None:
             cards.append((f"{rates.ratio.value:.2f}", "lowest over highest favourable rate"))
     if len(cards) == 1:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
+from xcount.answers.explanation import Effect, GroupRates, Place
 from xcount.answers.result import CountResult
-from xcount.report.explanation_text import of_measure, ratio_sentence, unit_text
+from xcount.report.explanation_words import explanation_of, of_measure, ratio_sentence, unit_text
 from xcount.report.markup import Child, Markup, element
 from xcount.report.numbers import interval_words, share_words
 from xcount.report.page.charts import Bar, bar, both_ways
@@ -16,17 +17,15 @@ _TOP_CELLS = 5
 
 def explained(result: CountResult, measure: str) -> list[Child]:
     """Return the parts of an explanation, those that there are, under one measure."""
-    effect, places, rates = (
-        of_measure(result, what, measure) for what in ("effects", "places", "rates")
-    )
+    found = explanation_of(result)
     return [
-        [_effect(found, result) for found in effect[:1]],
-        [_rates(found) for found in rates[:1]],
-        _places(places),
+        [_effect(effect) for effect in of_measure(found.effects, measure)[:1]],
+        [_rates(rates) for rates in of_measure(found.rates, measure)[:1]],
+        _places(of_measure(found.places, measure)),
     ]
 
 
-def _effect(effect: Any, result: CountResult) -> list[Child]:
+def _effect(effect: Effect) -> list[Child]:
     up, down = effect.up, effect.down
     ends = [(e.share, e.low, e.high) for e in (down, up)]
     texts = [
@@ -46,7 +45,7 @@ def _effect(effect: Any, result: CountResult) -> list[Child]:
     ]
 
 
-def _sizes(effect: Any) -> Markup | None:
+def _sizes(effect: Effect) -> Markup | None:
     """Return the quantiles and the mean of the size of the change."""
     sizes = [(f"{q.level:.0%} move by at most", q.value, q.low, q.high) for q in effect.quantiles]
     if effect.mean is not None:
@@ -62,7 +61,7 @@ def _sizes(effect: Any) -> Markup | None:
     return table(("", unit_text(effect.unit)), rows, title, can_sort=False)
 
 
-def _highest(effect: Any) -> Markup | None:
+def _highest(effect: Effect) -> Markup | None:
     rows = [
         element(
             "tr",
@@ -85,7 +84,7 @@ def _numbers(low: float, high: float) -> str:
     return "" if low == high else f" ({low:.3g} to {high:.3g})"
 
 
-def _sure(entry: Any) -> str:
+def _sure(entry: Effect | GroupRates | Place) -> str:
     if entry.exact:
         return "These numbers are exact."
     if entry.confidence == 1:
@@ -93,7 +92,7 @@ def _sure(entry: Any) -> str:
     return f"Intervals hold together with {entry.confidence:.0%} confidence."
 
 
-def _rates(rates: Any) -> list[Child]:
+def _rates(rates: GroupRates) -> list[Child]:
     rows = []
     for cell in rates.cells:
         text = f"{cell.text}: {share_words(cell.rate)}{_between(cell.low, cell.high)}"
@@ -118,7 +117,7 @@ def _rates(rates: Any) -> list[Child]:
     ]
 
 
-def _places(places: list[Any]) -> list[Child]:
+def _places(places: Sequence[Place]) -> list[Child]:
     if not places:
         return []
     rows = [

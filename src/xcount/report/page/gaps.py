@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from fractions import Fraction
 
-from xcount.report.explanation_text import of_measure
+from xcount.report.explanation_words import explanation_of, of_measure
 from xcount.report.markup import Child, Markup, element, name
 from xcount.report.numbers import (
     NONE,
@@ -117,7 +117,7 @@ def _curve(view: View, ranked: Ranked, distance: int | None) -> _Curve | None:
     """Return the curve of an explanation, or one made of the gaps that were counted."""
     results = [r for r in ranked.results if r.distance == distance]
     for result in results:
-        for curve in of_measure(result, "curves", view.measure):
+        for curve in of_measure(explanation_of(result).curves, view.measure):
             points = tuple(_Point(p.gap, p.gap_text, p.share, p.low, p.high) for p in curve.points)
             if len(points) > 1:
                 return _Curve(ranked, points)

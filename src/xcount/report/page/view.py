@@ -83,5 +83,4 @@ def _tells_more(result: CountResult) -> bool:
     has_profile = result.profile is not None and any(
         not mask.is_open and mask.high > 0 for mask in result.profile.masks
     )
-    explained = getattr(result, "explanation", None) is not None
-    return has_profile or explained or bool(result.details.get("witnesses"))
+    return has_profile or result.explanation is not None or bool(result.details.get("witnesses"))
