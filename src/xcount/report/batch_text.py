@@ -9,6 +9,7 @@ from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult
 from xcount.question.domain import Domain
 from xcount.report.culprit import comparison_headline, ratio_text
+from xcount.report.explanation_text import compared_effects_table
 from xcount.report.lead import first_groups, headline, opening
 from xcount.report.numbers import (
     NONE,
@@ -140,6 +141,8 @@ def comparison_tables(comparison: CompareResult) -> list[RenderableType]:
         lines.append(f"Stopped after {comparison.n_results} of {comparison.n_planned} counts.")
     word = "" if comparison.verdict is None else f"{coloured(comparison.verdict)}: "
     answer = f"{word}[bold]{escaped(comparison_headline(comparison))}[/]"
+    answers = [(f"{row.label}, {row.change.label}", row.results) for row in comparison.rows]
+    tables += compared_effects_table(comparison.names, answers)
     shares = _shares_table(comparison, judge)
     return [answer, "", _models_table(comparison), shares, *tables, *lines]
 
