@@ -399,7 +399,7 @@ def test_witnesses_of_an_audit_have_the_limits_of_their_count(
     """Threads, memory and what is left of the time; none are drawn after an interrupt."""
     seen: list[Settings] = []
 
-    def note(problem: Problem, n: int, settings: Settings) -> tuple[Witness, ...]:
+    def note(problem: Problem, n: int, settings: Settings, rows: object) -> tuple[Witness, ...]:
         seen.append(settings)
         raise KeyboardInterrupt
 

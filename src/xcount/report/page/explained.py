@@ -47,7 +47,7 @@ def _effect(effect: Effect) -> list[Child]:
 
 def _sizes(effect: Effect) -> Markup | None:
     """Return the quantiles and the mean of the size of the change."""
-    sizes = [(f"{q.level:.0%} move by at most", q.value, q.low, q.high) for q in effect.quantiles]
+    sizes = [(_level(q.level), q.value, q.low, q.high) for q in effect.quantiles]
     if effect.mean is not None:
         sizes.append(("On average", effect.mean.value, effect.mean.low, effect.mean.high))
     rows = [
@@ -59,6 +59,12 @@ def _sizes(effect: Effect) -> Markup | None:
     among = "of all" if effect.among == "all" else "of those that change"
     title = f"Size of the change of the {unit_text(effect.unit)}, {among}"
     return table(("", unit_text(effect.unit)), rows, title, can_sort=False)
+
+
+def _level(level: float) -> str:
+    """Return who moves by at most a quantile."""
+    who = {0.5: "Half", 1.0: "All"}.get(level, f"{level * 100:g} %")
+    return f"{who} move by at most"
 
 
 def _highest(effect: Effect) -> Markup | None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from fractions import Fraction
 
-from xcount.report.explanation_words import explanation_of, of_measure
+from xcount.report.explanation_words import explanation_of, of_measure, unit_text
 from xcount.report.markup import Child, Markup, element, name
 from xcount.report.numbers import (
     NONE,
@@ -53,6 +53,7 @@ class _Curve:
 
     ranked: Ranked
     points: tuple[_Point, ...]
+    unit: str = ""
 
     def at(self, gap: float) -> _Point | None:
         """Return the point at a gap; beyond the last one, the share is not larger than there."""
@@ -92,7 +93,8 @@ def _chart(view: View, distance: int | None) -> Markup | None:
         Line(c.ranked.label, tuple((p.gap, p.low, p.value, p.high) for p in c.points))
         for c in curves
     ]
-    chart, places = curve_chart(lines, f"{title}: {', '.join(labels)}", "gap")
+    unit = curves[0].unit
+    chart, places = curve_chart(lines, f"{title}: {', '.join(labels)}", f"gap{unit}")
     stops = {p.gap: p.text for c in curves for p in c.points}
     gaps = sorted(stops)
     start = _start(view, gaps)
@@ -120,7 +122,7 @@ def _curve(view: View, ranked: Ranked, distance: int | None) -> _Curve | None:
         for curve in of_measure(explanation_of(result).curves, view.measure):
             points = tuple(_Point(p.gap, p.gap_text, p.share, p.low, p.high) for p in curve.points)
             if len(points) > 1:
-                return _Curve(ranked, points)
+                return _Curve(ranked, points, f" in {unit_text(curve.unit)}")
     counted = []
     for result in results:
         if result.change.size is not None:
