@@ -313,12 +313,16 @@ class Ensemble(Shown):
         sizes = [tree.n_nodes for tree in self.trees]
         starts = np.cumsum([0, *sizes], dtype=np.int32)[:-1]
         shifts = np.repeat(starts, sizes)
-        columns = {
-            name: np.concatenate([getattr(tree, name) for tree in self.trees])
-            for name in ("feature", "threshold", "left", "right", "missing_left", "zero_side")
-        }
-        columns |= {name: columns[name] + shifts for name in ("left", "right")}
-        return Tree(**columns, value=np.empty(0)), starts
+        nodes = Tree(
+            feature=np.concatenate([tree.feature for tree in self.trees]),
+            threshold=np.concatenate([tree.threshold for tree in self.trees]),
+            left=np.concatenate([tree.left for tree in self.trees]) + shifts,
+            right=np.concatenate([tree.right for tree in self.trees]) + shifts,
+            missing_left=np.concatenate([tree.missing_left for tree in self.trees]),
+            zero_side=np.concatenate([tree.zero_side for tree in self.trees]),
+            value=np.empty(0),
+        )
+        return nodes, starts
 
     def _leaves_of(self, inputs: NDArray[np.float64]) -> NDArray[np.int32]:
         """Walk all rows down all trees at once."""
