@@ -263,7 +263,7 @@ def test_a_witness_is_two_rows_with_the_changed_cells_marked() -> None:
         ["Changed", "31", "blue", "yes", "2.25", "clerk", "missing"],
     ]
     assert re.findall("<mark>(.*?)</mark>", table) == ["31", "blue"]
-    assert "Example 1" in table
+    assert "Example 1; thresholds crossed: age: 30.5" in table
     near = replace(WITNESS, row=7, moved=("age",))
     beside = replace(result, details={"witnesses": [near.to_dict()]})
     assert "Example 1: row 7 of the data with 1 other value" in html_report(audit_of([beside]))

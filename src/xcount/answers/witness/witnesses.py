@@ -14,11 +14,11 @@ sends into the cells, the shortest decimals there are.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,7 @@ from xcount.support.interface import OtherNames, public
 if TYPE_CHECKING:
     from xcount.support.spellings import Duration, Size
 
+Item = TypeVar("Item")
 DRAWS_PER_WITNESS = 4
 """So many are drawn for each witness of an audit; the most realistic ones are kept."""
 
@@ -60,14 +61,15 @@ def drawn_witnesses(
     """
     maker = _Maker(RegionFinder(problem, settings))
     if rows is None:
-        drawn = maker.finder.draw(n * DRAWS_PER_WITNESS)
-        return tuple(maker.witness(region) for region in _typical(drawn)[:n])
+        drawn = _typical(maker.finder.draw(n * DRAWS_PER_WITNESS))[:n]
+        return tuple(maker.made(drawn, maker.witness))
     regions = problem.grid.cells_of(rows)
     placed = np.flatnonzero((regions >= 0).all(axis=1))
     placed = placed[problem.grid.exists(regions[placed])]
     sensitive = placed[maker.finder.decider.decide_regions(regions[placed])]
     spread = np.linspace(0, len(sensitive) - 1, min(n, len(sensitive))).astype(int)
-    found = [maker.at_row(int(row), rows[row], regions[row]) for row in sensitive[spread]]
+    chosen = sensitive[spread].tolist()
+    found = list(maker.made(chosen, lambda row: maker.at_row(row, rows[row], regions[row])))
     return (*found, *_drawn_near(maker, n - len(found), placed, regions, bool(found)))
 
 
@@ -85,7 +87,7 @@ def _drawn_near(
         if not may_lack:
             raise
         return []
-    near = [maker.near_rows(region, placed, regions) for region in drawn]
+    near = maker.made(drawn, lambda region: maker.near_rows(region, placed, regions))
     return sorted(near, key=lambda witness: len(witness.moved or ()))[:n]
 
 
@@ -201,7 +203,7 @@ def witnesses(
     problem = Problem(ensemble, Grid.of(ensemble, missing=missing, domain=regions), query)
     maker = _Maker(RegionFinder(problem, settings))
     if near is None:
-        found = [maker.witness(region) for region in maker.finder.draw(n)]
+        found = list(maker.witnesses(n))
     else:
         found = maker.nearest(read_table(near, ensemble).rows, n)
     if verify and found:
@@ -270,6 +272,17 @@ class _Maker:
         names = self.problem.ensemble.feature_names
         moved = [n for n, a, b in zip(names, regions[row], region, strict=True) if a != b]
         return replace(witness, row=row, moved=tuple(moved), proved=False)
+
+    def witnesses(self, n: int) -> Iterator[Witness]:
+        """Yield witnesses of random regions: n, or those that the time is enough for."""
+        yield from self.made(self.finder.draw(n), self.witness)
+
+    def made(self, items: Iterable[Item], make: Callable[[Item], Witness]) -> Iterator[Witness]:
+        """Yield a witness of each item: of all, or of those that the time is enough for."""
+        for number, item in enumerate(items):
+            if number and self.finder.settings.expired():
+                return
+            yield make(item)
 
     def witness(
         self, region: NDArray[np.int64], keep: NDArray[np.float64] | None = None

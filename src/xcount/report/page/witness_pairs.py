@@ -5,7 +5,7 @@ from __future__ import annotations
 from xcount.answers.witness.witness import Witness
 from xcount.report.markup import Child, Markup, element, name
 from xcount.report.page.tables import table
-from xcount.report.witness_text import values
+from xcount.report.witness_text import summary, values
 
 
 def witness_pair(witness: Witness, number: int) -> Markup:
@@ -33,7 +33,7 @@ def witness_pair(witness: Witness, number: int) -> Markup:
         )
     return element(
         "div",
-        table(head, rows, f"Example {number}{_whence(witness)}", can_sort=False),
+        table(head, rows, f"Example {number}{_whence(witness)}{_crossed(witness)}", can_sort=False),
         class_="pair",
     )
 
@@ -55,6 +55,13 @@ def _outcomes(witness: Witness) -> list[tuple[str, str, str]]:
     of_class = "" if witness.class_label is None else f" of {witness.class_label}"
     found.append((f"Score{of_class}", f"{witness.margin:.4g}", f"{witness.other_margin:.4g}"))
     return found
+
+
+def _crossed(witness: Witness) -> str:
+    """Return the thresholds between the two, where there are any."""
+    if not any(crossing.guards for crossing in witness.crossed):
+        return ""
+    return f"; thresholds crossed: {summary(witness)['Guards crossed']}"
 
 
 def _whence(witness: Witness) -> str:
