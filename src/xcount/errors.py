@@ -36,6 +36,7 @@ ARGUMENTS = {
     "flip": "flip=True",
     "from-probability": "from_probability=",
     "gap": "gap=",
+    "journal": "journal=",
     "judge": "judge=",
     "max-ratio": "max_ratio=",
     "max-share": "max_share=",

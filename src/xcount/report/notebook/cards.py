@@ -74,7 +74,7 @@ def _(result: AuditResult) -> Markup:
     if len(result.panels) > 1:
         facts.insert(0, f"the first of {len(result.panels)} panels (gaps and distances)")
     return _card(
-        f"Audit of {len(result.ranking)} features or groups, {len(result.results)} counts",
+        f"Audit: {len(result.results):,} counts, features or groups: {len(result.ranking):,}",
         _finding(result),
         bars_of(result),
         facts,
