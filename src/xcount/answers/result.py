@@ -12,6 +12,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Annotated, Any
 
+from xcount.answers.explanation import Explanation
 from xcount.answers.measured import REGIONS, Judged, Measured
 from xcount.counters.tally import Profile, StopReason
 from xcount.question.change import Change
@@ -296,6 +297,13 @@ class CountResult(Shown):
         Profile | None,
         Json(
             "The count by mask and by pair of masks; with `--profile`, and in audits.",
+            is_optional=True,
+        ),
+    ] = None
+    explanation: Annotated[
+        Explanation | None,
+        Json(
+            "Who is affected, which way and how much; with `--explain`, and in audits.",
             is_optional=True,
         ),
     ] = None

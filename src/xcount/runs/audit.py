@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
-from xcount.answers.count import class_label, model_info, versions
+from xcount.answers.count import class_label, explaining, model_info, versions
 from xcount.answers.mean_share import MeanShare
 from xcount.answers.measure import weighing_of
 from xcount.answers.measured import REGIONS, refuse_idle_weights
@@ -294,6 +294,8 @@ def audit(
     population: Population | str | os.PathLike[str] | None = None,
     n_witnesses: int = 0,
     profile: bool = True,
+    explain: bool = True,
+    favourable: str | None = None,
     journal: str | os.PathLike[str] | None = None,
     resume: bool = False,
     trust_pickle: bool = False,
@@ -336,6 +338,10 @@ def audit(
         population: a fitted population, or its file; a file that is not there yet is written.
         n_witnesses: how many examples of each count to add, where they can be drawn.
         profile: whether to take each count apart by cells.
+        explain: whether to say who is affected, which way and how much, as in
+            :func:`xcount.count`; gaps of the same features share the work.
+        favourable: the decision whose rates are compared between groups, as in
+            :func:`xcount.count`.
         journal: file that keeps each finished count.
         resume: go on with a journal that exists.
         trust_pickle: whether a pickle may be opened.
@@ -385,6 +391,7 @@ def audit(
     groups = choose_groups(ensemble, grid, sensitive)
     limits = dict(zip(groups, choose_max_shares(ensemble, groups, max_share), strict=True))
     weighing = weighing_of(ensemble, grid, settings, measures, data, bounds, population)
+    along = explaining(ensemble, chosen.values, explain, favourable)
     n_bits = len(groups) * len(chosen.values) * grid.n_regions.bit_length()
     if n_bits > MAX_PROFILE_BITS:
         settings = replace(settings, want_profile=False)
@@ -395,6 +402,7 @@ def audit(
             method,
             weighing,
             n_witnesses,
+            explain=along,
         )
         for query in questions(chosen.values, groups, distances, precision)
     ]
