@@ -62,10 +62,20 @@ def _(result: CountResult) -> Markup:
         [
             f"{answer_text(result)} of {count_text(result.n_regions)} regions",
             *([f"within {result.domain.text}"] if result.domain else []),
+            *_places(result),
             f"{_model_text(result.model)}; {result.method}, {seconds_text(result.seconds)}",
         ],
         result.verdict,
     )
+
+
+def _places(result: CountResult) -> list[str]:
+    """Say where most of what is sensitive lies, if the result explains itself."""
+    found = () if result.explanation is None else result.explanation.places
+    place = next((place for place in found if place.measure == result.judge), None)
+    if place is None:
+        return []
+    return [f"{place.part.share:.0%} of it where {place.text}"]
 
 
 @card_of.register
