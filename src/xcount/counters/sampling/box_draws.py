@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import accumulate
@@ -60,11 +62,14 @@ class BoxDraws(CellDraws):
         return regions, self._masks_of.cells(parts, random.random(n))
 
     def _outcomes(
-        self, regions: NDArray[np.int32], parts: NDArray[np.int64]
+        self, regions: NDArray[np.int32], parts: NDArray[np.int64], end: float = math.inf
     ) -> NDArray[np.float64]:
+        """Return the outcomes of samples; none if the time ends before."""
         outcomes = np.zeros(len(regions))
         groups = self._group_of[parts]
-        for number in np.unique(groups).tolist():
+        for place, number in enumerate(np.unique(groups).tolist()):
+            if place and time.monotonic() > end:
+                return np.empty(0)
             rows, group = np.flatnonzero(groups == number), self._groups[number]
             flags = group.problem.form.decide(group.to_part(regions[rows]))
             outcomes[rows] = flags.sum(axis=1) / self._n_masks[parts[rows]]
