@@ -41,7 +41,7 @@ FEATURES = (
 CHANGES: dict[str, dict[str, Any]] = {"gap 0.5": {"gap": "0.5"}, "flip": {"flip": True}}
 WEIGHED = ("regions", "volume", "marginals", "population")
 COMPONENTS = (1, 5, 20, 50)
-PLAIN_STEPS, PLAIN_GAIN = 150, 1e-4
+PLAIN_STEPS, PLAIN_GAIN, EPSILON = 150, 1e-4, 0.02
 
 
 @dataclass(frozen=True)
@@ -170,11 +170,13 @@ class Weighed:
 def ask(problem: Problem, ways: dict[str, Weighing], timeout: float) -> dict[str, Weighed]:
     """Ask one question in every way, each by itself."""
     started = time.process_time()
-    counted = solve(problem, Settings(timeout_seconds=timeout, jobs=1)).judged
+    counted = solve(problem, Settings(epsilon=EPSILON, timeout_seconds=timeout, jobs=1)).judged
     found = {"regions": _weighed(counted, started)}
     for name, weighing in ways.items():
         started = time.process_time()
-        (measured,) = measure(problem, weighing, Settings(timeout_seconds=timeout, jobs=1)).values()
+        (measured,) = measure(
+            problem, weighing, Settings(epsilon=EPSILON, timeout_seconds=timeout, jobs=1)
+        ).values()
         found[name] = _weighed(measured.judged, started)
     return found
 
@@ -232,7 +234,8 @@ def main(folder: str | None, timeout: float, output: Path | None) -> None:
             f"{seconds:.1f} s (all numbers that it tries together): {realism.log_likelihood:.2f} "
             "nats a row of its own held-out rows, "
             f"{realism.marginals_log_likelihood:.2f} by the marginals.",
-            f"Shares in %, any distance, at most {timeout:g} s each; ~ marks an estimate.",
+            f"Shares in %, any distance, epsilon {EPSILON}, at most {timeout:g} s each; ~ marks an "
+            "estimate.",
             markdown(["question", *columns], share_rows(world, population, timeout)),
         ]
     )

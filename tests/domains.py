@@ -174,9 +174,16 @@ class World:
         return all(hold(required) or not hold(supposed) for supposed, required in self.rules)
 
     def count(
-        self, sensitive: Sequence[str], distance: int | None, gap: Fraction | None
+        self,
+        sensitive: Sequence[str],
+        distance: int | None,
+        gap: Fraction | None,
+        differs: Callable[[Fraction, Fraction], bool] | None = None,
     ) -> tuple[int, int]:
-        """Return how many regions are sensitive to a gap (None: to a flip at 0), and how many."""
+        """Return how many regions are sensitive to a gap (None: to a flip at 0), and how many.
+
+        Or to another change, of the margins before and after.
+        """
         regions = self.regions()
         values: dict[tuple[Key, ...], Any] = {
             key: oracle.margin(self.ensemble, point, None) for key, point in regions.items()
@@ -194,6 +201,8 @@ class World:
             apart = sum(_steps(a[place], b[place]) for place in places)
             if not 1 <= apart <= (math.inf if distance is None else distance):
                 return False
+            if differs is not None:
+                return differs(values[a], values[b])
             if gap is None:
                 return bool((values[a] > 0) != (values[b] > 0))
             return bool(abs(values[a] - values[b]) > gap)

@@ -193,15 +193,14 @@ def changed(
 Region = tuple[int, ...]
 
 
-def regions_that_change(
+def neighbourhoods(
     ensemble: Ensemble,
     sensitive: Sequence[int],
     distance: int | None,
     missing: bool,
     value_at: Callable[[list[float]], Any],
-    changes: Callable[[Any, Any], bool],
-) -> dict[Region, bool]:
-    """Return for every region whether a change within the distance changes the value."""
+) -> dict[Region, tuple[Any, list[Any]]]:
+    """Return for every region its value, and those of its neighbours within the distance."""
     axes = [cells(ensemble, f, missing) for f in range(ensemble.n_features)]
     regions = list(itertools.product(*(range(len(axis)) for axis in axes)))
     value = {region: value_at([axes[f][c] for f, c in enumerate(region)]) for region in regions}
@@ -212,18 +211,34 @@ def regions_that_change(
             return abs(a - b)
         return int(a != b)
 
-    def is_sensitive(region: Region) -> bool:
+    def near(region: Region) -> list[Any]:
+        found = []
         for moved in itertools.product(*(range(len(axes[f])) for f in sensitive)):
             other = list(region)
             for f, c in zip(sensitive, moved, strict=True):
                 other[f] = c
             apart = sum(steps(f, region[f], other[f]) for f in sensitive)
-            near = apart >= 1 and (distance is None or apart <= distance)
-            if near and changes(value[region], value[tuple(other)]):
-                return True
-        return False
+            if apart >= 1 and (distance is None or apart <= distance):
+                found.append(value[tuple(other)])
+        return found
 
-    return {region: is_sensitive(region) for region in regions}
+    return {region: (value[region], near(region)) for region in regions}
+
+
+def regions_that_change(
+    ensemble: Ensemble,
+    sensitive: Sequence[int],
+    distance: int | None,
+    missing: bool,
+    value_at: Callable[[list[float]], Any],
+    changes: Callable[[Any, Any], bool],
+) -> dict[Region, bool]:
+    """Return for every region whether a change within the distance changes the value."""
+    found = neighbourhoods(ensemble, sensitive, distance, missing, value_at)
+    return {
+        region: any(changes(own, other) for other in others)
+        for region, (own, others) in found.items()
+    }
 
 
 def sensitive_regions(

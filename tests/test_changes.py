@@ -269,6 +269,20 @@ def test_a_large_grid_is_bounded_and_estimated() -> None:
     assert 0 < found.low <= found.count <= found.high <= bounds.high
 
 
+def test_leads_prove_that_a_softmax_does_not_change() -> None:
+    """Beyond all visits: no class gains or loses enough on the one asked about."""
+    stumps = [(f, 0.5, 0.0, 0.05) for f in range(60)]
+    plain = ensemble_of(*stumps)
+    trees = tuple(replace(tree, output=i % 3) for i, tree in enumerate(plain.trees))
+    model = replace(plain, trees=trees, base=(0.0,) * 3, task="multiclass", probability="softmax")
+    for sensitive in ("f0", "f1"):  # of the class itself, and of another one
+        asked: dict[str, Any] = {"sensitive": sensitive, "output": 0}
+        none = xcount.count(model, probability_gap="0.0126", **asked)
+        assert (none.exact, none.count, none.n_regions) == (True, 0, 2**60)
+        some = xcount.count(model, probability_gap="0.001", epsilon=0.5, **asked)
+        assert some.low > 0
+
+
 def test_a_rare_change_of_a_softmax_is_no_proved_zero() -> None:
     """Pairs bound no softmax: what neither visits nor samples find is not excluded."""
     trees = [(f, float(t), -0.5, 0.5) for f in range(1, 14) for t in range(9)]

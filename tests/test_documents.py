@@ -75,7 +75,7 @@ def test_most_pages_have_examples() -> None:
 
 def test_the_tutorial_works_with_the_whole_data(tmp_path: Path) -> None:
     """As it says; the numbers are others, and so may be the verdicts."""
-    pytest.importorskip("xgboost")
+    pytest.importorskip("skops")
     text = (ROOT / "docs" / "tutorial.md").read_text()
     assert EXTRACT in text
     text = text.replace(EXTRACT, str(shared_adult()))

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from xcount.support.records import RECORDS, fields_of
+from xcount.support.shown import Shown
 
 NAMES = (
     "xcount.load",
@@ -30,6 +31,7 @@ NAMES = (
     "xcount.AuditResult",
     "xcount.CompareResult",
     "xcount.Witness",
+    "xcount.Witnesses",
     "xcount.Inspection",
     "xcount.Domain",
     "xcount.Population",
@@ -143,7 +145,7 @@ def _class(name: str, cls: type) -> str:
         said = {each.attribute: each.json.description for each in fields_of(cls)}
         attributes = {**said, **attributes}
     methods = []
-    for member_name, member in vars(cls).items():
+    for member_name, member in _members(cls).items():
         if member_name.startswith("_") or member_name in _HIDDEN:
             continue
         getter = getattr(member, "fget", None) or getattr(member, "func", None)
@@ -158,7 +160,12 @@ def _class(name: str, cls: type) -> str:
     for signature, text in methods:
         said_of = readable(" ".join(sections_of(text)[""].split()))
         blocks.append(f"`{' '.join(signature.split())}`: {said_of}")
-    return "\n\n".join(blocks)
+    return "\n\n".join([*blocks, *_example(parts)])
+
+
+def _members(cls: type) -> dict[str, Any]:
+    """Return what a class defines, and what it can do because it shows itself."""
+    return {**vars(cls), **(vars(Shown) if issubclass(cls, Shown) else {})}
 
 
 def _in_a_table(text: str) -> str:

@@ -93,7 +93,17 @@ def _argument(option: re.Match[str]) -> str:
 
 
 class XCountError(Exception):
-    """Base of all errors whose message is meant for the user."""
+    """Base of all errors whose message is meant for the user.
+
+    Example:
+        >>> import xcount
+        >>> from xcount.model.examples import figure_1
+        >>> try:
+        ...     xcount.count(figure_1(), sensitive="f7", gap=1)
+        ... except xcount.XCountError as error:
+        ...     print(error)
+        feature index 7 is out of range: the model has 2 features, 0 to 1
+    """
 
     def __str__(self) -> str:
         return _worded(super().__str__())

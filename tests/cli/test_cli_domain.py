@@ -161,8 +161,10 @@ def test_witnesses_show_the_group_by_name(xcount_command: Command, model: str, p
         assert witness["point"]["age"] >= 25
     near = printed(xcount_command(*asked, "--near", people, "--json"))["witnesses"]
     assert [witness["point"]["age"] for witness in near] == [27.0, 60.0]
-    outside = xcount_command(*asked, "--where", "age < 40", "--near", people)
-    assert (outside.status, "outside the domain" in outside.err) == (2, True)
+    younger = printed(xcount_command(*asked, "--where", "age < 40", "--near", people, "--json"))
+    assert [witness["row"] for witness in younger["witnesses"]] == [0]
+    outside = xcount_command(*asked, "--where", "age > 70", "--near", people)
+    assert (outside.status, "all 2 rows to look near are outside" in outside.err) == (2, True)
 
 
 def test_the_library_is_asked_about_the_columns() -> None:

@@ -39,7 +39,7 @@ def test_an_audit_whose_journal_fills_the_disk_loses_nothing(
     """One line says so; the lines before are whole; with room, --resume counts the rest."""
     path = tmp_path / "j.jsonl"
     words = ("audit", figure_1_file, *GAPS, "--journal", path)
-    done = run_with_little_room(4000, *words)
+    done = run_with_little_room(20_000, *words)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert "all earlier results are safe in it" in done.stderr
     before = path.read_bytes()

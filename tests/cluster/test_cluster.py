@@ -26,7 +26,7 @@ from xcount.cluster import client as cluster_module
 from xcount.cluster.client import Cluster, bundle_size
 from xcount.cluster.worker import Flight, version_differences
 from xcount.counters.settings import Settings
-from xcount.errors import BudgetError, ClusterError, MissingExtraError, QueryWarning
+from xcount.errors import BudgetError, ClusterError, MissingExtraError, QueryError, QueryWarning
 from xcount.model.examples import adult_model_path, ensemble_of, figure_1
 from xcount.problem.problem import Problem
 from xcount.question.gap import Gap
@@ -123,13 +123,14 @@ def test_a_cluster_judges_by_measures(dask: DaskProcesses) -> None:
         "distances": "any",
         "judge": "marginals",
         "data": PEOPLE,
-        "max_share": "7%",
     }
     here = xcount.audit(adult_model_path(), **asked)
     there = xcount.audit(adult_model_path(), cluster=dask.address, **asked)
     assert there.judge == "marginals"
-    assert there.verdict is here.verdict is Verdict.FAIL
     assert facts(there.results) == facts(here.results)
+    limited = xcount.audit(adult_model_path(), cluster=dask.address, max_share="7%", **asked)
+    assert limited.verdict is Verdict.FAIL
+    assert [r.judged for r in limited.results] == [r.judged for r in here.results]
 
 
 def test_a_client_serves_and_stays_open(dask: DaskProcesses) -> None:
@@ -143,6 +144,24 @@ def test_a_client_serves_and_stays_open(dask: DaskProcesses) -> None:
         there = xcount.compare(models, gaps=[1, 80], cluster=client)
         assert client.status == "running"
     assert rows(there) == rows(xcount.compare(models, gaps=[1, 80]))
+
+
+def test_a_cluster_of_dask_is_as_good_as_its_address() -> None:
+    """``LocalCluster()`` serves every function, and stays open."""
+    local = distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
+    )
+    with local as cluster:
+        assert xcount.count(figure_1(), sensitive="f0", gap=80, cluster=cluster).count == 2
+        assert len(xcount.audit(figure_1(), gap=80, cluster=cluster).results) == 2
+        assert len(xcount.compare([figure_1()] * 2, gap=80, cluster=cluster).results) == 4
+        assert cluster.status.name == "running"
+
+
+def test_what_is_no_cluster_is_refused() -> None:
+    """In words, not by an attribute that is missing."""
+    with pytest.raises(QueryError, match="a cluster is a Dask scheduler's address, a client or a"):
+        xcount.count(figure_1(), sensitive="f0", gap=80, cluster=cast(Any, 7))
 
 
 def test_the_command_line(

@@ -15,7 +15,7 @@ from strategies import SCALES, random_classifier, random_ensemble
 
 from xcount import _core
 from xcount.answers.measure import measure
-from xcount.answers.weigh import mask_masses
+from xcount.answers.pieces import mask_masses
 from xcount.counters.exact import ExactRun
 from xcount.counters.settings import Settings
 from xcount.errors import BudgetError

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -15,9 +15,12 @@ from oracle import all_regions
 
 import xcount
 from xcount.answers.measure import measure
+from xcount.counters import parts as count_in_parts
 from xcount.counters.decisions import RegionDecider
 from xcount.counters.region_search import RegionSearch
+from xcount.counters.sampling.box_draws import BoxDraws
 from xcount.errors import QueryError
+from xcount.problem.parts import parts_of
 from xcount.problem.problem import Problem
 from xcount.question.domain import Domain
 from xcount.question.fitting import fit_population
@@ -108,6 +111,63 @@ def test_the_papers_algorithms_know_domains(method: str) -> None:
 def test_rules_leave_out_what_breaks_them(method: str) -> None:
     """Rules between any features, the sensitive ones included."""
     assert sum(check(seed, method, n_rules=1 + seed % 3) for seed in range(80)) > 45
+
+
+def sigmoid(margin: Fraction) -> float:
+    """Return the probability that belongs to a margin."""
+    return 1 / (1 + math.exp(-margin))
+
+
+CHANGES: dict[str, tuple[dict[str, Any], Callable[[Fraction, Fraction], bool]]] = {
+    "gap up": ({"gap": "0.3", "direction": "up"}, lambda a, b: b - a > Fraction(3, 10)),
+    "gap down": ({"gap": "0.3", "direction": "down"}, lambda a, b: a - b > Fraction(3, 10)),
+    "probability": (
+        {"probability_gap": "0.0731"},
+        lambda a, b: abs(sigmoid(b) - sigmoid(a)) > 0.0731,
+    ),
+    "probability up": (
+        {"probability_gap": "0.0731", "direction": "up"},
+        lambda a, b: sigmoid(b) - sigmoid(a) > 0.0731,
+    ),
+    "flip down": (
+        {"flip": True, "cutoff": 0, "direction": "down"},
+        lambda a, b: a > 0 >= b,
+    ),
+    "sure flip": (
+        {"flip": True, "cutoff": 0, "from_probability": "0.5813"},
+        lambda a, b: (a > 0) != (b > 0) and max(sigmoid(a), sigmoid(-a)) >= 0.5813,
+    ),
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", CHANGES)
+def test_every_change_is_counted_within_rules(name: str, method: str) -> None:
+    """Directions, probabilities and sure flips, too."""
+    options, differs = CHANGES[name]
+    n_counted = 0
+    for seed in range(12):
+        world = random_world(seed + 200, n_rules=seed % 3)
+        world = replace(world, ensemble=replace(world.ensemble, probability="sigmoid"))
+        names, distance, _ = question(world, seed)
+        expected = world.count(names, distance, None, differs)
+        if is_refused(world, names, expected):
+            continue
+        result = xcount.count(
+            world.ensemble,
+            sensitive=names,
+            distance="any" if distance is None else distance,
+            missing="cell" if world.missing else "none",
+            method=method,
+            epsilon=0.1 if method == "sample" else 1e-9,
+            **options,
+            **world.words,
+        )
+        assert result.low <= expected[0] <= result.high
+        assert result.n_regions == expected[1]
+        assert result.exact or method == "sample"
+        n_counted += 1
+    assert n_counted > 5
 
 
 def test_the_papers_algorithms_say_that_they_know_no_rules() -> None:
@@ -216,6 +276,61 @@ def probability(population: Population, point: np.ndarray) -> float:
             cell = next(i for i, codes in enumerate(column.classes) if int(value) in codes)
         product *= column.probabilities[cell]
     return float(product.sum())
+
+
+def test_boxes_are_drawn_from_in_proportion_and_never_outside() -> None:
+    """The mean of all outcomes is the share, whatever the boxes are like."""
+    n_drawn = 0
+    for seed in range(40):
+        world = random_world(seed, n_rules=2)
+        names, distance, gap = question(world, seed)
+        expected = world.count(names, distance, gap)
+        if gap is None or is_refused(world, names, expected):
+            continue
+        problem = problem_of(world, names, distance, gap)
+        parts = parts_of(problem)
+        draws = BoxDraws(problem, parts)
+        regions = draws.regions(np.random.default_rng(seed), 200)
+        inside = [part.rows_of(regions) for part in parts]
+        assert sorted(np.concatenate(inside).tolist()) == list(range(200))
+        histogram, hits = draws.draw(seed, 0, 0, 8, 1)
+        share = expected[0] / expected[1]
+        n, values = histogram.sum(), np.arange(len(histogram)) / draws.levels
+        error = 4.5 * math.sqrt(max(share * (1 - share), 1e-9) / n)
+        assert abs(float(values @ histogram) / n - share) <= error
+        assert abs(hits.mean() - share) <= error
+        n_drawn += 1
+    assert n_drawn > 15
+
+
+def test_open_parts_are_estimated_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one interval for their sum, also beside parts that are counted exactly."""
+    monkeypatch.setattr(count_in_parts, "INSTANT_SECONDS", 0.0)
+    monkeypatch.setattr(count_in_parts, "CORNER_SECONDS", 0.0)
+    monkeypatch.setattr(count_in_parts, "MAX_STEPS", 30)
+    n_estimated = n_right = 0
+    for seed in range(60):
+        world = random_world(seed, n_rules=1 + seed % 3)
+        names, distance, gap = question(world, seed)
+        expected = world.count(names, distance, gap)
+        if gap is None or is_refused(world, names, expected):
+            continue
+        for method in ("auto", "sample"):
+            result = xcount.count(
+                problem_of(world, names, distance, gap).ensemble.source,
+                sensitive=names,
+                distance="any" if distance is None else distance,
+                missing="cell" if world.missing else "none",
+                gap=gap,
+                method=method,
+                seed=seed,
+                **world.words,
+            )
+            n_estimated += not result.exact
+            n_right += not result.exact and result.low <= expected[0] <= result.high
+            assert not result.exact or result.count == expected[0]
+    assert n_estimated > 20
+    assert n_right >= 0.9 * n_estimated
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -35,17 +35,29 @@ def test_docstring_examples_say_the_truth(name: str) -> None:
     assert result.failed == 0
 
 
-def test_every_public_function_has_an_example() -> None:
-    """``xcount.count`` and its like are shown in use."""
-    functions = [getattr(xcount, name) for name in xcount.__all__]
+def test_every_public_function_and_class_has_an_example() -> None:
+    """``xcount.count`` and its like are shown in use; the tests above run what is shown."""
     lacking = [
-        function.__name__
-        for function in functions
-        if callable(function)
-        and not isinstance(function, type)
-        and ">>>" not in (function.__doc__ or "")
+        name
+        for name in xcount.__all__
+        if name != "__version__" and ">>>" not in (getattr(xcount, name).__doc__ or "")
     ]
     assert lacking == []
+
+
+def test_examples_of_public_functions_are_found() -> None:
+    """Behind what is wrapped around them, too."""
+    for name in ("count", "audit", "compare", "witnesses", "inspect", "load"):
+        function = getattr(xcount, name)
+        module = importlib.import_module(function.__module__)
+        found = {test.name for test in doctest.DocTestFinder().find(module) if test.examples}
+        assert f"{function.__module__}.{name}" in found
+
+
+def test_public_names_are_sorted_and_typed() -> None:
+    """As a reader of the list looks for them; type checkers find the marker."""
+    assert xcount.__all__ == sorted(xcount.__all__)
+    assert (Path(xcount.__file__).parent / "py.typed").exists()
 
 
 def test_public_functions_win_over_modules_of_their_name() -> None:
@@ -79,7 +91,7 @@ def beside_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     xcount.audit(figure_1(), gaps=80, journal=tmp_path / "results.jsonl")
     model = xcount.load(adult_model_path())
     rows = [model.feature_names]
-    for share in (0, 0.5, 1):
+    for share in (0, 0.5, 1) * 7:  # a population needs twenty rows
         cells = [int(share * (axis.n_cells - 1)) for axis in xcount.Grid.of(model).axes]
         rows.append(tuple(map(str, xcount.Grid.of(model).point(cells))))
     (tmp_path / "people.csv").write_text("\n".join(map(",".join, rows)))

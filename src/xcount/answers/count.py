@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
+from xcount.answers.explanation import Explaining
 from xcount.answers.measured import REGIONS, Measured
 from xcount.answers.result import CountResult, ModelInfo, Verdict, verdict_of
 from xcount.counters import counter
@@ -19,6 +20,7 @@ from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble
 from xcount.problem.parts import parts_of
 from xcount.problem.problem import Problem
+from xcount.question.change import Change
 from xcount.question.domain import Domain, DomainLike, OneHot, Words
 from xcount.question.grid import Grid, Missing
 from xcount.question.query import Query
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from xcount.question.weighting import Weighing
     from xcount.support.spellings import Duration, Number, Size
 
+COUNTING_PART = 0.9
+"""Of a limit of time; the rest is for the explanation, where there is to be one."""
 JUDGED_PART = 0.75
 """Part of the time for the measure that is judged, where there is a limit to decide."""
 CONTEXT_SECONDS = 2.0
@@ -74,6 +78,8 @@ def count(
     data: Any = None,
     bounds: Mapping[str, tuple[float, float]] | str | None = None,
     population: Population | str | os.PathLike[str] | None = None,
+    explain: bool = False,
+    favourable: str | None = None,
     trust_pickle: bool = False,
     cluster: str | Client | DaskCluster | None = None,
     on_progress: Callable[[Progress], None] | None = None,
@@ -128,6 +134,10 @@ def count(
         bounds: the bounds of a volume.
         population: a fitted population, or its file, instead of one that is fitted to the data; a
             file that is not there yet is written.
+        explain: whether to say who is affected, which way and how much: the result's
+            ``explanation`` (see :mod:`xcount.answers.explanation`).
+        favourable: the decision whose rates are compared between groups in the explanation: a
+            class, or ``above`` or ``below`` for a side of the cut-off; above unless given.
         trust_pickle: whether a pickle may be opened.
         cluster: a Dask scheduler's address, client or cluster, to spread a long count over; there,
             ``jobs`` are the threads of each unit of work.
@@ -183,12 +193,27 @@ def count(
 
         given = (measures, data, bounds, population)
         weighing = weighing_of(ensemble, problem.grid, settings, *given)
+    along = explaining(ensemble, (query.change,), explain, favourable)
     if cluster is not None:
         from xcount.cluster.client import Cluster
 
         with Cluster(cluster) as workers:
-            return workers.count(problem, settings, method, weighing)
-    return solve(problem, settings, method, weighing)
+            return workers.count(problem, settings, method, weighing, along)
+    return solve(problem, settings, method, weighing, along)
+
+
+def explaining(
+    ensemble: Ensemble, changes: Sequence[Change], explain: bool, favourable: str | None
+) -> Explaining | None:
+    """Return what an explanation is to serve, if one is wanted; refuse a decision nobody takes."""
+    if favourable is not None:
+        from xcount.answers.people.rates import decision_of
+
+        if not explain:
+            raise QueryError("a favourable decision is for an explanation; give --explain, too")
+        for change in changes:
+            decision_of(ensemble, change, favourable)
+    return Explaining(tuple(changes), favourable) if explain else None
 
 
 def solve(
@@ -196,8 +221,63 @@ def solve(
     settings: Settings,
     method: str = "auto",
     weighing: Weighing | None = None,
+    explain: Explaining | None = None,
 ) -> CountResult:
-    """Count a prepared problem, and measure it."""
+    """Count a prepared problem, and measure it.
+
+    Args:
+        problem: the question.
+        settings: accuracy and limits.
+        method: how to count.
+        weighing: the measures to take along.
+        explain: what an explanation is to serve, this question among it; None for none.
+    """
+    started = time.perf_counter()
+    if explain is None:
+        return _solved(problem, settings, method, weighing)
+    limit = settings.timeout_seconds
+    most = None if limit is None else limit * COUNTING_PART
+    result = _solved(problem, replace(settings, timeout_seconds=most), method, weighing)
+    result = explained(result, problem, settings, weighing, explain)
+    return replace(result, seconds=time.perf_counter() - started)
+
+
+def explained(
+    result: CountResult,
+    problem: Problem,
+    settings: Settings,
+    weighing: Weighing | None,
+    along: Explaining,
+) -> CountResult:
+    """Return a count with its explanation; without, if it is interrupted: the count is done."""
+    if result.stop_reason is StopReason.INTERRUPTED:
+        return result
+    from xcount.answers.effects import explain
+    from xcount.answers.people.who import with_people
+
+    known = _certain_shares(result)
+    try:
+        found = explain(problem, settings, weighing, along.changes, known)
+        found = with_people(found, problem, settings, weighing, known, along.favourable)
+    except KeyboardInterrupt:
+        return result
+    return replace(result, explanation=found)
+
+
+def _certain_shares(result: CountResult) -> dict[str, tuple[float, float]]:
+    """Return the bounds of shares that hold for certain, by measure."""
+    found = {}
+    if result.confidence == 1.0:
+        found["regions"] = (result.share_low, result.share_high)
+    for name, entry in result.details.get("measures", {}).items():
+        if entry["confidence"] == 1.0:
+            found[name] = (entry["low"], entry["high"])
+    return found
+
+
+def _solved(
+    problem: Problem, settings: Settings, method: str, weighing: Weighing | None
+) -> CountResult:
     started = time.perf_counter()
     if weighing is not None:
         from xcount.answers.measure import check_data

@@ -69,6 +69,12 @@ class Inspection(Shown):
 
     ``gaps`` are round gaps around the scale of the leaves (see :func:`leaf_scale`), below the
     largest ``max_change`` of any feature, so that none of them is trivially 0.
+
+    Example:
+        >>> import xcount
+        >>> from xcount.model.examples import figure_1
+        >>> xcount.inspect(figure_1())
+        Inspection(a live model, ensemble: unknown, 2 trees, 2 features, 9 regions)
     """
 
     model: AboutModel

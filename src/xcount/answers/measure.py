@@ -12,19 +12,19 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from xcount.answers.measured import REGIONS, Measured
+from xcount.answers.pieces import components_of, placed_rows
 from xcount.answers.weigh import LEAST_SECONDS, unknown, weigh
 from xcount.counters.decisions import RegionDecider
 from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS, Settings
 from xcount.counters.tally import Progress, StopReason
-from xcount.errors import BudgetError, OutOfLimitsError, QueryError
+from xcount.errors import BudgetError, OutOfLimitsError
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
 from xcount.question.fitting import fit_population
 from xcount.question.grid import Grid
-from xcount.question.population import Component, Population
+from xcount.question.population import Population
 from xcount.question.weighting import Interval, Weighing, marginal_weights, volume_weights
 
 
@@ -80,30 +80,14 @@ def check_data(problem: Problem, weighing: Weighing) -> None:
         assert weighing.rows is not None
         marginal_weights(problem.grid, weighing.rows)
     if "rows" in weighing.names:
-        _placed_rows(problem, weighing)
+        placed_rows(problem, weighing)
     if "population" in weighing.names and weighing.population is not None:
         weighing.population.on(problem.grid)
 
 
-def _placed_rows(
-    problem: Problem, weighing: Weighing
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the cells of every row, and the numbers of the rows that lie in a region."""
-    assert weighing.rows is not None
-    regions = problem.grid.cells_of(weighing.rows)
-    placed = np.flatnonzero((regions >= 0).all(axis=1))
-    placed = placed[problem.grid.exists(regions[placed])]
-    if not len(placed):
-        raise QueryError(
-            f"no row of {weighing.source} lies in a region: each has a missing value or an unknown "
-            "category; --missing cell has cells for missing values"
-        )
-    return regions, placed
-
-
 def _rows(problem: Problem, weighing: Weighing, settings: Settings) -> Measured:
     """Decide the region of every row."""
-    regions, placed = _placed_rows(problem, weighing)
+    regions, placed = placed_rows(problem, weighing)
     limited = settings.within(1.0, LEAST_SECONDS, DEFAULT_TIMEOUT_SECONDS)
     decided = RegionDecider(problem).decide_regions(regions[placed], limited.search_seconds())
     sensitive = placed[decided]
@@ -119,15 +103,15 @@ def _rows(problem: Problem, weighing: Weighing, settings: Settings) -> Measured:
 
 
 def _volume(problem: Problem, weighing: Weighing, settings: Settings) -> Measured:
-    weights, bounds = volume_weights(problem.grid, weighing)
-    return weigh("volume", problem, [Component(1.0, weights)], settings, {"bounds": bounds})
+    details = {"bounds": volume_weights(problem.grid, weighing)[1]}
+    return weigh("volume", problem, components_of("volume", problem, weighing), settings, details)
 
 
 def _marginals(problem: Problem, weighing: Weighing, settings: Settings) -> Measured:
     assert weighing.rows is not None
-    weights = marginal_weights(problem.grid, weighing.rows)
     details = {"n_rows": len(weighing.rows), "source": weighing.source}
-    return weigh("marginals", problem, [Component(1.0, weights)], settings, details)
+    components = components_of("marginals", problem, weighing)
+    return weigh("marginals", problem, components, settings, details)
 
 
 def _population(problem: Problem, weighing: Weighing, settings: Settings) -> Measured:
@@ -138,7 +122,8 @@ def _population(problem: Problem, weighing: Weighing, settings: Settings) -> Mea
         "n_components": population.n_components,
         "realism": asdict(population.realism),
     }
-    return weigh("population", problem, population.on(problem.grid), settings, details)
+    components = components_of("population", problem, weighing)
+    return weigh("population", problem, components, settings, details)
 
 
 def weighing_of(

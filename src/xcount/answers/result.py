@@ -12,6 +12,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Annotated, Any
 
+from xcount.answers.explanation import Explanation
 from xcount.answers.measured import REGIONS, Judged, Measured
 from xcount.counters.tally import Profile, StopReason
 from xcount.question.change import Change
@@ -191,6 +192,13 @@ class CountResult(Shown):
     estimate of it, never the middle of an interval: where the bounds are all that is known, it is
     None, and so is ``share``. ``change`` makes two regions differ; ``class_label`` names the class
     asked about, where the model has several.
+
+    Example:
+        >>> import xcount
+        >>> from xcount.model.examples import figure_1
+        >>> result = xcount.count(figure_1(), sensitive="f0", gap=80, max_share="25%")
+        >>> result.exact, result.share, str(result.verdict)
+        (True, 0.2222222222222222, 'PASS')
     """
 
     sensitive: Sensitive
@@ -289,6 +297,13 @@ class CountResult(Shown):
         Profile | None,
         Json(
             "The count by mask and by pair of masks; with `--profile`, and in audits.",
+            is_optional=True,
+        ),
+    ] = None
+    explanation: Annotated[
+        Explanation | None,
+        Json(
+            "Who is affected, which way and how much; with `--explain`, and in audits.",
             is_optional=True,
         ),
     ] = None

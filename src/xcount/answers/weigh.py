@@ -15,9 +15,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from xcount.answers.measured import Measured
+from xcount.answers.pieces import products_of, weighed_parts
 from xcount.answers.result import Verdict, verdict_of
 from xcount.counters.bounds import Bounds
 from xcount.counters.corners import CornerRun, corner_seconds
@@ -29,7 +29,6 @@ from xcount.counters.sampling.estimator import Estimator, Ground, OutOfTimeError
 from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS, Settings
 from xcount.counters.tally import StopReason
 from xcount.errors import BudgetError, QueryError
-from xcount.problem.parts import parts_of
 from xcount.problem.problem import Problem
 from xcount.question.population import Component
 from xcount.question.weighting import Weights
@@ -74,8 +73,8 @@ def weigh(
     if problem.n_masks > MAX_FLAGS:
         text = f"{scientific_text(problem.n_masks)} masks are too many to weigh"
         raise BudgetError(text, code="too_many_masks")
-    products = [Drawn(c.weight, mask_masses(problem, c.cells), c.cells) for c in components]
-    parts = _weighed_parts(problem, products)
+    products = products_of(problem, components)
+    parts = weighed_parts(problem, products)
     if parts is None:
         return _weigh_products(name, problem, products, settings, details)
     whole = math.fsum(mass for _, _, mass in parts)
@@ -85,32 +84,11 @@ def weigh(
     found = [(mass / whole, unknown(name, StopReason.DECIDED)) for _, _, mass in parts]
     for number, (part, inside, _) in enumerate(parts):
         limited = own.within(1 / (len(parts) - number), LEAST_SECONDS, DEFAULT_TIMEOUT_SECONDS)
-        found[number] = (found[number][0], _weigh_products(name, part, inside, limited, {}))
+        found[number] = (found[number][0], _weigh_products(name, part.problem, inside, limited, {}))
         measured = _together(name, found, settings, details)
         if _is_decided(measured, settings):
             break
     return measured
-
-
-def _weighed_parts(
-    problem: Problem, products: Sequence[Drawn]
-) -> list[tuple[Problem, list[Drawn], float]] | None:
-    """Return each part with the measures inside it, and its weight; None without rules."""
-    parts = parts_of(problem)
-    if not parts:
-        return None
-    found = []
-    for part in parts:
-        inside = []
-        for product in products:
-            cells, masses, mass = part.weights(list(product.cell_weights), product.mask_weights)
-            if product.weight * mass > 0:
-                inside.append(Drawn(product.weight * mass, masses, cells))
-        weight = math.fsum(product.weight for product in inside)
-        if weight > 0:
-            inside = [replace(product, weight=product.weight / weight) for product in inside]
-            found.append((part.problem, inside, weight))
-    return found
 
 
 def _together(
@@ -287,14 +265,6 @@ def _measured(
     share = None if tally.count is None else float(Fraction(tally.count, _UNITS))
     found = {**details, "samples": tally.details["samples"]}
     return Measured(name, share, low, high, False, tally.confidence, reason, found)
-
-
-def mask_masses(problem: Problem, weights: Weights) -> NDArray[np.float64]:
-    """Return what the cells of each mask weigh together."""
-    masses = np.ones(1)
-    for feature in problem.query.sensitive:
-        masses = np.outer(masses, weights[feature]).ravel()
-    return masses
 
 
 def _is_soon_visited(problem: Problem, settings: Settings, n_products: int) -> bool:

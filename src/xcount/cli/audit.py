@@ -44,6 +44,13 @@ if TYPE_CHECKING:
     show_default=True,
     help="Add N example pairs of inputs to each count.",
 )
+@click.option(
+    "--explain/--no-explain",
+    default=True,
+    show_default=True,
+    help=parameters.EXPLAIN_HELP,
+)
+@parameters.favourable_option
 @batch.journal_options
 @batch.report_options
 @batch.markdown_option

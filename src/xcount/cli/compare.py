@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 )
 @parameters.cluster_option
 @parameters.measure_options
+@parameters.explain_option
+@parameters.favourable_option
 @batch.journal_options
 @batch.report_options
 def command(

@@ -20,6 +20,7 @@ from xcount.cli import parameters
         "xcount count model.json --sensitive age --gap 2 --measure volume,rows --data people.csv",
         "xcount count model.json --sensitive sex --flip --judge rows --data people.csv "
         "--max-share 1%",
+        "xcount count model.json --sensitive sex --gap 0.5 --distance any --explain",
         "xcount count model.json --sensitive age --gap 2 --cluster tcp://scheduler:8786",
     ),
 )
@@ -35,6 +36,8 @@ from xcount.cli import parameters
     is_flag=True,
     help="Also show where: the count of each mask, and the jumps between masks.",
 )
+@parameters.explain_option
+@parameters.favourable_option
 @parameters.json_option
 def command(
     model: str, trust_pickle: bool, sensitive: tuple[str, ...], as_json: bool, **question: Any

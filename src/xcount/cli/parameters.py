@@ -370,6 +370,20 @@ max_share_option = click.option(
     "sensitive (0.01, 1% or 2/9).",
 )
 
+EXPLAIN_HELP = (
+    "Also say who is affected and how much: which way the output moves, the mean and the "
+    "quantiles of the change, the share against the gap, where it is, and how often each group "
+    "gets the favourable decision."
+)
+explain_option = click.option("--explain", is_flag=True, help=EXPLAIN_HELP)
+
+favourable_option = click.option(
+    "--favourable",
+    metavar="CLASS",
+    help="With --explain: the decision whose rates are compared between groups, a class, or above "
+    "or below the cut-off. Above unless given, or the class asked about.",
+)
+
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object and nothing else."
 )

@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from xcount.answers.count import versions
+from xcount.answers.explanation import Explaining
 from xcount.answers.result import CountResult
 from xcount.cluster.worker import (
     Flight,
@@ -146,6 +147,7 @@ class Cluster:
         settings: Settings,
         method: str = "auto",
         weighing: Weighing | None = None,
+        explain: Explaining | None = None,
     ) -> CountResult:
         """Count one problem, spread over all workers if it takes long.
 
@@ -156,7 +158,7 @@ class Cluster:
         with self._event() as all_begun, self._event() as end, self._progress_of(end.name) as heard:
             all_begun.set()
             terms = Terms(versions(), max(1, settings.jobs), all_begun.name, end.name)
-            self._flight.submit(None, count_one, sent, plain, method, weighing, terms)
+            self._flight.submit(None, count_one, sent, plain, method, weighing, explain, terms)
             is_ending = False
             while True:
                 try:

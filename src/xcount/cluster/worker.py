@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from xcount.answers.count import solve, versions
+from xcount.answers.explanation import Explaining
 from xcount.answers.result import CountResult
 from xcount.cluster.spread import SpreadEngine, Unit
 from xcount.counters.settings import Companions, Settings
@@ -220,7 +221,12 @@ def count_bundle(
 
 
 def count_one(
-    problem: Problem, settings: Settings, method: str, weighing: Weighing | None, terms: Terms
+    problem: Problem,
+    settings: Settings,
+    method: str,
+    weighing: Weighing | None,
+    explain: Explaining | None,
+    terms: Terms,
 ) -> CountResult:
     """Count on a worker, and tell how far that is; the client may end it early."""
     note = _Line(_checked_in(terms), terms).note
@@ -231,7 +237,7 @@ def count_one(
             on_progress=note,
             engine=SpreadEngine(helpers),
         )
-        return solve(problem, settings, method, weighing)
+        return solve(problem, settings, method, weighing, explain)
 
 
 class _Line:

@@ -3,7 +3,8 @@
 No sum of trees is a probability, so that pairs of masks do not count such a change. They bound it:
 of a sigmoid, log-odds that are no further apart than ``2 logit((1 + P) / 2)`` never have
 probabilities that differ by more than P. So the regions with a gap of that size in the margin are a
-superset, found by difference trees as ever; what is left of it is decided by both margins. Corner
+superset, found by difference trees as ever; what is left of it is decided by both margins. Of a
+softmax, the lead over some other class must move that far: where none can, nothing changes. Corner
 sums visit every region and compare probabilities themselves; samples are decided by evaluation.
 """
 
@@ -13,6 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +29,10 @@ from xcount.problem.margins import IntegerMargins
 from xcount.problem.neighbours import extremes_near
 from xcount.problem.subproblem import Decomposition, Expression, Subproblem
 from xcount.question.gap import Gap, ProbabilityGap
+from xcount.question.probability import Softmax
 
+MAX_LEADS = 200_000
+"""Pairs of masks, for each class, up to which bounds tell which masks a softmax can change at."""
 _DOUBT = 1e-13
 """Differences of two probabilities are less than this off in floats."""
 
@@ -87,12 +92,43 @@ class ProbabilityForm(Form):
     def decompose(self, live: LivePairs, masks: Sequence[int]) -> Decomposition:
         if not self._is_bounded:
             everything = Expression(is_complement=True, is_upper_bound=True)
-            return Decomposition((), (), [everything], [0] * self.problem.n_masks)
+            may_change = self._masks_with_live_leads(masks)
+            numbers = [int(m in may_change) for m in range(self.problem.n_masks)]
+            return Decomposition((), (), [Expression(), everything], numbers)
         found = self._wider.decompose(live, masks)
         # Nobody is to draw from these pairs: they bound the change, and are not it.
         joint = [Subproblem((pair,)) for pair in found.pairs]
         bounds = [expression._replace(is_upper_bound=True) for expression in found.expressions]
         return Decomposition((), [*joint, *found.joint], bounds, found.expression_of)
+
+    def _masks_with_live_leads(self, masks: Sequence[int]) -> set[int]:
+        """Return the masks whose lead over some other class may move as far as it must."""
+        if self.problem.n_pairs_about * len(self.outputs) > MAX_LEADS:
+            return set(masks)
+        pairs, found = list(self.problem.pairs_of(masks)), set[int]()
+        for form in self._leads:
+            live = form.space.counter().live(pairs, 1, math.inf, None)
+            found.update(mask for pair in compress(pairs, live) for mask in pair)
+        return found
+
+    @cached_property
+    def _leads(self) -> list[Form]:
+        """Gaps in V[k] - V[j], one for each other class j: some of them has every change."""
+        link, own, ensemble = self.change.link, self.change.output, self.problem.ensemble
+        assert isinstance(link, Softmax)
+        gap = Gap(link.least_lead_gap(self.change.gap), 0, "any")
+        query = replace(self.problem.query, change=gap)
+        forms: list[Form] = []
+        for other in (k for k in self.outputs if k != own):
+            signs = {own: 1.0, other: -1.0}
+            trees = tuple(
+                replace(tree, value=tree.value * signs[tree.output], output=0)
+                for tree in ensemble.trees
+                if tree.output in signs
+            )
+            lead = replace(ensemble, trees=trees, base=ensemble.base[:1])
+            forms.append(gap_form(replace(self.problem, ensemble=lead, query=query)))
+        return forms
 
     @cached_property
     def corner_question(self) -> CornerQuestion:

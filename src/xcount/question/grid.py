@@ -314,7 +314,13 @@ def _below(threshold: float, dtype: str) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """The cells of all features of one ensemble, or of several that share their guards."""
+    """The cells of all features of one ensemble, or of several that share their guards.
+
+    Example:
+        >>> from xcount.model.examples import figure_1
+        >>> Grid.of(figure_1())
+        Grid(2 features, 4 guards, 9 regions)
+    """
 
     axes: tuple[Axis, ...]
     input_dtype: Literal["float32", "float64"] = "float64"

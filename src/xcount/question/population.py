@@ -166,6 +166,14 @@ class Population:
         columns: for each feature its cells, and what they weigh in each component.
         realism: how well it fits.
         source: the data that it was fitted to.
+
+    Example:
+        >>> import numpy as np
+        >>> from xcount.model.examples import figure_1
+        >>> from xcount.question.fitting import fit_population
+        >>> rows = np.array([[1.0, 1.0], [5.0, 2.5]] * 50)
+        >>> fit_population(Grid.of(figure_1()), rows, source="two kinds of rows")
+        Population(2 columns, 2 components, fitted to two kinds of rows)
     """
 
     weights: NDArray[np.float64]

@@ -224,6 +224,14 @@ class Softmax(_Exponential):
         # V[k] may stay where it is, and the others move.
         return Fraction(0)
 
+    def least_lead_gap(self, gap: Fraction) -> Fraction:
+        """Return a gap that ``V[k] - V[j]`` has, for some class j, in every change by that much.
+
+        The probability is the sigmoid of u = -log(sum over j != k of exp(V[j] - V[k])), and u moves
+        no further than the one of the leads V[k] - V[j] that moves furthest.
+        """
+        return _logit_gap(gap)
+
     def same_margin_gap(self, gap: Fraction) -> None:
         return None
 

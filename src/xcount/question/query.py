@@ -39,6 +39,11 @@ class Query:
         change: what makes two regions differ.
         distance: d, the largest distance of two masks; None for any distance.
         precision: decimals that leaves are rounded to; None for the leaves as stored.
+
+    Example:
+        >>> from xcount.model.examples import figure_1
+        >>> Query.of(figure_1(), "f0", gap="1/2").change.text
+        '0.5'
     """
 
     sensitive: tuple[int, ...]

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any
 
 from xcount.answers.inspection import FeatureInfo, Inspection, inspect
+from xcount.answers.measured import REGIONS, Judged
 from xcount.answers.result import CountResult, Verdict
 from xcount.answers.witness.witness import Witness, Witnesses
 from xcount.model.ensemble import Ensemble
 from xcount.report.numbers import limit_percent, short_share
-from xcount.report.sentences import label_of, measured_share, panel_label
+from xcount.report.sentences import label_of, panel_label
 from xcount.report.witness_text import summary
 from xcount.runs.audit import AuditResult
 from xcount.runs.compare import CompareResult
+from xcount.support.dataclass import dataclass
 
 TOP = 8
 """Bars of a card; a plot has more room, and :data:`TOP_OF_A_PLOT`."""
@@ -70,26 +71,23 @@ def bars_of(result: Any, top: int = TOP) -> Bars:
 
 @bars_of.register
 def _(result: CountResult, top: int = TOP) -> Bars:
-    regions = Bar(
-        "regions",
-        result.share_low,
-        result.share,
-        result.share_high,
-        short_share(result),
-        result.verdict,
-    )
-    measures = [
-        Bar(name, entry["low"], entry["share"], entry["high"], measured_share(entry))
-        for name, entry in result.details.get("measures", {}).items()
-    ]
+    names = list(dict.fromkeys((result.judge, REGIONS, *result.measures)))
     limit = result.max_share
     return Bars(
         f"{label_of(result)}: {panel_label(result.distance, result.change)}",
         SHARE,
-        (regions, *measures),
+        tuple(_share_bar(name, result, name) for name in names),
         None if limit is None else float(limit),
         "" if limit is None else f"limit {limit_percent(limit)}",
     )
+
+
+def _share_bar(label: str, result: CountResult, measure: str) -> Bar:
+    """Return the bar of a share under a measure; the judged one has the verdict's colour."""
+    shares = result.share_under(measure) or Judged.unknown()
+    verdict = result.verdict if measure == result.judge else None
+    text = short_share(result, measure)
+    return Bar(label, shares.low, shares.share, shares.high, text, verdict)
 
 
 @bars_of.register
@@ -98,11 +96,9 @@ def _(result: AuditResult, top: int = TOP) -> Bars:
         return Bars("No count is finished", SHARE, ())
     panel = result.panels[0]
     found = result.panel(panel)
-    bars = tuple(
-        Bar(label_of(r), r.share_low, r.share, r.share_high, short_share(r), r.verdict)
-        for r in found[:top]
-    )
-    return Bars(panel_label(*panel), SHARE, bars, n_more=len(found) - len(bars))
+    bars = tuple(_share_bar(label_of(r), r, result.judge) for r in found[:top])
+    by = "" if result.judge == REGIONS else f", by {result.judge}"
+    return Bars(f"{panel_label(*panel)}{by}", SHARE, bars, n_more=len(found) - len(bars))
 
 
 @bars_of.register

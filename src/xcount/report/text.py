@@ -90,6 +90,10 @@ def count_tables(result: CountResult) -> list[RenderableType]:
     tables: list[RenderableType] = [card]
     if result.profile is not None:
         tables.extend(_profile_tables(result.profile, result.change))
+    if result.explanation is not None:
+        from xcount.report.explanation_text import explanation_tables
+
+        tables.extend(explanation_tables(result))
     return tables
 
 
@@ -112,7 +116,7 @@ def measured_text(entry: Mapping[str, Any]) -> str:
     share = f"{entry['share'] * 100:.4g} %"
     if "sensitive_rows" in entry:
         apart = len(entry["rows_in_no_cell"])
-        left_out = f"; {apart:,} rows are in no cell and left out" if apart else ""
+        left_out = f"; {apart:,} more rows lie in no region" if apart else ""
         placed = entry["n_rows"] - apart
         return f"{share}: {entry['n_sensitive']:,} of {placed:,} rows{left_out}"
     if entry["exact"]:

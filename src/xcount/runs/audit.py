@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
-from xcount.answers.count import class_label, model_info, versions
+from xcount.answers.count import class_label, explaining, model_info, versions
 from xcount.answers.mean_share import MeanShare
 from xcount.answers.measure import weighing_of
 from xcount.answers.measured import REGIONS
@@ -114,6 +114,13 @@ class AuditResult(Shown):
         task: what the model is for, e.g. ``"binary"``.
         margin: ``"probability"`` where the trees' votes add up to one, else ``"score"``.
         output_label: the class asked about, for a model with several.
+
+    Example:
+        >>> import xcount
+        >>> from xcount.model.examples import figure_1
+        >>> result = xcount.audit(figure_1(), gaps=[60, 80])
+        >>> [ranked.label for ranked in result.ranking], len(result.results)
+        (['f0', 'f1'], 4)
     """
 
     created: Created = ""
@@ -287,6 +294,8 @@ def audit(
     population: Population | str | os.PathLike[str] | None = None,
     n_witnesses: int = 0,
     profile: bool = True,
+    explain: bool = True,
+    favourable: str | None = None,
     journal: str | os.PathLike[str] | None = None,
     resume: bool = False,
     trust_pickle: bool = False,
@@ -329,6 +338,10 @@ def audit(
         population: a fitted population, or its file; a file that is not there yet is written.
         n_witnesses: how many examples of each count to add, where they can be drawn.
         profile: whether to take each count apart by cells.
+        explain: whether to say who is affected, which way and how much, as in
+            :func:`xcount.count`; gaps of the same features share the work.
+        favourable: the decision whose rates are compared between groups, as in
+            :func:`xcount.count`.
         journal: file that keeps each finished count.
         resume: go on with a journal that exists.
         trust_pickle: whether a pickle may be opened.
@@ -377,6 +390,7 @@ def audit(
     groups = choose_groups(ensemble, grid, sensitive)
     limits = dict(zip(groups, choose_max_shares(ensemble, groups, max_share), strict=True))
     weighing = weighing_of(ensemble, grid, settings, measures, data, bounds, population)
+    along = explaining(ensemble, chosen.values, explain, favourable)
     n_bits = len(groups) * len(chosen.values) * grid.n_regions.bit_length()
     if n_bits > MAX_PROFILE_BITS:
         settings = replace(settings, want_profile=False)
@@ -387,6 +401,7 @@ def audit(
             method,
             weighing,
             n_witnesses,
+            explain=along,
         )
         for query in questions(chosen.values, groups, distances, precision)
     ]

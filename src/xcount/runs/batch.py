@@ -352,7 +352,7 @@ class _Kept:
         result: the count, judged by the limit and the measure of today, with no more examples than
             asked for.
         is_changed: whether that differs from what the journal says.
-        is_whole: whether all examples that were asked for are there, too.
+        is_whole: whether all examples and the explanation that were asked for are there, too.
     """
 
     result: CountResult
@@ -365,11 +365,21 @@ class _Kept:
         examples = details.pop("witnesses", None)
         if n and examples is not None:
             details["witnesses"] = examples[:n]
-        asked = question.settings
-        now = replace(found, max_share=asked.max_share, judge=asked.judge, details=details)
+        asked, explanation = question.settings, found.explanation
+        if explanation is not None:
+            judged = explanation.judged_by(asked.max_share, asked.judge)
+            explanation = None if question.explain is None else judged
+        now = replace(
+            found,
+            max_share=asked.max_share,
+            judge=asked.judge,
+            details=details,
+            explanation=explanation,
+        )
+        is_explained = question.explain is None or explanation is not None
         # None could be drawn, there are enough, or there is nothing to draw from.
         is_whole = examples == [] or len(examples or ()) >= n or found.high == 0
-        return cls(now, now != found, is_whole)
+        return cls(now, now != found, is_whole and is_explained)
 
 
 def _kept(tasks: Sequence[Task], records: Sequence[Record]) -> dict[int, _Kept]:
@@ -386,7 +396,7 @@ def _kept(tasks: Sequence[Task], records: Sequence[Record]) -> dict[int, _Kept]:
 
 
 def _continued(task: Task, kept: _Kept | None) -> Task:
-    """Return the task without the count that the journal has: its examples alone."""
+    """Return the task without the count that the journal has: what goes with it alone."""
     if kept is None or kept.is_whole:
         return task
     return replace(task, question=replace(task.question, known=kept.result))

@@ -20,7 +20,7 @@ from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
-from xcount.answers.count import model_info, versions
+from xcount.answers.count import explaining, model_info, versions
 from xcount.answers.mean_share import MeanShare
 from xcount.answers.measure import weighing_of
 from xcount.answers.measured import REGIONS
@@ -86,6 +86,14 @@ class CompareResult(Shown):
         n_guards: guards of the shared grid; 0 in journals from before it was kept.
         max_ratio: the largest C_i / C_0 allowed, or ratio of judged shares; None for no verdict.
         n_planned: counts that were planned; an interrupted comparison has fewer results.
+
+    Example:
+        >>> import xcount
+        >>> from xcount.model.examples import ensemble_of
+        >>> rough, smooth = ensemble_of((0, 1.0, 0.0, 3.0)), ensemble_of((0, 1.0, 0.0, 1.0))
+        >>> result = xcount.compare([rough, smooth], names=["rough", "smooth"], gap=2, max_ratio=1)
+        >>> result.ranking[0].name, str(result.verdict)
+        ('smooth', 'PASS')
     """
 
     created: Created = ""
@@ -264,6 +272,8 @@ def compare(
     data: Any = None,
     bounds: Mapping[str, tuple[float, float]] | str | None = None,
     population: Population | str | os.PathLike[str] | None = None,
+    explain: bool = False,
+    favourable: str | None = None,
     journal: str | os.PathLike[str] | None = None,
     resume: bool = False,
     trust_pickle: bool = False,
@@ -277,7 +287,8 @@ def compare(
     any order; ``class_`` and default gaps are the first model's. ``max_ratio`` asks for a verdict:
     no count may be more than that many times the first model's; or, with another ``judge`` than
     ``regions``, no share under that measure. Rows, bounds and a population are the same for all
-    models, so that their shares under a measure compare, too.
+    models, so that their shares under a measure compare, too. ``explain`` asks for direction and
+    size of the changes, side by side; ``favourable`` is the decision that group rates count.
 
     Example:
         >>> import xcount
@@ -323,9 +334,16 @@ def compare(
         check_margins(ensembles)
     grid = Grid.of(*ensembles, missing=missing, domain=regions)
     groups = choose_groups(ensembles[0], grid, sensitive)
+    along = explaining(ensembles[0], own[0], explain, favourable)
     weighing = weighing_of(ensembles[0], grid, settings, measures, data, bounds, population)
     asked = [
-        Question(query, settings, method, weighing)
+        Question(
+            query,
+            settings,
+            method,
+            weighing,
+            explain=along,
+        )
         for query in questions(chosen.values, groups, distances, precision)
     ]
     tasks = _tasks(ensembles, grid, classes, asked, own)

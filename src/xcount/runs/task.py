@@ -10,7 +10,8 @@ from functools import cached_property
 
 import numpy as np
 
-from xcount.answers.count import solve
+from xcount.answers.count import explained, solve
+from xcount.answers.explanation import Explaining
 from xcount.answers.result import CountResult
 from xcount.answers.witness.witnesses import drawn_witnesses
 from xcount.counters.corners import MAX_REGIONS
@@ -40,7 +41,8 @@ class Question:
         method: how to count.
         weighing: the measures to take along with the count, if any.
         n_witnesses: how many examples to add, where they can be drawn.
-        known: the count itself, where a journal has it and only examples are missing.
+        known: the count itself, where a journal has it and only what goes with it is missing.
+        explain: what an explanation is to serve, this question among it; None for none.
     """
 
     query: Query
@@ -49,6 +51,7 @@ class Question:
     weighing: Weighing | None = None
     n_witnesses: int = 0
     known: CountResult | None = None
+    explain: Explaining | None = None
 
     @property
     def family(self) -> tuple[object, ...]:
@@ -87,7 +90,7 @@ class Question:
             engine=engine,
             companions=companions,
         )
-        result = self.known or solve(problem, settings, self.method, self.weighing)
+        result = self._counted(problem, settings)
         is_over = result.high == 0 or result.stop_reason is StopReason.INTERRUPTED
         if not self.n_witnesses or is_over:
             return result
@@ -99,6 +102,14 @@ class Question:
         except KeyboardInterrupt:  # the count itself is done
             return result
         return replace(result, details={**result.details, "witnesses": rows})
+
+    def _counted(self, problem: Problem, settings: Settings) -> CountResult:
+        """Return the count with its explanation."""
+        if self.known is None:
+            return solve(problem, settings, self.method, self.weighing, self.explain)
+        if self.explain is None or self.known.explanation is not None:
+            return self.known
+        return explained(self.known, problem, settings, self.weighing, self.explain)
 
     @property
     def _most_masks(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from functools import cached_property
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from xcount.counters.decisions import RegionDecider
 from xcount.counters.exact import FREE_LOOKING_SECONDS, ExactRun, looking_seconds
+from xcount.counters.sampling.box_draws import BoxDraws
 from xcount.counters.sampling.draws import CellDraws
 from xcount.counters.settings import Settings
 from xcount.counters.solutions import Solutions
@@ -23,6 +24,9 @@ from xcount.problem.parts import Part, parts_of
 from xcount.problem.problem import Problem
 from xcount.problem.subproblem import Decomposition
 from xcount.support.dataclass import dataclass
+
+Cells = NDArray[np.int32]
+Masks = NDArray[np.int64]
 
 MAX_DRAWS = 1_000_000
 """Random regions that are looked at before the solutions themselves are."""
@@ -61,7 +65,7 @@ class RegionFinder:
         if self._is_empty():
             return []
         found = self._draw_by_chance(n)
-        return found if len(found) == n else self._draw_solutions(n)
+        return found if len(found) == n else self.draw_solutions(n)
 
     def _is_empty(self) -> bool:
         """Tell whether bounds alone prove that nothing is sensitive, where they are soon asked."""
@@ -75,20 +79,32 @@ class RegionFinder:
         if self.decider.searches:
             return self._draw_single_regions(n)
         n_masks = self.problem.n_masks
-        draws = CellDraws(self.problem, range(n_masks))
+        draw = self._draws()
         generator = np.random.default_rng([self.settings.seed, 2])
         found: list[NDArray[np.int64]] = []
         size = min(_BATCH, self.decider.block)
         for _ in range(max(1, MAX_DRAWS // (size * max(1, n_masks // 64)))):
-            regions = draws.regions(generator, size)
+            regions, masks = draw(generator, size)
             flags = self.decider.decide(regions)
-            masks = generator.integers(n_masks, size=size)
             for index in np.flatnonzero(flags[np.arange(size), masks]):
                 found.append(self.with_mask(regions[index], int(masks[index])))
             if len(found) >= n:
                 return found[:n]
             self.go_on()
         return found
+
+    def _draws(self) -> Callable[[np.random.Generator, int], tuple[Cells, Masks]]:
+        """Return what draws regions that exist: their cells, and their masks."""
+        parts = [part for part in parts_of(self.problem) if part.problem.n_masks > 1]
+        if parts:
+            return BoxDraws(self.problem, parts).regions_and_masks
+        n_masks = self.problem.n_masks
+        draws = CellDraws(self.problem, range(n_masks))
+
+        def draw(generator: np.random.Generator, size: int) -> tuple[Cells, Masks]:
+            return draws.regions(generator, size), generator.integers(n_masks, size=size)
+
+        return draw
 
     def _draw_single_regions(self, n: int) -> list[NDArray[np.int64]]:
         """Draw regions with their masks, where a list of all masks would be too long."""
@@ -113,12 +129,17 @@ class RegionFinder:
         if self.settings.expired():
             raise OutOfLimitsError(_OUT_OF_TIME)
 
-    def _draw_solutions(self, n: int) -> list[NDArray[np.int64]]:
-        """Choose masks by their exact counts, and solutions of each."""
+    def draw_solutions(self, n: int, steps: Sequence[int] = _STEPS) -> list[NDArray[np.int64]]:
+        """Choose masks by their exact counts, and solutions of each.
+
+        Raises:
+            BudgetError: so many steps of exact counting are not enough.
+            OutOfLimitsError: the time is over.
+        """
         if parts := parts_of(self.problem):
-            return self._draw_from_parts(n, parts)
+            return self._draw_from_parts(n, parts, steps)
         run = ExactRun(self.problem, self.settings)
-        run.solve(_STEPS)
+        run.solve(steps)
         if run.stop_reason is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
         found = run.decomposition
@@ -132,12 +153,14 @@ class RegionFinder:
             regions += self._draw_of_mask(mask, masks.count(mask), found, chance)
         return regions
 
-    def _draw_from_parts(self, n: int, parts: Sequence[Part]) -> list[NDArray[np.int64]]:
+    def _draw_from_parts(
+        self, n: int, parts: Sequence[Part], steps: Sequence[int]
+    ) -> list[NDArray[np.int64]]:
         """Choose parts by their exact counts, and regions of each."""
         live = [part for part in parts if part.problem.n_masks > 1]
         runs = [ExactRun(part.problem, self.settings) for part in live]
         for run in runs:
-            run.solve(_STEPS)
+            run.solve(steps)
             if run.stop_reason is StopReason.INTERRUPTED:
                 raise KeyboardInterrupt
             if not run.is_exact():

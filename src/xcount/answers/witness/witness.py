@@ -87,6 +87,13 @@ class Witness(Shown):
         library_margins: what the library itself predicts at both, if it was asked.
         labels: the names of the categories at ``point``, by feature, where they are known.
         other_labels: the same at ``other``.
+
+    Example:
+        >>> import xcount
+        >>> from xcount.model.examples import figure_1
+        >>> witness = xcount.witnesses(figure_1(), sensitive="f0", gap=80, n=1)[0]
+        >>> abs(witness.change), [crossing.feature for crossing in witness.crossed]
+        (85.0, ['f0'])
     """
 
     features: Annotated[tuple[str, ...], _NAMES]

@@ -14,7 +14,7 @@ sends into the cells, the shortest decimals there are.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
@@ -50,7 +50,7 @@ def drawn_witnesses(problem: Problem, n: int, settings: Settings) -> tuple[Witne
         BudgetError: there is no way to draw them within the limits of the settings.
     """
     maker = _Maker(RegionFinder(problem, settings))
-    return tuple(maker.witness(region) for region in maker.finder.draw(n))
+    return tuple(maker.witnesses(n))
 
 
 @public
@@ -102,7 +102,7 @@ def witnesses(
         one_hot: columns of which exactly one is 1.
         where: conditions that every region fulfils, both sides of a pair.
         rule: rules ``COND -> COND`` that every region keeps.
-        n: how many; at most one per row of ``near``.
+        n: how many; with ``near``, the nearest of each of so many rows, the first in the domain.
         near: a table of rows to find the nearest witnesses of.
         seed: seed of all random choices.
         timeout: when to give up; reading the model is part of it.
@@ -156,9 +156,9 @@ def witnesses(
     problem = Problem(ensemble, Grid.of(ensemble, missing=missing, domain=regions), query)
     maker = _Maker(RegionFinder(problem, settings))
     if near is None:
-        found = [maker.witness(region) for region in maker.finder.draw(n)]
+        found = list(maker.witnesses(n))
     else:
-        found = maker.nearest(read_table(near, ensemble).rows[:n])
+        found = maker.nearest(read_table(near, ensemble).rows, n)
     if verify and found:
         found = _verified(found, problem, model, trust_pickle)
     return Witnesses(found)
@@ -178,31 +178,44 @@ class _Maker:
     def sums(self) -> ExactSums:
         return ExactSums(self.problem.ensemble, self.problem.query.precision)
 
-    def nearest(self, rows: NDArray[np.float64]) -> list[Witness]:
-        """Return the nearest witness of each row; none of a row without any in reach."""
-        regions = self.problem.grid.cells_of(rows)
+    def nearest(self, rows: NDArray[np.float64], n: int) -> list[Witness]:
+        """Return the nearest witness of each of the first n rows that exist, where it has one."""
+        grid = self.problem.grid
+        regions = grid.cells_of(rows)
         found = []
-        for index, (row, region) in enumerate(zip(rows, regions, strict=True)):
-            if (region < 0).any():
-                feature = self.problem.ensemble.features[int(np.argmin(region))]
-                value = float(row[np.argmin(region)])
-                is_what = "is missing" if math.isnan(value) else f"= {value:g}"
-                remedy = "--missing cell has cells for missing values"
-                if not math.isnan(value) and self.problem.grid.domain:
-                    remedy = "it is outside the domain"
-                raise QueryError(f"row {index}: no cell holds {feature.name} {is_what}; {remedy}")
-            if not self.problem.grid.exists(region[np.newaxis])[0]:
-                raise QueryError(f"row {index} is outside the domain: it breaks a rule")
-            nearest, proved = NearestSearch(self.finder, region).run()
+        for index in self._placed(rows, regions, n):
+            nearest, proved = NearestSearch(self.finder, regions[index]).run()
             if nearest is not None:
-                witness = self.witness(nearest, keep=row)
-                moved = [
-                    f.name
-                    for f, a, b in zip(self.problem.ensemble.features, region, nearest, strict=True)
-                    if a != b
-                ]
-                found.append(replace(witness, row=index, moved=tuple(moved), proved=proved))
+                witness = self.witness(nearest, keep=rows[index])
+                both = zip(grid.axes, regions[index], nearest, strict=True)
+                moved = tuple(axis.feature.name for axis, a, b in both if a != b)
+                found.append(replace(witness, row=index, moved=moved, proved=proved))
         return found
+
+    def _placed(self, rows: NDArray[np.float64], regions: NDArray[np.int64], n: int) -> list[int]:
+        """Return the numbers of the first n rows; in a domain, of those that lie in it."""
+        if self.problem.grid.domain:
+            inside = np.flatnonzero((regions >= 0).all(axis=1))
+            found: list[int] = inside[self.problem.grid.exists(regions[inside])].tolist()
+            if not found:
+                raise QueryError(f"all {len(rows):,} rows to look near are outside the domain")
+            return found[:n]
+        for index in np.flatnonzero((regions[:n] < 0).any(axis=1)).tolist():
+            place = int(np.argmin(regions[index]))
+            name, value = self.problem.ensemble.features[place].name, float(rows[index, place])
+            is_what = "is missing" if math.isnan(value) else f"= {value:g}"
+            raise QueryError(
+                f"row {index}: no cell holds {name} {is_what}; --missing cell has cells for "
+                "missing values"
+            )
+        return list(range(min(n, len(rows))))
+
+    def witnesses(self, n: int) -> Iterator[Witness]:
+        """Yield witnesses of random regions: n, or those that the time is enough for."""
+        for number, region in enumerate(self.finder.draw(n)):
+            if number and self.finder.settings.expired():
+                return
+            yield self.witness(region)
 
     def witness(
         self, region: NDArray[np.int64], keep: NDArray[np.float64] | None = None

@@ -166,8 +166,8 @@ class _WeighedDraws:
         self._features = [f for f in features if counts[f] > 1]
         self._n_features = len(counts)
         self._sizes = np.array([counts[f] for f in self._features], dtype=np.int64)
-        self._part_ends = _ends(np.array([part.weight for part in parts])) if parts else None
-        self._ends = [[_ends(part.cell_weights[f]) for f in self._features] for part in parts]
+        self._part_ends = ends_of(np.array([part.weight for part in parts])) if parts else None
+        self._ends = [[ends_of(part.cell_weights[f]) for f in self._features] for part in parts]
         self.levels = levels
 
     @property
@@ -251,7 +251,9 @@ class CellDraws(_WeighedDraws):
             generators = [np.random.default_rng([seed, stream, batch]) for batch in batches]
             drawn = [self._drawn(generator) for generator in generators]
             regions, parts = (np.concatenate(each) for each in zip(*drawn, strict=True))
-            outcomes = self._outcomes(regions, parts)
+            outcomes = self._outcomes(regions, parts, end)
+            if len(outcomes) < len(regions):
+                return np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.uint8)
             chances = np.concatenate([g.random((BATCH, 2)) for g in generators])
             scaled = outcomes * self.levels
             whole = np.floor(scaled + 1e-9)
@@ -262,11 +264,37 @@ class CellDraws(_WeighedDraws):
             hits.append((chances[:, 1] < outcomes).astype(np.uint8))
         return histogram, np.concatenate(hits)
 
+    def single_regions(
+        self, random: np.random.Generator, n: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Draw regions by their weight: cells, those of the sensitive features 0, and masks."""
+        regions, parts = self._drawn(random, n)
+        if self._part_ends is None:
+            return regions, self._masks[random.integers(0, len(self._masks), n)]
+        chances, drawn = random.random(n), np.zeros(n, dtype=np.int64)
+        for number, weights in enumerate(self._mask_weights):
+            own = parts == number
+            drawn[own] = np.searchsorted(ends_of(weights), chances[own], side="right")
+        return regions, self._masks[drawn]
+
     def outcomes(self, regions: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return the weight of the sensitive masks at combinations of cells of the first part."""
         return self._outcomes(regions, np.zeros(len(regions), dtype=np.int64))
 
     def _outcomes(
+        self, regions: NDArray[np.int32], parts: NDArray[np.int64], end: float = math.inf
+    ) -> NDArray[np.float64]:
+        """Return the outcomes of samples; fewer if the time ends before."""
+        block = self._decider.block
+        found = []
+        for first in range(0, len(regions), block):
+            if first and time.monotonic() > end:
+                break
+            rows = slice(first, first + block)
+            found.append(self._outcomes_of_block(regions[rows], parts[rows]))
+        return np.concatenate(found) if found else np.empty(0)
+
+    def _outcomes_of_block(
         self, regions: NDArray[np.int32], parts: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         flags = self._decider.decide(regions)
@@ -329,7 +357,7 @@ class WeighedRegionDraws(_WeighedDraws):
         return tuple(array for pair in pairs for array in pair)
 
 
-def _ends(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def ends_of(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return where the cells end on [0, 1); a cell without weight is empty."""
     ends = np.cumsum(weights) / np.sum(weights)
     ends[np.flatnonzero(weights)[-1] :] = 1.0

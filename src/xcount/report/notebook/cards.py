@@ -19,7 +19,7 @@ from xcount.answers.witness.witness import Witness, Witnesses
 from xcount.model.ensemble import Ensemble
 from xcount.report.bars import SHARE, Bar, Bars, bars_of
 from xcount.report.markup import Markup, element, joined, name
-from xcount.report.numbers import how_sure, seconds_text, share_text
+from xcount.report.numbers import OF_MEASURE, seconds_text, share_text
 from xcount.report.sentences import headline, label_of
 from xcount.report.text import answer_text, count_text, question_text
 from xcount.report.witness_text import same_inputs, summary
@@ -57,7 +57,7 @@ def card_of(result: Any) -> Markup:
 def _(result: CountResult) -> Markup:
     return _card(
         question_text(result),
-        f"{share_text(result)} of regions",
+        f"{share_text(result, result.judge)} {OF_MEASURE[result.judge]}",
         bars_of(result),
         [
             f"{answer_text(result)} of {count_text(result.n_regions)} regions",
@@ -73,16 +73,22 @@ def _(result: AuditResult) -> Markup:
     facts = [_model_text(result.model)]
     if len(result.panels) > 1:
         facts.insert(0, f"the first of {len(result.panels)} panels (gaps and distances)")
-    if result.ranking:
-        first = result.ranking[0].results[0]
-        facts.insert(0, f"most sensitive: {label_of(first)}, {how_sure(first)}")
     return _card(
         f"Audit of {len(result.ranking)} features or groups, {len(result.results)} counts",
-        headline(result),
+        _finding(result),
         bars_of(result),
         facts,
         result.verdict,
     )
+
+
+def _finding(result: AuditResult) -> str:
+    """Return the verdict; without a limit, what is the most sensitive."""
+    if result.verdict is not None or not result.is_whole or not result.panels:
+        return headline(result)
+    first = result.panel(result.panels[0])[0]
+    share = f"{share_text(first, result.judge)} {OF_MEASURE[result.judge]}"
+    return f"{label_of(first)} is the most sensitive: {share}"
 
 
 @card_of.register
@@ -108,7 +114,7 @@ def _worst(result: CompareResult) -> str:
         (ratio.value, row.label, result.names[index])
         for row in result.rows
         for index in range(1, result.n_models)
-        if (ratio := row.ratio(index)) is not None and ratio.value is not None
+        if (ratio := row.ratio(index, result.judge)) is not None and ratio.value is not None
     ]
     if not ratios:
         return "no ratio to the first model is known"

@@ -7,9 +7,10 @@ from functools import singledispatch
 from typing import Any
 
 from xcount.answers.inspection import Inspection
+from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult, ModelInfo
 from xcount.answers.witness.witness import Witness, Witnesses
-from xcount.report.numbers import share_text
+from xcount.report.numbers import OF_MEASURE, share_text
 from xcount.report.sentences import label_of, panel_label
 from xcount.report.text import count_text
 from xcount.report.witness_text import summary
@@ -47,7 +48,10 @@ def _(result: CountResult) -> str:
         bounds = f"{count_text(result.low)} to {count_text(result.high)} of {n_regions}"
         sure = "guaranteed" if result.confidence == 1.0 else f"{result.confidence:.0%} confidence"
         found = f"{bounds}, {share_text(result)}, {sure}"
-    return f"{what}: {found}{_verdict(result)}"
+    judged = ""
+    if result.judge != REGIONS:
+        judged = f", {share_text(result, result.judge)} {OF_MEASURE[result.judge]}"
+    return f"{what}: {found}{judged}{_verdict(result)}"
 
 
 @_inside.register

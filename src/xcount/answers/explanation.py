@@ -1,0 +1,358 @@
+"""Who is affected and how much: what goes with a count that is asked to explain itself.
+
+Let V be the output of a region (its margin, or its probability), and V' that of a neighbour: a
+region that differs in the sensitive features alone, within the distance. Then the output
+
+- can rise by ``up = max(V') - V`` and fall by ``down = V - min(V')``, both at least 0;
+- changes by ``size = max(up, down)``; with a direction, by that side alone.
+
+An effect has the shares with ``up > G`` and ``down > G`` at the gap G that was asked about, the
+mean and the quantiles of the size, and where the output is highest. A curve is the share with
+``size > G`` against G. Of a flip, only neighbours with another decision count: the size is that of
+the change that flips the decision, and 0 where nothing flips it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Annotated, Literal
+
+from xcount.question.change import Change
+from xcount.question.share import Limit
+from xcount.support.dataclass import dataclass
+from xcount.support.records import Json, record
+
+Unit = Literal["margin", "probability"]
+
+
+@dataclass(frozen=True, slots=True)
+class Explaining:
+    """What an explanation is to serve.
+
+    Attributes:
+        changes: those that differ in their gaps alone; one computation serves all of them.
+        favourable: the decision that one hopes for, for group rates (see
+            :func:`xcount.answers.people.rates.decision_of`).
+    """
+
+    changes: tuple[Change, ...]
+    favourable: str | None = None
+
+
+_AT_LEAST_0 = {"minimum": 0}
+_SHARE = {"minimum": 0, "maximum": 1}
+
+MeasureName = Annotated[
+    str, Json("What regions weigh: `regions` (all the same), or the name of a measure.")
+]
+UnitName = Annotated[
+    str,
+    Json("What changes: `margin` or `probability`.", {"enum": ["margin", "probability"]}),
+]
+IsExact = Annotated[bool, Json("Whether every number is proved, and no interval is needed.")]
+Confidence = Annotated[
+    float,
+    Json(
+        "All intervals of all effects and curves of the explanation hold together with this "
+        "probability; 1 where they are guaranteed.",
+        _SHARE,
+    ),
+]
+Samples = Annotated[
+    int | None, Json("How many random regions were evaluated; null without any.", _AT_LEAST_0)
+]
+
+
+@record("share_interval", "A share of a measure, and between what it lies.")
+@dataclass(frozen=True, slots=True)
+class ShareInterval:
+    """A share, or an estimate of it, and between what it lies."""
+
+    share: Annotated[
+        float,
+        Json(
+            "The share, or that of the samples: 0 proves nothing there, `high` says how much it "
+            "may be.",
+            _SHARE,
+        ),
+    ]
+    low: Annotated[float, Json("At least this.", _SHARE)]
+    high: Annotated[float, Json("At most this.", _SHARE)]
+
+    @property
+    def is_exact(self) -> bool:
+        return self.low == self.high
+
+
+@record("value_interval", "A size of a change, and between what it lies.")
+@dataclass(frozen=True, slots=True)
+class ValueInterval:
+    """A number in the unit of the effect, or an estimate of it, and between what it lies."""
+
+    value: Annotated[float, Json("The number, or an estimate of it.", _AT_LEAST_0)]
+    low: Annotated[float, Json("At least this.", _AT_LEAST_0)]
+    high: Annotated[float, Json("At most this.", _AT_LEAST_0)]
+
+
+@record("quantile", "A quantile of the size of the change, and between what it lies.")
+@dataclass(frozen=True, slots=True)
+class Quantile:
+    """The least size that a share of at least ``level`` does not exceed."""
+
+    level: Annotated[float, Json("Which share has at most this size: 0.5 for the median.", _SHARE)]
+    value: Annotated[float, Json("The size, or an estimate of it.", _AT_LEAST_0)]
+    low: Annotated[float, Json("At least this.", _AT_LEAST_0)]
+    high: Annotated[float, Json("At most this.", _AT_LEAST_0)]
+
+
+@record("highest_cell", "Cells of the sensitive features in which the output is highest.")
+@dataclass(frozen=True, slots=True)
+class CellShare:
+    """For what share of the measure the output is highest in some cells of the sensitive features.
+
+    All cells are compared with each other, however far apart; cells that tie are all highest, and
+    where all of them tie, none is.
+    """
+
+    cells: Annotated[
+        tuple[int, ...],
+        Json(
+            "One cell per sensitive feature, by number.",
+            {"items": {"type": "integer", "minimum": 0}},
+        ),
+    ]
+    text: Annotated[str, Json("The same in words.")]
+    share: Annotated[float, Json("For what share it is highest, or that of the samples.", _SHARE)]
+    low: Annotated[float, Json("At least this.", _SHARE)]
+    high: Annotated[float, Json("At most this.", _SHARE)]
+
+
+@record("effect", "Which way and how much the output changes, under one measure.")
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """Direction and size of the change under one measure."""
+
+    measure: MeasureName
+    unit: UnitName
+    among: Annotated[
+        str,
+        Json(
+            "Whose sizes the mean and the quantiles are of: `all`, or for a flip those that are "
+            "`sensitive`.",
+            {"enum": ["all", "sensitive"]},
+        ),
+    ]
+    up: Annotated[
+        ShareInterval, Json("The share that can rise by more than the gap, or flip to above.")
+    ]
+    down: Annotated[
+        ShareInterval, Json("The share that can fall by more than the gap, or flip to below.")
+    ]
+    mean: Annotated[
+        ValueInterval | None,
+        Json("The mean size of the change; null where no region to take it of was found."),
+    ]
+    quantiles: Annotated[tuple[Quantile, ...], Json("Quantiles of the size, ascending.")]
+    cells: Annotated[
+        tuple[CellShare, ...],
+        Json("Where the output is highest, the largest share first; not all where they are many."),
+    ]
+    exact: IsExact
+    confidence: Confidence
+    n_samples: Samples = None
+
+
+@record("curve_point", "A point of a curve.")
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """The share that changes by more than a gap."""
+
+    gap: Annotated[float, Json("The gap.", _AT_LEAST_0)]
+    gap_text: Annotated[str, Json("The same as an exact decimal.")]
+    share: Annotated[float, Json("The share that changes by more, or that of samples.", _SHARE)]
+    low: Annotated[float, Json("At least this.", _SHARE)]
+    high: Annotated[float, Json("At most this.", _SHARE)]
+
+
+@record("curve_gap", "A gap of a curve.")
+@dataclass(frozen=True, slots=True)
+class CurveGap:
+    """A gap of a curve."""
+
+    value: Annotated[float, Json("The gap.", _AT_LEAST_0)]
+    value_text: Annotated[str, Json("The same as an exact decimal.")]
+
+
+@record("curve", "The share that changes by more than a gap, against the gap.")
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """The share against the gap under one measure; it never rises."""
+
+    measure: MeasureName
+    unit: UnitName
+    direction: Annotated[str, Json("Which changes count.", {"enum": ["any", "up", "down"]})]
+    points: Annotated[tuple[CurvePoint, ...], Json("Its points, the smallest gap first.")]
+    exact: IsExact
+    confidence: Confidence
+    n_samples: Samples = None
+    least_gap: Annotated[
+        CurveGap | None,
+        Json(
+            "The smallest gap of the curve from which on the share is certainly at most "
+            "`max_share`; null without a limit, where it is not judged by this measure, or where "
+            "no gap of the curve is large enough."
+        ),
+    ] = None
+
+    def judged_by(self, limit: Limit | None) -> Curve:
+        """Return the curve with the smallest gap at which a limit holds."""
+        if limit is None:
+            return replace(self, least_gap=None)
+        holds = (p for p in self.points if limit.allows(*Fraction(p.high).as_integer_ratio()))
+        first = next(holds, None)
+        found = None if first is None else CurveGap(first.gap, first.gap_text)
+        return replace(self, least_gap=found)
+
+
+@record("place", "Where what is sensitive is: a box in words, counted again.")
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A box of the input space that holds much of what is sensitive under one measure.
+
+    The box was looked for in random regions, and counted again on its own: by the counters
+    (exactly), or in other random regions than those it was found in. Places of one measure are
+    disjoint.
+    """
+
+    measure: MeasureName
+    text: Annotated[str, Json("The box in words, such as `age < 29 and hours >= 40`.")]
+    conditions: Annotated[
+        tuple[str, ...],
+        Json(
+            "The same as conditions of `--where`, to the last digit. A condition on a sensitive "
+            "feature says where a change starts, not where it may lead."
+        ),
+    ]
+    weight: Annotated[ShareInterval, Json("How much of the measure is in the box and sensitive.")]
+    within: Annotated[ShareInterval, Json("How much of the box is sensitive.")]
+    part: Annotated[ShareInterval, Json("How much of all that is sensitive is in the box.")]
+    exact: IsExact
+    confidence: Annotated[
+        float,
+        Json(
+            "All intervals of all places of the measure hold together with this probability; 1 "
+            "where they are exact.",
+            _SHARE,
+        ),
+    ]
+
+
+@record("rate_interval", "A rate of decisions, and between what it lies.")
+@dataclass(frozen=True, slots=True)
+class RateInterval:
+    """A rate of decisions, or an estimate of it, and between what it lies."""
+
+    rate: Annotated[float, Json("The rate, or that of samples.", _SHARE)]
+    low: Annotated[float, Json("At least this.", _SHARE)]
+    high: Annotated[float, Json("At most this.", _SHARE)]
+
+
+@record("ratio_interval", "A ratio of two rates, and between what it lies.")
+@dataclass(frozen=True, slots=True)
+class RatioInterval:
+    """The lowest rate over the highest one; None where nobody gets the favourable decision."""
+
+    value: Annotated[
+        float | None, Json("The ratio, or an estimate; null if it is 0 over 0.", _SHARE)
+    ]
+    low: Annotated[float, Json("At least this.", _SHARE)]
+    high: Annotated[float, Json("At most this.", _SHARE)]
+
+
+@record("group_rate", "How often a group gets the favourable decision.")
+@dataclass(frozen=True, slots=True)
+class GroupRate:
+    """The rate of favourable decisions among those in some cells of the sensitive features."""
+
+    cells: Annotated[
+        tuple[tuple[int, ...], ...],
+        Json(
+            "The group: for each sensitive feature the numbers of its cells, of which a group has "
+            "several where there are many.",
+            {"items": {"type": "array", "items": {"type": "integer", "minimum": 0}}},
+        ),
+    ]
+    text: Annotated[str, Json("The same in words.")]
+    weight: Annotated[float, Json("The share of the measure that the group has.", _SHARE)]
+    rate: Annotated[
+        float,
+        Json(
+            "The share of the group, as its members are, that gets the favourable decision; an "
+            "estimate where it is sampled.",
+            _SHARE,
+        ),
+    ]
+    low: Annotated[float, Json("At least this.", _SHARE)]
+    high: Annotated[float, Json("At most this.", _SHARE)]
+    if_all: Annotated[
+        RateInterval | None,
+        Json(
+            "The share of *everybody* that would get it, were all in the group's cell and "
+            "otherwise as they are: what the model itself makes of the feature. Null where a "
+            "group has several cells, or rules tie the features together."
+        ),
+    ] = None
+
+
+@record("group_rates", "How often each group gets the favourable decision.")
+@dataclass(frozen=True, slots=True)
+class GroupRates:
+    """Rates of favourable decisions by the cells of the sensitive features, under one measure."""
+
+    measure: MeasureName
+    favourable: Annotated[str, Json("The favourable decision: a class, or a side of the cut-off.")]
+    cells: Annotated[
+        tuple[GroupRate, ...], Json("The groups that have any weight, in the order of the cells.")
+    ]
+    ratio: Annotated[
+        RatioInterval, Json("The adverse impact ratio: the lowest `rate` over the highest.")
+    ]
+    exact: IsExact
+    confidence: Annotated[
+        float,
+        Json(
+            "All intervals of all groups hold together with this probability; 1 where they are "
+            "exact.",
+            _SHARE,
+        ),
+    ]
+    n_samples: Samples = None
+
+
+@record("explanation", "Who is affected, which way and how much (`--explain`, and in audits).")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """What goes with a count: an entry of each list per measure, those of ``regions`` first."""
+
+    effects: Annotated[
+        tuple[Effect, ...], Json("Which way and how much the output changes, by measure.")
+    ] = ()
+    curves: Annotated[tuple[Curve, ...], Json("The share against the gap, by measure.")] = ()
+    places: Annotated[
+        tuple[Place, ...],
+        Json("Where it is: a few boxes for each measure, the one that holds most first."),
+    ] = ()
+    rates: Annotated[
+        tuple[GroupRates, ...], Json("How often each group gets the favourable decision.")
+    ] = ()
+    notes: Annotated[
+        tuple[str, ...], Json("What could not be explained, and why.", is_optional=True)
+    ] = ()
+
+    def judged_by(self, limit: Limit | None, measure: str = "regions") -> Explanation:
+        """Return the explanation of a count whose share under a measure has a limit."""
+        curves = tuple(
+            curve.judged_by(limit if curve.measure == measure else None) for curve in self.curves
+        )
+        return replace(self, curves=curves)

@@ -1,0 +1,1 @@
+"""People: where what is sensitive is, and how often groups get a decision."""

@@ -1,0 +1,109 @@
+"""Which regions get a decision, asked as a question of its own.
+
+A feature is added, the *switch*, with two cells: *on* leaves the model as it is, *off* makes it
+take the favourable decision everywhere. A change of the switch alone flips the decision of a region
+iff the model's own is another one::
+
+    (region, off) is sensitive to the switch  iff  the decision there is not the favourable one
+
+so whatever counts, weighs or samples flips finds rates of decisions as well.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcount.model.ensemble import Ensemble, Feature, Tree
+from xcount.problem.problem import Problem
+from xcount.question.flip import Flip
+from xcount.question.grid import Axis, Grid
+from xcount.question.query import Query
+
+OFF, ON = 0, 1
+_SWITCH = Feature("decision", (OFF, ON))
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A decision of a model that somebody may hope for.
+
+    Attributes:
+        flip: how the model decides.
+        value: the decision: 1 above the cut-off and 0 below it, or the class that wins.
+        label: its name.
+    """
+
+    flip: Flip
+    value: int
+    label: str
+
+
+def undecided(problem: Problem, decision: Decision) -> Problem:
+    """Return the question which regions do *not* get the decision.
+
+    Its last feature is the switch; the regions that it is about have the switch off.
+    """
+    grid, ensemble = problem.grid, problem.ensemble
+    switch = Axis(_SWITCH, np.empty(0), ((OFF,), (ON,)), dtype=grid.input_dtype)
+    flip = replace(decision.flip, direction="any", sureness=None)
+    query = Query((len(grid.axes),), flip, None, problem.query.precision)
+    cells = Grid((*grid.axes, switch), grid.input_dtype, grid.domain, grid.rules)
+    return Problem(_switched(ensemble, decision), cells, query)
+
+
+def _switched(ensemble: Ensemble, decision: Decision) -> Ensemble:
+    """Return the ensemble with the switch as its last feature."""
+    feature = ensemble.n_features
+    trees = [_below_switch(tree, feature) for tree in ensemble.trees]
+    cutoff = decision.flip.cutoff
+    # Beyond all bases and the cut-off; a power of two, so that no sum of leaves is rounded.
+    least = sum(map(abs, ensemble.base)) + abs(float(cutoff or 0)) + 1
+    constant = 2.0 ** math.ceil(math.log2(least)) * ensemble.divisor
+    is_below = cutoff is not None and decision.value == 0
+    output = 0 if cutoff is not None else decision.value
+    trees.append(_constant_where_off(-constant if is_below else constant, feature, output))
+    return replace(
+        ensemble, features=(*ensemble.features, _SWITCH), trees=tuple(trees), encoding=None
+    )
+
+
+def _below_switch(tree: Tree, switch: int) -> Tree:
+    """Return the tree below a test of the switch: 0 where it is off."""
+    return Tree(  # 0: off? -> 1, a leaf of 0; else 2, the tree
+        feature=np.concatenate([[switch, -1], tree.feature]).astype(np.int32),
+        threshold=np.concatenate([[np.nan, np.nan], tree.threshold]),
+        left=np.concatenate([[1, -1], _moved(tree.left)]).astype(np.int32),
+        right=np.concatenate([[2, -1], _moved(tree.right)]).astype(np.int32),
+        missing_left=np.concatenate([[False, False], tree.missing_left]),
+        zero_side=np.concatenate([[0, 0], tree.zero_side]).astype(np.int8),
+        value=np.concatenate([[0.0, 0.0], tree.value]),
+        left_categories={
+            0: frozenset({OFF}),
+            **{node + 2: codes for node, codes in tree.left_categories.items()},
+        },
+        left_ranges={node + 2: ends for node, ends in tree.left_ranges.items()},
+        output=tree.output,
+    )
+
+
+def _moved(children: NDArray[np.int32]) -> NDArray[np.int32]:
+    return np.where(children >= 0, children + 2, -1)
+
+
+def _constant_where_off(value: float, switch: int, output: int) -> Tree:
+    """Return a tree that adds a constant where the switch is off."""
+    return Tree(
+        feature=np.array([switch, -1, -1], dtype=np.int32),
+        threshold=np.full(3, np.nan),
+        left=np.array([1, -1, -1], dtype=np.int32),
+        right=np.array([2, -1, -1], dtype=np.int32),
+        missing_left=np.zeros(3, dtype=np.bool_),
+        zero_side=np.zeros(3, dtype=np.int8),
+        value=np.array([0.0, value, 0.0]),
+        left_categories={0: frozenset({OFF})},
+        output=output,
+    )

@@ -1,0 +1,125 @@
+"""Who is affected: places and group rates of a question, under every measure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from xcount.answers.explanation import Explanation, GroupRates, Place
+from xcount.answers.people.decided import Decision
+from xcount.answers.people.groups import groups_of
+from xcount.answers.people.people import People
+from xcount.answers.people.places import PlaceFinder
+from xcount.answers.people.rates import decision_of, group_rates
+from xcount.counters.settings import Settings
+from xcount.errors import BudgetError, QueryError
+from xcount.problem.problem import Problem
+from xcount.question.weighting import Weighing
+
+TIME_PART, LEAST_SECONDS = 0.5, 0.1
+"""Of the time that is left, for the rates and for the places of all measures."""
+_MOST_REAL = ("rows", "population", "marginals", "volume", "regions")
+"""The measure that says which cells make a group, the first of these that is asked for."""
+
+Found = TypeVar("Found")
+
+
+def with_people(
+    explanation: Explanation,
+    problem: Problem,
+    settings: Settings,
+    weighing: Weighing | None,
+    known: Mapping[str, tuple[float, float]],
+    favourable: object = None,
+) -> Explanation:
+    """Return an explanation with places and group rates.
+
+    Args:
+        explanation: of the same question.
+        problem: the question.
+        settings: limits, seed, and how often intervals may be wrong.
+        weighing: the measures beside ``regions``.
+        known: certain bounds of the shares that were counted, by measure.
+        favourable: the decision that one hopes for, as
+            :func:`~xcount.answers.people.rates.decision_of` takes it.
+    """
+    measures = ("regions", *(weighing.names if weighing is not None else ()))
+    notes = list(explanation.notes)
+
+    def attempt(find: Callable[[], tuple[Found, ...]], what: str) -> tuple[Found, ...]:
+        try:
+            return find()
+        except (BudgetError, QueryError) as error:
+            notes.append(f"{what} are not known: {error}")
+            return ()
+
+    people = attempt(lambda: tuple(People.of(n, problem, weighing) for n in measures), "places")
+    limited = settings.within(TIME_PART, LEAST_SECONDS)
+    rates = attempt(lambda: _rates(problem, limited, people, favourable), "group rates")
+    if people and not notes and len(rates) < len(people):
+        names = (problem.grid.axes[feature].feature.name for feature in problem.query.sensitive)
+        notes.append(
+            f"no test of the model tells values of {' and '.join(names)} apart: only rows make "
+            "groups"
+        )
+    limited = settings.within(TIME_PART, LEAST_SECONDS)
+    places = attempt(lambda: _places(problem, limited, people, known), "places")
+    return replace(explanation, places=places, rates=rates, notes=tuple(notes))
+
+
+def _places(
+    problem: Problem,
+    settings: Settings,
+    people: Sequence[People],
+    known: Mapping[str, tuple[float, float]],
+) -> tuple[Place, ...]:
+    found: list[Place] = []
+    for number, own in enumerate(people):
+        low, high = known.get(own.measure, (0.0, 1.0))
+        limited = settings.within(1 / (len(people) - number), LEAST_SECONDS)
+        share = low if low == high else None
+        found += PlaceFinder(problem, own, limited, share).places()
+    return tuple(found)
+
+
+def _rates(
+    problem: Problem, settings: Settings, people: Sequence[People], favourable: object
+) -> tuple[GroupRates, ...]:
+    """Return the rates, which are those of all questions about the same features."""
+    decision = decision_of(problem.ensemble, problem.query.change, favourable)
+    key = _key(problem, settings, people, decision)
+    kept = problem.grid.derived.get(key)
+    if kept is not None:
+        rates: tuple[GroupRates, ...] = kept[1]
+        return rates
+    real = min(people, key=lambda own: _MOST_REAL.index(own.measure))
+    groups = groups_of(problem, real, by_value=False)
+    found = []
+    for number, own in enumerate(people):
+        limited = settings.within(1 / (len(people) - number), LEAST_SECONDS)
+        if own.rows is not None:  # told apart by value
+            found.append(group_rates(problem, own, decision, limited))
+        elif len(groups) > 1:
+            found.append(group_rates(problem, own, decision, limited, groups))
+    if not settings.expired():
+        # The ensemble is kept along, so that its id is not given to another.
+        problem.grid.derived[key] = (problem.ensemble, tuple(found))
+    return tuple(found)
+
+
+def _key(
+    problem: Problem, settings: Settings, people: Sequence[People], decision: Decision
+) -> tuple[object, ...]:
+    query = problem.query
+    return (
+        "group rates",
+        id(problem.ensemble),
+        query.sensitive,
+        query.precision,
+        replace(decision.flip, direction="any", sureness=None),
+        decision.value,
+        settings.seed,
+        settings.delta,
+        tuple(own.fingerprint for own in people),
+    )

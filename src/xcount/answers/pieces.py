@@ -1,0 +1,115 @@
+"""What a measure is made of: rows, or pieces of the domain with product measures on each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcount.counters.sampling.draws import Drawn
+from xcount.errors import QueryError
+from xcount.problem.parts import Part, parts_of
+from xcount.problem.problem import Problem
+from xcount.question.population import Component
+from xcount.question.weighting import Weighing, Weights, marginal_weights, volume_weights
+from xcount.support.dataclass import dataclass
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """A part of the domain under a measure.
+
+    Attributes:
+        problem: the question there.
+        masks: for each of its masks the number that it has in the whole question.
+        products: the measures inside it; none where every region weighs the same.
+        weight: of the whole part; those of all parts add up to 1.
+        part: the part of a domain with rules; None for the whole.
+    """
+
+    problem: Problem
+    masks: NDArray[np.int64]
+    products: Sequence[Drawn]
+    weight: float
+    part: Part | None = None
+
+
+def pieces_of(name: str, problem: Problem, weighing: Weighing | None = None) -> list[Piece]:
+    """Return the pieces of a measure, ``rows`` excepted; one where the domain has no rules."""
+    products: list[Drawn] = []
+    if name != "regions":
+        assert weighing is not None
+        products = products_of(problem, components_of(name, problem, weighing))
+    if not problem.grid.rules:
+        return [Piece(problem, np.arange(problem.n_masks), products, 1.0)]
+    if name == "regions":
+        n_regions = problem.n_regions
+        parts = [(p, list[Drawn](), p.problem.n_regions / n_regions) for p in parts_of(problem)]
+    else:
+        parts = weighed_parts(problem, products) or []
+    whole = math.fsum(weight for _, _, weight in parts)
+    return [Piece(p.problem, p.masks, inside, weight / whole, p) for p, inside, weight in parts]
+
+
+def components_of(name: str, problem: Problem, weighing: Weighing) -> Sequence[Component]:
+    """Return the product measures that a measure is a mixture of."""
+    if name == "volume":
+        return [Component(1.0, volume_weights(problem.grid, weighing)[0])]
+    if name == "marginals":
+        assert weighing.rows is not None
+        return [Component(1.0, marginal_weights(problem.grid, weighing.rows))]
+    assert weighing.population is not None, "with_population comes first"
+    return weighing.population.on(problem.grid)
+
+
+def products_of(problem: Problem, components: Sequence[Component]) -> list[Drawn]:
+    """Return product measures with the weights of their masks."""
+    return [Drawn(c.weight, mask_masses(problem, c.cells), c.cells) for c in components]
+
+
+def mask_masses(problem: Problem, weights: Weights) -> NDArray[np.float64]:
+    """Return what the cells of each mask weigh together."""
+    masses = np.ones(1)
+    for feature in problem.query.sensitive:
+        masses = np.outer(masses, weights[feature]).ravel()
+    return masses
+
+
+def weighed_parts(
+    problem: Problem, products: Sequence[Drawn]
+) -> list[tuple[Part, list[Drawn], float]] | None:
+    """Return each part with the measures inside it, and its weight; None without rules."""
+    parts = parts_of(problem)
+    if not parts:
+        return None
+    found = []
+    for part in parts:
+        inside = []
+        for product in products:
+            cells, masses, mass = part.weights(list(product.cell_weights), product.mask_weights)
+            if product.weight * mass > 0:
+                inside.append(Drawn(product.weight * mass, masses, cells))
+        weight = math.fsum(product.weight for product in inside)
+        if weight > 0:
+            inside = [replace(product, weight=product.weight / weight) for product in inside]
+            found.append((part, inside, weight))
+    return found
+
+
+def placed_rows(
+    problem: Problem, weighing: Weighing
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the cells of every row, and the numbers of the rows that lie in a region."""
+    assert weighing.rows is not None
+    regions = problem.grid.cells_of(weighing.rows)
+    placed = np.flatnonzero((regions >= 0).all(axis=1))
+    placed = placed[problem.grid.exists(regions[placed])]
+    if not len(placed):
+        raise QueryError(
+            f"no row of {weighing.source} lies in a region: each has a missing value or an unknown "
+            "category; --missing cell has cells for missing values"
+        )
+    return regions, placed

@@ -1,0 +1,243 @@
+"""How large changes are: the distribution of the size, of regions that were evaluated.
+
+All regions of a domain, or all rows of a table, give exact numbers; samples give intervals, each of
+which is wrong with a part of the probability that is allowed for all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcount.answers.explanation import CellShare, Quantile, ShareInterval, ValueInterval
+from xcount.counters.sampling.intervals import mean_interval, quantile_ranks, share_intervals
+from xcount.counters.swings import Numbers, Swings
+from xcount.problem.problem import Problem
+from xcount.question.change import Direction
+from xcount.support.dataclass import dataclass
+
+LEVELS = (0.5, 0.75, 0.9, 0.99, 1.0)
+"""Of the quantiles; the last is the largest size."""
+MAX_CELLS = 12
+"""Cells that are listed, those with the largest shares."""
+
+SIDES: tuple[Direction, ...] = ("up", "down")
+
+
+def _batched(shares: Sequence[ShareInterval], n: int) -> list[tuple[ShareInterval, ...]]:
+    """Return n at a time."""
+    return [tuple(shares[i : i + n]) for i in range(0, len(shares), n)]
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """Regions that were evaluated.
+
+    Attributes:
+        swings: how far each can move.
+        weights: of the regions, with sum 1; None where all weigh the same.
+        highest: for each mask the number (the weight) of those at whose other cells the output is
+            highest in the mask.
+        is_sample: whether these are random regions, not all there are.
+        unit: what 1 stands for in the swings.
+        most: no change is larger, in the same unit as the swings.
+        whole: whether the swings are integers.
+    """
+
+    swings: Swings
+    weights: NDArray[np.float64] | None
+    highest: NDArray[np.float64]
+    is_sample: bool
+    unit: Fraction
+    most: float
+
+    def __len__(self) -> int:
+        return len(self.swings.up)
+
+    @property
+    def largest(self) -> float:
+        """The largest change of all."""
+        if not len(self):
+            return 0.0
+        return float(max(self.swings.up.max(), self.swings.down.max())) * float(self.unit)
+
+    def threshold(self, gap: Fraction) -> float | int:
+        """Return what a change must exceed to exceed the gap."""
+        if self.swings.up.dtype == np.float64:
+            return float(gap)
+        return min(math.floor(gap / self.unit), 2**63 - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Spectrum:
+    """The distribution of the size under one measure.
+
+    Attributes:
+        curve: for each gap the share that changes by more, in the direction asked about.
+        asked: the same of each gap that was asked about, and the shares that rise and that fall by
+            more.
+        mean: of the size; None of nothing.
+        quantiles: of the size.
+        cells: where the output is highest.
+        n_samples: None where nothing was sampled.
+    """
+
+    curve: Mapping[Fraction, ShareInterval]
+    asked: Mapping[Fraction, tuple[ShareInterval, ...]]
+    mean: ValueInterval | None
+    quantiles: tuple[Quantile, ...]
+    cells: tuple[CellShare, ...]
+    n_samples: int | None
+
+
+def spectrum_of(
+    observed: Observed,
+    problem: Problem,
+    gaps: Sequence[Fraction],
+    asked: Sequence[Fraction],
+    *,
+    of_sensitive: bool,
+    delta: float,
+) -> Spectrum:
+    """Return the distribution of what was observed.
+
+    Args:
+        observed: the regions.
+        problem: the question, for its direction and masks.
+        gaps: of the curve; chosen without a look at the samples.
+        asked: gaps that are asked about, each by a question of its own.
+        of_sensitive: whether mean and quantiles are of those alone that change at all.
+        delta: probability with which any interval of one question may be wrong.
+    """
+    direction: Direction = problem.query.change.direction
+    sides = (direction, *SIDES)
+    places = [(direction, gap) for gap in gaps] + [(side, gap) for gap in asked for side in sides]
+    shares = _shares(observed, places, delta / 2 / (len(gaps) + len(sides)))
+    curve = dict(zip(gaps, shares, strict=False))
+    at_asked = _batched(shares[len(gaps) :], len(sides))
+    mean, quantiles = _sizes(observed, direction, of_sensitive, delta / 3)
+    return Spectrum(
+        curve,
+        dict(zip(asked, at_asked, strict=True)),
+        mean,
+        quantiles,
+        _cells(observed, problem, delta / 6),
+        len(observed) if observed.is_sample else None,
+    )
+
+
+def _shares(
+    observed: Observed, places: Sequence[tuple[Direction, Fraction]], delta: float
+) -> list[ShareInterval]:
+    """Return the share that changes by more than each gap; ties that floats leave open count."""
+    swings, weights, n = observed.swings, observed.weights, len(observed)
+    sure, maybe = np.empty(len(places)), np.empty(len(places))
+    for direction in dict.fromkeys(direction for direction, _ in places):
+        own = [i for i, (each, _) in enumerate(places) if each == direction]
+        thresholds = [observed.threshold(places[i][1]) for i in own]
+        size = swings.size(direction)
+        if not swings.doubt.any():
+            sure[own] = maybe[own] = _above(size, weights, thresholds)
+        else:
+            sure[own] = _above(size - swings.doubt, weights, thresholds)
+            may_exceed = np.where(size > 0, size + swings.doubt, -1.0)
+            maybe[own] = _above(may_exceed, weights, thresholds)
+    if not observed.is_sample:
+        whole = n if weights is None else 1.0
+        return [_share(s / whole, s / whole, m / whole) for s, m in zip(sure, maybe, strict=True)]
+    lows, highs = share_intervals(np.concatenate([sure, maybe]), n, delta)
+    ends = zip((sure + maybe) / 2 / n, lows[: len(sure)], highs[len(sure) :], strict=True)
+    return [_share(*each) for each in ends]
+
+
+def _share(share: float, low: float, high: float) -> ShareInterval:
+    inside = (min(1.0, max(0.0, float(end))) for end in (share, low, high))
+    return ShareInterval(*inside)
+
+
+def _above(
+    size: Numbers, weights: NDArray[np.float64] | None, thresholds: Sequence[float | int]
+) -> NDArray[np.float64]:
+    """Return the number (the weight) of the sizes above each threshold."""
+    order = np.argsort(size)
+    first = np.searchsorted(size[order], np.array(thresholds, dtype=size.dtype), side="right")
+    if weights is None:
+        return (len(size) - first).astype(np.float64)
+    above = np.append(np.cumsum(weights[order][::-1])[::-1], 0.0)
+    found: NDArray[np.float64] = above[first]
+    return found
+
+
+def _sizes(
+    observed: Observed, direction: Direction, of_sensitive: bool, delta: float
+) -> tuple[ValueInterval | None, tuple[Quantile, ...]]:
+    """Return the mean and the quantiles of the size."""
+    numbers, weights = observed.swings.size(direction), observed.weights
+    if of_sensitive:
+        changed = numbers > 0
+        numbers = numbers[changed]
+        weights = None if weights is None else weights[changed]
+    if not len(numbers) or (weights is not None and not weights.sum() > 0):
+        return None, ()
+    order = np.argsort(numbers, kind="stable")
+    unit, sizes = float(observed.unit), numbers[order].astype(np.float64)
+    sizes = sizes * unit
+    most = observed.most * unit
+    if not observed.is_sample:
+        own = None if weights is None else weights[order] / weights.sum()
+        mean = float(sizes.mean() if own is None else own @ sizes)
+        return ValueInterval(mean, mean, mean), _exact_quantiles(sizes, own)
+    low, high = mean_interval(sizes, most, delta / 2)
+    quantiles = _sampled_quantiles(sizes, most, delta / 2)
+    return ValueInterval(float(sizes.mean()), low, high), quantiles
+
+
+def _exact_quantiles(
+    sizes: NDArray[np.float64], weights: NDArray[np.float64] | None
+) -> tuple[Quantile, ...]:
+    if weights is None:
+        places = [max(0, math.ceil(Fraction(str(level)) * len(sizes)) - 1) for level in LEVELS]
+    else:
+        reached = np.cumsum(weights)
+        last = int(np.flatnonzero(weights)[-1])
+        slack = 1e-12  # of the rounding of sums
+        places = [min(last, int(np.searchsorted(reached, level - slack))) for level in LEVELS]
+    values = sizes[places].tolist()
+    return tuple(Quantile(q, v, v, v) for q, v in zip(LEVELS, values, strict=True))
+
+
+def _sampled_quantiles(
+    sizes: NDArray[np.float64], most: float, delta: float
+) -> tuple[Quantile, ...]:
+    n, found = len(sizes), []
+    for level in LEVELS[:-1]:
+        low, high = quantile_ranks(level, n, delta / (len(LEVELS) - 1))
+        value = float(sizes[math.ceil(Fraction(str(level)) * n) - 1])
+        least = float(sizes[low - 1]) if low > 0 else 0.0
+        largest = float(sizes[high - 1]) if high <= n else most
+        found.append(Quantile(level, value, least, largest))
+    top = float(sizes[-1])
+    return (*found, Quantile(LEVELS[-1], top, top, max(top, most)))
+
+
+def _cells(observed: Observed, problem: Problem, delta: float) -> tuple[CellShare, ...]:
+    """Return where the output is highest, the largest shares first."""
+    counts, n = observed.highest, len(observed)
+    if observed.is_sample:
+        shares = counts / n
+        lows, highs = share_intervals(counts, n, delta / len(counts))
+    else:
+        shares = lows = highs = counts if observed.weights is not None else counts / n
+    order = np.argsort(-shares, kind="stable")[:MAX_CELLS]
+    return tuple(
+        CellShare(
+            tuple(problem.masks.cells(mask)),
+            problem.describe(problem.masks.cells(mask)),
+            *(min(1.0, float(ends[mask])) for ends in (shares, lows, highs)),
+        )
+        for mask in order.tolist()
+    )

@@ -1,0 +1,349 @@
+"""How far the output of given regions can rise and fall when only the sensitive features change.
+
+With V the output of a region and V' that of a neighbour, ``up = max(V') - V`` and ``down = V -
+min(V')``, the region itself included: both are at least 0. Of a flip, only neighbours count that
+decide otherwise, in the direction: ``up`` is 0 unless one of them is above the cut-off, and so on.
+
+Margins that fit 64 bits are integers, compared exactly. Others, and probabilities, are floats: each
+region has a *doubt*, and its true numbers are less than that away. A float of 0 is always exact:
+where a change is not known to be 0, it is at least the least positive float.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcount.errors import BudgetError, QueryError
+from xcount.problem.form import PairSpace
+from xcount.problem.laid_trees import LaidTrees
+from xcount.problem.margin_rows import MarginRows
+from xcount.problem.margins import IntegerMargins
+from xcount.problem.problem import Problem
+from xcount.question.flip import Flip
+from xcount.question.gap import Gap, ProbabilityGap
+from xcount.question.probability import Link, Votes
+from xcount.question.query import resolve_link
+from xcount.support.dataclass import dataclass
+
+MAX_MASKS = 4096
+"""Masks whose outputs are compared with each other, region by region."""
+MAX_NEAR = 1 << 19
+"""Entries of the list of all neighbours of all masks."""
+_BLOCK = 1 << 21
+"""Numbers that are held at a time."""
+_DOUBT = 1e-13
+"""Differences of two probabilities are less than this off in floats."""
+_TINY = float(np.finfo(np.float64).tiny)
+
+Numbers = NDArray[Any]
+"""Integers of 64 bits, or floats."""
+
+
+@dataclass(frozen=True, eq=False)
+class Outputs:
+    """The outputs of all masks at some combinations of the other cells.
+
+    Attributes:
+        values: shape (n_rows, n_masks).
+        same: numbers that are equal where outputs are, shape (n_rows, n_masks, any).
+    """
+
+    values: Numbers
+    same: Numbers
+
+    @cached_property
+    def highest(self) -> NDArray[np.bool_]:
+        """Which masks have the highest output; none where all are the same."""
+        top = self.values.max(axis=1, keepdims=True)
+        is_flat = self.values.min(axis=1, keepdims=True) == top
+        found: NDArray[np.bool_] = (self.values == top) & ~is_flat
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Swings:
+    """How far some regions can rise and fall, in the rows' own unit."""
+
+    up: Numbers
+    down: Numbers
+    doubt: NDArray[np.float64]
+
+    def size(self, direction: str) -> Numbers:
+        """Return the size of the change."""
+        if direction == "any":
+            return np.maximum(self.up, self.down)
+        return self.up if direction == "up" else self.down
+
+    def exceeds(
+        self, direction: str, threshold: float
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which changes surely exceed a threshold, and which may."""
+        size = self.size(direction)
+        sure = size > threshold + self.doubt
+        return sure, (size > threshold - self.doubt) & (size > 0)
+
+
+class SwingRows:
+    """Evaluates outputs along all masks, and how far they can move.
+
+    Args:
+        problem: the question; its gap does not matter.
+
+    Raises:
+        BudgetError: there are too many masks, or sums beyond every float.
+        QueryError: the question is about no single output.
+
+    Example:
+        >>> from xcount.model.examples import figure_1
+        >>> from xcount.question.grid import Grid
+        >>> from xcount.question.query import Query
+        >>> model = figure_1()
+        >>> rows = SwingRows(Problem(model, Grid.of(model), Query.of(model, "f0", 80)))
+        >>> found = rows.of_masks(np.zeros((3, 2), dtype=np.int32), np.arange(3))
+        >>> (found.up * float(rows.unit)).tolist(), (found.down * float(rows.unit)).tolist()
+        ([0.0, 85.0, 5.0], [85.0, 0.0, 0.0])
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        change = problem.query.change
+        if isinstance(change, Flip) and change.cutoff is None:
+            raise QueryError("a flip between several classes has no direction and no size")
+        if problem.n_masks > MAX_MASKS:
+            raise BudgetError(f"{problem.n_masks:,} masks are too many to compare their outputs")
+        self._link = _link_of(problem)
+        self._is_margin = isinstance(self._link, Votes)
+
+    @property
+    def unit_name(self) -> str:
+        """What the numbers are: a margin, or a probability."""
+        change = self.problem.query.change
+        if isinstance(change, Flip):
+            return "margin" if _own_link(self.problem) is None else "probability"
+        return "probability" if isinstance(change, ProbabilityGap) else "margin"
+
+    @cached_property
+    def unit(self) -> Fraction:
+        """What 1 stands for in all numbers."""
+        return 1 / self._source.scale if self._is_whole else Fraction(1)
+
+    @property
+    def dtype(self) -> type[np.int64] | type[np.float64]:
+        """What all numbers are."""
+        return np.int64 if self._is_whole else np.float64
+
+    @cached_property
+    def most(self) -> float:
+        """No change is larger, in the same unit as all numbers."""
+        if not self._is_margin:
+            return 1.0
+        span = Fraction(self._source.span)
+        try:
+            return float(span if self._is_whole else span / self._source.scale)
+        except OverflowError:
+            raise BudgetError("sums are too large for floats") from None
+
+    @property
+    def n_trees(self) -> int:
+        """How many trees are walked through for a row."""
+        return self._source.n_trees
+
+    @cached_property
+    def n_near(self) -> int:
+        """How many outputs are compared for a region."""
+        return self.problem.n_masks if self._near is None else self._near.shape[1]
+
+    @property
+    def block(self) -> int:
+        """How many rows to evaluate at a time."""
+        return max(1, _BLOCK // (self.problem.n_masks * (2 + self._source.n_numbers)))
+
+    def threshold(self, gap: Fraction) -> float | int:
+        """Return what a change must exceed to exceed the gap."""
+        if not self._is_whole:
+            return float(gap)
+        return min(math.floor(gap / self.unit), 2**63 - 1)
+
+    def outputs(self, cells: NDArray[np.int32]) -> Outputs:
+        """Return the outputs of all masks at rows of cells, whose sensitive ones do not matter."""
+        own = np.array(cells, dtype=np.int32, ndmin=2)
+        own[:, list(self.problem.query.sensitive)] = 0
+        mantissa, exponent = self._link.unit_as_float(self._source.scale)
+        floats, limbs = self._source.at(own, exponent)
+        if self._is_whole:
+            values: Numbers = limbs.view(np.int64)[:, :, 0]
+        else:
+            with np.errstate(over="ignore"):
+                values = self._link.of_floats(floats * mantissa, self._source.output)
+        shape = (len(own), self.problem.n_masks, -1)
+        return Outputs(values, values[..., np.newaxis] if self._is_whole else limbs.reshape(shape))
+
+    def of_masks(
+        self,
+        cells: NDArray[np.int32],
+        masks: NDArray[np.int64],
+        outputs: Outputs | None = None,
+    ) -> Swings:
+        """Return how far regions can move: one mask at each row of cells."""
+        found = self.outputs(cells) if outputs is None else outputs
+        rows = np.arange(len(masks))
+        around = None if self._near is None else self._near[masks]
+        own = found.values[rows, masks]
+        others = found.values
+        if around is not None:
+            others = np.take_along_axis(others, around, axis=1)
+        up, down = others.max(axis=1) - own, own - others.min(axis=1)
+        doubt = np.zeros(len(rows))
+        if not self._is_whole:
+            same = found.same if around is None else found.same[rows[:, np.newaxis], around]
+            differs = (same != found.same[rows, masks][:, np.newaxis]).any(axis=(1, 2))
+            doubt = np.where(differs, self._most_doubt, 0.0)
+            up, down = (np.where(differs, np.maximum(side, _TINY), 0.0) for side in (up, down))
+        for side, flips in self._flips.items():
+            flags = flips(cells)[rows, masks]
+            up, down = (up * flags, down) if side == "up" else (up, down * flags)
+        return Swings(up, down, doubt)
+
+    @property
+    def _most_doubt(self) -> float:
+        return math.ldexp(self.most, -48) if self._is_margin else _DOUBT
+
+    @cached_property
+    def _near(self) -> NDArray[np.int64] | None:
+        """Each mask and its neighbours, itself repeated to fill up; None for all of them."""
+        problem = self.problem
+        if problem.distance is None:
+            return None
+        listed = [problem.around(mask) for mask in range(problem.n_masks)]
+        width = max(map(len, listed))
+        if width * len(listed) > MAX_NEAR:
+            raise BudgetError(f"{width * len(listed):,} pairs of masks are too many to compare")
+        return np.array([(*near, *[near[0]] * (width - len(near))) for near in listed])
+
+    @cached_property
+    def _flips(self) -> dict[str, Callable[[NDArray[np.int32]], NDArray[np.bool_]]]:
+        """What decides where each direction of a flip counts; nothing for a gap."""
+        change, problem = self.problem.query.change, self.problem
+        if not isinstance(change, Flip):
+            return {}
+        deciders = {}
+        for side in ("up", "down"):
+            query = replace(problem.query, change=replace(change, direction=side))
+            deciders[side] = _decider(Problem(problem.ensemble, problem.grid, query))
+        return deciders
+
+    @cached_property
+    def _source(self) -> _Differences | _Margins:
+        change = self.problem.query.change
+        if self._is_margin and not isinstance(change, Flip):
+            return _Differences(self.problem)
+        return _Margins(self.problem, self._link)
+
+    @cached_property
+    def _is_whole(self) -> bool:
+        return self._is_margin and self._source.n_limbs == 1
+
+
+def _decider(problem: Problem) -> Callable[[NDArray[np.int32]], NDArray[np.bool_]]:
+    def decide(regions: NDArray[np.int32]) -> NDArray[np.bool_]:
+        cells = np.array(regions, dtype=np.int32, ndmin=2)
+        cells[:, list(problem.query.sensitive)] = 0
+        return problem.form.decide(cells)
+
+    return decide
+
+
+def _link_of(problem: Problem) -> Link:
+    """Return what makes the output of the margins: a margin is its own."""
+    change = problem.query.change
+    if isinstance(change, Flip):
+        return _own_link(problem) or Votes()
+    return change.link if isinstance(change, ProbabilityGap) else Votes()
+
+
+def _own_link(problem: Problem) -> Link | None:
+    """Return what makes the model's probability, if it has one."""
+    try:
+        return resolve_link(problem.ensemble)
+    except QueryError:
+        return None
+
+
+class _Differences:
+    """Margins relative to that of the first mask: only trees that test sensitive features count."""
+
+    output = 0
+    n_numbers = 2
+
+    def __init__(self, problem: Problem) -> None:
+        change, query = problem.query.change, problem.query
+        assert isinstance(change, Gap | ProbabilityGap)
+        self._n_masks = problem.n_masks
+        laid = LaidTrees.of_output(problem.ensemble, problem.grid, change.output, query.precision)
+        self.scale, self.n_limbs = laid.scale, laid.n_limbs
+        self.span = _span(laid, query.sensitive)
+        self._space = PairSpace(laid, query.sensitive, problem.distance, 0)
+
+    @cached_property
+    def _sampler(self) -> Any:
+        masks = np.arange(self._n_masks, dtype=np.int64)
+        pairs = np.stack([np.zeros_like(masks), masks], axis=1)[1:]
+        return self._space.sampler(masks, np.ascontiguousarray(pairs))
+
+    @property
+    def n_trees(self) -> int:
+        return int(self._sampler.n_trees) if self._n_masks > 1 else 0
+
+    def at(
+        self, cells: NDArray[np.int32], exponent: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.uint64]]:
+        shape = (len(cells), self._n_masks, 1)
+        floats, limbs = np.zeros(shape), np.zeros((*shape[:2], self.n_limbs), dtype=np.uint64)
+        if self._n_masks > 1:
+            found = self._sampler.differences(np.ascontiguousarray(cells).ravel(), exponent)
+            floats[:, 1:] = found[0].reshape(len(cells), -1, 1)
+            limbs[:, 1:] = found[1].reshape(len(cells), -1, self.n_limbs)
+        return floats, limbs
+
+
+def _span(laid: LaidTrees, sensitive: Sequence[int]) -> int:
+    """Return a bound of all differences of two masks: what the trees that tell them apart span."""
+    total, start = 0, 0
+    for tree in laid.trees:
+        if np.isin(tree.feature, sensitive).any():
+            leaves = np.flatnonzero(tree.feature < 0)
+            values = [laid.values[start + leaf] for leaf in leaves.tolist()]
+            total += max(values) - min(values)
+        start += tree.n_nodes
+    return total
+
+
+class _Margins:
+    """The margins themselves, of all outputs that take part in a probability."""
+
+    def __init__(self, problem: Problem, link: Link) -> None:
+        margins, change = IntegerMargins.of(problem), problem.query.change
+        asked = 0 if isinstance(change, Flip) else change.output_index
+        outputs = [k for k in range(margins.n_outputs) if link.concerns(k, asked)]
+        self.output = outputs.index(asked)
+        self.scale, self.span = margins.scale, 2 * margins.bound
+        self.n_limbs = margins.outputs[0].n_limbs
+        self.n_numbers = 2 * len(outputs)
+        self.n_trees = sum(tree.output in outputs for tree in problem.ensemble.trees)
+        self._rows = MarginRows(margins, outputs)
+
+    def at(
+        self, cells: NDArray[np.int32], exponent: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.uint64]]:
+        floats, limbs = self._rows.at(cells, exponent)
+        if floats.shape[2] == 1:
+            return floats, limbs[:, :, 0]
+        return floats, limbs.reshape(*limbs.shape[:2], -1)

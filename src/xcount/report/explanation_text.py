@@ -1,0 +1,323 @@
+"""Who is affected and how much, as tables for the terminal."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from xcount.answers.explanation import (
+    Curve,
+    Effect,
+    Explanation,
+    GroupRate,
+    GroupRates,
+    Place,
+    RateInterval,
+    ShareInterval,
+)
+from xcount.answers.result import CountResult
+from xcount.question.change import Change
+from xcount.report.numbers import NONE, percent
+from xcount.report.terminal import escaped
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+MAX_POINTS = 12
+"""Points of a curve in the terminal; ``--json`` has all."""
+MAX_CELLS = 4
+MAX_ROWS = 40
+_FAR = 0.99
+_HEADS = ("Can rise", "Can fall", "Mean change", f"{_FAR:.0%} change by at most")
+_OF = {"regions": "of all regions", "volume": "of the volume", "rows": "of the rows"}
+"""Whom a measure weighs; people unless said."""
+
+
+def explanation_tables(result: CountResult) -> list[RenderableType]:
+    """Return all of an explanation, measures side by side."""
+    explanation = result.explanation
+    if explanation is None:
+        return []
+    tables: list[RenderableType] = []
+    if explanation.effects:
+        tables.append(_effects_table(explanation.effects, result.change))
+    if explanation.curves:
+        tables.append(_curves_table(explanation.curves, result.change))
+    tables += _footnotes(explanation)
+    if explanation.places:
+        tables += _place_lines(explanation.places)
+    if explanation.rates:
+        tables.append(_rates_table(explanation.rates))
+    return tables
+
+
+def compared_effects_table(
+    names: Sequence[str], rows: Sequence[tuple[str, Sequence[CountResult | None]]]
+) -> list[RenderableType]:
+    """Return direction and size of the answers of several models, side by side.
+
+    Args:
+        names: of the models.
+        rows: the label of each question, and the results of all models.
+    """
+    from rich.table import Table
+
+    found = [
+        (label, [None if r is None else _judged_effect(r) for r in results])
+        for label, results in rows
+    ]
+    found = [row for row in found if any(effect is not None for effect in row[1])]
+    if not found:
+        return []
+    table = Table(title="Which way and how much", title_justify="left", title_style="bold")
+    table.add_column("Question")
+    table.add_column("")
+    for name in names:
+        table.add_column(escaped(name), justify="right")
+    for label, effects in found[:MAX_ROWS]:
+        cells = [("", "", "", "") if e is None else _brief(e) for e in effects]
+        for number, head in enumerate(_HEADS):
+            shown = escaped(label) if number == 0 else ""
+            table.add_row(shown, head, *(each[number] for each in cells))
+    return [table]
+
+
+def _judged_effect(result: CountResult) -> Effect | None:
+    effects = () if result.explanation is None else result.explanation.effects
+    return next((effect for effect in effects if effect.measure == result.judge), None)
+
+
+def _brief(effect: Effect) -> tuple[str, str, str, str]:
+    mean = NONE if effect.mean is None else f"{effect.mean.value:.3g}"
+    far = [f"{q.value:.3g}" for q in effect.quantiles if q.level == _FAR]
+    return _brief_share(effect.up), _brief_share(effect.down), mean, far[0] if far else NONE
+
+
+def _brief_share(share: ShareInterval) -> str:
+    if share.share == 0 and not share.is_exact:
+        return f"at most {share_text(share.high)}"
+    return share_text(share.share)
+
+
+def _effects_table(effects: Sequence[Effect], change: Change) -> RenderableType:
+    from rich.table import Table
+
+    unit = effects[0].unit
+    table = Table(title="Which way and how much", title_justify="left", title_style="bold")
+    table.add_column("")
+    for effect in effects:
+        table.add_column(escaped(effect.measure), justify="right")
+    for side, label in _SIDES[change.size is None].items():
+        text = label.format(unit=unit.capitalize(), gap=_gap_text(change))
+        table.add_row(text, *(share_cell(getattr(effect, side)) for effect in effects))
+    whose = " of those that flip" if change.size is None else ""
+    table.add_row(f"Mean change{whose}", *(_mean(effect) for effect in effects))
+    for number, quantile in enumerate(_quantiles(effects)):
+        label = {0.5: "Half", 1.0: "Largest change"}.get(quantile, f"{quantile:.0%}")
+        label += "" if quantile == 1.0 else " change by at most"
+        table.add_row(label, *(_quantile(effect, number) for effect in effects))
+    for cells, text in _top_cells(effects).items():
+        shares = [_share_of(effect, cells) for effect in effects]
+        table.add_row(f"Highest where {escaped(text)}", *shares)
+    return table
+
+
+_SIDES = {
+    False: {
+        "up": "{unit} can rise by more than {gap}",
+        "down": "{unit} can fall by more than {gap}",
+    },
+    True: {"up": "Decision can flip up", "down": "Decision can flip down"},
+}
+
+
+def _gap_text(change: Change) -> str:
+    return f"{change.size:g}" if change.size is not None else "0"
+
+
+def _quantiles(effects: Sequence[Effect]) -> tuple[float, ...]:
+    return next((tuple(q.level for q in e.quantiles) for e in effects if e.quantiles), ())
+
+
+def share_text(share: float) -> str:
+    """Return a share in per cent.
+
+    Example:
+        >>> share_text(0.0337), share_text(0.0), share_text(1.0)
+        ('3.37 %', '0 %', '100 %')
+    """
+    return percent(*Fraction(share).as_integer_ratio())
+
+
+def share_cell(share: ShareInterval) -> str:
+    """Return a share with its interval; ``at most`` where none was seen.
+
+    Example:
+        >>> share_cell(ShareInterval(0.25, 0.25, 0.25)), share_cell(ShareInterval(0.0, 0.0, 0.001))
+        ('25.0 %', 'at most 0.100 %')
+    """
+    if share.is_exact:
+        return share_text(share.share)
+    if share.low == 0 and share.share == 0:
+        return f"at most {share_text(share.high)}"
+    low, high = (share_text(end).removesuffix(" %") for end in (share.low, share.high))
+    return f"{share_text(share.share)} ({low} to {high})"
+
+
+def _mean(effect: Effect) -> str:
+    mean = effect.mean
+    if mean is None:
+        return NONE
+    if mean.low == mean.high:
+        return f"{mean.value:.3g}"
+    return f"{mean.value:.3g} ({mean.low:.3g} to {mean.high:.3g})"
+
+
+def _quantile(effect: Effect, number: int) -> str:
+    if not effect.quantiles:
+        return NONE
+    quantile = effect.quantiles[number]
+    if quantile.low == quantile.high:
+        return f"{quantile.value:.3g}"
+    if quantile.level == 1.0:
+        return f"at least {quantile.value:.3g}"
+    return f"{quantile.value:.3g} ({quantile.low:.3g} to {quantile.high:.3g})"
+
+
+def _top_cells(effects: Sequence[Effect]) -> dict[tuple[int, ...], str]:
+    """Return the cells in which the output is highest most often, by the last measure."""
+    top = [cell for cell in effects[-1].cells if cell.high > 0][:MAX_CELLS]
+    return {cell.cells: cell.text for cell in top}
+
+
+def _share_of(effect: Effect, cells: tuple[int, ...]) -> str:
+    found = [c for c in effect.cells if c.cells == cells]
+    return share_cell(ShareInterval(found[0].share, found[0].low, found[0].high)) if found else NONE
+
+
+def _curves_table(curves: Sequence[Curve], change: Change) -> RenderableType:
+    from rich.table import Table
+
+    unit = curves[0].unit
+    table = Table(
+        title=f"How many change their {unit} by more than a gap",
+        title_justify="left",
+        title_style="bold",
+        caption_justify="left",
+    )
+    table.add_column("Gap", justify="right")
+    for curve in curves:
+        table.add_column(escaped(curve.measure), justify="right")
+    for number in shown_points(curves, change):
+        points = [curve.points[number] for curve in curves]
+        shares = [share_cell(ShareInterval(p.share, p.low, p.high)) for p in points]
+        table.add_row(f"{points[0].gap:g}", *shares)
+    return table
+
+
+def shown_points(curves: Sequence[Curve], change: Change) -> list[int]:
+    """Return the numbers of the points to show: evenly spread, that of the gap asked about too."""
+    points = curves[0].points
+    live = [i for i, p in enumerate(points) if any(c.points[i].share > 0 for c in curves)]
+    last = min(len(points) - 1, max(live, default=0) + 1)
+    step = max(1, -(-last // (MAX_POINTS - 2)))
+    asked = [i for i, p in enumerate(points) if p.gap == (change.size or 0.0)]
+    return sorted({*range(0, last, step), last, *asked})
+
+
+def _footnotes(explanation: Explanation) -> list[RenderableType]:
+    lines = [escaped(f"{note[:1].upper()}{note[1:]}.") for note in explanation.notes]
+    sampled = {e.measure: e.n_samples for e in explanation.effects if e.n_samples is not None}
+    if sampled:
+        confidence = min(effect.confidence for effect in explanation.effects)
+        numbers = ", ".join(f"{n:,} of {name}" for name, n in sampled.items())
+        lines.append(
+            f"From random samples ({escaped(numbers)}): all intervals of these tables hold "
+            f"together with {confidence:.0%} confidence."
+        )
+    for curve in explanation.curves:
+        if curve.least_gap is not None:
+            lines.append(
+                f"The limit certainly holds for changes by more than "
+                f"{curve.least_gap.value_text} ({escaped(curve.measure)})."
+            )
+    return [*lines]
+
+
+def _place_lines(places: Sequence[Place]) -> list[str]:
+    """Return two lines for each place: where it is, and what it holds."""
+    lines = ["[bold]Where it is[/bold]"]
+    for measure, own in itertools.groupby(places, key=lambda place: place.measure):
+        lines.append(f"By {escaped(measure)}:")
+        for place in own:
+            lines.append(f"  {escaped(place.text)}")
+            lines.append(
+                f"    {share_cell(place.weight)} {_OF.get(measure, 'of the people')}, "
+                f"{share_cell(place.part)} of all that is sensitive; "
+                f"{share_cell(place.within)} of the box is"
+            )
+    caption = _confidence(places)
+    return lines if caption is None else [*lines, caption]
+
+
+def _rates_table(rates: Sequence[GroupRates]) -> RenderableType:
+    from rich.table import Table
+
+    table = Table(
+        title=f"How often the decision is {escaped(rates[0].favourable)}",
+        title_justify="left",
+        title_style="bold",
+        caption_justify="left",
+    )
+    table.add_column("Group")
+    for own in rates:
+        table.add_column(escaped(own.measure), justify="right")
+    groups = {group.text: None for own in rates for group in own.cells}
+    for text in groups:
+        found = [next((g for g in own.cells if g.text == text), None) for own in rates]
+        table.add_row(escaped(text), *(_rate(group) for group in found))
+        if any(group is not None and _differs(group) for group in found):
+            table.add_row("  if all were", *(_if_all(group) for group in found))
+    table.add_row("Lowest over highest", *(_ratio(own) for own in rates), style="bold")
+    table.caption = _confidence(rates)
+    return table
+
+
+def _rate(group: GroupRate | None) -> str:
+    if group is None:
+        return NONE
+    return share_cell(ShareInterval(group.rate, group.low, group.high))
+
+
+def _differs(group: GroupRate) -> bool:
+    return group.if_all is not None and group.if_all != RateInterval(
+        group.rate, group.low, group.high
+    )
+
+
+def _if_all(group: GroupRate | None) -> str:
+    if group is None or group.if_all is None:
+        return NONE
+    return share_cell(ShareInterval(group.if_all.rate, group.if_all.low, group.if_all.high))
+
+
+def _ratio(rates: GroupRates) -> str:
+    ratio = rates.ratio
+    if ratio.value is None:
+        return NONE
+    if ratio.low == ratio.high:
+        return f"{ratio.value:.3g}"
+    return f"{ratio.value:.3g} ({ratio.low:.3g} to {ratio.high:.3g})"
+
+
+def _confidence(entries: Sequence[Place] | Sequence[GroupRates]) -> str | None:
+    sampled = [entry for entry in entries if not entry.exact]
+    if not sampled:
+        return None
+    confidence = min(entry.confidence for entry in sampled)
+    return (
+        f"From random samples: the intervals of one measure hold together with {confidence:.0%} "
+        "confidence."
+    )
