@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult
 from xcount.question.domain import Domain
+from xcount.report.explanation_text import people_of_audit
 from xcount.report.numbers import (
     NONE,
     OF_MEASURE,
@@ -62,7 +63,12 @@ def audit_tables(audit: AuditResult, title: str | None = None) -> list[Renderabl
         )
     if len(rows) > MAX_ROWS:
         table.caption = f"{len(rows) - MAX_ROWS:,} more; --html, --csv and --json have all"
-    return [table, *_measures_table(audit), *_conclusion(audit)]
+    return [
+        table,
+        *_measures_table(audit),
+        *people_of_audit(sorted(audit.results, key=lambda result: result.order)),
+        *_conclusion(audit),
+    ]
 
 
 def _share_head(judge: str) -> str:
