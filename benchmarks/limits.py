@@ -132,7 +132,7 @@ def measure(case: Case, path: Path) -> Measured:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.DEVNULL)
         if case.end is not None:
             time.sleep(case.after)
-            process.send_signal(case.end)
+            os.kill(process.pid, case.end)  # it is not reaped yet, even if it has ended
             started = time.monotonic()
         status, usage = _wait(process, started + KILL_SECONDS)
         return Measured(

@@ -3,11 +3,12 @@
 Usual gaps, rare gaps and flips; distances 1 and any; one to five sensitive features. Every question
 is a command of its own, as a user would type it, with a limit of time and of memory:
 
-    python -m benchmarks.wild [--before OTHER/src] [--only adult] [--limit-seconds 10]
+    python -m benchmarks.wild [--before OTHER/src] [--only adult] [--sample 42]
 
 ``OTHER/src`` is the ``src`` folder of another checkout with its native core built into it; both
 states are asked in turns. Results go to ``benchmarks/runs/wild.jsonl``, and a run goes on where it
-ended; ``--table`` only prints the table of what is there.
+ended; ``--table`` only prints the table of what is there, and ``--page`` writes it into a file.
+``--sample`` takes so many of the 102 questions, evenly from every change, distance and model.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.datasets import PROJECT
-from benchmarks.records import RecordFile, RunSettings, read_run
+from benchmarks.records import RecordFile, Run, RunSettings, read_run
 from benchmarks.wild_models import WILD_MODELS, model_file, notes_file
 
 CHANGES = ("usual", "rare", "flip")
 DISTANCES = ("1", "any")
 SIZES = (1, 2, 3, 5)
-GRACE_SECONDS = 20
+GRACE_SECONDS = 6
 """A command that goes on for so long after its limit is ended."""
 
 
@@ -64,6 +65,21 @@ def questions(options: argparse.Namespace) -> Iterator[Question]:
                 asked = _change_words(change, notes, size)
                 words = (str(path), "--sensitive", features, "--distance", distance, *asked)
                 yield Question(name, model.name, notes["n_regions"], change, distance, size, words)
+
+
+def sample(asked: Sequence[Question], size: int | None) -> list[Question]:
+    """Return some questions: as many of each change and distance, spread over the models."""
+    if size is None or size >= len(asked):
+        return list(asked)
+    strata: dict[tuple[str, str], list[Question]] = defaultdict(list)
+    for question in asked:
+        strata[question.change, question.distance].append(question)
+    chosen = set()
+    for number, each in enumerate(strata.values()):
+        n = size // len(strata) + (number < size % len(strata))
+        # A stratum starts behind the last one's first model, so that all models have their turn.
+        chosen |= {each[(number + i * len(each) // max(1, n)) % len(each)].name for i in range(n)}
+    return [question for question in asked if question.name in chosen]
 
 
 def _change_words(change: str, notes: Mapping[str, Any], size: int) -> tuple[str, ...]:
@@ -164,14 +180,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=PROJECT / "benchmarks/runs/wild.jsonl")
     parser.add_argument("--restart", action="store_true", help="forget what the file holds")
     parser.add_argument("--table", action="store_true", help="only print what the file holds")
+    parser.add_argument("--sample", type=int, metavar="N", help="so many of the questions")
+    parser.add_argument("--page", type=Path, help="also write the table into this file")
     options = parser.parse_args(arguments)
     if not options.table:
         _run(options)
     run = read_run(options.output)
-    print(table(run.records, run.settings.limit_seconds))
-    if wrong := contradictions(run.records):
-        print(f"contradictions: {', '.join(wrong)}")
+    found = page(run)
+    print(found, end="")
+    if options.page is not None:
+        options.page.write_text(found, encoding="utf-8")
     return 0
+
+
+def page(run: Run) -> str:
+    """Return the table, on which machine it was made, and what contradicts itself."""
+    machine = run.header["machine"]
+    limit = run.settings.limit_seconds
+    wrong = contradictions(run.records)
+    return (
+        f"{table(run.records, limit)}\n\n"
+        f"{len(run.records)} questions, {limit:g} s each; {machine['processor']}, "
+        f"{machine['cores']} cores; load {run.header['load']} at the start; revision "
+        f"{run.header['revision']}; {run.header['date']}. *Late* ended more than 10 % "
+        "+ 0.5 s behind the limit. Answers of the two states that exclude each other: "
+        f"{', '.join(wrong) or 'none'}.\n"
+    )
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -180,7 +214,7 @@ def _run(options: argparse.Namespace) -> None:
     states = {"now": PROJECT / "src"}
     if options.before:
         states["before"] = options.before
-    for number, question in enumerate(questions(options)):
+    for number, question in enumerate(sample(list(questions(options)), options.sample)):
         if question.name in file.done:
             continue
         order = sorted(states, reverse=bool(number % 2))

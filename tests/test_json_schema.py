@@ -34,6 +34,7 @@ COMMANDS = [
     ),
     ("count", ["count", MODEL, "--sensitive", "age,race", "--flip", "--timeout", "1ms"]),
     ("audit", ["audit", MODEL, *ASKED, "--witnesses", "1", "--max-share", "50%"]),
+    ("count", ["count", MODEL, *ASKED, "--explain", "--max-share", "1%"]),
     ("audit", ["audit", MODEL, "--sensitive", "sex", "--flip"]),
     ("audit", ["demo"]),
     ("audit", ["report", "results.jsonl"]),

@@ -76,7 +76,6 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "engine",
         "settings",
         "profile",
-        "parts",
         "region_search",
         "decisions",
         "swings",
@@ -87,6 +86,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "solutions",
         "sampling",
         "auto",
+        "parts",
     ),
     "baselines": ("paper", "cnf"),
     "answers": (
@@ -98,6 +98,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "weigh",
         "measure",
         "spectrum",
+        "exact_curve",
         "effects",
         "witness",
         "people",

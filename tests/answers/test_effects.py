@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
+from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,10 +17,18 @@ import pytest
 from strategies import random_classifier, random_ensemble
 
 import xcount
-from xcount.answers import effects
+from xcount.answers import effects, exact_curve
 from xcount.answers.explanation import Explanation
+from xcount.answers.pieces import components_of
+from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble
 from xcount.model.examples import adult_model_path, figure_1
+from xcount.problem.problem import Problem
+from xcount.question.grid import Grid
+from xcount.question.query import Query
+from xcount.question.weighting import Weighing
+from xcount.runs import task as tasks
+from xcount.runs.audit import AuditResult
 
 Swing = tuple[Fraction, Fraction]
 
@@ -163,6 +174,7 @@ def test_samples_cover_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
     truth = explanation_of(model, [0], gap="0.5", distance="any")
     assert truth.effects[0].exact
     monkeypatch.setattr(effects, "MAX_REGIONS", 0)
+    monkeypatch.setattr(exact_curve, "MAX_SECONDS", 0)
     monkeypatch.setattr(effects, "MAX_SAMPLES", effects.LEAST_SAMPLES)
     wrong, runs = 0, 60
     for seed in range(runs):
@@ -173,6 +185,29 @@ def test_samples_cover_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
         assert found.effects[0].n_samples == effects.LEAST_SAMPLES
         wrong += not _covers(found, truth)
     assert wrong <= 0.5 * runs
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_visit_makes_shares_exact(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where regions are sampled but soon visited, curve and directions are those of enumeration."""
+    monkeypatch.setattr(effects, "MAX_REGIONS", 0)
+    monkeypatch.setattr(effects, "MAX_SAMPLES", effects.LEAST_SAMPLES)
+    for ensemble, sensitive, distance, question in questions(seed):
+        if "gap" not in question:
+            continue
+        expected = swings(ensemble, sensitive, distance, question)
+        found = explanation_of(
+            ensemble, sensitive, distance="any" if distance is None else distance, **question
+        )
+        (effect,), (curve,) = found.effects, found.curves
+        places: dict[str, Any] = {"any": max, "up": itemgetter(0), "down": itemgetter(1)}
+        sizes = [places[question["direction"]](swing) for swing in expected]
+        assert curve.exact
+        assert effect.n_samples == effects.LEAST_SAMPLES
+        for point in curve.points:
+            exceeding = sum(size > Fraction(point.gap_text) for size in sizes)
+            assert point.share == exceeding / len(expected)
+        assert effect.up.share == sum(up > Fraction(1, 2) for up, _ in expected) / len(expected)
 
 
 def _covers(found: Explanation, truth: Explanation) -> bool:
@@ -197,3 +232,167 @@ def test_answers_do_not_depend_on_threads() -> None:
     asked: dict[str, Any] = {"sensitive": "sex", "gap": "0.5", "explain": True}
     one, two = (xcount.count(adult_model_path(), jobs=jobs, **asked) for jobs in (1, 2))
     assert one.explanation == two.explanation
+
+
+def weighed(problem: Problem, weighing: Weighing, name: str) -> dict[tuple[int, ...], float]:
+    """Return the weight of every region under a measure: the product of its cells' weights."""
+    (component,) = components_of(name, problem, weighing)
+    regions = itertools.product(*(range(n) for n in problem.grid.cell_counts))
+    return {
+        r: math.prod(float(w[c]) for w, c in zip(component.cells, r, strict=True)) for r in regions
+    }
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_measures_are_explained_as_by_definition(seed: int) -> None:
+    """Volume, marginals and rows: weighted sums over all regions, and over all rows."""
+    rng = np.random.default_rng([seed, 17])
+    ensemble = random_ensemble(seed, max_features=3, scale="ties")
+    columns = [
+        rng.integers(0, len(f.categories), 30).astype(float)
+        if f.categories is not None
+        else rng.normal(0, 3, 30)
+        for f in ensemble.features
+    ]
+    rows = np.stack(columns, axis=1)
+    names = ("volume", "marginals", "rows")
+    asked: dict[str, Any] = {"sensitive": [0], "gap": "0.5", "distance": "any", "explain": True}
+    result = xcount.count(ensemble, measures=names, data=rows, **asked)
+    assert result.explanation is not None
+    problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, [0], "0.5", distance=None))
+    weighing = Weighing.of(ensemble, names, rows)
+    moves = dict(zip(_regions(problem), swings(ensemble, [0], None, {"gap": "0.5"}), strict=True))
+    for effect, curve in zip(result.explanation.effects, result.explanation.curves, strict=True):
+        weights = {region: 1 / len(moves) for region in moves}
+        if effect.measure in ("volume", "marginals"):
+            weights = weighed(problem, weighing, effect.measure)
+        elif effect.measure == "rows":
+            weights = dict.fromkeys(moves, 0.0)
+            for cells in problem.grid.cells_of(rows).tolist():
+                weights[tuple(cells)] += 1 / len(rows)
+        sizes = [(max(moves[region]), weight) for region, weight in weights.items()]
+        for point in curve.points:
+            true = math.fsum(w for size, w in sizes if size > Fraction(point.gap_text))
+            assert point.share == pytest.approx(true, abs=1e-9)
+        up = math.fsum(w for r, w in weights.items() if moves[r][0] > Fraction(1, 2))
+        assert effect.exact
+        assert effect.up.share == pytest.approx(up, abs=1e-9)
+        assert effect.mean is not None
+        mean = math.fsum(float(size) * w for size, w in sizes)
+        assert effect.mean.value == pytest.approx(mean, abs=1e-9)
+
+
+def _regions(problem: Problem) -> list[tuple[int, ...]]:
+    return list(itertools.product(*(range(n) for n in problem.grid.cell_counts)))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_rules_are_kept(seed: int) -> None:
+    """In a domain with rules the curve is that of the counts at its gaps, exact and sampled."""
+    ensemble = random_ensemble(seed, max_features=3, categorical=False, scale="ties")
+    if ensemble.n_features < 2:
+        return
+    asked: dict[str, Any] = {
+        "sensitive": [0],
+        "distance": "any",
+        "rule": ["f0 < 0 -> f1 >= 0", "f1 < -1 -> f0 < 2"],
+    }
+    try:
+        result = xcount.count(ensemble, gap="0.5", explain=True, **asked)
+    except QueryError:  # the rules leave nothing that could change
+        return
+    assert result.explanation is not None
+    (curve,) = result.explanation.curves
+    assert curve.exact
+    for point in curve.points[::5]:
+        counted = xcount.count(ensemble, gap=point.gap_text, **asked)
+        assert point.share == counted.share
+
+
+def test_rules_are_kept_by_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples are drawn from the regions that exist, each as often as any other."""
+    ensemble = random_ensemble(5, max_features=3, categorical=False, scale="ties")
+    asked: dict[str, Any] = {"sensitive": [0], "distance": "any", "rule": ["f0 < 0 -> f1 >= 0"]}
+    exact = explanation_of(ensemble, gap="0.5", **asked)
+    monkeypatch.setattr(effects, "MAX_REGIONS", 0)
+    sampled = explanation_of(ensemble, gap="0.5", **asked)
+    assert sampled.effects[0].n_samples is not None
+    assert _covers(sampled, exact)
+
+
+def test_a_journal_keeps_explanations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a journal has is not explained again; what it lacks is, without a new count."""
+    path = tmp_path / "j.jsonl"
+    bare = xcount.audit(figure_1(), gaps=[1, 80], journal=path, explain=False)
+    assert all(result.explanation is None for result in bare.results)
+    monkeypatch.setattr(tasks, "solve", None)  # nothing can be counted any more
+    full = xcount.audit(figure_1(), gaps=[1, 80], journal=path, resume=True)
+    assert all(result.explanation is not None for result in full.results)
+    monkeypatch.setattr(tasks, "explained", None)  # nor explained
+    again = xcount.audit(figure_1(), gaps=[1, 80], journal=path, resume=True, max_share="50%")
+    for result in again.results:
+        assert result.explanation is not None
+        assert result.explanation.curves[0].least_gap is not None
+    assert AuditResult.from_journal(path).results == again.results
+
+
+def test_gaps_of_a_group_share_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One computation serves all gaps of a group and distance."""
+    made = []
+    spectra = effects._spectra
+
+    def counted(*arguments: Any) -> Any:
+        made.append(arguments)
+        return spectra(*arguments)
+
+    monkeypatch.setattr(effects, "_spectra", counted)
+    xcount.audit(figure_1(), gaps=[1, 40, 80], distances=[1, "any"], jobs=2)
+    assert len(made) == 4
+
+
+def test_the_least_gap_keeps_the_limit() -> None:
+    """It is the first gap of the curve at which the share is at most the limit."""
+    result = xcount.count(figure_1(), sensitive="f0", gap=1, max_share="25%", explain=True)
+    assert result.explanation is not None
+    (curve,) = result.explanation.curves
+    assert curve.least_gap is not None
+    for point in curve.points:
+        assert (point.share <= 0.25) == (point.gap >= curve.least_gap.value)
+
+
+def test_rows_move_as_the_library_predicts() -> None:
+    """Up and down of every row are those of XGBoost's own predictions on modified rows."""
+    xgboost = pytest.importorskip("xgboost")
+    rng = np.random.default_rng(7)
+    rows = np.column_stack([rng.integers(0, 3, 400), rng.normal(size=(400, 3))]).astype(np.float32)
+    labels = (rows[:, 1] + 0.8 * (rows[:, 0] == 1) + rng.normal(size=400) > 0).astype(int)
+    model = xgboost.XGBClassifier(n_estimators=20, max_depth=3).fit(rows, labels)
+    result = xcount.count(
+        model,
+        sensitive=[0],
+        probability_gap="0.1",
+        distance="any",
+        measures="rows",
+        data=rows.astype(np.float64),
+        explain=True,
+    )
+    assert result.explanation is not None
+    effect, curve = result.explanation.effects[1], result.explanation.curves[1]
+    predicted = []
+    for value in (0, 1, 2):
+        moved = rows.copy()
+        moved[:, 0] = value
+        predicted.append(model.predict_proba(moved)[:, 1].astype(np.float64))
+    own = model.predict_proba(rows)[:, 1].astype(np.float64)
+    up, down = np.max(predicted, axis=0) - own, own - np.min(predicted, axis=0)
+    assert effect.measure == "rows"
+    assert effect.mean is not None
+    size = np.maximum(up, down)
+    assert effect.up.share == pytest.approx((up > 0.1).mean(), abs=2 / 400)
+    assert effect.down.share == pytest.approx((down > 0.1).mean(), abs=2 / 400)
+    assert effect.mean.value == pytest.approx(size.mean(), abs=1e-5)
+    for point in curve.points[5:]:
+        assert point.share == pytest.approx((size > point.gap).mean(), abs=2 / 400)
+    best = np.argmax(predicted, axis=0)
+    shares = {cell.cells[0]: cell.share for cell in effect.cells}
+    assert max(shares.values()) == pytest.approx(np.bincount(best).max() / 400, abs=0.05)

@@ -15,9 +15,12 @@ from oracle import all_regions
 
 import xcount
 from xcount.answers.measure import measure
+from xcount.counters import parts as count_in_parts
 from xcount.counters.decisions import RegionDecider
 from xcount.counters.region_search import RegionSearch
+from xcount.counters.sampling.box_draws import BoxDraws
 from xcount.errors import QueryError
+from xcount.problem.parts import parts_of
 from xcount.problem.problem import Problem
 from xcount.question.domain import Domain
 from xcount.question.fitting import fit_population
@@ -273,6 +276,61 @@ def probability(population: Population, point: np.ndarray) -> float:
             cell = next(i for i, codes in enumerate(column.classes) if int(value) in codes)
         product *= column.probabilities[cell]
     return float(product.sum())
+
+
+def test_boxes_are_drawn_from_in_proportion_and_never_outside() -> None:
+    """The mean of all outcomes is the share, whatever the boxes are like."""
+    n_drawn = 0
+    for seed in range(40):
+        world = random_world(seed, n_rules=2)
+        names, distance, gap = question(world, seed)
+        expected = world.count(names, distance, gap)
+        if gap is None or is_refused(world, names, expected):
+            continue
+        problem = problem_of(world, names, distance, gap)
+        parts = parts_of(problem)
+        draws = BoxDraws(problem, parts)
+        regions = draws.regions(np.random.default_rng(seed), 200)
+        inside = [part.rows_of(regions) for part in parts]
+        assert sorted(np.concatenate(inside).tolist()) == list(range(200))
+        histogram, hits = draws.draw(seed, 0, 0, 8, 1)
+        share = expected[0] / expected[1]
+        n, values = histogram.sum(), np.arange(len(histogram)) / draws.levels
+        error = 4.5 * math.sqrt(max(share * (1 - share), 1e-9) / n)
+        assert abs(float(values @ histogram) / n - share) <= error
+        assert abs(hits.mean() - share) <= error
+        n_drawn += 1
+    assert n_drawn > 15
+
+
+def test_open_parts_are_estimated_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one interval for their sum, also beside parts that are counted exactly."""
+    monkeypatch.setattr(count_in_parts, "INSTANT_SECONDS", 0.0)
+    monkeypatch.setattr(count_in_parts, "CORNER_SECONDS", 0.0)
+    monkeypatch.setattr(count_in_parts, "MAX_STEPS", 30)
+    n_estimated = n_right = 0
+    for seed in range(60):
+        world = random_world(seed, n_rules=1 + seed % 3)
+        names, distance, gap = question(world, seed)
+        expected = world.count(names, distance, gap)
+        if gap is None or is_refused(world, names, expected):
+            continue
+        for method in ("auto", "sample"):
+            result = xcount.count(
+                problem_of(world, names, distance, gap).ensemble.source,
+                sensitive=names,
+                distance="any" if distance is None else distance,
+                missing="cell" if world.missing else "none",
+                gap=gap,
+                method=method,
+                seed=seed,
+                **world.words,
+            )
+            n_estimated += not result.exact
+            n_right += not result.exact and result.low <= expected[0] <= result.high
+            assert not result.exact or result.count == expected[0]
+    assert n_estimated > 20
+    assert n_right >= 0.9 * n_estimated
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -97,3 +97,16 @@ def test_no_trees_predict_the_base() -> None:
     ensemble = Ensemble((Feature("a"),), (), base=(0.25,))
     assert ensemble.predict([[1.0], [2.0]]).tolist() == [[0.25], [0.25]]
     assert ensemble.leaf_indices([[1.0], [2.0]]).shape == (2, 0)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_all_trees_are_walked_down_at_once(seed: int) -> None:
+    """The leaves are those that each tree finds by itself, for few rows and for many."""
+    ensemble = random_ensemble(seed)
+    rows = np.random.default_rng(seed).normal(0, 3, (50, ensemble.n_features))
+    rows[::7] = np.nan
+    found = ensemble.leaf_indices(rows)
+    inputs = np.stack([ensemble.as_input(f, rows[:, f]) for f in range(rows.shape[1])], axis=1)
+    alone = [tree.leaves_of(inputs) for tree in ensemble.trees]
+    assert (found == np.stack(alone, axis=1)).all()
+    assert (ensemble.leaf_indices(rows[3]) == found[3:4]).all()

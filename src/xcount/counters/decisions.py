@@ -18,7 +18,9 @@ from xcount.problem.parts import parts_of
 from xcount.problem.problem import Problem
 
 MAX_FLAGS = 1 << 24
-"""Flags decided at a time, and masks of one combination."""
+"""Masks of one combination that are decided together."""
+BLOCK_FLAGS = 1 << 20
+"""Flags decided at a time: margins of all of them are held meanwhile, 40 bytes each and more."""
 
 MAX_ROW = 2**17
 """Masks and pairs of them beyond which single regions are decided, not a row of all masks."""
@@ -50,7 +52,7 @@ class RegionDecider:
     @property
     def block(self) -> int:
         """How many combinations to decide at a time."""
-        return max(1, MAX_FLAGS // self.problem.form.flags_per_row)
+        return max(1, BLOCK_FLAGS // self.problem.form.flags_per_row)
 
     def decide(self, regions: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Return whether each mask is sensitive at each row of cells, shape (n_rows, n_masks).
@@ -63,7 +65,9 @@ class RegionDecider:
         cells = np.array(regions, dtype=np.int32, ndmin=2)
         cells[:, list(self.problem.query.sensitive)] = 0
         self._check(cells)
-        return self.problem.form.decide(cells)
+        blocks = (cells[i : i + self.block] for i in range(0, len(cells), self.block))
+        flags = [self.problem.form.decide(block) for block in blocks]
+        return np.concatenate(flags) if flags else self.problem.form.decide(cells)
 
     def _decide_parts(self, regions: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Decide where there are rules: what does not exist is not sensitive."""

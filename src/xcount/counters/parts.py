@@ -1,7 +1,9 @@
 """A count in a domain with rules: the sum of the counts of its parts.
 
-Every part is counted as a question of its own, to the same relative accuracy: so is their sum.
-Where intervals may be wrong, each may be with a part of the probability that is allowed.
+Parts that are soon counted exactly are; of what is left open, one estimate draws from all parts at
+once, and one interval holds for their sum. Where hits are too rare for that, every part is counted
+as a question of its own, to the same relative accuracy: so is their sum. Where intervals may be
+wrong, each may be with a part of the probability that is allowed.
 """
 
 from __future__ import annotations
@@ -9,12 +11,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+from xcount.counters.auto import CORNER_SECONDS, INSTANT_SECONDS
+from xcount.counters.bounds import Bounds
+from xcount.counters.corners import corner_seconds, visited
+from xcount.counters.decisions import MAX_FLAGS
+from xcount.counters.exact import ExactRun
 from xcount.counters.profile import profile_of
 from xcount.counters.settings import Counter, Settings
 from xcount.counters.tally import PairCount, Profile, Progress, StopReason, Tally
+from xcount.errors import BudgetError
 from xcount.problem.parts import Part
 from xcount.problem.problem import Problem
 
+MAX_TOGETHER_SECONDS = 20.0
+"""What an estimate of all open parts together may cost, in seconds of one core."""
+MAX_STEPS = 4_000_000
+"""Steps that exact counting may take, in all parts together, before what is open is sampled."""
 _ADDED = ("n_steps", "samples", "regions_visited")
 
 
@@ -23,19 +35,85 @@ def count_parts(
 ) -> Tally:
     """Count every part, and add up."""
     live = [part for part in parts if part.problem.n_masks > 1]  # nothing changes in the others
-    own = replace(settings, max_share=None, delta=settings.delta / max(1, len(live)))
-    tallies: list[Tally] = []
-    for number, part in enumerate(live):
-        if tallies and tallies[-1].stop_reason is StopReason.INTERRUPTED:
-            tallies.append(_unknown(part, method, StopReason.INTERRUPTED))
+    known = [_unknown(part, method, StopReason.COMPLETE) for part in live]
+    if len(live) > 1 and method in ("auto", "sample") and not settings.want_profile:
+        if method == "auto":
+            known = _counted_soon(live, settings)
+        found = _estimate(problem, live, known, settings, method)
+        if found is not None:
+            return found
+    is_open = [number for number, tally in enumerate(known) if tally.low < tally.high]
+    own = replace(settings, max_share=None, delta=settings.delta / max(1, len(is_open)))
+    for place, number in enumerate(is_open):
+        if place and known[is_open[place - 1]].stop_reason is StopReason.INTERRUPTED:
+            known[number] = _unknown(live[number], method, StopReason.INTERRUPTED)
             continue
-        left = own.within(1 / (len(live) - number)) if settings.timeout_seconds else own
-        shown = replace(left, on_progress=_listener(problem, settings, number, len(live)))
+        left = own.within(1 / (len(is_open) - place)) if settings.timeout_seconds else own
+        shown = replace(left, on_progress=_listener(problem, settings, place, len(is_open)))
         try:
-            tallies.append(count(part.problem, shown))
+            known[number] = count(live[number].problem, shown)
         except KeyboardInterrupt:
-            tallies.append(_unknown(part, method, StopReason.INTERRUPTED))
-    return _sum(problem, live, tallies, settings, method)
+            known[number] = _unknown(live[number], method, StopReason.INTERRUPTED)
+    return _sum(problem, live, known, settings, method)
+
+
+def _counted_soon(parts: Sequence[Part], settings: Settings) -> list[Tally]:
+    """Count parts exactly, as far as that takes next to no time."""
+    limited = replace(settings.within(0.5), max_share=None, on_progress=None)
+    found = []
+    for part in parts:
+        problem = part.problem
+        corner = corner_seconds(problem, limited)
+        tally = visited(problem, limited, "auto") if corner <= INSTANT_SECONDS else None
+        if tally is None and problem.form.n_terms <= problem.form.max_auto_terms:
+            tally = _counted_exactly(problem, limited, MAX_STEPS // len(parts))
+        if (tally is None or tally.low < tally.high) and corner <= CORNER_SECONDS / len(parts):
+            tally = visited(problem, limited, "auto") or tally
+        found.append(tally or _unknown(part, "auto", StopReason.STEPS))
+    return found
+
+
+def _counted_exactly(problem: Problem, settings: Settings, max_steps: int) -> Tally:
+    """Count exactly, as far as so many steps of all subproblems lead."""
+    run = ExactRun(problem, settings)
+    run.solve(())
+    if run.n_open_subproblems:
+        run.solve((max(1, max_steps // run.n_open_subproblems),))
+    if run.stop_reason is StopReason.INTERRUPTED:
+        raise KeyboardInterrupt
+    return run.tally("auto")
+
+
+def _estimate(
+    problem: Problem,
+    parts: Sequence[Part],
+    known: Sequence[Tally],
+    settings: Settings,
+    method: str,
+) -> Tally | None:
+    """Estimate all open parts together; None if that is too much, or there are less than two."""
+    open_parts = [p for p, tally in zip(parts, known, strict=True) if tally.low < tally.high]
+    if len(open_parts) < 2 or problem.n_masks > MAX_FLAGS:
+        return None
+    from xcount.counters.sampling.box_draws import BoxDraws
+    from xcount.counters.sampling.estimator import Estimator, Ground, OutOfTimeError
+
+    ground = Ground(
+        certain=sum(tally.low for tally in known if tally.low == tally.high),
+        undecided=sum(part.problem.n_regions for part in open_parts),
+        known=Bounds(sum(t.low for t in known), sum(t.high for t in known)),
+        n_regions=problem.n_regions,
+    )
+    try:
+        estimator = Estimator(BoxDraws(problem, open_parts), ground, settings)
+        pilot = estimator.pilot()
+    except (BudgetError, OutOfTimeError):
+        return None
+    needed = pilot.samples_needed(settings.epsilon, settings.delta, ground.certain_share)
+    if not needed * estimator.seconds_per_sample <= MAX_TOGETHER_SECONDS:
+        return None
+    details = {"n_masks": problem.n_masks, "n_parts": len(parts)}
+    return estimator.run(pilot, method, details)
 
 
 def _listener(

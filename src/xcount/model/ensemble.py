@@ -25,6 +25,9 @@ from xcount.support.visible import visible
 ZERO_RANGE = float(np.float32(1e-35))
 """LightGBM calls x zero when -ZERO_RANGE <= x <= ZERO_RANGE."""
 
+_WALKS = 2**20
+"""Rows times trees that are walked down together."""
+
 Task = Literal[
     "regression", "multitarget", "ranking", "binary", "multiclass", "multilabel", "unknown"
 ]
@@ -296,8 +299,43 @@ class Ensemble(Shown):
     def leaf_indices(self, rows: ArrayLike) -> NDArray[np.int32]:
         """Return the leaf node of every row in every tree, shape ``(n_rows, n_trees)``."""
         matrix = self._as_inputs(rows)
-        leaves = [tree.leaves_of(matrix) for tree in self.trees]
-        return np.stack(leaves, axis=1) if leaves else np.zeros((len(matrix), 0), dtype=np.int32)
+        if any(tree.left_categories or tree.left_ranges for tree in self.trees):
+            return np.stack([tree.leaves_of(matrix) for tree in self.trees], axis=1)
+        found = np.zeros((len(matrix), self.n_trees), dtype=np.int32)
+        step = max(1, _WALKS // max(1, self.n_trees))
+        for first in range(0, len(matrix) if self.trees else 0, step):
+            found[first : first + step] = self._leaves_of(matrix[first : first + step])
+        return found
+
+    @cached_property
+    def _all_nodes(self) -> tuple[Tree, NDArray[np.int32]]:
+        """All trees as one, a node of a tree so far behind its own number as the tree starts."""
+        sizes = [tree.n_nodes for tree in self.trees]
+        starts = np.cumsum([0, *sizes], dtype=np.int32)[:-1]
+        shifts = np.repeat(starts, sizes)
+        nodes = Tree(
+            feature=np.concatenate([tree.feature for tree in self.trees]),
+            threshold=np.concatenate([tree.threshold for tree in self.trees]),
+            left=np.concatenate([tree.left for tree in self.trees]) + shifts,
+            right=np.concatenate([tree.right for tree in self.trees]) + shifts,
+            missing_left=np.concatenate([tree.missing_left for tree in self.trees]),
+            zero_side=np.concatenate([tree.zero_side for tree in self.trees]),
+            value=np.empty(0),
+        )
+        return nodes, starts
+
+    def _leaves_of(self, inputs: NDArray[np.float64]) -> NDArray[np.int32]:
+        """Walk all rows down all trees at once."""
+        nodes, starts = self._all_nodes
+        at = np.tile(starts, len(inputs))
+        rows = np.repeat(np.arange(len(inputs)), len(starts))
+        active = np.flatnonzero(nodes.feature[at] >= 0)
+        while active.size:
+            here = at[active]
+            goes_left = nodes.goes_left(here, inputs[rows[active], nodes.feature[here]])
+            at[active] = np.where(goes_left, nodes.left[here], nodes.right[here])
+            active = active[nodes.feature[at[active]] >= 0]
+        return at.reshape(len(inputs), -1) - starts
 
     def predict(self, rows: ArrayLike) -> NDArray[np.float64]:
         """Return the raw margins, shape ``(n_rows, n_outputs)``: the reference predictor."""

@@ -6,6 +6,7 @@ is another's neighbour: counts add up.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -108,6 +109,24 @@ class Part:
         own_masses = masses[self.masks]
         share = float(own_masses.sum())
         return found, own_masses / share if share else own_masses, total * share
+
+
+def by_masks(problem: Problem, parts: Sequence[Part]) -> list[tuple[Part, list[int]]]:
+    """Return parts with the same masks as one: with all cells of the other features.
+
+    Each comes with the numbers of the parts that it stands for. There are few of them, however many
+    boxes the domain has.
+    """
+    members: dict[bytes, list[int]] = {}
+    for number, part in enumerate(parts):
+        members.setdefault(part.masks.tobytes(), []).append(number)
+    shape = [problem.grid.axes[f].n_cells for f in problem.query.sensitive]
+    found = []
+    for numbers in members.values():
+        exists = np.zeros(shape, dtype=np.bool_)
+        exists.ravel()[parts[numbers[0]].masks] = True
+        found.append((Part.of_box(problem, Box({}, exists)), numbers))
+    return found
 
 
 def parts_of(problem: Problem) -> tuple[Part, ...]:

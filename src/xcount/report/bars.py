@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any
 
@@ -17,6 +16,7 @@ from xcount.report.sentences import label_of, panel_label
 from xcount.report.witness_text import summary
 from xcount.runs.audit import AuditResult
 from xcount.runs.compare import CompareResult
+from xcount.support.dataclass import dataclass
 
 TOP = 8
 """Bars of a card; a plot has more room, and :data:`TOP_OF_A_PLOT`."""

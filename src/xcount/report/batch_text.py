@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult
 from xcount.question.domain import Domain
-from xcount.report.explanation_text import people_of_audit
+from xcount.report.explanation_text import compared_effects_table, people_of_audit
 from xcount.report.numbers import (
     NONE,
     OF_MEASURE,
@@ -130,6 +130,8 @@ def comparison_tables(comparison: CompareResult) -> list[RenderableType]:
         lines.append(
             f"{coloured(comparison.verdict)} ({_ratio_head(judge)} at most {limit} allowed)"
         )
+    answers = [(f"{row.label}, {row.change.label}", row.results) for row in comparison.rows]
+    tables += compared_effects_table(comparison.names, answers)
     return [_models_table(comparison), _shares_table(comparison, judge), *tables, *lines]
 
 

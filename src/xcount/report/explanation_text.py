@@ -33,6 +33,9 @@ MAX_CELLS = 4
 MAX_PLACES = 5
 """Places of an audit in the terminal."""
 _REAL = ("rows", "population", "marginals", "volume", "regions")
+MAX_ROWS = 40
+_FAR = 0.99
+_HEADS = ("Can rise", "Can fall", "Mean change", f"{_FAR:.0%} change by at most")
 _OF = {"regions": "of all regions", "volume": "of the volume", "rows": "of the rows"}
 """Whom a measure weighs; people unless said."""
 
@@ -53,6 +56,54 @@ def explanation_tables(result: CountResult) -> list[RenderableType]:
     if explanation.rates:
         tables.append(_rates_table(explanation.rates))
     return tables
+
+
+def compared_effects_table(
+    names: Sequence[str], rows: Sequence[tuple[str, Sequence[CountResult | None]]]
+) -> list[RenderableType]:
+    """Return direction and size of the answers of several models, side by side.
+
+    Args:
+        names: of the models.
+        rows: the label of each question, and the results of all models.
+    """
+    from rich.table import Table
+
+    found = [
+        (label, [None if r is None else _judged_effect(r) for r in results])
+        for label, results in rows
+    ]
+    found = [row for row in found if any(effect is not None for effect in row[1])]
+    if not found:
+        return []
+    table = Table(title="Which way and how much", title_justify="left", title_style="bold")
+    table.add_column("Question")
+    table.add_column("")
+    for name in names:
+        table.add_column(escaped(name), justify="right")
+    for label, effects in found[:MAX_ROWS]:
+        cells = [("", "", "", "") if e is None else _brief(e) for e in effects]
+        for number, head in enumerate(_HEADS):
+            shown = escaped(label) if number == 0 else ""
+            table.add_row(shown, head, *(each[number] for each in cells))
+    return [table]
+
+
+def _judged_effect(result: CountResult) -> Effect | None:
+    effects = () if result.explanation is None else result.explanation.effects
+    return next((effect for effect in effects if effect.measure == result.judge), None)
+
+
+def _brief(effect: Effect) -> tuple[str, str, str, str]:
+    mean = NONE if effect.mean is None else f"{effect.mean.value:.3g}"
+    far = [f"{q.value:.3g}" for q in effect.quantiles if q.level == _FAR]
+    return _brief_share(effect.up), _brief_share(effect.down), mean, far[0] if far else NONE
+
+
+def _brief_share(share: ShareInterval) -> str:
+    if share.share == 0 and not share.is_exact:
+        return f"at most {share_text(share.high)}"
+    return share_text(share.share)
 
 
 def _effects_table(effects: Sequence[Effect], change: Change) -> RenderableType:

@@ -374,3 +374,27 @@ def test_a_model_without_rounds_is_its_base_score() -> None:
     ensemble = xcount.load(booster)
     assert ensemble.n_trees == 0
     assert ensemble.predict(FULL)[:, 0].tolist() == [0.25] * N
+
+
+def test_a_dump_may_be_written_in_unusual_ways(tmp_path: Path) -> None:
+    """Children in either order, whole numbers, numbers as text: the same trees."""
+
+    def dump(*, swapped: bool, leaf: Any, condition: Any) -> list[dict[str, Any]]:
+        children = [{"nodeid": 1, "leaf": leaf}, {"nodeid": 2, "leaf": -0.5}]
+        split = {"split": "f1", "split_condition": condition, "yes": 1, "no": 2, "missing": 2}
+        return [{"nodeid": 0, **split, "children": children[::-1] if swapped else children}]
+
+    usual = dump(swapped=False, leaf=1.0, condition=3.0)
+    for other in (
+        dump(swapped=True, leaf=1.0, condition=3.0),
+        dump(swapped=False, leaf=1, condition=3),
+        dump(swapped=False, leaf="1", condition="3"),
+    ):
+        trees = []
+        for name, document in (("usual", usual), ("other", other)):
+            path = tmp_path / f"{name}.json"
+            path.write_text(json.dumps(document))
+            trees.append(xcount.load(path).trees[0])
+        for column in ("feature", "threshold", "left", "right", "missing_left", "value"):
+            first, second = (getattr(tree, column) for tree in trees)
+            np.testing.assert_array_equal(first, second)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from functools import cached_property
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from xcount.counters.decisions import RegionDecider
 from xcount.counters.exact import FREE_LOOKING_SECONDS, ExactRun, looking_seconds
+from xcount.counters.sampling.box_draws import BoxDraws
 from xcount.counters.sampling.draws import CellDraws
 from xcount.counters.settings import Settings
 from xcount.counters.solutions import Solutions
@@ -23,6 +24,9 @@ from xcount.problem.parts import Part, parts_of
 from xcount.problem.problem import Problem
 from xcount.problem.subproblem import Decomposition
 from xcount.support.dataclass import dataclass
+
+Cells = NDArray[np.int32]
+Masks = NDArray[np.int64]
 
 MAX_DRAWS = 1_000_000
 """Random regions that are looked at before the solutions themselves are."""
@@ -75,20 +79,32 @@ class RegionFinder:
         if self.decider.searches:
             return self._draw_single_regions(n)
         n_masks = self.problem.n_masks
-        draws = CellDraws(self.problem, range(n_masks))
+        draw = self._draws()
         generator = np.random.default_rng([self.settings.seed, 2])
         found: list[NDArray[np.int64]] = []
         size = min(_BATCH, self.decider.block)
         for _ in range(max(1, MAX_DRAWS // (size * max(1, n_masks // 64)))):
-            regions = draws.regions(generator, size)
+            regions, masks = draw(generator, size)
             flags = self.decider.decide(regions)
-            masks = generator.integers(n_masks, size=size)
             for index in np.flatnonzero(flags[np.arange(size), masks]):
                 found.append(self.with_mask(regions[index], int(masks[index])))
             if len(found) >= n:
                 return found[:n]
             self.go_on()
         return found
+
+    def _draws(self) -> Callable[[np.random.Generator, int], tuple[Cells, Masks]]:
+        """Return what draws regions that exist: their cells, and their masks."""
+        parts = [part for part in parts_of(self.problem) if part.problem.n_masks > 1]
+        if parts:
+            return BoxDraws(self.problem, parts).regions_and_masks
+        n_masks = self.problem.n_masks
+        draws = CellDraws(self.problem, range(n_masks))
+
+        def draw(generator: np.random.Generator, size: int) -> tuple[Cells, Masks]:
+            return draws.regions(generator, size), generator.integers(n_masks, size=size)
+
+        return draw
 
     def _draw_single_regions(self, n: int) -> list[NDArray[np.int64]]:
         """Draw regions with their masks, where a list of all masks would be too long."""

@@ -14,7 +14,7 @@ sends into the cells, the shortest decimals there are.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
@@ -50,7 +50,7 @@ def drawn_witnesses(problem: Problem, n: int, settings: Settings) -> tuple[Witne
         BudgetError: there is no way to draw them within the limits of the settings.
     """
     maker = _Maker(RegionFinder(problem, settings))
-    return tuple(maker.witness(region) for region in maker.finder.draw(n))
+    return tuple(maker.witnesses(n))
 
 
 @public
@@ -156,7 +156,7 @@ def witnesses(
     problem = Problem(ensemble, Grid.of(ensemble, missing=missing, domain=regions), query)
     maker = _Maker(RegionFinder(problem, settings))
     if near is None:
-        found = [maker.witness(region) for region in maker.finder.draw(n)]
+        found = list(maker.witnesses(n))
     else:
         found = maker.nearest(read_table(near, ensemble).rows, n)
     if verify and found:
@@ -209,6 +209,13 @@ class _Maker:
                 "missing values"
             )
         return list(range(min(n, len(rows))))
+
+    def witnesses(self, n: int) -> Iterator[Witness]:
+        """Yield witnesses of random regions: n, or those that the time is enough for."""
+        for number, region in enumerate(self.finder.draw(n)):
+            if number and self.finder.settings.expired():
+                return
+            yield self.witness(region)
 
     def witness(
         self, region: NDArray[np.int64], keep: NDArray[np.float64] | None = None

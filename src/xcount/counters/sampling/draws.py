@@ -251,7 +251,9 @@ class CellDraws(_WeighedDraws):
             generators = [np.random.default_rng([seed, stream, batch]) for batch in batches]
             drawn = [self._drawn(generator) for generator in generators]
             regions, parts = (np.concatenate(each) for each in zip(*drawn, strict=True))
-            outcomes = self._outcomes(regions, parts)
+            outcomes = self._outcomes(regions, parts, end)
+            if len(outcomes) < len(regions):
+                return np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.uint8)
             chances = np.concatenate([g.random((BATCH, 2)) for g in generators])
             scaled = outcomes * self.levels
             whole = np.floor(scaled + 1e-9)
@@ -280,6 +282,19 @@ class CellDraws(_WeighedDraws):
         return self._outcomes(regions, np.zeros(len(regions), dtype=np.int64))
 
     def _outcomes(
+        self, regions: NDArray[np.int32], parts: NDArray[np.int64], end: float = math.inf
+    ) -> NDArray[np.float64]:
+        """Return the outcomes of samples; fewer if the time ends before."""
+        block = self._decider.block
+        found = []
+        for first in range(0, len(regions), block):
+            if first and time.monotonic() > end:
+                break
+            rows = slice(first, first + block)
+            found.append(self._outcomes_of_block(regions[rows], parts[rows]))
+        return np.concatenate(found) if found else np.empty(0)
+
+    def _outcomes_of_block(
         self, regions: NDArray[np.int32], parts: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         flags = self._decider.decide(regions)

@@ -42,6 +42,9 @@ _FIRST_WORK = 2_000_000
 _SECONDS_PER_WORK = 40e-9
 """Rough, and the same everywhere on purpose: it only weighs one kind of work against another."""
 
+MAX_CELL_ROW = 2**9
+"""The same where a row is decided in arrays: a search takes a small part of the time of that."""
+
 # Sizes of the native structures.
 _BYTES_PER_MASK = 28
 _BYTES_PER_PAIR = 16
@@ -53,7 +56,7 @@ def _draws_regions(problem: Problem, settings: Settings, rest: Rest) -> bool:
     if rest.pairs is not None or not is_searchable(problem.form.corner_question):
         return False
     together = n_decided_together(problem)
-    if together > MAX_ROW:
+    if together > (MAX_ROW if problem.form.native_draws() is not None else MAX_CELL_ROW):
         return True
     n_masks = problem.n_masks
     row = 8 * problem.form.corner_question.outputs[0].n_limbs + 1
