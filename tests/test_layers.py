@@ -98,6 +98,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "weigh",
         "measure",
         "spectrum",
+        "exact_curve",
         "effects",
         "witness",
         "people",

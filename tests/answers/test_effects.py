@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 from strategies import random_classifier, random_ensemble
 
 import xcount
-from xcount.answers import effects
+from xcount.answers import effects, exact_curve
 from xcount.answers.explanation import Explanation
 from xcount.answers.pieces import components_of
 from xcount.errors import QueryError
@@ -173,6 +174,7 @@ def test_samples_cover_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
     truth = explanation_of(model, [0], gap="0.5", distance="any")
     assert truth.effects[0].exact
     monkeypatch.setattr(effects, "MAX_REGIONS", 0)
+    monkeypatch.setattr(exact_curve, "MAX_SECONDS", 0)
     monkeypatch.setattr(effects, "MAX_SAMPLES", effects.LEAST_SAMPLES)
     wrong, runs = 0, 60
     for seed in range(runs):
@@ -183,6 +185,29 @@ def test_samples_cover_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
         assert found.effects[0].n_samples == effects.LEAST_SAMPLES
         wrong += not _covers(found, truth)
     assert wrong <= 0.5 * runs
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_visit_makes_shares_exact(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where regions are sampled but soon visited, curve and directions are those of enumeration."""
+    monkeypatch.setattr(effects, "MAX_REGIONS", 0)
+    monkeypatch.setattr(effects, "MAX_SAMPLES", effects.LEAST_SAMPLES)
+    for ensemble, sensitive, distance, question in questions(seed):
+        if "gap" not in question:
+            continue
+        expected = swings(ensemble, sensitive, distance, question)
+        found = explanation_of(
+            ensemble, sensitive, distance="any" if distance is None else distance, **question
+        )
+        (effect,), (curve,) = found.effects, found.curves
+        places: dict[str, Any] = {"any": max, "up": itemgetter(0), "down": itemgetter(1)}
+        sizes = [places[question["direction"]](swing) for swing in expected]
+        assert curve.exact
+        assert effect.n_samples == effects.LEAST_SAMPLES
+        for point in curve.points:
+            exceeding = sum(size > Fraction(point.gap_text) for size in sizes)
+            assert point.share == exceeding / len(expected)
+        assert effect.up.share == sum(up > Fraction(1, 2) for up, _ in expected) / len(expected)
 
 
 def _covers(found: Explanation, truth: Explanation) -> bool:
@@ -308,7 +333,7 @@ def test_a_journal_keeps_explanations(tmp_path: Path, monkeypatch: pytest.Monkey
     for result in again.results:
         assert result.explanation is not None
         assert result.explanation.curves[0].least_gap is not None
-    assert AuditResult.from_journal(path) == again
+    assert AuditResult.from_journal(path).results == again.results
 
 
 def test_gaps_of_a_group_share_the_work(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from xcount.answers.exact_curve import with_exact_shares
 from xcount.answers.explanation import Curve, CurvePoint, Effect, Explanation, ShareInterval
 from xcount.answers.pieces import Piece, pieces_of, placed_rows
 from xcount.answers.spectrum import Observed, Spectrum, spectrum_of
@@ -35,8 +36,8 @@ from xcount.question.gap import Gap, ProbabilityGap
 from xcount.question.weighting import Weighing
 from xcount.support.dataclass import dataclass
 
-TIME_PART = 0.1
-"""Of the time that is left, where there is a limit."""
+TIME_PART = 0.5
+"""Of the time that a count has left to its explanation, where there is a limit."""
 LEAST_SECONDS = 0.2
 MAX_SECONDS = 0.5
 """What all samples of an explanation may take, or all regions, as estimated for one core."""
@@ -44,7 +45,7 @@ MAX_SAMPLES, LEAST_SAMPLES = 2**16, 2**12
 MAX_REGIONS = 2**21
 """Regions that are all evaluated."""
 PILOT_SAMPLES = 2**11
-_BATCH = 2**12
+_BATCH, _ROWS = 2**12, 2**15
 _STREAM = 16
 """Sets the samples of explanations apart from those of counts."""
 
@@ -191,6 +192,10 @@ class _Explorer:
             for name in self._names
             if len(found[name])
         }
+        if "regions" in sampled and "regions" in spectra:
+            spectra["regions"] = with_exact_shares(
+                spectra["regions"], self._problem, replace(self._settings, max_share=None)
+            )
         missing = [name for name in self._names if name not in spectra]
         notes = [f"no time was left to explain {', '.join(missing)}"] if missing else []
         return Spectra(self._unit_name, spectra, tuple(notes))
@@ -259,15 +264,18 @@ class _Explorer:
         collected = _Collected(self._problem.n_masks)
         masks = _masks_of(self._problem, regions)
         for piece in pieces_of("regions", self._problem):
-            self._note("rows")
             own, cells = np.arange(len(regions)), regions.astype(np.int32)
             numbers = masks
             if piece.part is not None:
                 own = piece.part.rows_of(regions)
                 cells = piece.part.to_part(regions[own])
                 numbers = np.searchsorted(piece.masks, masks[own])
-            if len(own):
-                self._evaluate(piece, cells, numbers, collected)
+            for start in range(0, len(own), _ROWS):
+                if start and self._settings.expired():  # a part of the rows says nothing of all
+                    return self._observed(_Collected(self._problem.n_masks), is_sample=False)
+                self._note("rows")
+                some = slice(start, start + _ROWS)
+                self._evaluate(piece, cells[some], numbers[some], collected)
         return self._observed(collected, is_sample=False)
 
     # ---- all regions ----
@@ -465,7 +473,7 @@ def _entries(
         points,
         is_exact["curve"],
         confidence["curve"],
-        spectrum.n_samples,
+        None if is_exact["curve"] else spectrum.n_samples,
     )
 
 

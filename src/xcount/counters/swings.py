@@ -35,7 +35,7 @@ from xcount.support.dataclass import dataclass
 
 MAX_MASKS = 4096
 """Masks whose outputs are compared with each other, region by region."""
-MAX_NEAR = 1 << 20
+MAX_NEAR = 1 << 19
 """Entries of the list of all neighbours of all masks."""
 _BLOCK = 1 << 21
 """Numbers that are held at a time."""
@@ -195,13 +195,15 @@ class SwingRows:
         """Return how far regions can move: one mask at each row of cells."""
         found = self.outputs(cells) if outputs is None else outputs
         rows = np.arange(len(masks))
-        around = self._around(masks)
+        around = None if self._near is None else self._near[masks]
         own = found.values[rows, masks]
-        others = np.take_along_axis(found.values, around, axis=1)
+        others = found.values
+        if around is not None:
+            others = np.take_along_axis(others, around, axis=1)
         up, down = others.max(axis=1) - own, own - others.min(axis=1)
         doubt = np.zeros(len(rows))
         if not self._is_whole:
-            same = found.same[rows[:, np.newaxis], around]
+            same = found.same if around is None else found.same[rows[:, np.newaxis], around]
             differs = (same != found.same[rows, masks][:, np.newaxis]).any(axis=(1, 2))
             doubt = np.where(differs, self._most_doubt, 0.0)
             up, down = (np.where(differs, np.maximum(side, _TINY), 0.0) for side in (up, down))
@@ -209,13 +211,6 @@ class SwingRows:
             flags = flips(cells)[rows, masks]
             up, down = (up * flags, down) if side == "up" else (up, down * flags)
         return Swings(up, down, doubt)
-
-    def _around(self, masks: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the neighbours of each mask, itself included, shape (n_rows, n_near)."""
-        if self._near is not None:
-            return self._near[masks]
-        everyone = np.arange(self.problem.n_masks)
-        return np.broadcast_to(everyone, (len(masks), len(everyone)))
 
     @property
     def _most_doubt(self) -> float:

@@ -142,9 +142,10 @@ def mean_interval(values: Floats, most: float, delta: float) -> tuple[float, flo
         (0.45, 0.55)
     """
     n = len(values)
-    if n < 2:
+    if n < 2 or most == 0:
         return 0.0, most
-    mean, variance = float(values.mean()), float(values.var(ddof=1))
+    parts = values / most
+    mean, variance = float(parts.mean()), float(parts.var(ddof=1))
     log_term = math.log(4 / delta)
-    width = math.sqrt(2 * variance * log_term / n) + 7 * most * log_term / (3 * (n - 1))
-    return max(0.0, mean - width), min(most, mean + width)
+    width = math.sqrt(2 * variance * log_term / n) + 7 * log_term / (3 * (n - 1))
+    return max(0.0, mean - width) * most, min(1.0, mean + width) * most
