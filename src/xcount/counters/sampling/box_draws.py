@@ -59,7 +59,7 @@ class BoxDraws(CellDraws):
         regions, parts = self._drawn(random, n)
         return regions, self._masks_of.cells(parts, random.random(n))
 
-    def _outcomes(
+    def _outcomes_of_block(
         self, regions: NDArray[np.int32], parts: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         outcomes = np.zeros(len(regions))
