@@ -27,6 +27,7 @@ COMMANDS = ("count", "audit", "compare", "witnesses", "inspect")
 PARTS = (
     "model",
     "domain",
+    "input",
     "profile",
     "explanation",
     "effect",

@@ -24,7 +24,7 @@ import xcount
 from xcount.answers.witness import search as finding
 from xcount.answers.witness.search import NearestSearch, RegionFinder
 from xcount.answers.witness.witness import Witness
-from xcount.answers.witness.witnesses import witnesses
+from xcount.answers.witness.witnesses import _typical, witnesses
 from xcount.counters.exact import ExactRun
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress, StopReason
@@ -352,8 +352,34 @@ def test_an_audit_shows_witnesses() -> None:
     (crossing,) = rows["f0",][0]["crossed"]
     assert crossing["guards"] == [3.0]
     assert {crossing["before_cell"].get("high"), crossing["after_cell"].get("high")} == {3.0, 4.0}
-    assert "f0: 3" in result.to_html()
+    assert "thresholds crossed: f0: 3" in result.to_html()
     assert xcount.AuditResult.from_dict(result.to_dict()).to_html() == result.to_html()
+
+
+def test_witnesses_of_an_audit_are_rows_where_rows_are_sensitive() -> None:
+    """Rows that are sensitive themselves come first, then what is nearest to a row."""
+    rows = [[1.0, 1.0], [2.5, 1.0], [3.5, 1.0], [5.0, 5.0]]
+    asked = {"sensitive": "f0", "gaps": 80, "measures": "rows", "data": np.array(rows)}
+    (result,) = xcount.audit(figure_1(), n_witnesses=3, **asked).results  # type: ignore[arg-type]
+    found = [Witness.from_dict(row) for row in result.details["witnesses"]]
+    hits = result.details["measures"]["rows"]["sensitive_rows"]
+    assert hits
+    assert [w.row for w in found[: len(hits)]] == hits
+    assert all(w.moved == () and list(w.point) == rows[w.row or 0] for w in found[: len(hits)])
+    apart = [len(w.moved or ()) for w in found]
+    assert len(found) == 3
+    assert apart == sorted(apart)
+
+
+def test_typical_witnesses_come_first() -> None:
+    """Without data, those that share the most cells with the others."""
+    drawn = [np.array(cells) for cells in ([9, 9, 9], [1, 2, 3], [1, 2, 4], [1, 2, 3])]
+    assert [cells.tolist() for cells in _typical(drawn)] == [
+        [1, 2, 3],
+        [1, 2, 3],
+        [1, 2, 4],
+        [9, 9, 9],
+    ]
 
 
 def _rare() -> Problem:
@@ -399,7 +425,7 @@ def test_witnesses_of_an_audit_have_the_limits_of_their_count(
     """Threads, memory and what is left of the time; none are drawn after an interrupt."""
     seen: list[Settings] = []
 
-    def note(problem: Problem, n: int, settings: Settings) -> tuple[Witness, ...]:
+    def note(problem: Problem, n: int, settings: Settings, rows: object) -> tuple[Witness, ...]:
         seen.append(settings)
         raise KeyboardInterrupt
 

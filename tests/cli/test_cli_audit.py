@@ -195,7 +195,12 @@ def test_compare_and_its_report(
     data = json.loads(xcount_command("report", journal, "--json").out)
     assert data["names"] == ["figure 1.json", "new.json"]
     assert [[r["count"] for r in row["results"]] for row in data["rows"]] == [[2, 0], [0, 0]]
-    assert data["rows"][0]["ratios"][1] == {"value": 0.0, "low": 0.0, "high": 0.0}
+    assert data["rows"][0]["ratios"][1] == {
+        "value": 0.0,
+        "low": 0.0,
+        "high": 0.0,
+        "confidence": 1.0,
+    }
     assert "C/C₀" in page.read_text()
     worse = xcount_command("compare", halved, figure_1_file, *GAP, "--max-ratio", "1")
     assert (worse.status, "FAIL" in worse.out) == (1, True)

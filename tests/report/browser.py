@@ -12,8 +12,9 @@ from types import TracebackType
 from typing import Any, Self
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+PDFTOTEXT = shutil.which("pdftotext")
 
-WIDE, NARROW = (1200, 900), (360, 740)
+WIDE, NARROW = (1280, 900), (400, 740)
 
 
 class Browser:
@@ -122,6 +123,38 @@ class Browser:
                 button="left",
                 clickCount=1,
             )
+
+    def hover(self, selector: str, press: bool = False) -> None:
+        """Move the pointer onto the middle of an element, and press its button there if asked."""
+        quoted = json.dumps(selector)
+        self.evaluate(f"document.querySelector({quoted}).scrollIntoView({{block: 'center'}})")
+        box = self.evaluate(
+            f"(r => [r.x + r.width / 2, r.y + r.height / 2])"
+            f"(document.querySelector({quoted}).getBoundingClientRect())"
+        )
+        place = {"x": box[0], "y": box[1]}
+        frames = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+        self.call("Runtime.evaluate", expression=frames, awaitPromise=True)  # scrolling is over
+        self.call("Input.dispatchMouseEvent", type="mouseMoved", **place)
+        for kind in ("mousePressed", "mouseReleased") if press else ():
+            button = {"button": "left", "clickCount": 1}
+            self.call("Input.dispatchMouseEvent", type=kind, **place, **button)
+
+    def type(self, selector: str, text: str) -> None:
+        """Put text into a field, as typing does in the end."""
+        self.evaluate(
+            f"(e => {{ e.value = {json.dumps(text)}; e.dispatchEvent(new Event('input')); }})"
+            f"(document.querySelector({json.dumps(selector)}))"
+        )
+
+    def printed_pages(self) -> list[str]:
+        """Print the page and return the text of every sheet, as far as poppler is there."""
+        answer = self.call("Page.printToPDF", printBackground=True)
+        pdf = base64.b64decode(answer["data"])
+        if PDFTOTEXT is None:
+            return []
+        run = subprocess.run([PDFTOTEXT, "-", "-"], input=pdf, capture_output=True, check=True)
+        return run.stdout.decode().rstrip("\f").split("\f")
 
     def press(self, key: str, code: int) -> None:
         """Press and release a key."""

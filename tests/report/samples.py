@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 from xcount.answers.result import CountResult, ModelInfo
 from xcount.counters.tally import MaskCount, PairCount, Profile, StopReason
@@ -27,7 +28,7 @@ HOSTILE = (
 )
 
 MODEL = ModelInfo(
-    path="models/<b>credit</b>.json",
+    path="models/<b>credit<b>.json",
     sha256="ab" * 32,
     format="xgboost-json",
     n_trees=50,
@@ -85,6 +86,19 @@ def count_of(
         versions={"xcount": "0.1.0"},
         profile=profile_of(name, n_cells, count / n_regions) if n_cells else None,
     )
+
+
+def measured(share: float, low: float | None = None, high: float | None = None) -> dict[str, Any]:
+    """Return an entry of a result's measures: exact, or with an interval."""
+    return {
+        "share": share,
+        "low": share if low is None else low,
+        "high": share if high is None else high,
+        "exact": low is None,
+        "confidence": 1.0 if low is None else 0.9,
+        "stop_reason": "complete",
+        "source": "/home/somebody/people.csv",
+    }
 
 
 def audit_of(results: Sequence[CountResult], **changes: object) -> AuditResult:

@@ -11,7 +11,7 @@ import pytest
 
 import xcount
 from report.browser import CHROMIUM, NARROW, WIDE, Browser
-from report.samples import hostile, huge, ordinary
+from report.samples import HOSTILE, hostile, huge, ordinary
 from xcount.model.examples import ensemble_of, figure_1
 from xcount.report import html_report
 
@@ -41,6 +41,12 @@ CONTRAST = """
   }
   return worst;
 })()
+"""
+
+HOVER_ALL = """
+for (const e of document.querySelectorAll('[data-tip], [data-sensitive]'))
+  for (const kind of ['pointerover', 'pointermove'])
+    e.dispatchEvent(new PointerEvent(kind, {bubbles: true}));
 """
 
 OVERLAPS = """
@@ -90,7 +96,7 @@ def test_the_numbers_are_those_of_the_json(browser: Browser, tmp_path: Path) -> 
     data = json.loads(audit.to_json())
     browser.open(path, WIDE)
     shown = browser.evaluate(
-        "[...document.querySelectorAll('.bars li')].map(e => [e.dataset.sensitive,"
+        "[...document.querySelectorAll('#ranking .bars li')].map(e => [e.dataset.sensitive,"
         " e.dataset.gap, e.dataset.distance, e.dataset.count,"
         " e.querySelector('b').textContent])"
     )
@@ -110,7 +116,7 @@ def test_bars_are_as_long_as_their_shares(browser: Browser, page: Path) -> None:
     """A bar's length over its rail's is the share over the end of the axis."""
     browser.open(page, WIDE)
     rows = browser.evaluate(
-        "[...document.querySelectorAll('.tabs > section:first-of-type .bars li')].map(e =>"
+        "[...document.querySelectorAll('#ranking section:first-of-type .bars li')].map(e =>"
         " [+e.dataset.count, e.querySelector('.fill').getBoundingClientRect().width /"
         " e.querySelector('.rail').getBoundingClientRect().width])"
     )
@@ -146,6 +152,7 @@ def test_tabs_follow_the_mouse(browser: Browser, page: Path) -> None:
 def test_tabs_follow_the_keyboard(browser: Browser, page: Path) -> None:
     """Tab reaches the tabs, an arrow moves to the next panel, and the focus can be seen."""
     browser.open(page, WIDE)
+    browser.evaluate("document.querySelector('#with-verdict').focus()")
     browser.press("Tab", 9)
     assert browser.evaluate("document.activeElement.id") == "panel-0"
     browser.press("ArrowRight", 39)
@@ -166,8 +173,8 @@ def test_details_open_by_mouse_and_keyboard(browser: Browser, page: Path) -> Non
     browser.evaluate("document.querySelector('#counts summary').focus()")
     browser.press("Enter", 13)
     assert len(visible(browser, "#counts tbody tr")) == 24
-    browser.click(".profile:nth-of-type(2) > summary")
-    assert len(visible(browser, ".profile .chart")) == 2
+    browser.click(".feature:nth-of-type(2) > summary")
+    assert len(visible(browser, ".feature .chart")) == 2
 
 
 def test_print_shows_every_panel(browser: Browser, page: Path) -> None:
@@ -176,18 +183,136 @@ def test_print_shows_every_panel(browser: Browser, page: Path) -> None:
     browser.media("print", "light")
     assert len(visible(browser, ".tabs > section > h3")) == 6
     assert visible(browser, ".tablist") == []
-    answer = browser.call("Page.printToPDF")
-    assert len(answer["data"]) > 10_000
+    pages = browser.printed_pages()
+    assert len(pages) > 3
+    assert all(len(text) > 200 for text in pages)  # no blank page, least of all the last
+    for text in pages:  # no heading at the foot of a page
+        assert not text.splitlines()[-1].startswith(("Certificate", "Glossary", "Every count"))
+    assert sum("FAIL" in text for text in pages) > 0
 
 
 def test_hostile_names_do_nothing(browser: Browser, tmp_path: Path) -> None:
-    """No script runs, no element appears, nothing is asked of the network."""
+    """No script runs but ours, no element appears, nothing is asked of the network."""
     path = tmp_path / "hostile.html"
     path.write_text(html_report(hostile()), encoding="utf-8")
     browser.open(path, NARROW)
-    assert browser.evaluate("document.querySelectorAll('script, img, i, u').length") == 0
+    assert browser.evaluate("document.querySelectorAll('img, i, u').length") == 0
+    assert browser.evaluate("document.scripts.length") == 1
     assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert "<script>alert(1)</script>" in visible(browser, ".bars .name")
+    browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    browser.evaluate("document.querySelectorAll('th button').forEach(b => b.click())")
+    for name in HOSTILE:
+        browser.type("#find", name)
+    browser.evaluate(HOVER_ALL)
+    assert browser.evaluate("document.querySelectorAll('img, i, u').length") == 0
+    assert browser.evaluate("document.scripts.length") == 1
+
+
+def test_nothing_but_our_script_may_run(browser: Browser, page: Path, tmp_path: Path) -> None:
+    """Were a name to become an element after all, the policy would stop it."""
+    broken = tmp_path / "broken.html"
+    spoilt = "<script>window.bad = 1</script><p onclick='window.bad = 2' style='color: red'>x</p>"
+    text = page.read_text(encoding="utf-8").replace("<main>", f"<main>{spoilt}", 1)
+    broken.write_text(text, encoding="utf-8")
+    browser.open(broken, WIDE)
+    browser.evaluate("document.querySelector('main > p').click()")
+    assert browser.evaluate("window.bad") is None
+    red = "getComputedStyle(document.querySelector('main > p')).color == 'rgb(255, 0, 0)'"
+    assert not browser.evaluate(red)
+    assert len(browser.complaints) == 3
+    assert all("Content Security Policy" in complaint for complaint in browser.complaints)
+    browser.complaints.clear()
+
+
+def test_a_search_filters_everything(browser: Browser, page: Path) -> None:
+    """Bars, tables and features show what has the words; an empty search shows all."""
+    browser.open(page, WIDE)
+    browser.type("#find", "SEX")
+    assert visible(browser, "#ranking .bars .name") == ["sex"]
+    assert visible(browser, "#features h3") == ["sex"]
+    assert visible(browser, "#all tbody td:first-child") == ["sex"]
+    assert set(visible(browser, "#counts tbody td:first-child")) == {"sex"}
+    assert visible(browser, "#found") == ["1 found"]
+    browser.type("#find", "")
+    assert len(visible(browser, "#ranking .bars .name")) == 4
+    browser.evaluate(
+        "(s => { s.value = 'UNDECIDED'; s.dispatchEvent(new Event('change')); })"
+        "(document.querySelector('#with-verdict'))"
+    )
+    assert visible(browser, "#ranking .bars .name") == ["income"]
+
+
+def test_tables_sort(browser: Browser, page: Path) -> None:
+    """By number or by text; a second click turns the order round, and it is announced."""
+    browser.open(page, WIDE)
+    browser.click("#counts summary")
+    shares = "#counts tbody td:nth-child(7)"
+    browser.click("#counts th:nth-child(7) button")
+    falling = [float(text.split()[0]) for text in visible(browser, shares)]
+    assert falling == sorted(falling, reverse=True)
+    state = "document.querySelector('#counts th:nth-child(7)').getAttribute('aria-sort')"
+    assert browser.evaluate(state) == "descending"
+    browser.click("#counts th:nth-child(7) button")
+    rising = [float(text.split()[0]) for text in visible(browser, shares)]
+    assert rising == sorted(rising)
+    browser.click("#counts th:nth-child(1) button")
+    names = visible(browser, "#counts tbody td:nth-child(1)")
+    assert names == sorted(names)
+
+
+def test_exact_numbers_under_the_pointer(browser: Browser, page: Path) -> None:
+    """A bar says its count, its regions and its verdict; a point of a curve its gap."""
+    browser.open(page, WIDE)
+    browser.hover("#ranking .bars li .bar")
+    assert visible(browser, ".tip") == [
+        "age: 30.0 % of all regions, exact; 300,000 of 1,000,000 regions; "
+        "FAIL: 30.0 %, at most 14 % allowed"
+    ]
+    browser.hover("#gaps .series .mark")
+    assert visible(browser, ".tip") == ["age, gap 0.2: 30.0 %, exact"]
+    browser.hover("h1")
+    assert visible(browser, ".tip") == []
+
+
+def test_the_slider_moves_over_the_curve(browser: Browser, page: Path) -> None:
+    """Cursor, gap and bars follow it, by keyboard and by a press on the chart."""
+    browser.open(page, WIDE)
+    shown = "#gaps figure:first-of-type .bars b"
+    assert visible(browser, shown) == ["30.0 %", "10.0 %", "15.0 %", "0 %"]
+    browser.evaluate("document.querySelector('#gaps input').focus()")
+    browser.press("ArrowRight", 39)
+    assert visible(browser, "#gaps .at")[0] == "0.5"
+    assert visible(browser, shown) == ["20.0 %", "6.67 %", "10.0 %", "0 %"]
+    place = "document.querySelector('#gaps .cursor').getAttribute('x1')"
+    before = browser.evaluate(place)
+    browser.hover("#gaps .series .mark", press=True)
+    assert visible(browser, "#gaps .at")[0] == "0.2"
+    assert browser.evaluate(place) != before
+
+
+def test_links_open_what_they_lead_to(browser: Browser, page: Path) -> None:
+    """A name in the ranking leads to all that is known of the feature."""
+    browser.open(page, WIDE)
+    assert len(visible(browser, ".feature[open]")) == 1
+    browser.click("#ranking .bars li:nth-of-type(2) a")
+    assert browser.evaluate("document.querySelectorAll('.feature[open]').length") == 2
+    assert browser.evaluate("location.hash") == "#feature-1"
+
+
+def test_without_a_script_everything_is_there(browser: Browser, page: Path) -> None:
+    """Nothing that needs a script is shown, and all numbers are."""
+    browser.call("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        browser.open(page, NARROW)
+        browser.call("Emulation.setScriptExecutionDisabled", value=False)
+        assert visible(browser, ".tools, .tip, input[type=range], th button") == []
+        assert visible(browser, "#gaps .at")[0] == "0.2"
+        assert len(visible(browser, ".tabs > section")) == 1
+        assert browser.evaluate("document.querySelectorAll('svg title').length") > 40
+        assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    finally:
+        browser.call("Emulation.setScriptExecutionDisabled", value=False)
 
 
 def test_ten_thousand_features_open(browser: Browser, tmp_path: Path) -> None:
@@ -195,7 +320,7 @@ def test_ten_thousand_features_open(browser: Browser, tmp_path: Path) -> None:
     path = tmp_path / "huge.html"
     path.write_text(html_report(huge(10_000)), encoding="utf-8")
     browser.open(path, WIDE)
-    assert len(visible(browser, ".bars li")) == 15
+    assert len(visible(browser, "#ranking .bars li")) == 15
     browser.click("#all > summary")
     assert len(visible(browser, "#all tbody tr")) == 999  # the first one is proved to be 0, too
     assert "feature_9999" in visible(browser, "#all .names")[0]

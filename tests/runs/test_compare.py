@@ -91,6 +91,10 @@ def test_intervals_widen_the_ratio() -> None:
     ratio = row.ratio(1)
     assert ratio is not None
     assert (ratio.value, ratio.low, ratio.high) == (1.5, 0.8, 4.0)
+    assert ratio.confidence == 1.0
+    sampled = (replace(base, confidence=0.9), replace(other, confidence=0.9))
+    unsure = Compared(("f0",), 1, Gap(Fraction(80)), sampled)
+    assert [r.confidence for r in unsure.ratios if r] == pytest.approx([0.9, 0.8])
     unbounded = Compared(("f0",), 1, Gap(Fraction(80)), (replace(base, low=0), other)).ratio(1)
     assert unbounded is not None
     assert unbounded.high is None

@@ -14,7 +14,7 @@ import xcount
 from xcount.answers.result import Verdict
 from xcount.model.examples import ensemble_of
 from xcount.report import csv_comparison, csv_report, markdown_report
-from xcount.report.sentences import headline
+from xcount.report.lead import headline
 from xcount.runs import task
 from xcount.runs.audit import AuditResult
 from xcount.runs.compare import CompareResult
@@ -48,9 +48,11 @@ def test_an_audit_ranks_and_judges_by_rows() -> None:
     assert (plain.judge, result.judge) == ("regions", "rows")
     assert result.to_dict()["judge"] == "rows"
     assert AuditResult.from_dict(result.to_dict()) == result
-    assert headline(result) == "Every share is within its limit for the share of the rows"
+    assert headline(result) == "Both features stay within their limits"
     same = audited(sensitive=["f0", "f1"], judge="rows", max_share="5%")
-    assert headline(same) == "1 feature above the limit of 5 % of the rows"
+    assert headline(same) == (
+        "f0 is above the limit: 100 % of the 4 cases in the array, at most 5 % allowed"
+    )
 
 
 def test_measures_are_columns_of_csv_and_markdown() -> None:

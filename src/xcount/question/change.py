@@ -128,6 +128,16 @@ class Change(ABC):
         """What changes, as an object: regions "can change their" ``margin by more than 2``."""
 
     @abstractmethod
+    def outcome(self, modal: str, margin: str, of_class: str) -> str:
+        """Return what would (could) happen, for people: ``the model would decide otherwise``.
+
+        Args:
+            modal: the auxiliary verb.
+            margin: what people call the margin.
+            of_class: the class asked about, in words; empty for none.
+        """
+
+    @abstractmethod
     def asked(self, of_class: str, rounded: str) -> str:
         """Return what follows "in how many regions does ..."."""
 

@@ -157,6 +157,14 @@ class Flip(Change):
         sure = "" if self.sureness is None else f" taken with {self._sure}"
         return f"decision{sure}{SIDEWAYS[self.direction]}"
 
+    def outcome(self, modal: str, margin: str, of_class: str) -> str:
+        if self.direction == "any":
+            said = f"the model {modal} decide otherwise"
+        else:
+            said = f"the decision {modal} move {self.direction}"
+        sure = "" if self.sureness is None else f", once taken with {self._sure},"
+        return f"{said}{sure}"
+
     def asked(self, of_class: str, rounded: str) -> str:
         sure = "" if self.sureness is None else f", taken with {self._sure},"
         where = "" if self.cutoff is None else f" at the cut-off {decimal_text(self.cutoff)}"

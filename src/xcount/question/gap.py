@@ -20,6 +20,8 @@ from xcount.question.change import (
 from xcount.question.probability import Link, Margins, Sigmoid, link_fields
 from xcount.support.dataclass import dataclass
 
+_VERBS = {"any": "move", "up": "rise", "down": "fall"}
+
 
 @dataclass(frozen=True, slots=True)
 class _AnyGap(Change):
@@ -72,8 +74,12 @@ class _AnyGap(Change):
     def effect(self) -> str:
         return f"{self._what}{SIDEWAYS[self.direction]} by more than {self._gap_text}"
 
+    def outcome(self, modal: str, margin: str, of_class: str) -> str:
+        what = "the predicted probability" if self._what == "probability" else margin
+        return f"{what}{of_class} {modal} {_VERBS[self.direction]} by more than {self._gap_text}"
+
     def asked(self, of_class: str, rounded: str) -> str:
-        verb = {"any": "move", "up": "rise", "down": "fall"}[self.direction]
+        verb = _VERBS[self.direction]
         return f"the {self._what}{of_class} {verb} by more than {self._gap_text}{rounded}"
 
     @property

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from xcount.report.comparison import html_comparison
     from xcount.report.files import write_atomically
-    from xcount.report.html import html_report
     from xcount.report.markdown import markdown_report
+    from xcount.report.page.audit import html_report
+    from xcount.report.page.comparison import html_comparison
     from xcount.report.spreadsheet import csv_comparison, csv_report
 
 __all__ = [
@@ -23,8 +23,8 @@ __all__ = [
 _HOMES = {
     "csv_comparison": "xcount.report.spreadsheet",
     "csv_report": "xcount.report.spreadsheet",
-    "html_comparison": "xcount.report.comparison",
-    "html_report": "xcount.report.html",
+    "html_comparison": "xcount.report.page.comparison",
+    "html_report": "xcount.report.page.audit",
     "markdown_report": "xcount.report.markdown",
     "write_atomically": "xcount.report.files",
 }

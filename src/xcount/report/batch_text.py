@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult
 from xcount.question.domain import Domain
+from xcount.report.culprit import comparison_headline, ratio_text
 from xcount.report.explanation_text import compared_effects_table
+from xcount.report.lead import first_groups, headline, opening
 from xcount.report.numbers import (
     NONE,
     OF_MEASURE,
     seconds_text,
-    share_text,
     short_integer,
     short_interval,
     short_share,
 )
-from xcount.report.sentences import headline, mean_share_text, measured_share
+from xcount.report.sentences import mean_share_text
+from xcount.report.shares import measured_share
 from xcount.report.terminal import coloured, escaped
-from xcount.runs.audit import AuditResult
+from xcount.runs.audit import AuditResult, Ranked
 from xcount.runs.compare import CompareResult
-from xcount.runs.compared import Compared
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -48,22 +50,41 @@ def audit_tables(audit: AuditResult, title: str | None = None) -> list[Renderabl
     if judged:
         table.add_column("Verdict")
     rows = [(ranked, result) for ranked in audit.ranking for result in ranked.results]
-    for ranked, result in rows[:MAX_ROWS]:
+    shown = _chosen(audit, rows)
+    for ranked, result in shown:
         is_first = result is ranked.results[0]
         table.add_row(
             str(ranked.rank) if is_first else "",
             escaped(ranked.label) if is_first else "",
             escaped(result.change.text),
             "any" if result.distance is None else str(result.distance),
-            NONE if result.judged.estimate is None else share_text(result, audit.judge),
+            NONE if result.judged.estimate is None else short_share(result, audit.judge),
             short_interval(result, audit.judge) or "exact",
             NONE if result.count is None else short_integer(result.count),
             seconds_text(result.seconds),
             *([_verdict(result)] if judged else []),
         )
-    if len(rows) > MAX_ROWS:
-        table.caption = f"{len(rows) - MAX_ROWS:,} more; --html, --csv and --json have all"
-    return [table, *_measures_table(audit), *_conclusion(audit)]
+    if len(rows) > len(shown):
+        table.caption = f"{len(rows) - len(shown):,} more; --html, --csv and --json have all"
+    return [*_answer(audit), table, *_measures_table(audit), *_conclusion(audit)]
+
+
+def _chosen(
+    audit: AuditResult, rows: Sequence[tuple[Ranked, CountResult]]
+) -> list[tuple[Ranked, CountResult]]:
+    """Return the rows that there is room for; groups that come first are never left out."""
+    first = first_groups(audit)
+    room = max(0, MAX_ROWS - sum(ranked.sensitive in first for ranked, _ in rows))
+    others = [id(result) for ranked, result in rows if ranked.sensitive not in first][:room]
+    kept = set(others)
+    return [row for row in rows if row[0].sensitive in first or id(row[1]) in kept]
+
+
+def _answer(audit: AuditResult) -> list[RenderableType]:
+    """Return what is said first, as in every report: the verdict, and the answer for people."""
+    word = "" if audit.verdict is None else f"{coloured(audit.verdict)}: "
+    lines: list[RenderableType] = [f"{word}[bold]{escaped(headline(audit))}[/]"]
+    return [*lines, *(escaped(sentence) for sentence in opening(audit)), ""]
 
 
 def _share_head(judge: str) -> str:
@@ -103,8 +124,6 @@ def _conclusion(audit: AuditResult) -> list[RenderableType]:
         lines.append("Where there is no share but an interval, its low end decides the rank.")
     if len(audit.results) < audit.n_planned:
         lines.append(f"Stopped after {len(audit.results)} of {audit.n_planned} counts.")
-    if audit.verdict is not None:
-        lines.append(f"{coloured(audit.verdict)}: {escaped(headline(audit))}.")
     return [*lines]
 
 
@@ -120,18 +139,12 @@ def comparison_tables(comparison: CompareResult) -> list[RenderableType]:
     lines = [f"Gaps: {escaped(comparison.gap_origin)}.", *_domain(comparison.domain)]
     if not comparison.is_whole:
         lines.append(f"Stopped after {comparison.n_results} of {comparison.n_planned} counts.")
-    if comparison.verdict is not None:
-        limit = f"{float(comparison.max_ratio or 0):g}"
-        lines.append(
-            f"{coloured(comparison.verdict)} ({_ratio_head(judge)} at most {limit} allowed)"
-        )
+    word = "" if comparison.verdict is None else f"{coloured(comparison.verdict)}: "
+    answer = f"{word}[bold]{escaped(comparison_headline(comparison))}[/]"
     answers = [(f"{row.label}, {row.change.label}", row.results) for row in comparison.rows]
     tables += compared_effects_table(comparison.names, answers)
-    return [_models_table(comparison), _shares_table(comparison, judge), *tables, *lines]
-
-
-def _ratio_head(measure: str) -> str:
-    return "C/C0" if measure == REGIONS else f"ratio {OF_MEASURE[measure]}"
+    shares = _shares_table(comparison, judge)
+    return [answer, "", _models_table(comparison), shares, *tables, *lines]
 
 
 def _shares_table(comparison: CompareResult, measure: str) -> RenderableType:
@@ -152,7 +165,7 @@ def _shares_table(comparison: CompareResult, measure: str) -> RenderableType:
         cells: list[str] = []
         for index, result in enumerate(row.results):
             cells.append("" if result is None else short_share(result, measure))
-            cells += [_ratio(row, index, measure)] if index else []
+            cells += [ratio_text(row.ratio(index, measure), "inf")] if index else []
         distance = "any" if row.distance is None else str(row.distance)
         table.add_row(escaped(row.label), escaped(row.change.text), distance, *cells)
     if len(comparison.rows) > MAX_ROWS:
@@ -183,14 +196,3 @@ def _models_table(comparison: CompareResult) -> RenderableType:
             str(summary.n_ratios),
         )
     return table
-
-
-def _ratio(row: Compared, index: int, measure: str) -> str:
-    ratio = row.ratio(index, measure)
-    if ratio is None:
-        return ""
-    if ratio.low == ratio.high:
-        return f"{ratio.low:.3g}"
-    high = "inf" if ratio.high is None else f"{ratio.high:.3g}"
-    interval = f"{ratio.low:.3g}..{high}"
-    return interval if ratio.value is None else f"{ratio.value:.3g} ({interval})"

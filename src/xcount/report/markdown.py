@@ -6,8 +6,10 @@ import re
 
 from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult
-from xcount.report.numbers import distance_text, how_sure, integer, share_text
-from xcount.report.sentences import certificate, headline, label_of
+from xcount.report.lead import first_groups, headline, in_order, measure_of, opening
+from xcount.report.numbers import distance_text, how_sure, integer, plural, share_text
+from xcount.report.sentences import certificate, label_of
+from xcount.report.shares import file_name
 from xcount.runs.audit import AuditResult
 
 TOP_ROWS = 20
@@ -23,14 +25,18 @@ def markdown_report(audit: AuditResult) -> str:
         "",
         f"{word}{escaped(headline(audit))}.",
         "",
+        *(line for sentence in opening(audit) for line in (escaped(sentence), "")),
         f"| Features | Gap | Distance | {' | '.join(_heads(audit))} | Verdict |",
         f"|---|---:|---|{'---:|---|' * len(_measures(audit))}---|",
         *(_row(result, _measures(audit)) for result in _top(audit)),
         "",
     ]
-    more = len(audit.results) - TOP_ROWS
-    if more > 0:
-        lines += [f"The {TOP_ROWS} largest of {len(audit.results)} counts.", ""]
+    shown = len(_top(audit))
+    if shown < len(audit.results):
+        lines += [
+            f"{shown} of {len(audit.results)} counts: named and judged ones, then the largest.",
+            "",
+        ]
     for paragraph in certificate(audit):
         lines += [escaped(paragraph), ""]
     lines += [f"- {fact}" for fact in _record(audit)]
@@ -45,7 +51,12 @@ def escaped(text: str) -> str:
 
 
 def _top(audit: AuditResult) -> list[CountResult]:
-    return sorted(audit.results, key=lambda result: result.order)[:TOP_ROWS]
+    """Return the results of the table: what was judged or named always, then the largest."""
+    first = first_groups(audit)
+    ordered = in_order(audit, audit.results, measure_of(audit))
+    kept = [r for r in ordered if r.verdict is not None or r.sensitive in first]
+    others = [r for r in ordered if r.verdict is None and r.sensitive not in first]
+    return [*kept, *others[: max(0, TOP_ROWS - len(kept))]]
 
 
 def _measures(audit: AuditResult) -> list[str]:
@@ -75,7 +86,7 @@ def _row(result: CountResult, measures: list[str]) -> str:
 def _record(audit: AuditResult) -> list[str]:
     model = audit.model
     facts = [
-        f"Model: {escaped(model.path or 'a live model')}, {escaped(model.format)}, "
+        f"Model: {escaped(file_name(model.path or 'a live model'))}, {escaped(model.format)}, "
         f"{model.n_trees} trees",
     ]
     if model.sha256:
@@ -83,6 +94,11 @@ def _record(audit: AuditResult) -> list[str]:
     if audit.results:
         first = audit.results[0]
         facts.append(f"Regions: {integer(first.n_regions)}; seed {first.seed}")
+    for given in audit.inputs:
+        rows = "" if given.n_rows is None else f", {plural(given.n_rows, 'row')}"
+        what = escaped(file_name(given.path)) if given.path else "in memory"
+        sha = f", SHA-256 `{given.sha256}`" if given.sha256 else ""
+        facts.append(f"{given.role.capitalize()}: {what}{rows}{sha}")
     if audit.domain:
         facts.append(f"Domain: {escaped(audit.domain.text)}")
     facts.append(f"Gaps: {escaped(audit.gap_origin)}")

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from xcount.answers.measured import REGIONS
-from xcount.answers.result import CountResult, Verdict
+from xcount.answers.result import CountResult
 from xcount.counters.tally import StopReason
 from xcount.question.change import Change
+from xcount.report.lead import bound_text
 from xcount.report.numbers import (
     OF_MEASURE,
     distance_text,
-    how_sure,
     integer,
+    interval_words,
     limit_percent,
-    one_in,
-    percent,
     plural,
-    share_text,
+    share_words,
 )
 from xcount.runs.audit import AuditResult
 from xcount.runs.compared import ModelSummary
@@ -115,83 +113,19 @@ def glossary(audit: AuditResult) -> tuple[tuple[str, str], ...]:
     return (*_MARGIN, *_CELLS, ("Sensitive region", sensitive), *about, *_NUMBERS)
 
 
-def headline(audit: AuditResult) -> str:
-    """Return the verdict in one line."""
-    limits = {r.max_share for r in audit.results if r.max_share is not None}
-    of_what = "" if audit.judge == REGIONS else f" {OF_MEASURE[audit.judge]}"
-    limit = f" for the share{of_what}" if of_what else ""
-    if len(limits) == 1:
-        limit = f" of {limit_percent(limits.pop())}{of_what}"
-    if audit.verdict is Verdict.PASS:
-        return f"Every share is within its limit{limit}"
-    if audit.verdict is Verdict.FAIL:
-        failing = {r.sensitive for r in audit.results if r.verdict is Verdict.FAIL}
-        many = "group" if len(failing) == 1 else "groups"
-        if all(len(names) == 1 for names in failing):
-            many = "feature" if len(failing) == 1 else "features"
-        return f"{len(failing)} {many} above the limit{limit}"
-    if audit.verdict is Verdict.UNDECIDED:
-        return f"Not decided: {_why_undecided(audit, limit)}"
-    if len(audit.results) < audit.n_planned:
-        return f"Unfinished: {len(audit.results)} of {audit.n_planned} counts"
-    return "No limit was set: shares are reported, not judged"
-
-
-def _why_undecided(audit: AuditResult, limit: str) -> str:
-    reasons = []
-    if any(result.verdict is Verdict.UNDECIDED for result in audit.results):
-        reasons.append(f"some intervals reach across the limit{limit}")
-    n_missing = audit.n_planned - len(audit.results)
-    if n_missing > 0:
-        are = "is" if n_missing == 1 else "are"
-        reasons.append(f"{n_missing} of {audit.n_planned} counts {are} missing")
-    return ", and ".join(reasons)
-
-
-def finding(result: CountResult) -> str:
-    """Return one result as a sentence after the features' names."""
-    if result.count == 0 and result.exact:
-        return f"no region can change its {result.change.effect} (proved)"
-    how, what = "; ".join(filter(None, (one_in(result), how_sure(result)))), "of all regions"
-    if result.judge != REGIONS:
-        how, what = how_sure(result, result.judge), OF_MEASURE[result.judge]
-    return (
-        f"{share_text(result, result.judge)} {what} ({how}) can change their "
-        f"{result.change.effect} with {distance_text(result.distance)}"
-    )
-
-
 def judgement(result: CountResult) -> str:
     """Return why a result passes or not."""
     if result.max_share is None:
         return ""
-    judged, allowed = result.judged, f"allowed {limit_percent(result.max_share)}"
-    low, high = (percent(part, judged.whole) for part in judged.parts)
     of_what = "" if result.judge == REGIONS else f" {OF_MEASURE[result.judge]}"
-    if result.verdict is Verdict.UNDECIDED:
-        return f"between {low} and {high}{of_what}, {allowed}"
-    bound = f"at least {low}" if result.verdict is Verdict.FAIL else f"at most {high}"
-    if judged.exact:
-        bound = share_text(result, result.judge)
-    return f"{bound}{of_what}, {allowed}"
+    return f"{bound_text(result)}{of_what}, allowed {limit_percent(result.max_share)}"
 
 
 def mean_share_text(summary: ModelSummary) -> str:
     """Return the mean share of a model, or between what it lies."""
     if summary.mean_share is not None:
-        return f"{summary.mean_share * 100:.3g} %"
-    low, high = summary.mean_share_low * 100, summary.mean_share_high * 100
-    return f"between {low:.3g} % and {high:.3g} %"
-
-
-def measured_share(entry: Mapping[str, Any]) -> str:
-    """Return the share of a measure in little room, or between what it lies."""
-    low, high = (entry.get(key, entry["share"]) for key in ("low", "high"))
-    interval = f"{low * 100:.3g} to {high * 100:.3g}"
-    if entry["share"] is None:
-        return f"{interval} %"
-    share = f"{entry['share'] * 100:.3g} %"
-    return share if low == high else f"{share} ({interval})"
+        return share_words(summary.mean_share)
+    return interval_words(summary.mean_share_low, summary.mean_share_high)
 
 
 def certificate(audit: AuditResult) -> tuple[str, ...]:

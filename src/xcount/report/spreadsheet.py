@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Sequence
+from dataclasses import astuple
 
 from xcount.answers.result import CountResult
 from xcount.runs.audit import AuditResult
@@ -14,7 +15,7 @@ from xcount.support.numerals import to_json
 from xcount.support.records import columns_of
 
 COLUMNS = tuple(str(field.json.column) for field in columns_of(CountResult))
-
+_RATIO_COLUMNS = ("ratio", "ratio_low", "ratio_high", "ratio_confidence")
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -36,9 +37,9 @@ def csv_comparison(comparison: CompareResult) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     measures = _measures(comparison.results)
-    ratios = [f"{name}_ratio{end}" for name in measures for end in ("", "_low", "_high")]
+    ratios = [f"{name}_{column}" for name in measures for column in _RATIO_COLUMNS]
     heads = (*COLUMNS, *_measure_columns(measures), *ratios)
-    writer.writerow(("model", "ratio", "ratio_low", "ratio_high", *heads))
+    writer.writerow(("model", *_RATIO_COLUMNS, *heads))
     for row in comparison.rows:
         for index, result in enumerate(row.results):
             if result is not None:
@@ -50,7 +51,7 @@ def csv_comparison(comparison: CompareResult) -> str:
 
 
 def _ratio_cells(ratio: Ratio | None) -> tuple[float | None, ...]:
-    return (ratio.value, ratio.low, ratio.high) if ratio else (None,) * 3
+    return astuple(ratio) if ratio else (None,) * len(_RATIO_COLUMNS)
 
 
 def _measures(results: Iterable[CountResult]) -> list[str]:

@@ -12,7 +12,14 @@ from xcount.counters.tally import MaskCount, PairCount, Profile, StopReason
 from xcount.model.ensemble import output_word
 from xcount.question.change import Change
 from xcount.report.card import Card
-from xcount.report.numbers import OF_MEASURE, limit_percent, percent, seconds_text
+from xcount.report.numbers import (
+    OF_MEASURE,
+    limit_percent,
+    percent,
+    seconds_text,
+    share_text,
+    share_words,
+)
 from xcount.report.terminal import escaped, style_of
 from xcount.support.numerals import scientific_text
 
@@ -107,13 +114,13 @@ def _add_verdict(card: Card, result: CountResult) -> None:
 
 def measured_text(entry: Mapping[str, Any]) -> str:
     """Return one measure of a result, e.g. ``12.5 % (exact)``."""
-    low, high = (f"{entry[key] * 100:.4g} %" for key in ("low", "high"))
+    low, high = (share_words(entry[key]) for key in ("low", "high"))
     interval = f"between {low} and {high}, with {entry['confidence']:.0%} confidence"
     if entry["share"] is None:
         is_unknown = (entry["low"], entry["high"]) == (0, 1)
         why = entry.get("note") or _STOPPED[StopReason(entry["stop_reason"])]
         return f"unknown: {why}" if is_unknown else interval
-    share = f"{entry['share'] * 100:.4g} %"
+    share = share_words(entry["share"])
     if "sensitive_rows" in entry:
         apart = len(entry["rows_in_no_cell"])
         left_out = f"; {apart:,} more rows lie in no region" if apart else ""
@@ -254,11 +261,11 @@ def _model_text(result: CountResult) -> str:
 def _share_interval(result: CountResult) -> str:
     low, high = (percent(n, result.n_regions) for n in (result.low, result.high))
     if result.exact:
-        return low
+        return share_text(result)
     interval = f"between {low} and {high}"
     if result.count is None:
         return interval
-    return f"{percent(result.count, result.n_regions)}, {interval}"
+    return f"{share_text(result)}, {interval}"
 
 
 def _run_text(result: CountResult) -> str:

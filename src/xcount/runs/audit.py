@@ -40,6 +40,7 @@ from xcount.question.change import Change
 from xcount.question.domain import Domain, DomainLike, OneHot, Words
 from xcount.question.grid import Grid, Missing
 from xcount.runs.batch import BatchOutcome, BatchProgress, run_kept
+from xcount.runs.inputs import Inputs, inputs_of
 from xcount.runs.journal import Record
 from xcount.runs.journal_schema import last_run, result_of
 from xcount.runs.plan import (
@@ -50,6 +51,7 @@ from xcount.runs.plan import (
     choose_groups,
     choose_max_shares,
     margin_is_probability,
+    named_limits,
     questions,
 )
 from xcount.runs.task import Question, Task, fingerprint
@@ -140,6 +142,15 @@ class AuditResult(Shown):
     gap_origin: GapOrigin = ""
     domain: AskedDomain = None
     n_planned: Planned
+    inputs: Inputs = ()
+    named: Annotated[
+        tuple[str, ...],
+        Json(
+            "Groups that were named by `--sensitive` or in `--max-share`, their features joined "
+            "by ` + `; a report never leaves them out.",
+            is_optional=True,
+        ),
+    ] = ()
     unused_features: Annotated[tuple[str, ...], Json("Features that no tree tests.")] = ()
     versions: Versions = field(default_factory=dict)
     results: Annotated[
@@ -409,6 +420,8 @@ def audit(
     scope = (fingerprint(ensemble),)
     tasks = [Task(base, question, scope) for question in asked]
     header = _header(ensemble, grid, tasks, chosen)
+    header["inputs"] = [to_dict(each) for each in inputs_of(weighing, data, population)]
+    header["named"] = _named(ensemble, tasks, sensitive is not None, max_share)
     outcome = run_kept(
         tasks,
         header,
@@ -442,6 +455,18 @@ def _header(ensemble: Ensemble, grid: Grid, tasks: list[Task], chosen: Changes) 
         "unused_features": unused,
         "versions": versions(),
     }
+
+
+def _named(
+    ensemble: Ensemble, tasks: Iterable[Task], are_all_named: bool, max_share: MaxShare | None
+) -> list[str]:
+    """Return the labels of the groups that the user named."""
+    labels = dict.fromkeys(task.label for task in tasks)
+    if are_all_named:
+        return list(labels)
+    names = ensemble.feature_names
+    limited = {" + ".join(names[f] for f in group) for group in named_limits(ensemble, max_share)}
+    return [label for label in labels if label in limited]
 
 
 def _audit_result(header: Record, outcome: BatchOutcome) -> AuditResult:

@@ -52,6 +52,7 @@ from xcount.question.grid import Grid, Missing
 from xcount.question.share import Limit
 from xcount.runs.batch import BatchProgress, run_kept
 from xcount.runs.compared import Compared, ModelSummary, readable_row
+from xcount.runs.inputs import Inputs, inputs_of
 from xcount.runs.journal import Record
 from xcount.runs.journal_schema import KeptRun, last_run, result_of
 from xcount.runs.plan import Changes, Group, choose_changes, choose_groups, questions
@@ -111,6 +112,7 @@ class CompareResult(Shown):
     ] = 0
     max_ratio: Annotated[Limit | None, Json("The largest ratio allowed.", form=MAX_RATIO)] = None
     n_planned: Planned = 0
+    inputs: Inputs = ()
     versions: Versions = field(default_factory=dict)
     rows: Annotated[tuple[Compared, ...], Json("One per question.")]
 
@@ -348,6 +350,7 @@ def compare(
     ]
     tasks = _tasks(ensembles, grid, classes, asked, own)
     header = _header(ensembles, grid, chosen, distinct_names(ensembles, names), tasks, ratio)
+    header["inputs"] = [to_dict(each) for each in inputs_of(weighing, data, population)]
     outcome = run_kept(
         tasks,
         header,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 from xcount.answers.measured import REGIONS, Judged
@@ -22,6 +23,8 @@ class Ratio:
     """A count divided by the baseline's, with the bounds that their intervals give.
 
     ``value`` is None where either count has no estimate, ``high`` where the baseline may be zero.
+    The bounds hold where both intervals do: two that fail with probability delta each hold together
+    with probability at least 1 - 2 delta.
     """
 
     value: Annotated[
@@ -29,6 +32,23 @@ class Ratio:
     ]
     low: Annotated[float, Json("At least this.", {"minimum": 0})]
     high: Annotated[float | None, Json("At most this; null where C0 may be zero.", {"minimum": 0})]
+    confidence: Annotated[
+        float,
+        Json(
+            "The bounds hold with at least this probability: where both counts' intervals do.",
+            _SHARE,
+        ),
+    ] = 1.0
+
+
+def together(shares: Iterable[CountResult | Judged]) -> float:
+    """Return with what probability all intervals hold at once, at least.
+
+    Example:
+        >>> together(())
+        1.0
+    """
+    return max(0.0, 1.0 - math.fsum(1.0 - share.confidence for share in shares))
 
 
 def readable_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -133,7 +153,10 @@ class Compared:
         if base.estimate and other.estimate is not None:
             value = float(other.estimate / base.estimate)
         (low, high), (least, most) = other.parts, base.parts
-        return Ratio(value, float(low / most), None if least == 0 else float(high / least))
+        # Of one model and itself there is one interval, not two that may fail.
+        failing = (base,) if index == 0 else (base, other)
+        highest = None if least == 0 else float(high / least)
+        return Ratio(value, float(low / most), highest, together(failing))
 
     def _share(self, index: int, measure: str) -> Judged | None:
         result = self.results[index]

@@ -155,15 +155,22 @@ def choose_max_shares(
     """
     if max_share is None:
         return (None,) * len(groups)
-    default, named = _split_max_share(max_share)
-    by_group: dict[tuple[int, ...], Limit] = {}
-    for name, share in named.items():
-        whole = name in ensemble.feature_names
-        group = resolve_features(ensemble, [name] if whole else name.split("+"))
+    default, _ = _split_max_share(max_share)
+    by_group = named_limits(ensemble, max_share)
+    for group in by_group:
         if group not in groups:
+            name = "+".join(ensemble.feature_names[f] for f in group)
             raise QueryError(f"a maximum share is given for {name!r}, which is not audited")
-        by_group[group] = share
     return tuple(by_group.get(group, default) for group in groups)
+
+
+def named_limits(ensemble: Ensemble, max_share: MaxShare | None) -> dict[tuple[int, ...], Limit]:
+    """Return the groups that a maximum share names, with theirs."""
+    limits: dict[tuple[int, ...], Limit] = {}
+    for name, share in _split_max_share(max_share)[1].items() if max_share is not None else ():
+        whole = name in ensemble.feature_names
+        limits[resolve_features(ensemble, [name] if whole else name.split("+"))] = share
+    return limits
 
 
 def as_list(value: object) -> list[object]:

@@ -96,7 +96,9 @@ class Question:
             return result
         left = replace(settings, want_profile=False, max_share=None, engine=LOCAL)
         try:
-            rows = [w.to_dict() for w in drawn_witnesses(problem, self.n_witnesses, left)]
+            data = None if self.weighing is None else self.weighing.rows
+            found = drawn_witnesses(problem, self.n_witnesses, left, data)
+            rows = [witness.to_dict() for witness in found]
         except BudgetError:  # there is no way to draw them, and nobody need try again
             rows = []
         except KeyboardInterrupt:  # the count itself is done

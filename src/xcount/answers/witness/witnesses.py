@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from xcount.answers.witness.search import NearestSearch, RegionFinder
 from xcount.answers.witness.witness import Contribution, Crossing, Witness, Witnesses
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress
-from xcount.errors import ModelFormatError, QueryError, UnsupportedModelError
+from xcount.errors import BudgetError, ModelFormatError, QueryError, UnsupportedModelError
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.tables import read_table
 from xcount.problem.exact_sums import ExactSums
@@ -42,15 +42,62 @@ from xcount.support.interface import OtherNames, public
 if TYPE_CHECKING:
     from xcount.support.spellings import Duration, Size
 
+Item = TypeVar("Item")
+DRAWS_PER_WITNESS = 4
+"""So many are drawn for each witness of an audit; the most realistic ones are kept."""
 
-def drawn_witnesses(problem: Problem, n: int, settings: Settings) -> tuple[Witness, ...]:
-    """Return n witnesses of a prepared problem, drawn uniformly from its sensitive regions.
+
+def drawn_witnesses(
+    problem: Problem, n: int, settings: Settings, rows: NDArray[np.float64] | None = None
+) -> tuple[Witness, ...]:
+    """Return n witnesses of a prepared problem, the most realistic of those that were drawn first.
+
+    With rows: those rows that are sensitive themselves, spread over the table; then what was drawn
+    from the sensitive regions, the nearest to any row first. Without: the draws that are most like
+    the others first.
 
     Raises:
         BudgetError: there is no way to draw them within the limits of the settings.
     """
     maker = _Maker(RegionFinder(problem, settings))
-    return tuple(maker.witnesses(n))
+    if rows is None:
+        drawn = _typical(maker.finder.draw(n * DRAWS_PER_WITNESS))[:n]
+        return tuple(maker.made(drawn, maker.witness))
+    regions = problem.grid.cells_of(rows)
+    placed = np.flatnonzero((regions >= 0).all(axis=1))
+    placed = placed[problem.grid.exists(regions[placed])]
+    sensitive = placed[maker.finder.decider.decide_regions(regions[placed])]
+    spread = np.linspace(0, len(sensitive) - 1, min(n, len(sensitive))).astype(int)
+    chosen = sensitive[spread].tolist()
+    found = list(maker.made(chosen, lambda row: maker.at_row(row, rows[row], regions[row])))
+    return (*found, *_drawn_near(maker, n - len(found), placed, regions, bool(found)))
+
+
+def _drawn_near(
+    maker: _Maker,
+    n: int,
+    placed: NDArray[np.int64],
+    regions: NDArray[np.int64],
+    may_lack: bool,
+) -> list[Witness]:
+    """Return n drawn witnesses, the nearest to any row first; none where some may be lacking."""
+    try:
+        drawn = maker.finder.draw(n * DRAWS_PER_WITNESS) if n else []
+    except BudgetError:
+        if not may_lack:
+            raise
+        return []
+    near = maker.made(drawn, lambda region: maker.near_rows(region, placed, regions))
+    return sorted(near, key=lambda witness: len(witness.moved or ()))[:n]
+
+
+def _typical(drawn: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
+    """Return regions, those first that share the most cells with the others."""
+    if not drawn:
+        return []
+    cells = np.stack(list(drawn))
+    alike = [int((cells == region).sum()) for region in cells]
+    return [drawn[i] for i in sorted(range(len(drawn)), key=lambda i: (-alike[i], i))]
 
 
 @public
@@ -210,12 +257,32 @@ class _Maker:
             )
         return list(range(min(n, len(rows))))
 
+    def at_row(self, index: int, row: NDArray[np.float64], region: NDArray[np.int64]) -> Witness:
+        """Return the witness of a row that is sensitive itself."""
+        return replace(self.witness(region, keep=row), row=index, moved=(), proved=True)
+
+    def near_rows(
+        self, region: NDArray[np.int64], placed: NDArray[np.int64], regions: NDArray[np.int64]
+    ) -> Witness:
+        """Return a drawn witness, with the row that it shares the most cells with, if any."""
+        witness = self.witness(region)
+        if not len(placed):
+            return witness
+        row = int(placed[np.argmax((regions[placed] == region).sum(axis=1))])
+        names = self.problem.ensemble.feature_names
+        moved = [n for n, a, b in zip(names, regions[row], region, strict=True) if a != b]
+        return replace(witness, row=row, moved=tuple(moved), proved=False)
+
     def witnesses(self, n: int) -> Iterator[Witness]:
         """Yield witnesses of random regions: n, or those that the time is enough for."""
-        for number, region in enumerate(self.finder.draw(n)):
+        yield from self.made(self.finder.draw(n), self.witness)
+
+    def made(self, items: Iterable[Item], make: Callable[[Item], Witness]) -> Iterator[Witness]:
+        """Yield a witness of each item: of all, or of those that the time is enough for."""
+        for number, item in enumerate(items):
             if number and self.finder.settings.expired():
                 return
-            yield self.witness(region)
+            yield make(item)
 
     def witness(
         self, region: NDArray[np.int64], keep: NDArray[np.float64] | None = None

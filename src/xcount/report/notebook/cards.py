@@ -18,9 +18,10 @@ from xcount.answers.result import CountResult, ModelInfo, Verdict
 from xcount.answers.witness.witness import Witness, Witnesses
 from xcount.model.ensemble import Ensemble
 from xcount.report.bars import SHARE, Bar, Bars, bars_of
+from xcount.report.lead import headline
 from xcount.report.markup import Markup, element, joined, name
 from xcount.report.numbers import OF_MEASURE, seconds_text, share_text
-from xcount.report.sentences import headline, label_of
+from xcount.report.sentences import label_of
 from xcount.report.text import answer_text, count_text, question_text
 from xcount.report.witness_text import same_inputs, summary
 from xcount.runs.audit import AuditResult

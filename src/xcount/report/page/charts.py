@@ -8,14 +8,21 @@ import statistics
 from collections.abc import Sequence
 
 from xcount.report.markup import Child, Markup, element, joined
+from xcount.report.numbers import interval_words, share_words
 from xcount.support.dataclass import dataclass
 
 PLOT_LEFT, PLOT_RIGHT = 12.0, 97.0
 """The plot's left and right edge, in per cent of the width."""
 
+LEAST_LENGTH = 0.6
+"""What is not zero can be seen: the shortest bar, in per cent of the axis."""
+
 _LINE_HEIGHT, _PLOT_TOP, _PLOT_BOTTOM = 270, 16, 232
 _PROFILE_HEIGHT, _PROFILE_BOTTOM = 210, 168
 _RATIO_TICKS = {"0": 0.0, "¼": 0.25, "½": 0.5, "1": 1.0, "2": 2.0, "4": 4.0, "16": 16.0}
+_LEAST_BETWEEN_TICKS = 7.0
+_MOST_MARKS = 12
+"""Lines with more points are drawn without marks."""
 _MARKS = ("circle", "square", "diamond", "triangle", "ring", "cross")
 
 
@@ -52,10 +59,11 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A distribution: label and values."""
+    """A distribution: label, values, and each of them in words."""
 
     label: str
     values: tuple[float, ...]
+    texts: tuple[str, ...]
 
 
 def nice_ceiling(share: float) -> float:
@@ -76,6 +84,8 @@ def bar(spec: Bar, axis: float) -> Markup:
     """
     known = spec.low if spec.value is None else spec.value
     width, low, high = (100 * min(1.0, v / axis) for v in (known, spec.low, spec.high))
+    if known > 0:
+        width = max(width, LEAST_LENGTH)
     shapes: list[Child] = [
         element("rect", x="0", y="0", width="100%", height="22", class_="rail"),
         element("rect", x="0", y="3", width=f"{width:.3f}%", height="16", class_="fill"),
@@ -101,20 +111,27 @@ def bar(spec: Bar, axis: float) -> Markup:
     )
 
 
-def line_chart(lines: Sequence[Line], title: str, x_label: str) -> Markup:
-    """Draw shares against gaps, with intervals where the shares are not exact."""
+def curve_chart(
+    lines: Sequence[Line], title: str, x_label: str
+) -> tuple[Markup, dict[float, float]]:
+    """Draw shares against gaps, with a cursor that a script may move; return where the gaps lie."""
     points = [point for line in lines for point in line.points]
     x_axis = _Axis.of([p[0] for p in points], PLOT_LEFT + 3, PLOT_RIGHT - 2, spread=4)
     y_axis = _Axis.of([v for p in points for v in (p[1], p[3])], _PLOT_BOTTOM, _PLOT_TOP, zero=True)
     shapes: list[Child] = [_share_grid(y_axis, _PLOT_BOTTOM)]
-    for x in sorted({p[0] for p in points}):
-        at = x_axis.place(x)
-        shapes.append(_segment(at, _PLOT_BOTTOM, at, _PLOT_BOTTOM + 4, "tick"))
-        shapes.append(_label(f"{x:g}", at, _PLOT_BOTTOM + 18, "middle"))
+    places = {x: x_axis.place(x) for x in sorted({p[0] for p in points})}
+    last = -_LEAST_BETWEEN_TICKS
+    for x, at in places.items():
+        if at - last >= _LEAST_BETWEEN_TICKS:
+            last = at
+            shapes.append(_segment(at, _PLOT_BOTTOM, at, _PLOT_BOTTOM + 4, "tick"))
+            shapes.append(_label(f"{x:.4g}", at, _PLOT_BOTTOM + 18, "middle"))
     shapes.append(_label(x_label, (PLOT_LEFT + PLOT_RIGHT) / 2, _LINE_HEIGHT - 4, "middle"))
     for index, line in enumerate(lines):
         shapes.append(_drawn_line(line, index, x_axis, y_axis))
-    return _figure(shapes, title, _LINE_HEIGHT)
+    at = next(iter(places.values()))
+    shapes.append(_segment(at, _PLOT_TOP - 6, at, _PLOT_BOTTOM, "cursor", visibility="hidden"))
+    return _figure(shapes, title, _LINE_HEIGHT), places
 
 
 def legend(labels: Sequence[str]) -> Markup:
@@ -134,7 +151,9 @@ def legend(labels: Sequence[str]) -> Markup:
     return element("ul", items, class_="legend")
 
 
-def profile_chart(layers: Sequence[Layer], edges: Sequence[str], title: str) -> Markup:
+def profile_chart(
+    layers: Sequence[Layer], edges: Sequence[str], texts: Sequence[str], title: str
+) -> Markup:
     """Draw one bar per cell up to its low end, and a line to its high end.
 
     Larger gaps lie inside smaller ones; a cell of which nothing is known stays blank.
@@ -142,6 +161,7 @@ def profile_chart(layers: Sequence[Layer], edges: Sequence[str], title: str) -> 
     Args:
         layers: widest first.
         edges: labels at the boundaries between cells, or of the cells (one more than boundaries).
+        texts: the cells in words.
         title: what the chart shows, in words.
     """
     n_cells = len(layers[0].bounds)
@@ -160,6 +180,7 @@ def profile_chart(layers: Sequence[Layer], edges: Sequence[str], title: str) -> 
                 x, (low, high) = PLOT_LEFT + (cell + 0.5) * step, map(y_axis.place, ends)
                 shapes.append(_segment(x, low, x, high, "unsure"))
     shapes.extend(_edge_labels(edges, n_cells, step))
+    shapes.extend(_cell_tip(layers, cell, step, text) for cell, text in enumerate(texts))
     return _figure(shapes, title, _PROFILE_HEIGHT)
 
 
@@ -191,12 +212,18 @@ def _drawn_box(box: Box, y: float, index: int) -> Markup:
         low = middle = high = box.values[0]
     x1, x2, x3 = (_ratio_place(value) for value in (low, middle, high))
     dots = [
-        element("circle", cx=f"{_ratio_place(v):.3f}%", cy=f"{y:.1f}", r="3.2", class_="dot")
-        for v in box.values
+        element(
+            "circle",
+            element("title", text),
+            cx=f"{_ratio_place(value):.3f}%",
+            cy=f"{y:.1f}",
+            r="4",
+            class_="dot",
+        )
+        for value, text in zip(box.values, box.texts, strict=True)
     ]
     return element(
         "g",
-        element("title", f"{box.label}: median {middle:.3g}"),
         element("text", box.label, x="3%", y=f"{y - 14:.1f}", class_="boxlabel"),
         element(
             "rect",
@@ -206,10 +233,82 @@ def _drawn_box(box: Box, y: float, index: int) -> Markup:
             height="18",
             class_="box",
         ),
-        dots,
         _segment(x2, y - 9, x2, y + 9, "median"),
+        dots,
         class_=f"series s{index % 6}",
     )
+
+
+def _cell_tip(layers: Sequence[Layer], cell: int, step: float, text: str) -> Markup:
+    """Return an invisible column over a cell that says its exact numbers under the pointer."""
+    said = [
+        f"{layer.label}: {interval_words(*ends) if ends[0] != ends[1] else share_words(ends[0])}"
+        for layer in layers
+        if (ends := layer.bounds[cell]) is not None
+    ]
+    return element(
+        "rect",
+        element("title", f"{text}: {'; '.join(said) or 'nothing is known'}"),
+        x=f"{PLOT_LEFT + cell * step:.3f}%",
+        y=_PLOT_TOP,
+        width=f"{step:.3f}%",
+        height=_PROFILE_BOTTOM - _PLOT_TOP,
+        class_="hit",
+    )
+
+
+def both_ways(ends: Sequence[tuple[float, float, float]], texts: Sequence[str]) -> Markup:
+    """Draw how much goes down, to the left, and how much goes up, to the right.
+
+    Args:
+        ends: share, low and high end of what goes down, and of what goes up.
+        texts: the same in words.
+    """
+    axis = nice_ceiling(max(high for _, _, high in ends))
+    shapes: list[Child] = [_segment(50, 0, 50, 44, "axis")]
+    for (share, low, high), text, sign in zip(ends, texts, (-1, 1), strict=True):
+        length, first, last = (50 * value / axis for value in (share, low, high))
+        length = max(length, LEAST_LENGTH) if share > 0 else 0.0
+        start = 50 - length if sign < 0 else 50.0
+        kind = "down" if sign < 0 else "up"
+        parts: list[Child] = [
+            element("title", text),
+            element("rect", x=f"{25 + 25 * sign}%", y=4, width="50%", height=18, class_="rail"),
+            element("rect", x=f"{start:.3f}%", y=6, width=f"{length:.3f}%", height=14, class_=kind),
+        ]
+        if low != high:
+            parts.append(_segment(50 + sign * first, 13, 50 + sign * last, 13, "whisker"))
+        shapes.append(element("g", parts))
+        anchor = "end" if sign < 0 else "start"
+        arrow = f"\u2190 {text}" if sign < 0 else f"{text} \u2192"
+        shapes.append(_label(arrow, 50 + sign * 1.5, 40, anchor))
+    return _figure(shapes, "; ".join(texts), 48)
+
+
+def shades(labels: Sequence[str]) -> Markup:
+    """Return the legend of a profile."""
+    last = max(1, len(labels) - 1)
+    items = [
+        element(
+            "li",
+            element(
+                "svg",
+                element(
+                    "rect",
+                    width="14",
+                    height="14",
+                    rx="3",
+                    class_=f"layer l{3 if len(labels) == 1 else round(3 * index / last)}",
+                ),
+                width="14",
+                height="14",
+                aria_hidden="true",
+            ),
+            label,
+        )
+        for index, label in enumerate(labels)
+    ]
+    return element("ul", items, class_="legend")
 
 
 def _cell_bar(cell: int, step: float, y: float, layer: int, n_layers: int) -> Markup:
@@ -300,10 +399,9 @@ def _share_grid(axis: _Axis, bottom: float) -> Markup:
 
 
 def _tick_text(share: float) -> str:
-    value = share * 100
-    if value == 0 or value >= 0.01:
-        return f"{value:.4g} %"
-    return f"1e{round(math.log10(value))} %"
+    if share == 0 or share >= 0.001:
+        return f"{share * 100:.4g} %"
+    return share_words(share)
 
 
 def _drawn_line(line: Line, index: int, x_axis: _Axis, y_axis: _Axis) -> Markup:
@@ -315,15 +413,36 @@ def _drawn_line(line: Line, index: int, x_axis: _Axis, y_axis: _Axis) -> Markup:
     for (x1, y1), (x2, y2) in itertools.pairwise(places):
         if y1 is not None and y2 is not None:
             shapes.append(_segment(x1, y1, x2, y2, "stroke"))
-    for (x, y), (_, low, _, high) in zip(places, line.points, strict=True):
+    is_dense = len(places) > _MOST_MARKS
+    for (x, y), point in zip(places, line.points, strict=True):
+        gap, low, value, high = point
         ends = (y_axis.place(low), y_axis.place(high))
-        if low != high:
-            shapes.append(_segment(x, ends[0], x, ends[1], "whisker"))
-        if y is not None:
-            shapes.append(_mark(index, f"{x:.3f}%", y))
-        else:
-            shapes.extend(_segment(x - 0.8, end, x + 0.8, end, "whisker") for end in ends)
-    return element("g", element("title", line.label), shapes, class_=f"series s{index % 6}")
+        parts: list[Child] = []
+        if low != high and not is_dense:
+            parts.append(_segment(x, ends[0], x, ends[1], "whisker"))
+        if y is None:
+            parts.extend(_segment(x - 0.8, end, x + 0.8, end, "whisker") for end in ends)
+        elif not is_dense:
+            parts.append(_mark(index, f"{x:.3f}%", y))
+        if parts:
+            known = "" if value is None else f"{share_words(value)}, "
+            between = "exact" if low == high else interval_words(low, high)
+            title = element("title", f"{line.label}, gap {gap:g}: {known}{between}")
+            shapes.append(element("g", title, parts))
+    if is_dense:
+        shapes += _edges_of(line, x_axis, y_axis)
+    return element("g", shapes, class_=f"series s{index % 6}", data_sensitive=line.label)
+
+
+def _edges_of(line: Line, x_axis: _Axis, y_axis: _Axis) -> list[Markup]:
+    """Draw the ends of the intervals along a line of many points, where they are not the line."""
+    drawn = []
+    for a, b in itertools.pairwise(line.points):
+        x1, x2 = x_axis.place(a[0]), x_axis.place(b[0])
+        if a[1] != a[3] or b[1] != b[3]:
+            for first, last in ((a[1], b[1]), (a[3], b[3])):
+                drawn.append(_segment(x1, y_axis.place(first), x2, y_axis.place(last), "edge"))
+    return drawn
 
 
 def _mark(index: int, x: str, y: float) -> Markup:
@@ -341,7 +460,9 @@ def _mark(index: int, x: str, y: float) -> Markup:
     return element("svg", drawn, x=x, y=f"{y:.1f}", overflow="visible", width="1", height="1")
 
 
-def _segment(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
+def _segment(
+    x1: float, y1: float, x2: float, y2: float, kind: str, visibility: str | None = None
+) -> Markup:
     return element(
         "line",
         x1=f"{x1:.3f}%",
@@ -349,6 +470,7 @@ def _segment(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
         x2=f"{x2:.3f}%",
         y2=f"{y2:.1f}",
         class_=kind,
+        visibility=visibility,
     )
 
 
@@ -359,7 +481,6 @@ def _label(text: str, x: float, y: float, anchor: str) -> Markup:
 def _figure(shapes: Sequence[Child], title: str, height: int) -> Markup:
     return element(
         "svg",
-        element("title", title),
         shapes,
         class_="chart",
         role="img",

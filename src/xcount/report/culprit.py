@@ -1,0 +1,159 @@
+"""What a comparison says first: which question got how much worse, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xcount.answers.result import Verdict
+from xcount.report.lead import is_protected, short_names
+from xcount.report.numbers import NONE, distance_text
+from xcount.report.shares import Share
+from xcount.runs.compare import CompareResult
+from xcount.runs.compared import Compared, Ratio
+from xcount.support.dataclass import dataclass
+from xcount.support.visible import visible
+
+
+@dataclass(frozen=True, slots=True)
+class Worsening:
+    """A question that a model answers otherwise than the first one.
+
+    Attributes:
+        row: the question.
+        index: the model.
+        base: the first model's judged share.
+        other: the model's.
+        ratio: the one over the other; None where the first model's is zero.
+    """
+
+    row: Compared
+    index: int
+    base: Share
+    other: Share
+    ratio: Ratio | None
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the model is more sensitive there, as far as the intervals tell."""
+        return self.other.low > self.base.high
+
+    @property
+    def order(self) -> tuple[bool, bool, float, float, str]:
+        """Sorts the worst first: certain ones, protected features, then by the factor."""
+        factor = float("inf")
+        if self.ratio is not None:
+            factor = self.ratio.low if self.ratio.value is None else self.ratio.value
+        protected = any(map(is_protected, self.row.sensitive))
+        return (
+            not self.is_certain,
+            not protected,
+            -factor,
+            -float(self.other.least),
+            self.row.label,
+        )
+
+    def text(self, names: tuple[str, ...]) -> str:
+        """Return who got how much worse where, in one sentence without its end."""
+        factor = f"{times_text(self.ratio)}, " if self.ratio is not None else ""
+        return (
+            f"{short_names([names[self.index]])} is more sensitive to "
+            f"{short_names(self.row.sensitive)} than {short_names([names[0]])}: "
+            f"{self.other.text} instead of {self.base.text} {self.other.of_whom} "
+            f"({factor}{question_text(self.row)})"
+        )
+
+
+def worsenings(comparison: CompareResult) -> list[Worsening]:
+    """Return every question that a model answers with certainly more than the first one."""
+    found = []
+    for row in comparison.rows:
+        for index in range(1, comparison.n_models):
+            base, other = (
+                None if result is None else Share.of(result, comparison.judge)
+                for result in (row.results[0], row.results[index])
+            )
+            if base is not None and other is not None:
+                ratio = row.ratio(index, comparison.judge)
+                found.append(Worsening(row, index, base, other, ratio))
+    return sorted((each for each in found if each.is_certain), key=lambda each: each.order)
+
+
+def comparison_headline(comparison: CompareResult) -> str:
+    """Return the outcome in one line: the culprit, where there is one."""
+    found = worsenings(comparison)
+    if comparison.max_ratio is not None:
+        return _judged_headline(comparison, found)
+    return found[0].text(comparison.names) if found else _nothing_worse(comparison)
+
+
+def _judged_headline(comparison: CompareResult, found: Sequence[Worsening]) -> str:
+    assert comparison.max_ratio is not None
+    than = f"{float(comparison.max_ratio):g} times that of {_first(comparison)}"
+    if comparison.verdict is Verdict.PASS:
+        return f"No share is more than {than}"
+    if comparison.verdict is Verdict.FAIL:
+        limit = comparison.max_ratio
+        above = [each for each in found if each.row.verdict(each.index, limit) is Verdict.FAIL]
+        if above:
+            allowed = f"at most {float(limit):g} times allowed"
+            return f"{above[0].text(comparison.names)}, {allowed}"
+        return f"Some shares are more than {than}"
+    if not comparison.is_whole:
+        there = f"{comparison.n_results} of {comparison.n_planned} counts are there"
+        return f"Not decided: {there}, and none shows more than {than}"
+    return f"Not decided: some shares may be more or less than {than}"
+
+
+def _nothing_worse(comparison: CompareResult) -> str:
+    others = comparison.names[1:]
+    if not others:
+        return f"Nothing to compare {_first(comparison)} with"
+    known = [
+        ratio.high is not None and ratio.high <= 1
+        for row in comparison.rows
+        for index in range(1, comparison.n_models)
+        if (ratio := row.ratio(index, comparison.judge)) is not None
+    ]
+    if known and all(known) and comparison.is_whole:
+        who = short_names([others[0]]) if len(others) == 1 else "No model"
+        is_not = "is nowhere" if len(others) == 1 else "is anywhere"
+        return f"{who} {is_not} more sensitive than {_first(comparison)}"
+    return f"Nothing is certainly more sensitive than in {_first(comparison)}"
+
+
+def _first(comparison: CompareResult) -> str:
+    return short_names([comparison.names[0]])
+
+
+def question_text(row: Compared) -> str:
+    """Return the question of a row in few words."""
+    return f"{visible(row.change.label)}, {distance_text(row.distance)}"
+
+
+def times_text(ratio: Ratio) -> str:
+    """Return a ratio in a sentence: ``1.75 times, 1.44 to 2.14``."""
+    high = "any number" if ratio.high is None else f"{ratio.high:.3g}"
+    interval = f"{ratio.low:.3g} to {high}"
+    if ratio.low == ratio.high:
+        return f"{ratio.low:.3g} times"
+    return f"{interval} times" if ratio.value is None else f"{ratio.value:.3g} times, {interval}"
+
+
+def ratio_text(ratio: Ratio | None, infinity: str = "∞") -> str:
+    """Return C_i / C_0 with its bounds."""
+    if ratio is None:
+        return NONE
+    if ratio.low == ratio.high:
+        return f"{ratio.low:.3g}"
+    high = infinity if ratio.high is None else f"{ratio.high:.3g}"
+    interval = f"{ratio.low:.3g} to {high}"
+    return interval if ratio.value is None else f"{ratio.value:.3g} ({interval})"
+
+
+def sure_of_ratio(ratio: Ratio | None) -> str:
+    """Return how sure the bounds of a ratio are; both intervals have to hold."""
+    if ratio is None:
+        return ""
+    if ratio.confidence == 1:
+        return "exact" if ratio.low == ratio.high else "guaranteed"
+    return f"{ratio.confidence:.0%} confidence"

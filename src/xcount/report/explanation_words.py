@@ -1,0 +1,76 @@
+"""What explains a count, in sentences: which way and how much, and who gets what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from xcount.answers.explanation import Curve, Effect, Explanation, GroupRates, Place
+from xcount.answers.measured import REGIONS
+from xcount.answers.result import CountResult
+from xcount.report.numbers import about, share_words
+
+FOUR_FIFTHS = 0.8
+"""Below this adverse impact ratio, US agencies take a look (29 CFR 1607.4 D)."""
+
+
+Entry = TypeVar("Entry", Effect, Curve, Place, GroupRates)
+
+
+def of_measure(entries: Sequence[Entry], measure: str) -> list[Entry]:
+    """Return the entries of an explanation under a measure, or of regions where it has none."""
+    for wanted in (measure, REGIONS):
+        found = [entry for entry in entries if entry.measure == wanted]
+        if found:
+            return found
+    return []
+
+
+def explanation_of(result: CountResult) -> Explanation:
+    """Return what explains a result; nothing where it was not asked for."""
+    return result.explanation or Explanation()
+
+
+def effect_sentence(result: CountResult, measure: str) -> str:
+    """Return direction and size in one sentence; empty where they are not known."""
+    found = of_measure(explanation_of(result).effects, measure)
+    if not found:
+        return ""
+    effect = found[0]
+    what = "decision" if result.change.size is None else unit_text(effect.unit)
+    up, down = (about(share_words(end.share)) for end in (effect.up, effect.down))
+    said = f"The {what} could go up for {up} and down for {down}"
+    size = _typical(effect)
+    return f"{said}; {size}." if size else f"{said}."
+
+
+def unit_text(unit: str) -> str:
+    """Return what changes, as people call it."""
+    return "probability" if unit == "probability" else "score"
+
+
+def _typical(effect: Effect) -> str:
+    """Return the median and the ninth decile of the size, or its mean."""
+    levels = {round(q.level, 3): q.value for q in effect.quantiles}
+    where = "" if effect.among == "all" else " of those that change"
+    thing = unit_text(effect.unit)
+    if 0.5 in levels and 0.9 in levels:
+        return (
+            f"the {thing} moves by at most {levels[0.5]:.3g} for half{where or ' of them'}, and by "
+            f"more than {levels[0.9]:.3g} for one in ten"
+        )
+    return f"the {thing} moves by {effect.mean.value:.3g} on average{where}" if effect.mean else ""
+
+
+def ratio_sentence(rates: GroupRates) -> str:
+    """Return the adverse impact ratio in words."""
+    ratio = rates.ratio
+    if ratio.value is None:
+        return "Nobody gets it."
+    bounds = "" if ratio.low == ratio.high else f" ({ratio.low:.3g} to {ratio.high:.3g})"
+    said = f"The lowest rate is {ratio.value:.3g} times the highest{bounds}"
+    if ratio.high < FOUR_FIFTHS:
+        return f"{said}, below four fifths, a common warning line."
+    if ratio.low >= FOUR_FIFTHS:
+        return f"{said}, above four fifths, a common warning line."
+    return f"{said}; four fifths, a common warning line, lies in between."

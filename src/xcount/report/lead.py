@@ -1,0 +1,256 @@
+"""What a report says first: may the model ship, whom does it touch, and how.
+
+One question leads, and everything else follows it: it is the headline, the first tab of the page,
+and the first line in the terminal and in Markdown. It is the worst judged one; without a limit, the
+broadest one that was asked (the farthest distance, the smallest gap) about the features that come
+first: those that the user named, and those that laws protect.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from xcount.answers.measured import REGIONS
+from xcount.answers.result import CountResult, Verdict
+from xcount.report.numbers import OF_MEASURE, limit_percent, plural, share_words
+from xcount.report.shares import OF_PEOPLE, Share
+from xcount.runs.audit import AuditResult, Panel
+from xcount.support.dataclass import dataclass
+from xcount.support.visible import visible
+
+PROTECTED = frozenset(
+    {
+        *("sex", "gender", "orientation", "pregnancy", "pregnant", "marital"),
+        *("race", "racial", "ethnic", "ethnicity", "native", "nationality", "citizenship"),
+        *("age", "disability", "disabled", "religion", "religious"),
+    }
+)
+"""Words in the names of features that laws against discrimination speak of."""
+
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_LISTED = 4
+_LONGEST = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """The result that leads, and its share under the measure that the page speaks of."""
+
+    result: CountResult
+    share: Share
+
+    @property
+    def panel(self) -> Panel:
+        """The question: how far, and what changes."""
+        return (self.result.distance, self.result.change)
+
+
+def is_protected(feature: str) -> bool:
+    """Tell whether a feature's name has a word that laws against discrimination speak of.
+
+    Example:
+        >>> [is_protected(name) for name in ("SEX", "marital_status", "applicantAge", "mileage")]
+        [True, True, True, False]
+    """
+    return any(word.lower() in PROTECTED for word in _WORDS.findall(feature))
+
+
+def first_groups(audit: AuditResult) -> frozenset[tuple[str, ...]]:
+    """Return the groups that come first and are never left out: named by the user, or protected."""
+    named = frozenset(audit.named)
+    return frozenset(
+        group
+        for group in {result.sensitive for result in audit.results}
+        if " + ".join(group) in named or any(map(is_protected, group))
+    )
+
+
+def measure_of(audit: AuditResult) -> str:
+    """Return the measure that the page speaks of: the judged one, or one of people, or regions."""
+    judged = [r.judge for r in audit.results if r.verdict is not None or r.judge != REGIONS]
+    if judged:
+        return judged[0]
+    for measure in OF_PEOPLE:
+        shares = [Share.of(result, measure) for result in audit.results]
+        if shares and all(share is not None and share.is_known for share in shares):
+            return measure
+    return REGIONS
+
+
+def share_shown(result: CountResult, measure: str) -> Share:
+    """Return a result's share under a measure, or its share of regions where it has no other."""
+    found = Share.of(result, measure) or Share.of(result)
+    assert found is not None
+    return found
+
+
+def lead(audit: AuditResult) -> Lead | None:
+    """Return the result that leads; None without any."""
+    measure = measure_of(audit)
+    pool = [
+        found
+        for verdict in (Verdict.FAIL, Verdict.UNDECIDED)
+        if (found := [r for r in audit.results if r.verdict is verdict])
+    ]
+    candidates = pool[0] if pool else _broadest(audit)
+    if not candidates:
+        return None
+    result = in_order(audit, candidates, measure)[0]
+    return Lead(result, share_shown(result, measure))
+
+
+def _broadest(audit: AuditResult) -> list[CountResult]:
+    """Return the results of the farthest distance and the smallest gap that were asked."""
+    reach = [float("inf") if d is None else d for d, _ in audit.panels]
+    if not reach:
+        return []
+    panel = audit.panels[reach.index(max(reach))]
+    return [r for r in audit.results if (r.distance, r.change) == panel]
+
+
+def panels(audit: AuditResult) -> list[Panel]:
+    """Return the questions that were asked, the leading one first."""
+    leading = lead(audit)
+    rest = [panel for panel in audit.panels if leading is None or panel != leading.panel]
+    return [*([] if leading is None else [leading.panel]), *rest]
+
+
+def in_order(audit: AuditResult, results: Iterable[CountResult], measure: str) -> list[CountResult]:
+    """Return results, those that come first first, then by share, the largest first."""
+    first = first_groups(audit)
+
+    def place(result: CountResult) -> tuple[object, ...]:
+        share = share_shown(result, measure)
+        return (result.sensitive not in first, *share.order, result.sensitive)
+
+    return sorted(results, key=place)
+
+
+def headline(audit: AuditResult) -> str:
+    """Return the verdict in one line; without a limit, the answer itself."""
+    missing = audit.n_planned - len(audit.results)
+    if audit.verdict in (Verdict.PASS, Verdict.FAIL):
+        return _judged_headline(audit, audit.verdict)
+    if audit.verdict is Verdict.UNDECIDED:
+        return f"Not decided: {_why_undecided(audit)}"
+    leading = lead(audit)
+    unfinished = f"Unfinished, {len(audit.results)} of {audit.n_planned} counts"
+    if leading is None:
+        return unfinished
+    said = answer(audit, leading.result, leading.share)
+    return f"{unfinished}: {said[0].lower()}{said[1:]}" if missing > 0 else said
+
+
+def opening(audit: AuditResult) -> tuple[str, ...]:
+    """Return what follows the headline: the answer in people, where the headline is a verdict."""
+    leading = lead(audit)
+    if leading is None or audit.verdict is None:
+        return ()
+    known = (Share.of(leading.result, measure) for measure in OF_PEOPLE)
+    people = [share for share in known if share is not None and share.is_known]
+    judged = leading.share
+    share = judged if judged.measure in OF_PEOPLE or not people else people[0]
+    return (f"{answer(audit, leading.result, share)}.",)
+
+
+def _judged_headline(audit: AuditResult, verdict: Verdict) -> str:
+    judged = [r for r in audit.results if r.verdict is not None]
+    limits = {r.max_share for r in judged if r.max_share is not None}
+    of_what = "" if audit.judge == REGIONS else f" {OF_MEASURE[audit.judge]}"
+    limit = f" of {limit_percent(limits.pop())}{of_what}" if len(limits) == 1 else ""
+    groups = dict.fromkeys(r.sensitive for r in judged)
+    measure = judged[0].judge
+    found = in_order(audit, (r for r in judged if r.verdict is verdict), measure)
+    worst = {r.sensitive: r for r in reversed(found)}
+    shown = [worst[names] for names in dict.fromkeys(r.sensitive for r in found)]
+    if len(shown) == 1 and (verdict is Verdict.FAIL or len(groups) == 1):
+        return _one_judged(shown[0], verdict)
+    if verdict is Verdict.PASS:
+        of_all = f"All {len(groups)}" if len(groups) > 2 else "Both"
+        within = f"within {'the limit' if limit else 'their limits'}{limit}"
+        return f"{of_all} {_kind(groups)}s stay {within}"
+    listed = [f"{short_names(r.sensitive)} ({bound_text(r)})" for r in shown[:_LISTED]]
+    more = len(shown) - len(listed)
+    names = joined_names([*listed, f"{more} more"] if more else listed)
+    above = "the limit" if limit else "their limits"
+    return f"{len(shown)} of {plural(len(groups), _kind(groups))} are above {above}{limit}: {names}"
+
+
+def _kind(groups: Iterable[tuple[str, ...]]) -> str:
+    return "feature" if all(len(names) == 1 for names in groups) else "group"
+
+
+def _one_judged(result: CountResult, verdict: Verdict) -> str:
+    assert result.max_share is not None
+    share = share_shown(result, result.judge)
+    where = "above" if verdict is Verdict.FAIL else "within"
+    limit = limit_percent(result.max_share)
+    names, are = short_names(result.sensitive), "is" if len(result.sensitive) == 1 else "are"
+    return (
+        f"{names} {are} {where} the limit: {bound_text(result)} {share.of_whom}, "
+        f"at most {limit} allowed"
+    )
+
+
+def bound_text(result: CountResult) -> str:
+    """Return the judged share as far as it decides: the bound that lies on one side."""
+    share = share_shown(result, result.judge)
+    if share.exact:
+        return share.text
+    if result.verdict is Verdict.FAIL:
+        return f"at least {share_words(share.low)}"
+    if result.verdict is Verdict.PASS:
+        return f"at most {share_words(share.high)}"
+    return f"between {share_words(share.low)} and {share_words(share.high)}"
+
+
+def _why_undecided(audit: AuditResult) -> str:
+    limits = {r.max_share for r in audit.results if r.max_share is not None}
+    limit = f" of {limit_percent(limits.pop())}" if len(limits) == 1 else ""
+    reasons = []
+    if any(result.verdict is Verdict.UNDECIDED for result in audit.results):
+        reasons.append(f"some intervals reach across the limit{limit}")
+    n_missing = audit.n_planned - len(audit.results)
+    if n_missing > 0:
+        are = "is" if n_missing == 1 else "are"
+        reasons.append(f"{n_missing} of {audit.n_planned} counts {are} missing")
+    return ", and ".join(reasons)
+
+
+def answer(audit: AuditResult, result: CountResult, share: Share) -> str:
+    """Return a result as a sentence for people who know nothing of regions."""
+    two = result.profile is not None and len(result.profile.masks) == 2
+    names = short_names(result.sensitive)
+    if result.distance is None or two:
+        condition = f"If {names} alone were different"
+    else:
+        steps = "one step" if result.distance == 1 else f"at most {result.distance} steps"
+        condition = f"If {names} alone moved by {steps}"
+    modal = "would" if two else "could"
+    label = audit.output_label
+    of_class = "" if label is None else f" of class {short_names([label])}"
+    outcome = result.change.outcome(modal, score_of(audit), of_class)
+    return f"{condition}, {outcome} {share.among}"
+
+
+def score_of(audit: AuditResult) -> str:
+    """Return what the trees add up to, as people call it."""
+    if audit.margin == "probability":
+        return "the predicted probability"
+    return "the model's prediction" if audit.task == "regression" else "the model's score"
+
+
+def short_names(names: Sequence[str]) -> str:
+    """Return the names of a group in a sentence; long ones are cut."""
+    shown = [_shortened(visible(name)) for name in names]
+    return joined_names([name if name.strip() else f"“{name}”" for name in shown])
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def joined_names(words: Sequence[str]) -> str:
+    """Return ``a, b and c``."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

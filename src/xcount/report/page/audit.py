@@ -1,0 +1,158 @@
+"""The report of an audit as one self-contained HTML page: a sequence of sections.
+
+It is whole without its script and on paper; the script adds search, sorting, a slider and exact
+numbers under the pointer, and asks no network for anything.
+"""
+
+from __future__ import annotations
+
+from xcount.answers.result import CountResult, Verdict
+from xcount.report.explanation_words import effect_sentence, explanation_of, of_measure
+from xcount.report.lead import bound_text, headline, opening
+from xcount.report.markup import Child, Markup, element, joined, name
+from xcount.report.numbers import limit_percent, share_words, time_text
+from xcount.report.page.features import features
+from xcount.report.page.gaps import share_against_gap
+from xcount.report.page.ranking import ranking
+from xcount.report.page.record import all_counts, certificate_section, glossary_section, measures
+from xcount.report.page.shell import answer_card, page, toolbar
+from xcount.report.page.view import View
+from xcount.report.sentences import panel_label
+from xcount.report.shares import file_name
+from xcount.runs.audit import AuditResult
+
+MAX_FINDINGS = 8
+_TOP_FEATURES = 3
+
+
+def html_report(audit: AuditResult) -> str:
+    """Return the page.
+
+    Example:
+        >>> import xcount
+        >>> from xcount.model.examples import figure_1
+        >>> page = html_report(xcount.audit(figure_1(), gaps=80))
+        >>> page.startswith("<!doctype html>"), "22.2 %" in page
+        (True, True)
+    """
+    view = View.of(audit)
+    body = joined(
+        _header(audit),
+        element("main", _answer(view), _sections(view)),
+        _footer(audit),
+    )
+    return page(f"Sensitivity audit: {_model_name(audit)}", body, len(audit.panels))
+
+
+def _sections(view: View) -> list[Child]:
+    audit = view.audit
+    if not audit.results:
+        return [element("p", "No count was finished.")]
+    return [
+        toolbar(audit.verdict is not None),
+        ranking(view),
+        share_against_gap(view),
+        features(view),
+        measures(view),
+        all_counts(view),
+        certificate_section(audit),
+        glossary_section(audit),
+    ]
+
+
+def _model_name(audit: AuditResult) -> str:
+    return file_name(audit.model.path) if audit.model.path else "a model"
+
+
+def _header(audit: AuditResult) -> Markup:
+    of_class = f", class {audit.output_label}" if audit.output_label is not None else ""
+    return element(
+        "header",
+        element("p", "XCount sensitivity audit", class_="kicker"),
+        element("h1", name(_model_name(audit)), of_class),
+        element(
+            "p", element("time", time_text(audit.created), datetime=audit.created), class_="date"
+        ),
+    )
+
+
+def _answer(view: View) -> Markup:
+    audit = view.audit
+    lead = view.lead
+    said = [*opening(audit)]
+    if lead is not None and (sized := effect_sentence(lead.result, lead.share.measure)):
+        said.append(sized)
+    return answer_card(
+        audit.verdict,
+        headline(audit),
+        (element("p", sentence, class_="answer") for sentence in said),
+        _key_figures(view),
+        _findings(view),
+    )
+
+
+def _key_figures(view: View) -> Markup | None:
+    """Return the few numbers of the leading result that people remember."""
+    if view.lead is None:
+        return None
+    result, share = view.lead.result, view.lead.share
+    cards = [(share.short, share.of_whom)]
+    for effect in of_measure(explanation_of(result).effects, share.measure)[:1]:
+        arrows = f"↑ {share_words(effect.up.share)}  ↓ {share_words(effect.down.share)}"
+        cards.append((arrows, "could go up, could go down"))
+    for rates in of_measure(explanation_of(result).rates, share.measure)[:1]:
+        if rates.ratio.value is not None:
+            cards.append((f"{rates.ratio.value:.3g}", "lowest over highest favourable rate"))
+    if len(cards) == 1:
+        return None
+    return element(
+        "dl",
+        (element("div", element("dt", what), element("dd", number)) for number, what in cards),
+        class_="cards",
+    )
+
+
+def _findings(view: View) -> Markup | None:
+    """Return what else is above its limit or undecided; without a limit, the next features."""
+    audit, lead = view.audit, view.lead
+    if lead is None:
+        return None
+    judged = [
+        r
+        for verdict in (Verdict.FAIL, Verdict.UNDECIDED)
+        for r in view.in_order(r for r in audit.results if r.verdict is verdict)
+    ]
+    if judged:
+        first = [r for r in judged if view.comes_first(r.sensitive)]
+        shown = judged[: max(MAX_FINDINGS, len(first))]
+        items = [_judged_finding(view, r) for r in shown] if len(judged) > 1 else []
+        more = len(judged) - len(shown)
+        items += [element("li", f"and {more} more, below")] if more else []
+    else:
+        same = [r for r in audit.results if (r.distance, r.change) == lead.panel]
+        others = [r for r in view.in_order(same) if r is not lead.result]
+        n_first = sum(view.comes_first(r.sensitive) for r in others)
+        items = [_finding(view, r) for r in others[: max(_TOP_FEATURES, n_first)]]
+    return element("ul", items, class_="findings") if items else None
+
+
+def _judged_finding(view: View, result: CountResult) -> Markup:
+    assert result.max_share is not None
+    return element(
+        "li",
+        element("strong", view.link(result.sensitive)),
+        f" ({panel_label(result.distance, result.change)}): {bound_text(result)}, "
+        f"at most {limit_percent(result.max_share)} allowed",
+    )
+
+
+def _finding(view: View, result: CountResult) -> Markup:
+    share = view.share(result)
+    return element("li", element("strong", view.link(result.sensitive)), f": {share.text}")
+
+
+def _footer(audit: AuditResult) -> Markup:
+    version = audit.versions.get("xcount", "")
+    return element(
+        "footer", element("p", f"Made by XCount {version}. All numbers in full: --json or --csv.")
+    )

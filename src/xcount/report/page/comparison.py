@@ -1,0 +1,362 @@
+"""A comparison as one self-contained HTML page: the culprit first, then question by question."""
+
+from __future__ import annotations
+
+from xcount.answers.measured import REGIONS
+from xcount.answers.result import CountResult
+from xcount.question.change import Change
+from xcount.report.culprit import (
+    Worsening,
+    comparison_headline,
+    question_text,
+    ratio_text,
+    sure_of_ratio,
+    worsenings,
+)
+from xcount.report.lead import is_protected, share_shown
+from xcount.report.markup import Child, Markup, element, joined, name
+from xcount.report.numbers import (
+    NONE,
+    count_or_bounds,
+    distance_text,
+    how_sure,
+    integer,
+    plural,
+    seconds_text,
+    share_text,
+    share_words,
+    time_text,
+)
+from xcount.report.page.charts import Bar, Box, bar, box_chart, nice_ceiling
+from xcount.report.page.record import input_text
+from xcount.report.page.shell import answer_card, page, tabs, toolbar
+from xcount.report.page.tables import fact_list, number_cell, table
+from xcount.report.sentences import mean_share_text, panel_label
+from xcount.report.shares import Share, file_name
+from xcount.runs.compare import CompareResult
+from xcount.runs.compared import Compared, together
+from xcount.support.numerals import digits
+
+TOP_ROWS = 15
+_TOP_WORSE = 8
+
+
+def html_comparison(comparison: CompareResult) -> str:
+    """Return the page.
+
+    Example:
+        >>> import xcount
+        >>> from xcount.model.examples import figure_1
+        >>> "C/C₀" in html_comparison(xcount.compare([figure_1(), figure_1()], gaps=80))
+        True
+    """
+    title = f"Sensitivity comparison: {', '.join(comparison.names)}"
+    body = joined(
+        element(
+            "header",
+            element("p", "XCount sensitivity comparison", class_="kicker"),
+            element("h1", _models(comparison)),
+            element(
+                "p",
+                element("time", time_text(comparison.created), datetime=comparison.created),
+                class_="date",
+            ),
+        ),
+        element("main", _answer(comparison), _sections(comparison)),
+        element("footer", element("p", f"Made by XCount {comparison.versions.get('xcount', '')}.")),
+    )
+    return page(title, body, len(comparison.panels))
+
+
+def _models(comparison: CompareResult) -> list[Child]:
+    parts: list[Child] = []
+    for index, model in enumerate(comparison.names):
+        parts += [" · " if index else None, name(model)]
+    return parts
+
+
+def _answer(comparison: CompareResult) -> Markup:
+    findings = []
+    for summary in comparison.ranking:
+        said = f": mean share {mean_share_text(summary)}"
+        if summary.index and summary.quartiles is not None:
+            low, middle, high = summary.quartiles
+            said += (
+                f"; {_ratio_word(comparison)} has the median {middle:.3g} (quartiles {low:.3g} and "
+                f"{high:.3g}) over {plural(summary.n_ratios, 'question')}"
+            )
+        elif not summary.index:
+            said += " (the baseline)"
+        findings.append(element("li", element("strong", name(summary.name)), said))
+    return answer_card(
+        comparison.verdict,
+        comparison_headline(comparison),
+        element("p", "The models, least sensitive first:", class_="answer"),
+        element("ol", findings, class_="findings"),
+    )
+
+
+def _sections(comparison: CompareResult) -> list[Child]:
+    if not comparison.rows:
+        return [element("p", "No count was finished.")]
+    return [
+        toolbar(has_verdicts=False),
+        _worse(comparison),
+        _relative(comparison),
+        _questions(comparison),
+        _table(comparison),
+        _record(comparison),
+    ]
+
+
+def _worse(comparison: CompareResult) -> Markup | None:
+    """Return what got worse, the worst first."""
+    found = worsenings(comparison)
+    if not found:
+        return None
+    shown = found[: max(_TOP_WORSE, sum(map(_is_protected, found)))]
+    rows = [_worse_row(comparison, each) for each in shown]
+    what = _ratio_word(comparison)
+    head = ("Features", "Question", "Model", "Baseline", "Now", what, "How sure")
+    more = len(found) - len(shown)
+    return element(
+        "section",
+        element("h2", "What got worse"),
+        element(
+            "p",
+            f"Where a model certainly has a larger share {found[0].other.of_whom} than the "
+            "baseline: the intervals do not touch.",
+        ),
+        table(head, rows, "The worst first; protected features on top"),
+        element("p", f"{more} more are in the table below.", class_="note") if more else None,
+        id="worse",
+    )
+
+
+def _is_protected(each: Worsening) -> bool:
+    return any(map(is_protected, each.row.sensitive))
+
+
+def _worse_row(comparison: CompareResult, each: Worsening) -> Markup:
+    factor = None if each.ratio is None else each.ratio.value
+    return element(
+        "tr",
+        element("td", name(each.row.label)),
+        element("td", question_text(each.row)),
+        element("td", name(comparison.names[each.index])),
+        (number_cell(s.text, s.least, s.how_sure) for s in (each.base, each.other)),
+        number_cell(ratio_text(each.ratio) if each.ratio else "was 0", factor),
+        element("td", sure_of_ratio(each.ratio) if each.ratio else each.other.how_sure),
+        data_sensitive=each.row.label,
+    )
+
+
+def _relative(comparison: CompareResult) -> Markup | None:
+    boxes, what = [], _ratio_word(comparison)
+    for index in range(1, comparison.n_models):
+        found = [
+            (ratio.value, f"{row.label} ({question_text(row)}): {what} {ratio_text(ratio)}")
+            for row in comparison.rows
+            if (ratio := row.ratio(index, comparison.judge)) is not None and ratio.value is not None
+        ]
+        if found:
+            values, texts = zip(*found, strict=True)
+            boxes.append(Box(comparison.names[index], values, texts))
+    if not boxes:
+        return None
+    first = comparison.names[0]
+    title = f"Relative sensitivity ({what}) to {first}"
+    return element(
+        "section",
+        element("h2", "Relative sensitivity"),
+        element(
+            "p",
+            "Each dot is one question: the model's share divided by that of ",
+            name(first),
+            " on the same grid. Left of 1 is less sensitive. The box spans the quartiles, its "
+            "line is the median. Questions that the baseline answers with zero are left out, and "
+            "those without an estimate of both.",
+        ),
+        element("figure", element("figcaption", title), box_chart(boxes, title)),
+        id="relative",
+    )
+
+
+def _questions(comparison: CompareResult) -> Markup:
+    bodies = [_panel(comparison, *panel) for panel in comparison.panels]
+    return element(
+        "section",
+        element("h2", "Feature by feature"),
+        element(
+            "p",
+            "Each feature has an axis of its own, so that small shares can be compared, too; "
+            "where it ends stands beside the name.",
+        ),
+        tabs([panel_label(*panel) for panel in comparison.panels], bodies),
+        id="features",
+    )
+
+
+def _panel(comparison: CompareResult, distance: int | None, change: Change) -> Markup:
+    rows = [row for row in comparison.rows if (row.distance, row.change) == (distance, change)]
+    rows.sort(key=lambda row: (not any(map(is_protected, row.sensitive)), _largest(row)))
+    n_first = sum(any(map(is_protected, row.sensitive)) for row in rows)
+    shown = rows[: max(TOP_ROWS, n_first)]
+    left_out = len(rows) - len(shown)
+    note = f"{plural(left_out, 'feature')} more: see the table below." if left_out else ""
+    return element(
+        "section",
+        element("h3", f"{change.sentence}, {distance_text(distance)}"),
+        (_group(comparison, row) for row in shown),
+        element("p", note, class_="note") if note else None,
+    )
+
+
+def _ratio_word(comparison: CompareResult) -> str:
+    return "C/C₀" if comparison.judge == REGIONS else "ratio"
+
+
+def _largest(row: Compared) -> tuple[float, float, tuple[str, ...]]:
+    return min(r.order for r in row.results if r is not None)
+
+
+def _group(comparison: CompareResult, row: Compared) -> Markup:
+    """Return a feature's bars on an axis that fits the largest of them."""
+    shares = {
+        index: share_shown(result, comparison.judge)
+        for index, result in enumerate(row.results)
+        if result is not None
+    }
+    axis = nice_ceiling(max(float(share.high) for share in shares.values()))
+    bars = [_bar_row(comparison, row, index, share, axis) for index, share in shares.items()]
+    end = f"axis to {f'{axis * 100:g} %' if axis >= 0.001 else share_words(axis)}"
+    return element(
+        "div",
+        element("h4", name(row.label), element("small", end)),
+        element("ol", bars, class_="bars"),
+        class_="group",
+        data_sensitive=row.label,
+    )
+
+
+def _bar_row(
+    comparison: CompareResult, row: Compared, index: int, share: Share, axis: float
+) -> Markup:
+    model, result = comparison.names[index], row.results[index]
+    assert result is not None
+    ratio, what = row.ratio(index, share.measure), _ratio_word(comparison)
+    text = f"{model}: {share.text} {share.of_whom}, {share.how_sure}"
+    if index and ratio is not None:
+        text += f"; {what} {ratio_text(ratio)}, {sure_of_ratio(ratio)}"
+    ends = (float(share.low), float(share.high))
+    value = None if share.value is None else float(share.value)
+    detail = None if share.value is None else share.interval
+    small = [element("small", detail)] if detail else []
+    small += [element("small", f"{what} {ratio_text(ratio)}")] if index else []
+    return element(
+        "li",
+        element("span", name(model), class_="name"),
+        bar(Bar(value, *ends, None, "none", text), axis),
+        element("span", element("b", share.short), small, class_="value"),
+        data_model=model,
+        data_count=None if result.count is None else digits(result.count),
+        data_low=digits(result.low),
+        data_high=digits(result.high),
+    )
+
+
+def _table(comparison: CompareResult) -> Markup:
+    head = ["Features", "Gap", "Distance"]
+    for index, model in enumerate(comparison.names):
+        head += [f"C, {model}", f"share, {model}"]
+        head += [f"C/C₀, {model}"] if index else []
+    rows = []
+    for row in comparison.rows:
+        cells: list[Child] = [
+            element("td", name(row.label)),
+            number_cell(row.change.text, row.change.size),
+            number_cell("any" if row.distance is None else str(row.distance)),
+        ]
+        for index, result in enumerate(row.results):
+            cells += _result_cells(result)
+            if index:
+                ratio = row.ratio(index)
+                value = None if ratio is None else ratio.value
+                cells.append(number_cell(ratio_text(ratio), value, sure_of_ratio(ratio) or None))
+        rows.append(element("tr", cells, data_sensitive=row.label))
+    return element(
+        "details",
+        element("summary", f"Show {plural(len(rows), 'question')} as a table"),
+        table(head, rows, "Counts, shares and ratios to the baseline"),
+        id="all",
+        class_="rest",
+    )
+
+
+def _result_cells(result: CountResult | None) -> list[Markup]:
+    if result is None:
+        return [number_cell(NONE), number_cell(NONE)]
+    least = result.share_low if result.share is None else result.share
+    return [
+        number_cell(count_or_bounds(result), least),
+        number_cell(share_text(result), least, how_sure(result)),
+    ]
+
+
+def _shared_grid(comparison: CompareResult) -> str:
+    guards = f", {integer(comparison.n_guards)} guards" if comparison.n_guards else ""
+    return f"{integer(comparison.n_regions)} regions{guards}"
+
+
+def _record(comparison: CompareResult) -> Markup:
+    results = comparison.results
+    exact = sum(result.exact for result in results)
+    facts: list[tuple[str, Child]] = []
+    for model, label in zip(comparison.models, comparison.names, strict=True):
+        text = element("code", model.sha256 or "not read from a file")
+        what = f"{file_name(model.path)}, " if model.path else ""
+        facts.append((label, [f"{what}{model.n_trees} trees, {model.format}, SHA-256 ", text]))
+    facts += [
+        *((given.role.capitalize(), input_text(given)) for given in comparison.inputs),
+        ("Domain", comparison.domain.text if comparison.domain else "all inputs"),
+        ("Shared grid", _shared_grid(comparison)),
+        ("Gaps", comparison.gap_origin),
+        ("Counts", f"{exact} of {len(results)} exact"),
+        ("Computing time", seconds_text(sum(result.seconds for result in results))),
+        ("Versions", ", ".join(f"{k} {v}" for k, v in comparison.versions.items())),
+        ("Begun", comparison.created),
+    ]
+    return element(
+        "section",
+        element("h2", "Certificate"),
+        element(
+            "p",
+            "All models were counted on one grid that holds the thresholds of every one of them, "
+            "so that a region means the same for all. A share of regions is not a share of people.",
+        ),
+        element("p", _how_sure(comparison)),
+        element("h3", "For the record"),
+        fact_list(facts),
+        id="certificate",
+        class_="certificate",
+    )
+
+
+def _how_sure(comparison: CompareResult) -> str:
+    """Return how sure the ratios are: each by itself, and all together."""
+    ratios = [
+        ratio
+        for row in comparison.rows
+        for index in range(1, comparison.n_models)
+        if (ratio := row.ratio(index, comparison.judge)) is not None
+    ]
+    least = min((ratio.confidence for ratio in ratios), default=1.0)
+    if least == 1:
+        return "The bounds of all ratios are guaranteed: no count was sampled."
+    all_of_them = together(comparison.results)
+    joint = f" All counts hold at once with probability at least {all_of_them:.0%}."
+    return (
+        "A ratio is as sure as both of its counts together: two intervals that hold with "
+        "probability 1 - delta each hold together with at least 1 - 2 delta. Here that is "
+        f"{least:.0%} or more for each ratio.{joint if all_of_them > 0 else ''}"
+    )

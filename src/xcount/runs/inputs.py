@@ -1,0 +1,54 @@
+"""The files that a run reads beside its models, for the record."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import Annotated, Any
+
+from xcount.question.weighting import Weighing
+from xcount.support.dataclass import dataclass
+from xcount.support.records import Json, record
+
+
+@record("input", "What a run was given beside its model.")
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A table or a fitted population that a run was given."""
+
+    role: Annotated[str, Json("What it is.", {"enum": ["data", "population"]})]
+    path: Annotated[str | None, Json("The file as it was named; null for one in memory.")]
+    sha256: Annotated[
+        str | None,
+        Json("Hash of the file's bytes; null without a file.", {"pattern": "^[0-9a-f]{64}$"}),
+    ]
+    n_rows: Annotated[
+        int | None, Json("Rows of a table; null for a population.", {"minimum": 0})
+    ] = None
+
+
+Inputs = Annotated[
+    tuple[Input, ...],
+    Json("The data and the population that it was given.", is_optional=True),
+]
+
+
+def inputs_of(weighing: Weighing | None, data: Any, population: Any) -> tuple[Input, ...]:
+    """Return what a weighing was made of; a population that is fitted now has been written."""
+    if weighing is None:
+        return ()
+    found = []
+    if data is not None:
+        n_rows = None if weighing.rows is None else len(weighing.rows)
+        found.append(Input("data", *_file(data), n_rows))
+    if population is not None:
+        found.append(Input("population", *_file(population)))
+    return tuple(found)
+
+
+def _file(given: Any) -> tuple[str | None, str | None]:
+    """Return the path and the hash of what was given as a file."""
+    if not isinstance(given, str | os.PathLike) or not os.path.isfile(given):
+        return None, None
+    with open(given, "rb") as file:
+        return str(os.fspath(given)), hashlib.file_digest(file, "sha256").hexdigest()
