@@ -128,12 +128,14 @@ def test_the_action_ends_with_the_verdict(
 def test_every_input_of_the_action_arrives(runner: Runner) -> None:
     """Groups by line, rows of data, a report, and more arguments with quotes."""
     (runner.folder / "rows.csv").write_text("age,sex\n30,Male\n")  # columns are lacking: an error
+    (runner.folder / "domain.toml").write_text("where = ['age >= 25']\n")
     inputs = {
         "model": "model.json",
         "sensitive": "sex\nsex,race\n",
         "flip": "true",
         "max-share": "sex=100%,sex+race=1",
         "html": "report.html",
+        "domain": "domain.toml",
         "arguments": "--epsilon 0.5 --csv 'all counts.csv'",
     }
     assert runner.run(1, inputs) == 0, runner.printed
@@ -141,6 +143,7 @@ def test_every_input_of_the_action_arrives(runner: Runner) -> None:
     assert "| sex |" in summary
     assert "| race + sex |" in summary
     assert "flip at 0" in summary
+    assert "age >= 25" in summary.replace("&gt;", ">").replace("\\", "")
     assert (runner.folder / "report.html").exists()
     assert (runner.folder / "all counts.csv").exists()
     assert runner.run(1, {**inputs, "data": "rows.csv"}) == 2

@@ -122,7 +122,7 @@ def test_text_can_go_to_standard_output(xcount_command: Command, figure_1_file: 
         (["--gap", "80", "--max-share", "income=0"], "unknown feature 'income'"),
         (["--gap", "80", "--html", "absent/r.html"], "absent/r.html"),
         (["--gap", "80", "--journal", "absent/j.jsonl"], "absent/j.jsonl"),
-        (["--gap", "x"], "decimal number"),
+        (["--gap", "x"], "must be a number such as"),
         (["--probability-gap", "0.1"], "regression model predicts no probability"),
         (["--sensitive", "nobody"], "unknown feature"),
         (["--method", "guess"], "unknown method"),

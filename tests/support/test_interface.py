@@ -14,7 +14,7 @@ import click
 import pytest
 
 import xcount
-from xcount.errors import ARGUMENTS, QueryError, QueryWarning, in_words_of
+from xcount.errors import ARGUMENTS, JournalError, QueryError, QueryWarning, in_words_of
 from xcount.model.examples import adult_model_path, figure_1
 from xcount.support.interface import SYNONYMS, OtherNames, OtherNamesOfMany
 from xcount.testing import assert_share
@@ -157,3 +157,34 @@ def test_a_command_says_options_and_leaves_python_its_words(
     assert "leave out --class" in capsys.readouterr().err
     with pytest.raises(QueryError, match="leave out class_="):
         xcount.count(model, sensitive="sex", gap=1, class_=7)
+
+
+@pytest.mark.parametrize(
+    ("question", "message"),
+    [
+        ({"gap": 80, "missing": "maybe"}, "missing is 'none' or 'cell'"),
+        ({"gap": 80, "data": "people.csv"}, "population= are for measures; give measures="),
+        ({"gap": 80, "jobs": "2"}, "the number of jobs must be a whole number"),
+        ({"gap": 80, "timeout": "soon"}, "'soon' is not a duration such as 60s"),
+        ({"gap": 80, "sensitive": None}, "no sensitive feature given"),
+    ],
+)
+def test_what_would_be_ignored_is_refused(question: dict[str, Any], message: str) -> None:
+    """In the words of the function that was called."""
+    with pytest.raises(QueryError, match=re.escape(message)):
+        xcount.count(figure_1(), **{"sensitive": "f0", **question})
+
+
+def test_one_model_is_no_list_of_models() -> None:
+    """A path would be read letter by letter."""
+    for model in ("model.json", figure_1()):
+        with pytest.raises(QueryError, match="give them as a list"):
+            xcount.compare(model, gap=80)  # type: ignore[arg-type]  # the mistake
+    with pytest.raises(QueryError, match="the number of witnesses must be a whole number"):
+        xcount.witnesses(figure_1(), sensitive="f0", gap=80, n=2.5)  # type: ignore[arg-type]
+
+
+def test_resuming_needs_a_journal() -> None:
+    """Which the message asks for by its argument."""
+    with pytest.raises(JournalError, match="resume=True continues a journal; name it with journal"):
+        xcount.audit(figure_1(), gap=80, resume=True)

@@ -43,6 +43,7 @@ def results(model: Ensemble) -> dict[str, Any]:
             measures="volume",
             bounds=dict.fromkeys(model.feature_names, (0, 9)),
         ),
+        "explained count": xcount.count(model, sensitive=0, gap=80, explain=True),
         "bounds": replace(count, count=None, low=1, high=4),
         "estimate": replace(count, low=1, high=4, confidence=0.9),
         "nothing": replace(count, count=0, low=0, high=0),

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 from xcount.answers.explanation import Explaining
-from xcount.answers.measured import REGIONS, Measured
+from xcount.answers.measured import REGIONS, Measured, refuse_idle_weights
 from xcount.answers.result import CountResult, ModelInfo, Verdict, verdict_of
 from xcount.counters import counter
 from xcount.counters.parts import count_parts
@@ -167,6 +167,7 @@ def count(
         want_profile=profile,
         on_progress=on_progress,
     )
+    refuse_idle_weights(measures, judge, data, bounds, population)
     regions = Domain.of(domain, one_hot=one_hot, where=where, rule=rule)
     if regions and grid is not None:
         raise QueryError("give a grid or a domain, not both")

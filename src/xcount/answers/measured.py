@@ -10,11 +10,20 @@ from fractions import Fraction
 from typing import Any
 
 from xcount.counters.tally import StopReason
+from xcount.errors import QueryError
 from xcount.support.dataclass import dataclass
 
 REGIONS = "regions"
 """The measure under which all regions weigh the same: the count itself."""
 _OWN_FIELDS = ("share", "low", "high", "exact", "confidence", "stop_reason")
+
+
+def refuse_idle_weights(measures: object, judge: str, *given: object) -> None:
+    """Refuse data, bounds or a population that no measure has a use for."""
+    if judge == REGIONS and not measures and any(each is not None for each in given):
+        raise QueryError(
+            "--data, --bounds and --population are for measures; give --measure, too, or --judge"
+        )
 
 
 @dataclass(frozen=True, slots=True)

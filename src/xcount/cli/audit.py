@@ -76,7 +76,6 @@ def command(
 
     paths = {"html": html, "csv": csv, "markdown": markdown, "plot": plot}
     batch.check_outputs(paths, as_json, question["journal"], question["resume"])
-    parameters.check_measures(question)
     counter(question["method"])  # a wrong name is said before a large model is read
     with stoppable(), ProgressLine() as line:
         asked = batch.asked(question)

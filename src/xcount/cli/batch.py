@@ -93,8 +93,6 @@ def check_outputs(
     """Refuse what could not be written or printed in the end, before anything is counted."""
     from xcount.report.files import check_writable
 
-    if resume and journal is None:
-        raise click.UsageError("--resume continues a journal; name it with --journal")
     if list(paths.values()).count("-") + as_json > 1:
         raise click.UsageError("standard output can hold only one of --json and the outputs to '-'")
     files = [path for path in (*paths.values(), journal) if path is not None and path != "-"]

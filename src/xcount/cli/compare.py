@@ -68,7 +68,6 @@ def command(
 
     paths = {"html": html, "csv": csv, "plot": plot}
     batch.check_outputs(paths, as_json, question["journal"], question["resume"])
-    parameters.check_measures(question)
     counter(question["method"])
     with stoppable(), ProgressLine() as line:
         result = compare(

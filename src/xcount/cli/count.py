@@ -55,7 +55,6 @@ def command(
     from xcount.counters import counter
 
     parameters.check_change(question)
-    parameters.check_measures(question)
     counter(question["method"])  # a wrong name is said before a large model is read
     with stoppable(), ProgressLine() as line:
         result = count(

@@ -267,15 +267,6 @@ measure_options = together(
 )
 
 
-def check_measures(question: Mapping[str, Any]) -> None:
-    """Refuse what only measures have a use for, where none is asked for."""
-    given = question["data"] or question["bounds"] or question["population"]
-    if not question["measures"] and question["judge"] == "regions" and given:
-        raise click.UsageError(
-            "--data, --bounds and --population are for measures; give --measure, too, or --judge"
-        )
-
-
 seed_option = click.option(
     "--seed",
     metavar="N",

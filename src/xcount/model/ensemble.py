@@ -10,6 +10,7 @@ the model. All splits have one form (see :class:`Tree`), so a threshold means th
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import field
 from functools import cached_property
@@ -245,7 +246,7 @@ class Ensemble(Shown):
 
     def __repr__(self) -> str:
         trees = "1 tree" if self.n_trees == 1 else f"{self.n_trees:,} trees"
-        where = f"{visible(self.path)}: " if self.path else ""
+        where = f"{visible(os.path.basename(self.path))}: " if self.path else ""
         return f"Ensemble({where}{self.format}, {self.task}, {trees}, {self.n_features:,} features)"
 
     @property

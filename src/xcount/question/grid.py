@@ -343,9 +343,10 @@ class Grid:
     ) -> Grid:
         """Build the grid in which every cell gets one answer from every given ensemble.
 
-        The domain's one-hot groups are features of the ensembles already
-        (:meth:`~xcount.question.domain.Domain.pulled_back`).
+        The domain's one-hot groups are features already (see ``Domain.pulled_back``).
         """
+        if missing not in ("none", "cell"):
+            raise QueryError(f"missing is 'none' or 'cell' (a cell of its own), not {missing!r}")
         first = ensembles[0]
         for other in ensembles[1:]:
             if other.feature_names != first.feature_names:

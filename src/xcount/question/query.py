@@ -166,6 +166,8 @@ def resolve_features(
 ) -> tuple[int, ...]:
     """Return the sorted indices of the named features."""
     given: list[str | int]
+    if sensitive is None:
+        sensitive = ()
     if isinstance(sensitive, str) or not isinstance(sensitive, Iterable):
         given = [sensitive]
     else:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 from xcount.answers.count import class_label, explaining, model_info, versions
 from xcount.answers.mean_share import MeanShare
 from xcount.answers.measure import weighing_of
-from xcount.answers.measured import REGIONS
+from xcount.answers.measured import REGIONS, refuse_idle_weights
 from xcount.answers.result import (
     JUDGE_OF_ALL,
     STATUS_OF_ALL,
@@ -371,6 +371,7 @@ def audit(
     """
     from xcount.model.loaders import load
 
+    refuse_idle_weights(measures, judge, data, bounds, population)
     regions = Domain.of(domain, one_hot=one_hot, where=where, rule=rule)
     ensemble = regions.pulled_back(load(model, trust_pickle=trust_pickle))
     settings = Settings.of(

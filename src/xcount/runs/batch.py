@@ -140,6 +140,8 @@ def run_kept(
 
     A journal that is about other models than the header says is refused.
     """
+    if resume and journal is None:
+        raise JournalError("--resume continues a journal; name it with --journal")
     opened = contextlib.nullcontext() if journal is None else _journal_of(journal, resume, header)
     with opened as book:
         return run_batch(

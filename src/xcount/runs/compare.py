@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 from xcount.answers.count import explaining, model_info, versions
 from xcount.answers.mean_share import MeanShare
 from xcount.answers.measure import weighing_of
-from xcount.answers.measured import REGIONS
+from xcount.answers.measured import REGIONS, refuse_idle_weights
 from xcount.answers.result import (
     JUDGE_OF_ALL,
     STATUS_OF_ALL,
@@ -302,7 +302,10 @@ def compare(
     """
     from xcount.model.loaders import load
 
+    refuse_idle_weights(measures, judge, data, bounds, population)
     regions = Domain.of(domain, one_hot=one_hot, where=where, rule=rule)
+    if isinstance(models, str | os.PathLike) or not isinstance(models, Iterable):
+        raise QueryError("several models are compared; give them as a list: [old, new]")
     loaded = aligned([load(model, trust_pickle=trust_pickle) for model in models])
     ensembles = [regions.pulled_back(ensemble) for ensemble in loaded]
     ratio = None if max_ratio is None else Limit.of(max_ratio)

@@ -95,7 +95,7 @@ def _names_of(function: Callable[..., Any]) -> tuple[frozenset[str], dict[str, s
 
 
 def _hint(name: str, own: frozenset[str]) -> str:
-    near = nearest(name, sorted(own))
+    near = nearest(name, sorted(own), cutoff=0.7)
     return f"; did you mean {near!r}?" if near else ""
 
 

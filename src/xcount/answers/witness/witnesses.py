@@ -38,6 +38,7 @@ from xcount.question.points import friendly_point
 from xcount.question.query import Query
 from xcount.support.dataclass import dataclass
 from xcount.support.interface import OtherNames, public
+from xcount.support.spellings import whole_number
 
 if TYPE_CHECKING:
     from xcount.support.spellings import Duration, Size
@@ -175,7 +176,7 @@ def witnesses(
     """
     from xcount.model.loaders import load
 
-    if n < 1:
+    if whole_number(n, "number of witnesses") < 1:
         raise QueryError(f"the number of witnesses must be at least 1, not {n}")
     settings = Settings.of(
         seed=seed,

@@ -63,10 +63,20 @@ def _(result: CountResult) -> Markup:
         [
             f"{answer_text(result)} of {count_text(result.n_regions)} regions",
             *([f"within {result.domain.text}"] if result.domain else []),
+            *_places(result),
             f"{_model_text(result.model)}; {result.method}, {seconds_text(result.seconds)}",
         ],
         result.verdict,
     )
+
+
+def _places(result: CountResult) -> list[str]:
+    """Say where most of what is sensitive lies, if the result explains itself."""
+    found = () if result.explanation is None else result.explanation.places
+    place = next((place for place in found if place.measure == result.judge), None)
+    if place is None:
+        return []
+    return [f"{place.part.share:.0%} of it where {place.text}"]
 
 
 @card_of.register
@@ -75,7 +85,7 @@ def _(result: AuditResult) -> Markup:
     if len(result.panels) > 1:
         facts.insert(0, f"the first of {len(result.panels)} panels (gaps and distances)")
     return _card(
-        f"Audit of {len(result.ranking)} features or groups, {len(result.results)} counts",
+        f"Audit: {len(result.results):,} counts, features or groups: {len(result.ranking):,}",
         _finding(result),
         bars_of(result),
         facts,

@@ -56,7 +56,7 @@ def _(result: CountResult) -> str:
 
 @_inside.register
 def _(result: AuditResult) -> str:
-    counts = f"{len(result.results)} counts of {len(result.ranking)} features or groups"
+    counts = f"{_several(len(result.results), 'count')} of {_several(len(result.ranking), 'group')}"
     if not result.is_whole:
         counts = f"{len(result.results)} of {result.n_planned} counts"
     first = result.ranking[0] if result.ranking else None
@@ -68,8 +68,7 @@ def _(result: AuditResult) -> str:
 def _(result: CompareResult) -> str:
     names = ", ".join(result.names[:_MOST]) + (", ..." if len(result.names) > _MOST else "")
     least = f", least sensitive {result.ranking[0].name}" if result.rows else ""
-    questions = "1 question" if len(result.rows) == 1 else f"{len(result.rows)} questions"
-    return f"{names}: {questions}{least}{_verdict(result)}"
+    return f"{names}: {_several(len(result.rows), 'question')}{least}{_verdict(result)}"
 
 
 @_inside.register
@@ -82,8 +81,7 @@ def _(result: Witness) -> str:
 def _(result: Witnesses) -> str:
     if not result:
         return "none: no region is sensitive"
-    pairs = "1 pair" if len(result) == 1 else f"{len(result)} pairs"
-    return f"{pairs}, the first: {_inside(result[0])}"
+    return f"{_several(len(result), 'pair')}, the first: {_inside(result[0])}"
 
 
 @_inside.register
@@ -93,6 +91,10 @@ def _(result: Inspection) -> str:
         f"{_model(model)}: {result.task}, {model.n_trees:,} trees, {model.n_features:,} features, "
         f"{count_text(result.n_regions)} regions"
     )
+
+
+def _several(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _model(model: ModelInfo) -> str:
