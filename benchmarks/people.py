@@ -34,11 +34,8 @@ QUESTIONS: Sequence[tuple[str, dict[str, Any]]] = (
     ("sex", {"flip": True}),
     ("sex", {"probability_gap": "0.05"}),
     ("race", {"flip": True}),
-    ("race", {"probability_gap": "0.05"}),
     ("age", {"flip": True}),
-    ("age", {"probability_gap": "0.2"}),
     ("marital_status", {"flip": True}),
-    ("marital_status", {"probability_gap": "0.2"}),
 )
 
 

@@ -102,7 +102,6 @@ def test_every_header_has_a_test() -> None:
         "corner_stream": "corner_sums_test",
         "corner_tile": "corner_sums_test",
         "lanes": "corner_sums_test",
-        "mask_windows": "corner_sums_test",
         "change": "corner_sums_test",
         "add": "diagram_test",
         "bdd": "diagram_test",

@@ -297,7 +297,7 @@ def test_a_decision_is_needed() -> None:
     model = figure_1()
     gap = Query.of(model, "f0", 80).change
     regressor = replace(model, task="regression", decides_at=None)
-    with pytest.raises(QueryError, match="takes no decision of its own; give --cutoff"):
+    with pytest.raises(QueryError, match="takes no decision of its own"):
         decision_of(regressor, gap)
     with pytest.raises(QueryError, match="no decision 'maybe'; it takes"):
         decision_of(model, gap, "maybe")

@@ -117,7 +117,7 @@ def test_an_interrupt_leaves_the_count() -> None:
     """Which is done, without an explanation."""
 
     def stop(progress: Progress) -> None:
-        if progress.message in ("places", "group rates"):
+        if progress.message in ("explaining: places", "explaining: group rates"):
             raise KeyboardInterrupt
 
     result = xcount.count(

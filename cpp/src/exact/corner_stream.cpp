@@ -109,6 +109,10 @@ void CornerStream<T>::set_near() {
   job_.line = windows.line;
   job_.width = windows.width;
   job_.first = windows.first.data();
+  job_.grown = windows.grown.data();
+  job_.n_grown = windows.grown.size();
+  job_.growth = windows.growth.data();
+  job_.n_growth = windows.growth.size();
   for (const NearRow& row : windows.near) {
     const bool is_window =
         windows.width > 1 && row.level == windows.n_levels && row.cell < windows.line.n_ordered;

@@ -14,6 +14,7 @@
 #endif
 
 #define XCOUNT_INLINE inline __attribute__((always_inline))
+#define XCOUNT_LAMBDA __attribute__((always_inline))
 
 namespace xcount {
 

@@ -58,8 +58,9 @@ MaskWindows::MaskWindows(const Topology& forest, const MaskSpace& masks,
   } else if (distance == 1 && axes.size() > 1 && n_masks * n_steps(axes) <= kListedRows) {
     list_steps(axes);
   } else {
-    choose_line(std::move(axes), distance);
+    choose_line(axes, distance);
     list_rows(distance);
+    choose_growth(std::move(axes), distance);
   }
 }
 
@@ -152,8 +153,31 @@ void MaskWindows::list_rows(std::size_t distance) {
   }
 }
 
+// A shift of b may follow a radius a >= (n - 1)(b - 1) + 1 on n axes: see the document.
+void MaskWindows::choose_growth(std::vector<MaskAxis> axes, std::size_t distance) {
+  const bool ordered = std::all_of(axes.begin(), axes.end(),
+                                   [](const MaskAxis& a) { return a.n_ordered == a.n_cells; });
+  if (!ordered || axes.size() < 2 || axes.size() > kMaxGrownAxes) return;
+  std::vector<std::size_t> steps{1};
+  for (std::size_t radius = 1; radius < distance; radius += steps.back()) {
+    steps.push_back(std::min(distance - radius, (radius - 1) / (axes.size() - 1) + 1));
+  }
+  const double by_levels = rows_per_mask();
+  grown = std::move(axes);
+  growth = std::move(steps);
+  if (rows_per_mask() > by_levels) {
+    growth.clear();
+    return;
+  }
+  ball_axes.clear();
+  first.clear();
+  near.clear();
+  n_levels = 0;
+}
+
 double MaskWindows::rows_per_mask() const {
   if (any) return 1.0;
+  if (!growth.empty()) return 1.0 + 2.0 * static_cast<double>(grown.size() * growth.size());
   double rows = static_cast<double>(near.size()) / static_cast<double>(line.n_cells);
   for (const MaskAxis& axis : ball_axes) rows += 3.0 * static_cast<double>(axis.n_levels);
   return rows + 2.0 * static_cast<double>(std::bit_width(width) - 1);

@@ -5,12 +5,12 @@
 #include <numeric>
 #include <optional>
 #include <random>
+#include <set>
 #include <span>
 
 #include "check.hpp"
 #include "random_world.hpp"
 #include "xcount/exact/cell_order.hpp"
-#include "xcount/exact/mask_windows.hpp"
 
 using namespace xcount;
 using xcount::test::ExampleArrays;
@@ -392,54 +392,11 @@ void unordered_cells_that_go_together_stand_together() {
   CHECK((order.left_set(forest, forest.tests[0]) == CellSet{0, 2}));
 }
 
-void windows_hold_the_neighbours() {
-  for (const std::int32_t missing : {-1, 39}) {
-    const World world({40}, {missing});
-    const auto forest = world.build<std::int64_t>();
-    for (std::int64_t distance = 1; distance < 40; ++distance) {
-      const MaskSpace masks(forest, {0}, distance);
-      const MaskWindows windows(forest, masks, {});
-      if (windows.any) {
-        CHECK(distance >= (missing < 0 ? 39 : 38));
-        continue;
-      }
-      CHECK(windows.n_levels == 0);
-      for (std::size_t m = 0; m < windows.n_masks; ++m) {
-        std::vector<MaskIndex> found;
-        for (std::uint32_t i = windows.first[m]; i < windows.first[m + 1]; ++i) {
-          const std::size_t row = windows.near[i].cell;
-          const std::size_t end = row < windows.line.n_ordered ? row + windows.width : row + 1;
-          for (std::size_t p = row; p < end; ++p) found.push_back(static_cast<MaskIndex>(p));
-        }
-        std::sort(found.begin(), found.end());
-        found.erase(std::unique(found.begin(), found.end()), found.end());
-        std::erase(found, static_cast<MaskIndex>(m));
-        CHECK(found == masks.neighbours(static_cast<MaskIndex>(m)));
-      }
-    }
-  }
-}
-
-// Many masks, long axes: what lists of neighbours would not hold takes a few rows each.
-void windows_of_long_axes_are_short() {
-  const World world({1000, 1000, 7}, {-1, 999, -1});
-  const auto forest = world.build<std::int64_t>();
-  const MaskWindows two(forest, MaskSpace(forest, {0, 2}, 300), {});
-  CHECK(two.line.n_cells == 1000);
-  CHECK(two.n_levels == 6);
-  CHECK(two.rows_per_mask() < 60);
-  const MaskWindows near(forest, MaskSpace(forest, {0, 1}, 3), {});
-  CHECK(near.n_masks == 1000000);
-  CHECK(near.rows_per_mask() < 30);
-}
-
 }  // namespace
 
 int main() {
   sets_of_cells_are_boundaries();
   unordered_cells_that_go_together_stand_together();
-  windows_hold_the_neighbours();
-  windows_of_long_axes_are_short();
   figure_1_has_two_sensitive_regions();
   bad_questions_are_refused();
   random_worlds_agree<std::int64_t>(1, 60, 1);

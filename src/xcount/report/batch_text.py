@@ -9,7 +9,7 @@ from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult
 from xcount.question.domain import Domain
 from xcount.report.culprit import comparison_headline, ratio_text
-from xcount.report.explanation_text import compared_effects_table
+from xcount.report.explanation_text import compared_effects_table, people_of_audit
 from xcount.report.lead import first_groups, headline, opening
 from xcount.report.numbers import (
     NONE,
@@ -66,7 +66,13 @@ def audit_tables(audit: AuditResult, title: str | None = None) -> list[Renderabl
         )
     if len(rows) > len(shown):
         table.caption = f"{len(rows) - len(shown):,} more; --html, --csv and --json have all"
-    return [*_answer(audit), table, *_measures_table(audit), *_conclusion(audit)]
+    return [
+        *_answer(audit),
+        table,
+        *_measures_table(audit),
+        *people_of_audit(sorted(audit.results, key=lambda result: result.order)),
+        *_conclusion(audit),
+    ]
 
 
 def _chosen(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 from xcount.answers.result import Verdict
 from xcount.report.lead import is_protected, short_names
-from xcount.report.numbers import NONE, distance_text
+from xcount.report.numbers import NONE, distance_text, rounded
 from xcount.report.shares import Share
 from xcount.runs.compare import CompareResult
 from xcount.runs.compared import Compared, Ratio
@@ -132,11 +133,14 @@ def question_text(row: Compared) -> str:
 
 def times_text(ratio: Ratio) -> str:
     """Return a ratio in a sentence: ``1.75 times, 1.44 to 2.14``."""
-    high = "any number" if ratio.high is None else f"{ratio.high:.3g}"
-    interval = f"{ratio.low:.3g} to {high}"
     if ratio.low == ratio.high:
-        return f"{ratio.low:.3g} times"
-    return f"{interval} times" if ratio.value is None else f"{ratio.value:.3g} times, {interval}"
+        return f"{_factor(ratio.low)} times"
+    if ratio.high is None:
+        interval = f"at least {_factor(ratio.low)}"
+    else:
+        interval = f"{_factor(ratio.low)} to {_factor(ratio.high)}"
+    known = ratio.value
+    return f"{interval} times" if known is None else f"{_factor(known)} times, {interval}"
 
 
 def ratio_text(ratio: Ratio | None, infinity: str = "∞") -> str:
@@ -144,10 +148,15 @@ def ratio_text(ratio: Ratio | None, infinity: str = "∞") -> str:
     if ratio is None:
         return NONE
     if ratio.low == ratio.high:
-        return f"{ratio.low:.3g}"
-    high = infinity if ratio.high is None else f"{ratio.high:.3g}"
-    interval = f"{ratio.low:.3g} to {high}"
-    return interval if ratio.value is None else f"{ratio.value:.3g} ({interval})"
+        return _factor(ratio.low)
+    high = infinity if ratio.high is None else _factor(ratio.high)
+    interval = f"{_factor(ratio.low)} to {high}"
+    return interval if ratio.value is None else f"{_factor(ratio.value)} ({interval})"
+
+
+def _factor(value: float) -> str:
+    """Return a factor with three digits, large ones without a power of ten."""
+    return f"{value:.3g}" if value < 1000 else rounded(Fraction(value))
 
 
 def sure_of_ratio(ratio: Ratio | None) -> str:

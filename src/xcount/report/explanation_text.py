@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from xcount.answers.explanation import (
     Curve,
@@ -25,9 +25,14 @@ from xcount.report.terminal import escaped
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+Entry = TypeVar("Entry", Place, GroupRates)
+
 MAX_POINTS = 12
 """Points of a curve in the terminal; ``--json`` has all."""
 MAX_CELLS = 4
+MAX_PLACES = 5
+"""Places of an audit in the terminal."""
+_REAL = ("rows", "population", "marginals", "volume", "regions")
 MAX_ROWS = 40
 _FAR = 0.99
 _HEADS = ("Can rise", "Can fall", "Mean change", f"{_FAR:.0%} change by at most")
@@ -321,3 +326,47 @@ def _confidence(entries: Sequence[Place] | Sequence[GroupRates]) -> str | None:
         f"From random samples: the intervals of one measure hold together with {confidence:.0%} "
         "confidence."
     )
+
+
+def people_of_audit(results: Sequence[CountResult]) -> list[RenderableType]:
+    """Return the main place of the first results, and the rates of all groups, in a few lines."""
+    tables: list[RenderableType] = []
+    lines = [line for result in results for line in _main_place(result)][:MAX_PLACES]
+    if lines:
+        tables += ["[bold]Where it is[/bold]", *lines]
+    rates = {r.sensitive: _most_real(r.explanation.rates) for r in results if r.explanation}
+    known = {names: own for names, own in rates.items() if own is not None}
+    return [*tables, _ratios_table(known)] if known else tables
+
+
+def _main_place(result: CountResult) -> list[str]:
+    """Return a line about the place that holds most, by the most real measure; or none."""
+    place = _most_real(result.explanation.places) if result.explanation else None
+    if place is None:
+        return []
+    who = _OF.get(place.measure, "of the people")
+    asked = escaped(f"{' + '.join(result.sensitive)}, {result.change.text}: {place.text}")
+    return [
+        f"  {asked}: {share_text(place.weight.share)} {who}, {share_text(place.part.share)} of all "
+        "that is sensitive"
+    ]
+
+
+def _ratios_table(rates: Mapping[tuple[str, ...], GroupRates]) -> RenderableType:
+    from rich.table import Table
+
+    first = next(iter(rates.values()))
+    title = f"How often the decision is {escaped(first.favourable)}, by {first.measure}"
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for head in ("Groups by", "Lowest", "Highest", "Lowest over highest"):
+        table.add_column(head, justify="right" if head == "Lowest over highest" else "left")
+    for names, own in rates.items():
+        groups = sorted(own.cells, key=lambda group: group.rate)
+        ends = (f"{_rate(group)}, {group.text}" for group in (groups[0], groups[-1]))
+        table.add_row(escaped(" + ".join(names)), *map(escaped, ends), _ratio(own))
+    return table
+
+
+def _most_real(entries: Sequence[Entry]) -> Entry | None:
+    """Return the first entry of the measure that is nearest to people; None without any."""
+    return min(entries, key=lambda entry: _REAL.index(entry.measure), default=None)

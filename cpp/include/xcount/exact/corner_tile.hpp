@@ -59,6 +59,10 @@ struct TileJob {
   std::size_t width = 1;
   const std::uint32_t* first = nullptr;
   const NearExtremes<T>* near = nullptr;
+  const MaskAxis* grown = nullptr;
+  std::size_t n_grown = 0;
+  const std::size_t* growth = nullptr;
+  std::size_t n_growth = 0;
 
   const Change<T>* changes = nullptr;  // thresholds of V: -1 .. span + 1
   std::size_t n_changes = 0;

@@ -24,6 +24,8 @@ struct MaskAxis {
   [[nodiscard]] std::size_t reach() const;
 };
 
+inline constexpr std::size_t kMaxGrownAxes = 8;  // more axes find their balls by levels
+
 // A cell of the line that a mask lies on, and the level of the table that is read there.
 struct NearRow {
   std::uint32_t level, cell;
@@ -40,6 +42,12 @@ struct NearRow {
 //                                           if r = n_levels and i < line.n_ordered
 //   ball[r] at the cell i of the line       otherwise.
 // The width is a power of two.
+//
+// Where all axes are ordered, balls may also grow by shifts, whichever reads fewer rows. With
+// `grown` the axes and ball[a](m) = extremes of V over the masks within a of m, each b of `growth`
+// makes
+//   ball[a + b](m) = extreme of ball[a] at the masks b cells beside m, either way, on every axis,
+// where a shift beyond the end of an axis stops there; the first one, from ball[0] = V, has m, too.
 class MaskWindows {
  public:
   MaskWindows(const Topology& forest, const MaskSpace& masks, std::span<const CellOrder> orders);
@@ -52,10 +60,14 @@ class MaskWindows {
   std::size_t width = 1;
   std::vector<std::uint32_t> first;
   std::vector<NearRow> near;
+  std::vector<MaskAxis> grown;      // the first one's cells are next to each other
+  std::vector<std::size_t> growth;  // none where balls are found by levels
 
   [[nodiscard]] std::size_t bytes() const;
   // Tables of n_masks extremes, high and low, that deciding a column fills.
-  [[nodiscard]] std::size_t n_tables() const { return n_levels + (width > 1 ? 1 : 0); }
+  [[nodiscard]] std::size_t n_tables() const {
+    return growth.empty() ? n_levels + (width > 1 ? 1 : 0) : 2;
+  }
   // Rows that are read for each mask, in all tables.
   [[nodiscard]] double rows_per_mask() const;
 
@@ -64,6 +76,8 @@ class MaskWindows {
   void list_neighbours(const MaskSpace& masks, std::span<const CellOrder> orders);
   void choose_line(std::vector<MaskAxis> axes, std::size_t distance);
   void list_rows(std::size_t distance);
+  // Takes shifts, if they read fewer rows than what is listed.
+  void choose_growth(std::vector<MaskAxis> axes, std::size_t distance);
   void add_row(std::size_t level, std::size_t cell);
   void cover(std::size_t begin, std::size_t end);  // adds rows for the cells [begin, end)
 };

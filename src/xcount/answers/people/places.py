@@ -128,7 +128,7 @@ class PlaceFinder:
             flags.append(decider.decide_regions(regions[-1]))
             n += len(flags[-1])
             n_hits += int(np.count_nonzero(flags[-1]))
-            self.settings.report(Progress(n / most, 0, 1, "places"))
+            self.settings.report(Progress(1.0, 0, self.problem.n_regions, "explaining: places"))
         return _Draws(np.concatenate(regions), np.concatenate(flags))
 
     def _counted_rows(self, boxes: Sequence[Box], rows: _Draws) -> list[Place]:

@@ -206,7 +206,7 @@ class _RateFinder:
 
     def _found(self, people: People, group: Group) -> float | _Tries:
         """Return a rate exactly, or what draws tell of it."""
-        self._settings.report(Progress(1.0, 0, 1, "group rates"))
+        self._note()
         if people.rows is not None:
             rows = people.rows[group.among(people.rows)]
             return (len(rows) - self._undecided(rows)) / len(rows)
@@ -221,9 +221,16 @@ class _RateFinder:
             size = min(BLOCK, most - n)
             hits += size - self._undecided(people.drawn(self._random, size, box))
             n += size
-            self._settings.report(Progress(1.0, 0, 1, "group rates"))
+            self._settings.report(
+                Progress(1.0, 0, self._question.n_regions, "explaining: group rates")
+            )
         self.n_samples += n
         return _Tries(hits, n)
+
+    def _note(self) -> None:
+        """Hear an interrupt, and show what is done."""
+        n_regions = self._question.n_regions
+        self._settings.report(Progress(1.0, 0, n_regions, "explaining: group rates"))
 
     def _undecided(self, regions: NDArray[np.int64]) -> int:
         """Return how many of the regions do not get the decision."""

@@ -1,0 +1,367 @@
+// Which masks change, given what is compared at all of them: the part of the loops over a tile that
+// decides. Included by corner_tile_kernels.hpp alone, which says how all of it is compiled.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "corner_tile_registers.hpp"
+#include "xcount/exact/corner_tile.hpp"
+
+namespace xcount {
+
+namespace {
+
+// Fewer masks are counted quicker than it takes to see whether they have to be.
+inline constexpr std::size_t kFewMasks = 4;
+
+template <class T>
+struct Extremes {
+  Signed<T> high, low;
+};
+
+template <class T>
+XCOUNT_INLINE void widen(Extremes<T>& extremes, const Signed<T>& high, const Signed<T>& low) {
+  extremes.high = high > extremes.high ? high : extremes.high;
+  extremes.low = low < extremes.low ? low : extremes.low;
+}
+
+template <class T>
+struct Edges {
+  Signed<T> a, b;  // V < a or V > b: the change happens
+};
+
+// A new form of change is one more case here: solve it for V, given the neighbours' extremes.
+template <class T>
+XCOUNT_INLINE void set_edges(const Change<T>& change, const T& span, const Extremes<T>& extremes,
+                             Edges<T>& edges) {
+  const Signed<T> threshold = broadcast<T>(change.threshold);
+  const Signed<T> never_below = broadcast<T>(T(0));
+  const Signed<T> never_above = broadcast<T>(span);
+  edges = {never_below, never_above};
+  if (change.form == ChangeForm::kFlip) {
+    const Signed<T> above = broadcast<T>(T(change.threshold + change.band));
+    if (change.direction != Direction::kDown) {
+      const Signed<T> start = broadcast<T>(T(change.sure_below + T(1)));
+      edges.a = extremes.high > above ? start : never_below;
+    }
+    if (change.direction != Direction::kUp) {
+      edges.b = extremes.low <= threshold ? broadcast<T>(change.sure_above) : never_above;
+    }
+    return;
+  }
+  if (change.direction != Direction::kDown) edges.a = extremes.high - threshold;  // gaps
+  if (change.direction != Direction::kUp) edges.b = extremes.low + threshold;
+}
+
+// Of the lanes that may change, those that do.
+template <class T>
+XCOUNT_INLINE Mask<T> judged(const TileJob<T>& job, std::size_t change, std::size_t mask,
+                             const Mask<T>& may, const Mask<T>& must) {
+  if (!any_of<T>(Mask<T>(may ^ must))) return must;
+  if constexpr (kIsVector<T>) {
+    T open[kRegisterLanes<T>];
+    T hits[kRegisterLanes<T>];
+    __builtin_memcpy(open, &may, sizeof open);
+    __builtin_memcpy(hits, &must, sizeof hits);
+    for (std::size_t i = 0; i < kRegisterLanes<T>; ++i) {
+      if (open[i] == hits[i]) continue;
+      hits[i] = job.judge->changes(job, change, mask, job.offset + i) ? T(-1) : T(0);
+    }
+    Mask<T> result;
+    __builtin_memcpy(&result, hits, sizeof result);
+    return result;
+  } else {
+    return job.judge->changes(job, change, mask, job.offset);
+  }
+}
+
+template <class T, bool kWeighted>
+XCOUNT_INLINE void count_mask_at(TileJob<T>& job, std::size_t change, std::size_t mask,
+                                 std::size_t column, const Edges<T>& edges) {
+  const auto value = load<Signed<T>>(job.decided[mask], job.offset);
+  Mask<T> hit = (value < edges.a) | (value > edges.b);
+  if (job.judge != nullptr) {
+    // The edges are those of the smallest gap that may be exceeded.
+    const Signed<T> band = broadcast<T>(T(2 * kProbabilityDoubt));
+    const Mask<T> must = (value < edges.a - band) | (value > edges.b + band);
+    hit = judged<T>(job, change, mask, hit, must);
+  }
+  const std::size_t i = change * job.n_masks + mask;
+  count_mask<T>(job.tally[i], job.offset, hit);
+  if constexpr (kWeighted) {
+    add_weights<T>(job.shares + i * kShareLanes, job.offset, hit,
+                   &job.row_weights[column * LaneTraits<T>::kLanes]);
+  }
+}
+
+// Every mask is near every other: the extremes of all decide.
+template <class T, bool kWeighted>
+XCOUNT_INLINE void decide_any(TileJob<T>& job, std::size_t column) {
+  const std::size_t n_masks = job.n_masks;
+  Extremes<T> extremes{load<Signed<T>>(job.decided[0], job.offset),
+                       load<Signed<T>>(job.decided[0], job.offset)};
+  for (std::size_t m = 1; m < n_masks; ++m) {
+    const auto value = load<Signed<T>>(job.decided[m], job.offset);
+    widen<T>(extremes, value, value);
+  }
+  const bool takes_shortcuts = !kWeighted && n_masks > kFewMasks;
+  for (std::size_t i = 0; i < job.n_changes; ++i) {
+    Edges<T> edges;
+    set_edges<T>(job.changes[i], job.span, extremes, edges);
+    if (takes_shortcuts) {
+      const Mask<T> some = (extremes.low < edges.a) | (extremes.high > edges.b);
+      if (!any_of<T>(some)) continue;
+      const Mask<T> all = edges.a > edges.b;  // every V is below a or above b
+      if (job.judge == nullptr && !any_of<T>(Mask<T>(some ^ all))) {
+        count_mask<T>(job.common_tally[i], job.offset, all);
+        continue;
+      }
+    }
+    for (std::size_t m = 0; m < n_masks; ++m) count_mask_at<T, kWeighted>(job, i, m, column, edges);
+  }
+}
+
+template <class T>
+XCOUNT_INLINE Extremes<T> extremes_at(const Lanes<T>* high, const Lanes<T>* low, std::size_t i,
+                                      std::size_t offset) {
+  return {load<Signed<T>>(high[i], offset), load<Signed<T>>(low[i], offset)};
+}
+
+template <class T>
+XCOUNT_INLINE void widen_by(Extremes<T>& extremes, const Lanes<T>* high, const Lanes<T>* low,
+                            std::size_t i, std::size_t offset) {
+  widen<T>(extremes, load<Signed<T>>(high[i], offset), load<Signed<T>>(low[i], offset));
+}
+
+// Tables of one level of the balls; level 0 is what is compared.
+template <class T>
+struct Level {
+  const Lanes<T>* high;
+  const Lanes<T>* low;
+};
+
+template <class T>
+XCOUNT_INLINE Level<T> ball_level(const TileJob<T>& job, std::size_t level) {
+  if (level == 0) return {job.decided, job.decided};
+  return {job.highest + (level - 1) * job.n_masks, job.lowest + (level - 1) * job.n_masks};
+}
+
+// What the cells of a line have in common: the extremes of those from `begin` on.
+template <class T>
+XCOUNT_INLINE Extremes<T> line_extremes(const TileJob<T>& job, const MaskAxis& axis,
+                                        const Level<T>& level, std::size_t base,
+                                        std::size_t begin) {
+  const std::size_t last = base + (axis.n_cells - 1) * axis.stride;
+  Extremes<T> result = extremes_at<T>(level.high, level.low, last, job.offset);
+  for (std::size_t c = begin; c + 1 < axis.n_cells; ++c) {
+    widen_by<T>(result, level.high, level.low, base + c * axis.stride, job.offset);
+  }
+  return result;
+}
+
+// Widens the balls along one axis, at the cells of the line that starts at `base`. With P the
+// levels before this axis (level r stands for min(r, n_before)) and B those after it,
+//   B[r](c) = extreme of P[r](c), B[r-1](c - 1), B[r-1](c + 1), P[r-1](loose cells)  for ordered c
+//   B[r](c) = extreme of P[r](c), P[r-1](all cells)                                  for loose c.
+template <class T>
+XCOUNT_INLINE void widen_balls(TileJob<T>& job, const MaskAxis& axis, std::size_t n_before,
+                               std::size_t base) {
+  const std::size_t n_ordered = axis.n_ordered;
+  const bool has_loose = n_ordered < axis.n_cells;
+  Extremes<T> loose{}, all{};
+  for (std::size_t r = 1; r <= axis.n_levels; ++r) {
+    const Level<T> below = ball_level(job, r - 1);
+    if (has_loose && r == 1) {
+      loose = line_extremes<T>(job, axis, below, base, n_ordered);
+      all = line_extremes<T>(job, axis, below, base, 0);
+    }
+    // Beyond n_before, B[r-1](c) holds P[r](c) and lies within B[r](c).
+    const Level<T> own = r <= n_before ? ball_level(job, r) : below;
+    Extremes<T> next_loose = loose, next_all = all;
+    if (has_loose && r <= n_before) {
+      next_loose = line_extremes<T>(job, axis, own, base, n_ordered);
+      next_all = line_extremes<T>(job, axis, own, base, 0);
+    }
+    for (std::size_t c = 0; c < axis.n_cells; ++c) {
+      const std::size_t m = base + c * axis.stride;
+      Extremes<T> extremes = extremes_at<T>(own.high, own.low, m, job.offset);
+      if (c < n_ordered) {
+        if (c > 0) widen_by<T>(extremes, below.high, below.low, m - axis.stride, job.offset);
+        if (c + 1 < n_ordered) {
+          widen_by<T>(extremes, below.high, below.low, m + axis.stride, job.offset);
+        }
+        if (has_loose) widen<T>(extremes, loose.high, loose.low);
+      } else {
+        widen<T>(extremes, all.high, all.low);
+      }
+      store(job.highest[(r - 1) * job.n_masks + m], job.offset, extremes.high);
+      store(job.lowest[(r - 1) * job.n_masks + m], job.offset, extremes.low);
+    }
+    loose = next_loose;
+    all = next_all;
+  }
+}
+
+template <class T>
+XCOUNT_INLINE void make_balls(TileJob<T>& job) {
+  std::size_t n_before = 0;
+  for (std::size_t i = 0; i < job.n_ball_axes; ++i) {
+    const MaskAxis& axis = job.ball_axes[i];
+    const std::size_t period = axis.stride * axis.n_cells;
+    for (std::size_t begin = 0; begin < job.n_masks; begin += period) {
+      for (std::size_t base = begin; base < begin + axis.stride; ++base) {
+        widen_balls<T>(job, axis, n_before, base);
+      }
+    }
+    n_before = axis.n_levels;
+  }
+}
+
+// The table of windows at the ordered cells of a line: at first those of one cell, then doubled.
+template <class T>
+XCOUNT_INLINE void make_windows(TileJob<T>& job, std::size_t base) {
+  Level<T> from = ball_level(job, job.n_levels);
+  Lanes<T>* high = job.highest + job.n_levels * job.n_masks;
+  Lanes<T>* low = job.lowest + job.n_levels * job.n_masks;
+  for (std::size_t step = 1; step < job.width; step *= 2) {
+    for (std::size_t c = 0; c < job.line.n_ordered; ++c) {
+      const std::size_t m = base + c * job.line.stride;
+      Extremes<T> extremes = extremes_at<T>(from.high, from.low, m, job.offset);
+      if (c + step < job.line.n_ordered) {
+        widen_by<T>(extremes, from.high, from.low, m + step * job.line.stride, job.offset);
+      }
+      store(high[m], job.offset, extremes.high);
+      store(low[m], job.offset, extremes.low);
+    }
+    from = {high, low};
+  }
+}
+
+template <class T, bool kWeighted>
+XCOUNT_INLINE void decide_line(TileJob<T>& job, std::size_t column, std::size_t base) {
+  if (job.width > 1) make_windows<T>(job, base);
+  for (std::size_t c = 0; c < job.line.n_cells; ++c) {
+    const std::size_t m = base + c * job.line.stride;
+    const auto own = load<Signed<T>>(job.decided[m], job.offset);
+    Extremes<T> extremes{own, own};
+    for (std::uint32_t i = job.first[c]; i < job.first[c + 1]; ++i) {
+      widen_by<T>(extremes, job.near[i].high, job.near[i].low, base, job.offset);
+    }
+    for (std::size_t i = 0; i < job.n_changes; ++i) {
+      Edges<T> edges;
+      set_edges<T>(job.changes[i], job.span, extremes, edges);
+      count_mask_at<T, kWeighted>(job, i, m, column, edges);
+    }
+  }
+}
+
+// A row of masks along the first axis, and where it finds its neighbours on the others.
+struct GrownRow {
+  std::size_t base = 0;
+  std::size_t n_others = 0;
+  std::size_t down[kMaxGrownAxes] = {}, up[kMaxGrownAxes] = {};
+};
+
+template <class T>
+XCOUNT_INLINE void set_row(const TileJob<T>& job, std::size_t base, std::size_t shift,
+                           GrownRow& row) {
+  row.base = base;
+  row.n_others = job.n_grown - 1;
+  for (std::size_t i = 0; i < row.n_others; ++i) {
+    const MaskAxis& axis = job.grown[i + 1];
+    const std::size_t cell = base / axis.stride % axis.n_cells;
+    const std::size_t left = axis.n_cells - 1 - cell;
+    row.down[i] = (cell < shift ? cell : shift) * axis.stride;
+    row.up[i] = (left < shift ? left : shift) * axis.stride;
+  }
+}
+
+// The extremes of a larger ball around the mask m, given its neighbours along the row.
+template <class T, bool kFirst>
+XCOUNT_INLINE Extremes<T> grown_at(const TileJob<T>& job, const Level<T>& from, const GrownRow& row,
+                                   std::size_t m, std::size_t before, std::size_t after) {
+  Extremes<T> extremes = extremes_at<T>(from.high, from.low, before, job.offset);
+  widen_by<T>(extremes, from.high, from.low, after, job.offset);
+  widen_by<T>(extremes, from.high, from.low, m - row.down[0], job.offset);
+  widen_by<T>(extremes, from.high, from.low, m + row.up[0], job.offset);
+  for (std::size_t i = 1; i < row.n_others; ++i) {
+    widen_by<T>(extremes, from.high, from.low, m - row.down[i], job.offset);
+    widen_by<T>(extremes, from.high, from.low, m + row.up[i], job.offset);
+  }
+  if constexpr (kFirst) widen_by<T>(extremes, from.high, from.low, m, job.offset);
+  return extremes;
+}
+
+// Calls visit(mask, extremes) with the balls that a shift makes of those of a level.
+template <class T, bool kFirst, class Visit>
+XCOUNT_INLINE void grow(const TileJob<T>& job, const Level<T>& from, std::size_t shift,
+                        Visit visit) {
+  const std::size_t n = job.grown[0].n_cells;
+  const std::size_t inner = shift < n ? n - shift : 0;  // cells from here on end the row
+  GrownRow row;
+  for (std::size_t base = 0; base < job.n_masks; base += n) {
+    set_row<T>(job, base, shift, row);
+    const auto at = [&](std::size_t cell) XCOUNT_LAMBDA {
+      const std::size_t left = n - 1 - cell;
+      const std::size_t m = base + cell;
+      visit(m, grown_at<T, kFirst>(job, from, row, m, m - (cell < shift ? cell : shift),
+                                   m + (left < shift ? left : shift)));
+    };
+    std::size_t cell = 0;
+    for (; cell < shift && cell < n; ++cell) at(cell);
+    for (; cell < inner; ++cell) {
+      const std::size_t m = base + cell;
+      visit(m, grown_at<T, kFirst>(job, from, row, m, m - shift, m + shift));
+    }
+    for (; cell < n; ++cell) at(cell);
+  }
+}
+
+// Grows the balls shift by shift, between two tables; the last ones decide.
+template <class T, bool kWeighted>
+XCOUNT_INLINE void decide_grown(TileJob<T>& job, std::size_t column) {
+  const auto decide = [&](std::size_t m, const Extremes<T>& extremes) XCOUNT_LAMBDA {
+    for (std::size_t i = 0; i < job.n_changes; ++i) {
+      Edges<T> edges;
+      set_edges<T>(job.changes[i], job.span, extremes, edges);
+      count_mask_at<T, kWeighted>(job, i, m, column, edges);
+    }
+  };
+  Level<T> from{job.decided, job.decided};
+  const std::size_t last = job.n_growth - 1;
+  for (std::size_t step = 0; step < last; ++step) {
+    Lanes<T>* high = job.highest + step % 2 * job.n_masks;
+    Lanes<T>* low = job.lowest + step % 2 * job.n_masks;
+    const auto keep = [&](std::size_t m, const Extremes<T>& extremes) XCOUNT_LAMBDA {
+      store(high[m], job.offset, extremes.high);
+      store(low[m], job.offset, extremes.low);
+    };
+    if (step == 0) {
+      grow<T, true>(job, from, job.growth[step], keep);
+    } else {
+      grow<T, false>(job, from, job.growth[step], keep);
+    }
+    from = {high, low};
+  }
+  if (last == 0) {
+    grow<T, true>(job, from, job.growth[last], decide);
+  } else {
+    grow<T, false>(job, from, job.growth[last], decide);
+  }
+}
+
+template <class T, bool kWeighted>
+XCOUNT_INLINE void decide_near(TileJob<T>& job, std::size_t column) {
+  make_balls<T>(job);
+  const std::size_t period = job.line.stride * job.line.n_cells;
+  for (std::size_t begin = 0; begin < job.n_masks; begin += period) {
+    for (std::size_t base = begin; base < begin + job.line.stride; ++base) {
+      decide_line<T, kWeighted>(job, column, base);
+    }
+  }
+}
+
+}  // namespace
+
+}  // namespace xcount
