@@ -120,6 +120,18 @@ def between(low: float, value: float, high: float) -> bool:
     return low - 1e-9 <= value <= high + 1e-9
 
 
+def test_what_floats_leave_open_is_guaranteed() -> None:
+    """Sums beyond 64 bits may leave a tie open: the bounds hold for certain, nothing is sampled."""
+    ensemble = random_ensemble(8, max_features=3, scale="huge-and-tiny")
+    for gap in ("0", "1e-31", "1"):
+        found = explanation_of(ensemble, [0], gap=gap, distance="any")
+        expected = swings(ensemble, [0], None, {"gap": gap})
+        (effect,), (curve,) = found.effects, found.curves
+        assert (effect.confidence, curve.confidence, effect.n_samples) == (1, 1, None)
+        rises = sum(up > Fraction(gap) for up, _ in expected) / len(expected)
+        assert between(effect.up.low, rises, effect.up.high)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_whole_numbers_leave_nothing_open(seed: int) -> None:
     """Where sums fit 64 bits, every share is exact, ties with a gap included."""

@@ -448,7 +448,10 @@ def _entries(
         "curve": all(share.is_exact for share in shares),
         "effect": spectrum.n_samples is None and up.is_exact and down.is_exact,
     }
-    confidence = {what: 1.0 if exact else 1 - delta for what, exact in is_exact.items()}
+    is_certain = spectrum.n_samples is None  # then bounds are what floats leave open
+    confidence = {
+        what: 1.0 if exact or is_certain else 1 - delta for what, exact in is_exact.items()
+    }
     effect = Effect(
         name,
         unit,

@@ -1,0 +1,69 @@
+"""How far regions can move: against the outputs of all masks, written down once more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from strategies import random_classifier, random_ensemble
+
+from xcount.counters.swings import SwingRows
+from xcount.errors import BudgetError, QueryError
+from xcount.problem.problem import Problem
+from xcount.question.grid import Grid
+from xcount.question.query import Query
+
+
+def rows_of(seed: int, distance: int | None) -> SwingRows:
+    """Return rows of a small model with integer sums."""
+    ensemble = random_ensemble(seed, max_features=3, scale="ties")
+    query = Query.of(ensemble, [0], "0.5", distance=distance)
+    return SwingRows(Problem(ensemble, Grid.of(ensemble), query))
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("distance", [1, 2, None])
+def test_swings_are_those_of_the_neighbours(seed: int, distance: int | None) -> None:
+    """Up and down are the largest differences to the neighbours; none are below 0."""
+    rows = rows_of(seed, distance)
+    problem = rows.problem
+    cells = np.zeros((problem.n_masks, len(problem.grid.axes)), dtype=np.int32)
+    values = rows.outputs(cells[:1]).values[0]
+    found = rows.of_masks(cells, np.arange(problem.n_masks))
+    for mask in range(problem.n_masks):
+        near = values[list(problem.around(mask))]
+        assert found.up[mask] == near.max() - values[mask]
+        assert found.down[mask] == values[mask] - near.min()
+    assert not found.doubt.any()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_no_change_is_larger_than_the_most(seed: int) -> None:
+    """The range that means and quantiles rely on holds every change."""
+    rows = rows_of(seed, None)
+    n_masks, n_features = rows.problem.n_masks, len(rows.problem.grid.axes)
+    rng = np.random.default_rng(seed)
+    counts = rows.problem.grid.cell_counts
+    cells = rng.integers(0, counts, (200, n_features)).astype(np.int32)
+    found = rows.of_masks(cells, rng.integers(0, n_masks, 200))
+    assert max(found.up.max(), found.down.max()) <= rows.most
+
+
+def test_the_highest_masks_tie() -> None:
+    """Where all masks are the same, none is highest; equal ones are all highest."""
+    rows = rows_of(3, None)
+    cells = np.zeros((1, len(rows.problem.grid.axes)), dtype=np.int32)
+    outputs = rows.outputs(cells)
+    flat = replace(outputs, values=np.array([[2, 2, 2], [1, 5, 5]]))
+    assert flat.highest.tolist() == [[False, False, False], [False, True, True]]
+
+
+def test_what_has_no_size_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flips between several classes, and more masks than are compared."""
+    model = next(e for e in map(random_classifier, range(50)) if e.n_outputs > 1)
+    with pytest.raises(QueryError, match="several classes"):
+        SwingRows(Problem(model, Grid.of(model), Query.of(model, [0], flip=True)))
+    monkeypatch.setattr("xcount.counters.swings.MAX_MASKS", 1)
+    with pytest.raises(BudgetError, match="too many"):
+        rows_of(3, None)
