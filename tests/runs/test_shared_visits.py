@@ -50,7 +50,7 @@ def test_an_audit_counts_what_single_counts_count(method: str, seed: int, visits
     """Every gap, distance and group: the same results, to the last detail, from fewer visits."""
     ensemble = random_ensemble(seed, max_features=4, max_trees=6)
     options: dict[str, Any] = {"method": method, "seed": 3}
-    found = audit(ensemble, gaps=GAPS, distances=[1, "any"], jobs=2, **options)
+    found = audit(ensemble, explain=False, gaps=GAPS, distances=[1, "any"], jobs=2, **options)
     n_shared = len(visits)
     alone = [
         xcount.count(
@@ -73,7 +73,7 @@ def test_an_audit_counts_what_single_counts_count(method: str, seed: int, visits
 def test_one_visit_has_all_gaps(visits: Visits) -> None:
     """The first question visits with the gaps of the later ones."""
     ensemble = random_ensemble(3, max_features=3, max_trees=6)
-    found = audit(ensemble, sensitive=["f0"], gaps=GAPS, method="brute")
+    found = audit(ensemble, explain=False, sensitive=["f0"], gaps=GAPS, method="brute")
     assert len(found.results) == 4
     assert len(visits) == 1
     assert len(visits[0]) == 4
@@ -83,11 +83,11 @@ def test_a_resumed_audit_visits_for_the_rest(tmp_path: Path, visits: Visits) -> 
     """What the journal has is not asked again."""
     ensemble = random_ensemble(3, max_features=3, max_trees=6)
     asked: dict[str, Any] = {"sensitive": ["f0"], "method": "brute", "journal": tmp_path / "j"}
-    audit(ensemble, gaps=GAPS[:2], **asked)
-    resumed = audit(ensemble, gaps=GAPS, resume=True, **asked)
+    audit(ensemble, explain=False, gaps=GAPS[:2], **asked)
+    resumed = audit(ensemble, explain=False, gaps=GAPS, resume=True, **asked)
     assert [len(changes) for changes in visits] == [2, 2]
     assert facts(resumed.results) == facts(
-        audit(ensemble, gaps=GAPS, sensitive=["f0"], method="brute").results
+        audit(ensemble, explain=False, gaps=GAPS, sensitive=["f0"], method="brute").results
     )
 
 
@@ -116,7 +116,9 @@ def test_a_visit_without_time_for_all_asks_for_one(
         corners, "visiting_seconds", lambda question: 100.0 * (len(question.changes) - 1)
     )
     ensemble = random_ensemble(3, max_features=3, max_trees=6)
-    audit(ensemble, sensitive=["f0"], gaps=GAPS, method="brute", timeout_seconds=60.0)
+    audit(
+        ensemble, explain=False, sensitive=["f0"], gaps=GAPS, method="brute", timeout_seconds=60.0
+    )
     assert [len(changes) for changes in visits] == [1, 1, 1, 1]
 
 

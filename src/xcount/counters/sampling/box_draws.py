@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import accumulate
@@ -60,10 +59,9 @@ class BoxDraws(CellDraws):
         regions, parts = self._drawn(random, n)
         return regions, self._masks_of.cells(parts, random.random(n))
 
-    def _outcomes(
-        self, regions: NDArray[np.int32], parts: NDArray[np.int64], end: float = math.inf
+    def _outcomes_of_block(
+        self, regions: NDArray[np.int32], parts: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """Return the outcomes of all samples: parts are decided together, whatever the time."""
         outcomes = np.zeros(len(regions))
         groups = self._group_of[parts]
         for number in np.unique(groups).tolist():
