@@ -110,6 +110,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "journal",
         "journal_schema",
         "inputs",
+        "protected",
         "plan",
         "task",
         "batch",

@@ -259,7 +259,8 @@ def explained(
     known = _certain_shares(result)
     try:
         found = explain(problem, settings, weighing, along.changes, known)
-        found = with_people(found, problem, settings, weighing, known, along.favourable)
+        if along.with_people:
+            found = with_people(found, problem, settings, weighing, known, along.favourable)
     except KeyboardInterrupt:
         return result
     return replace(result, explanation=found)

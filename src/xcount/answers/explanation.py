@@ -34,10 +34,12 @@ class Explaining:
         changes: those that differ in their gaps alone; one computation serves all of them.
         favourable: the decision that one hopes for, for group rates (see
             :func:`xcount.answers.people.rates.decision_of`).
+        with_people: whether places and group rates are found, too, which takes the most time.
     """
 
     changes: tuple[Change, ...]
     favourable: str | None = None
+    with_people: bool = True
 
 
 _AT_LEAST_0 = {"minimum": 0}

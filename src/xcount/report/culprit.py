@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from xcount.answers.result import Verdict
-from xcount.report.lead import is_protected, short_names
+from xcount.report.lead import short_names
 from xcount.report.numbers import NONE, distance_text, rounded
 from xcount.report.shares import Share
 from xcount.runs.compare import CompareResult
 from xcount.runs.compared import Compared, Ratio
+from xcount.runs.protected import is_protected
 from xcount.support.dataclass import dataclass
 from xcount.support.visible import visible
 

@@ -8,7 +8,6 @@ first: those that the user named, and those that laws protect.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from xcount.answers.measured import REGIONS
@@ -16,19 +15,10 @@ from xcount.answers.result import CountResult, Verdict
 from xcount.report.numbers import OF_MEASURE, limit_percent, plural, share_words
 from xcount.report.shares import OF_PEOPLE, Share
 from xcount.runs.audit import AuditResult, Panel
+from xcount.runs.protected import is_protected
 from xcount.support.dataclass import dataclass
 from xcount.support.visible import visible
 
-PROTECTED = frozenset(
-    {
-        *("sex", "gender", "orientation", "pregnancy", "pregnant", "marital"),
-        *("race", "racial", "ethnic", "ethnicity", "native", "nationality", "citizenship"),
-        *("age", "disability", "disabled", "religion", "religious"),
-    }
-)
-"""Words in the names of features that laws against discrimination speak of."""
-
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _LISTED = 4
 _LONGEST = 60
 
@@ -44,16 +34,6 @@ class Lead:
     def panel(self) -> Panel:
         """The question: how far, and what changes."""
         return (self.result.distance, self.result.change)
-
-
-def is_protected(feature: str) -> bool:
-    """Tell whether a feature's name has a word that laws against discrimination speak of.
-
-    Example:
-        >>> [is_protected(name) for name in ("SEX", "marital_status", "applicantAge", "mileage")]
-        [True, True, True, False]
-    """
-    return any(word.lower() in PROTECTED for word in _WORDS.findall(feature))
 
 
 def first_groups(audit: AuditResult) -> frozenset[tuple[str, ...]]:

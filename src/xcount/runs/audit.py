@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 from xcount.answers.count import class_label, explaining, model_info, versions
+from xcount.answers.explanation import Explaining
 from xcount.answers.mean_share import MeanShare
 from xcount.answers.measure import weighing_of
 from xcount.answers.measured import REGIONS, refuse_idle_weights
@@ -54,6 +55,7 @@ from xcount.runs.plan import (
     named_limits,
     questions,
 )
+from xcount.runs.protected import is_protected
 from xcount.runs.task import Question, Task, fingerprint
 from xcount.support.dataclass import dataclass
 from xcount.support.interface import OtherNamesOfMany, public
@@ -350,7 +352,8 @@ def audit(
         n_witnesses: how many examples of each count to add, where they can be drawn.
         profile: whether to take each count apart by cells.
         explain: whether to say who is affected, which way and how much, as in
-            :func:`xcount.count`; gaps of the same features share the work.
+            :func:`xcount.count`; gaps of the same features share the work. Places and group rates
+            are those of features that were named, or that laws protect.
         favourable: the decision whose rates are compared between groups, as in
             :func:`xcount.count`.
         journal: file that keeps each finished count.
@@ -406,6 +409,7 @@ def audit(
     n_bits = len(groups) * len(chosen.values) * grid.n_regions.bit_length()
     if n_bits > MAX_PROFILE_BITS:
         settings = replace(settings, want_profile=False)
+    named = groups if sensitive is not None else tuple(named_limits(ensemble, max_share))
     asked = [
         Question(
             query,
@@ -413,7 +417,7 @@ def audit(
             method,
             weighing,
             n_witnesses,
-            explain=along,
+            explain=_whole_if_first(along, ensemble, query.sensitive, named),
         )
         for query in questions(chosen.values, groups, distances, precision)
     ]
@@ -422,7 +426,7 @@ def audit(
     tasks = [Task(base, question, scope) for question in asked]
     header = _header(ensemble, grid, tasks, chosen)
     header["inputs"] = [to_dict(each) for each in inputs_of(weighing, data, population)]
-    header["named"] = _named(ensemble, tasks, sensitive is not None, max_share)
+    header["named"] = [" + ".join(_names(ensemble, group)) for group in groups if group in named]
     outcome = run_kept(
         tasks,
         header,
@@ -458,16 +462,25 @@ def _header(ensemble: Ensemble, grid: Grid, tasks: list[Task], chosen: Changes) 
     }
 
 
-def _named(
-    ensemble: Ensemble, tasks: Iterable[Task], are_all_named: bool, max_share: MaxShare | None
-) -> list[str]:
-    """Return the labels of the groups that the user named."""
-    labels = dict.fromkeys(task.label for task in tasks)
-    if are_all_named:
-        return list(labels)
-    names = ensemble.feature_names
-    limited = {" + ".join(names[f] for f in group) for group in named_limits(ensemble, max_share)}
-    return [label for label in labels if label in limited]
+def _names(ensemble: Ensemble, group: tuple[int, ...]) -> tuple[str, ...]:
+    return tuple(ensemble.feature_names[feature] for feature in group)
+
+
+def _whole_if_first(
+    along: Explaining | None,
+    ensemble: Ensemble,
+    group: tuple[int, ...],
+    named: Sequence[tuple[int, ...]],
+) -> Explaining | None:
+    """Return what is explained of a group: places and rates only where one looks for them.
+
+    That is where the group was named, or a law protects one of its features: both take longer than
+    most counts.
+    """
+    if along is None:
+        return None
+    is_first = group in named or any(map(is_protected, _names(ensemble, group)))
+    return replace(along, with_people=is_first)
 
 
 def _audit_result(header: Record, outcome: BatchOutcome) -> AuditResult:

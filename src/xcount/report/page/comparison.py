@@ -13,7 +13,7 @@ from xcount.report.culprit import (
     sure_of_ratio,
     worsenings,
 )
-from xcount.report.lead import is_protected, share_shown
+from xcount.report.lead import share_shown
 from xcount.report.markup import Child, Markup, element, joined, name
 from xcount.report.numbers import (
     NONE,
@@ -35,6 +35,7 @@ from xcount.report.sentences import mean_share_text, panel_label
 from xcount.report.shares import Share, file_name
 from xcount.runs.compare import CompareResult
 from xcount.runs.compared import Compared, together
+from xcount.runs.protected import is_protected
 from xcount.support.numerals import digits
 
 TOP_ROWS = 15
