@@ -294,8 +294,8 @@ def test_a_glossary_has_the_words_of_its_questions() -> None:
 
 def test_gaps_in_probability_are_called_so() -> None:
     """The certificate and the glossary speak of what was asked about, not always of the margin."""
-    asked = {"sensitive": "sex", "probability_gap": "0.1", "where": "age < 30", "timeout": 1}
-    audit = xcount.audit(adult_model_path(), explain=False, **asked)
+    asked: dict[str, Any] = {"sensitive": "sex", "probability_gap": "0.1", "where": "age < 30"}
+    audit = xcount.audit(adult_model_path(), explain=False, timeout=1, **asked)
     assert "predicted probability by more than the stated gap" in certificate(audit)[0]
     assert "the inputs of the domain" in certificate(audit)[0]
     assert dict(glossary(audit))["Gap"].startswith("A change of the probability counts")
@@ -304,7 +304,7 @@ def test_gaps_in_probability_are_called_so() -> None:
 def test_judged_by_rows_the_page_says_which_numbers_are_whose() -> None:
     """A limit on rows stands beside counts of regions; one share is rounded in one way."""
     rows = {"f0": [0.0, 1.0, 1.0], "f1": [0.0, 0.0, 3.0]}
-    asked = {"data": rows, "measures": "rows", "judge": "rows"}
+    asked: dict[str, Any] = {"data": rows, "measures": "rows", "judge": "rows"}
     model = ensemble_of((0, 0.5, (1, 0.5, -1.0, 1.0), 0.0))
     page = html_report(xcount.audit(model, gap="0.5", max_share="2%", **asked))
     assert "limits and verdicts are about shares of the rows" in page
