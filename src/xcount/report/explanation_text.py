@@ -345,7 +345,7 @@ def _main_place(result: CountResult) -> list[str]:
     if place is None:
         return []
     who = _OF.get(place.measure, "of the people")
-    asked = escaped(f"{' + '.join(result.sensitive)}, {result.change.text}: {place.text}")
+    asked = escaped(f"{' + '.join(result.sensitive)}, {result.change.label}: {place.text}")
     return [
         f"  {asked}: holds {share_text(place.part.share)} of all that is sensitive, that is, "
         f"{share_text(place.weight.share)} {who}"

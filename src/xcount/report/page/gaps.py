@@ -214,9 +214,9 @@ def _values(curves: Sequence[_Curve], gaps: Sequence[float], stops: dict[float, 
         )
         for curve in curves
     ]
-    return element(
-        "details", element("summary", "The same as a table"), table(head, rows, "Share by gap")
-    )
+    is_gappy = any(curve.at(gap) is None for curve in curves for gap in chosen)
+    caption = f"Share by gap{f' ({NONE}: not computed at this gap)' if is_gappy else ''}"
+    return element("details", element("summary", "The same as a table"), table(head, rows, caption))
 
 
 def _cell(point: _Point | None) -> Markup:
