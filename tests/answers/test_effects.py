@@ -353,11 +353,8 @@ def test_a_journal_explains_what_is_asked_now(tmp_path: Path) -> None:
     asked: dict[str, Any] = {"flip": True, "cutoff": 0, "explain": True}
     kept: dict[str, Any] = {"journal": tmp_path / "j.jsonl", "resume": True, **asked}
     xcount.audit(figure_1(), journal=kept["journal"], **asked)
-    for more in (
-        {"sensitive": "f0"},
-        {"sensitive": "f0", "favourable": "below"},
-        {"sensitive": "f0", "favourable": "above"},
-    ):
+    for favourable in (None, "below", "above"):
+        more: dict[str, Any] = {"sensitive": "f0", "favourable": favourable}
         fresh = xcount.audit(figure_1(), **asked, **more).results[0].explanation
         resumed = xcount.audit(figure_1(), **kept, **more).results[0].explanation
         assert fresh is not None
