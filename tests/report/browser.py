@@ -148,11 +148,10 @@ class Browser:
         )
 
     def printed_pages(self) -> list[str]:
-        """Print the page and return the text of every sheet, as far as poppler is there."""
+        """Print the page and return the text of every sheet; needs pdftotext."""
         answer = self.call("Page.printToPDF", printBackground=True)
         pdf = base64.b64decode(answer["data"])
-        if PDFTOTEXT is None:
-            return []
+        assert PDFTOTEXT is not None
         run = subprocess.run([PDFTOTEXT, "-", "-"], input=pdf, capture_output=True, check=True)
         return run.stdout.decode().rstrip("\f").split("\f")
 

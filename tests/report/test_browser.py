@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import xcount
-from report.browser import CHROMIUM, NARROW, WIDE, Browser
+from report.browser import CHROMIUM, NARROW, PDFTOTEXT, WIDE, Browser
 from report.samples import HOSTILE, hostile, huge, ordinary
 from xcount.model.examples import ensemble_of, figure_1
 from xcount.report import html_report
@@ -183,6 +183,15 @@ def test_print_shows_every_panel(browser: Browser, page: Path) -> None:
     browser.media("print", "light")
     assert len(visible(browser, ".tabs > section > h3")) == 6
     assert visible(browser, ".tablist") == []
+
+
+@pytest.mark.skipif(
+    PDFTOTEXT is None, reason="pdftotext is not installed (Debian: apt install poppler-utils)"
+)
+def test_printed_pages_are_well_filled(browser: Browser, page: Path) -> None:
+    """No sheet is blank, and no heading stands alone at the foot of one."""
+    browser.open(page, WIDE)
+    browser.media("print", "light")
     pages = browser.printed_pages()
     assert len(pages) > 3
     assert all(len(text) > 200 for text in pages)  # no blank page, least of all the last

@@ -22,13 +22,21 @@ from xcount.answers.result import Verdict
 from xcount.answers.witness.witness import Contribution, Crossing, Witness
 from xcount.counters.tally import StopReason
 from xcount.errors import XCountError
-from xcount.model.examples import ensemble_of, figure_1
+from xcount.model.examples import adult_model_path, ensemble_of, figure_1
 from xcount.question.cell import CellRange
 from xcount.report import html_report, markdown_report, write_atomically
 from xcount.report.files import check_writable
 from xcount.report.lead import headline
 from xcount.report.markup import element, escape
-from xcount.report.numbers import integer, percent, scientific, seconds_text, share_text, time_text
+from xcount.report.numbers import (
+    integer,
+    percent,
+    scientific,
+    seconds_text,
+    share_text,
+    share_words,
+    time_text,
+)
 from xcount.report.sentences import certificate, glossary
 from xcount.report.spreadsheet import csv_report
 
@@ -282,6 +290,36 @@ def test_a_glossary_has_the_words_of_its_questions() -> None:
     assert gaps["Sensitive region"].endswith("can change the margin by more than the gap.")
     page = html_report(flips).partition('id="glossary"')[2]
     assert "gap" not in page.partition("<footer>")[0]
+
+
+def test_gaps_in_probability_are_called_so() -> None:
+    """The certificate and the glossary speak of what was asked about, not always of the margin."""
+    asked: dict[str, Any] = {"sensitive": "sex", "probability_gap": "0.1", "where": "age < 30"}
+    audit = xcount.audit(adult_model_path(), explain=False, timeout=1, **asked)
+    assert "predicted probability by more than the stated gap" in certificate(audit)[0]
+    assert "the inputs of the domain" in certificate(audit)[0]
+    assert dict(glossary(audit))["Gap"].startswith("A change of the probability counts")
+
+
+def test_judged_by_rows_the_page_says_which_numbers_are_whose() -> None:
+    """A limit on rows stands beside counts of regions; one share is rounded in one way."""
+    rows = {"f0": [0.0, 1.0, 1.0], "f1": [0.0, 0.0, 3.0]}
+    asked: dict[str, Any] = {"data": rows, "measures": "rows", "judge": "rows"}
+    model = ensemble_of((0, 0.5, (1, 0.5, -1.0, 1.0), 0.0))
+    page = html_report(xcount.audit(model, gap="0.5", max_share="2%", **asked))
+    assert "limits and verdicts are about shares of the rows" in page
+    compared = xcount.compare([model, model], gap="0.5", max_ratio=1, **asked)
+    page = compared.to_html()
+    assert "ratios of the shares of the rows are guaranteed: none was sampled" in page
+    assert "no count was sampled" not in page
+    assert share_words(357 / 2000) == share_words(Fraction(357, 2000)) == "17.9 %"
+
+
+def test_a_cell_of_one_category_is_an_equation() -> None:
+    """Nobody reads "sex in {Male}"."""
+    cell = CellRange("sex", categories=(1,), labels=("Male",))
+    assert cell.description == "sex = Male"
+    assert replace(cell, categories=(1, 2), labels=("A", "B")).description == "sex in {A, B}"
 
 
 def test_one_is_no_plural() -> None:

@@ -47,7 +47,7 @@ class MaskCount:
     @property
     @written(Json("The same in words.", after="ranges"))
     def description(self) -> str:
-        """The mask in words, e.g. ``30.5 <= age < 42, sex in {1}``."""
+        """The mask in words, e.g. ``30.5 <= age < 42, sex = Male``."""
         return mask_text(self.ranges)
 
     @property

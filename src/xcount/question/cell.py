@@ -61,6 +61,8 @@ class CellRange:
         if self.is_missing:
             return f"{self.feature} is missing"
         if self.categories:
+            if len(self.categories) == 1:
+                return f"{self.feature} = {self.values_text}"
             return f"{self.feature} in {{{self.values_text}}}"
         if self.high_is_in and self.low == self.high is not None:
             return f"{self.feature} = {self.edge_text(self.high)}"

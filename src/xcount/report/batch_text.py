@@ -39,13 +39,15 @@ def audit_tables(audit: AuditResult, title: str | None = None) -> list[Renderabl
     table = Table(title=escaped(title), title_justify="left", title_style="bold")
     table.caption_justify = "left"
     judged = audit.verdict is not None
+    of_regions = audit.judge == REGIONS  # else they have a table of their own, side by side
     table.add_column("Rank", justify="right")
     table.add_column("Sensitive to")
     table.add_column("Gap", justify="right")
     table.add_column("Distance", justify="right")
     table.add_column(_share_head(audit.judge), justify="right")
     table.add_column("Interval")
-    table.add_column("Regions", justify="right")
+    if of_regions:
+        table.add_column("Regions", justify="right")
     table.add_column("Time", justify="right")
     if judged:
         table.add_column("Verdict")
@@ -60,7 +62,7 @@ def audit_tables(audit: AuditResult, title: str | None = None) -> list[Renderabl
             "any" if result.distance is None else str(result.distance),
             NONE if result.judged.estimate is None else short_share(result, audit.judge),
             short_interval(result, audit.judge) or "exact",
-            NONE if result.count is None else short_integer(result.count),
+            *([_count(result)] if of_regions else []),
             seconds_text(result.seconds),
             *([_verdict(result)] if judged else []),
         )
@@ -84,6 +86,10 @@ def _chosen(
     others = [id(result) for ranked, result in rows if ranked.sensitive not in first][:room]
     kept = set(others)
     return [row for row in rows if row[0].sensitive in first or id(row[1]) in kept]
+
+
+def _count(result: CountResult) -> str:
+    return NONE if result.count is None else short_integer(result.count)
 
 
 def _answer(audit: AuditResult) -> list[RenderableType]:

@@ -97,8 +97,8 @@ def _judged_headline(comparison: CompareResult, found: Sequence[Worsening]) -> s
         limit = comparison.max_ratio
         above = [each for each in found if each.row.verdict(each.index, limit) is Verdict.FAIL]
         if above:
-            allowed = f"at most {float(limit):g} times allowed"
-            return f"{above[0].text(comparison.names)}, {allowed}"
+            allowed = f"a ratio of at most {float(limit):g} is allowed"
+            return f"{above[0].text(comparison.names)}; {allowed}"
         return f"Some shares are more than {than}"
     if not comparison.is_whole:
         there = f"{comparison.n_results} of {comparison.n_planned} counts are there"

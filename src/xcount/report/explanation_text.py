@@ -259,9 +259,9 @@ def _place_lines(places: Sequence[Place]) -> list[str]:
         for place in own:
             lines.append(f"  {escaped(place.text)}")
             lines.append(
-                f"    {share_cell(place.weight)} {_OF.get(measure, 'of the people')}, "
-                f"{share_cell(place.part)} of all that is sensitive; "
-                f"{share_cell(place.within)} of the box is"
+                f"    holds {share_cell(place.part)} of all that is sensitive, that is, "
+                f"{share_cell(place.weight)} {_OF.get(measure, 'of the people')}; "
+                f"{share_cell(place.within)} of the box is sensitive"
             )
     caption = _confidence(places)
     return lines if caption is None else [*lines, caption]
@@ -347,8 +347,8 @@ def _main_place(result: CountResult) -> list[str]:
     who = _OF.get(place.measure, "of the people")
     asked = escaped(f"{' + '.join(result.sensitive)}, {result.change.text}: {place.text}")
     return [
-        f"  {asked}: {share_text(place.weight.share)} {who}, {share_text(place.part.share)} of all "
-        "that is sensitive"
+        f"  {asked}: holds {share_text(place.part.share)} of all that is sensitive, that is, "
+        f"{share_text(place.weight.share)} {who}"
     ]
 
 

@@ -56,7 +56,7 @@ def _typical(effect: Effect) -> str:
     thing = unit_text(effect.unit)
     if 0.5 in levels and 0.9 in levels:
         return (
-            f"the {thing} moves by at most {levels[0.5]:.3g} for half{where or ' of them'}, and by "
+            f"the {thing} moves by at most {levels[0.5]:.3g} for half{where or ' of all'}, and by "
             f"more than {levels[0.9]:.3g} for one in ten"
         )
     return f"the {thing} moves by {effect.mean.value:.3g} on average{where}" if effect.mean else ""
@@ -68,6 +68,8 @@ def ratio_sentence(rates: GroupRates) -> str:
     if ratio.value is None:
         return "Nobody gets it."
     bounds = "" if ratio.low == ratio.high else f" ({ratio.low:.3g} to {ratio.high:.3g})"
+    if ratio.high == 0:
+        return "The group with the lowest rate never gets it."
     said = f"The lowest rate is {ratio.value:.3g} times the highest{bounds}"
     if ratio.high < FOUR_FIFTHS:
         return f"{said}, below four fifths, a common warning line."

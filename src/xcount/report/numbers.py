@@ -121,8 +121,13 @@ def share_words(share: Fraction | float) -> str:
     Example:
         >>> share_words(Fraction(2, 9)), share_words(0), share_words(1), share_words(8.56e-6)
         ('22.2 %', '0 %', '100 %', '1 in 117,000')
+
+    A float is the decimal that it prints as, so that it is rounded as its fraction is:
+
+        >>> share_words(Fraction(357, 2000)), share_words(357 / 2000)
+        ('17.9 %', '17.9 %')
     """
-    exact = Fraction(share)
+    exact = Fraction(str(share)) if isinstance(share, float) else Fraction(share)
     text = _percentage(exact)
     return text if text.startswith("1 in ") else f"{text} %"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult
@@ -48,7 +48,6 @@ _CELLS = (
         "together are the whole input space.",
     ),
 )
-_GAP = (("Gap", "A change of the margin counts only if it is larger than the gap."),)
 _DECISION = (
     (
         "Decision",
@@ -107,10 +106,22 @@ def glossary(audit: AuditResult) -> tuple[tuple[str, str], ...]:
         f"change the {effects}."
     )
     about = (
-        *(_GAP if any(change.size is not None for change in changes) else ()),
+        *_gap_entry(changes),
         *(_DECISION if any(change.size is None for change in changes) else ()),
     )
     return (*_MARGIN, *_CELLS, ("Sensitive region", sensitive), *about, *_NUMBERS)
+
+
+def _gap_entry(changes: Iterable[Change]) -> list[tuple[str, str]]:
+    moves = {_is_about_probability(change) for change in changes if change.size is not None}
+    if not moves:
+        return []
+    what = " or the ".join("probability" if is_one else "margin" for is_one in sorted(moves))
+    return [("Gap", f"A change of the {what} counts only if it is larger than the gap.")]
+
+
+def _is_about_probability(change: Change) -> bool:
+    return change.what_changes.startswith("probability")
 
 
 def judgement(result: CountResult) -> str:
@@ -145,12 +156,15 @@ def _what_was_asked(audit: AuditResult) -> str:
     margin = MARGIN_OF_TASK.get(audit.task, "the sum of the model's trees (its margin)")
     if audit.margin == "probability":
         margin = "the model's predicted probability (its margin)"
+    elif all(_is_about_probability(result.change) for result in audit.results):
+        margin = "the model's predicted probability"
     of_class = f" of class {audit.output_label}" if audit.output_label is not None else ""
     change = f"{margin}{of_class} by more than the stated gap"
     if any(result.change.size is None for result in audit.results):
         change = "the model's decision"
+    space = "the inputs of the domain" if audit.domain else "the space of all possible inputs"
     return (
-        f"The thresholds of the model's trees divide the space of all possible inputs into "
+        f"The thresholds of the model's trees divide {space} into "
         f"{integer(regions)} regions; within a region every input gets one and the same answer. "
         f"A region is called sensitive to a feature, or to a group of features, when changing only "
         f"those features, by no more than the stated distance, can change {change}. "

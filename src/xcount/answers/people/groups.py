@@ -140,7 +140,7 @@ def _value_sets(
     if len(found) > most:
         kept = np.sort(found[np.argsort(-counts, kind="stable")[: most - 1]])
     sets = {_value_text(axis, value): known == value for value in kept}
-    sets[f"{axis.feature.name} is another"] = ~is_missing & ~np.isin(known, kept)
+    sets[f"another {axis.feature.name}"] = ~is_missing & ~np.isin(known, kept)
     sets[f"{axis.feature.name} is missing"] = is_missing
     numbers = np.arange(axis.n_cells)
     return [

@@ -20,7 +20,7 @@ from xcount.model.ensemble import Ensemble
 from xcount.report.bars import SHARE, Bar, Bars, bars_of
 from xcount.report.lead import headline
 from xcount.report.markup import Markup, element, joined, name
-from xcount.report.numbers import OF_MEASURE, seconds_text, share_text
+from xcount.report.numbers import OF_MEASURE, seconds_text, share_text, share_words
 from xcount.report.sentences import label_of
 from xcount.report.text import answer_text, count_text, question_text
 from xcount.report.witness_text import same_inputs, summary
@@ -61,7 +61,7 @@ def _(result: CountResult) -> Markup:
         f"{share_text(result, result.judge)} {OF_MEASURE[result.judge]}",
         bars_of(result),
         [
-            f"{answer_text(result)} of {count_text(result.n_regions)} regions",
+            f"sensitive regions: {answer_text(result)}; all: {count_text(result.n_regions)}",
             *([f"within {result.domain.text}"] if result.domain else []),
             *_places(result),
             f"{_model_text(result.model)}; {result.method}, {seconds_text(result.seconds)}",
@@ -76,7 +76,7 @@ def _places(result: CountResult) -> list[str]:
     place = next((place for place in found if place.measure == result.judge), None)
     if place is None:
         return []
-    return [f"{place.part.share:.0%} of it where {place.text}"]
+    return [f"{share_words(place.part.share)} of all that is sensitive is where {place.text}"]
 
 
 @card_of.register

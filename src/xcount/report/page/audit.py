@@ -98,7 +98,8 @@ def _key_figures(view: View) -> Markup | None:
     result, share = view.lead.result, view.lead.share
     cards = [(share.short, share.of_whom)]
     for effect in of_measure(explanation_of(result).effects, share.measure)[:1]:
-        arrows = f"↑ {share_words(effect.up.share)}  ↓ {share_words(effect.down.share)}"
+        up, down = (_unbroken(share_words(end.share)) for end in (effect.up, effect.down))
+        arrows = f"{_unbroken('↑ ')}{up} {_unbroken('↓ ')}{down}"
         cards.append((arrows, "could go up, could go down"))
     for rates in of_measure(explanation_of(result).rates, share.measure)[:1]:
         if rates.ratio.value is not None:
@@ -110,6 +111,11 @@ def _key_figures(view: View) -> Markup | None:
         (element("div", element("dt", what), element("dd", number)) for number, what in cards),
         class_="cards",
     )
+
+
+def _unbroken(text: str) -> str:
+    """Return text that stays on one line."""
+    return text.replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _findings(view: View) -> Markup | None:

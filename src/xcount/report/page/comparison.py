@@ -17,6 +17,7 @@ from xcount.report.lead import share_shown
 from xcount.report.markup import Child, Markup, element, joined, name
 from xcount.report.numbers import (
     NONE,
+    OF_MEASURE,
     count_or_bounds,
     distance_text,
     how_sure,
@@ -83,8 +84,8 @@ def _answer(comparison: CompareResult) -> Markup:
         if summary.index and summary.quartiles is not None:
             low, middle, high = summary.quartiles
             said += (
-                f"; {_ratio_word(comparison)} has the median {middle:.3g} (quartiles {low:.3g} and "
-                f"{high:.3g}) over {plural(summary.n_ratios, 'question')}"
+                f"; median {_ratio_word(comparison)} {middle:.3g} (quartiles {low:.3g} and "
+                f"{high:.3g}) of {plural(summary.n_ratios, 'question')}"
             )
         elif not summary.index:
             said += " (the baseline)"
@@ -288,7 +289,7 @@ def _table(comparison: CompareResult) -> Markup:
     return element(
         "details",
         element("summary", f"Show {plural(len(rows), 'question')} as a table"),
-        table(head, rows, "Counts, shares and ratios to the baseline"),
+        table(head, rows, "Counts and shares of the regions, and ratios to the baseline"),
         id="all",
         class_="rest",
     )
@@ -321,6 +322,7 @@ def _record(comparison: CompareResult) -> Markup:
         *((given.role.capitalize(), input_text(given)) for given in comparison.inputs),
         ("Domain", comparison.domain.text if comparison.domain else "all inputs"),
         ("Shared grid", _shared_grid(comparison)),
+        ("Judged by", comparison.judge),
         ("Gaps", comparison.gap_origin),
         ("Counts", f"{exact} of {len(results)} exact"),
         ("Computing time", seconds_text(sum(result.seconds for result in results))),
@@ -353,7 +355,10 @@ def _how_sure(comparison: CompareResult) -> str:
     ]
     least = min((ratio.confidence for ratio in ratios), default=1.0)
     if least == 1:
-        return "The bounds of all ratios are guaranteed: no count was sampled."
+        if comparison.judge == REGIONS:
+            return "The bounds of all ratios are guaranteed: no count was sampled."
+        shares = f"the shares {OF_MEASURE[comparison.judge]}"
+        return f"The bounds of all ratios of {shares} are guaranteed: none was sampled."
     all_of_them = together(comparison.results)
     joint = f" All counts hold at once with probability at least {all_of_them:.0%}."
     return (

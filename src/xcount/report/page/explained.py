@@ -132,12 +132,12 @@ def _places(places: Sequence[Place]) -> list[Child]:
             element("td", place.text),
             (
                 number_cell(f"{share_words(s.share)}{_between(s.low, s.high)}", s.share)
-                for s in (place.part, place.within, place.weight)
+                for s in (place.part, place.weight, place.within)
             ),
         )
         for place in places
     ]
-    head = ("Where", "Part of all that is sensitive", "Sensitive there", "Of everything")
+    head = ("Where", "Part of all that is sensitive", "Sensitive there, of all", "Of the place")
     return [
         element("h4", "Where it happens"),
         table(head, rows, "Places that hold most of it"),

@@ -165,7 +165,10 @@ def _mask_bounds(mask: MaskCount) -> tuple[float, float] | None:
 
 
 def _peak(result: CountResult) -> str:
-    return f"highest where {_shortened(_known(_masks(result))[0].description)}"
+    known = _known(_masks(result))
+    if len(known) > 1 and len({(mask.low, mask.high) for mask in known}) == 1:
+        return "the same in all of them"
+    return f"highest where {_shortened(known[0].description)}"
 
 
 def _shortened(text: str, length: int = 60) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult
 from xcount.report.markup import Child, Markup, element, joined, name
 from xcount.report.numbers import (
     NONE,
+    OF_MEASURE,
     distance_text,
     integer,
     plural,
@@ -75,12 +77,20 @@ def all_counts(view: View) -> Markup:
         element(
             "details",
             element("summary", f"Show {plural(len(rows), 'count')} with bounds"),
-            table(head, rows, "Counts of regions with their bounds"),
+            table(head, rows, _caption(view.audit)),
             note,
             class_="rest",
         ),
         id="counts",
     )
+
+
+def _caption(audit: AuditResult) -> str:
+    """Say whose counts these are, and what the limits beside them are about."""
+    caption = "Counts of regions with their bounds"
+    if audit.judge == REGIONS or audit.verdict is None:
+        return caption
+    return f"{caption}; limits and verdicts are about shares {OF_MEASURE[audit.judge]}"
 
 
 def _count_row(view: View, result: CountResult) -> Markup:
@@ -139,7 +149,7 @@ def record(audit: AuditResult) -> Markup:
         *((_role(each), input_text(each)) for each in audit.inputs),
         ("Domain", audit.domain.text if audit.domain else "all inputs"),
         ("Judged by", ", ".join(dict.fromkeys(r.judge for r in results))),
-        ("Gaps", f"{', '.join(_sorted_changes(results))} ({audit.gap_origin})"),
+        ("Gaps", _gaps(audit)),
         ("Distances", ", ".join(dict.fromkeys(distance_text(r.distance) for r in results))),
         ("Leaf values", ", ".join(dict.fromkeys(_precision(r) for r in results))),
         ("Accuracy asked", ", ".join(dict.fromkeys(_accuracy(r) for r in results))),
@@ -151,6 +161,13 @@ def record(audit: AuditResult) -> Markup:
         ("Begun", audit.created),
     ]
     return fact_list(facts)
+
+
+def _gaps(audit: AuditResult) -> str:
+    changes = ", ".join(_sorted_changes(audit.results))
+    if any(result.change.size is None for result in audit.results):
+        return f"{changes}; {audit.gap_origin.removeprefix('none; ')}"
+    return f"{changes} ({audit.gap_origin})"
 
 
 def _role(given: Input) -> str:
