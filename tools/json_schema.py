@@ -155,6 +155,11 @@ RESULT_LINE = {
         },
         "model": {"type": "string", "description": "Which model of the run."},
         "limits": {"type": "object", "description": "The limits that the count had."},
+        "explained": {
+            "type": ["object", "null"],
+            "description": "What the explanation was asked for: the favourable decision, and "
+            "whether places and group rates; null without.",
+        },
         "result": {**reference("count"), "description": "As of `xcount count --json`."},
     },
     "required": ["kind", "key", "model", "limits", "result"],

@@ -18,11 +18,11 @@ from strategies import random_classifier, random_ensemble
 
 import xcount
 from xcount.answers import effects, exact_curve
-from xcount.answers.explanation import Explanation
+from xcount.answers.explanation import Explanation, ValueInterval
 from xcount.answers.pieces import components_of
 from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble
-from xcount.model.examples import adult_model_path, figure_1
+from xcount.model.examples import adult_model_path, ensemble_of, figure_1
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
 from xcount.question.query import Query
@@ -348,6 +348,21 @@ def test_a_journal_keeps_explanations(tmp_path: Path, monkeypatch: pytest.Monkey
     assert AuditResult.from_journal(path).results == again.results
 
 
+def test_a_journal_explains_what_is_asked_now(tmp_path: Path) -> None:
+    """Another favourable decision, or places and rates that were not asked for, are looked for."""
+    asked: dict[str, Any] = {"flip": True, "cutoff": 0, "explain": True}
+    kept: dict[str, Any] = {"journal": tmp_path / "j.jsonl", "resume": True, **asked}
+    xcount.audit(figure_1(), journal=kept["journal"], **asked)
+    for favourable in (None, "below", "above"):
+        more: dict[str, Any] = {"sensitive": "f0", "favourable": favourable}
+        fresh = xcount.audit(figure_1(), **asked, **more).results[0].explanation
+        resumed = xcount.audit(figure_1(), **kept, **more).results[0].explanation
+        assert fresh is not None
+        assert resumed is not None
+        assert fresh.rates
+        assert resumed == fresh
+
+
 def test_gaps_of_a_group_share_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """One computation serves all gaps of a group and distance."""
     made = []
@@ -370,6 +385,42 @@ def test_the_least_gap_keeps_the_limit() -> None:
     assert curve.least_gap is not None
     for point in curve.points:
         assert (point.share <= 0.25) == (point.gap >= curve.least_gap.value)
+
+
+def test_a_share_that_is_the_limit_keeps_it() -> None:
+    """As a float, a fifth is a little more than 1/5."""
+    ensemble = ensemble_of(
+        (0, 1.0, 0.0, (1, 4.0, 0.0, 3.0)), *((1, t, 0.0, 1.0) for t in (1, 2, 3))
+    )
+    asked: dict[str, Any] = {"sensitive": "f0", "gap": 2, "max_share": "1/5", "explain": True}
+    result = xcount.count(ensemble, **asked)
+    assert result.share == 1 / 5 > Fraction(1, 5)
+    assert result.verdict == "PASS"
+    assert result.explanation is not None
+    (curve,) = result.explanation.curves
+    assert curve.least_gap is not None
+    assert curve.least_gap.value <= 2
+
+
+@pytest.mark.parametrize("rows", [[[0, 0, 2], [2, 2, 2]], [[0, 0, 0], [2, 0, 0]]])
+def test_parts_of_the_domain_may_weigh_nothing(rows: list[list[int]]) -> None:
+    """Rules part the domain; nobody need be in all of its parts."""
+    ensemble = ensemble_of((0, 1.0, 0.0, (2, 1.0, 0.0, 3.0)), (1, 1.0, 0.0, 1.0))
+    data = np.array(rows, dtype=np.float64)
+    result = xcount.count(
+        ensemble,
+        sensitive="f0",
+        gap=2,
+        rule="f1 >= 1 -> f2 >= 1",
+        measures="marginals",
+        data=data,
+        explain=True,
+    )
+    assert result.explanation is not None
+    effect = result.explanation.effects[1]
+    share = float(data[0, 2] == 2)
+    assert (effect.measure, effect.mean) == ("marginals", ValueInterval(*[3 * share] * 3))
+    assert effect.up.share == effect.down.share == share / 2
 
 
 def test_rows_move_as_the_library_predicts() -> None:

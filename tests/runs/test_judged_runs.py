@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,7 @@ def test_ratios_are_those_of_each_measure() -> None:
     assert CompareResult.from_dict(result.to_dict()) == result
     lines = list(csv.DictReader(io.StringIO(csv_comparison(result))))
     assert [line["rows_ratio"] for line in lines] == ["1.0", "0.5"]
-    assert "measure_ratios" not in compared(measures=()).to_dict()["rows"][0]
+    assert "measure_ratios" not in compared(measures=(), data=None).to_dict()["rows"][0]
 
 
 def test_a_comparison_has_one_population() -> None:
@@ -126,3 +127,23 @@ def test_another_judge_counts_nothing_again(
     assert by_regions.verdict is not None
     read = type(first).from_journal(journal)
     assert (read.judge, read.verdict) == ("regions", by_regions.verdict)
+
+
+def test_a_measure_that_had_little_time_is_weighed_again(tmp_path: Path) -> None:
+    """Most of the time is for the measure that is judged: the others had less room."""
+    journal = tmp_path / "journal.jsonl"
+    asked: dict[str, Any] = {
+        "sensitive": "f0",
+        "measures": ["rows", "marginals"],
+        "journal": journal,
+        "timeout": 60,
+        "explain": False,
+    }
+    first = audited(judge="rows", max_share=1, **asked).results[0]
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    cut = lines[-1]["result"]["details"]["measures"]["marginals"]
+    cut |= {"share": None, "low": 0.0, "high": 1.0, "exact": False, "stop_reason": "timeout"}
+    journal.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    again = audited(judge="marginals", max_share="50%", resume=True, **asked).results[0]
+    assert again.verdict is Verdict.FAIL
+    assert again.details["measures"] == first.details["measures"]

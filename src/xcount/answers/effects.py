@@ -320,7 +320,9 @@ class _Explorer:
         rows, n_masks = self._rows(part.problem), part.problem.n_masks
         outputs = rows.outputs(cells)
         weights = {
-            name: _weights(piece, cells) for name, piece in pieces.items() if name != "regions"
+            name: _weights(piece, cells, n_masks)
+            for name, piece in pieces.items()
+            if name != "regions"
         }
         for mask in range(n_masks):
             swings = rows.of_masks(cells, np.full(len(cells), mask), outputs)
@@ -385,13 +387,13 @@ def _same_part(part: Piece, number: int, pieces: Sequence[Piece]) -> Piece | Non
     return next((piece for piece in pieces if piece.part is part.part), None)
 
 
-def _weights(piece: Piece | None, cells: NDArray[np.int32]) -> NDArray[np.float64]:
+def _weights(piece: Piece | None, cells: NDArray[np.int32], n_masks: int) -> NDArray[np.float64]:
     """Return the weights of all masks at rows of cells, shape (n_rows, n_masks)."""
+    total = np.zeros((len(cells), n_masks))
     if piece is None:
-        return np.zeros((len(cells), 1))
+        return total
     sensitive = piece.problem.query.sensitive
     others = [f for f in range(cells.shape[1]) if f not in sensitive]
-    total = np.zeros((len(cells), piece.problem.n_masks))
     for product in piece.products:
         own = np.full(len(cells), piece.weight * product.weight)
         for feature in others:

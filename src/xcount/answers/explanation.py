@@ -211,7 +211,8 @@ class Curve:
         """Return the curve with the smallest gap at which a limit holds."""
         if limit is None:
             return replace(self, least_gap=None)
-        holds = (p for p in self.points if limit.allows(*Fraction(p.high).as_integer_ratio()))
+        rounded = limit.loosened()  # shares are floats: a tenth is a little more than 1/10
+        holds = (p for p in self.points if rounded.allows(*Fraction(p.high).as_integer_ratio()))
         first = next(holds, None)
         found = None if first is None else CurveGap(first.gap, first.gap_text)
         return replace(self, least_gap=found)

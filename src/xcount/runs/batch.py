@@ -21,6 +21,8 @@ from dataclasses import replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from xcount.answers.explanation import Explaining
+from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult, Verdict
 from xcount.counters.settings import Companions
 from xcount.counters.tally import Progress, StopReason
@@ -342,8 +344,22 @@ def _line(task: Task, result: CountResult) -> Record:
         "key": task.key,
         "model": task.scope[0],
         "limits": task.question.limits(),
+        "explained": _explained(task.question.explain),
         "result": result.to_dict(),
     }
+
+
+def _explained(asked: Explaining | None) -> Record | None:
+    """Return what an explanation depends on besides the count."""
+    if asked is None:
+        return None
+    return {"favourable": asked.favourable, "with_people": asked.with_people}
+
+
+def _serves(record: Record, asked: Explaining) -> bool:
+    """Tell whether the explanation of a journal's line has what is asked for now."""
+    had: Record = record.get("explained") or {"favourable": None, "with_people": True}
+    return had["favourable"] == asked.favourable and (had["with_people"] or not asked.with_people)
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,15 +378,17 @@ class _Kept:
     is_whole: bool
 
     @classmethod
-    def of(cls, found: CountResult, question: Question) -> _Kept:
+    def of(cls, record: Record, question: Question) -> _Kept:
+        found = result_of(record)
         n, details = question.n_witnesses, dict(found.details)
         examples = details.pop("witnesses", None)
         if n and examples is not None:
             details["witnesses"] = examples[:n]
         asked, explanation = question.settings, found.explanation
         if explanation is not None:
+            is_wanted = question.explain is not None and _serves(record, question.explain)
             judged = explanation.judged_by(asked.max_share, asked.judge)
-            explanation = None if question.explain is None else judged
+            explanation = judged if is_wanted else None
         now = replace(
             found,
             max_share=asked.max_share,
@@ -391,7 +409,7 @@ def _kept(tasks: Sequence[Task], records: Sequence[Record]) -> dict[int, _Kept]:
     for index, task in enumerate(tasks):
         line = lines.get(task.key)
         if line is not None:
-            kept = _Kept.of(result_of(line), task.question)
+            kept = _Kept.of(line, task.question)
             if _is_done(kept.result, line, task.question):
                 found[index] = kept
     return found
@@ -407,12 +425,14 @@ def _continued(task: Task, kept: _Kept | None) -> Task:
 def _is_done(result: CountResult, record: Record, question: Question) -> bool:
     """Tell whether a rerun could not do better: it was complete, or had the same room.
 
-    One that stopped because its verdict was decided is done only if today's is, too.
+    One that stopped because its verdict was decided is done only if today's is, too; so is one that
+    gave most of its time to another measure than the one that is judged today.
     """
     reasons = {*result.stop_reasons} - {StopReason.COMPLETE}
     if not reasons:
         return True
-    if StopReason.DECIDED in reasons:
+    judge = record["result"].get("judge", REGIONS)
+    if StopReason.DECIDED in reasons or judge != question.settings.judge:
         return result.verdict in (Verdict.PASS, Verdict.FAIL)
     if StopReason.INTERRUPTED in reasons:
         return False

@@ -108,6 +108,11 @@ def _result_line_fault(line: Record) -> str | None:
         limit is None or isinstance(limit, int | float) for limit in limits.values()
     ):
         return "is a result line whose limits are no numbers"
+    explained = line.get("explained")
+    if explained is not None and not (
+        isinstance(explained, dict) and {"favourable", "with_people"} <= explained.keys()
+    ):
+        return "is a result line that does not say what its explanation serves"
     result = line.get("result")
     known = readable(result) if isinstance(result, Mapping) else result
     fault = misfit(known, CountResult, "result")
