@@ -56,6 +56,19 @@ def test_a_count_that_explains_itself_has_places_and_rates() -> None:
     assert CountResult.from_dict(from_json(result.to_json())).explanation == found
 
 
+def test_a_measure_that_cannot_be_had_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody to speak of is no reason to fail."""
+
+    def refuse(*arguments: object) -> None:
+        raise QueryError("no such people")
+
+    monkeypatch.setattr(who.People, "of", refuse)
+    found = xcount.count(figure_1(), sensitive="f0", flip=True, cutoff=0, explain=True).explanation
+    assert found is not None
+    assert (found.places, found.rates) == ((), ())
+    assert found.notes == ("places are not known: no such people",)
+
+
 def test_groups_are_the_same_under_all_measures() -> None:
     """So that rates can be compared: those of the most real measure."""
     model = ensemble_of(*((0, float(t), 0.01, 0.02) for t in range(40)), n_features=1)
