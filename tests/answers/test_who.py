@@ -16,6 +16,7 @@ from test_places import model_with_a_place
 import xcount
 from xcount.answers.explanation import GroupRates
 from xcount.answers.people import who
+from xcount.answers.people.people import People
 from xcount.answers.people.rates import group_rates
 from xcount.answers.result import CountResult
 from xcount.counters.tally import Progress, StopReason
@@ -62,7 +63,7 @@ def test_a_measure_that_cannot_be_had_is_a_note(monkeypatch: pytest.MonkeyPatch)
     def refuse(*arguments: object) -> None:
         raise QueryError("no such people")
 
-    monkeypatch.setattr(who.People, "of", refuse)
+    monkeypatch.setattr(People, "of", refuse)
     found = xcount.count(figure_1(), sensitive="f0", flip=True, cutoff=0, explain=True).explanation
     assert found is not None
     assert (found.places, found.rates) == ((), ())
