@@ -16,13 +16,14 @@ from test_population_measure import random_population
 
 from xcount.answers.explanation import GroupRates
 from xcount.answers.people import groups as groups_module
+from xcount.answers.people import people as people_module
 from xcount.answers.people import rates as group_rates_module
 from xcount.answers.people.decided import Decision
 from xcount.answers.people.groups import groups_of
 from xcount.answers.people.people import People
 from xcount.answers.people.rates import decision_of, group_rates
 from xcount.counters.settings import Settings
-from xcount.errors import QueryError
+from xcount.errors import BudgetError, QueryError
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.examples import ensemble_of, figure_1
 from xcount.problem.problem import Problem
@@ -311,3 +312,24 @@ def test_a_decision_is_needed() -> None:
     cutoff = Query.of(regressor, "f0", flip=True, cutoff="1.5").change
     assert decision_of(regressor, cutoff).label == "above 1.5"
     assert decision_of(regressor, cutoff, "below").label == "not above 1.5"
+
+
+def test_rates_keep_to_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once it is over, nothing is counted exactly, and a few people tell of each group."""
+    problem = Problem(figure_1(), Grid.of(figure_1()), Query.of(figure_1(), "f0", 80))
+    people = People.of("regions", problem)
+    decision = decision_of(figure_1(), problem.query.change, None)
+    monkeypatch.setattr(group_rates_module, "exact_share", lambda *_: pytest.fail("too late"))
+    found = group_rates(problem, people, decision, Settings(timeout_seconds=0.0))
+    assert found.n_samples == 3 * group_rates_module.LATE_BLOCK
+    assert not found.exact
+
+
+def test_rates_keep_to_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trees that do not fit a second time are not laid out again."""
+    problem = Problem(figure_1(), Grid.of(figure_1()), Query.of(figure_1(), "f0", 80))
+    people = People.of("regions", problem)
+    decision = decision_of(figure_1(), problem.query.change, None)
+    monkeypatch.setattr(people_module, "_BYTES_PER_NODE", 10**12)
+    with pytest.raises(BudgetError, match=r"would take 10000000 MB more; raise memory="):
+        group_rates(problem, people, decision, Settings())

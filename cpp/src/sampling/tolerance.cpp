@@ -20,7 +20,8 @@ Value floor_of(double number, int exponent) {
   const int shift = power - 53 + exponent;
   if (shift < 0) return Value(digits >> std::min(-shift, 63));
   const Value infinity = ValueTraits<Value>::infinity();
-  if (shift + 54 > static_cast<int>(64 * ValueTraits<Value>::kLimbs) - 3) {
+  // Below 2^(shift + 53), hence below infinity: what is not is beyond every sum.
+  if (shift + 53 > static_cast<int>(64 * ValueTraits<Value>::kLimbs) - 2) {
     return digits < 0 ? -infinity : digits > 0 ? infinity : Value(0);
   }
   if constexpr (requires(Value v) { v << 1; }) {
@@ -30,7 +31,8 @@ Value floor_of(double number, int exponent) {
     const auto size = static_cast<UInt128>(digits < 0 ? -digits : digits) << (shift % 64);
     const auto limb = static_cast<std::size_t>(shift / 64);
     result.limbs[limb] = static_cast<std::uint64_t>(size);
-    result.limbs[limb + 1] = static_cast<std::uint64_t>(size >> 64);
+    const auto above = static_cast<std::uint64_t>(size >> 64);
+    if (above != 0) result.limbs[limb + 1] = above;
     return digits < 0 ? -result : result;
   }
 }

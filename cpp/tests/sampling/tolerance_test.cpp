@@ -75,6 +75,17 @@ void a_tie_is_in_doubt() {
   CHECK(!found.may_differ(-one, -one));  // only neighbours above count
 }
 
+// The ends of an interval are as exact next to the largest sums that the type is chosen for.
+void large_sums_are_compared_as_well() {
+  const auto gap = static_cast<std::int64_t>(0.11 * static_cast<double>(kProbabilityOne));
+  const Change<std::int64_t> change(ChangeForm::kProbability, Direction::kAny, gap);
+  const ToleranceRule<std::int64_t> rule(change, {false, 0, 1.0, -58});
+  const std::int64_t one = std::int64_t{1} << 58;
+  CHECK(rule.around(2 * one).must_differ(6 * one, 6 * one));  // 0.881 and 0.998
+  CHECK(!rule.around(2 * one).may_differ(4 * one, 4 * one));  // 0.881 and 0.982
+  CHECK(rule.around(-2 * one).must_differ(-6 * one, -6 * one));
+}
+
 void several_sums_are_led_by_the_first_largest() {
   const std::vector<std::int64_t> sums{3, 9, 9, 1};
   CHECK(ToleranceRule<std::int64_t>::largest(sums) == 1);
@@ -101,6 +112,7 @@ int main() {
   probabilities_are_decided_but_for_doubt<Int128>();
   probabilities_are_decided_but_for_doubt<Int2304>();
   a_tie_is_in_doubt();
+  large_sums_are_compared_as_well();
   several_sums_are_led_by_the_first_largest();
   a_softmax_is_refused();
   return failures;

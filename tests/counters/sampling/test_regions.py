@@ -18,7 +18,7 @@ from benchmarks.known_counts import HASTY_BUDGET, region_instances
 from xcount import _core
 from xcount.answers.count import solve
 from xcount.counters.decisions import RegionDecider
-from xcount.counters.region_search import region_sampler
+from xcount.counters.region_search import RegionSearch, region_sampler
 from xcount.counters.sampling import counter, estimation
 from xcount.counters.sampling.draws import RegionDraws
 from xcount.counters.settings import Settings
@@ -298,3 +298,14 @@ def test_the_witness_nearest_to_a_row_is_found_among_many_masks() -> None:
     assert [(w.row, w.moved, w.proved) for w in found[:1]] == [(0, (), True)]
     assert found[1].proved is False
     assert found[1].moved
+
+
+@pytest.mark.parametrize("exponent", [-40, -58, -59])
+def test_probabilities_of_sums_that_just_fit_are_compared(exponent: int) -> None:
+    """The unit is 2^exponent: at -58, the margin 6 is next to the end of 64 bits."""
+    trees = ensemble_of((0, 0.0, 2.0, 6.0), (1, 0.0, 0.0, 2.0**exponent))
+    model = replace(trees, probability="sigmoid")
+    query = Query.of(model, "f0", probability_gap="0.11", distance="any")
+    problem = Problem(model, Grid.of(model), query)
+    regions = all_regions(problem)
+    assert RegionSearch(problem.form.corner_question).decide(regions).all()

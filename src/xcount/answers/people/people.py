@@ -39,6 +39,8 @@ MAX_PARTS = 4096
 """Products of a mixture, boxes of its domain told apart, that are drawn from."""
 _ROUNDING = 1e-13
 """What rounding takes from a share of 1."""
+_SECONDS_PER_NODE, _BYTES_PER_NODE = 1.2e-6, 300
+"""What it takes to lay trees out on other cells, for each of their nodes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,6 +232,15 @@ def exact_share(
     return 1.0 if share > 1 - _ROUNDING else share
 
 
+def laid_bytes(problem: Problem) -> int:
+    """Guess the memory that the trees of a question take once they are laid on cells."""
+    return _BYTES_PER_NODE * _n_nodes(problem)
+
+
+def _n_nodes(problem: Problem) -> int:
+    return sum(tree.n_nodes for tree in problem.ensemble.trees)
+
+
 Product = tuple[float, list[NDArray[np.float64]], NDArray[np.float64]]
 """A product measure in a part: its weight there, and those of the cells and of the masks."""
 
@@ -303,7 +314,10 @@ def _solved(
     settings: Settings,
     max_steps: int,
 ) -> NDArray[np.float64] | None:
-    if looking_seconds(problem) > FREE_LOOKING_SECONDS:
+    laying_seconds = _SECONDS_PER_NODE * _n_nodes(problem)
+    if looking_seconds(problem) + laying_seconds > FREE_LOOKING_SECONDS:
+        return None
+    if laid_bytes(problem) > settings.free_bytes():
         return None
     masks = np.flatnonzero(masses).tolist()
     run = ExactRun(problem, settings, weights=cells, masks=masks)

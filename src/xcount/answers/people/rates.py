@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from xcount.answers.explanation import GroupRate, GroupRates, RateInterval, RatioInterval
 from xcount.answers.people.decided import Decision, undecided
 from xcount.answers.people.groups import EVERYBODY, Group, groups_of
-from xcount.answers.people.people import Box, Budget, People, exact_share
+from xcount.answers.people.people import Box, Budget, People, exact_share, laid_bytes
 from xcount.counters.decisions import RegionDecider
 from xcount.counters.sampling.intervals import share_intervals
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress
-from xcount.errors import QueryError
+from xcount.errors import BudgetError, QueryError
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
 from xcount.question.change import Change, decimal_text
@@ -36,7 +36,8 @@ MAX_DRAWS, LEAST_DRAWS = 40_000, 4_000
 """People who are drawn for all rates of a measure together, and for each at least."""
 VISIT_SECONDS, MAX_STEPS = 0.5, 200_000
 """What exact weighing may take for all rates of a measure together."""
-BLOCK = 4096
+BLOCK, LATE_BLOCK = 4096, 256
+"""People who are drawn at a time, and where the time is over before any is."""
 _STREAM = 7
 """Tells these draws from those of other parts of a run."""
 
@@ -178,7 +179,7 @@ class _RateFinder:
         settings: Settings,
         groups: Sequence[Group],
     ) -> None:
-        self._question = _shared_question(problem, decision)
+        self._question = _shared_question(problem, decision, settings)
         switch = np.array([1.0, 0.0])  # the switch is off: see undecided
         self._people = people.extended(self._question.grid, [switch])
         self._decider = RegionDecider(self._question)
@@ -210,6 +211,8 @@ class _RateFinder:
         if people.rows is not None:
             rows = people.rows[group.among(people.rows)]
             return (len(rows) - self._undecided(rows)) / len(rows)
+        if self._settings.expired():
+            return self._tries(people, group.box)
         budget = Budget(VISIT_SECONDS / self._n_rates, MAX_STEPS // self._n_rates)
         share = exact_share(self._question, people, group.box, self._settings, budget)
         return self._tries(people, group.box) if share is None else 1 - share
@@ -218,7 +221,7 @@ class _RateFinder:
         most = max(LEAST_DRAWS, MAX_DRAWS // self._n_rates)
         hits = n = 0
         while n < most and not (n and self._settings.expired()):
-            size = min(BLOCK, most - n)
+            size = min(LATE_BLOCK if self._settings.expired() else BLOCK, most - n)
             hits += size - self._undecided(people.drawn(self._random, size, box))
             n += size
             self._settings.report(
@@ -253,11 +256,19 @@ class _RateFinder:
         ]
 
 
-def _shared_question(problem: Problem, decision: Decision) -> Problem:
-    """Return which regions do not get the decision: one question, whoever is sensitive."""
+def _shared_question(problem: Problem, decision: Decision, settings: Settings) -> Problem:
+    """Return which regions do not get the decision: one question, whoever is sensitive.
+
+    Raises:
+        BudgetError: its trees do not fit the memory.
+    """
     flip = replace(decision.flip, direction="any", sureness=None)
     key = ("undecided", id(problem.ensemble), flip, decision.value, problem.query.precision)
-    # The ensemble is kept along, so that its id is not given to another.
-    made = (problem.ensemble, undecided(problem, decision))
-    question: Problem = problem.grid.derived.setdefault(key, made)[1]
+    kept = problem.grid.derived.get(key)
+    if kept is None:
+        if (needed := laid_bytes(problem)) > settings.free_bytes():
+            raise BudgetError(f"they would take {needed / 1e6:.0f} MB more; raise --memory")
+        # The ensemble is kept along, so that its id is not given to another.
+        kept = problem.grid.derived[key] = (problem.ensemble, undecided(problem, decision))
+    question: Problem = kept[1]
     return question
