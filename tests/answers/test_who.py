@@ -148,7 +148,8 @@ def test_the_command_shows_places_and_rates(tmp_path: Path, xcount_command: Comm
     asked = ["count", model, "--sensitive", "sex", "--flip", "--cutoff", "0", "--explain"]
     shown = xcount_command(*asked).out
     assert "age < 29 and hours >= 40" in shown
-    assert "100 % of all that is sensitive; 100 % of the box is" in shown
+    assert "holds 100 % of all that is sensitive" in shown
+    assert "100 % of the box is sensitive" in shown
     assert "How often the decision is above 0" in shown
     assert "sex < 0.5" in shown
     assert "Lowest over highest" in shown
