@@ -106,7 +106,7 @@ def test_the_favourable_decision_can_be_chosen() -> None:
     assert all(a.rate + b.rate == pytest.approx(1) for a, b in pairs)
     with pytest.raises(QueryError, match="no decision 'yes'"):
         ask(explain=True, favourable="yes")
-    with pytest.raises(QueryError, match="give --explain, too"):
+    with pytest.raises(QueryError, match="give explain=True, too"):
         ask(favourable="above")
 
 
@@ -162,7 +162,8 @@ def test_the_command_shows_places_and_rates(tmp_path: Path, xcount_command: Comm
     asked = ["count", model, "--sensitive", "sex", "--flip", "--cutoff", "0", "--explain"]
     shown = xcount_command(*asked).out
     assert "age < 29 and hours >= 40" in shown
-    assert "100 % of all that is sensitive; 100 % of the box is" in shown
+    assert "holds 100 % of all that is sensitive" in shown
+    assert "100 % of the box is sensitive" in shown
     assert "How often the decision is above 0" in shown
     assert "sex < 0.5" in shown
     assert "Lowest over highest" in shown
