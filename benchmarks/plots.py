@@ -189,7 +189,8 @@ def heat_map(run: Run, path: Path) -> None:
         spent = record["seconds"] if is_solved(record) else run.settings.limit_seconds
         groups[record["depth"], record["n_trees"]].append(max(spent, FASTEST_SHOWN))
     means = [[_mean(groups.get((depth, n))) for n in trees] for depth in depths]
-    with figure(path, size=(0.72 * len(trees) + 1.6, 0.6 * len(depths) + 1.5)) as axes:
+    size = (max(4.5, 0.72 * len(trees) + 2.4), max(2.4, 0.6 * len(depths) + 1.5))
+    with figure(path, size=size) as axes:
         image = axes.imshow(means, norm=LogNorm(), cmap="YlGnBu", aspect="auto", origin="lower")
         middle = math.sqrt(image.norm.vmin * image.norm.vmax)
         for row, line in enumerate(means):

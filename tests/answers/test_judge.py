@@ -256,7 +256,7 @@ def test_an_assertion_is_about_rows_if_asked() -> None:
     assert assert_share(figure_1(), max_share="1/3", **asked).judged.share == 1 / 3
     with pytest.raises(AssertionError, match=r"33.3 % of the rows, allowed 10 %") as caught:
         assert_share(figure_1(), max_share="10%", **asked)
-    assert "by rows: 33.33 %: 1 of 3 rows" in str(caught.value)
+    assert "by rows: 33.3 %: 1 of 3 rows" in str(caught.value)
     assert "for example" in str(caught.value)
 
 

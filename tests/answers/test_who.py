@@ -16,6 +16,7 @@ from test_places import model_with_a_place
 import xcount
 from xcount.answers.explanation import GroupRates
 from xcount.answers.people import who
+from xcount.answers.people.people import People
 from xcount.answers.people.rates import group_rates
 from xcount.answers.result import CountResult
 from xcount.counters.tally import Progress, StopReason
@@ -56,6 +57,19 @@ def test_a_count_that_explains_itself_has_places_and_rates() -> None:
     assert CountResult.from_dict(from_json(result.to_json())).explanation == found
 
 
+def test_a_measure_that_cannot_be_had_is_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody to speak of is no reason to fail."""
+
+    def refuse(*arguments: object) -> None:
+        raise QueryError("no such people")
+
+    monkeypatch.setattr(People, "of", refuse)
+    found = xcount.count(figure_1(), sensitive="f0", flip=True, cutoff=0, explain=True).explanation
+    assert found is not None
+    assert (found.places, found.rates) == ((), ())
+    assert found.notes == ("places are not known: no such people",)
+
+
 def test_groups_are_the_same_under_all_measures() -> None:
     """So that rates can be compared: those of the most real measure."""
     model = ensemble_of(*((0, float(t), 0.01, 0.02) for t in range(40)), n_features=1)
@@ -92,7 +106,7 @@ def test_the_favourable_decision_can_be_chosen() -> None:
     assert all(a.rate + b.rate == pytest.approx(1) for a, b in pairs)
     with pytest.raises(QueryError, match="no decision 'yes'"):
         ask(explain=True, favourable="yes")
-    with pytest.raises(QueryError, match="give --explain, too"):
+    with pytest.raises(QueryError, match="give explain=True, too"):
         ask(favourable="above")
 
 
@@ -148,7 +162,8 @@ def test_the_command_shows_places_and_rates(tmp_path: Path, xcount_command: Comm
     asked = ["count", model, "--sensitive", "sex", "--flip", "--cutoff", "0", "--explain"]
     shown = xcount_command(*asked).out
     assert "age < 29 and hours >= 40" in shown
-    assert "100 % of all that is sensitive; 100 % of the box is" in shown
+    assert "holds 100 % of all that is sensitive" in shown
+    assert "100 % of the box is sensitive" in shown
     assert "How often the decision is above 0" in shown
     assert "sex < 0.5" in shown
     assert "Lowest over highest" in shown

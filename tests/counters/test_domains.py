@@ -19,8 +19,10 @@ from xcount.counters import parts as count_in_parts
 from xcount.counters.decisions import RegionDecider
 from xcount.counters.region_search import RegionSearch
 from xcount.counters.sampling.box_draws import BoxDraws
+from xcount.counters.settings import Settings
+from xcount.counters.tally import StopReason, Tally
 from xcount.errors import QueryError
-from xcount.model.examples import ensemble_of
+from xcount.model.examples import ensemble_of, figure_1
 from xcount.problem.parts import parts_of
 from xcount.problem.problem import Problem
 from xcount.question.domain import Domain
@@ -333,6 +335,20 @@ def test_boxes_are_drawn_from_in_proportion_and_never_outside() -> None:
         assert abs(hits.mean() - share) <= error
         n_drawn += 1
     assert n_drawn > 15
+
+
+def test_an_interrupt_of_one_part_ends_the_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other parts are neither visited nor sampled after it."""
+    asked = []
+
+    def visited(problem: Problem, _: Settings, method: str) -> Tally:
+        asked.append(problem)
+        return Tally.of_bounds(0, problem.n_regions, method, StopReason.INTERRUPTED)
+
+    monkeypatch.setattr(count_in_parts, "visited", visited)
+    result = xcount.count(figure_1(), sensitive="f0", gap=60, rule="f1 < 2 -> f0 < 4")
+    assert result.stop_reason is StopReason.INTERRUPTED
+    assert (result.low, result.high, len(asked)) == (0, 8, 1)
 
 
 def test_open_parts_are_estimated_together(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,6 +100,20 @@ def test_intervals_widen_the_ratio() -> None:
     assert unbounded.high is None
 
 
+def test_ratios_beyond_every_float_are_judged_all_the_same() -> None:
+    """A count may have hundreds of digits more than another."""
+    base = xcount.count(figure_1(), sensitive="f0", gap=80)
+    huge = replace(base, count=10**400, low=10**400, high=10**400, n_regions=10**401)
+    few = replace(base, n_regions=10**401)
+    row = Compared(("f0",), 1, Gap(Fraction(80)), (few, huge))
+    ratio = row.ratio(1)
+    assert ratio is not None
+    assert (ratio.value, ratio.high) == (None, None)
+    assert ratio.low > 1e308
+    assert row.verdict(1, Limit.of(10**10)) is Verdict.FAIL
+    assert row.verdict(1, Limit.of(10**400)) is Verdict.PASS
+
+
 @pytest.mark.parametrize(
     ("max_ratio", "verdict", "status"),
     [(None, None, 0), (1.0, Verdict.PASS, 0), (0.5, Verdict.FAIL, 1)],

@@ -65,13 +65,21 @@ def _counted_soon(whole: Problem, parts: Sequence[Part], settings: Settings) -> 
         problem, form = part.problem, part.problem.form
         own = replace(limited, on_progress=_listener(whole, settings, number, len(parts)))
         corner = corner_seconds(problem, own)
-        tally = visited(problem, own, "auto") if corner <= INSTANT_SECONDS else None
+        tally = _visited(problem, own) if corner <= INSTANT_SECONDS else None
         if tally is None and form.n_terms <= form.max_auto_terms:
             tally = _counted_exactly(problem, own, MAX_STEPS // len(parts))
         if (tally is None or tally.low < tally.high) and corner <= CORNER_SECONDS / len(parts):
-            tally = visited(problem, own, "auto") or tally
+            tally = _visited(problem, own) or tally
         found.append(tally or _unknown(part, "auto", StopReason.STEPS))
     return found
+
+
+def _visited(problem: Problem, settings: Settings) -> Tally | None:
+    """Visit all regions of a part; an interrupt of that is one of the whole count."""
+    tally = visited(problem, settings, "auto")
+    if tally is not None and tally.stop_reason is StopReason.INTERRUPTED:
+        raise KeyboardInterrupt
+    return tally
 
 
 def _counted_exactly(problem: Problem, settings: Settings, max_steps: int) -> Tally:

@@ -9,6 +9,7 @@ alone: what lies between is decided here, by the interval itself.
 from __future__ import annotations
 
 import math
+import time
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -68,15 +69,28 @@ class RegionSearch:
         Raises:
             OutOfLimitsError: the time was over.
         """
-        answers = self._native.decide(cells.ravel(), None, None, seconds)
-        if len(answers) < len(cells):
-            raise OutOfLimitsError("the time limit came before all regions were decided")
+        end = time.monotonic() + seconds
+        answers = self._decided(cells, end)
         doubtful = np.flatnonzero(answers == _OPEN)
         if len(doubtful):
-            regions = np.ascontiguousarray(cells[doubtful]).ravel()
-            answers[doubtful] = self._native.decide(regions, *self._tolerances(regions))
+            regions = np.ascontiguousarray(cells[doubtful])
+            answers[doubtful] = self._decided(regions, end, *self._tolerances(regions.ravel()))
         flags: NDArray[np.bool_] = answers == _SENSITIVE
         return flags
+
+    def _decided(
+        self,
+        cells: NDArray[np.int32],
+        end: float,
+        low: NDArray[np.uint64] | None = None,
+        high: NDArray[np.uint64] | None = None,
+    ) -> NDArray[np.uint8]:
+        """Return the native answers; they are decided before the end, or not at all."""
+        left = max(0.0, end - time.monotonic())
+        answers: NDArray[np.uint8] = self._native.decide(cells.ravel(), low, high, left)
+        if len(answers) < len(cells):
+            raise OutOfLimitsError("the time limit came before all regions were decided")
+        return answers
 
     def partner(self, region: NDArray[np.int32], seconds: float = math.inf) -> list[int]:
         """Return the nearest mask that differs from a sensitive region's own.

@@ -428,7 +428,8 @@ def _is_done(result: CountResult, record: Record, question: Question) -> bool:
     One that stopped because its verdict was decided is done only if today's is, too; so is one that
     gave most of its time to another measure than the one that is judged today.
     """
-    reasons = {*result.stop_reasons} - {StopReason.COMPLETE}
+    measures = (measured.stop_reason for measured in result.measures.values())
+    reasons = {*result.stop_reasons, *measures} - {StopReason.COMPLETE}
     if not reasons:
         return True
     judge = record["result"].get("judge", REGIONS)

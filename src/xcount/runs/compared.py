@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
 from typing import Annotated, Any
 
 from xcount.answers.measured import REGIONS, Judged
@@ -22,16 +24,21 @@ _SHARE = {"minimum": 0, "maximum": 1}
 class Ratio:
     """A count divided by the baseline's, with the bounds that their intervals give.
 
-    ``value`` is None where either count has no estimate, ``high`` where the baseline may be zero.
+    ``value`` is None where either count has no estimate, ``high`` where the baseline may be zero;
+    so are ratios beyond every float.
     The bounds hold where both intervals do: two that fail with probability delta each hold together
     with probability at least 1 - 2 delta.
     """
 
     value: Annotated[
-        float | None, Json("C / C0; null where either has no estimate.", {"minimum": 0})
+        float | None,
+        Json("C / C0; null where either has no estimate, or beyond every float.", {"minimum": 0}),
     ]
     low: Annotated[float, Json("At least this.", {"minimum": 0})]
-    high: Annotated[float | None, Json("At most this; null where C0 may be zero.", {"minimum": 0})]
+    high: Annotated[
+        float | None,
+        Json("At most this; null where C0 may be zero, or beyond every float.", {"minimum": 0}),
+    ]
     confidence: Annotated[
         float,
         Json(
@@ -49,6 +56,14 @@ def together(shares: Iterable[CountResult | Judged]) -> float:
         1.0
     """
     return max(0.0, 1.0 - math.fsum(1.0 - share.confidence for share in shares))
+
+
+def _quotient(part: int | Fraction, whole: int | Fraction) -> float | None:
+    """Return a ratio as a float; None where it is beyond all of them, as counts may be."""
+    try:
+        return float(part / whole)
+    except OverflowError:
+        return None
 
 
 def readable_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -151,12 +166,14 @@ class Compared:
             return None
         value = None
         if base.estimate and other.estimate is not None:
-            value = float(other.estimate / base.estimate)
+            value = _quotient(other.estimate, base.estimate)
         (low, high), (least, most) = other.parts, base.parts
         # Of one model and itself there is one interval, not two that may fail.
         failing = (base,) if index == 0 else (base, other)
-        highest = None if least == 0 else float(high / least)
-        return Ratio(value, float(low / most), highest, together(failing))
+        highest = None if least == 0 else _quotient(high, least)
+        lowest = _quotient(low, most)
+        lowest = sys.float_info.max if lowest is None else lowest
+        return Ratio(value, lowest, highest, together(failing))
 
     def _share(self, index: int, measure: str) -> Judged | None:
         result = self.results[index]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -23,6 +24,7 @@ from xcount.counters.sampling import counter, estimation
 from xcount.counters.sampling.draws import RegionDraws
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
+from xcount.errors import OutOfLimitsError
 from xcount.model.ensemble import Ensemble
 from xcount.model.examples import ensemble_of, figure_1
 from xcount.problem.corner_question import CornerChange
@@ -309,3 +311,20 @@ def test_probabilities_of_sums_that_just_fit_are_compared(exponent: int) -> None
     problem = Problem(model, Grid.of(model), query)
     regions = all_regions(problem)
     assert RegionSearch(problem.form.corner_question).decide(regions).all()
+
+
+def test_what_is_in_doubt_is_decided_within_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Margins 0 and 1 differ by the gap up to its 17th digit: floats cannot tell."""
+    model = replace(ensemble_of((0, 0.0, 0.0, 1.0)), probability="sigmoid")
+    query = Query.of(model, "f0", probability_gap="0.23105857863000487", distance="any")
+    problem = Problem(model, Grid.of(model), query)
+    search, find = RegionSearch(problem.form.corner_question), RegionSearch._tolerances
+    assert search.decide(all_regions(problem)).all()
+
+    def slowly(self: RegionSearch, regions: Any) -> Any:
+        time.sleep(0.3)
+        return find(self, regions)
+
+    monkeypatch.setattr(RegionSearch, "_tolerances", slowly)
+    with pytest.raises(OutOfLimitsError, match="time limit"):
+        search.decide(all_regions(problem), seconds=0.2)

@@ -87,6 +87,8 @@ def _rates(
     problem: Problem, settings: Settings, people: Sequence[People], favourable: object
 ) -> tuple[GroupRates, ...]:
     """Return the rates, which are those of all questions about the same features."""
+    if not people:
+        return ()
     decision = decision_of(problem.ensemble, problem.query.change, favourable)
     key = _key(problem, settings, people, decision)
     kept = problem.grid.derived.get(key)

@@ -139,7 +139,7 @@ def mean_interval(values: Floats, most: float, delta: float) -> tuple[float, flo
     Example:
         >>> low, high = mean_interval(np.arange(1000) % 2 * 1.0, 1.0, 0.05)
         >>> round(low, 2), round(high, 2)
-        (0.45, 0.55)
+        (0.44, 0.56)
     """
     n = len(values)
     if n < 2 or most == 0:
