@@ -23,8 +23,7 @@ from xcount.runs.journal import read_journal
 PACKAGE = f"{Path(xcount.__file__).parent}/"
 MODEL = str(adult_model_path())
 QUICK = ("--method", "sample", "--epsilon", "0.1", "--seed", "3")
-# Without explanations: what is longer than a pipe takes may be cut off by a late signal.
-AUDIT = ("audit", MODEL, "--gap", "0.5,1", *QUICK, "--no-explain", "--json")
+AUDIT = ("audit", MODEL, "--gap", "0.5,1", *QUICK, "--json")
 COMPARE = ("compare", MODEL, MODEL, "--gap", "0.5,1", "--sensitive", "sex", *QUICK, "--json")
 COUNT = ("count", MODEL, "--sensitive", "age", "--gap", "1", *QUICK, "--epsilon", "0.02", "--json")
 

@@ -26,12 +26,12 @@ def print_error(message: str) -> None:
 
 def print_json(data: Mapping[str, Any]) -> None:
     """Print one JSON object on one line."""
-    sys.stdout.write(json.dumps(data, allow_nan=False) + "\n")
+    _write(json.dumps(data, allow_nan=False) + "\n")
 
 
 def print_text(text: str) -> None:
     """Print lines of text, e.g. CSV, without the control characters of names in it."""
-    sys.stdout.write(visible(text, keep="\n\t"))
+    _write(visible(text, keep="\n\t"))
 
 
 def print_tables(*tables: RenderableType) -> None:
@@ -40,7 +40,7 @@ def print_tables(*tables: RenderableType) -> None:
 
     cards = [table for table in tables if isinstance(table, Card)]
     if len(cards) == len(tables) and not _is_terminal():
-        sys.stdout.write("".join(card.plain() for card in cards))
+        _write("".join(card.plain() for card in cards))
         return
     from rich.console import Console
 
@@ -51,7 +51,20 @@ def print_tables(*tables: RenderableType) -> None:
         for table in tables:
             # Lines of text (commands to copy) are left to the terminal to wrap.
             console.print(table, soft_wrap=isinstance(table, str))
-    sys.stdout.write(capture.get())
+    _write(capture.get())
+
+
+_BLOCK = 4096
+"""Characters that a pipe takes whole, or not yet."""
+
+
+def _write(text: str) -> None:
+    """Write a text to standard output, all of it.
+
+    An unbuffered stream (PYTHONUNBUFFERED) forgets what a pipe did not take when a signal came.
+    """
+    for start in range(0, len(text), _BLOCK // 4):
+        sys.stdout.write(text[start : start + _BLOCK // 4])
 
 
 def _is_terminal() -> bool:
