@@ -120,7 +120,13 @@ void samples_are_drawn_on_threads() {
 
 void single_regions_are_drawn_on_threads() {
   const Question question(5);
-  const RegionSampler<std::int64_t> sampler(question.forest, {0, 3}, 2, question.gap);
+  RegionQuestion<std::int64_t> asked;
+  asked.forests = {&question.forest};
+  asked.bases = {0};
+  asked.sensitive = {0, 3};
+  asked.distance = 2;
+  asked.change = {ChangeForm::kGap, Direction::kAny, question.gap};
+  const RegionSampler<std::int64_t> sampler(asked);
   Stop never;
   const RegionOutcomes one = sampler.draw(1, 2, 3, 40, 1, never);
   const RegionOutcomes many = sampler.draw(1, 2, 3, 40, kThreads, never);
