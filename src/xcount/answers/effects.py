@@ -30,7 +30,7 @@ from xcount.counters.swings import SwingRows, Swings
 from xcount.counters.tally import Progress
 from xcount.errors import BudgetError, QueryError
 from xcount.problem.problem import Problem
-from xcount.question.change import Change, decimal_text
+from xcount.question.change import Change, Direction, decimal_text
 from xcount.question.flip import Flip
 from xcount.question.gap import Gap, ProbabilityGap
 from xcount.question.weighting import Weighing
@@ -45,6 +45,8 @@ MAX_SAMPLES, LEAST_SAMPLES = 2**16, 2**12
 MAX_REGIONS = 2**21
 """Regions that are all evaluated."""
 PILOT_SAMPLES = 2**11
+ENOUGH_HITS = 500
+"""Samples beyond each gap that was asked about, where that takes no more than the most of them."""
 _BATCH, _ROWS = 2**12, 2**15
 _STREAM = 16
 """Sets the samples of explanations apart from those of counts."""
@@ -177,11 +179,14 @@ class _Explorer:
         if "rows" in self._names:
             found["rows"] = self._all_rows()
             largest.append(found["rows"].largest)
-        for name in sampled:
-            largest.append(self._sampled(name, pieces[name], PILOT_SAMPLES, pilot=True).largest)
+        pilots = {
+            name: self._sampled(name, pieces[name], PILOT_SAMPLES, pilot=True) for name in sampled
+        }
+        largest += [observed.largest for observed in pilots.values()]
         gaps = ladder(max(largest))
-        for name in sampled:
-            n = self._n_samples(pieces[name], len(sampled))
+        for name, pilot in pilots.items():
+            most = self._affordable(pieces[name], len(sampled))
+            n = min(most, _n_samples(pilot, self._problem.query.change.direction, asked))
             found[name] = self._sampled(name, pieces[name], n)
         delta = self._settings.delta / max(1, len(sampled))
         is_flip = isinstance(self._problem.query.change, Flip)
@@ -210,7 +215,8 @@ class _Explorer:
         numbers = 2 * problem.n_masks + rows.n_near
         return _SECONDS_PER_ROW + rows.n_trees * _SECONDS_PER_TREE + numbers * _SECONDS_PER_NUMBER
 
-    def _n_samples(self, pieces: Sequence[Piece], n_measures: int) -> int:
+    def _affordable(self, pieces: Sequence[Piece], n_measures: int) -> int:
+        """Return how many samples do not take long."""
         seconds = max(self._row_seconds(piece.problem) for piece in pieces)
         affordable = int(MAX_SECONDS / n_measures / seconds)
         return min(MAX_SAMPLES, max(LEAST_SAMPLES, affordable)) // _BATCH * _BATCH
@@ -251,7 +257,7 @@ class _Explorer:
         for start in range(0, len(cells), rows.block):
             part = slice(start, start + rows.block)
             outputs = rows.outputs(cells[part])
-            collected.add(rows.of_masks(cells[part], masks[part], outputs))
+            collected.add(rows.swings(outputs, masks[part]))
             collected.highest[piece.masks] += outputs.highest.sum(axis=0)
 
     # ---- all rows ----
@@ -324,17 +330,16 @@ class _Explorer:
             for name, piece in pieces.items()
             if name != "regions"
         }
-        for mask in range(n_masks):
-            swings = rows.of_masks(cells, np.full(len(cells), mask), outputs)
-            for name, own in collected.items():
-                own.add(swings, weights[name][:, mask] if name in weights else None)
+        swings = rows.swings(outputs).raveled()
+        for name, own in collected.items():
+            own.add(swings, weights[name].ravel() if name in weights else None)
         for name, own in collected.items():
             each = weights[name].sum(axis=1) if name in weights else np.full(len(cells), n_masks)
             own.highest[part.masks] += each @ outputs.highest
 
     def _observed(self, collected: _Collected, is_sample: bool) -> Observed:
         rows = list(self._rows_of.values()) or [self._rows(self._problem)]
-        return collected.observed(rows[0], max(each.most for each in rows), is_sample)
+        return collected.observed(rows, is_sample)
 
     def _note(self, what: str) -> None:
         self._settings.report(Progress(1.0, 0, self._problem.n_regions, f"explaining: {what}"))
@@ -353,10 +358,11 @@ class _Collected:
         if weights is not None:
             self._weights.append(weights)
 
-    def observed(self, rows: SwingRows, most: float, is_sample: bool) -> Observed:
-        up, down, doubt = (
-            np.concatenate([np.empty(0, dtype), *(getattr(each, name) for each in self._swings)])
-            for name, dtype in (("up", rows.dtype), ("down", rows.dtype), ("doubt", np.float64))
+    def observed(self, rows: Sequence[SwingRows], is_sample: bool) -> Observed:
+        none = np.empty(0, rows[0].dtype)
+        up, down = (
+            np.concatenate([none, *(getattr(each, side) for each in self._swings)])
+            for side in ("up", "down")
         )
         weights = None
         highest = self.highest
@@ -364,7 +370,18 @@ class _Collected:
             weights = np.concatenate(self._weights)
             total = weights.sum()
             weights, highest = weights / total, highest / total
-        return Observed(Swings(up, down, doubt), weights, highest, is_sample, rows.unit, most)
+        most, doubt = max(each.most for each in rows), max(each.doubt for each in rows)
+        swings, unit = Swings(up, down), rows[0].unit
+        return Observed(swings, weights, highest, is_sample, unit, most, doubt)
+
+
+def _n_samples(pilot: Observed, direction: Direction, asked: Sequence[Fraction]) -> int:
+    """Return how many samples tell of enough regions beyond each gap, those beyond none aside."""
+    sizes, _ = pilot.ordered(direction)
+    above = [len(sizes) - np.searchsorted(sizes, pilot.threshold(g), side="right") for g in asked]
+    rarest = min((int(n) for n in above if n), default=1)
+    n = ENOUGH_HITS * len(sizes) // max(1, rarest)
+    return max(LEAST_SAMPLES, -(-n // _BATCH) * _BATCH)
 
 
 def _other_counts(problem: Problem) -> tuple[int, ...]:
