@@ -39,7 +39,7 @@ LEAST_PART = 0.02
 """A place that turns out to hold less of all that is sensitive is left out."""
 BLOCK = 4096
 VISIT_SECONDS, MAX_STEPS = 0.2, 100_000
-"""What exact weighing may take for all places of a measure together: boxes are small, or hopeless."""
+"""What exact weighing may take for all places of a measure together: a box is easy, or hopeless."""
 _STEPS = (200_000, 2_000_000)
 """Steps of exact counting, where sensitive regions are too rare to be met by chance."""
 _STREAMS = (8, 9)
