@@ -12,10 +12,15 @@ import pytest
 import xgboost
 from random_pipelines import people
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import (
+    FunctionTransformer,
     KBinsDiscretizer,
     MinMaxScaler,
     OneHotEncoder,
@@ -29,6 +34,7 @@ from threadpoolctl import threadpool_limits
 
 import xcount
 from xcount.model.tables import read_table
+from xcount.question.grid import Grid
 
 FRAME, DECISIONS = people()
 TREE = DecisionTreeClassifier(max_depth=6, random_state=0)
@@ -150,3 +156,18 @@ def test_none_is_the_missing_value_of_an_encoder_that_knows_it() -> None:
     assert (ensemble.features[0].labels or ())[:3] == ("north", "south", "west")
     found = ensemble.predict(read_table(frame, ensemble).rows)[:, 0]
     np.testing.assert_allclose(found, pipeline.predict_proba(frame)[:, 1])
+
+
+@pytest.mark.parametrize("function", [np.sqrt, np.log1p])
+def test_numbers_without_an_image_are_a_cell_where_the_model_takes_them(function: Any) -> None:
+    """The root of a negative number is NaN: a value to a forest; to others, no row there is."""
+    rows = np.random.default_rng(0).integers(0, 9, size=(200, 1)).astype(np.float64)
+    target = rows[:, 0] % 4 > 1
+    guards = {}
+    for model in (TREE, GradientBoostingClassifier(n_estimators=3, max_depth=6, random_state=0)):
+        pipeline = make_pipeline(FunctionTransformer(function), model).fit(rows, target)
+        guards[type(model)] = Grid.of(xcount.load(pipeline)).axes[0].thresholds.tolist()
+    first = 0.0 if function is np.sqrt else -1.0
+    assert first in guards[DecisionTreeClassifier]
+    assert first not in guards[GradientBoostingClassifier]
+    assert min(guards[GradientBoostingClassifier]) > 0

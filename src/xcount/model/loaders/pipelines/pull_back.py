@@ -104,7 +104,10 @@ class Encoded:
         if self.origin.feature.is_categorical:
             return self._as_input(self._of_values(self.origin.all_values))
         starts = np.concatenate([[-LARGEST], self._ends])
-        return self._as_input(self.column.of_numbers(starts))
+        inputs = self._as_input(self.column.of_numbers(starts))
+        if self.model.features[self.index].can_be_missing:
+            return inputs
+        return _without_refused(inputs)
 
     @cached_property
     def _missing_input(self) -> Numbers:
@@ -125,6 +128,18 @@ class Encoded:
             # HistGradientBoosting takes a category that it never saw for a missing value.
             inputs = np.where(np.isin(inputs, known), inputs, np.nan)
         return inputs
+
+
+def _without_refused(inputs: Numbers) -> Numbers:
+    """Return the inputs with each NaN, which the model refuses, as the nearest number's interval.
+
+    A logarithm of a negative number is one: such inputs are part of the outer cell.
+    """
+    known = np.flatnonzero(~np.isnan(inputs))
+    if len(known) in (0, len(inputs)):
+        return inputs
+    nearest = np.abs(known - np.arange(len(inputs))[:, np.newaxis]).argmin(axis=1)
+    return inputs[known[nearest]]
 
 
 def _constant(numbers_left: bool, missing_left: bool) -> Split:
