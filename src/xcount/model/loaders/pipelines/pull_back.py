@@ -105,9 +105,17 @@ class Encoded:
             return self._as_input(self._of_values(self.origin.all_values))
         starts = np.concatenate([[-LARGEST], self._ends])
         inputs = self._as_input(self.column.of_numbers(starts))
-        if self.model.features[self.index].can_be_missing:
-            return inputs
-        return _without_refused(inputs)
+        refused = np.isnan(inputs)
+        refused[refused] = [not self._is_taken(number) for number in starts[refused]]
+        return _filled(inputs, refused)
+
+    def _is_taken(self, number: float) -> bool:
+        """Tell whether the pipeline takes a number that reaches the model as NaN."""
+        try:
+            self.column.of_values(np.array([number]))
+        except ValueError:
+            return False
+        return self.model.features[self.index].can_be_missing
 
     @cached_property
     def _missing_input(self) -> Numbers:
@@ -130,16 +138,17 @@ class Encoded:
         return inputs
 
 
-def _without_refused(inputs: Numbers) -> Numbers:
-    """Return the inputs with each NaN, which the model refuses, as the nearest number's interval.
+def _filled(inputs: Numbers, refused: NDArray[np.bool_]) -> Numbers:
+    """Return the inputs, those that the pipeline refuses like the nearest one that it takes.
 
-    A logarithm of a negative number is one: such inputs are part of the outer cell.
+    The logarithm of a negative number is one: such numbers are part of the outer cell.
     """
-    known = np.flatnonzero(~np.isnan(inputs))
-    if len(known) in (0, len(inputs)):
+    taken = np.flatnonzero(~refused)
+    if len(taken) in (0, len(inputs)):
         return inputs
-    nearest = np.abs(known - np.arange(len(inputs))[:, np.newaxis]).argmin(axis=1)
-    return inputs[known[nearest]]
+    nearest = np.abs(taken - np.arange(len(inputs))[:, np.newaxis]).argmin(axis=1)
+    filled: Numbers = inputs[taken[nearest]]
+    return filled
 
 
 def _constant(numbers_left: bool, missing_left: bool) -> Split:
