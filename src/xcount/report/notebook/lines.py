@@ -104,8 +104,14 @@ def _(result: Explanation) -> str:
         "rates of groups": result.rates,
     }
     known = [what for what, entries in parts.items() if entries]
-    entries = (*result.effects, *result.curves, *result.places, *result.rates)
-    measures = dict.fromkeys(entry.measure for entry in entries)
+    measures = dict.fromkeys(
+        [
+            *(effect.measure for effect in result.effects),
+            *(curve.measure for curve in result.curves),
+            *(place.measure for place in result.places),
+            *(rates.measure for rates in result.rates),
+        ]
+    )
     return f"{', '.join(known)}; by {', '.join(measures)}" if known else "nothing is known"
 
 
