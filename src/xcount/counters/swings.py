@@ -233,26 +233,32 @@ class SwingRows:
         self, array: Numbers, combine: np.ufunc, masks: NDArray[np.int64] | None
     ) -> Numbers:
         """Return what a mask of each row, or all of them, have with their neighbours together."""
+        found: Numbers
         if self._near is None:
-            return combine.reduce(array, axis=1, keepdims=masks is None)
-        if masks is not None:
-            return combine.reduce(np.take_along_axis(array, self._near[masks], axis=1), axis=1)
-        found = array[:, self._near[:, 0]]
-        for near in self._near.T[1:]:
-            combine(found, array[:, near], out=found)
+            found = combine.reduce(array, axis=1, keepdims=masks is None)
+        elif masks is not None:
+            found = combine.reduce(np.take_along_axis(array, self._near[masks], axis=1), axis=1)
+        else:
+            found = array[:, self._near[:, 0]]
+            for near in self._near.T[1:]:
+                combine(found, array[:, near], out=found)
         return found
 
     def _differs(self, same: Numbers, masks: NDArray[np.int64] | None) -> Flags:
         """Return whether any neighbour's output is another one."""
-        if self._near is None:  # then so for all masks of a row, or for none
-            found: Flags = (same != same[:, :1]).any(axis=(1, 2))
-            return found[:, np.newaxis] if masks is None else found
+        found: Flags
         rows = np.arange(len(same))[:, np.newaxis]
+        if self._near is None:  # then so for all masks of a row, or for none
+            found = (same != same[:, :1]).any(axis=(1, 2))
+            return found[:, np.newaxis] if masks is None else found
         if masks is not None:
             around = same[rows, self._near[masks]]
-            return (around != same[rows, masks[:, np.newaxis]]).any(axis=(1, 2))
-        columns = ((same[:, near] != same).any(axis=2) for near in self._near.T)
-        return np.logical_or.reduce(list(columns))
+            found = (around != same[rows, masks[:, np.newaxis]]).any(axis=(1, 2))
+            return found
+        found = np.zeros(same.shape[:2], dtype=np.bool_)
+        for near in self._near.T:
+            found |= (same[:, near] != same).any(axis=2)
+        return found
 
     @cached_property
     def _near(self) -> NDArray[np.int64] | None:

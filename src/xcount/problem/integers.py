@@ -116,7 +116,8 @@ def exceeds(limbs: NDArray[np.uint64], value: int) -> NDArray[np.bool_]:
     """
     others = to_limbs([value], limbs.shape[-1])[0]
     top, other = limbs[..., -1].view(np.int64), others[-1:].view(np.int64)[0]
-    above, ties = top > other, top == other
+    above: NDArray[np.bool_] = top > other
+    ties: NDArray[np.bool_] = top == other
     for place in range(limbs.shape[-1] - 2, -1, -1):
         above |= ties & (limbs[..., place] > others[place])
         ties &= limbs[..., place] == others[place]
