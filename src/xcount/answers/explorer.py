@@ -20,7 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount.answers.exact_curve import with_exact_shares
-from xcount.answers.pieces import Piece, pieces_of, placed_rows
+from xcount.answers.pieces import (
+    Piece,
+    pieces_of,
+    placed_rows,
+    refuse_without_room,
+)
 from xcount.answers.spectrum import Observed, Spectrum, spectrum_of
 from xcount.counters.sampling.draws import CellDraws
 from xcount.counters.settings import Settings
@@ -40,7 +45,8 @@ MAX_REGIONS = 2**21
 PILOT_SAMPLES = 2**11
 ENOUGH_HITS = 500
 """Samples beyond each gap that was asked about, where that takes no more than the most of them."""
-_BATCH, _ROWS = 2**12, 2**15
+_BATCH, _BLOCK_SECONDS = 2**12, 0.1
+"""Samples that are drawn at a time, and how long nobody hears an interrupt, as estimated."""
 _STREAM = 16
 """Sets the samples of explanations apart from those of counts."""
 
@@ -73,6 +79,7 @@ class Explorer:
         self._problem, self._settings = problem, settings
         self._weighing, self._names = weighing, names
         self._rows_of: dict[int, SwingRows] = {}
+        refuse_without_room(problem, settings)
         self._unit_name = SwingRows(problem).unit_name
 
     def spectra(self, asked: Sequence[Fraction]) -> Spectra:
@@ -124,6 +131,11 @@ class Explorer:
         numbers = 2 * problem.n_masks + rows.n_near
         return _SECONDS_PER_ROW + rows.n_trees * _SECONDS_PER_TREE + numbers * _SECONDS_PER_NUMBER
 
+    def _block(self, problem: Problem) -> int:
+        """Return how many rows to evaluate at a time."""
+        soon = int(_BLOCK_SECONDS / self._row_seconds(problem))
+        return max(1, min(self._rows(problem).block, soon))
+
     def _affordable(self, pieces: Sequence[Piece], n_measures: int) -> int:
         """Return how many samples do not take long."""
         seconds = max(self._row_seconds(piece.problem) for piece in pieces)
@@ -163,8 +175,10 @@ class Explorer:
     ) -> None:
         """Evaluate one mask at each row of cells."""
         rows = self._rows(piece.problem)
-        for start in range(0, len(cells), rows.block):
-            part = slice(start, start + rows.block)
+        block = self._block(piece.problem)
+        for start in range(0, len(cells), block):
+            self._note("samples")
+            part = slice(start, start + block)
             outputs = rows.outputs(cells[part])
             collected.add(rows.swings(outputs, masks[part]))
             collected.highest[piece.masks] += outputs.highest.sum(axis=0)
@@ -185,11 +199,11 @@ class Explorer:
                 own = piece.part.rows_of(regions)
                 cells = piece.part.to_part(regions[own])
                 numbers = np.searchsorted(piece.masks, masks[own])
-            for start in range(0, len(own), _ROWS):
+            for start in range(0, len(own), _BATCH):
                 if start and self._settings.expired():  # a part of the rows says nothing of all
                     return self._observed(_Collected(self._problem.n_masks), is_sample=False)
                 self._note("rows")
-                some = slice(start, start + _ROWS)
+                some = slice(start, start + _BATCH)
                 self._evaluate(piece, cells[some], numbers[some], collected)
         return self._observed(collected, is_sample=False)
 
@@ -219,7 +233,7 @@ class Explorer:
     def _blocks(self, problem: Problem) -> Iterator[NDArray[np.int32]]:
         """Yield all combinations of the cells that are not sensitive, some at a time."""
         counts = _other_counts(problem)
-        total, step = math.prod(counts), self._rows(problem).block
+        total, step = math.prod(counts), self._block(problem)
         for start in range(0, total, step):
             numbers = np.arange(start, min(total, start + step))
             yield np.stack(np.unravel_index(numbers, counts), axis=1).astype(np.int32)
