@@ -18,6 +18,14 @@ LaneResidue<T>* numbers(std::vector<Lanes<T>>& lanes) {
   return lanes.data()->lane;
 }
 
+// Whether 16 bits are compared first: where that is exact but for few, and pays.
+template <class T>
+bool is_narrow(const CornerPlan<T>& plan) {
+  if constexpr (kLanes<T> == 1) return false;
+  return plan.weights.empty() && plan.judge == nullptr && !plan.windows.any &&
+         NarrowRoom<T>::suits(plan.changes, plan.layout.n_columns, plan.layout.n_tiles);
+}
+
 }  // namespace
 
 template <class T>
@@ -95,37 +103,14 @@ void CornerStream<T>::set_job() {
   job_.exponent = plan_.link.exponent;
   job_.highest = tables_.data();
   job_.lowest = tables_.data() + windows.n_tables() * n_masks;
-  set_near();
+  point_to_windows(windows, job_, near_);
   job_.tally = tally_.data();
   job_.common_tally = tally_.data() + plan_.changes.size() * n_masks;
-}
-
-template <class T>
-void CornerStream<T>::set_near() {
-  const MaskWindows& windows = plan_.windows;
-  job_.ball_axes = windows.ball_axes.data();
-  job_.n_ball_axes = windows.ball_axes.size();
-  job_.n_levels = windows.n_levels;
-  job_.line = windows.line;
-  job_.width = windows.width;
-  job_.first = windows.first.data();
-  job_.grown = windows.grown.data();
-  job_.n_grown = windows.grown.size();
-  job_.growth = windows.growth.data();
-  job_.n_growth = windows.growth.size();
-  for (const NearRow& row : windows.near) {
-    const bool is_window =
-        windows.width > 1 && row.level == windows.n_levels && row.cell < windows.line.n_ordered;
-    const std::size_t table = row.level + (is_window ? 1 : 0);  // 0: what is compared itself
-    const std::size_t begin = row.cell * windows.line.stride;
-    const std::size_t place = (table - 1) * layout_.n_masks + begin;
-    if (table == 0) {
-      near_.push_back({job_.decided + begin, job_.decided + begin});
-    } else {
-      near_.push_back({job_.highest + place, job_.lowest + place});
-    }
+  if constexpr (kLanes<T> > 1) {
+    if (!is_narrow(plan_)) return;
+    narrow_ = std::make_unique<NarrowRoom<T>>(job_, windows);
+    job_.narrow = narrow_->tile();
   }
-  job_.near = near_.data();
 }
 
 template <class T>
@@ -326,6 +311,9 @@ void CornerStream<T>::collect_block() {
     const std::uint64_t common = take(tally_[plan_.changes.size() * n_masks + change]);
     for (std::size_t i = change * n_masks; i < (change + 1) * n_masks; ++i) {
       block_counts_[i] = common + take(tally_[i]);
+      if constexpr (kLanes<T> > 1) {
+        if (narrow_) block_counts_[i] += narrow_->take(i);
+      }
     }
   }
 }
@@ -348,7 +336,9 @@ std::size_t CornerStream<T>::bytes_for(const CornerPlan<T>& plan) {
   const std::size_t n_vectors = 2 * plan.corners.size() * layout.n_tiles * layout.tile_vectors() +
                                 (n_rows + 2 * plan.windows.n_tables()) * layout.n_masks +
                                 layout.n_columns;
-  return 2 * n_listed * sizeof(Corner<T>) + n_vectors * sizeof(Lanes<T>) +
+  const std::size_t narrow =
+      is_narrow(plan) ? NarrowRoom<T>::bytes_for(plan.changes.size(), plan.windows) : 0;
+  return narrow + 2 * n_listed * sizeof(Corner<T>) + n_vectors * sizeof(Lanes<T>) +
          plan.windows.near.size() * sizeof(NearExtremes<T>) +
          n_results * (sizeof(TallyLanes<T>) + 2 * sizeof(std::uint64_t) + sizeof(Int128) +
                       sizeof(double) * (kShareLanes + 2));

@@ -17,6 +17,7 @@
 
 #include "xcount/exact/corner_plan.hpp"
 #include "xcount/exact/corner_tile.hpp"
+#include "xcount/exact/narrow_tile.hpp"
 
 namespace xcount {
 
@@ -48,7 +49,6 @@ class CornerStream {
   };
 
   void set_job();
-  void set_near();
   void set_row_weights();
   void move_to(std::uint64_t block);
   void advance(std::size_t output, std::size_t level, Cell target);
@@ -73,6 +73,7 @@ class CornerStream {
   std::vector<Lanes<T>> column_, tables_;
   std::vector<NearExtremes<T>> near_;
   std::vector<TallyLanes<T>> tally_;
+  std::unique_ptr<NarrowRoom<T>> narrow_;
   std::vector<double> row_weights_, tile_shares_;
   std::vector<Lanes<T>> row_;
   CornerList<T> merged_, gathered_;

@@ -30,6 +30,8 @@ struct NearExtremes {
 
 template <class T>
 struct TileJob;
+template <class T>
+struct NarrowTile;
 
 // Decides a mask where the integers that stand for probabilities leave it open: by the sums of the
 // masks around it in one lane (counted from the beginning of the vector).
@@ -79,6 +81,8 @@ struct TileJob {
   Lanes<T>* lowest = nullptr;
   TallyLanes<T>* tally = nullptr;         // [change][mask]
   TallyLanes<T>* common_tally = nullptr;  // [change]: what counts for every mask
+  NarrowTile<T>* narrow = nullptr;        // where 16 bits are compared first
+  const Lanes<T>* filter = nullptr;       // [change][mask]: only these lanes count; null: all
 
   const TileJudge<T>* judge = nullptr;  // only where probabilities are compared
   bool softmax = false;
