@@ -35,10 +35,8 @@ CornerStream<T>::CornerStream(const CornerPlan<T>& plan)
       kernels_(choose_kernels<T>(!plan.weights.empty(), plan.vector_unit)) {
   const std::size_t n_results = plan.changes.size() * layout_.n_masks;
   std::size_t n_vectors = layout_.n_tiles * layout_.tile_vectors();
-  std::vector<std::size_t> cells = layout_.middle_cells;
-  if (cells.empty()) cells.push_back(1);
-  for (const std::size_t n : cells) slab_vectors_.push_back(n_vectors /= n);
-  slabs_.assign(cells.size(), std::vector<const Lanes<T>*>(plan.corners.size()));
+  for (const std::size_t n : layout_.middle_cells) slab_vectors_.push_back(n_vectors /= n);
+  slabs_.assign(layout_.middle_cells.size(), std::vector<const Lanes<T>*>(plan.corners.size()));
   for (std::size_t k = 0; k < plan.corners.size(); ++k) {
     Output& output = outputs_.emplace_back();
     output.levels.resize(layout_.outer.size());
@@ -118,8 +116,12 @@ void CornerStream<T>::count_block(std::uint64_t block) {
   move_to(block);
   if (changed_) {
     std::fill(block_shares_.begin(), block_shares_.end(), 0.0);
-    for (std::size_t k = 0; k < outputs_.size(); ++k) slabs_[0][k] = outputs_[k].block.data();
-    count_slabs(0, 1.0);
+    if (layout_.middle.empty()) {
+      count_tile();
+    } else {
+      for (std::size_t k = 0; k < outputs_.size(); ++k) slabs_[0][k] = outputs_[k].block.data();
+      count_slabs(0, 1.0);
+    }
     collect_block();
     changed_ = false;
   }
@@ -257,15 +259,25 @@ void CornerStream<T>::spread(std::span<const Corner<T>> corners) {
   }
 }
 
+// Without middle axes, the block is a tile whose sums are there.
+template <class T>
+void CornerStream<T>::count_tile() {
+  for (std::size_t k = 0; k < outputs_.size(); ++k) sums_[k] = outputs_[k].block.data();
+  slab_.assign(sums_.begin(), sums_.end());
+  job_.start = Start::kKept;
+  kernels_.count_tile(job_);
+  if (!plan_.weights.empty()) add_tile_shares(1.0);
+}
+
 // Sums along the middle axes, from the given one on, and counts the tiles.
 template <class T>
 void CornerStream<T>::count_slabs(std::size_t axis, double weight) {
   const bool is_last = axis + 1 == slab_vectors_.size();
-  const std::size_t n_cells = layout_.middle.empty() ? 1 : layout_.middle_cells[axis];
+  const std::size_t n_cells = layout_.middle_cells[axis];
   const std::size_t n = slab_vectors_[axis];
   for (std::size_t cell = 0; cell < n_cells; ++cell) {
     const double product =
-        plan_.weights.empty() || layout_.middle.empty()
+        plan_.weights.empty()
             ? weight
             : weight * plan_.weights[static_cast<std::size_t>(layout_.middle[axis])][cell];
     for (std::size_t k = 0; k < outputs_.size(); ++k) {
@@ -281,7 +293,7 @@ void CornerStream<T>::count_slabs(std::size_t axis, double weight) {
       }
     }
     if (is_last) {
-      job_.fresh = cell == 0;
+      job_.start = cell == 0 ? Start::kFresh : Start::kAdded;
       kernels_.count_tile(job_);
       if (!plan_.weights.empty()) add_tile_shares(product);
     } else {

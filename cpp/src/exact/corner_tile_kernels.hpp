@@ -30,10 +30,6 @@ XCOUNT_INLINE void sum_along(Lanes<T>* out, std::size_t n_masks, std::size_t str
   }
 }
 
-// Which sums along the middle axes a column starts from: those of the slab, those with the slab
-// added, or those that are there.
-enum class Start : std::uint8_t { kFresh, kAdded, kKept };
-
 // V of one output and column, for all masks: the last two sensitive axes are added up on the way.
 template <class T, Start kStart>
 XCOUNT_INLINE void sum_column(TileJob<T>& job, std::size_t output, std::size_t column) {
@@ -139,8 +135,9 @@ XCOUNT_INLINE void sum_outputs(TileJob<T>& job, std::size_t column, Start start)
   }
 }
 
+// Here and below, jobs are copied: compilers know that no store changes a copy.
 template <class T, bool kWeighted>
-XCOUNT_INLINE void count_columns(TileJob<T>& job, std::size_t begin, std::size_t end, Start start) {
+XCOUNT_INLINE void count_columns(TileJob<T> job, std::size_t begin, std::size_t end, Start start) {
   for (std::size_t column = begin; column < end; ++column) {
     for (job.offset = 0; job.offset < LaneTraits<T>::kLanes; job.offset += kRegisterLanes<T>) {
       sum_outputs<T>(job, column, start);
@@ -151,8 +148,7 @@ XCOUNT_INLINE void count_columns(TileJob<T>& job, std::size_t begin, std::size_t
 
 // Makes the sums of some columns, and 16 bits of each.
 template <class T>
-XCOUNT_INLINE void shrink_columns(TileJob<T>& job, std::size_t begin, std::size_t end,
-                                  Start start) {
+XCOUNT_INLINE void shrink_columns(TileJob<T> job, std::size_t begin, std::size_t end, Start start) {
   NarrowTile<T>& narrow = *job.narrow;
   narrow.magnitude = 0;
   for (std::size_t column = begin; column < end; ++column) {
@@ -191,10 +187,10 @@ void settle_columns(TileJob<T>& job, std::size_t begin, std::size_t end) {
 
 // Columns that fill the lanes of 16 bits, or are the last.
 template <class T>
-void count_narrow(TileJob<T>& job, std::size_t begin, std::size_t end, Start start) {
+void count_narrow(TileJob<T>& job, std::size_t begin, std::size_t end) {
   NarrowRoom<T>& room = *job.narrow->room;
-  if (room.skips()) return count_columns<T, false>(job, begin, end, start);
-  shrink_columns<T>(job, begin, end, start);
+  if (room.skips()) return count_columns<T, false>(job, begin, end, job.start);
+  shrink_columns<T>(job, begin, end, job.start);
   if (room.grows()) shrink_columns<T>(job, begin, end, Start::kKept);
   if (!room.is_usable()) {
     room.finish(false);
@@ -206,18 +202,15 @@ void count_narrow(TileJob<T>& job, std::size_t begin, std::size_t end, Start sta
 
 template <class T, bool kWeighted>
 void count_tile(TileJob<T>& job) {
-  TileJob<T> copy = job;  // of which compilers know that no store changes it
-  const Start start = job.fresh ? Start::kFresh : Start::kAdded;
   if constexpr (kIsVector<T> && !kWeighted) {
     constexpr std::size_t kColumns = LaneTraits<std::uint16_t>::kLanes / LaneTraits<T>::kLanes;
-    for (std::size_t begin = 0; copy.narrow != nullptr && begin < copy.n_columns;
-         begin += kColumns) {
+    for (std::size_t begin = 0; job.narrow != nullptr && begin < job.n_columns; begin += kColumns) {
       const std::size_t end = begin + kColumns;
-      count_narrow<T>(copy, begin, end < copy.n_columns ? end : copy.n_columns, start);
+      count_narrow<T>(job, begin, end < job.n_columns ? end : job.n_columns);
     }
-    if (copy.narrow != nullptr) return;
+    if (job.narrow != nullptr) return;
   }
-  count_columns<T, kWeighted>(copy, 0, copy.n_columns, start);
+  count_columns<T, kWeighted>(job, 0, job.n_columns, job.start);
 }
 
 template <class T>

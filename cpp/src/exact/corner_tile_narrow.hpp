@@ -99,10 +99,10 @@ XCOUNT_INLINE void decide_flips(const NarrowTile<T>& narrow, TileJob<Q>& tile) {
     const auto own = load<Signed<Q>>(tile.decided[m], tile.offset);
     for (std::size_t i = 0; i < tile.n_changes; ++i) {
       const NarrowChange& change = narrow.changes[i];
-      const Mask<Q> up = (own <= broadcast<Q>(change.sure_below)) &
-                         (extremes.high > broadcast<Q>(change.high));
-      const Mask<Q> down = (own > broadcast<Q>(change.sure_above)) &
-                           (extremes.low <= broadcast<Q>(change.low));
+      const Mask<Q> up =
+          (own <= broadcast<Q>(change.sure_below)) & (extremes.high > broadcast<Q>(change.high));
+      const Mask<Q> down =
+          (own > broadcast<Q>(change.sure_above)) & (extremes.low <= broadcast<Q>(change.low));
       const Mask<Q> hit = change.direction == Direction::kAny  ? up | down
                           : change.direction == Direction::kUp ? up
                                                                : down;

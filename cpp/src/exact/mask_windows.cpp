@@ -184,7 +184,7 @@ double MaskWindows::rows_per_mask() const {
   return rows + 2.0 * static_cast<double>(std::bit_width(width) - 1);
 }
 
-double MaskWindows::most_near() const {
+double MaskWindows::n_near() const {
   if (!regular_) return static_cast<double>(near.size()) / static_cast<double>(n_masks);
   double n = 1.0;
   double ball = 1.0;  // without ends: 2^n d^n / n! about, and never more than all masks

@@ -9,9 +9,10 @@ namespace xcount {
 namespace {
 
 constexpr std::size_t kNarrowLanes = LaneTraits<std::uint16_t>::kLanes;
+constexpr std::size_t kMostParts = 4;  // registers that the lanes take, each with its own doubts
 constexpr std::size_t kMaxCuts = 8;
-constexpr unsigned kHalfBits = 15;        // of q, on either side of the first mask
-constexpr std::size_t kOften = 64;        // columns after which a smaller unit is tried
+constexpr unsigned kHalfBits = 15;  // of q, on either side of the first mask
+constexpr std::size_t kOften = 64;  // columns after which a smaller unit is tried
 constexpr std::size_t kFirstSkipped = 16;
 constexpr std::size_t kMostSkipped = std::size_t{1} << 16;
 
@@ -26,8 +27,8 @@ std::vector<T> cuts_of(std::span<const Change<T>> changes) {
   std::vector<T> cuts;
   if (!asks_flips(changes)) return cuts;
   for (const Change<T>& change : changes) {
-    cuts.insert(cuts.end(), {change.threshold, T(change.threshold + change.band),
-                             change.sure_below, change.sure_above});
+    cuts.insert(cuts.end(), {change.threshold, T(change.threshold + change.band), change.sure_below,
+                             change.sure_above});
   }
   std::sort(cuts.begin(), cuts.end());
   cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
@@ -82,7 +83,7 @@ template <class T>
 std::size_t NarrowRoom<T>::bytes_for(std::size_t n_changes, const MaskWindows& windows) {
   const std::size_t n_results = n_changes * windows.n_masks;
   const std::size_t n_vectors = windows.n_masks * (1 + 2 * windows.n_tables()) + 2 * n_results;
-  return n_vectors * sizeof(Lanes<std::uint16_t>) + n_results * sizeof(Doubt) +
+  return n_vectors * sizeof(Lanes<std::uint16_t>) + kMostParts * n_results * sizeof(Doubt) +
          windows.near.size() * sizeof(NearExtremes<std::uint16_t>);
 }
 
@@ -93,8 +94,8 @@ NarrowRoom<T>::NarrowRoom(const TileJob<T>& job, const MaskWindows& windows)
       tables_(2 * windows.n_tables() * windows.n_masks),
       tally_(job.n_changes * windows.n_masks),
       exact_(job.changes, job.changes + job.n_changes) {
-  // Of each register's lanes, a mask may be in doubt once.
-  doubts_.resize(exact_.size() * windows.n_masks * 4);
+  // Most of this is never touched.
+  doubts_ = std::make_unique_for_overwrite<Doubt[]>(kMostParts * exact_.size() * windows.n_masks);
   set_cuts(exact_);
   TileJob<std::uint16_t>& tile = narrow_.tile;
   tile.decided = decided_.data();
@@ -104,7 +105,7 @@ NarrowRoom<T>::NarrowRoom(const TileJob<T>& job, const MaskWindows& windows)
   tile.n_changes = exact_.size();
   point_to_windows(windows, tile, near_);
   narrow_.changes = changes_.data();
-  narrow_.doubts = doubts_.data();
+  narrow_.doubts = doubts_.get();
   narrow_.room = this;
 }
 
@@ -190,7 +191,7 @@ void NarrowRoom<T>::finish(bool well) {
 
 template <class T>
 bool NarrowRoom<T>::has_many_doubts() const {
-  return static_cast<double>(narrow_.n_doubts) * windows_.most_near() >
+  return static_cast<double>(narrow_.n_doubts) * windows_.n_near() >
          static_cast<double>(kNarrowLanes * windows_.n_masks);
 }
 
@@ -240,9 +241,8 @@ const Lanes<T>* NarrowRoom<T>::filter(std::size_t lane) {
   return filter_.data();
 }
 
-#define XCOUNT_INSTANTIATE(T)                                                       \
-  template void point_to_windows(const MaskWindows&, TileJob<T>&,                   \
-                                 std::vector<NearExtremes<T>>&);
+#define XCOUNT_INSTANTIATE(T) \
+  template void point_to_windows(const MaskWindows&, TileJob<T>&, std::vector<NearExtremes<T>>&);
 
 XCOUNT_INSTANTIATE(std::int32_t)
 XCOUNT_INSTANTIATE(std::int64_t)

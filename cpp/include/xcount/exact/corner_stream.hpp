@@ -57,6 +57,7 @@ class CornerStream {
   void insert_row(Lanes<T>* block, std::span<const Corner<T>> corners);
   void spread(std::span<const Corner<T>> corners);
   void spread_steps(std::span<const Corner<T>> corners);
+  void count_tile();
   void count_slabs(std::size_t axis, double weight);
   void add_tile_shares(double weight);
   void collect_block();

@@ -43,6 +43,10 @@ class TileJudge {
                                      std::size_t lane) const = 0;
 };
 
+// Which sums along the middle axes a column starts from: the slab itself, those so far with the
+// slab added, or those that are there.
+enum class Start : std::uint8_t { kFresh, kAdded, kKept };
+
 // What kernels work on: plain numbers and pointers, so that nothing but the kernels themselves is
 // compiled for a particular machine. Margins are in 0 <= V <= span.
 template <class T>
@@ -73,7 +77,7 @@ struct TileJob {
   std::size_t n_outputs = 1;
   const Lanes<T>** slab = nullptr;  // per output: S, [column][mask]
   Lanes<T>** sums = nullptr;        // per output: E, [column][mask]
-  bool fresh = true;                // E is taken as 0
+  Start start = Start::kFresh;
 
   Lanes<T>* column = nullptr;   // V, [output][mask]
   Lanes<T>* decided = nullptr;  // what is compared, [mask]: V, the largest's index, probabilities

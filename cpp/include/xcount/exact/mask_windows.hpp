@@ -75,8 +75,8 @@ class MaskWindows {
     }
     return any_near(0, m, distance_, condition);
   }
-  // How many masks that asks at most.
-  [[nodiscard]] double most_near() const;
+  // About how many masks that asks.
+  [[nodiscard]] double n_near() const;
 
   [[nodiscard]] std::size_t bytes() const;
   // Tables of n_masks extremes, high and low, that deciding a column fills.

@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -52,7 +53,7 @@ struct NarrowTile {
   const NarrowChange* changes = nullptr;
   unsigned shift = 0;
   LaneResidue<T> magnitude = 0;  // of V - V0, or-ed over all lanes and masks
-  Doubt* doubts = nullptr;       // room for one per change and mask
+  Doubt* doubts = nullptr;       // room for one per change, mask and register
   std::size_t n_doubts = 0;
   NarrowRoom<T>* room = nullptr;
 };
@@ -104,7 +105,7 @@ class NarrowRoom {
   std::vector<Lanes<std::uint16_t>> decided_, tables_;
   std::vector<NearExtremes<std::uint16_t>> near_;
   std::vector<TallyLanes<std::uint16_t>> tally_;
-  std::vector<Doubt> doubts_;
+  std::unique_ptr<Doubt[]> doubts_;
   std::vector<Lanes<T>> filter_;
 
   std::vector<Change<T>> exact_;
