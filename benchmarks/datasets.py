@@ -105,7 +105,7 @@ SPECS: tuple[DatasetSpec, ...] = (
     ),
     DatasetSpec(
         "mnist", "Mnist", "mnist.npz", "reg:squarederror", "2", ("mnist_784", 1), (58, 4597),
-        note="the 10000 images of the t10k part, of 70000",
+        note="the 10000 images of the t10k part, of 70000", recipe=Recipe(is_split=False),
     ),
     DatasetSpec(
         "webspam", "Webspam", "webspam_subset.csv.gz", "binary:logistic", "2",
@@ -132,6 +132,7 @@ SPECS: tuple[DatasetSpec, ...] = (
         "fashion", "Fashion-MNIST", "fashion_mnist.npz", "binary:logistic", "2",
         ("Fashion-MNIST", 1), (51, 2513), positive=("0",),
         note="20000 of 70000 images, class 0 (T-shirt) against the rest",
+        recipe=Recipe("hist", 0.5),
     ),
     DatasetSpec(
         "protein", "Protein structure", "protein.csv.gz", "reg:squarederror", "2",

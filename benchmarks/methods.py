@@ -42,23 +42,42 @@ Record = Mapping[str, Any]
 
 
 def method_table(runs: Sequence[Run]) -> str:
-    """Return one row for each method: solved, PAR-2, and how its time compares with auto's."""
+    """Return one row for each method: solved, PAR-2, and how its time compares with auto's.
+
+    The numbers of the instances whose count is 0 stand in brackets.
+    """
     reference = next((run for run in runs if run.settings.method == REFERENCE), None)
+    zeros = zero_names(runs)
     rows = []
     for run in runs:
-        statuses = [Status(record["status"]) for record in run.records]
+        solved = [record for record in run.records if is_solved(record)]
+        exact = [record for record in solved if record["status"] == Status.EXACT]
+        others = [record for record in run.records if record["name"] not in zeros]
         rows.append(
             [
                 run.settings.method,
-                str(len(statuses)),
-                str(sum(status.solved for status in statuses)),
-                str(statuses.count(Status.EXACT)),
-                f"{par2(run.records, run.settings):.3f}",
+                *(_with_zeros(records, zeros) for records in (run.records, solved, exact)),
+                *(f"{par2(records, run.settings):.3f}" for records in (run.records, others)),
                 "-" if reference is None else _ratio(run, reference),
             ]
         )
-    header = ["method", "instances", "solved", "exact", "PAR-2 s", f"median time / {REFERENCE}"]
-    return markdown(header, rows)
+    header = ["method", "instances (zeros)", "solved", "exact", "PAR-2 s", "without zeros"]
+    return markdown([*header, f"median time / {REFERENCE}"], rows)
+
+
+def zero_names(runs: Sequence[Run]) -> set[str]:
+    """Return the names of the instances that some method has counted to be 0."""
+    return {
+        record["name"]
+        for run in runs
+        for record in run.records
+        if record["status"] == Status.EXACT and record["count"] == 0
+    }
+
+
+def _with_zeros(records: Sequence[Record], zeros: set[str]) -> str:
+    n_zero = sum(record["name"] in zeros for record in records)
+    return f"{len(records)} ({n_zero})"
 
 
 def _ratio(run: Run, reference: Run) -> str:

@@ -58,6 +58,7 @@ PAPER_PAR2 = {
     "ApproxMC": "3005.374",
     "ADD baseline": "3428.461",
 }
+PAPER_METHOD = "xcount"
 APPROXIMATE = ("auto", "sample", "xcount", "xcount-sum-first", "cnf-approxmc")
 
 Runs = Mapping[str, Sequence[Run]]
@@ -153,9 +154,21 @@ def _zeros(run: Run) -> str:
 def methods_section(runs: Runs, folder: Path) -> str:
     """All methods side by side on one sample."""
     ordered = _in_order(runs["methods"], methods.METHODS)
-    path = folder / "methods-cactus.svg"
-    plots.cactus(ordered, path)
-    return "\n\n".join([methods.report(ordered), picture(path, "all methods on one sample")])
+    parts = [methods.report(ordered)]
+    for name, title, draw in (
+        ("cactus", "all methods on one sample", plots.cactus),
+        ("cactus-by-set", "the same by data set", plots.cactus_by_dataset),
+        ("guards", "completion by number of guards", plots.completion_by_guards),
+    ):
+        path = folder / f"methods-{name}.svg"
+        draw(ordered, path)
+        parts.append(picture(path, title))
+    for run in ordered:
+        if run.settings.method == PAPER_METHOD:
+            path = folder / f"methods-heat-{PAPER_METHOD}.svg"
+            plots.heat_map(run, path)
+            parts.append(picture(path, f"mean seconds by trees and depth, {PAPER_METHOD}"))
+    return "\n\n".join(parts)
 
 
 def accuracy_section(runs: Runs, folder: Path) -> str:

@@ -3,7 +3,8 @@
 The data is Adult (Becker and Kohavi 1996, UCI Machine Learning Repository, CC BY 4.0,
 doi:10.24432/C5XW20) as one CSV file: a header, its columns under their usual names, and a last
 column ``target`` that is 1 for an income above 50,000 dollars. The first model is made of all of
-it, UCI's training part first; the second one of the extract beside this file::
+it, UCI's training part first; the second one of the extract beside this file, whose last 1,500
+rows are held out and ship with it (``adult-held-out.csv.gz``)::
 
     python examples/train_adult.py --data adult.csv.gz
     python examples/train_adult.py --one-hot
@@ -15,6 +16,7 @@ XGBoost version give the same file.
 from __future__ import annotations
 
 import argparse
+import gzip
 from pathlib import Path
 
 import pandas as pd
@@ -74,6 +76,10 @@ def main() -> None:
     accuracy = (predicted == target[n_training:]).mean()
     output = arguments.output or SHIPPED / name
     model.save_model(output)
+    if arguments.one_hot:
+        rows = features[n_training:].to_csv(index=False, lineterminator="\n")
+        held_out = output.with_name("adult-held-out.csv.gz")
+        held_out.write_bytes(gzip.compress(rows.encode(), 9, mtime=0))
     print(f"{output}: accuracy {accuracy:.4f} on the {len(predicted)} test rows")
 
 

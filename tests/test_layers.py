@@ -99,6 +99,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "measure",
         "spectrum",
         "exact_curve",
+        "explorer",
         "effects",
         "witness",
         "people",

@@ -51,6 +51,15 @@ def test_a_flip_shows_the_decisions() -> None:
     assert "decision above -> not above" in lines[-2] or "not above -> above" in lines[-2]
 
 
+def test_people_who_are_judged_are_the_example() -> None:
+    """A row of the data that is sensitive, and its number."""
+    rows = {"f0": [9.0, 3.5], "f1": [9.0, 1.0]}
+    lines = failure(figure_1(), sensitive="f0", gap=80, max_share=0, judge="rows", data=rows)
+    assert lines[0] == "FAIL: the share is 50.0 % of the rows, allowed 0 %"
+    assert lines[1].startswith("For how many rows does the margin move by more than 80")
+    assert lines[-2].startswith("  for example row 1 of the data, f0 3.5 -> ")
+
+
 def test_names_may_come_from_a_generator() -> None:
     """They are used twice: to count, and to find a witness."""
     names = (name for name in ("f0", "f1"))

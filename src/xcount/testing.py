@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,6 +13,8 @@ __all__ = ["assert_share"]
 
 WITNESS_SECONDS = 5.0
 """A failure is shown with an example if that is found within this time."""
+MOST_ROWS_BEFORE = 50
+"""A row of the data is the example if one of the first so many is sensitive."""
 
 
 def assert_share(
@@ -71,7 +73,7 @@ def assert_share(
         raise KeyboardInterrupt  # who presses Ctrl-C means the whole test run
     example = ""
     if result.verdict is Verdict.FAIL:
-        example = _example(model, {"sensitive": names, **question})
+        example = _example(model, {"sensitive": names, **question}, result)
     raise AssertionError(_message(result) + example)
 
 
@@ -108,8 +110,8 @@ def _ending(result: CountResult) -> str:
     return f"{result.stop_reason}: a smaller epsilon or method='exact' may decide it"
 
 
-def _example(model: Any, question: Mapping[str, Any]) -> str:
-    """Return a witness in words; nothing where none is found quickly."""
+def _example(model: Any, question: Mapping[str, Any], result: CountResult) -> str:
+    """Return a witness in words, a row of the data if it is one; nothing if none is soon found."""
     from xcount.answers.witness.witnesses import witnesses
     from xcount.errors import XCountError
     from xcount.report.witness_text import same_inputs, summary
@@ -117,15 +119,33 @@ def _example(model: Any, question: Mapping[str, Any]) -> str:
     asked = _of_witnesses(question)
     if asked is None:
         return ""
+    rows = _sensitive_rows(result)
+    if rows and rows[0] < MOST_ROWS_BEFORE:
+        asked = {"near": question["data"], "n": rows[0] + 1, **asked}
+    else:
+        asked = {"n": 1, **asked}
     try:
-        found = witnesses(model, n=1, timeout=WITNESS_SECONDS, **asked)
+        found = witnesses(model, timeout=WITNESS_SECONDS, **asked)
     except XCountError:  # too rare to be drawn, or the time was up
         return ""
     if not found:
         return ""
-    row = summary(found[0])
+    first = found[-1]
+    row = summary(first)
     shown = [f"{name.lower()} {row[name]}" for name in ("Margin", "Decision") if name in row]
-    return f"\n  for example {row['Change']}: {', '.join(shown)}\n  where {same_inputs(found[0])}"
+    of_data = "" if first.row is None else f"row {first.row} of the data, "
+    return (
+        f"\n  for example {of_data}{row['Change']}: {', '.join(shown)}"
+        f"\n  where {same_inputs(first)}"
+    )
+
+
+def _sensitive_rows(result: CountResult) -> Sequence[int]:
+    """Return the numbers of the rows of the data that are sensitive, where they are known."""
+    found: Sequence[int] = ()
+    if "rows" in result.measures:
+        found = result.measures["rows"].details.get("sensitive_rows", ())
+    return found
 
 
 def _of_witnesses(question: Mapping[str, Any]) -> dict[str, Any] | None:

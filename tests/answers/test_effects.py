@@ -17,7 +17,7 @@ import pytest
 from strategies import random_classifier, random_ensemble
 
 import xcount
-from xcount.answers import effects, exact_curve
+from xcount.answers import effects, exact_curve, explorer
 from xcount.answers.explanation import Explanation, ValueInterval
 from xcount.answers.pieces import components_of
 from xcount.errors import QueryError
@@ -185,16 +185,16 @@ def test_samples_cover_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
     model = random_ensemble(3, max_features=4, max_trees=5)
     truth = explanation_of(model, [0], gap="0.5", distance="any")
     assert truth.effects[0].exact
-    monkeypatch.setattr(effects, "MAX_REGIONS", 0)
+    monkeypatch.setattr(explorer, "MAX_REGIONS", 0)
     monkeypatch.setattr(exact_curve, "MAX_SECONDS", 0)
-    monkeypatch.setattr(effects, "MAX_SAMPLES", effects.LEAST_SAMPLES)
+    monkeypatch.setattr(explorer, "MAX_SAMPLES", explorer.LEAST_SAMPLES)
     wrong, runs = 0, 60
     for seed in range(runs):
         found = xcount.count(
             model, sensitive=[0], gap="0.5", distance="any", explain=True, seed=seed, delta=0.5
         ).explanation
         assert found is not None
-        assert found.effects[0].n_samples == effects.LEAST_SAMPLES
+        assert found.effects[0].n_samples == explorer.LEAST_SAMPLES
         wrong += not _covers(found, truth)
     assert wrong <= 0.5 * runs
 
@@ -202,8 +202,8 @@ def test_samples_cover_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_a_visit_makes_shares_exact(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where regions are sampled but soon visited, curve and directions are those of enumeration."""
-    monkeypatch.setattr(effects, "MAX_REGIONS", 0)
-    monkeypatch.setattr(effects, "MAX_SAMPLES", effects.LEAST_SAMPLES)
+    monkeypatch.setattr(explorer, "MAX_REGIONS", 0)
+    monkeypatch.setattr(explorer, "MAX_SAMPLES", explorer.LEAST_SAMPLES)
     for ensemble, sensitive, distance, question in questions(seed):
         if "gap" not in question:
             continue
@@ -215,7 +215,7 @@ def test_a_visit_makes_shares_exact(seed: int, monkeypatch: pytest.MonkeyPatch) 
         places: dict[str, Any] = {"any": max, "up": itemgetter(0), "down": itemgetter(1)}
         sizes = [places[question["direction"]](swing) for swing in expected]
         assert curve.exact
-        assert effect.n_samples == effects.LEAST_SAMPLES
+        assert effect.n_samples == explorer.LEAST_SAMPLES
         for point in curve.points:
             exceeding = sum(size > Fraction(point.gap_text) for size in sizes)
             assert point.share == exceeding / len(expected)
@@ -326,7 +326,7 @@ def test_rules_are_kept_by_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     ensemble = random_ensemble(5, max_features=3, categorical=False, scale="ties")
     asked: dict[str, Any] = {"sensitive": [0], "distance": "any", "rule": ["f0 < 0 -> f1 >= 0"]}
     exact = explanation_of(ensemble, gap="0.5", **asked)
-    monkeypatch.setattr(effects, "MAX_REGIONS", 0)
+    monkeypatch.setattr(explorer, "MAX_REGIONS", 0)
     sampled = explanation_of(ensemble, gap="0.5", **asked)
     assert sampled.effects[0].n_samples is not None
     assert _covers(sampled, exact)

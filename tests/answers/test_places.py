@@ -16,7 +16,7 @@ from test_rates import MEASURES, weights_of
 import xcount
 from xcount.answers.explanation import Place
 from xcount.answers.people import places as places_module
-from xcount.answers.people.people import People, inside
+from xcount.answers.people.people import Budget, People, exact_share, inside
 from xcount.answers.people.places import PlaceFinder
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress
@@ -45,6 +45,14 @@ def problem_of(ensemble: Ensemble, domain: Domain | None = None) -> Problem:
     return Problem(ensemble, grid, Query.of(ensemble, "f0", 1))
 
 
+def places_of(problem: Problem) -> tuple[Place, ...]:
+    """Return the places of regions, whose share was counted before."""
+    people, settings = People.of("regions", problem), Settings()
+    share = exact_share(problem, people, {}, settings, Budget(10.0, 10**7))
+    assert share is not None
+    return PlaceFinder(problem, people, settings, share).places()
+
+
 def box_of(problem: Problem, place: Place) -> dict[int, NDArray[np.bool_]]:
     """Return the cells that a place's conditions name, as ``--where`` reads them."""
     found = {}
@@ -64,7 +72,7 @@ def is_in(regions: NDArray[np.int32], box: dict[int, NDArray[np.bool_]]) -> NDAr
 def test_a_place_is_found_and_counted() -> None:
     """The box itself, in words; all of it is sensitive, and nothing else is."""
     problem = problem_of(model_with_a_place())
-    (place,) = PlaceFinder(problem, People.of("regions", problem), Settings()).places()
+    (place,) = places_of(problem)
     assert place.text == "f1 < 29 and f2 >= 40"
     assert place.conditions == ("f1 < 29.0", "40.0 <= f2")
     assert place.exact
@@ -86,7 +94,7 @@ def test_the_numbers_of_a_box_are_those_of_a_count_of_it() -> None:
         *(HERE, second), *((f, float(t), 0.01, 0.02) for f in (1, 2, 3) for t in range(20, 60, 5))
     )
     problem = problem_of(model)
-    found = PlaceFinder(problem, People.of("regions", problem), Settings()).places()
+    found = places_of(problem)
     whole = xcount.count(model, sensitive="f0", gap=1)
     assert len(found) > 1
     for place in found:
@@ -122,7 +130,8 @@ def test_places_are_those_of_enumeration(
     regions = oracle.all_regions(problem)
     weights = weights_of(people, regions)
     hits = np.array([sensitive[tuple(region)] for region in regions.tolist()])
-    for place in PlaceFinder(problem, people, Settings(jobs=1)).places():
+    share = float(weights[hits].sum())
+    for place in PlaceFinder(problem, people, Settings(jobs=1), share).places():
         here = is_in(regions, box_of(problem, place))
         weight = weights[here & hits].sum()
         assert place.exact
@@ -167,7 +176,7 @@ def test_nothing_stands_out_where_everything_is_alike() -> None:
     nowhere = ensemble_of((0, 0.5, 0.0, 0.2), (1, 3.0, 0.0, 0.1))
     for model in (everywhere, nowhere):
         problem = problem_of(model)
-        assert not PlaceFinder(problem, People.of("regions", problem), Settings()).places()
+        assert not places_of(problem)
 
 
 def test_where_a_change_starts_can_be_a_place() -> None:
@@ -176,7 +185,7 @@ def test_where_a_change_starts_can_be_a_place() -> None:
         *((0, float(t), 0.0, 0.1) for t in range(1, 20)), (0, 19.5, 0.0, 5.0), n_features=2
     )
     problem = problem_of(model)
-    (place,) = PlaceFinder(problem, People.of("regions", problem), Settings()).places()
+    (place,) = places_of(problem)
     assert place.text == "f0 >= 19"
     assert place.within.share == 1.0
     assert place.weight.share == pytest.approx(2 / 21)
@@ -186,7 +195,7 @@ def test_places_in_a_domain() -> None:
     """Rules and conditions: only regions that exist count, and none is another's neighbour."""
     domain = Domain.of(where="f3 >= 28", rule="f1 < 24 -> f2 < 44")
     problem = problem_of(model_with_a_place(), domain)
-    found = PlaceFinder(problem, People.of("regions", problem), Settings()).places()
+    found = places_of(problem)
     assert found
     for place in found:
         counted = xcount.count(

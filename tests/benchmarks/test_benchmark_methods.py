@@ -21,12 +21,12 @@ def solved(name: str, seconds: float, count: int) -> dict[str, Any]:
 
 def test_the_table_has_solved_par2_and_ratio() -> None:
     """An unsolved instance costs twice the limit; ratios are over instances that both solved."""
-    auto = run_of("auto", solved("a", 1.0, 5), solved("b", 2.0, 7))
+    auto = run_of("auto", solved("a", 1.0, 0), solved("b", 2.0, 7))
     stopped = {"name": "b", "seconds": 60.0, "status": "stopped", "low": 0, "high": 9}
-    ganak = run_of("cnf-ganak", solved("a", 4.0, 5), stopped)
+    ganak = run_of("cnf-ganak", solved("a", 4.0, 0), stopped)
     rows = method_table([auto, ganak]).splitlines()
-    assert rows[2] == "| auto | 2 | 2 | 2 | 1.500 | 1.0 |"
-    assert rows[3] == "| cnf-ganak | 2 | 1 | 1 | 62.000 | 4.0 |"
+    assert rows[2] == "| auto | 2 (1) | 2 (1) | 2 (1) | 1.500 | 2.000 | 1.0 |"
+    assert rows[3] == "| cnf-ganak | 2 (1) | 1 (1) | 1 (1) | 62.000 | 120.000 | 4.0 |"
 
 
 def test_contradictions_are_named() -> None:

@@ -28,14 +28,16 @@ def test_swings_are_those_of_the_neighbours(seed: int, distance: int | None) -> 
     """Up and down are the largest differences to the neighbours; none are below 0."""
     rows = rows_of(seed, distance)
     problem = rows.problem
-    cells = np.zeros((problem.n_masks, len(problem.grid.axes)), dtype=np.int32)
-    values = rows.outputs(cells[:1]).values[0]
-    found = rows.of_masks(cells, np.arange(problem.n_masks))
+    cells = np.zeros((1, len(problem.grid.axes)), dtype=np.int32)
+    outputs = rows.outputs(cells)
+    values, found = outputs.values[0], rows.swings(outputs)
     for mask in range(problem.n_masks):
         near = values[list(problem.around(mask))]
-        assert found.up[mask] == near.max() - values[mask]
-        assert found.down[mask] == values[mask] - near.min()
-    assert not found.doubt.any()
+        assert found.up[0, mask] == near.max() - values[mask]
+        assert found.down[0, mask] == values[mask] - near.min()
+        alone = rows.swings(outputs, np.array([mask]))
+        assert (alone.up[0], alone.down[0]) == (found.up[0, mask], found.down[0, mask])
+    assert rows.doubt == 0
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -46,7 +48,7 @@ def test_no_change_is_larger_than_the_most(seed: int) -> None:
     rng = np.random.default_rng(seed)
     counts = rows.problem.grid.cell_counts
     cells = rng.integers(0, counts, (200, n_features)).astype(np.int32)
-    found = rows.of_masks(cells, rng.integers(0, n_masks, 200))
+    found = rows.swings(rows.outputs(cells), rng.integers(0, n_masks, 200))
     assert max(found.up.max(), found.down.max()) <= rows.most
 
 

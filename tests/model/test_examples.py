@@ -130,7 +130,7 @@ def test_the_demo_ends_with_a_report(
     for name in ("sex", "race", "age"):
         assert f" {name} " in run.out
         assert f'data-sensitive="{name}"' in page
-    for words in ("15.9 %", "25 &lt;= age &lt; 65"):
+    for words in ("10.4 %", "25 &lt;= age &lt; 65", "of the 1,159 cases in adult-held-out.csv.gz"):
         assert html.unescape(words) in run.out
         assert words in page
     assert "Wrote xcount-demo.html" in run.out
@@ -159,8 +159,11 @@ def test_the_demo_gives_the_audited_model_and_its_domain_away(
     run = xcount_command("demo", "--save-one-hot", "income.json", "--json")
     audited = [r for r in json.loads(run.out)["results"] if r["sensitive"] == ["race"]]
     asked = ["--sensitive", "race", "--probability-gap", "0.1", "--distance", "any", "--json"]
-    again = xcount_command("count", "income.json", "--domain", "income.toml", *asked)
-    assert json.loads(again.out)["count"] == audited[1]["count"]
+    asked += ["--domain", "income.toml", "--data", "income.csv.gz", "--judge", "rows"]
+    again = json.loads(xcount_command("count", "income.json", *asked).out)
+    assert again["count"] == audited[1]["count"]
+    shares = [r["details"]["measures"]["rows"]["share"] for r in (again, audited[1])]
+    assert shares[0] == shares[1] > 0
 
 
 def test_the_demo_speaks_json(xcount_command: Command, tmp_path: Path) -> None:
@@ -173,3 +176,7 @@ def test_the_demo_speaks_json(xcount_command: Command, tmp_path: Path) -> None:
     for result in results:
         assert result["domain"]["where"] == ["25 <= age < 65"]
         assert set(result["domain"]["one_hot"]) == {"sex", "race", "relationship"}
+        assert result["judge"] == "rows"
+        assert result["details"]["measures"]["rows"]["n_rows"] == 1500
+        if result["count"]:
+            assert result["details"]["witnesses"][0]["row"] is not None  # a person, changed

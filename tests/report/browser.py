@@ -123,6 +123,12 @@ class Browser:
                 button="left",
                 clickCount=1,
             )
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until two frames are drawn: what was begun by an event is done."""
+        frames = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+        self.call("Runtime.evaluate", expression=frames, awaitPromise=True)
 
     def hover(self, selector: str, press: bool = False) -> None:
         """Move the pointer onto the middle of an element, and press its button there if asked."""
@@ -133,8 +139,7 @@ class Browser:
             f"(document.querySelector({quoted}).getBoundingClientRect())"
         )
         place = {"x": box[0], "y": box[1]}
-        frames = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
-        self.call("Runtime.evaluate", expression=frames, awaitPromise=True)  # scrolling is over
+        self.settle()  # scrolling is over
         self.call("Input.dispatchMouseEvent", type="mouseMoved", **place)
         for kind in ("mousePressed", "mouseReleased") if press else ():
             button = {"button": "left", "clickCount": 1}

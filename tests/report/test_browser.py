@@ -12,7 +12,12 @@ import pytest
 import xcount
 from report.browser import CHROMIUM, NARROW, PDFTOTEXT, WIDE, Browser
 from report.samples import HOSTILE, hostile, huge, ordinary
-from xcount.model.examples import ensemble_of, figure_1
+from xcount.model.examples import (
+    adult_held_out_path,
+    adult_one_hot_paths,
+    ensemble_of,
+    figure_1,
+)
 from xcount.report import html_report
 
 pytestmark = pytest.mark.skipif(
@@ -77,6 +82,26 @@ def page(tmp_path: Path) -> Path:
     """Return the page of an ordinary audit with a limit."""
     path = tmp_path / "report.html"
     path.write_text(html_report(ordinary(0.14)), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the page of an audit that people judge: rows, witnesses, explanations."""
+    model, domain = adult_one_hot_paths()
+    audit = xcount.audit(
+        model,
+        sensitive=["sex", "race"],
+        flip=True,
+        distances="any",
+        domain=domain,
+        data=adult_held_out_path(),
+        judge="rows",
+        max_share={"sex": "1%", "race": "20%"},
+        n_witnesses=2,
+    )
+    path = tmp_path_factory.mktemp("people") / "people.html"
+    path.write_text(audit.to_html(), encoding="utf-8")
     return path
 
 
@@ -200,6 +225,69 @@ def test_printed_pages_are_well_filled(browser: Browser, page: Path) -> None:
     assert sum("FAIL" in text for text in pages) > 0
 
 
+CUT_OFF = """
+[...document.querySelectorAll('.scroll')].filter(e => e.checkVisibility()
+  && e.scrollWidth > e.clientWidth + 1).map(e => e.textContent.slice(0, 80))
+"""
+
+BROKEN_WORDS = """
+[...document.querySelectorAll('thead th')].filter(e => e.checkVisibility()).flatMap(e => {
+  const texts = document.createTreeWalker(e, NodeFilter.SHOW_TEXT), broken = [];
+  for (let node; (node = texts.nextNode());)
+    for (const match of node.data.matchAll(/[A-Za-z]+/g)) {
+      const range = document.createRange();
+      range.setStart(node, match.index);
+      range.setEnd(node, match.index + match[0].length);
+      if (range.getClientRects().length > 1) broken.push(match[0]);
+    }
+  return broken;
+})
+"""
+
+
+def test_a_phone_shows_whole_tables(browser: Browser, page: Path, people: Path) -> None:
+    """No table is cut off: rows of several columns become lists with a heading for each value."""
+    for path in (people, page):
+        browser.open(path, NARROW)
+        browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+        assert browser.evaluate(CUT_OFF) == []
+        head = "getComputedStyle(document.querySelector('#counts td.n'), '::before').content"
+        assert browser.evaluate(head) == '"Sensitive regions"'
+    browser.open(page, WIDE)
+    browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert browser.evaluate(CUT_OFF) == []
+    assert browser.evaluate(head) in ("none", "normal")
+
+
+def test_paper_breaks_no_word_of_a_heading(browser: Browser, page: Path, people: Path) -> None:
+    """On a sheet of 7.5 inches, no heading is broken within a word, and no table sticks out."""
+    for path in (people, page):
+        browser.open(path, (720, 1000))
+        browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+        browser.media("print", "light")
+        assert browser.evaluate(BROKEN_WORDS) == []
+        assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        marks = "getComputedStyle(document.querySelector('.feature > summary'), '::before').content"
+        assert browser.evaluate(marks) == "none"
+
+
+def test_a_page_speaks_of_the_people_who_are_judged(browser: Browser, people: Path) -> None:
+    """Headline, bars, classes of the examples and certificate: all are about the same rows."""
+    browser.open(people, WIDE)
+    assert visible(browser, "#verdict") == ["FAIL"]
+    headline = visible(browser, "#answer h2")[0].replace("\N{NO-BREAK SPACE}", " ")
+    assert headline.startswith("sex is above the limit: 1.81 % of the 1,159 cases in adult-held")
+    assert visible(browser, "#ranking .bars b") == ["4.14 %", "1.81 %"]  # race, sex
+    assert [text[:4] for text in visible(browser, ".feature[open] > summary")] == ["sex1"]
+    assert set(visible(browser, ".pair td:nth-of-type(2)")) == {"0", "1"}
+    assert len(visible(browser, ".pair mark")) == 2
+    assert "The same in both: age" in visible(browser, ".pair .same")[0]
+    assert "the rows are the cases of one table" in visible(browser, "#certificate")[0]
+    terms = visible(browser, "#glossary dt")
+    assert {"Share of the regions", "Share of the rows"} <= set(terms)
+    assert visible(browser, "#gaps .bars b") == ["4.14 %", "1.81 %"]
+
+
 def test_hostile_names_do_nothing(browser: Browser, tmp_path: Path) -> None:
     """No script runs but ours, no element appears, nothing is asked of the network."""
     path = tmp_path / "hostile.html"
@@ -256,13 +344,13 @@ def test_tables_sort(browser: Browser, page: Path) -> None:
     """By number or by text; a second click turns the order round, and it is announced."""
     browser.open(page, WIDE)
     browser.click("#counts summary")
-    shares = "#counts tbody td:nth-child(7)"
-    browser.click("#counts th:nth-child(7) button")
+    shares = "#counts tbody td:nth-child(4)"
+    browser.click("#counts th:nth-child(4) button")
     falling = [float(text.split()[0]) for text in visible(browser, shares)]
     assert falling == sorted(falling, reverse=True)
-    state = "document.querySelector('#counts th:nth-child(7)').getAttribute('aria-sort')"
+    state = "document.querySelector('#counts th:nth-child(4)').getAttribute('aria-sort')"
     assert browser.evaluate(state) == "descending"
-    browser.click("#counts th:nth-child(7) button")
+    browser.click("#counts th:nth-child(4) button")
     rising = [float(text.split()[0]) for text in visible(browser, shares)]
     assert rising == sorted(rising)
     browser.click("#counts th:nth-child(1) button")
@@ -347,3 +435,20 @@ def test_a_comparison_opens(browser: Browser, tmp_path: Path, size: tuple[int, i
     browser.click(".tablist label:nth-of-type(2)")
     headings = visible(browser, ".tabs > section > h3")
     assert headings == ["Margin changes by more than 30, 1 step"]
+    browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert browser.evaluate(CUT_OFF) == []
+    assert "Gap" in visible(browser, "#glossary dt")
+
+
+def test_a_comparison_explains_itself(browser: Browser, tmp_path: Path) -> None:
+    """Each question unfolds: the curves of all models in one chart, then each model by itself."""
+    halved = ensemble_of((0, 4.0, (1, 3.0, 15.0, -15.0), 17.5))
+    path = tmp_path / "comparison.html"
+    compared = xcount.compare([figure_1(), halved], gaps=[1, 30], explain=True)
+    path.write_text(compared.to_html(), encoding="utf-8")
+    browser.open(path, WIDE)
+    assert visible(browser, ".explained .chart") == []
+    browser.click(".explained > summary")
+    assert visible(browser, ".explained .legend li") == list(compared.names)
+    assert visible(browser, ".explained > h4") == list(compared.names)
+    assert "Which way, and how much" in visible(browser, ".explained > h5")

@@ -16,7 +16,13 @@ import pytest
 import xcount
 from xcount.errors import ARGUMENTS, JournalError, QueryError, QueryWarning, in_words_of
 from xcount.model.examples import adult_model_path, figure_1
-from xcount.support.interface import SYNONYMS, OtherNames, OtherNamesOfMany
+from xcount.support.interface import (
+    SYNONYMS,
+    OtherNames,
+    OtherNamesOfAudit,
+    OtherNamesOfCount,
+    OtherNamesOfMany,
+)
 from xcount.testing import assert_share
 
 ONE: tuple[Callable[..., Any], ...] = (xcount.count, xcount.witnesses)
@@ -82,13 +88,17 @@ def test_whatever_loads_takes_trust_pickle(function: Callable[..., Any]) -> None
 
 
 def test_type_checkers_know_the_other_names() -> None:
-    """They are names that the functions accept, and not those of a signature."""
-    for functions, names in ((ONE, OtherNames), (MANY, OtherNamesOfMany)):
-        for function in functions:
-            own = inspect.signature(function).parameters
-            for other in names.__annotations__:
-                assert other not in own
-                assert any(other in group and own.keys() & set(group) for group in SYNONYMS)
+    """They are all names that the functions accept, and not those of a signature."""
+    known: dict[Callable[..., Any], type] = {
+        xcount.count: OtherNamesOfCount,
+        xcount.witnesses: OtherNames,
+        xcount.audit: OtherNamesOfAudit,
+        xcount.compare: OtherNamesOfMany,
+    }
+    for function, names in known.items():
+        own = inspect.signature(function).parameters
+        groups = [set(group) for group in SYNONYMS if own.keys() & set(group)]
+        assert set(names.__annotations__) == set().union(*groups) - own.keys()
 
 
 def test_messages_name_arguments_in_python_and_options_in_a_shell() -> None:

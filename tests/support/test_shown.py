@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 import xcount
+from xcount.answers.explanation import Explanation
 from xcount.counters.tally import Progress
 from xcount.errors import MissingExtraError
 from xcount.model.ensemble import Ensemble, Feature
@@ -43,7 +45,10 @@ def results(model: Ensemble) -> dict[str, Any]:
             measures="volume",
             bounds=dict.fromkeys(model.feature_names, (0, 9)),
         ),
-        "explained count": xcount.count(model, sensitive=0, gap=80, explain=True),
+        "explained count": (explained := xcount.count(model, sensitive=0, gap=80, explain=True)),
+        "explanation": explained.explanation,
+        "empty explanation": Explanation(),
+        "profile": xcount.count(model, sensitive=0, gap=80, profile=True).profile,
         "bounds": replace(count, count=None, low=1, high=4),
         "estimate": replace(count, low=1, high=4, confidence=0.9),
         "nothing": replace(count, count=0, low=0, high=0),
@@ -122,7 +127,8 @@ def test_a_table_each(shown: dict[str, Any], kind: str) -> None:
     rows = {
         **dict.fromkeys(("unfinished audit", "unfinished comparison", "no witnesses"), 0),
         **{"audit": 4, "comparison": 4, "witnesses": 4, "witness": 2, "flip": 2},
-        **{"inspection": 2, "ensemble": 10, "stump": 3},
+        **{"inspection": 2, "ensemble": 10, "stump": 3, "empty explanation": 0},
+        **{"explanation": 28, "profile": 4},  # 2 ways, 22 gaps, 3 groups, 1 place; 3 + 1 masks
     }
     assert len(shown[kind].to_dataframe()) == rows.get(kind, 1)
 
@@ -135,6 +141,29 @@ def test_a_picture_each(kind: str, hostile: dict[str, Any], tmp_path: Path) -> N
     assert (tmp_path / "plot.svg").read_bytes().startswith(b"<?xml")
     if kind == "count":
         assert figure._repr_png_().startswith(b"\x89PNG")
+
+
+def test_pictures_and_tables_show_what_is_judged() -> None:
+    """The bars of an audit and the ratios of a comparison are those of the judged measure."""
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("pandas")
+    rows = {"f0": [3.5, 3.5, 3.5, 5.0], "f1": [1.0, 1.0, 9.0, 9.0]}
+    asked: dict[str, Any] = {"sensitive": "f0", "gap": 80, "judge": "rows", "data": rows}
+    audit = xcount.audit(figure_1(), **asked)
+    (axes,) = audit.plot().axes
+    assert axes.get_xlabel() == "share of the rows (%)"
+    assert [bar.get_extents().width > 0 for bar in axes.patches] == [True]
+    assert axes.dataLim.x1 == 50.0
+    compared = xcount.compare([figure_1(), figure_1()], **asked)
+    assert compared.plot().axes[0].get_ylabel() == "shares by rows relative to model 1"
+    assert list(compared.to_dataframe()["rows_ratio"]) == [1.0, 1.0]
+
+
+def test_all_that_has_a_dictionary_has_json() -> None:
+    """The same object as text."""
+    made = results(figure_1())
+    for kind in ("count", "audit", "comparison", "witnesses", "witness", "inspection"):
+        assert json.loads(made[kind].to_json()) == made[kind].to_dict()
 
 
 def test_what_a_line_says() -> None:

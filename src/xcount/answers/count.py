@@ -25,7 +25,7 @@ from xcount.question.domain import Domain, DomainLike, OneHot, Words
 from xcount.question.grid import Grid, Missing
 from xcount.question.query import Query
 from xcount.question.share import Limit
-from xcount.support.interface import OtherNames, public
+from xcount.support.interface import OtherNamesOfCount, public
 from xcount.support.process import peak_memory_bytes
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def count(
     trust_pickle: bool = False,
     cluster: str | Client | DaskCluster | None = None,
     on_progress: Callable[[Progress], None] | None = None,
-    **other_names: Unpack[OtherNames],
+    **other_names: Unpack[OtherNamesOfCount],
 ) -> CountResult:
     """Count the sensitive regions of a model.
 
@@ -162,7 +162,7 @@ def count(
         timeout=timeout,
         memory=memory,
         jobs=jobs,
-        max_share=None if max_share is None else Limit.share(max_share),
+        max_share=None if max_share is None else Limit.share(max_share, "--max-share"),
         judge=judge,
         want_profile=profile,
         on_progress=on_progress,

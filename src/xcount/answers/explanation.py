@@ -22,6 +22,7 @@ from xcount.question.change import Change
 from xcount.question.share import Limit
 from xcount.support.dataclass import dataclass
 from xcount.support.records import Json, record
+from xcount.support.shown import Shown
 
 Unit = Literal["margin", "probability"]
 
@@ -334,8 +335,8 @@ class GroupRates:
 
 
 @record("explanation", "Who is affected, which way and how much (`--explain`, and in audits).")
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Explanation(Shown):
     """What goes with a count: an entry of each list per measure, those of ``regions`` first."""
 
     effects: Annotated[

@@ -20,6 +20,7 @@ from xcount.model.loaders import load
 from xcount.question.domain import Domain, DomainLike, OneHot, Words
 from xcount.question.grid import Axis, Grid, Missing
 from xcount.support.dataclass import dataclass
+from xcount.support.numerals import to_json
 from xcount.support.records import Json, record, to_dict
 from xcount.support.shown import Shown
 
@@ -103,6 +104,10 @@ class Inspection(Shown):
     def to_dict(self) -> dict[str, Any]:
         """Return what ``xcount inspect --json`` prints."""
         return to_dict(self)
+
+    def to_json(self, indent: int | None = None) -> str:
+        """Return the same as JSON text."""
+        return to_json(self.to_dict(), indent)
 
 
 def inspect(

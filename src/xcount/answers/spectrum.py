@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +46,7 @@ class Observed:
         is_sample: whether these are random regions, not all there are.
         unit: what 1 stands for in the swings.
         most: no change is larger, in the same unit as the swings.
-        whole: whether the swings are integers.
+        doubt: how far off swings other than 0 may be.
     """
 
     swings: Swings
@@ -54,6 +55,7 @@ class Observed:
     is_sample: bool
     unit: Fraction
     most: float
+    doubt: float = 0.0
 
     def __len__(self) -> int:
         return len(self.swings.up)
@@ -70,6 +72,21 @@ class Observed:
         if self.swings.up.dtype == np.float64:
             return float(gap)
         return min(math.floor(gap / self.unit), 2**63 - 1)
+
+    @cached_property
+    def _ordered(self) -> dict[Direction, tuple[Numbers, NDArray[np.float64] | None]]:
+        return {}
+
+    def ordered(self, direction: Direction) -> tuple[Numbers, NDArray[np.float64] | None]:
+        """Return the sizes in ascending order, and their weights."""
+        if direction not in self._ordered:
+            size, weights = self.swings.size(direction), self.weights
+            if weights is None:
+                self._ordered[direction] = np.sort(size), None
+            else:
+                order = np.argsort(size)
+                self._ordered[direction] = size[order], weights[order]
+        return self._ordered[direction]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,18 +151,16 @@ def _shares(
     observed: Observed, places: Sequence[tuple[Direction, Fraction]], delta: float
 ) -> list[ShareInterval]:
     """Return the share that changes by more than each gap; ties that floats leave open count."""
-    swings, weights, n = observed.swings, observed.weights, len(observed)
+    weights, n = observed.weights, len(observed)
     sure, maybe = np.empty(len(places)), np.empty(len(places))
     for direction in dict.fromkeys(direction for direction, _ in places):
         own = [i for i, (each, _) in enumerate(places) if each == direction]
-        thresholds = [observed.threshold(places[i][1]) for i in own]
-        size = swings.size(direction)
-        if not swings.doubt.any():
-            sure[own] = maybe[own] = _above(size, weights, thresholds)
-        else:
-            sure[own] = _above(size - swings.doubt, weights, thresholds)
-            may_exceed = np.where(size > 0, size + swings.doubt, -1.0)
-            maybe[own] = _above(may_exceed, weights, thresholds)
+        thresholds = np.array([observed.threshold(places[i][1]) for i in own])
+        sizes = observed.ordered(direction)
+        sure[own] = maybe[own] = _above(*sizes, thresholds)
+        if observed.doubt:
+            sure[own] = _above(*sizes, thresholds + observed.doubt)
+            maybe[own] = _above(*sizes, np.maximum(0, thresholds - observed.doubt))
     if not observed.is_sample:
         whole = n if weights is None else 1.0
         return [_share(s / whole, s / whole, m / whole) for s, m in zip(sure, maybe, strict=True)]
@@ -160,14 +175,13 @@ def _share(share: float, low: float, high: float) -> ShareInterval:
 
 
 def _above(
-    size: Numbers, weights: NDArray[np.float64] | None, thresholds: Sequence[float | int]
+    sizes: Numbers, weights: NDArray[np.float64] | None, thresholds: Numbers
 ) -> NDArray[np.float64]:
-    """Return the number (the weight) of the sizes above each threshold."""
-    order = np.argsort(size)
-    first = np.searchsorted(size[order], np.array(thresholds, dtype=size.dtype), side="right")
+    """Return the number (the weight) of the sizes above each threshold; sizes ascend."""
+    first = np.searchsorted(sizes, thresholds.astype(sizes.dtype), side="right")
     if weights is None:
-        return (len(size) - first).astype(np.float64)
-    above = np.append(np.cumsum(weights[order][::-1])[::-1], 0.0)
+        return (len(sizes) - first).astype(np.float64)
+    above = np.append(np.cumsum(weights[::-1])[::-1], 0.0)
     found: NDArray[np.float64] = above[first]
     return found
 
@@ -176,19 +190,18 @@ def _sizes(
     observed: Observed, direction: Direction, of_sensitive: bool, delta: float
 ) -> tuple[ValueInterval | None, tuple[Quantile, ...]]:
     """Return the mean and the quantiles of the size."""
-    numbers, weights = observed.swings.size(direction), observed.weights
+    numbers, weights = observed.ordered(direction)
     if of_sensitive:
-        changed = numbers > 0
-        numbers = numbers[changed]
-        weights = None if weights is None else weights[changed]
+        first = int(np.searchsorted(numbers, 0, side="right"))
+        numbers = numbers[first:]
+        weights = None if weights is None else weights[first:]
     if not len(numbers) or (weights is not None and not weights.sum() > 0):
         return None, ()
-    order = np.argsort(numbers, kind="stable")
-    unit, sizes = float(observed.unit), numbers[order].astype(np.float64)
-    sizes = sizes * unit
+    unit = float(observed.unit)
+    sizes = numbers.astype(np.float64) * unit
     most = observed.most * unit
     if not observed.is_sample:
-        own = None if weights is None else weights[order] / weights.sum()
+        own = None if weights is None else weights / weights.sum()
         mean = float(sizes.mean() if own is None else own @ sizes)
         return ValueInterval(mean, mean, mean), _exact_quantiles(sizes, own)
     low, high = mean_interval(sizes, most, delta / 2)

@@ -19,10 +19,12 @@ FEATURES = ("sex", "race", "age")
 PROBABILITY_GAPS = ("0.05", "0.1", "0.2")
 REPORT = "xcount-demo.html"
 
-TITLE = "How far does a predicted probability move when only sex, race or age changes?"
+WITNESSES = 2
+TITLE = "For whom does a predicted probability move when only sex, race or age changes?"
 ABOUT = """\
 The model (XGBoost, Adult census data) predicts who earns more than 50,000 dollars a year. It was
 trained on one-hot columns; the domain makes features of them again, and leaves people of 25 to 64.
+The people are those of the data that the model was not trained on.
 """
 
 
@@ -42,7 +44,8 @@ trained on one-hot columns; the domain makes features of them again, and leaves 
 @click.option(
     "--save-one-hot",
     metavar="FILE",
-    help="Save the model that is audited here, and its domain beside it (FILE with .toml).",
+    help="Save the model that is audited here; beside it, its domain (FILE with .toml) and the "
+    "people (FILE with .csv.gz).",
 )
 @parameters.batch_limit_options
 @parameters.json_option
@@ -57,25 +60,28 @@ def command(
 ) -> int:
     """Ask a model of the Adult census data how much depends on sex, race and age.
 
-    In which share of all inputs does the predicted probability of a high income move by more than
-    0.05, 0.1 or 0.2 when nothing but the sex changes, or the race, or the age? The model knows
-    one-hot columns; the questions are about whole groups of them, among people of 25 to 64. The
-    answers are printed, and written as a report for the browser.
+    For how many people does the predicted probability of a high income move by more than 0.05, 0.1
+    or 0.2 when nothing but the sex changes, or the race, or the age? The model knows one-hot
+    columns; the questions are about whole groups of them, among people of 25 to 64. The answers are
+    judged by people that the model was not trained on (--judge rows), printed, and written as a
+    report for the browser.
     """
     from xcount.cli.progress import ProgressLine, stoppable
     from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS
-    from xcount.model.examples import adult_model_path, adult_one_hot_paths
+    from xcount.model.examples import adult_held_out_path, adult_model_path, adult_one_hot_paths
     from xcount.runs.audit import audit
 
     batch.check_outputs({"html": html}, as_json)
     model, domain = adult_one_hot_paths()
+    people = adult_held_out_path()
     saved = []
     if save_model is not None:
         saved.append(_copied(adult_model_path(), save_model))
     if save_one_hot is not None:
         model = _copied(model, save_one_hot)
         domain = _copied(domain, str(model.with_suffix(".toml")))
-        saved += [model, domain]
+        people = _copied(people, str(model.with_suffix(".csv.gz")))
+        saved += [model, domain, people]
     with stoppable(), ProgressLine() as line:
         result = audit(
             model,
@@ -83,6 +89,9 @@ def command(
             probability_gaps=PROBABILITY_GAPS,
             distances="any",
             domain=domain,
+            data=people,
+            judge="rows",
+            n_witnesses=WITNESSES,
             timeout=timeout or DEFAULT_TIMEOUT_SECONDS,
             memory=memory,
             jobs=jobs,

@@ -104,8 +104,8 @@ class Settings:
             epsilon=open_share(epsilon, "epsilon"),
             delta=open_share(delta, "delta"),
             seed=whole_number(seed, "seed"),
-            timeout_seconds=None if timeout is None else seconds(timeout),
-            memory_bytes=None if memory is None else n_bytes(memory),
+            timeout_seconds=None if timeout is None else seconds(timeout, "--timeout"),
+            memory_bytes=None if memory is None else n_bytes(memory, "--memory"),
             jobs=whole_number(jobs, "number of jobs"),
             **more,
         )

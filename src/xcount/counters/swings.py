@@ -4,16 +4,15 @@ With V the output of a region and V' that of a neighbour, ``up = max(V') - V`` a
 min(V')``, the region itself included: both are at least 0. Of a flip, only neighbours count that
 decide otherwise, in the direction: ``up`` is 0 unless one of them is above the cut-off, and so on.
 
-Margins that fit 64 bits are integers, compared exactly. Others, and probabilities, are floats: each
-region has a *doubt*, and its true numbers are less than that away. A float of 0 is always exact:
-where a change is not known to be 0, it is at least the least positive float.
+Margins that fit 64 bits are integers, compared exactly. Others, and probabilities, are floats: the
+true numbers are less than a *doubt* away. A float of 0 is always exact: where a change is not known
+to be 0, it is at least the least positive float.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -23,9 +22,10 @@ from numpy.typing import NDArray
 
 from xcount.errors import BudgetError, QueryError
 from xcount.problem.form import PairSpace
+from xcount.problem.integers import exceeds
 from xcount.problem.laid_trees import LaidTrees
 from xcount.problem.margin_rows import MarginRows
-from xcount.problem.margins import IntegerMargins
+from xcount.problem.margins import Cutoffs, IntegerMargins
 from xcount.problem.problem import Problem
 from xcount.question.flip import Flip
 from xcount.question.gap import Gap, ProbabilityGap
@@ -45,6 +45,22 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 Numbers = NDArray[Any]
 """Integers of 64 bits, or floats."""
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class FlipSides:
+    """What a cut-off makes of the margins of all masks, shape (n_rows, n_masks) each.
+
+    Attributes:
+        above: which are above.
+        starts_up: from which a flip to above counts, being sure enough.
+        starts_down: from which a flip to below does.
+    """
+
+    above: Flags
+    starts_up: Flags
+    starts_down: Flags
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,17 +70,19 @@ class Outputs:
     Attributes:
         values: shape (n_rows, n_masks).
         same: numbers that are equal where outputs are, shape (n_rows, n_masks, any).
+        sides: of a flip.
     """
 
     values: Numbers
     same: Numbers
+    sides: FlipSides | None = None
 
     @cached_property
-    def highest(self) -> NDArray[np.bool_]:
+    def highest(self) -> Flags:
         """Which masks have the highest output; none where all are the same."""
         top = self.values.max(axis=1, keepdims=True)
         is_flat = self.values.min(axis=1, keepdims=True) == top
-        found: NDArray[np.bool_] = (self.values == top) & ~is_flat
+        found: Flags = (self.values == top) & ~is_flat
         return found
 
 
@@ -74,7 +92,6 @@ class Swings:
 
     up: Numbers
     down: Numbers
-    doubt: NDArray[np.float64]
 
     def size(self, direction: str) -> Numbers:
         """Return the size of the change."""
@@ -82,13 +99,9 @@ class Swings:
             return np.maximum(self.up, self.down)
         return self.up if direction == "up" else self.down
 
-    def exceeds(
-        self, direction: str, threshold: float
-    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return which changes surely exceed a threshold, and which may."""
-        size = self.size(direction)
-        sure = size > threshold + self.doubt
-        return sure, (size > threshold - self.doubt) & (size > 0)
+    def raveled(self) -> Swings:
+        """Return the same, one after the other."""
+        return Swings(np.ravel(self.up), np.ravel(self.down))
 
 
 class SwingRows:
@@ -107,9 +120,9 @@ class SwingRows:
         >>> from xcount.question.query import Query
         >>> model = figure_1()
         >>> rows = SwingRows(Problem(model, Grid.of(model), Query.of(model, "f0", 80)))
-        >>> found = rows.of_masks(np.zeros((3, 2), dtype=np.int32), np.arange(3))
+        >>> found = rows.swings(rows.outputs(np.zeros((1, 2), dtype=np.int32)))
         >>> (found.up * float(rows.unit)).tolist(), (found.down * float(rows.unit)).tolist()
-        ([0.0, 85.0, 0.0], [85.0, 0.0, 5.0])
+        ([[0.0, 85.0, 0.0]], [[85.0, 0.0, 5.0]])
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -152,6 +165,13 @@ class SwingRows:
             raise BudgetError("sums are too large for floats") from None
 
     @property
+    def doubt(self) -> float:
+        """Numbers other than 0 are less than this off; 0 of integers."""
+        if self._is_whole:
+            return 0.0
+        return math.ldexp(self.most, -48) if self._is_margin else _DOUBT
+
+    @property
     def n_trees(self) -> int:
         """How many trees are walked through for a row."""
         return self._source.n_trees
@@ -183,38 +203,62 @@ class SwingRows:
         else:
             with np.errstate(over="ignore"):
                 values = self._link.of_floats(floats * mantissa, self._source.output)
-        shape = (len(own), self.problem.n_masks, -1)
-        return Outputs(values, values[..., np.newaxis] if self._is_whole else limbs.reshape(shape))
+        exact = limbs.reshape(len(own), self.problem.n_masks, -1)
+        sides = None if self._cutoffs is None else _sides(exact, self._cutoffs)
+        return Outputs(values, values[..., np.newaxis] if self._is_whole else exact, sides)
 
-    def of_masks(
-        self,
-        cells: NDArray[np.int32],
-        masks: NDArray[np.int64],
-        outputs: Outputs | None = None,
-    ) -> Swings:
-        """Return how far regions can move: one mask at each row of cells."""
-        found = self.outputs(cells) if outputs is None else outputs
-        rows = np.arange(len(masks))
-        around = None if self._near is None else self._near[masks]
-        own = found.values[rows, masks]
-        others = found.values
-        if around is not None:
-            others = np.take_along_axis(others, around, axis=1)
-        up, down = others.max(axis=1) - own, own - others.min(axis=1)
-        doubt = np.zeros(len(rows))
+    def swings(self, outputs: Outputs, masks: NDArray[np.int64] | None = None) -> Swings:
+        """Return how far regions can move: one mask of each row, or all of them."""
+        own = self._own(outputs.values, masks)
+        up = self._around(outputs.values, np.maximum, masks) - own
+        down = own - self._around(outputs.values, np.minimum, masks)
         if not self._is_whole:
-            same = found.same if around is None else found.same[rows[:, np.newaxis], around]
-            differs = (same != found.same[rows, masks][:, np.newaxis]).any(axis=(1, 2))
-            doubt = np.where(differs, self._most_doubt, 0.0)
+            differs = self._differs(outputs.same, masks)
             up, down = (np.where(differs, np.maximum(side, _TINY), 0.0) for side in (up, down))
-        for side, flips in self._flips.items():
-            flags = flips(cells)[rows, masks]
-            up, down = (up * flags, down) if side == "up" else (up, down * flags)
-        return Swings(up, down, doubt)
+        if (sides := outputs.sides) is not None:
+            up = up * (
+                self._own(sides.starts_up, masks) & self._around(sides.above, np.logical_or, masks)
+            )
+            down = down * (
+                self._own(sides.starts_down, masks)
+                & self._around(~sides.above, np.logical_or, masks)
+            )
+        return Swings(up, down)
 
-    @property
-    def _most_doubt(self) -> float:
-        return math.ldexp(self.most, -48) if self._is_margin else _DOUBT
+    def _own(self, array: Numbers, masks: NDArray[np.int64] | None) -> Numbers:
+        """Return what a mask of each row has, or all have."""
+        return array if masks is None else array[np.arange(len(masks)), masks]
+
+    def _around(
+        self, array: Numbers, combine: np.ufunc, masks: NDArray[np.int64] | None
+    ) -> Numbers:
+        """Return what a mask of each row, or all of them, have with their neighbours together."""
+        found: Numbers
+        if self._near is None:
+            found = combine.reduce(array, axis=1, keepdims=masks is None)
+        elif masks is not None:
+            found = combine.reduce(np.take_along_axis(array, self._near[masks], axis=1), axis=1)
+        else:
+            found = array[:, self._near[:, 0]]
+            for near in self._near.T[1:]:
+                combine(found, array[:, near], out=found)
+        return found
+
+    def _differs(self, same: Numbers, masks: NDArray[np.int64] | None) -> Flags:
+        """Return whether any neighbour's output is another one."""
+        found: Flags
+        rows = np.arange(len(same))[:, np.newaxis]
+        if self._near is None:  # then so for all masks of a row, or for none
+            found = (same != same[:, :1]).any(axis=(1, 2))
+            return found[:, np.newaxis] if masks is None else found
+        if masks is not None:
+            around = same[rows, self._near[masks]]
+            found = (around != same[rows, masks[:, np.newaxis]]).any(axis=(1, 2))
+            return found
+        found = np.zeros(same.shape[:2], dtype=np.bool_)
+        for near in self._near.T:
+            found |= (same[:, near] != same).any(axis=2)
+        return found
 
     @cached_property
     def _near(self) -> NDArray[np.int64] | None:
@@ -229,16 +273,13 @@ class SwingRows:
         return np.array([(*near, *[near[0]] * (width - len(near))) for near in listed])
 
     @cached_property
-    def _flips(self) -> dict[str, Callable[[NDArray[np.int32]], NDArray[np.bool_]]]:
-        """What decides where each direction of a flip counts; nothing for a gap."""
-        change, problem = self.problem.query.change, self.problem
+    def _cutoffs(self) -> Cutoffs | None:
+        """Where a flip counts; None of a gap."""
+        change = self.problem.query.change
         if not isinstance(change, Flip):
-            return {}
-        deciders = {}
-        for side in ("up", "down"):
-            query = replace(problem.query, change=replace(change, direction=side))
-            deciders[side] = _decider(Problem(problem.ensemble, problem.grid, query))
-        return deciders
+            return None
+        assert isinstance(self._source, _Margins)
+        return self._source.cutoffs(change)
 
     @cached_property
     def _source(self) -> _Differences | _Margins:
@@ -252,13 +293,13 @@ class SwingRows:
         return self._is_margin and self._source.n_limbs == 1
 
 
-def _decider(problem: Problem) -> Callable[[NDArray[np.int32]], NDArray[np.bool_]]:
-    def decide(regions: NDArray[np.int32]) -> NDArray[np.bool_]:
-        cells = np.array(regions, dtype=np.int32, ndmin=2)
-        cells[:, list(problem.query.sensitive)] = 0
-        return problem.form.decide(cells)
-
-    return decide
+def _sides(margins: NDArray[np.uint64], cutoffs: Cutoffs) -> FlipSides:
+    above = exceeds(margins, cutoffs.at)
+    if cutoffs.at == cutoffs.sure_below == cutoffs.sure_above:
+        return FlipSides(above, ~above, above)
+    return FlipSides(
+        above, ~exceeds(margins, cutoffs.sure_below), exceeds(margins, cutoffs.sure_above)
+    )
 
 
 def _link_of(problem: Problem) -> Link:
@@ -338,6 +379,7 @@ class _Margins:
         self.n_limbs = margins.outputs[0].n_limbs
         self.n_numbers = 2 * len(outputs)
         self.n_trees = sum(tree.output in outputs for tree in problem.ensemble.trees)
+        self.cutoffs = margins.cutoffs
         self._rows = MarginRows(margins, outputs)
 
     def at(

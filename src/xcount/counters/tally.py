@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from xcount.question.cell import CellRange, mask_text
 from xcount.support.dataclass import dataclass
 from xcount.support.records import Json, record, written
+from xcount.support.shown import Shown
 
 
 class StopReason(StrEnum):
@@ -90,8 +91,8 @@ class PairCount:
 
 
 @record("profile", "The count taken apart (`--profile`, and in audits).")
-@dataclass(frozen=True, slots=True)
-class Profile:
+@dataclass(frozen=True, slots=True, repr=False)
+class Profile(Shown):
     """The count taken apart: by mask, and by pair of neighbouring masks."""
 
     masks: Annotated[

@@ -102,3 +102,13 @@ def adult_one_hot_paths() -> tuple[Path, Path]:
     """
     data = Path(__file__).parent / "data"
     return data / "adult-one-hot.json", data / "adult-one-hot.toml"
+
+
+def adult_held_out_path() -> Path:
+    """Return the people of the Adult data that the model on one-hot columns was not trained on.
+
+    Example:
+        >>> adult_held_out_path().name
+        'adult-held-out.csv.gz'
+    """
+    return Path(__file__).parent / "data" / "adult-held-out.csv.gz"

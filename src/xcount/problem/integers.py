@@ -105,3 +105,20 @@ def to_limbs(values: Sequence[int], limbs: int) -> NDArray[np.uint64]:
 def from_limbs(limbs: NDArray[np.uint64]) -> int:
     """Return the unsigned integer of little-endian limbs."""
     return int.from_bytes(np.ascontiguousarray(limbs, dtype="<u8").tobytes(), "little")
+
+
+def exceeds(limbs: NDArray[np.uint64], value: int) -> NDArray[np.bool_]:
+    """Return which integers, given by their limbs along the last axis, are above a value.
+
+    Example:
+        >>> exceeds(to_limbs([-1, 0, 2**70], 2), 0).tolist()
+        [False, False, True]
+    """
+    others = to_limbs([value], limbs.shape[-1])[0]
+    top, other = limbs[..., -1].view(np.int64), others[-1:].view(np.int64)[0]
+    above: NDArray[np.bool_] = top > other
+    ties: NDArray[np.bool_] = top == other
+    for place in range(limbs.shape[-1] - 2, -1, -1):
+        above |= ties & (limbs[..., place] > others[place])
+        ties &= limbs[..., place] == others[place]
+    return above

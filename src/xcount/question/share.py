@@ -29,27 +29,32 @@ class Limit:
     is_rounded: bool = False
 
     @classmethod
-    def of(cls, value: object, *, most: int | None = None, what: str = "ratio") -> Limit:
-        """Read a number, a fraction or a percentage between 0 and ``most``."""
+    def of(
+        cls, value: object, option: str = "", *, most: int | None = None, what: str = "ratio"
+    ) -> Limit:
+        """Read a number, a fraction or a percentage between 0 and ``most``.
+
+        A refusal names the option, where one is given.
+        """
         if isinstance(value, Limit):
             return value
-        text = str(value).strip()
+        given = f"{f'{option} ' if option else ''}{str(value).strip()!r}"
         try:
             number = exact_number(value)
         except (ValueError, ZeroDivisionError):
-            raise QueryError(f"{text!r} is not a {what} such as 0.01, 1% or 1/100") from None
+            raise QueryError(f"{given} is not a {what} such as 0.01, 1% or 1/100") from None
         if number < 0 or (most is not None and number > most):
             between = (
                 "must not be negative" if most is None else f"does not lie between 0 and {most}"
             )
             percent = "" if most is None else f" (0% and {most}00%)"
-            raise QueryError(f"{text!r} {between}{percent}")
+            raise QueryError(f"{given} {between}{percent}")
         return cls(number, isinstance(value, float))
 
     @classmethod
-    def share(cls, value: object) -> Limit:
+    def share(cls, value: object, option: str = "") -> Limit:
         """Read the limit of a share: between 0 and 1."""
-        return cls.of(value, most=1, what="share")
+        return cls.of(value, option, most=1, what="share")
 
     def loosened(self) -> Limit:
         """Return the limit for shares that are sums of floats: above it by their rounding."""

@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from functools import singledispatch
 from typing import Any
 
+from xcount.answers.explanation import Explanation
 from xcount.answers.inspection import FeatureInfo, Inspection, inspect
 from xcount.answers.measured import REGIONS, Judged
 from xcount.answers.result import CountResult, Verdict
 from xcount.answers.witness.witness import Witness, Witnesses
+from xcount.counters.tally import MaskCount, Profile
 from xcount.model.ensemble import Ensemble
-from xcount.report.numbers import limit_percent, short_share
+from xcount.report.explanation_words import NEAREST_TO_PEOPLE, of_measure
+from xcount.report.numbers import OF_MEASURE, limit_percent, share_words, short_share
 from xcount.report.sentences import label_of, panel_label
 from xcount.report.witness_text import summary
 from xcount.runs.audit import AuditResult
@@ -113,6 +116,34 @@ def _(result: CompareResult, top: int = TOP) -> Bars:
 
 def _mean_text(share: float | None) -> str:
     return "bounds only" if share is None else f"{share * 100:.3g} %"
+
+
+@bars_of.register
+def _(result: Explanation, top: int = TOP) -> Bars:
+    """Return the share against the gap, of the measure that is nearest to people."""
+    for curve in of_measure(result.curves, NEAREST_TO_PEOPLE[0])[:1]:
+        step = max(1, -(-len(curve.points) // top))
+        points = curve.points[::step]
+        bars = tuple(
+            Bar(f"> {p.gap:g}", p.low, p.share, p.high, share_words(p.share)) for p in points
+        )
+        title = f"share {OF_MEASURE[curve.measure]} whose {curve.unit} changes by more than a gap"
+        return Bars(title, SHARE, bars)
+    return Bars("no share against the gap is known", SHARE, ())
+
+
+@bars_of.register
+def _(result: Profile, top: int = TOP) -> Bars:
+    known = [mask for mask in result.masks if not mask.is_open]
+    bars = tuple(_mask_bar(mask) for mask in known[:top])
+    title = "sensitive combinations of the other features"
+    return Bars(title, SHARE, bars, n_more=len(result.masks) - len(bars))
+
+
+def _mask_bar(mask: MaskCount) -> Bar:
+    low, high = mask.low / mask.n_combinations, mask.high / mask.n_combinations
+    text = share_words(low) if mask.exact else f"{share_words(low)} to {share_words(high)}"
+    return Bar(mask.description, low, low if mask.exact else None, high, text)
 
 
 @bars_of.register

@@ -19,6 +19,7 @@ from xcount.answers.explanation import (
 )
 from xcount.answers.result import CountResult
 from xcount.question.change import Change
+from xcount.report.explanation_words import NEAREST_TO_PEOPLE
 from xcount.report.numbers import NONE, percent
 from xcount.report.terminal import escaped
 
@@ -32,7 +33,6 @@ MAX_POINTS = 12
 MAX_CELLS = 4
 MAX_PLACES = 5
 """Places of an audit in the terminal."""
-_REAL = ("rows", "population", "marginals", "volume", "regions")
 MAX_ROWS = 40
 _FAR = 0.99
 _HEADS = ("Can rise", "Can fall", "Mean change", f"{_FAR:.0%} change by at most")
@@ -369,4 +369,4 @@ def _ratios_table(rates: Mapping[tuple[str, ...], GroupRates]) -> RenderableType
 
 def _most_real(entries: Sequence[Entry]) -> Entry | None:
     """Return the first entry of the measure that is nearest to people; None without any."""
-    return min(entries, key=lambda entry: _REAL.index(entry.measure), default=None)
+    return min(entries, key=lambda entry: NEAREST_TO_PEOPLE.index(entry.measure), default=None)

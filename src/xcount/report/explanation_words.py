@@ -6,24 +6,33 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from xcount.answers.explanation import Curve, Effect, Explanation, GroupRates, Place
-from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult
-from xcount.report.numbers import about, share_words
+from xcount.report.numbers import OF_MEASURE, about, share_words
 
 FOUR_FIFTHS = 0.8
 """Below this adverse impact ratio, US agencies take a look (29 CFR 1607.4 D)."""
 
+NEAREST_TO_PEOPLE = ("rows", "population", "marginals", "volume", "regions")
+"""The measures, those that are nearest to real people first."""
 
 Entry = TypeVar("Entry", Effect, Curve, Place, GroupRates)
 
 
 def of_measure(entries: Sequence[Entry], measure: str) -> list[Entry]:
-    """Return the entries of an explanation under a measure, or of regions where it has none."""
-    for wanted in (measure, REGIONS):
+    """Return the entries of an explanation under a measure.
+
+    Where it has none, they are those of the measure nearest to people: say so (:func:`said_of`).
+    """
+    for wanted in (measure, *NEAREST_TO_PEOPLE):
         found = [entry for entry in entries if entry.measure == wanted]
         if found:
             return found
     return []
+
+
+def said_of(entry: Effect | Curve | Place | GroupRates, measure: str) -> str:
+    """Return whom an entry is about, where that is not whom the rest speaks of; else nothing."""
+    return "" if entry.measure == measure else OF_MEASURE[entry.measure]
 
 
 def explanation_of(result: CountResult) -> Explanation:
@@ -39,7 +48,8 @@ def effect_sentence(result: CountResult, measure: str) -> str:
     effect = found[0]
     what = "decision" if result.change.size is None else unit_text(effect.unit)
     up, down = (about(share_words(end.share)) for end in (effect.up, effect.down))
-    said = f"The {what} could go up for {up} and down for {down}"
+    whom = said_of(effect, measure)
+    said = f"The {what} could go up for {up} and down for {down}{whom and f' {whom}'}"
     size = _typical(effect)
     return f"{said}; {size}." if size else f"{said}."
 

@@ -8,10 +8,12 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult
 from xcount.errors import MissingExtraError, QueryError
 from xcount.report.bars import SHARE, TOP_OF_A_PLOT, Bars, bars_of
 from xcount.report.files import write_atomically
+from xcount.report.numbers import OF_MEASURE
 from xcount.report.sentences import label_of, panel_label
 from xcount.runs.audit import AuditResult, Panel
 from xcount.runs.compare import CompareResult
@@ -151,7 +153,8 @@ def plot_comparison(comparison: CompareResult) -> Figure:
         axes.set_xticks(range(1, len(names) + 1), names)
     axes.axhline(1.0, color="grey", linewidth=1, linestyle="--")
     first = _plain(comparison.names[0])
-    axes.set_ylabel(f"sensitive regions relative to {first}")
+    what = "sensitive regions" if comparison.judge == REGIONS else f"shares by {comparison.judge}"
+    axes.set_ylabel(f"{what} relative to {first}")
     axes.spines[["top", "right"]].set_visible(False)
     return figure
 
@@ -160,11 +163,12 @@ def _draw_panel(axes: Axes, audit: AuditResult, panel: Panel) -> None:
     results = audit.panel(panel)[:TOP_BARS]
     places = list(range(len(results)))
     for place, result in zip(places, results, strict=True):
-        low, high = 100 * result.share_low, 100 * result.share_high
-        _draw_bar(axes, place, low, low if result.share is None else 100 * result.share, high)
+        share = result.judged
+        low, high = 100 * share.low, 100 * share.high
+        _draw_bar(axes, place, low, low if share.share is None else 100 * share.share, high)
     axes.set_yticks(places, [_plain(label_of(r)) for r in results])
     axes.invert_yaxis()
-    axes.set_xlabel("share of regions (%)")
+    axes.set_xlabel(f"share {OF_MEASURE[audit.judge]} (%)")
     axes.set_title(panel_label(*panel))
     axes.spines[["top", "right"]].set_visible(False)
 

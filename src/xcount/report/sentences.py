@@ -55,29 +55,47 @@ _DECISION = (
         "several classes has the largest one.",
     ),
 )
-_NUMBERS = (
-    (
-        "Distance",
-        "How far the sensitive features may move: the number of guards crossed, added up over the "
-        "features. For a categorical feature, any other category is one step away. "
-        "“Any change” sets no limit.",
-    ),
-    (
-        "Share",
-        "Sensitive regions divided by all regions. Each region weighs the same, whether many "
-        "people fall into it or nobody does.",
-    ),
-    (
-        "Interval and confidence",
-        "Where a count is not exact, the truth lies between the two bounds with at least the "
-        "stated probability, whenever the run was stopped.",
-    ),
+_DISTANCE = (
+    "Distance",
+    "How far the sensitive features may move: the number of guards crossed, added up over the "
+    "features. For a categorical feature, any other category is one step away. "
+    "“Any change” sets no limit.",
+)
+_SHARES = {
+    "regions": "Sensitive regions divided by all regions. Each region weighs the same, whether "
+    "many people fall into it or nobody does.",
+    "volume": "The part of the input space, between the bounds of each feature, that lies in "
+    "sensitive regions.",
+    "marginals": "The probability of a sensitive region when each feature is drawn from its own "
+    "column of the data, independently of the others.",
+    "population": "The probability of a sensitive region in a population like the data: a mixture "
+    "fitted to it, in which features depend on each other as they do there.",
+    "rows": "Rows of the data that lie in sensitive regions, divided by all rows that lie in any.",
+}
+_CONFIDENCE = (
+    "Interval and confidence",
+    "Where a number is not exact, the truth lies between the two bounds with at least the "
+    "stated probability, whenever the run was stopped.",
+)
+_PROFILE = (
     (
         "Profile",
         "Where along a feature the sensitive regions lie: for each of its cells, the share of "
         "combinations of all other features that is sensitive there.",
     ),
 )
+NOT_SAID = {
+    "regions": "a share of regions is not a share of people. It weighs all regions alike, even "
+    "those that no real person falls into.",
+    "volume": "a share of volume is not a share of people. It weighs all inputs between the bounds "
+    "alike, even those that no real person has.",
+    "marginals": "features are drawn independently of each other, so some weight lies on "
+    "combinations that no real person has.",
+    "population": "the population is a model fitted to the data, and its shares are as good as "
+    "that fit. They say nothing about people who are not like the data.",
+    "rows": "the rows are the cases of one table. Their share says nothing about people who are "
+    "not like them.",
+}
 
 _LIMIT_WORDS = {
     StopReason.TIMEOUT: "the time limit",
@@ -97,9 +115,10 @@ def panel_label(distance: int | None, change: Change) -> str:
     return f"{change.label}, {distance_text(distance)}"
 
 
-def glossary(audit: AuditResult) -> tuple[tuple[str, str], ...]:
+def glossary(results: Sequence[CountResult]) -> tuple[tuple[str, str], ...]:
     """Return the words of a report and what they mean, those of its own questions."""
-    changes = {result.change for result in audit.results}
+    changes = {result.change for result in results}
+    measures = {REGIONS, *(name for result in results for name in result.measures)}
     effects = " or the ".join(sorted({change.what_changes for change in changes}))
     sensitive = (
         "A region from which changing only the sensitive features, by at most the distance, can "
@@ -109,7 +128,18 @@ def glossary(audit: AuditResult) -> tuple[tuple[str, str], ...]:
         *_gap_entry(changes),
         *(_DECISION if any(change.size is None for change in changes) else ()),
     )
-    return (*_MARGIN, *_CELLS, ("Sensitive region", sensitive), *about, *_NUMBERS)
+    shares = tuple((f"Share {OF_MEASURE[m]}", _SHARES[m]) for m in _SHARES if m in measures)
+    has_profile = any(result.profile is not None for result in results)
+    return (
+        *_MARGIN,
+        *_CELLS,
+        ("Sensitive region", sensitive),
+        *about,
+        _DISTANCE,
+        *shares,
+        _CONFIDENCE,
+        *(_PROFILE if has_profile else ()),
+    )
 
 
 def _gap_entry(changes: Iterable[Change]) -> list[tuple[str, str]]:
@@ -147,7 +177,7 @@ def certificate(audit: AuditResult) -> tuple[str, ...]:
         *_how_sure(results),
         *_what_is_judged(audit),
         *_what_stopped(audit),
-        _what_it_is_not(),
+        _what_it_is_not(audit.judge),
     )
 
 
@@ -163,12 +193,15 @@ def _what_was_asked(audit: AuditResult) -> str:
     if any(result.change.size is None for result in audit.results):
         change = "the model's decision"
     space = "the inputs of the domain" if audit.domain else "the space of all possible inputs"
+    weighed = ""
+    if audit.judge != REGIONS:
+        weighed = f", and what share {OF_MEASURE[audit.judge]} lies in them"
     return (
         f"The thresholds of the model's trees divide {space} into "
         f"{integer(regions)} regions; within a region every input gets one and the same answer. "
         f"A region is called sensitive to a feature, or to a group of features, when changing only "
         f"those features, by no more than the stated distance, can change {change}. "
-        f"This report states how many regions are sensitive."
+        f"This report states how many regions are sensitive{weighed}."
     )
 
 
@@ -268,9 +301,8 @@ def _what_stopped(audit: AuditResult) -> list[str]:
     return said
 
 
-def _what_it_is_not() -> str:
+def _what_it_is_not(judge: str) -> str:
     return (
-        "What this does not say: a share of regions is not a share of people. It weighs all "
-        "regions alike, even those that no real person falls into. It shows what the model can "
-        "do, not how often it does so, and it does not judge whether a difference is justified."
+        f"What this does not say: {NOT_SAID[judge]} It shows what the model can do, not how often "
+        "it does so, and it does not judge whether a difference is justified."
     )

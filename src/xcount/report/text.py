@@ -41,6 +41,14 @@ _STOPPED = {
     StopReason.INTERRUPTED: "interrupted",
 }
 
+_ASKED_OF = {
+    REGIONS: "In how many regions",
+    "volume": "In what share of the volume",
+    "marginals": "For what share by marginals",
+    "rows": "For how many rows",
+    "population": "For what share of the population",
+}
+
 
 def count_text(count: int) -> str:
     """Return a count with grouped digits, or in scientific form where it is huge.
@@ -66,7 +74,7 @@ def question_text(result: CountResult) -> str:
     rounded = "" if result.precision is None else f" (leaves at {result.precision} decimals)"
     of_class = f" of class {result.class_label}" if result.class_label else ""
     asked = result.change.asked(of_class, rounded)
-    return f"In how many regions does {asked} when only {names} {many}, {how}?"
+    return f"{_ASKED_OF[result.judge]} does {asked} when only {names} {many}, {how}?"
 
 
 def answer_text(result: CountResult) -> str:

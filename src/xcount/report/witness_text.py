@@ -8,7 +8,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from xcount.answers.result import CountResult
 from xcount.answers.witness.witness import Crossing, Witness
+from xcount.question.change import decimal_text
+from xcount.question.flip import Flip
+from xcount.report.explanation_words import explanation_of
 from xcount.report.spreadsheet import cell
 from xcount.report.terminal import escaped
 
@@ -45,6 +49,22 @@ def summary(witness: Witness) -> dict[str, str]:
     if witness.library_margins is not None:
         row["Library"] = " -> ".join(f"{margin:.6g}" for margin in witness.library_margins)
     return row
+
+
+def decisions(witness: Witness, result: CountResult) -> tuple[str, str]:
+    """Return the decisions on both sides, named as the rest of a report names them.
+
+    A side of a cut-off is class 0 or 1 where the model decides there, else it names the cut-off.
+    """
+    found = (str(witness.decision), str(witness.other_decision))
+    if any(rates.favourable in ("0", "1") for rates in explanation_of(result).rates):
+        classes = {"above": "1", "not above": "0"}
+        return classes.get(found[0], found[0]), classes.get(found[1], found[1])
+    change = result.change
+    if not isinstance(change, Flip) or change.cutoff is None or "above" not in found:
+        return found
+    cutoff = decimal_text(change.cutoff)
+    return f"{found[0]} {cutoff}", f"{found[1]} {cutoff}"
 
 
 def same_inputs(witness: Witness) -> str:

@@ -58,7 +58,7 @@ from xcount.runs.plan import (
 from xcount.runs.protected import is_protected
 from xcount.runs.task import Question, Task, fingerprint
 from xcount.support.dataclass import dataclass
-from xcount.support.interface import OtherNamesOfMany, public
+from xcount.support.interface import OtherNamesOfAudit, public
 from xcount.support.numerals import to_json
 from xcount.support.records import FIRST, Json, from_dict, record, to_dict, written
 from xcount.support.shown import Shown
@@ -314,7 +314,7 @@ def audit(
     trust_pickle: bool = False,
     cluster: str | Client | DaskCluster | None = None,
     on_progress: Callable[[BatchProgress], None] | None = None,
-    **other_names: Unpack[OtherNamesOfMany],
+    **other_names: Unpack[OtherNamesOfAudit],
 ) -> AuditResult:
     """Count every group of features at every gap and distance.
 

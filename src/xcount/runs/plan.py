@@ -200,9 +200,9 @@ def _ladder(ensemble: Ensemble, output: int) -> Gaps:
 
 def _split_max_share(max_share: MaxShare) -> tuple[Limit | None, dict[str, Limit]]:
     if isinstance(max_share, Mapping):
-        return None, {name: Limit.share(share) for name, share in max_share.items()}
+        return None, {name: Limit.share(share, "--max-share") for name, share in max_share.items()}
     if not isinstance(max_share, str):
-        return Limit.share(max_share), {}
+        return Limit.share(max_share, "--max-share"), {}
     default: Limit | None = None
     named: dict[str, Limit] = {}
     for part in max_share.split(","):
@@ -212,7 +212,7 @@ def _split_max_share(max_share: MaxShare) -> tuple[Limit | None, dict[str, Limit
         if not equals and default is not None:
             raise QueryError("--max-share has two shares for all features; give one")
         if equals:
-            named[name.strip()] = Limit.share(share)
+            named[name.strip()] = Limit.share(share, "--max-share")
         else:
-            default = Limit.share(share)
+            default = Limit.share(share, "--max-share")
     return default, named

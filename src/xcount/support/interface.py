@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar
 
 from xcount.support.nearest import nearest
@@ -33,20 +33,42 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
-class OtherNames(TypedDict, total=False):
+class OtherNamesOfAll(TypedDict, total=False):
     """Other names of arguments that :func:`public` functions accept, for type checkers."""
 
     output: int | str | None
+    rules: str | Iterable[str]
     timeout_seconds: Duration | None
     memory_bytes: Size | None
 
 
-class OtherNamesOfMany(OtherNames, total=False):
+class OtherNames(OtherNamesOfAll, total=False):
+    """The same of a function that asks one question."""
+
+    gaps: object
+    probability_gaps: object
+    distances: object
+
+
+class OtherNamesOfCount(OtherNames, total=False):
+    """The same of one that weighs its answer, too."""
+
+    measure: str | Iterable[str]
+
+
+class OtherNamesOfMany(OtherNamesOfAll, total=False):
     """The same of a function that asks several questions: one of each may be given."""
 
     gap: object
     probability_gap: object
     distance: object
+    measure: str | Iterable[str]
+
+
+class OtherNamesOfAudit(OtherNamesOfMany, total=False):
+    """The same of one that shows examples, too."""
+
+    witnesses: int
 
 
 def public(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:

@@ -108,35 +108,40 @@ def whole_number(value: object, what: str) -> int:
     return number
 
 
-def seconds(value: object) -> float:
+def seconds(value: object, option: str = "") -> float:
     """Return a duration in seconds, e.g. 300.0 for ``5m``; a bare number is seconds.
+
+    A refusal names the option, where one is given.
 
     Example:
         >>> seconds("1.5h"), seconds(60)
         (5400.0, 60.0)
     """
-    return _scaled(value, _SECONDS, "a duration such as 60s, 5m or 1h")
+    return _scaled(value, _SECONDS, "a duration such as 60s, 5m or 1h", option)
 
 
-def n_bytes(value: object) -> int:
+def n_bytes(value: object, option: str = "") -> int:
     """Return bytes: ``4GB`` is 4 * 1000**3, ``1GiB`` is 1024**3, a bare number is bytes.
+
+    A refusal names the option, where one is given.
 
     Example:
         >>> n_bytes("500MB"), n_bytes(2**20)
         (500000000, 1048576)
     """
-    return math.floor(_scaled(value, _BYTES, "a size such as 4GB, 500MB or 1GiB"))
+    return math.floor(_scaled(value, _BYTES, "a size such as 4GB, 500MB or 1GiB", option))
 
 
-def _scaled(value: object, units: Mapping[str, float], expected: str) -> float:
+def _scaled(value: object, units: Mapping[str, float], expected: str, option: str) -> float:
     """Return a number with its unit; no time at all is only said by a bare number."""
+    refused = f"{f'{option} ' if option else ''}{str(value)!r} is not {expected}"
     if isinstance(value, int | float) and not isinstance(value, bool):
         if 0 <= value < math.inf:
             return float(value)
-        raise QueryError(f"{value!r} is not {expected}")
+        raise QueryError(refused)
     match = _NUMBER_AND_UNIT.fullmatch(str(value))
     unit = match[2].lower() if match else ""
     found = float(match[1]) * units[unit] if match and unit in units else 0.0
     if not 0 < found < math.inf:
-        raise QueryError(f"{value!r} is not {expected}")
+        raise QueryError(refused)
     return found

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from xcount.answers.pieces import components_of, placed_rows
 from xcount.counters.corners import CornerRun, corner_seconds
-from xcount.counters.exact import FREE_LOOKING_SECONDS, ExactRun, looking_seconds
+from xcount.counters.exact import ExactRun, looking_seconds
 from xcount.counters.sampling.draws import ends_of
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
@@ -41,6 +41,8 @@ _ROUNDING = 1e-13
 """What rounding takes from a share of 1."""
 _SECONDS_PER_NODE, _BYTES_PER_NODE = 1.2e-6, 300
 """What it takes to lay trees out on other cells, for each of their nodes."""
+_LEAST_STEPS = 1000
+"""Hardly any subproblem that is open at all is solved in fewer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +197,7 @@ class Budget(NamedTuple):
     """What weighing a box exactly may take.
 
     Attributes:
-        seconds: for visiting all its regions, by a guess.
+        seconds: for visiting all its regions, or for listing its subproblems, by a guess.
         steps: of exact counting, where that is too long.
     """
 
@@ -290,7 +292,7 @@ def _share(
     if corner_seconds(problem, settings) <= budget.seconds:
         shares = _visited(problem, cells, settings)
     if shares is None:
-        shares = _solved(problem, cells, masses, settings, budget.steps)
+        shares = _solved(problem, cells, masses, settings, budget)
     return None if shares is None else min(1.0, math.fsum(masses * shares))
 
 
@@ -312,18 +314,20 @@ def _solved(
     cells: list[NDArray[np.float64]],
     masses: NDArray[np.float64],
     settings: Settings,
-    max_steps: int,
+    budget: Budget,
 ) -> NDArray[np.float64] | None:
     laying_seconds = _SECONDS_PER_NODE * _n_nodes(problem)
-    if looking_seconds(problem) + laying_seconds > FREE_LOOKING_SECONDS:
+    if looking_seconds(problem) + laying_seconds > budget.seconds:
         return None
     if laid_bytes(problem) > settings.free_bytes():
         return None
     masks = np.flatnonzero(masses).tolist()
     run = ExactRun(problem, settings, weights=cells, masks=masks)
     run.solve(())
-    if run.n_open_subproblems:
-        run.solve((max(1, max_steps // run.n_open_subproblems),))
+    if (n_open := run.n_open_subproblems) > budget.steps // _LEAST_STEPS:
+        return None
+    if n_open:
+        run.solve((budget.steps // n_open,))
     if run.stop_reason is StopReason.INTERRUPTED:
         raise KeyboardInterrupt
     bounds = run.all_mask_bounds()

@@ -34,12 +34,12 @@ MAX_FLAGS = 1 << 24
 """Decisions about masks that are taken at most for either."""
 ENOUGH_HITS = 400
 """Sensitive regions that are looked for, and counted on average."""
-LEAST_DRAWS, LEAST_HITS = 20_000, 20
+LEAST_DRAWS, LEAST_FRESH_DRAWS, LEAST_HITS = 8_192, 16_384, 20
 LEAST_PART = 0.02
 """A place that turns out to hold less of all that is sensitive is left out."""
 BLOCK = 4096
-VISIT_SECONDS, MAX_STEPS = 0.5, 1_000_000
-"""What exact weighing may take for all places of a measure together."""
+VISIT_SECONDS, MAX_STEPS = 0.2, 100_000
+"""What exact weighing may take for all places of a measure together: a box is easy, or hopeless."""
 _STEPS = (200_000, 2_000_000)
 """Steps of exact counting, where sensitive regions are too rare to be met by chance."""
 _STREAMS = (8, 9)
@@ -77,6 +77,8 @@ class PlaceFinder:
         if len(rare) < LEAST_HITS or len(hits) == n:
             return ()
         boxes = PlaceSearch(self.problem.grid.axes, rare, looked_at.regions).boxes()
+        if not boxes:
+            return ()
         if self.people.rows is not None:
             found = self._counted_rows(boxes, looked_at)
         else:
@@ -146,16 +148,13 @@ class PlaceFinder:
 
     def _counted(self, boxes: Sequence[Box], n_draws: int) -> list[Place]:
         """Count the boxes exactly; in so many fresh draws where that takes long."""
-        budget = Budget(VISIT_SECONDS / (len(boxes) + 1), MAX_STEPS // (len(boxes) + 1))
+        budget = Budget(VISIT_SECONDS / len(boxes), MAX_STEPS // len(boxes))
         shares = [
             exact_share(self.problem, self.people, box, self.settings, budget) for box in boxes
         ]
-        total = self.share
-        if total is None:
-            total = exact_share(self.problem, self.people, {}, self.settings, budget)
-        fresh = None
+        total, fresh = self.share, None
         if total is None or None in shares:
-            fresh = self._drawn(_STREAMS[1], min(self._most, max(LEAST_DRAWS, n_draws)))
+            fresh = self._drawn(_STREAMS[1], min(self._most, max(LEAST_FRESH_DRAWS, n_draws)))
         found = []
         for box, within in zip(boxes, shares, strict=True):
             weight = None if within is None else self.people.mass(box) * within

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from xcount.question.cell import CellRange
 from xcount.support.dataclass import dataclass
+from xcount.support.numerals import to_json
 from xcount.support.records import Json, Spread, from_dict, record, to_dict, written
 from xcount.support.shown import Shown
 
@@ -209,6 +210,10 @@ class Witness(Shown):
         """Return the witness as a JSON object; a missing value is null."""
         return to_dict(self)
 
+    def to_json(self, indent: int | None = None) -> str:
+        """Return the same as JSON text."""
+        return to_json(self.to_dict(), indent)
+
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Witness:
         """Read back what :meth:`to_dict` wrote."""
@@ -231,6 +236,10 @@ class Witnesses(Shown, tuple[Witness, ...]):
     def to_dict(self) -> dict[str, Any]:
         """Return what ``xcount witness --json`` prints."""
         return {"kind": "witnesses", "witnesses": [witness.to_dict() for witness in self]}
+
+    def to_json(self, indent: int | None = None) -> str:
+        """Return the same as JSON text."""
+        return to_json(self.to_dict(), indent)
 
 
 def _named(names: Sequence[str], values: Sequence[float]) -> dict[str, float | None]:

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +21,7 @@ _STEPS = 40
 """Of Newton's method, at most; a handful is enough nearly always."""
 _CLOSE = 1e-7
 """Relative error of an interval's end, to the outside."""
+_SMALL_STEP = 1e-4
 _MAX_TERMS = 20_000
 _ROUNDING = 1e-9
 """Relative error of tail probabilities, allowed for."""
@@ -53,17 +55,28 @@ def _low_ends(hits: Floats, n: int, alpha: float) -> Floats:
     k, share = hits[some], hits[some] / n
     spread = np.sqrt(2 * math.log(1 / alpha) * share / n)
     least = np.maximum(0.0, share - 1.01 * spread)  # KL(share, p) >= (share - p)^2 / (2 share)
-    p = np.maximum(least, share * alpha ** (1 / k) / 3)
+    p = np.clip(_guess(k, n, alpha), np.maximum(least, share * alpha ** (1 / k) / 3), share)
     for _ in range(_STEPS):
         tail = np.maximum(binomial_tail(k, n, p), 1e-300)
         step = (math.log(alpha) - np.log(tail)) * tail / _beta_density(k, n, p)
         p = np.clip(p + step, np.maximum(least, p / 4), share)
-        if (np.abs(step) <= _CLOSE * p).all():
+        # The next step would be about the square of this one, in standard deviations.
+        if (np.abs(step) <= _SMALL_STEP * np.minimum(p, np.sqrt(p / n))).all():
             break
     p = p * (1 - 2 * _CLOSE)
     is_rare = binomial_tail(k, n, p) * (1 + _ROUNDING) <= alpha
     found[some] = np.where(is_rare, p, least)
     return found
+
+
+def _guess(k: Floats, n: int, alpha: float) -> Floats:
+    """Return about the p with P(Bin(n, p) >= k) = alpha (Abramowitz and Stegun, 26.5.22)."""
+    y = NormalDist().inv_cdf(1 - alpha)
+    a, b = 1 / (2 * k - 1), 1 / (2 * (n - k) + 1)
+    rest, h = (y * y - 3) / 6, 2 / (a + b)
+    w = y * np.sqrt(np.maximum(0.0, h + rest)) / h - (b - a) * (rest + 5 / 6 - 2 / (3 * h))
+    guess: Floats = k / (k + (n - k + 1) * np.exp(2 * w))
+    return guess
 
 
 def _beta_density(k: Floats, n: int, p: Floats) -> Floats:

@@ -13,11 +13,14 @@ from collections.abc import Iterable
 from functools import singledispatch
 from typing import Any
 
+from xcount.answers.explanation import Explanation
 from xcount.answers.inspection import Inspection, inspect
 from xcount.answers.result import CountResult, ModelInfo, Verdict
 from xcount.answers.witness.witness import Witness, Witnesses
+from xcount.counters.tally import Profile
 from xcount.model.ensemble import Ensemble
 from xcount.report.bars import SHARE, Bar, Bars, bars_of
+from xcount.report.explanation_words import NEAREST_TO_PEOPLE, of_measure, ratio_sentence
 from xcount.report.lead import headline
 from xcount.report.markup import Markup, element, joined, name
 from xcount.report.numbers import OF_MEASURE, seconds_text, share_text, share_words
@@ -148,6 +151,33 @@ def _(result: Witness) -> Markup:
     facts = [f"{label.lower()}: {text}" for label, text in row.items() if label != "Change"]
     title = "Witness: only the sensitive features differ"
     return _card(title, row["Change"], bars_of(result), [*facts, same_inputs(result)])
+
+
+@card_of.register
+def _(result: Explanation) -> Markup:
+    nearest = NEAREST_TO_PEOPLE[0]
+    said = "Nothing is known"
+    for effect in of_measure(result.effects, nearest)[:1]:
+        up, down = (share_words(end.share) for end in (effect.up, effect.down))
+        said = f"up for {up} and down for {down} {OF_MEASURE[effect.measure]}"
+    facts = [
+        f"{share_words(place.part.share)} of all that is sensitive is where {place.text}"
+        for place in of_measure(result.places, nearest)[:1]
+    ]
+    facts += [
+        f"favourable decisions ({rates.favourable}): {ratio_sentence(rates)}"
+        for rates in of_measure(result.rates, nearest)[:1]
+    ]
+    title = "Explanation: which way, how much, where and for whom"
+    return _card(title, said, bars_of(result), [*facts, *result.notes])
+
+
+@card_of.register
+def _(result: Profile) -> Markup:
+    known = [mask for mask in result.masks if not mask.is_open]
+    most = max(known, key=lambda mask: (mask.low, mask.high), default=None)
+    said = "Nothing is known" if most is None else f"most sensitive where {most.description}"
+    return _card("Profile: the count by cell", said, bars_of(result), [])
 
 
 @card_of.register

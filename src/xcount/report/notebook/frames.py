@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from xcount.answers.explanation import Explanation
 from xcount.answers.inspection import Inspection
 from xcount.answers.result import CountResult
 from xcount.answers.witness.witness import Witness, Witnesses
+from xcount.counters.tally import Profile
 from xcount.errors import MissingExtraError
 from xcount.model.ensemble import Ensemble, Tree
 from xcount.runs.audit import AuditResult
@@ -64,6 +66,9 @@ def _(result: CompareResult) -> Iterable[Row]:
             ratio = compared.ratio(index)
             bounds = (None,) * 3 if ratio is None else (ratio.value, ratio.low, ratio.high)
             ratios = dict(zip(("ratio", "ratio_low", "ratio_high"), bounds, strict=True))
+            for name in compared.measures:
+                weighed = compared.ratio(index, name)
+                ratios[f"{name}_ratio"] = None if weighed is None else weighed.value
             (row,) = rows_of(each)
             yield {"model": result.names[index], **ratios, **row}
 
@@ -92,6 +97,37 @@ def _(result: Witness) -> Iterable[Row]:
             **{name: value for name, value in said.items() if value is not None},
             **{name: labels.get(name, value) for name, value in inputs},
         }
+
+
+@rows_of.register
+def _(result: Explanation) -> Iterable[Row]:
+    """Yield a row per share: of a direction, a gap, a group's favourable decisions, a place."""
+    for effect in result.effects:
+        for way, end in (("up", effect.up), ("down", effect.down)):
+            yield _share(effect.measure, "direction", way, end.share, end.low, end.high)
+    for curve in result.curves:
+        for point in curve.points:
+            ends = (point.share, point.low, point.high)
+            yield _share(curve.measure, "gap", point.gap_text, *ends)
+    for rates in result.rates:
+        for group in rates.cells:
+            yield _share(rates.measure, "rate", group.text, group.rate, group.low, group.high)
+    for place in result.places:
+        part = place.part
+        yield _share(place.measure, "place", place.text, part.share, part.low, part.high)
+
+
+def _share(measure: str, what: str, of: str, share: float, low: float, high: float) -> Row:
+    return {"measure": measure, "what": what, "of": of, "share": share, "low": low, "high": high}
+
+
+@rows_of.register
+def _(result: Profile) -> Iterable[Row]:
+    """Yield a row per mask, then one per pair of neighbours."""
+    for what, entries in (("mask", result.masks), ("pair", result.pairs)):
+        for each in entries:
+            bounds = {"low": each.low, "high": each.high, "n_combinations": each.n_combinations}
+            yield {"what": what, "cells": each.description, **bounds}
 
 
 @rows_of.register

@@ -6,10 +6,12 @@ import os
 from functools import singledispatch
 from typing import Any
 
+from xcount.answers.explanation import Explanation
 from xcount.answers.inspection import Inspection
 from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult, ModelInfo
 from xcount.answers.witness.witness import Witness, Witnesses
+from xcount.counters.tally import Profile
 from xcount.report.numbers import OF_MEASURE, share_text
 from xcount.report.sentences import label_of, panel_label
 from xcount.report.text import count_text
@@ -91,6 +93,31 @@ def _(result: Inspection) -> str:
         f"{_model(model)}: {result.task}, {model.n_trees:,} trees, {model.n_features:,} features, "
         f"{count_text(result.n_regions)} regions"
     )
+
+
+@_inside.register
+def _(result: Explanation) -> str:
+    parts = {
+        "direction and size": result.effects,
+        "share against the gap": result.curves,
+        "places": result.places,
+        "rates of groups": result.rates,
+    }
+    known = [what for what, entries in parts.items() if entries]
+    measures = dict.fromkeys(
+        [
+            *(effect.measure for effect in result.effects),
+            *(curve.measure for curve in result.curves),
+            *(place.measure for place in result.places),
+            *(rates.measure for rates in result.rates),
+        ]
+    )
+    return f"{', '.join(known)}; by {', '.join(measures)}" if known else "nothing is known"
+
+
+@_inside.register
+def _(result: Profile) -> str:
+    return f"{_several(len(result.masks), 'mask')}, {_several(len(result.pairs), 'pair')}"
 
 
 def _several(number: int, what: str) -> str:

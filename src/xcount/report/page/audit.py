@@ -15,7 +15,7 @@ from xcount.report.page.features import features
 from xcount.report.page.gaps import share_against_gap
 from xcount.report.page.ranking import ranking
 from xcount.report.page.record import all_counts, certificate_section, glossary_section, measures
-from xcount.report.page.shell import answer_card, page, toolbar
+from xcount.report.page.shell import answer_card, page, toolbar, unbroken_units
 from xcount.report.page.view import View
 from xcount.report.sentences import panel_label
 from xcount.report.shares import file_name
@@ -56,7 +56,7 @@ def _sections(view: View) -> list[Child]:
         measures(view),
         all_counts(view),
         certificate_section(audit),
-        glossary_section(audit),
+        glossary_section(audit.results),
     ]
 
 
@@ -85,7 +85,7 @@ def _answer(view: View) -> Markup:
     return answer_card(
         audit.verdict,
         headline(audit),
-        (element("p", sentence, class_="answer") for sentence in said),
+        (element("p", unbroken_units(sentence), class_="answer") for sentence in said),
         _key_figures(view),
         _findings(view),
     )

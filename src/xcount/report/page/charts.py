@@ -20,7 +20,7 @@ LEAST_LENGTH = 0.6
 _LINE_HEIGHT, _PLOT_TOP, _PLOT_BOTTOM = 270, 16, 232
 _PROFILE_HEIGHT, _PROFILE_BOTTOM = 210, 168
 _RATIO_TICKS = {"0": 0.0, "¼": 0.25, "½": 0.5, "1": 1.0, "2": 2.0, "4": 4.0, "16": 16.0}
-_LEAST_BETWEEN_TICKS = 7.0
+_LEAST_BETWEEN_TICKS = 12.0
 _MOST_MARKS = 12
 """Lines with more points are drawn without marks."""
 _MARKS = ("circle", "square", "diamond", "triangle", "ring", "cross")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult
 from xcount.question.change import Change
@@ -13,6 +15,7 @@ from xcount.report.culprit import (
     sure_of_ratio,
     worsenings,
 )
+from xcount.report.explanation_words import explanation_of, unit_text
 from xcount.report.lead import share_shown
 from xcount.report.markup import Child, Markup, element, joined, name
 from xcount.report.numbers import (
@@ -24,15 +27,24 @@ from xcount.report.numbers import (
     integer,
     plural,
     seconds_text,
-    share_text,
     share_words,
     time_text,
 )
-from xcount.report.page.charts import Bar, Box, bar, box_chart, nice_ceiling
-from xcount.report.page.record import input_text
+from xcount.report.page.charts import (
+    Bar,
+    Box,
+    Line,
+    bar,
+    box_chart,
+    curve_chart,
+    legend,
+    nice_ceiling,
+)
+from xcount.report.page.explained import explained
+from xcount.report.page.record import glossary_section, input_text
 from xcount.report.page.shell import answer_card, page, tabs, toolbar
-from xcount.report.page.tables import fact_list, number_cell, table
-from xcount.report.sentences import mean_share_text, panel_label
+from xcount.report.page.tables import Cell, Row, fact_list, number_cell, row, table, text_cell
+from xcount.report.sentences import NOT_SAID, mean_share_text, panel_label
 from xcount.report.shares import Share, file_name
 from xcount.runs.compare import CompareResult
 from xcount.runs.compared import Compared, together
@@ -80,7 +92,7 @@ def _models(comparison: CompareResult) -> list[Child]:
 def _answer(comparison: CompareResult) -> Markup:
     findings = []
     for summary in comparison.ranking:
-        said = f": mean share {mean_share_text(summary)}"
+        said = f": mean share {mean_share_text(summary)} {OF_MEASURE[comparison.judge]}"
         if summary.index and summary.quartiles is not None:
             low, middle, high = summary.quartiles
             said += (
@@ -108,6 +120,7 @@ def _sections(comparison: CompareResult) -> list[Child]:
         _questions(comparison),
         _table(comparison),
         _record(comparison),
+        glossary_section(comparison.results),
     ]
 
 
@@ -119,7 +132,7 @@ def _worse(comparison: CompareResult) -> Markup | None:
     shown = found[: max(_TOP_WORSE, sum(map(_is_protected, found)))]
     rows = [_worse_row(comparison, each) for each in shown]
     what = _ratio_word(comparison)
-    head = ("Features", "Question", "Model", "Baseline", "Now", what, "How sure")
+    head = ("Features", "Question", "Model", "Baseline", "Now", _capitalised(what), "How sure")
     more = len(found) - len(shown)
     return element(
         "section",
@@ -139,16 +152,15 @@ def _is_protected(each: Worsening) -> bool:
     return any(map(is_protected, each.row.sensitive))
 
 
-def _worse_row(comparison: CompareResult, each: Worsening) -> Markup:
+def _worse_row(comparison: CompareResult, each: Worsening) -> Row:
     factor = None if each.ratio is None else each.ratio.value
-    return element(
-        "tr",
-        element("td", name(each.row.label)),
-        element("td", question_text(each.row)),
-        element("td", name(comparison.names[each.index])),
-        (number_cell(s.text, s.least, s.how_sure) for s in (each.base, each.other)),
+    return row(
+        text_cell(name(each.row.label)),
+        text_cell(question_text(each.row)),
+        text_cell(name(comparison.names[each.index])),
+        *(number_cell(s.text, s.least, s.how_sure) for s in (each.base, each.other)),
         number_cell(ratio_text(each.ratio) if each.ratio else "was 0", factor),
-        element("td", sure_of_ratio(each.ratio) if each.ratio else each.other.how_sure),
+        text_cell(sure_of_ratio(each.ratio) if each.ratio else each.other.how_sure),
         data_sensitive=each.row.label,
     )
 
@@ -218,6 +230,10 @@ def _ratio_word(comparison: CompareResult) -> str:
     return "C/C₀" if comparison.judge == REGIONS else "ratio"
 
 
+def _capitalised(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"
+
+
 def _largest(row: Compared) -> tuple[float, float, tuple[str, ...]]:
     return min(r.order for r in row.results if r is not None)
 
@@ -236,9 +252,52 @@ def _group(comparison: CompareResult, row: Compared) -> Markup:
         "div",
         element("h4", name(row.label), element("small", end)),
         element("ol", bars, class_="bars"),
+        _explanations(comparison, row),
         class_="group",
         data_sensitive=row.label,
     )
+
+
+def _explanations(comparison: CompareResult, row: Compared) -> Markup | None:
+    """Return what explains the answers of the models, one after the other; None without any."""
+    found = [
+        (model, result)
+        for model, result in zip(comparison.names, row.results, strict=True)
+        if result is not None and result.explanation is not None
+    ]
+    if not found:
+        return None
+    parts = [
+        [element("h4", name(model)), explained(result, comparison.judge, "h5")]
+        for model, result in found
+    ]
+    return element(
+        "details",
+        element("summary", "Which way, how much, where and for whom"),
+        _curves(found, comparison.judge),
+        parts,
+        class_="explained",
+    )
+
+
+def _curves(found: Sequence[tuple[str, CountResult]], judge: str) -> Markup | None:
+    """Return the share of each model against the gap, in one chart."""
+    curves = [
+        (model, curve)
+        for model, result in found
+        for curve in explanation_of(result).curves
+        if curve.measure == judge and len(curve.points) > 1
+    ]
+    if not curves:
+        return None
+    lines = [
+        Line(model, tuple((p.gap, p.low, p.share, p.high) for p in curve.points))
+        for model, curve in curves
+    ]
+    title = f"Share {OF_MEASURE[judge]} that changes by more than a gap"
+    chart, _ = curve_chart(lines, title, f"gap in {unit_text(curves[0][1].unit)}")
+    models = [model for model, _ in curves]
+    return element("figure", element("figcaption", title), chart, legend(models))
 
 
 def _bar_row(
@@ -268,41 +327,47 @@ def _bar_row(
 
 
 def _table(comparison: CompareResult) -> Markup:
-    head = ["Features", "Gap", "Distance"]
+    """Return every question: judged shares and their ratios, and the counts of regions."""
+    judge, what = comparison.judge, _capitalised(_ratio_word(comparison))
+    head = ["Features", "Question"]
     for index, model in enumerate(comparison.names):
-        head += [f"C, {model}", f"share, {model}"]
-        head += [f"C/C₀, {model}"] if index else []
-    rows = []
-    for row in comparison.rows:
-        cells: list[Child] = [
-            element("td", name(row.label)),
-            number_cell(row.change.text, row.change.size),
-            number_cell("any" if row.distance is None else str(row.distance)),
-        ]
-        for index, result in enumerate(row.results):
-            cells += _result_cells(result)
-            if index:
-                ratio = row.ratio(index)
-                value = None if ratio is None else ratio.value
-                cells.append(number_cell(ratio_text(ratio), value, sure_of_ratio(ratio) or None))
-        rows.append(element("tr", cells, data_sensitive=row.label))
+        head += [f"Share {OF_MEASURE[judge]}, {model}"]
+        head += [f"{what}, {model}"] if index else []
+    head += [f"Sensitive regions, {model}" for model in comparison.names]
+    rows = [_table_row(comparison, each) for each in comparison.rows]
     return element(
         "details",
         element("summary", f"Show {plural(len(rows), 'question')} as a table"),
-        table(head, rows, "Counts and shares of the regions, and ratios to the baseline"),
+        table(head, rows, "Shares, their ratios to the baseline, and counts of regions"),
         id="all",
         class_="rest",
     )
 
 
-def _result_cells(result: CountResult | None) -> list[Markup]:
+def _table_row(comparison: CompareResult, each: Compared) -> Row:
+    cells = [text_cell(name(each.label)), Cell(question_text(each), each.change.size)]
+    for index, result in enumerate(each.results):
+        cells.append(_share_cell(result, comparison.judge))
+        if index:
+            ratio = each.ratio(index, comparison.judge)
+            value = None if ratio is None else ratio.value
+            cells.append(number_cell(ratio_text(ratio), value, sure_of_ratio(ratio) or None))
+    cells += [_count_cell(result) for result in each.results]
+    return row(*cells, data_sensitive=each.label)
+
+
+def _share_cell(result: CountResult | None, measure: str) -> Cell:
+    share = None if result is None else Share.of(result, measure)
+    if share is None:
+        return number_cell(NONE)
+    return number_cell(share.short, share.least, share.how_sure)
+
+
+def _count_cell(result: CountResult | None) -> Cell:
     if result is None:
-        return [number_cell(NONE), number_cell(NONE)]
+        return number_cell(NONE)
     least = result.share_low if result.share is None else result.share
-    return [
-        number_cell(count_or_bounds(result), least),
-        number_cell(share_text(result), least, how_sure(result)),
-    ]
+    return number_cell(count_or_bounds(result), least, how_sure(result))
 
 
 def _shared_grid(comparison: CompareResult) -> str:
@@ -335,7 +400,8 @@ def _record(comparison: CompareResult) -> Markup:
         element(
             "p",
             "All models were counted on one grid that holds the thresholds of every one of them, "
-            "so that a region means the same for all. A share of regions is not a share of people.",
+            f"so that a region means the same for all. What this does not say: "
+            f"{NOT_SAID[comparison.judge]}",
         ),
         element("p", _how_sure(comparison)),
         element("h3", "For the record"),

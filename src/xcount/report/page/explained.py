@@ -6,22 +6,43 @@ from collections.abc import Sequence
 
 from xcount.answers.explanation import Effect, GroupRates, Place
 from xcount.answers.result import CountResult
-from xcount.report.explanation_words import explanation_of, of_measure, ratio_sentence, unit_text
+from xcount.report.explanation_words import (
+    explanation_of,
+    of_measure,
+    ratio_sentence,
+    said_of,
+    unit_text,
+)
 from xcount.report.markup import Child, Markup, element
 from xcount.report.numbers import interval_words, share_words
 from xcount.report.page.charts import Bar, bar, both_ways
-from xcount.report.page.tables import number_cell, table
+from xcount.report.page.tables import number_cell, row, table, text_cell
 
 _TOP_CELLS = 5
 
 
-def explained(result: CountResult, measure: str) -> list[Child]:
-    """Return the parts of an explanation, those that there are, under one measure."""
+def explained(result: CountResult, measure: str, heading: str = "h4") -> list[Child]:
+    """Return the parts of an explanation, those that there are, under one measure.
+
+    Args:
+        result: what is explained.
+        measure: whom the page speaks of; a part about others says so.
+        heading: the element of the parts' headings.
+    """
     found = explanation_of(result)
+    effects, rates, places = (
+        of_measure(found.effects, measure)[:1],
+        of_measure(found.rates, measure)[:1],
+        of_measure(found.places, measure),
+    )
+    parts: list[tuple[str, list[Child], Effect | GroupRates | Place]] = [
+        *(("Which way, and how much", _effect(each), each) for each in effects),
+        *(("Who gets the favourable decision", _rates(each), each) for each in rates),
+        *(("Where it happens", _places(places), each) for each in places[:1]),
+    ]
     return [
-        [_effect(effect) for effect in of_measure(found.effects, measure)[:1]],
-        [_rates(rates) for rates in of_measure(found.rates, measure)[:1]],
-        _places(of_measure(found.places, measure)),
+        [element(heading, title), body, element("p", _sure(entry, measure), class_="note")]
+        for title, body, entry in parts
     ]
 
 
@@ -33,7 +54,6 @@ def _effect(effect: Effect) -> list[Child]:
         for way, e in (("down", down), ("up", up))
     ]
     return [
-        element("h4", "Which way, and how much"),
         both_ways(ends, texts),
         element(
             "div",
@@ -41,7 +61,6 @@ def _effect(effect: Effect) -> list[Child]:
             _highest(effect),
             class_="columns",
         ),
-        element("p", _sure(effect), class_="note"),
     ]
 
 
@@ -51,7 +70,7 @@ def _sizes(effect: Effect) -> Markup | None:
     if effect.mean is not None:
         sizes.append(("On average", effect.mean.value, effect.mean.low, effect.mean.high))
     rows = [
-        element("tr", element("td", what), number_cell(f"{value:.3g}{_numbers(low, high)}"))
+        row(text_cell(what), number_cell(f"{value:.3g}{_numbers(low, high)}"))
         for what, value, low, high in sizes
     ]
     if not rows:
@@ -69,9 +88,8 @@ def _level(level: float) -> str:
 
 def _highest(effect: Effect) -> Markup | None:
     rows = [
-        element(
-            "tr",
-            element("td", cell.text),
+        row(
+            text_cell(cell.text),
             number_cell(f"{share_words(cell.share)}{_between(cell.low, cell.high)}", cell.share),
         )
         for cell in effect.cells[:_TOP_CELLS]
@@ -90,12 +108,15 @@ def _numbers(low: float, high: float) -> str:
     return "" if low == high else f" ({low:.3g} to {high:.3g})"
 
 
-def _sure(entry: Effect | GroupRates | Place) -> str:
+def _sure(entry: Effect | GroupRates | Place, measure: str) -> str:
+    """Return how sure the numbers of a part are, and whose they are if not the page's."""
+    whom = said_of(entry, measure)
+    whose = f"; they are shares {whom}" if whom else ""
     if entry.exact:
-        return "These numbers are exact."
+        return f"These numbers are exact{whose}."
     if entry.confidence == 1:
-        return "Intervals are guaranteed."
-    return f"Intervals hold together with {entry.confidence:.0%} confidence."
+        return f"Intervals are guaranteed{whose}."
+    return f"Intervals hold together with {entry.confidence:.0%} confidence{whose}."
 
 
 def _rates(rates: GroupRates) -> list[Child]:
@@ -116,21 +137,16 @@ def _rates(rates: GroupRates) -> list[Child]:
             )
         )
     return [
-        element("h4", "Who gets the favourable decision"),
         element("p", f"The favourable decision is {rates.favourable}. {ratio_sentence(rates)}"),
         element("ol", rows, class_="bars"),
-        element("p", _sure(rates), class_="note"),
     ]
 
 
 def _places(places: Sequence[Place]) -> list[Child]:
-    if not places:
-        return []
     rows = [
-        element(
-            "tr",
-            element("td", place.text),
-            (
+        row(
+            text_cell(place.text),
+            *(
                 number_cell(f"{share_words(s.share)}{_between(s.low, s.high)}", s.share)
                 for s in (place.part, place.weight, place.within)
             ),
@@ -138,8 +154,4 @@ def _places(places: Sequence[Place]) -> list[Child]:
         for place in places
     ]
     head = ("Where", "Part of all that is sensitive", "Sensitive there, of all", "Of the place")
-    return [
-        element("h4", "Where it happens"),
-        table(head, rows, "Places that hold most of it"),
-        element("p", _sure(places[0]), class_="note"),
-    ]
+    return [table(head, rows, "Places that hold most of it")]

@@ -15,7 +15,7 @@ from xcount.report.numbers import distance_text, integer, percent, plural
 from xcount.report.page.charts import Layer, profile_chart, shades
 from xcount.report.page.explained import explained
 from xcount.report.page.shell import BADGES
-from xcount.report.page.tables import number_cell, table
+from xcount.report.page.tables import number_cell, row, table, text_cell
 from xcount.report.page.view import View
 from xcount.report.page.witness_pairs import witness_pair
 from xcount.report.sentences import panel_label
@@ -31,7 +31,9 @@ def features(view: View) -> Markup | None:
     """Return a part of the page for each feature of which there is more to say than a share."""
     if not view.described:
         return None
-    blocks = [_feature(view, ranked, index == 0) for index, ranked in enumerate(view.described)]
+    leading = view.lead.result.sensitive if view.lead is not None else None
+    opened = leading if leading in view.keys else view.described[0].sensitive
+    blocks = [_feature(view, each, each.sensitive == opened) for each in view.described]
     left_out = len(view.audit.ranking) - len(blocks)
     return element(
         "section",
@@ -78,8 +80,10 @@ def _witnesses(ranked: Ranked) -> list[Child]:
     """Return pairs of inputs, those of the leading question of each kind first."""
     blocks: list[Child] = []
     for result in ranked.results:
-        found = [Witness.from_dict(row) for row in result.details.get("witnesses", ())]
-        pairs = [witness_pair(witness, n) for n, witness in enumerate(found[:_MAX_WITNESSES], 1)]
+        found = [Witness.from_dict(each) for each in result.details.get("witnesses", ())]
+        pairs = [
+            witness_pair(witness, n, result) for n, witness in enumerate(found[:_MAX_WITNESSES], 1)
+        ]
         if pairs:
             question = panel_label(result.distance, result.change)
             blocks.append(element("h4", f"Examples: {question}"))
@@ -191,7 +195,7 @@ def _cell_text(cell: CellRange) -> str:
 def _top_masks(result: CountResult) -> Markup:
     masks = _masks(result)
     rows = [
-        element("tr", element("td", mask.description), number_cell(_row_share(mask)))
+        row(text_cell(mask.description), number_cell(_row_share(mask)))
         for mask in _known(masks)[:_TOP_CELLS]
         if mask.high > 0
     ]
@@ -204,15 +208,15 @@ def _caption(*parts: str) -> str:
     return "; ".join(part for part in parts if part)
 
 
-def _row_share(row: MaskCount | PairCount) -> str:
-    low = percent(row.low, row.n_combinations)
-    return low if row.exact else f"{low} to {percent(row.high, row.n_combinations)}"
+def _row_share(each: MaskCount | PairCount) -> str:
+    low = percent(each.low, each.n_combinations)
+    return low if each.exact else f"{low} to {percent(each.high, each.n_combinations)}"
 
 
 def _top_pairs(result: CountResult) -> Markup | None:
     pairs = result.profile.pairs if result.profile is not None else ()
     rows = [
-        element("tr", element("td", _step(pair)), number_cell(_row_share(pair)))
+        row(text_cell(_step(pair)), number_cell(_row_share(pair)))
         for pair in _known(pairs)[:_TOP_CELLS]
         if pair.high > 0
     ]

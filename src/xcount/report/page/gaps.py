@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from fractions import Fraction
 
-from xcount.report.explanation_words import explanation_of, of_measure, unit_text
-from xcount.report.markup import Child, Markup, element, name
+from xcount.report.explanation_words import explanation_of, unit_text
+from xcount.report.markup import Markup, element, name
 from xcount.report.numbers import (
     NONE,
     about,
@@ -16,7 +16,7 @@ from xcount.report.numbers import (
     share_words,
 )
 from xcount.report.page.charts import Bar, Line, bar, curve_chart, legend, nice_ceiling
-from xcount.report.page.tables import number_cell, table
+from xcount.report.page.tables import Cell, number_cell, row, table, text_cell
 from xcount.report.page.view import View
 from xcount.runs.audit import Ranked
 from xcount.support.dataclass import dataclass
@@ -119,7 +119,9 @@ def _curve(view: View, ranked: Ranked, distance: int | None) -> _Curve | None:
     """Return the curve of an explanation, or one made of the gaps that were counted."""
     results = [r for r in ranked.results if r.distance == distance]
     for result in results:
-        for curve in of_measure(explanation_of(result).curves, view.measure):
+        for curve in explanation_of(result).curves:
+            if curve.measure != view.measure:
+                continue
             points = tuple(_Point(p.gap, p.gap_text, p.share, p.low, p.high) for p in curve.points)
             if len(points) > 1:
                 return _Curve(ranked, points, f" in {unit_text(curve.unit)}")
@@ -204,12 +206,11 @@ def _values(curves: Sequence[_Curve], gaps: Sequence[float], stops: dict[float, 
     """Return the curves as a table, at a few gaps."""
     step = max(1, -(-len(gaps) // _MAX_COLUMNS))
     chosen = gaps[::step]
-    head: list[Child] = ["Features", *(f"gap {stops[gap]}" for gap in chosen)]
+    head = ["Features", *(f"gap {stops[gap]}" for gap in chosen)]
     rows = [
-        element(
-            "tr",
-            element("td", name(curve.ranked.label)),
-            (_cell(curve.at(gap)) for gap in chosen),
+        row(
+            text_cell(name(curve.ranked.label)),
+            *(_cell(curve.at(gap)) for gap in chosen),
             data_sensitive=curve.ranked.label,
         )
         for curve in curves
@@ -219,7 +220,7 @@ def _values(curves: Sequence[_Curve], gaps: Sequence[float], stops: dict[float, 
     return element("details", element("summary", "The same as a table"), table(head, rows, caption))
 
 
-def _cell(point: _Point | None) -> Markup:
+def _cell(point: _Point | None) -> Cell:
     if point is None:
         return number_cell(NONE)
     return number_cell(point.words, Fraction(point.sort_key))

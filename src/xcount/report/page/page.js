@@ -138,7 +138,7 @@
   unfold();
   let folded = [];
   addEventListener("beforeprint", () => {
-    folded = all("details:not([open])");
+    folded = all("details:not([open]):not(.same)");
     for (const box of folded) box.open = true;
   });
   addEventListener("afterprint", () => { for (const box of folded) box.open = false; });

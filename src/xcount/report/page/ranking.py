@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 
 from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult
 from xcount.report.lead import bound_text
 from xcount.report.markup import Child, Markup, element, name
-from xcount.report.numbers import NONE, distance_text, integer, limit_percent
+from xcount.report.numbers import NONE, OF_MEASURE, distance_text, integer, limit_percent
 from xcount.report.page.charts import Bar, bar, nice_ceiling
 from xcount.report.page.shell import BADGES, tabs
-from xcount.report.page.tables import number_cell, table
+from xcount.report.page.tables import Cell, Row, number_cell, row, table, text_cell
 from xcount.report.page.view import View
 from xcount.report.sentences import label_of, panel_label
 from xcount.report.shares import Share
@@ -162,7 +161,7 @@ def _whole_ranking(view: View) -> Markup:
     rest = [r for r in audit.ranking if any(c.high > 0 for c in r.results)]
     head = ["Features", *(panel_label(*panel) for panel in asked)]
     rows = [_rank_row(view, ranked) for ranked in rest]
-    caption = "All features, by the mean of their shares of regions"
+    caption = f"All features, by the mean of their shares {OF_MEASURE[audit.judge]}"
     proved: Child = None
     if zero:
         parts: list[Child] = []
@@ -179,17 +178,16 @@ def _whole_ranking(view: View) -> Markup:
     )
 
 
-def _rank_row(view: View, ranked: Ranked) -> Markup:
+def _rank_row(view: View, ranked: Ranked) -> Row:
     shares = {(r.distance, r.change): view.share(r) for r in ranked.results}
-    return element(
-        "tr",
-        element("td", view.link(ranked.sensitive)),
-        (_share_cell(shares.get(panel)) for panel in view.panels),
+    return row(
+        text_cell(view.link(ranked.sensitive)),
+        *(_share_cell(shares.get(panel)) for panel in view.panels),
         data_sensitive=ranked.label,
     )
 
 
-def _share_cell(share: Share | None) -> Markup:
+def _share_cell(share: Share | None) -> Cell:
     if share is None:
         return number_cell(NONE)
     return number_cell(share.short, share.least, share.how_sure)
@@ -207,13 +205,3 @@ def _unused(names: Sequence[str]) -> Markup | None:
         element("summary", f"{len(names)} {are} tested by no tree: changing {it} has no effect"),
         element("p", listed, class_="names"),
     )
-
-
-def verdict_cells(result: CountResult) -> list[Markup]:
-    """Return the limit and the verdict of a result as cells of a table."""
-    limit: Fraction | None = None if result.max_share is None else result.max_share.value
-    text = NONE if result.max_share is None else limit_percent(result.max_share)
-    return [
-        number_cell(text, limit),
-        element("td", NONE if result.verdict is None else str(result.verdict)),
-    ]

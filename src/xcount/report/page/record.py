@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 
 from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult
+from xcount.report.lead import share_shown
 from xcount.report.markup import Child, Markup, element, joined, name
 from xcount.report.numbers import (
     NONE,
     OF_MEASURE,
+    count_or_bounds,
     distance_text,
     integer,
+    limit_percent,
     plural,
     seconds_text,
     share_text,
 )
-from xcount.report.page.ranking import verdict_cells
-from xcount.report.page.tables import fact_list, number_cell, table
+from xcount.report.page.shell import unbroken_units
+from xcount.report.page.tables import Cell, Row, fact_list, number_cell, row, table, text_cell
 from xcount.report.page.view import View
 from xcount.report.sentences import certificate, glossary, label_of, panel_label
 from xcount.report.shares import Share, file_name
@@ -35,11 +37,10 @@ def measures(view: View) -> Markup | None:
         return None
     names = list(dict.fromkeys(measure for r in found for measure in r.measures))
     rows = [
-        element(
-            "tr",
-            element("td", view.link(r.sensitive)),
-            element("td", panel_label(r.distance, r.change)),
-            (_measured(Share.of(r, measure)) for measure in ("regions", *names)),
+        row(
+            text_cell(view.link(r.sensitive)),
+            text_cell(panel_label(r.distance, r.change)),
+            *(_measured(Share.of(r, measure)) for measure in (REGIONS, *names)),
             data_sensitive=label_of(r),
             data_verdict=None if r.verdict is None else str(r.verdict),
         )
@@ -49,12 +50,12 @@ def measures(view: View) -> Markup | None:
         "section",
         element("h2", "Measures side by side"),
         element("p", "The same questions, with other weights: of regions, of volume, of people."),
-        table(("Features", "Question", "regions", *names), rows, "Shares by measure"),
+        table(("Features", "Question", REGIONS, *names), rows, "Shares by measure"),
         id="measures",
     )
 
 
-def _measured(share: Share | None) -> Markup:
+def _measured(share: Share | None) -> Cell:
     if share is None:
         return number_cell(NONE)
     detail = (
@@ -66,9 +67,12 @@ def _measured(share: Share | None) -> Markup:
 def all_counts(view: View) -> Markup:
     """Return every count with its bounds."""
     ordered = view.in_order(view.audit.results)
-    rows = [_count_row(view, result) for result in ordered[:MAX_COUNT_ROWS]]
-    head = ["Features", "Gap", "Distance", "Count", "Low", "High", "Share", "How sure", "Limit"]
-    head += ["Verdict", "Method", "Stopped", "Time"]
+    judge, is_judged = view.audit.judge, view.audit.verdict is not None
+    rows = [_count_row(view, result, is_judged) for result in ordered[:MAX_COUNT_ROWS]]
+    head = ["Features", "Question", "Sensitive regions", "Share of regions"]
+    head += [f"Share {OF_MEASURE[judge]}"] if judge != REGIONS else []
+    head += ["Verdict"] if is_judged else []
+    head += ["Method"]
     more = len(ordered) - len(rows)
     note = element("p", f"{more} more: see --json or --csv.", class_="note") if more else None
     return element(
@@ -77,7 +81,7 @@ def all_counts(view: View) -> Markup:
         element(
             "details",
             element("summary", f"Show {plural(len(rows), 'count')} with bounds"),
-            table(head, rows, _caption(view.audit)),
+            table(head, rows, "Every count with its bounds"),
             note,
             class_="rest",
         ),
@@ -85,35 +89,35 @@ def all_counts(view: View) -> Markup:
     )
 
 
-def _caption(audit: AuditResult) -> str:
-    """Say whose counts these are, and what the limits beside them are about."""
-    caption = "Counts of regions with their bounds"
-    if audit.judge == REGIONS or audit.verdict is None:
-        return caption
-    return f"{caption}; limits and verdicts are about shares {OF_MEASURE[audit.judge]}"
-
-
-def _count_row(view: View, result: CountResult) -> Markup:
-    share = Share.of(result)
-    assert share is not None
-    size = result.change.size
-    return element(
-        "tr",
-        element("td", view.link(result.sensitive)),
-        number_cell(result.change.text, size),
-        number_cell("any" if result.distance is None else str(result.distance)),
-        number_cell(NONE if result.count is None else integer(result.count), share.least),
-        number_cell(integer(result.low), share.low),
-        number_cell(integer(result.high), share.high),
-        number_cell(share_text(result), share.least),
-        element("td", share.how_sure),
-        verdict_cells(result),
-        element("td", result.method),
-        element("td", str(result.stop_reason)),
-        number_cell(seconds_text(result.seconds), Fraction(result.seconds)),
+def _count_row(view: View, result: CountResult, is_judged: bool) -> Row:
+    share, judge = share_shown(result, REGIONS), view.audit.judge
+    stopped = f"{result.stop_reason}, {seconds_text(result.seconds)}"
+    return row(
+        text_cell(view.link(result.sensitive)),
+        Cell(panel_label(result.distance, result.change), result.change.size),
+        _with_details(count_or_bounds(result), "" if result.exact else _bounds(result), share),
+        _with_details(share_text(result), share.how_sure, share),
+        *([_measured(Share.of(result, judge))] if judge != REGIONS else []),
+        *([_verdict(result)] if is_judged else []),
+        text_cell([result.method, element("small", stopped)]),
         data_sensitive=label_of(result),
         data_verdict=None if result.verdict is None else str(result.verdict),
     )
+
+
+def _with_details(text: str, details: str, share: Share) -> Cell:
+    return number_cell([text, element("small", details) if details else None], share.least)
+
+
+def _bounds(result: CountResult) -> str:
+    return f"{integer(result.low)} to {integer(result.high)}" if result.count is not None else ""
+
+
+def _verdict(result: CountResult) -> Cell:
+    if result.verdict is None or result.max_share is None:
+        return text_cell(NONE)
+    allowed = element("small", unbroken_units(f"at most {limit_percent(result.max_share)}"))
+    return text_cell([str(result.verdict), allowed])
 
 
 def certificate_section(audit: AuditResult) -> Markup:
@@ -129,9 +133,10 @@ def certificate_section(audit: AuditResult) -> Markup:
     )
 
 
-def glossary_section(audit: AuditResult) -> Markup:
+def glossary_section(results: Sequence[CountResult]) -> Markup:
     """Return the words of the page and what they mean."""
-    entries = (joined(element("dt", word), element("dd", text)) for word, text in glossary(audit))
+    words = glossary(results)
+    entries = (joined(element("dt", word), element("dd", text)) for word, text in words)
     return element("section", element("h2", "Glossary"), element("dl", entries), id="glossary")
 
 

@@ -77,7 +77,12 @@ def tabs(labels: Sequence[str], bodies: Sequence[Markup]) -> Markup:
     return element("div", inputs, tablist, bodies, class_="tabs")
 
 
-def answer_card(verdict: Verdict | None, headline: Child, *below: Child) -> Markup:
+def unbroken_units(text: str) -> str:
+    """Return text in which no line ends between a number and its per cent sign."""
+    return text.replace(" %", "\N{NO-BREAK SPACE}%")
+
+
+def answer_card(verdict: Verdict | None, headline: str, *below: Child) -> Markup:
     """Return the card on top of a page: the verdict, the answer in one line, what follows it."""
     kind, symbol, word = BADGES[verdict]
     badge = element(
@@ -89,7 +94,7 @@ def answer_card(verdict: Verdict | None, headline: Child, *below: Child) -> Mark
     return element(
         "section",
         badge,
-        element("h2", headline),
+        element("h2", unbroken_units(headline)),
         below,
         id="answer",
         class_=f"verdict {kind}",

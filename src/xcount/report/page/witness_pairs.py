@@ -1,53 +1,54 @@
-"""A witness as people compare two cases: two rows, one column a feature, changed cells marked."""
+"""A witness as people compare two cases: two rows, the changed cells marked, the rest below."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from xcount.answers.result import CountResult
 from xcount.answers.witness.witness import Witness
+from xcount.report.lead import joined_names
 from xcount.report.markup import Child, Markup, element, name
-from xcount.report.page.tables import table
-from xcount.report.witness_text import summary, values
+from xcount.report.page.tables import Cell, row, table
+from xcount.report.witness_text import decisions, summary, values
+
+_MOST_BESIDE = 4
+_MOST_IN_A_LINE = 30
+_MOST_NAMED = 3
 
 
-def witness_pair(witness: Witness, number: int) -> Markup:
-    """Return the two inputs: what changes first, then what the model says, then the rest."""
+def witness_pair(witness: Witness, number: int, result: CountResult) -> Markup:
+    """Return the two inputs: what changes, what the model says, and what stays the same."""
     inputs = values(witness)
     changed = [entry for entry in inputs if entry[1] != entry[2]]
-    same = [entry for entry in inputs if entry[1] == entry[2]]
-    outcomes = _outcomes(witness)
-    head: list[Child] = [
-        "",
-        *(name(feature) for feature, _, _ in changed),
-        *(what for what, _, _ in outcomes),
-        *(name(feature) for feature, _, _ in same),
-    ]
-    rows = []
-    for side, title in ((1, "As it is"), (2, "Changed")):
-        rows.append(
-            element(
-                "tr",
-                element("th", title, scope="row"),
-                (_changed(entry[side], side) for entry in changed),
-                (element("td", entry[side], class_="n outcome") for entry in outcomes),
-                (element("td", entry[side], class_="n") for entry in same),
-            )
+    outcomes = _outcomes(witness, result)
+    head = ["", *(entry[0] for entry in (*changed, *outcomes))]
+    rows = [
+        row(
+            Cell(title, is_heading=True),
+            *(_changed(entry[side], side) for entry in changed),
+            *(Cell(entry[side], kind="n outcome") for entry in outcomes),
         )
+        for side, title in ((1, "As it is"), (2, "Changed"))
+    ]
+    title = f"Example {number}{_whence(witness)}{_crossed(witness)}"
     return element(
         "div",
-        table(head, rows, f"Example {number}{_whence(witness)}{_crossed(witness)}", can_sort=False),
+        table(head, rows, title, can_sort=False, beside_on_a_phone=_MOST_BESIDE),
+        _the_same([(label, a) for label, a, b in inputs if a == b]),
         class_="pair",
     )
 
 
-def _changed(text: str, side: int) -> Markup:
+def _changed(text: str, side: int) -> Cell:
     """Return a changed cell: the new value is marked as an insertion is, for every reader."""
-    return element("td", element("mark" if side == 2 else "span", text), class_="n changed")
+    return Cell(element("mark" if side == 2 else "span", text), kind="n changed")
 
 
-def _outcomes(witness: Witness) -> list[tuple[str, str, str]]:
+def _outcomes(witness: Witness, result: CountResult) -> list[tuple[str, str, str]]:
     """Return what the model makes of both sides: decision, probability, score."""
     found = []
     if witness.decision is not None:
-        found.append(("Decision", witness.decision, str(witness.other_decision)))
+        found.append(("Decision", *decisions(witness, result)))
     if witness.probability is not None:
         found.append(
             ("Probability", f"{witness.probability:.3g}", f"{witness.other_probability:.3g}")
@@ -55,6 +56,19 @@ def _outcomes(witness: Witness) -> list[tuple[str, str, str]]:
     of_class = "" if witness.class_label is None else f" of {witness.class_label}"
     found.append((f"Score{of_class}", f"{witness.margin:.4g}", f"{witness.other_margin:.4g}"))
     return found
+
+
+def _the_same(entries: Sequence[tuple[str, str]]) -> Markup | None:
+    """Return what both have in common: a line, or a fold where it is long."""
+    if not entries:
+        return None
+    listed: list[Child] = []
+    for index, (label, value) in enumerate(entries):
+        listed += [", " if index else None, name(label), " ", element("b", value)]
+    if len(entries) <= _MOST_IN_A_LINE:
+        return element("p", "The same in both: ", listed, class_="same")
+    summed = element("summary", f"{len(entries)} other features are the same in both")
+    return element("details", summed, element("p", listed), class_="same")
 
 
 def _crossed(witness: Witness) -> str:
@@ -68,7 +82,9 @@ def _whence(witness: Witness) -> str:
     """Return how far from data it is, where that is known."""
     if witness.row is None:
         return ""
-    moved = len(witness.moved or ())
+    moved = witness.moved or ()
     if not moved:
         return f": row {witness.row} of the data, as it is"
-    return f": row {witness.row} of the data with {moved} other value{'s' if moved > 1 else ''}"
+    if len(moved) > _MOST_NAMED:
+        return f": row {witness.row} of the data with {len(moved)} other values"
+    return f": row {witness.row} of the data with another {joined_names(moved)}"

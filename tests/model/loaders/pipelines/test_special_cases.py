@@ -12,10 +12,16 @@ import pytest
 import xgboost
 from random_pipelines import people
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.feature_selection import SelectKBest
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import (
+    FunctionTransformer,
     KBinsDiscretizer,
     MinMaxScaler,
     OneHotEncoder,
@@ -29,6 +35,7 @@ from threadpoolctl import threadpool_limits
 
 import xcount
 from xcount.model.tables import read_table
+from xcount.question.grid import Grid
 
 FRAME, DECISIONS = people()
 TREE = DecisionTreeClassifier(max_depth=6, random_state=0)
@@ -150,3 +157,32 @@ def test_none_is_the_missing_value_of_an_encoder_that_knows_it() -> None:
     assert (ensemble.features[0].labels or ())[:3] == ("north", "south", "west")
     found = ensemble.predict(read_table(frame, ensemble).rows)[:, 0]
     np.testing.assert_allclose(found, pipeline.predict_proba(frame)[:, 1])
+
+
+@pytest.mark.parametrize("function", [np.sqrt, np.log1p])
+def test_numbers_without_an_image_are_a_cell_where_the_pipeline_takes_them(function: Any) -> None:
+    """The root of a negative number is NaN: a value to a tree, but refused by other steps."""
+    rows = np.random.default_rng(0).integers(0, 9, size=(200, 1)).astype(np.float64)
+    target, first = rows[:, 0] % 4 > 1, 0.0 if function is np.sqrt else -1.0
+    refusing = GradientBoostingClassifier(n_estimators=3, max_depth=6, random_state=0)
+    for is_taken, *steps in ((True, TREE), (False, refusing), (False, SelectKBest(k=1), TREE)):
+        pipeline = make_pipeline(FunctionTransformer(function), *steps).fit(rows, target)
+        guards = Grid.of(xcount.load(pipeline)).axes[0].thresholds
+        assert (first in guards) == is_taken, steps
+        assert (guards[guards != first] > first).all()
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_trees_refuse_missing_values_in_a_sparse_matrix(is_sparse: bool) -> None:
+    """So there is a missing cell just where the pipeline itself predicts for a missing value."""
+    frame = FRAME.assign(age=FRAME["age"].fillna(0.0))
+    members = [("words", OneHotEncoder(), ["sex"]), ("age", "passthrough", ["age"])]
+    pipeline = fitted(members, frame, sparse_threshold=float(is_sparse))
+    takes = {feature.name: feature.can_be_missing for feature in xcount.load(pipeline).features}
+    assert takes == {"sex": False, "age": not is_sparse}
+    row = pd.DataFrame({"sex": ["Male"], "age": [np.nan]})
+    if is_sparse:
+        with pytest.raises(ValueError, match="NaN"):
+            pipeline.predict(row)
+    else:
+        pipeline.predict(row)

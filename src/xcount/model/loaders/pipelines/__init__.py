@@ -80,13 +80,22 @@ class _Reading:
         """The model inside, over the columns that the steps put out."""
         from xcount.model.loaders import load
 
-        return load(self.opened.model)
+        model = load(self.opened.model)
+        if not (self._takes_sparse and model.format.startswith("sklearn")):
+            return model
+        # Missing values, which scikit-learn's trees take, they refuse in a sparse matrix.
+        features = tuple(replace(feature, can_be_missing=False) for feature in model.features)
+        return replace(model, features=features)
 
     @property
     def zero_is_missing(self) -> bool:
         """Whether a 0 is missing to XGBoost: it is what a sparse matrix leaves out."""
-        is_sparse = bool(self.opened.steps) and self.final.is_sparse
-        return is_sparse and self.model.format.startswith("xgboost")
+        return self._takes_sparse and self.model.format.startswith("xgboost")
+
+    @property
+    def _takes_sparse(self) -> bool:
+        """Whether the steps hand a sparse matrix to the model."""
+        return bool(self.opened.steps) and self.final.is_sparse
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -104,7 +104,18 @@ class Encoded:
         if self.origin.feature.is_categorical:
             return self._as_input(self._of_values(self.origin.all_values))
         starts = np.concatenate([[-LARGEST], self._ends])
-        return self._as_input(self.column.of_numbers(starts))
+        inputs = self._as_input(self.column.of_numbers(starts))
+        refused = np.isnan(inputs)
+        refused[refused] = [not self._is_taken(number) for number in starts[refused]]
+        return _filled(inputs, refused)
+
+    def _is_taken(self, number: float) -> bool:
+        """Tell whether the pipeline takes a number that reaches the model as NaN."""
+        try:
+            self.column.of_values(np.array([number]))
+        except ValueError:
+            return False
+        return self.model.features[self.index].can_be_missing
 
     @cached_property
     def _missing_input(self) -> Numbers:
@@ -125,6 +136,19 @@ class Encoded:
             # HistGradientBoosting takes a category that it never saw for a missing value.
             inputs = np.where(np.isin(inputs, known), inputs, np.nan)
         return inputs
+
+
+def _filled(inputs: Numbers, refused: NDArray[np.bool_]) -> Numbers:
+    """Return the inputs, those that the pipeline refuses like the nearest one that it takes.
+
+    The logarithm of a negative number is one: such numbers are part of the outer cell.
+    """
+    taken = np.flatnonzero(~refused)
+    if len(taken) in (0, len(inputs)):
+        return inputs
+    nearest = np.abs(taken - np.arange(len(inputs))[:, np.newaxis]).argmin(axis=1)
+    filled: Numbers = inputs[taken[nearest]]
+    return filled
 
 
 def _constant(numbers_left: bool, missing_left: bool) -> Split:

@@ -1,0 +1,352 @@
+"""Which regions are evaluated to explain a question, and what is found.
+
+Of a small domain all regions are evaluated, of a table all rows: what follows is exact. Otherwise
+random regions are, as many as a small budget allows; that number depends on the question alone, and
+so does the answer, unless a limit of time ends it before.
+
+The gaps of a curve are chosen by samples of their own: intervals hold for gaps that do not depend
+on the samples they are made of.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcount.answers.exact_curve import with_exact_shares
+from xcount.answers.pieces import Piece, pieces_of, placed_rows
+from xcount.answers.spectrum import Observed, Spectrum, spectrum_of
+from xcount.counters.sampling.draws import CellDraws
+from xcount.counters.settings import Settings
+from xcount.counters.swings import SwingRows, Swings
+from xcount.counters.tally import Progress
+from xcount.problem.problem import Problem
+from xcount.question.change import Direction
+from xcount.question.flip import Flip
+from xcount.question.weighting import Weighing
+from xcount.support.dataclass import dataclass
+
+MAX_SECONDS = 0.5
+"""What all samples of an explanation may take, or all regions, as estimated for one core."""
+MAX_SAMPLES, LEAST_SAMPLES = 2**16, 2**12
+MAX_REGIONS = 2**21
+"""Regions that are all evaluated."""
+PILOT_SAMPLES = 2**11
+ENOUGH_HITS = 500
+"""Samples beyond each gap that was asked about, where that takes no more than the most of them."""
+_BATCH, _ROWS = 2**12, 2**15
+_STREAM = 16
+"""Sets the samples of explanations apart from those of counts."""
+
+# Rough, and the same everywhere on purpose: answers must not depend on the clock.
+_SECONDS_PER_ROW = 1e-6
+_SECONDS_PER_TREE = 15e-9
+_SECONDS_PER_NUMBER = 20e-9
+_N_STEPS = 25
+
+
+@dataclass(frozen=True, eq=False)
+class Spectra:
+    """What is found once for all gaps of a question."""
+
+    unit: str
+    by_measure: Mapping[str, Spectrum] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+class Explorer:
+    """Evaluates regions of one question under several measures."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        settings: Settings,
+        weighing: Weighing | None,
+        names: Sequence[str],
+    ) -> None:
+        self._problem, self._settings = problem, settings
+        self._weighing, self._names = weighing, names
+        self._rows_of: dict[int, SwingRows] = {}
+        self._unit_name = SwingRows(problem).unit_name
+
+    def spectra(self, asked: Sequence[Fraction]) -> Spectra:
+        """Evaluate, and describe what was found."""
+        pieces = {
+            name: pieces_of(name, self._problem, self._weighing)
+            for name in self._names
+            if name != "rows"
+        }
+        found = self._all_regions(pieces)
+        sampled = [] if found else list(pieces)
+        largest = [observed.largest for observed in found.values()]
+        if "rows" in self._names:
+            found["rows"] = self._all_rows()
+            largest.append(found["rows"].largest)
+        pilots = {
+            name: self._sampled(name, pieces[name], PILOT_SAMPLES, pilot=True) for name in sampled
+        }
+        largest += [observed.largest for observed in pilots.values()]
+        gaps = ladder(max(largest))
+        for name, pilot in pilots.items():
+            most = self._affordable(pieces[name], len(sampled))
+            n = min(most, _n_samples(pilot, self._problem.query.change.direction, asked))
+            found[name] = self._sampled(name, pieces[name], n)
+        delta = self._settings.delta / max(1, len(sampled))
+        is_flip = isinstance(self._problem.query.change, Flip)
+        spectra = {
+            name: spectrum_of(
+                found[name], self._problem, gaps, asked, of_sensitive=is_flip, delta=delta
+            )
+            for name in self._names
+            if len(found[name])
+        }
+        if "regions" in sampled and "regions" in spectra:
+            spectra["regions"] = with_exact_shares(
+                spectra["regions"], self._problem, replace(self._settings, max_share=None)
+            )
+        missing = [name for name in self._names if name not in spectra]
+        notes = [f"no time was left to explain {', '.join(missing)}"] if missing else []
+        return Spectra(self._unit_name, spectra, tuple(notes))
+
+    def _rows(self, problem: Problem) -> SwingRows:
+        if id(problem) not in self._rows_of:
+            self._rows_of[id(problem)] = SwingRows(problem)
+        return self._rows_of[id(problem)]
+
+    def _row_seconds(self, problem: Problem) -> float:
+        rows = self._rows(problem)
+        numbers = 2 * problem.n_masks + rows.n_near
+        return _SECONDS_PER_ROW + rows.n_trees * _SECONDS_PER_TREE + numbers * _SECONDS_PER_NUMBER
+
+    def _affordable(self, pieces: Sequence[Piece], n_measures: int) -> int:
+        """Return how many samples do not take long."""
+        seconds = max(self._row_seconds(piece.problem) for piece in pieces)
+        affordable = int(MAX_SECONDS / n_measures / seconds)
+        return min(MAX_SAMPLES, max(LEAST_SAMPLES, affordable)) // _BATCH * _BATCH
+
+    # ---- samples ----
+
+    def _sampled(self, name: str, pieces: Sequence[Piece], n: int, pilot: bool = False) -> Observed:
+        """Evaluate n random regions, or fewer if the time is over."""
+        draws = [CellDraws(p.problem, range(p.problem.n_masks), p.products) for p in pieces]
+        ends = np.cumsum([piece.weight for piece in pieces])
+        number = self._names.index(name)
+        collected = _Collected(self._problem.n_masks)
+        size = min(n, _BATCH)
+        for batch in range(n // size):
+            if batch and self._settings.expired():
+                break
+            self._note("samples")
+            random = np.random.default_rng(
+                [self._settings.seed, _STREAM, number, int(pilot), batch]
+            )
+            chosen = np.searchsorted(ends[:-1] / ends[-1], random.random(size), side="right")
+            counts = np.bincount(chosen, minlength=len(pieces))
+            for piece, drawn, count in zip(pieces, draws, counts.tolist(), strict=True):
+                if count:
+                    cells, masks = drawn.single_regions(random, count)
+                    self._evaluate(piece, cells, masks, collected)
+        return self._observed(collected, is_sample=True)
+
+    def _evaluate(
+        self,
+        piece: Piece,
+        cells: NDArray[np.int32],
+        masks: NDArray[np.int64],
+        collected: _Collected,
+    ) -> None:
+        """Evaluate one mask at each row of cells."""
+        rows = self._rows(piece.problem)
+        for start in range(0, len(cells), rows.block):
+            part = slice(start, start + rows.block)
+            outputs = rows.outputs(cells[part])
+            collected.add(rows.swings(outputs, masks[part]))
+            collected.highest[piece.masks] += outputs.highest.sum(axis=0)
+
+    # ---- all rows ----
+
+    def _all_rows(self) -> Observed:
+        """Evaluate the regions of all rows of the data."""
+        assert self._weighing is not None
+        regions, placed = placed_rows(self._problem, self._weighing)
+        regions = regions[placed]
+        collected = _Collected(self._problem.n_masks)
+        masks = _masks_of(self._problem, regions)
+        for piece in pieces_of("regions", self._problem):
+            own, cells = np.arange(len(regions)), regions.astype(np.int32)
+            numbers = masks
+            if piece.part is not None:
+                own = piece.part.rows_of(regions)
+                cells = piece.part.to_part(regions[own])
+                numbers = np.searchsorted(piece.masks, masks[own])
+            for start in range(0, len(own), _ROWS):
+                if start and self._settings.expired():  # a part of the rows says nothing of all
+                    return self._observed(_Collected(self._problem.n_masks), is_sample=False)
+                self._note("rows")
+                some = slice(start, start + _ROWS)
+                self._evaluate(piece, cells[some], numbers[some], collected)
+        return self._observed(collected, is_sample=False)
+
+    # ---- all regions ----
+
+    def _all_regions(self, pieces: Mapping[str, Sequence[Piece]]) -> dict[str, Observed]:
+        """Evaluate all regions, for all measures at once; nothing where they are too many."""
+        problem = self._problem
+        parts = pieces["regions"]
+        n_rows = sum(math.prod(_other_counts(p.problem)) for p in parts)
+        seconds = max(self._row_seconds(p.problem) for p in parts)
+        near = max(self._rows(p.problem).n_near for p in parts)
+        work = n_rows * seconds + problem.n_regions * near * _SECONDS_PER_NUMBER
+        if problem.n_regions > MAX_REGIONS or work > MAX_SECONDS:
+            return {}
+        names = list(pieces)
+        collected = {name: _Collected(problem.n_masks) for name in names}
+        for number, part in enumerate(parts):
+            own = {name: _same_part(part, number, pieces[name]) for name in names}
+            for cells in self._blocks(part.problem):
+                if self._settings.expired():
+                    return {}
+                self._note("regions")
+                self._evaluate_all(part, cells, own, collected)
+        return {name: self._observed(collected[name], is_sample=False) for name in names}
+
+    def _blocks(self, problem: Problem) -> Iterator[NDArray[np.int32]]:
+        """Yield all combinations of the cells that are not sensitive, some at a time."""
+        counts = _other_counts(problem)
+        total, step = math.prod(counts), self._rows(problem).block
+        for start in range(0, total, step):
+            numbers = np.arange(start, min(total, start + step))
+            yield np.stack(np.unravel_index(numbers, counts), axis=1).astype(np.int32)
+
+    def _evaluate_all(
+        self,
+        part: Piece,
+        cells: NDArray[np.int32],
+        pieces: Mapping[str, Piece | None],
+        collected: Mapping[str, _Collected],
+    ) -> None:
+        """Evaluate all masks at each row of cells."""
+        rows, n_masks = self._rows(part.problem), part.problem.n_masks
+        outputs = rows.outputs(cells)
+        weights = {
+            name: _weights(piece, cells, n_masks)
+            for name, piece in pieces.items()
+            if name != "regions"
+        }
+        swings = rows.swings(outputs).raveled()
+        for name, own in collected.items():
+            own.add(swings, weights[name].ravel() if name in weights else None)
+        for name, own in collected.items():
+            each = weights[name].sum(axis=1) if name in weights else np.full(len(cells), n_masks)
+            own.highest[part.masks] += each @ outputs.highest
+
+    def _observed(self, collected: _Collected, is_sample: bool) -> Observed:
+        rows = list(self._rows_of.values()) or [self._rows(self._problem)]
+        return collected.observed(rows, is_sample)
+
+    def _note(self, what: str) -> None:
+        self._settings.report(Progress(1.0, 0, self._problem.n_regions, f"explaining: {what}"))
+
+
+class _Collected:
+    """What was evaluated so far."""
+
+    def __init__(self, n_masks: int) -> None:
+        self._swings: list[Swings] = []
+        self._weights: list[NDArray[np.float64]] = []
+        self.highest = np.zeros(n_masks)
+
+    def add(self, swings: Swings, weights: NDArray[np.float64] | None = None) -> None:
+        self._swings.append(swings)
+        if weights is not None:
+            self._weights.append(weights)
+
+    def observed(self, rows: Sequence[SwingRows], is_sample: bool) -> Observed:
+        none = np.empty(0, rows[0].dtype)
+        up, down = (
+            np.concatenate([none, *(getattr(each, side) for each in self._swings)])
+            for side in ("up", "down")
+        )
+        weights = None
+        highest = self.highest
+        if self._weights:
+            weights = np.concatenate(self._weights)
+            total = weights.sum()
+            weights, highest = weights / total, highest / total
+        most, doubt = max(each.most for each in rows), max(each.doubt for each in rows)
+        swings, unit = Swings(up, down), rows[0].unit
+        return Observed(swings, weights, highest, is_sample, unit, most, doubt)
+
+
+def _n_samples(pilot: Observed, direction: Direction, asked: Sequence[Fraction]) -> int:
+    """Return how many samples tell of enough regions beyond each gap, those beyond none aside."""
+    sizes, _ = pilot.ordered(direction)
+    above = [len(sizes) - np.searchsorted(sizes, pilot.threshold(g), side="right") for g in asked]
+    rarest = min((int(n) for n in above if n), default=1)
+    n = ENOUGH_HITS * len(sizes) // max(1, rarest)
+    return max(LEAST_SAMPLES, -(-n // _BATCH) * _BATCH)
+
+
+def _other_counts(problem: Problem) -> tuple[int, ...]:
+    """Return the numbers of cells of all features, 1 for those that are sensitive."""
+    counts = problem.grid.cell_counts
+    return tuple(1 if f in problem.query.sensitive else n for f, n in enumerate(counts))
+
+
+def _masks_of(problem: Problem, regions: NDArray[Any]) -> NDArray[np.int64]:
+    masks = np.zeros(len(regions), dtype=np.int64)
+    for feature in problem.query.sensitive:
+        masks = masks * problem.grid.axes[feature].n_cells + regions[:, feature]
+    return masks
+
+
+def _same_part(part: Piece, number: int, pieces: Sequence[Piece]) -> Piece | None:
+    """Return the piece of another measure in the same part; None where it has no weight."""
+    if part.part is None:
+        return pieces[0]
+    return next((piece for piece in pieces if piece.part is part.part), None)
+
+
+def _weights(piece: Piece | None, cells: NDArray[np.int32], n_masks: int) -> NDArray[np.float64]:
+    """Return the weights of all masks at rows of cells, shape (n_rows, n_masks)."""
+    total = np.zeros((len(cells), n_masks))
+    if piece is None:
+        return total
+    sensitive = piece.problem.query.sensitive
+    others = [f for f in range(cells.shape[1]) if f not in sensitive]
+    for product in piece.products:
+        own = np.full(len(cells), piece.weight * product.weight)
+        for feature in others:
+            own = own * product.cell_weights[feature][cells[:, feature]]
+        total += np.outer(own, product.mask_weights)
+    return total
+
+
+# ---- gaps ----
+
+
+def ladder(largest: float) -> tuple[Fraction, ...]:
+    """Return the gaps of a curve: round numbers up to the largest change.
+
+    Example:
+        >>> [float(gap) for gap in ladder(2.0)][:8]
+        [0.0, 0.002, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3]
+    """
+    if not (largest > 0 and math.isfinite(largest)):
+        return (Fraction(0),)
+    step = _round_step(largest / _N_STEPS)
+    small = (step / 50, step / 10, step / 5, step / 2)
+    n_steps = math.ceil(Fraction(largest) / step)
+    return (Fraction(0), *small, *(step * n for n in range(1, n_steps + 1)))
+
+
+def _round_step(least: float) -> Fraction:
+    """Return the next of 1, 2 and 5 times a power of ten."""
+    power = Fraction(10) ** math.floor(math.log10(least))
+    return next(power * n for n in (1, 2, 5, 10) if power * n >= Fraction(least))
