@@ -108,13 +108,16 @@ CASES = (
     Case("XGBoost 800 x 6, age, distance 10", NINE, xgboost_800, "age", (2,), 10),
     Case("XGBoost 800 x 6, sex, any, five gaps", NINE, xgboost_800, "sex", (1, 2, 3, 4, 5), None),
     Case("XGBoost 800 x 6, sex and race, distance 1", NINE, xgboost_800, "sex,race", (1,), 1),
-    Case(
-        "XGBoost 800 x 6, age and hours, distance 5",
-        NINE,
-        xgboost_800,
-        "age,hours_per_week",
-        (1,),
-        5,
+    *(
+        Case(
+            f"XGBoost 800 x 6, age and hours, distance {distance}",
+            NINE,
+            xgboost_800,
+            "age,hours_per_week",
+            (1,),
+            distance,
+        )
+        for distance in (5, 10)
     ),
 )
 

@@ -18,6 +18,14 @@ LaneResidue<T>* numbers(std::vector<Lanes<T>>& lanes) {
   return lanes.data()->lane;
 }
 
+// Whether 16 bits are compared first: where that is exact but for few, and pays.
+template <class T>
+bool is_narrow(const CornerPlan<T>& plan) {
+  if constexpr (kLanes<T> == 1) return false;
+  return plan.weights.empty() && plan.judge == nullptr && !plan.windows.any &&
+         NarrowRoom<T>::suits(plan.changes, plan.layout.n_columns, plan.layout.n_tiles);
+}
+
 }  // namespace
 
 template <class T>
@@ -27,10 +35,8 @@ CornerStream<T>::CornerStream(const CornerPlan<T>& plan)
       kernels_(choose_kernels<T>(!plan.weights.empty(), plan.vector_unit)) {
   const std::size_t n_results = plan.changes.size() * layout_.n_masks;
   std::size_t n_vectors = layout_.n_tiles * layout_.tile_vectors();
-  std::vector<std::size_t> cells = layout_.middle_cells;
-  if (cells.empty()) cells.push_back(1);
-  for (const std::size_t n : cells) slab_vectors_.push_back(n_vectors /= n);
-  slabs_.assign(cells.size(), std::vector<const Lanes<T>*>(plan.corners.size()));
+  for (const std::size_t n : layout_.middle_cells) slab_vectors_.push_back(n_vectors /= n);
+  slabs_.assign(layout_.middle_cells.size(), std::vector<const Lanes<T>*>(plan.corners.size()));
   for (std::size_t k = 0; k < plan.corners.size(); ++k) {
     Output& output = outputs_.emplace_back();
     output.levels.resize(layout_.outer.size());
@@ -95,37 +101,14 @@ void CornerStream<T>::set_job() {
   job_.exponent = plan_.link.exponent;
   job_.highest = tables_.data();
   job_.lowest = tables_.data() + windows.n_tables() * n_masks;
-  set_near();
+  point_to_windows(windows, job_, near_);
   job_.tally = tally_.data();
   job_.common_tally = tally_.data() + plan_.changes.size() * n_masks;
-}
-
-template <class T>
-void CornerStream<T>::set_near() {
-  const MaskWindows& windows = plan_.windows;
-  job_.ball_axes = windows.ball_axes.data();
-  job_.n_ball_axes = windows.ball_axes.size();
-  job_.n_levels = windows.n_levels;
-  job_.line = windows.line;
-  job_.width = windows.width;
-  job_.first = windows.first.data();
-  job_.grown = windows.grown.data();
-  job_.n_grown = windows.grown.size();
-  job_.growth = windows.growth.data();
-  job_.n_growth = windows.growth.size();
-  for (const NearRow& row : windows.near) {
-    const bool is_window =
-        windows.width > 1 && row.level == windows.n_levels && row.cell < windows.line.n_ordered;
-    const std::size_t table = row.level + (is_window ? 1 : 0);  // 0: what is compared itself
-    const std::size_t begin = row.cell * windows.line.stride;
-    const std::size_t place = (table - 1) * layout_.n_masks + begin;
-    if (table == 0) {
-      near_.push_back({job_.decided + begin, job_.decided + begin});
-    } else {
-      near_.push_back({job_.highest + place, job_.lowest + place});
-    }
+  if constexpr (kLanes<T> > 1) {
+    if (!is_narrow(plan_)) return;
+    narrow_ = std::make_unique<NarrowRoom<T>>(job_, windows);
+    job_.narrow = narrow_->tile();
   }
-  job_.near = near_.data();
 }
 
 template <class T>
@@ -133,8 +116,12 @@ void CornerStream<T>::count_block(std::uint64_t block) {
   move_to(block);
   if (changed_) {
     std::fill(block_shares_.begin(), block_shares_.end(), 0.0);
-    for (std::size_t k = 0; k < outputs_.size(); ++k) slabs_[0][k] = outputs_[k].block.data();
-    count_slabs(0, 1.0);
+    if (layout_.middle.empty()) {
+      count_tile();
+    } else {
+      for (std::size_t k = 0; k < outputs_.size(); ++k) slabs_[0][k] = outputs_[k].block.data();
+      count_slabs(0, 1.0);
+    }
     collect_block();
     changed_ = false;
   }
@@ -272,15 +259,25 @@ void CornerStream<T>::spread(std::span<const Corner<T>> corners) {
   }
 }
 
+// Without middle axes, the block is a tile whose sums are there.
+template <class T>
+void CornerStream<T>::count_tile() {
+  for (std::size_t k = 0; k < outputs_.size(); ++k) sums_[k] = outputs_[k].block.data();
+  slab_.assign(sums_.begin(), sums_.end());
+  job_.start = Start::kKept;
+  kernels_.count_tile(job_);
+  if (!plan_.weights.empty()) add_tile_shares(1.0);
+}
+
 // Sums along the middle axes, from the given one on, and counts the tiles.
 template <class T>
 void CornerStream<T>::count_slabs(std::size_t axis, double weight) {
   const bool is_last = axis + 1 == slab_vectors_.size();
-  const std::size_t n_cells = layout_.middle.empty() ? 1 : layout_.middle_cells[axis];
+  const std::size_t n_cells = layout_.middle_cells[axis];
   const std::size_t n = slab_vectors_[axis];
   for (std::size_t cell = 0; cell < n_cells; ++cell) {
     const double product =
-        plan_.weights.empty() || layout_.middle.empty()
+        plan_.weights.empty()
             ? weight
             : weight * plan_.weights[static_cast<std::size_t>(layout_.middle[axis])][cell];
     for (std::size_t k = 0; k < outputs_.size(); ++k) {
@@ -296,7 +293,7 @@ void CornerStream<T>::count_slabs(std::size_t axis, double weight) {
       }
     }
     if (is_last) {
-      job_.fresh = cell == 0;
+      job_.start = cell == 0 ? Start::kFresh : Start::kAdded;
       kernels_.count_tile(job_);
       if (!plan_.weights.empty()) add_tile_shares(product);
     } else {
@@ -326,6 +323,9 @@ void CornerStream<T>::collect_block() {
     const std::uint64_t common = take(tally_[plan_.changes.size() * n_masks + change]);
     for (std::size_t i = change * n_masks; i < (change + 1) * n_masks; ++i) {
       block_counts_[i] = common + take(tally_[i]);
+      if constexpr (kLanes<T> > 1) {
+        if (narrow_) block_counts_[i] += narrow_->take(i);
+      }
     }
   }
 }
@@ -348,7 +348,9 @@ std::size_t CornerStream<T>::bytes_for(const CornerPlan<T>& plan) {
   const std::size_t n_vectors = 2 * plan.corners.size() * layout.n_tiles * layout.tile_vectors() +
                                 (n_rows + 2 * plan.windows.n_tables()) * layout.n_masks +
                                 layout.n_columns;
-  return 2 * n_listed * sizeof(Corner<T>) + n_vectors * sizeof(Lanes<T>) +
+  const std::size_t narrow =
+      is_narrow(plan) ? NarrowRoom<T>::bytes_for(plan.changes.size(), plan.windows) : 0;
+  return narrow + 2 * n_listed * sizeof(Corner<T>) + n_vectors * sizeof(Lanes<T>) +
          plan.windows.near.size() * sizeof(NearExtremes<T>) +
          n_results * (sizeof(TallyLanes<T>) + 2 * sizeof(std::uint64_t) + sizeof(Int128) +
                       sizeof(double) * (kShareLanes + 2));

@@ -88,6 +88,9 @@ XCOUNT_INLINE void count_mask_at(TileJob<T>& job, std::size_t change, std::size_
     hit = judged<T>(job, change, mask, hit, must);
   }
   const std::size_t i = change * job.n_masks + mask;
+  if constexpr (kIsVector<T>) {
+    if (job.filter != nullptr) hit &= load<Mask<T>>(job.filter[i], job.offset);
+  }
   count_mask<T>(job.tally[i], job.offset, hit);
   if constexpr (kWeighted) {
     add_weights<T>(job.shares + i * kShareLanes, job.offset, hit,
@@ -238,8 +241,8 @@ XCOUNT_INLINE void make_windows(TileJob<T>& job, std::size_t base) {
   }
 }
 
-template <class T, bool kWeighted>
-XCOUNT_INLINE void decide_line(TileJob<T>& job, std::size_t column, std::size_t base) {
+template <class T, class Decide>
+XCOUNT_INLINE void decide_line(TileJob<T>& job, std::size_t base, Decide decide) {
   if (job.width > 1) make_windows<T>(job, base);
   for (std::size_t c = 0; c < job.line.n_cells; ++c) {
     const std::size_t m = base + c * job.line.stride;
@@ -248,11 +251,7 @@ XCOUNT_INLINE void decide_line(TileJob<T>& job, std::size_t column, std::size_t 
     for (std::uint32_t i = job.first[c]; i < job.first[c + 1]; ++i) {
       widen_by<T>(extremes, job.near[i].high, job.near[i].low, base, job.offset);
     }
-    for (std::size_t i = 0; i < job.n_changes; ++i) {
-      Edges<T> edges;
-      set_edges<T>(job.changes[i], job.span, extremes, edges);
-      count_mask_at<T, kWeighted>(job, i, m, column, edges);
-    }
+    decide(m, extremes);
   }
 }
 
@@ -319,15 +318,8 @@ XCOUNT_INLINE void grow(const TileJob<T>& job, const Level<T>& from, std::size_t
 }
 
 // Grows the balls shift by shift, between two tables; the last ones decide.
-template <class T, bool kWeighted>
-XCOUNT_INLINE void decide_grown(TileJob<T>& job, std::size_t column) {
-  const auto decide = [&](std::size_t m, const Extremes<T>& extremes) XCOUNT_LAMBDA {
-    for (std::size_t i = 0; i < job.n_changes; ++i) {
-      Edges<T> edges;
-      set_edges<T>(job.changes[i], job.span, extremes, edges);
-      count_mask_at<T, kWeighted>(job, i, m, column, edges);
-    }
-  };
+template <class T, class Decide>
+XCOUNT_INLINE void decide_grown(TileJob<T>& job, Decide decide) {
   Level<T> from{job.decided, job.decided};
   const std::size_t last = job.n_growth - 1;
   for (std::size_t step = 0; step < last; ++step) {
@@ -351,15 +343,30 @@ XCOUNT_INLINE void decide_grown(TileJob<T>& job, std::size_t column) {
   }
 }
 
-template <class T, bool kWeighted>
-XCOUNT_INLINE void decide_near(TileJob<T>& job, std::size_t column) {
+// Calls decide(mask, extremes around it) for every mask.
+template <class T, class Decide>
+XCOUNT_INLINE void decide_near(TileJob<T>& job, Decide decide) {
+  if (job.n_growth > 0) return decide_grown<T>(job, decide);
   make_balls<T>(job);
   const std::size_t period = job.line.stride * job.line.n_cells;
   for (std::size_t begin = 0; begin < job.n_masks; begin += period) {
     for (std::size_t base = begin; base < begin + job.line.stride; ++base) {
-      decide_line<T, kWeighted>(job, column, base);
+      decide_line<T>(job, base, decide);
     }
   }
+}
+
+// What is compared is there: finds the masks of a column that count.
+template <class T, bool kWeighted>
+XCOUNT_INLINE void decide_column(TileJob<T>& job, std::size_t column) {
+  if (job.any) return decide_any<T, kWeighted>(job, column);
+  decide_near<T>(job, [&](std::size_t m, const Extremes<T>& extremes) XCOUNT_LAMBDA {
+    for (std::size_t i = 0; i < job.n_changes; ++i) {
+      Edges<T> edges;
+      set_edges<T>(job.changes[i], job.span, extremes, edges);
+      count_mask_at<T, kWeighted>(job, i, m, column, edges);
+    }
+  });
 }
 
 }  // namespace

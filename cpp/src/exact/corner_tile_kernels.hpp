@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "corner_tile_decisions.hpp"
+#include "corner_tile_narrow.hpp"
 #include "corner_tile_registers.hpp"
 #include "xcount/exact/corner_tile.hpp"
 
@@ -30,7 +31,7 @@ XCOUNT_INLINE void sum_along(Lanes<T>* out, std::size_t n_masks, std::size_t str
 }
 
 // V of one output and column, for all masks: the last two sensitive axes are added up on the way.
-template <class T, bool kFresh>
+template <class T, Start kStart>
 XCOUNT_INLINE void sum_column(TileJob<T>& job, std::size_t output, std::size_t column) {
   const std::size_t n_masks = job.n_masks;
   const Lanes<T>* slab = job.slab[output] + column * n_masks;
@@ -44,9 +45,10 @@ XCOUNT_INLINE void sum_column(TileJob<T>& job, std::size_t output, std::size_t c
     if (number == n_rows) number = 0;
     Unsigned<T> total{};
     for (std::size_t m = begin; m < begin + row; ++m) {
-      Unsigned<T> sum = load<Unsigned<T>>(slab[m], job.offset);
-      if constexpr (!kFresh) sum += load<Unsigned<T>>(sums[m], job.offset);
-      store(sums[m], job.offset, sum);
+      Unsigned<T> sum{};
+      if constexpr (kStart != Start::kKept) sum = load<Unsigned<T>>(slab[m], job.offset);
+      if constexpr (kStart != Start::kFresh) sum += load<Unsigned<T>>(sums[m], job.offset);
+      if constexpr (kStart != Start::kKept) store(sums[m], job.offset, sum);
       total += sum;
       Unsigned<T> value = total;
       if (number > 0) value += load<Unsigned<T>>(out[m - row], job.offset);
@@ -114,13 +116,16 @@ XCOUNT_INLINE void find_probabilities(TileJob<T>& job) {
   }
 }
 
-template <class T, bool kWeighted>
-XCOUNT_INLINE void count_column(TileJob<T>& job, std::size_t column) {
+// Makes what is compared in a column.
+template <class T>
+XCOUNT_INLINE void sum_outputs(TileJob<T>& job, std::size_t column, Start start) {
   for (std::size_t k = 0; k < job.n_outputs; ++k) {
-    if (job.fresh) {
-      sum_column<T, true>(job, k, column);
+    if (start == Start::kFresh) {
+      sum_column<T, Start::kFresh>(job, k, column);
+    } else if (start == Start::kAdded) {
+      sum_column<T, Start::kAdded>(job, k, column);
     } else {
-      sum_column<T, false>(job, k, column);
+      sum_column<T, Start::kKept>(job, k, column);
     }
   }
   if (job.judge != nullptr) {
@@ -128,23 +133,84 @@ XCOUNT_INLINE void count_column(TileJob<T>& job, std::size_t column) {
   } else if (job.n_outputs > 1) {
     find_largest<T>(job);
   }
-  if (job.any) {
-    decide_any<T, kWeighted>(job, column);
-  } else if (job.n_growth > 0) {
-    decide_grown<T, kWeighted>(job, column);
-  } else {
-    decide_near<T, kWeighted>(job, column);
+}
+
+// Here and below, jobs are copied: compilers know that no store changes a copy.
+template <class T, bool kWeighted>
+XCOUNT_INLINE void count_columns(TileJob<T> job, std::size_t begin, std::size_t end, Start start) {
+  for (std::size_t column = begin; column < end; ++column) {
+    for (job.offset = 0; job.offset < LaneTraits<T>::kLanes; job.offset += kRegisterLanes<T>) {
+      sum_outputs<T>(job, column, start);
+      decide_column<T, kWeighted>(job, column);
+    }
   }
+}
+
+// Makes the sums of some columns, and 16 bits of each.
+template <class T>
+XCOUNT_INLINE void shrink_columns(TileJob<T> job, std::size_t begin, std::size_t end, Start start) {
+  NarrowTile<T>& narrow = *job.narrow;
+  narrow.magnitude = 0;
+  for (std::size_t column = begin; column < end; ++column) {
+    for (job.offset = 0; job.offset < LaneTraits<T>::kLanes; job.offset += kRegisterLanes<T>) {
+      sum_outputs<T>(job, column, start);
+      shrink<T>(job, (column - begin) * LaneTraits<T>::kLanes + job.offset);
+    }
+  }
+  constexpr std::size_t kAll = LaneTraits<std::uint16_t>::kLanes;
+  for (std::size_t lane = (end - begin) * LaneTraits<T>::kLanes; lane < kAll; ++lane) {
+    for (std::size_t m = 0; m < job.n_masks; ++m) narrow.tile.decided[m].lane[lane] = 0;
+  }
+}
+
+// Decides what 16 bits leave open, in columns whose sums are there.
+template <class T>
+void settle_columns(TileJob<T>& job, std::size_t begin, std::size_t end) {
+  NarrowRoom<T>& room = *job.narrow->room;
+  const bool many = room.has_many_doubts();
+  for (std::size_t column = begin; column < end; ++column) {
+    const std::size_t lane = (column - begin) * LaneTraits<T>::kLanes;
+    if (!room.has_doubts(lane)) continue;
+    if (many) {
+      job.filter = room.filter(lane);
+      count_columns<T, false>(job, column, column + 1, Start::kKept);
+      job.filter = nullptr;
+      continue;
+    }
+    for (job.offset = 0; job.offset < LaneTraits<T>::kLanes; job.offset += kRegisterLanes<T>) {
+      sum_outputs<T>(job, column, Start::kKept);
+    }
+    room.settle(job, lane);
+  }
+  room.finish(!many);
+}
+
+// Columns that fill the lanes of 16 bits, or are the last.
+template <class T>
+void count_narrow(TileJob<T>& job, std::size_t begin, std::size_t end) {
+  NarrowRoom<T>& room = *job.narrow->room;
+  if (room.skips()) return count_columns<T, false>(job, begin, end, job.start);
+  shrink_columns<T>(job, begin, end, job.start);
+  if (room.grows()) shrink_columns<T>(job, begin, end, Start::kKept);
+  if (!room.is_usable()) {
+    room.finish(false);
+    return count_columns<T, false>(job, begin, end, Start::kKept);
+  }
+  decide_narrow<T>(job);
+  settle_columns<T>(job, begin, end);
 }
 
 template <class T, bool kWeighted>
 void count_tile(TileJob<T>& job) {
-  TileJob<T> copy = job;  // of which compilers know that no store changes it
-  for (std::size_t column = 0; column < copy.n_columns; ++column) {
-    for (copy.offset = 0; copy.offset < LaneTraits<T>::kLanes; copy.offset += kRegisterLanes<T>) {
-      count_column<T, kWeighted>(copy, column);
+  if constexpr (kIsVector<T> && !kWeighted) {
+    constexpr std::size_t kColumns = LaneTraits<std::uint16_t>::kLanes / LaneTraits<T>::kLanes;
+    for (std::size_t begin = 0; job.narrow != nullptr && begin < job.n_columns; begin += kColumns) {
+      const std::size_t end = begin + kColumns;
+      count_narrow<T>(job, begin, end < job.n_columns ? end : job.n_columns);
     }
+    if (job.narrow != nullptr) return;
   }
+  count_columns<T, kWeighted>(job, 0, job.n_columns, job.start);
 }
 
 template <class T>

@@ -30,6 +30,13 @@ struct Register {
 };
 
 template <>
+struct Register<std::uint16_t> {  // never negative
+  typedef std::uint16_t Signed __attribute__((vector_size(XCOUNT_VECTOR_BYTES)));
+  using Unsigned = Signed;
+  typedef std::int16_t Mask __attribute__((vector_size(XCOUNT_VECTOR_BYTES)));
+};
+
+template <>
 struct Register<std::int32_t> {
   typedef std::int32_t Signed __attribute__((vector_size(XCOUNT_VECTOR_BYTES)));
   typedef std::uint32_t Unsigned __attribute__((vector_size(XCOUNT_VECTOR_BYTES)));

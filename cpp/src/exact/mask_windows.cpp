@@ -43,17 +43,18 @@ MaskWindows::MaskWindows(const Topology& forest, const MaskSpace& masks,
                          std::span<const CellOrder> orders) {
   std::vector<MaskAxis> axes = axes_of(forest, masks);
   std::uint64_t furthest = 0;
-  bool regular = true;
   for (const MaskAxis& axis : axes) n_masks *= axis.n_cells;
   for (const Feature feature : masks.sensitive()) {
     const Axis& axis = forest.axis(feature);
     furthest += static_cast<std::uint64_t>(axis.furthest());
-    regular = regular && axis.regular();
+    regular_ = regular_ && axis.regular();
   }
   const auto distance = static_cast<std::uint64_t>(masks.limit());
   any = distance >= furthest;
+  axes_ = axes;
+  distance_ = static_cast<std::size_t>(std::min(distance, furthest));
   if (any) return;
-  if (!regular) {
+  if (!regular_) {
     list_neighbours(masks, orders);
   } else if (distance == 1 && axes.size() > 1 && n_masks * n_steps(axes) <= kListedRows) {
     list_steps(axes);
@@ -181,6 +182,19 @@ double MaskWindows::rows_per_mask() const {
   double rows = static_cast<double>(near.size()) / static_cast<double>(line.n_cells);
   for (const MaskAxis& axis : ball_axes) rows += 3.0 * static_cast<double>(axis.n_levels);
   return rows + 2.0 * static_cast<double>(std::bit_width(width) - 1);
+}
+
+double MaskWindows::n_near() const {
+  if (!regular_) return static_cast<double>(near.size()) / static_cast<double>(n_masks);
+  double n = 1.0;
+  double ball = 1.0;  // without ends: 2^n d^n / n! about, and never more than all masks
+  double i = 0.0;
+  for (const MaskAxis& axis : axes_) {
+    const auto n_loose = static_cast<double>(axis.n_cells - axis.n_ordered);
+    n *= static_cast<double>(axis.n_cells);
+    ball *= (1.0 + 2.0 * static_cast<double>(distance_) + n_loose) / ++i;
+  }
+  return std::min(n, std::max(ball, 1.0));
 }
 
 std::size_t MaskWindows::bytes() const { return held_bytes(first) + held_bytes(near); }

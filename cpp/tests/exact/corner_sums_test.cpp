@@ -226,6 +226,44 @@ void rounded_leaves_decide() {
   }
 }
 
+// One or two gaps, or one flip: such changes are compared by 16 bits first.
+template <class Value>
+std::vector<Change<Value>> few_changes(std::mt19937& random, const Value& unit) {
+  const auto way = [&] { return static_cast<Direction>(random() % 3); };
+  Value threshold = random() % 4 == 0 ? Value(0) : unit;
+  for (unsigned i = random() % 4; i > 0; --i) threshold += unit;
+  if (random() % 3 == 0) {
+    std::vector<Change<Value>> flips{{ChangeForm::kFlip, way(), threshold - unit}};
+    if (random() % 2 == 0) flips[0].sure_below -= unit;
+    if (random() % 2 == 0) flips[0].sure_above += unit;
+    return flips;
+  }
+  std::vector<Change<Value>> gaps{{ChangeForm::kGap, way(), threshold}};
+  if (random() % 2 == 0) gaps.push_back({ChangeForm::kGap, way(), threshold + unit + Value(1)});
+  return gaps;
+}
+
+// noise: what leaves are off their multiples of the unit, so that gaps are exceeded or missed by as
+// little; rare: as few leaves, so that few regions are close.
+void sixteen_bits_decide(unsigned seed, std::int64_t unit, std::int64_t noise, bool rare) {
+  std::mt19937 random(seed);
+  const auto below = [&](std::int64_t n) { return static_cast<std::int64_t>(random() % at(n)); };
+  for (int i = 0; i < 60; ++i) {
+    Forest<std::int64_t> forest = scaled(random_world(random, 5, 3), unit);
+    for (std::int64_t& value : forest.values) {
+      value += rare && random() % 8 != 0 ? below(unit) : below(2 * noise + 1) - noise;
+    }
+    const MaskSpace masks(forest, random_features(random), random_distance(random));
+    const auto changes = few_changes<std::int64_t>(random, unit);
+    const Forest<std::int64_t>* const forests[] = {&forest};
+    const std::int64_t bases[] = {0};
+    CornerQuestion<std::int64_t> question{forests, bases, &masks, changes, {}};
+    question.vector_unit = static_cast<VectorUnit>(i % 3);
+    if (random() % 2 == 0) question.block_bytes = random() % 4 << 10;
+    agrees(question);
+  }
+}
+
 void a_stop_ends_the_making() {
   std::mt19937 random(12);
   const auto forest = random_world(random, 3, 3).build<std::int64_t>();
@@ -406,6 +444,10 @@ int main() {
   for (int i = 0; i < 2000; ++i) huge += huge;
   random_worlds_agree<Int2304>(4, 6, huge);
   rounded_leaves_decide();
+  sixteen_bits_decide(21, 1000, 1, false);  // sums of 32 bits, all of them in 16
+  sixteen_bits_decide(22, 1 << 20, 2, false);
+  sixteen_bits_decide(23, std::int64_t{1} << 40, 3, false);
+  sixteen_bits_decide(24, std::int64_t{1} << 40, 3, true);
   a_stop_ends_the_making();
   largest_of_several_agrees();
   slices_of_many_blocks_add_up();

@@ -82,6 +82,31 @@ void shifts_hold_the_neighbours() {
   CHECK(n_grown > 15);
 }
 
+// Asking the masks one by one finds the same ones, with and without an order of the cells.
+void asking_one_by_one_finds_the_neighbours() {
+  World world({7, 5, 4}, {6, -1, -1});
+  world.ordered[2] = 0;
+  const auto forest = world.build<std::int64_t>();
+  const std::vector<CellOrder> orders = choose_cell_orders(
+      std::vector<const Topology*>{&forest}, std::vector<bool>(forest.axes.size(), true));
+  for (std::int64_t distance = 1; distance < 9; ++distance) {
+    const MaskSpace masks(forest, {0, 1, 2}, distance);
+    const MaskWindows windows(forest, masks, orders);
+    const std::vector<MaskIndex> mask_at = masks_by_position(masks, orders);
+    for (std::size_t m = 0; m < windows.n_masks; ++m) {
+      std::vector<MaskIndex> found;
+      CHECK(!windows.any_near(m, [&](std::size_t other) {
+        if (other != m) found.push_back(mask_at[other]);
+        return false;
+      }));
+      std::sort(found.begin(), found.end());
+      CHECK(found == masks.neighbours(mask_at[m]));
+      const auto last = found.back();
+      CHECK(windows.any_near(m, [&](std::size_t other) { return mask_at[other] == last; }));
+    }
+  }
+}
+
 // Many masks, long axes: what lists of neighbours would not hold takes a few rows each.
 void windows_of_long_axes_are_short() {
   const World world({1000, 1000, 7}, {-1, 999, -1});
@@ -103,6 +128,7 @@ void windows_of_long_axes_are_short() {
 int main() {
   windows_hold_the_neighbours();
   shifts_hold_the_neighbours();
+  asking_one_by_one_finds_the_neighbours();
   windows_of_long_axes_are_short();
   return failures;
 }

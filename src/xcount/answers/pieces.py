@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from xcount.counters.settings import Settings
 from xcount.errors import BudgetError, OutOfLimitsError, QueryError
 from xcount.problem.parts import Part, parts_of
 from xcount.problem.problem import Problem
+from xcount.question.domain import EVERYTHING
 from xcount.question.population import Component
 from xcount.question.weighting import Weighing, Weights, marginal_weights, volume_weights
 from xcount.support.dataclass import dataclass
@@ -54,7 +56,7 @@ def pieces_of(name: str, problem: Problem, weighing: Weighing | None = None) -> 
         return [Piece(problem, np.arange(problem.n_masks), products, 1.0)]
     if name == "regions":
         n_regions = problem.n_regions
-        parts = [(p, list[Drawn](), p.problem.n_regions / n_regions) for p in parts_of(problem)]
+        parts = [WeighedPart(p, (), p.problem.n_regions / n_regions) for p in parts_of(problem)]
     else:
         parts = weighed_parts(problem, products) or []
     whole = math.fsum(weight for _, _, weight in parts)
@@ -85,10 +87,16 @@ def mask_masses(problem: Problem, weights: Weights) -> NDArray[np.float64]:
     return masses
 
 
-def weighed_parts(
-    problem: Problem, products: Sequence[Drawn]
-) -> list[tuple[Part, list[Drawn], float]] | None:
-    """Return each part with the measures inside it, and its weight; None without rules."""
+class WeighedPart(NamedTuple):
+    """A part of a domain with rules, the product measures inside it, and what it weighs."""
+
+    part: Part
+    inside: Sequence[Drawn]
+    weight: float
+
+
+def weighed_parts(problem: Problem, products: Sequence[Drawn]) -> list[WeighedPart] | None:
+    """Return the parts that have any weight; None without rules."""
     parts = parts_of(problem)
     if not parts:
         return None
@@ -102,7 +110,7 @@ def weighed_parts(
         weight = math.fsum(product.weight for product in inside)
         if weight > 0:
             inside = [replace(product, weight=product.weight / weight) for product in inside]
-            found.append((part, inside, weight))
+            found.append(WeighedPart(part, inside, weight))
     return found
 
 
@@ -115,9 +123,10 @@ def placed_rows(
     placed = np.flatnonzero((regions >= 0).all(axis=1))
     placed = placed[problem.grid.exists(regions[placed])]
     if not len(placed):
+        domain = "" if problem.grid.domain == EVERYTHING else "lies outside the domain, or "
         raise QueryError(
-            f"no row of {weighing.source} lies in a region: each has a missing value or an unknown "
-            "category; --missing cell has cells for missing values"
+            f"no row of {weighing.source} lies in a region: each {domain}has a missing value or an "
+            "unknown category; --missing cell has cells for missing values"
         )
     return regions, placed
 

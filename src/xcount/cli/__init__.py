@@ -46,7 +46,9 @@ def _run_alone(words: list[str]) -> int:
     except KeyboardInterrupt:
         return 130
     from xcount.cli.app import run
+    from xcount.support.process import become_command
 
+    become_command()
     status = run(words)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _leave(status)

@@ -1,9 +1,40 @@
-"""What the process holds: its memory, now and at its peak."""
+"""The process: what memory it holds, now and at its peak, and whether signals may end it."""
 
 from __future__ import annotations
 
 import resource
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_ENDS: set[signal.Signals] = set()
+"""Signals that may end the process at once."""
+
+
+def become_command() -> None:
+    """Say that this process runs one command and nothing else: it may end when it is told to."""
+    _ENDS.update((signal.SIGINT, signal.SIGTERM))
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM end a command at once, where they would be exceptions.
+
+    Native code that reads a large file runs for seconds before an exception is heard. Nothing is
+    lost while a model is read.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    numbers = _ENDS if is_main else ()  # only the main thread sets handlers
+    heard = [n for n in numbers if signal.getsignal(n) is signal.default_int_handler]
+    for number in heard:
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        for number in heard:
+            signal.signal(number, signal.default_int_handler)
 
 
 def peak_memory_bytes() -> int:

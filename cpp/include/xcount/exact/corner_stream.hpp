@@ -17,6 +17,7 @@
 
 #include "xcount/exact/corner_plan.hpp"
 #include "xcount/exact/corner_tile.hpp"
+#include "xcount/exact/narrow_tile.hpp"
 
 namespace xcount {
 
@@ -48,7 +49,6 @@ class CornerStream {
   };
 
   void set_job();
-  void set_near();
   void set_row_weights();
   void move_to(std::uint64_t block);
   void advance(std::size_t output, std::size_t level, Cell target);
@@ -57,6 +57,7 @@ class CornerStream {
   void insert_row(Lanes<T>* block, std::span<const Corner<T>> corners);
   void spread(std::span<const Corner<T>> corners);
   void spread_steps(std::span<const Corner<T>> corners);
+  void count_tile();
   void count_slabs(std::size_t axis, double weight);
   void add_tile_shares(double weight);
   void collect_block();
@@ -73,6 +74,7 @@ class CornerStream {
   std::vector<Lanes<T>> column_, tables_;
   std::vector<NearExtremes<T>> near_;
   std::vector<TallyLanes<T>> tally_;
+  std::unique_ptr<NarrowRoom<T>> narrow_;
   std::vector<double> row_weights_, tile_shares_;
   std::vector<Lanes<T>> row_;
   CornerList<T> merged_, gathered_;

@@ -30,6 +30,8 @@ struct NearExtremes {
 
 template <class T>
 struct TileJob;
+template <class T>
+struct NarrowTile;
 
 // Decides a mask where the integers that stand for probabilities leave it open: by the sums of the
 // masks around it in one lane (counted from the beginning of the vector).
@@ -40,6 +42,10 @@ class TileJudge {
   [[nodiscard]] virtual bool changes(const TileJob<T>& job, std::size_t change, std::size_t mask,
                                      std::size_t lane) const = 0;
 };
+
+// Which sums along the middle axes a column starts from: the slab itself, those so far with the
+// slab added, or those that are there.
+enum class Start : std::uint8_t { kFresh, kAdded, kKept };
 
 // What kernels work on: plain numbers and pointers, so that nothing but the kernels themselves is
 // compiled for a particular machine. Margins are in 0 <= V <= span.
@@ -71,7 +77,7 @@ struct TileJob {
   std::size_t n_outputs = 1;
   const Lanes<T>** slab = nullptr;  // per output: S, [column][mask]
   Lanes<T>** sums = nullptr;        // per output: E, [column][mask]
-  bool fresh = true;                // E is taken as 0
+  Start start = Start::kFresh;
 
   Lanes<T>* column = nullptr;   // V, [output][mask]
   Lanes<T>* decided = nullptr;  // what is compared, [mask]: V, the largest's index, probabilities
@@ -79,6 +85,8 @@ struct TileJob {
   Lanes<T>* lowest = nullptr;
   TallyLanes<T>* tally = nullptr;         // [change][mask]
   TallyLanes<T>* common_tally = nullptr;  // [change]: what counts for every mask
+  NarrowTile<T>* narrow = nullptr;        // where 16 bits are compared first
+  const Lanes<T>* filter = nullptr;       // [change][mask]: only these lanes count; null: all
 
   const TileJudge<T>* judge = nullptr;  // only where probabilities are compared
   bool softmax = false;

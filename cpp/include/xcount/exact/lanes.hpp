@@ -16,6 +16,13 @@ template <class T>
 struct LaneTraits;
 
 template <>
+struct LaneTraits<std::uint16_t> {  // for comparisons alone: see narrow_tile.hpp
+  using Residue = std::uint16_t;
+  using Tally = std::uint16_t;
+  static constexpr std::size_t kLanes = 32;
+};
+
+template <>
 struct LaneTraits<std::int32_t> {
   using Residue = std::uint32_t;
   using Tally = std::uint32_t;

@@ -2,6 +2,7 @@
 // Proved in docs/corner-sums.md, "Neighbours by windows".
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -63,6 +64,20 @@ class MaskWindows {
   std::vector<MaskAxis> grown;      // the first one's cells are next to each other
   std::vector<std::size_t> growth;  // none where balls are found by levels
 
+  // Whether the condition holds for some mask near m, m itself perhaps among them.
+  template <class Condition>
+  [[nodiscard]] bool any_near(std::size_t m, const Condition& condition) const {
+    if (!regular_) {
+      for (std::uint32_t i = first[m]; i < first[m + 1]; ++i) {
+        if (condition(std::size_t{near[i].cell})) return true;
+      }
+      return false;
+    }
+    return any_near(0, m, distance_, condition);
+  }
+  // About how many masks that asks.
+  [[nodiscard]] double n_near() const;
+
   [[nodiscard]] std::size_t bytes() const;
   // Tables of n_masks extremes, high and low, that deciding a column fills.
   [[nodiscard]] std::size_t n_tables() const {
@@ -72,6 +87,31 @@ class MaskWindows {
   [[nodiscard]] double rows_per_mask() const;
 
  private:
+  // The same for masks that differ from m on the axes from the given one on.
+  template <class Condition>
+  [[nodiscard]] bool any_near(std::size_t axis, std::size_t m, std::size_t steps,
+                              const Condition& condition) const {
+    if (axis == axes_.size()) return condition(m);
+    const MaskAxis& own = axes_[axis];
+    const std::size_t cell = m / own.stride % own.n_cells;
+    const std::size_t base = m - cell * own.stride;
+    const auto goes = [&](std::size_t other, std::size_t taken) {
+      return any_near(axis + 1, base + other * own.stride, steps - taken, condition);
+    };
+    const bool is_loose = cell >= own.n_ordered;
+    const std::size_t begin = is_loose ? 0 : cell - std::min(cell, steps);
+    const std::size_t end = is_loose ? 0 : std::min(cell + steps + 1, own.n_ordered);
+    for (std::size_t other = begin; other < end; ++other) {
+      if (goes(other, cell < other ? other - cell : cell - other)) return true;
+    }
+    if (is_loose && goes(cell, 0)) return true;
+    for (std::size_t other = is_loose ? 0 : own.n_ordered; steps > 0 && other < own.n_cells;
+         ++other) {
+      if (other != cell && goes(other, 1)) return true;
+    }
+    return false;
+  }
+
   void list_steps(const std::vector<MaskAxis>& axes);
   void list_neighbours(const MaskSpace& masks, std::span<const CellOrder> orders);
   void choose_line(std::vector<MaskAxis> axes, std::size_t distance);
@@ -80,6 +120,10 @@ class MaskWindows {
   void choose_growth(std::vector<MaskAxis> axes, std::size_t distance);
   void add_row(std::size_t level, std::size_t cell);
   void cover(std::size_t begin, std::size_t end);  // adds rows for the cells [begin, end)
+
+  bool regular_ = true;
+  std::vector<MaskAxis> axes_;
+  std::size_t distance_ = 0;
 };
 
 // The number of the mask at each position.

@@ -17,6 +17,7 @@ from typing import Any
 from xcount.errors import ModelFormatError, UnsupportedModelError
 from xcount.model.ensemble import Ensemble
 from xcount.model.loaders import files
+from xcount.support.process import ended_by_signals
 
 __all__ = ["load"]
 
@@ -62,12 +63,13 @@ def load(model: Any, *, check: Any = None, trust_pickle: bool = False) -> Ensemb
 
 
 def _load_file(path: str | os.PathLike[str], trust_pickle: bool) -> Ensemble:
-    file = files.read(path)
     try:
-        with _without_collecting():
+        with ended_by_signals(), _without_collecting():
+            file = files.read(path)
             ensemble = _parse(file.data, file.path, trust_pickle)
     except MemoryError:
-        raise ModelFormatError(f"{file.path}: too large for the memory of this machine") from None
+        where = os.fspath(path)
+        raise ModelFormatError(f"{where}: too large for the memory of this machine") from None
     return replace(ensemble, path=file.path, sha256=file.sha256)
 
 

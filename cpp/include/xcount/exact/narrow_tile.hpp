@@ -1,0 +1,118 @@
+// Sums compared by 16 of their bits: the extremes around a mask are found at a quarter of the cost.
+//
+// For one combination of non-sensitive cells (a lane), with V0 the sum of the first mask and the
+// unit 2^shift, gaps compare
+//   q(m) = floor((V(m) - V0) / unit) + 2^15,  0 <= q < 2^16,
+// so that unit * (q(m') - q(m) - 1) < V(m') - V(m) < unit * (q(m') - q(m) + 1): a gap G is
+//   surely exceeded    if q(m') - q(m) > ceil(G / unit)
+//   possibly exceeded  if q(m') - q(m) > floor((G + 1) / unit) - 1
+// and the lanes between the two, which are few, are settled by the sums themselves. The unit is the
+// least that holds the sums of late. Flips compare q = the number of cut-offs below V, and the
+// largest of several its index: both are exact.
+// Proved in docs/corner-sums.md, "Sixteen bits".
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "xcount/exact/corner_tile.hpp"
+
+namespace xcount {
+
+// Lets a job find the extremes around its masks: in `decided` and its tables, as the windows say.
+template <class T>
+void point_to_windows(const MaskWindows& windows, TileJob<T>& job,
+                      std::vector<NearExtremes<T>>& near);
+
+// A change in q: of gaps, or of flips (the cut-offs of Change by their index).
+struct NarrowChange {
+  Direction direction = Direction::kAny;
+  std::uint16_t surely = 0, possibly = 0;
+  std::uint16_t sure_below = 0, sure_above = 0, low = 0, high = 0;
+};
+
+// A mask that some lanes leave open.
+struct Doubt {
+  std::size_t change, mask;
+  Lanes<std::uint16_t> lanes;  // those that are not 0
+};
+
+template <class T>
+class NarrowRoom;
+
+// What kernels work on, as TileJob.
+template <class T>
+struct NarrowTile {
+  TileJob<std::uint16_t> tile;  // q is what it compares
+  bool is_flip = false;
+  const T* cuts = nullptr;  // of flips, ascending
+  std::size_t n_cuts = 0;
+  const NarrowChange* changes = nullptr;
+  unsigned shift = 0;
+  LaneResidue<T> magnitude = 0;  // of V - V0, or-ed over all lanes and masks
+  Doubt* doubts = nullptr;       // room for one per change, mask and register
+  std::size_t n_doubts = 0;
+  NarrowRoom<T>* room = nullptr;
+};
+
+// Who holds the tables of 16 bits, chooses the unit and settles doubts. In its methods, `lane` is
+// the narrow lane at which the lanes of a column of T begin; job.column has its sums.
+template <class T>
+class NarrowRoom {
+ public:
+  NarrowRoom(const TileJob<T>& job, const MaskWindows& windows);
+  NarrowRoom(const NarrowRoom&) = delete;
+  NarrowRoom& operator=(const NarrowRoom&) = delete;
+
+  // Whether 16 bits can be compared, and that pays.
+  [[nodiscard]] static bool suits(std::span<const Change<T>> changes, std::size_t n_columns,
+                                  std::size_t n_tiles);
+  [[nodiscard]] static std::size_t bytes_for(std::size_t n_changes, const MaskWindows& windows);
+
+  [[nodiscard]] NarrowTile<T>* tile() { return &narrow_; }
+  // What was counted since the last time, of change and mask number i.
+  [[nodiscard]] std::uint64_t take(std::size_t i);
+
+  // Whether the next columns are to be compared in full.
+  [[nodiscard]] bool skips();
+  // Takes a unit that holds the magnitude; true if it had to grow.
+  [[nodiscard]] bool grows();
+  // Whether the unit can tell anything.
+  [[nodiscard]] bool is_usable() const;
+  // Hears how well it went: after many doubts, columns are compared in full for a while.
+  void finish(bool well);
+
+  // Whether one pass over all masks is quicker than the doubts one by one.
+  [[nodiscard]] bool has_many_doubts() const;
+  [[nodiscard]] bool has_doubts(std::size_t lane) const;
+  // Counts the doubts of a column.
+  void settle(TileJob<T>& job, std::size_t lane) const;
+  // The doubts of a column as TileJob::filter.
+  [[nodiscard]] const Lanes<T>* filter(std::size_t lane);
+
+ private:
+  void set_cuts(std::span<const Change<T>> changes);
+  void set_shift(unsigned shift);
+  [[nodiscard]] bool differs(const TileJob<T>& job, const Doubt& doubt, std::size_t lane) const;
+
+  const MaskWindows& windows_;
+  NarrowTile<T> narrow_;
+  std::vector<NarrowChange> changes_;
+  std::vector<T> cuts_;
+  std::vector<Lanes<std::uint16_t>> decided_, tables_;
+  std::vector<NearExtremes<std::uint16_t>> near_;
+  std::vector<TallyLanes<std::uint16_t>> tally_;
+  std::unique_ptr<Doubt[]> doubts_;
+  std::vector<Lanes<T>> filter_;
+
+  std::vector<Change<T>> exact_;
+  bool is_usable_ = true;
+  unsigned least_shift_ = 0;  // that held what was seen of late
+  std::size_t n_seen_ = 0;
+  std::size_t n_skipped_ = 0, n_to_skip_ = 0;
+};
+
+}  // namespace xcount

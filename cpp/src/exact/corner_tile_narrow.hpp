@@ -1,0 +1,131 @@
+// The loops over a tile that compare 16 bits of the sums. Compiled once per kind of machine, as the
+// other loops are (corner_tile_kernels.hpp).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "corner_tile_decisions.hpp"
+#include "corner_tile_registers.hpp"
+#include "xcount/exact/narrow_tile.hpp"
+
+namespace xcount {
+
+namespace {
+
+// As many numbers of 16 bits as a register has lanes of T.
+template <class T>
+struct NarrowPart {
+  typedef std::uint16_t Type
+      __attribute__((vector_size(XCOUNT_VECTOR_BYTES / sizeof(T) * sizeof(std::uint16_t))));
+};
+
+// q of gaps: the difference to the first mask, in units.
+template <class T>
+XCOUNT_INLINE void shrink_sums(TileJob<T>& job, NarrowTile<T>& narrow, std::size_t lane) {
+  using Part = typename NarrowPart<T>::Type;
+  constexpr int kSign = 8 * sizeof(T) - 1;
+  const auto shift = static_cast<int>(narrow.shift);
+  const auto first = load<Signed<T>>(job.decided[0], job.offset);
+  const Signed<T> middle = broadcast<T>(T(T(1) << (shift + 15)));
+  Signed<T> magnitude{};
+  for (std::size_t m = 0; m < job.n_masks; ++m) {
+    const Signed<T> rise = load<Signed<T>>(job.decided[m], job.offset) - first;
+    magnitude |= rise ^ (rise >> kSign);
+    const auto units = Unsigned<T>(rise + middle) >> shift;
+    store(narrow.tile.decided[m], lane, __builtin_convertvector(units, Part));
+  }
+  LaneResidue<T> parts[kRegisterLanes<T>];
+  __builtin_memcpy(parts, &magnitude, sizeof parts);
+  for (const LaneResidue<T> part : parts) narrow.magnitude |= part;
+}
+
+// q of flips: how many cut-offs are below.
+template <class T>
+XCOUNT_INLINE void shrink_sides(TileJob<T>& job, NarrowTile<T>& narrow, std::size_t lane) {
+  using Part = typename NarrowPart<T>::Type;
+  for (std::size_t m = 0; m < job.n_masks; ++m) {
+    const auto value = load<Signed<T>>(job.decided[m], job.offset);
+    Unsigned<T> n_below{};
+    for (std::size_t i = 0; i < narrow.n_cuts; ++i) {
+      n_below -= Unsigned<T>(value > broadcast<T>(narrow.cuts[i]));
+    }
+    store(narrow.tile.decided[m], lane, __builtin_convertvector(n_below, Part));
+  }
+}
+
+template <class T>
+XCOUNT_INLINE void shrink(TileJob<T>& job, std::size_t lane) {
+  if (job.narrow->is_flip) {
+    shrink_sides<T>(job, *job.narrow, lane);
+  } else {
+    shrink_sums<T>(job, *job.narrow, lane);
+  }
+}
+
+using Q = std::uint16_t;
+
+template <class T>
+XCOUNT_INLINE void note_doubt(NarrowTile<T>& narrow, std::size_t change, std::size_t mask,
+                              std::size_t offset, const Mask<Q>& lanes) {
+  Doubt& doubt = narrow.doubts[narrow.n_doubts++];
+  doubt = {change, mask, {}};
+  store(doubt.lanes, offset, lanes);
+}
+
+template <class T>
+XCOUNT_INLINE void decide_gaps(NarrowTile<T>& narrow, TileJob<Q>& tile) {
+  decide_near<Q>(tile, [&](std::size_t m, const Extremes<Q>& extremes) XCOUNT_LAMBDA {
+    const auto own = load<Signed<Q>>(tile.decided[m], tile.offset);
+    const Signed<Q> up = extremes.high - own;
+    const Signed<Q> down = own - extremes.low;
+    const Signed<Q> either = up > down ? up : down;
+    for (std::size_t i = 0; i < tile.n_changes; ++i) {
+      const NarrowChange& change = narrow.changes[i];
+      const Signed<Q>& way = change.direction == Direction::kAny  ? either
+                             : change.direction == Direction::kUp ? up
+                                                                  : down;
+      const Mask<Q> surely = way > broadcast<Q>(change.surely);
+      count_mask<Q>(tile.tally[i * tile.n_masks + m], tile.offset, surely);
+      const Mask<Q> doubt = surely ^ (way > broadcast<Q>(change.possibly));
+      if (any_of<Q>(doubt)) note_doubt<T>(narrow, i, m, tile.offset, doubt);
+    }
+  });
+}
+
+template <class T>
+XCOUNT_INLINE void decide_flips(const NarrowTile<T>& narrow, TileJob<Q>& tile) {
+  decide_near<Q>(tile, [&](std::size_t m, const Extremes<Q>& extremes) XCOUNT_LAMBDA {
+    const auto own = load<Signed<Q>>(tile.decided[m], tile.offset);
+    for (std::size_t i = 0; i < tile.n_changes; ++i) {
+      const NarrowChange& change = narrow.changes[i];
+      const Mask<Q> up =
+          (own <= broadcast<Q>(change.sure_below)) & (extremes.high > broadcast<Q>(change.high));
+      const Mask<Q> down =
+          (own > broadcast<Q>(change.sure_above)) & (extremes.low <= broadcast<Q>(change.low));
+      const Mask<Q> hit = change.direction == Direction::kAny  ? up | down
+                          : change.direction == Direction::kUp ? up
+                                                               : down;
+      count_mask<Q>(tile.tally[i * tile.n_masks + m], tile.offset, hit);
+    }
+  });
+}
+
+// Counts what is sure; the rest becomes doubts.
+template <class T>
+XCOUNT_INLINE void decide_narrow(TileJob<T>& job) {
+  NarrowTile<T>& narrow = *job.narrow;
+  narrow.n_doubts = 0;
+  TileJob<Q> tile = narrow.tile;
+  for (tile.offset = 0; tile.offset < LaneTraits<Q>::kLanes; tile.offset += kRegisterLanes<Q>) {
+    if (narrow.is_flip) {
+      decide_flips<T>(narrow, tile);
+    } else {
+      decide_gaps<T>(narrow, tile);
+    }
+  }
+}
+
+}  // namespace
+
+}  // namespace xcount
