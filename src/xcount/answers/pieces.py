@@ -11,13 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount.counters.sampling.draws import Drawn
-from xcount.errors import QueryError
+from xcount.counters.settings import Settings
+from xcount.errors import BudgetError, OutOfLimitsError, QueryError
 from xcount.problem.parts import Part, parts_of
 from xcount.problem.problem import Problem
 from xcount.question.domain import EVERYTHING
 from xcount.question.population import Component
 from xcount.question.weighting import Weighing, Weights, marginal_weights, volume_weights
 from xcount.support.dataclass import dataclass
+
+_SECONDS_PER_NODE, _BYTES_PER_NODE = 1.2e-6, 300
+"""What it takes to lay trees out on other cells, for each of their nodes."""
+
+_LEAST_SECONDS = 0.1
+"""What laying trees may take where no time is left."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,3 +129,25 @@ def placed_rows(
             "unknown category; --missing cell has cells for missing values"
         )
     return regions, placed
+
+
+def laid_bytes(problem: Problem) -> int:
+    """Guess the memory that the trees of a question take once they are laid on cells."""
+    return _BYTES_PER_NODE * _n_nodes(problem)
+
+
+def laying_seconds(problem: Problem) -> float:
+    """Guess how long it takes to lay the trees of a question on other cells."""
+    return _SECONDS_PER_NODE * _n_nodes(problem)
+
+
+def _n_nodes(problem: Problem) -> int:
+    return sum(tree.n_nodes for tree in problem.ensemble.trees)
+
+
+def refuse_without_room(problem: Problem, settings: Settings) -> None:
+    """Raise if the trees of a question cannot be laid on other cells within the limits."""
+    if (needed := laid_bytes(problem)) > settings.free_bytes():
+        raise BudgetError(f"they would take {needed / 1e6:.0f} MB more; raise --memory")
+    if laying_seconds(problem) > max(_LEAST_SECONDS, settings.search_seconds()):
+        raise OutOfLimitsError("no time is left; raise --timeout")
