@@ -86,6 +86,14 @@ def test_all_methods_agree_on_random_questions() -> None:
     assert run.n_answers["exact"] == 24
 
 
+def test_all_methods_agree_within_random_domains() -> None:
+    """The truth is a plain enumeration of points, which knows nothing of cells and boxes."""
+    run = soak.Soak(domains=True)
+    findings = [finding for seed in range(25) for finding in run.ask(seed)]
+    assert findings == []
+    assert run.n_answers["exact"] > 25
+
+
 def test_a_disagreement_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     """The soak compares with enumeration."""
 
@@ -96,6 +104,17 @@ def test_a_disagreement_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("tools.soak.count", wrong)
     assert any("enumeration" in finding for seed in range(5) for finding in soak.Soak().ask(seed))
+
+
+def test_a_domain_that_is_left_out_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The soak compares the number of regions, too."""
+
+    def wrong(*arguments: Any, rule: object, **options: Any) -> Any:
+        return xcount.count(*arguments, **options)
+
+    monkeypatch.setattr("tools.soak.count", wrong)
+    run = soak.Soak(domains=True)
+    assert any("brute says" in finding for seed in range(8) for finding in run.ask(seed))
 
 
 def test_a_thousand_counts_leak_nothing() -> None:

@@ -79,6 +79,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "region_search",
         "decisions",
         "swings",
+        "class_swings",
         "corners",
         "cover",
         "known_counts",

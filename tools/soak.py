@@ -1,10 +1,13 @@
 """Random questions about random models, each answered by all methods, for as long as you like.
 
     python -m tools.soak --minutes 30
+    python -m tools.soak --minutes 30 --domains
 
 A disagreement is a finding: exact answers must be equal, on one thread and on several; estimates
 must hold what they promise as often as they promise it. Findings are printed with the seed that
-shows them again (``--first SEED --questions 1``), and the exit status is 1.
+shows them again (``--first SEED --questions 1``), and the exit status is 1. With ``--domains``,
+questions are asked within random conditions and rules, and the truth is a plain enumeration of
+points (:mod:`tools.domain_questions`).
 """
 
 from __future__ import annotations
@@ -19,7 +22,9 @@ from typing import Any
 
 import numpy as np
 
+from tools.domain_questions import random_domain_question
 from xcount import CountResult, Ensemble, XCountError, count
+from xcount.errors import QueryError
 from xcount.model.examples import Nested, ensemble_of
 
 EXACT_METHODS = ("brute", "exact", "xcount", "add-baseline")
@@ -56,17 +61,46 @@ def random_question(seed: int) -> tuple[Ensemble, dict[str, Any]]:
 class Soak:
     """One run: what was asked, what was found."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, domains: bool = False) -> None:
+        self._domains = domains
         self.n_questions = 0
         self.n_answers: Counter[str] = Counter()
         self.n_missed: Counter[str] = Counter()
 
     def ask(self, seed: int) -> Iterator[str]:
         """Ask one question of all methods; yield what is wrong."""
-        ensemble, question = random_question(seed)
         self.n_questions += 1
+        if self._domains:
+            yield from self._ask_within_domain(seed)
+            return
+        ensemble, question = random_question(seed)
         truth = count(ensemble, **question, method="brute", jobs=1).low
-        for method in EXACT_METHODS[1:]:
+        yield from self._compare(ensemble, question, truth, seed, EXACT_METHODS[1:])
+
+    def _ask_within_domain(self, seed: int) -> Iterator[str]:
+        """Ask a question in a domain; one in which a sensitive feature cannot change is refused."""
+        asked = random_domain_question(seed, random_tree)
+        truth, n_regions = asked.counts()
+        try:
+            first = count(asked.ensemble, **asked.words, method="brute", jobs=1)
+        except QueryError as error:
+            if truth and len(asked.sensitive) == 1:
+                yield f"seed {seed}: refused, but {truth} are sensitive: {error}"
+            return
+        if (first.count, first.n_regions) != (truth, n_regions):
+            found = f"{first.count} of {first.n_regions}"
+            yield f"seed {seed}: brute says {found}, enumeration {truth} of {n_regions}"
+        yield from self._compare(asked.ensemble, asked.words, truth, seed, ("exact",))
+
+    def _compare(
+        self,
+        ensemble: Ensemble,
+        question: dict[str, Any],
+        truth: int,
+        seed: int,
+        exact_methods: Sequence[str],
+    ) -> Iterator[str]:
+        for method in exact_methods:
             for jobs in (1, 2):
                 answer = self._answer(ensemble, question, method, seed, jobs)
                 if answer is not None and answer.exact and answer.count != truth:
@@ -106,9 +140,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--questions", type=int, help="stop after so many")
     parser.add_argument("--first", type=int, default=0, help="the first question's seed")
+    parser.add_argument("--domains", action="store_true", help="within conditions and rules")
     options = parser.parse_args(arguments)
     deadline = time.monotonic() + 60 * options.minutes
-    soak, findings = Soak(), 0
+    soak, findings = Soak(domains=options.domains), 0
     seed, started = options.first, time.monotonic()
     while time.monotonic() < deadline and soak.n_questions != options.questions:
         for finding in soak.ask(seed):

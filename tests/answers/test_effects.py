@@ -17,13 +17,15 @@ import pytest
 from strategies import random_classifier, random_ensemble
 
 import xcount
-from xcount.answers import effects, exact_curve, explorer
+from xcount.answers import effects, exact_curve, explorer, spectrum
 from xcount.answers.explanation import Explanation, ValueInterval
 from xcount.answers.pieces import components_of
+from xcount.counters.sampling.intervals import mean_interval, quantile_ranks, share_intervals
 from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble
 from xcount.model.examples import adult_model_path, ensemble_of, figure_1
 from xcount.problem.problem import Problem
+from xcount.question.flip import Flip
 from xcount.question.grid import Grid
 from xcount.question.query import Query
 from xcount.question.weighting import Weighing
@@ -161,14 +163,53 @@ def test_the_curve_agrees_with_the_count() -> None:
             assert shares == sorted(shares, reverse=True)
 
 
-def test_several_classes_are_noted() -> None:
-    """A flip between several classes has no size: a note says so, and the count is there."""
-    model = next(e for e in map(random_classifier, range(50)) if e.n_outputs > 1)
-    result = xcount.count(model, sensitive=[0], flip=True, explain=True)
-    assert result.count is not None
-    assert result.explanation is not None
-    assert "several classes" in result.explanation.notes[0]
-    assert result.explanation.effects == ()
+CLASSIFIERS = [e for e in map(random_classifier, range(60)) if e.n_outputs > 1]
+
+
+@pytest.mark.parametrize("number", range(min(20, len(CLASSIFIERS))))
+@pytest.mark.parametrize("distance", [1, None])
+def test_flips_between_classes_are_those_of_enumeration(number: int, distance: int | None) -> None:
+    """Up to a later class, down to an earlier one; which class is decided in which cells."""
+    model = CLASSIFIERS[number]
+    flip = Query.of(model, [0], flip=True).change
+    found = explanation_of(model, [0], flip=True, distance="any" if distance is None else distance)
+    (effect,), (curve,) = found.effects, found.curves
+    near = oracle.neighbourhoods(
+        model, [0], distance, False, lambda point: oracle.margins(model, point, None)
+    )
+    assert isinstance(flip, Flip)
+    ways = [
+        (flip.decision(own), {flip.decision(other) for other in others})
+        for own, others in near.values()
+    ]
+    up = sum(max({before, *after}) > before for before, after in ways)
+    down = sum(min({before, *after}) < before for before, after in ways)
+    assert (effect.up.share, effect.down.share) == (up / len(ways), down / len(ways))
+    flips = sum(before != each for before, after in ways for each in list(after - {before})[:1])
+    assert curve.points[0].share == pytest.approx(flips / len(ways))
+    assert all(cell.class_label is not None for cell in effect.cells)
+    if distance is None and effect.mean is not None:
+        rises = [
+            lead
+            for own, others in near.values()
+            if (lead := _largest_lead(model, flip, own, others, effect.unit)) > 0
+        ]
+        assert effect.mean.value == pytest.approx(sum(rises) / len(rises), rel=1e-6, abs=1e-12)
+
+
+def _largest_lead(model: Ensemble, flip: Flip, own: Any, others: Any, unit: str) -> float:
+    """Return half of the largest change of a lead that flips the decision."""
+
+    def value(margins: Any, k: int) -> float:
+        return float(margins[k] if unit == "margin" else oracle.probability(model, margins, k))
+
+    before, found = flip.decision(own), [0.0]
+    for other in others:
+        after = flip.decision(other)
+        if after != before:
+            leads = [value(m, after) - value(m, before) for m in (own, other)]
+            found.append(max(5e-324, (leads[1] - leads[0]) / 2))
+    return max(found)
 
 
 def test_too_many_masks_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,7 +229,7 @@ def test_samples_cover_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(explorer, "MAX_REGIONS", 0)
     monkeypatch.setattr(exact_curve, "MAX_SECONDS", 0)
     monkeypatch.setattr(explorer, "MAX_SAMPLES", explorer.LEAST_SAMPLES)
-    wrong, runs = 0, 60
+    wrong, runs = 0, 12
     for seed in range(runs):
         found = xcount.count(
             model, sensitive=[0], gap="0.5", distance="any", explain=True, seed=seed, delta=0.5
@@ -197,6 +238,40 @@ def test_samples_cover_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
         assert found.effects[0].n_samples == explorer.LEAST_SAMPLES
         wrong += not _covers(found, truth)
     assert wrong <= 0.5 * runs
+
+
+def test_all_intervals_share_one_delta(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What all intervals may be wrong by adds up to delta: neither twice as much, nor half."""
+    spent: list[float] = []
+
+    def shares(hits: Any, n: int, delta: float) -> Any:
+        ways = 1 if len(spent) % n_calls else 2  # of a curve: what is surely above, and what may be
+        spent.append(len(hits) * delta / ways)
+        return share_intervals(hits, n, delta)
+
+    def ranks(level: float, n: int, delta: float) -> tuple[int, int]:
+        spent.append(delta)
+        return quantile_ranks(level, n, delta)
+
+    def mean(values: Any, most: float, delta: float) -> tuple[float, float]:
+        spent.append(delta)
+        return mean_interval(values, most, delta)
+
+    n_calls = 1 + 1 + (len(spectrum.LEVELS) - 1) + 1  # shares, mean, quantiles, cells
+    monkeypatch.setattr(explorer, "MAX_REGIONS", 0)
+    monkeypatch.setattr(exact_curve, "MAX_SECONDS", 0)
+    monkeypatch.setattr(spectrum, "share_intervals", shares)
+    monkeypatch.setattr(spectrum, "quantile_ranks", ranks)
+    monkeypatch.setattr(spectrum, "mean_interval", mean)
+    model = random_ensemble(3, max_features=4, max_trees=5)
+    bounds = dict.fromkeys(model.feature_names, (0.0, 1.0))
+    for measures in ((), ("volume",)):
+        spent.clear()
+        explanation_of(
+            model, [0], gap="0.5", delta=0.3, measures=measures, bounds=bounds if measures else None
+        )
+        assert len(spent) == n_calls * (1 + len(measures))
+        assert sum(spent) == pytest.approx(0.3)
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -16,7 +16,6 @@ from test_population_measure import random_population
 
 from xcount.answers.explanation import GroupRates
 from xcount.answers.people import groups as groups_module
-from xcount.answers.people import people as people_module
 from xcount.answers.people import rates as group_rates_module
 from xcount.answers.people.decided import Decision
 from xcount.answers.people.groups import groups_of
@@ -330,6 +329,6 @@ def test_rates_keep_to_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = Problem(figure_1(), Grid.of(figure_1()), Query.of(figure_1(), "f0", 80))
     people = People.of("regions", problem)
     decision = decision_of(figure_1(), problem.query.change, None)
-    monkeypatch.setattr(people_module, "_BYTES_PER_NODE", 10**12)
+    monkeypatch.setattr("xcount.answers.pieces._BYTES_PER_NODE", 10**12)
     with pytest.raises(BudgetError, match=r"would take 10000000 MB more; raise memory="):
         group_rates(problem, people, decision, Settings())

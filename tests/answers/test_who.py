@@ -14,14 +14,20 @@ from conftest import Command
 from test_places import model_with_a_place
 
 import xcount
-from xcount.answers.explanation import GroupRates
+from xcount.answers.explanation import Explanation, GroupRates
 from xcount.answers.people import who
 from xcount.answers.people.people import People
 from xcount.answers.people.rates import group_rates
+from xcount.answers.people.who import with_people
 from xcount.answers.result import CountResult
+from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress, StopReason
 from xcount.errors import QueryError
 from xcount.model.examples import ensemble_of, figure_1
+from xcount.problem.problem import Problem
+from xcount.question.grid import Grid
+from xcount.question.query import Query
+from xcount.question.weighting import Weighing
 from xcount.support.numerals import from_json
 
 
@@ -176,3 +182,15 @@ def test_the_command_shows_places_and_rates(tmp_path: Path, xcount_command: Comm
     mistake = xcount_command(*asked, "--favourable", "rich")
     assert mistake.status == 2
     assert "the model takes no decision 'rich'" in mistake.err
+
+
+def test_rows_that_take_too_long_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is not known in time is named, and the other measures stay."""
+    model = ensemble_of((0, 0.5, (1, 2.0, -1.0, 1.0), (1, 4.0, 2.0, -2.0)))
+    rows = np.random.default_rng(0).uniform(0, 5, (64, 2))
+    problem = Problem(model, Grid.of(model), Query.of(model, "f0", 1))
+    monkeypatch.setattr("xcount.answers.people.people.BLOCK", 16)
+    late = Settings(timeout_seconds=0.0)
+    monkeypatch.setattr("xcount.answers.people.who.LEAST_SECONDS", 0.0)
+    found = with_people(Explanation(), problem, late, Weighing(("rows",), rows, "rows"), {})
+    assert any(note.startswith("places of rows are not known: the time") for note in found.notes)

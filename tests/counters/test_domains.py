@@ -23,7 +23,7 @@ from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason, Tally
 from xcount.errors import QueryError
 from xcount.model.examples import ensemble_of, figure_1
-from xcount.problem.parts import parts_of
+from xcount.problem.parts import Part, parts_of
 from xcount.problem.problem import Problem
 from xcount.question.domain import Domain
 from xcount.question.fitting import fit_population
@@ -349,6 +349,35 @@ def test_an_interrupt_of_one_part_ends_the_count(monkeypatch: pytest.MonkeyPatch
     result = xcount.count(figure_1(), sensitive="f0", gap=60, rule="f1 < 2 -> f0 < 4")
     assert result.stop_reason is StopReason.INTERRUPTED
     assert (result.low, result.high, len(asked)) == (0, 8, 1)
+
+
+def test_an_interrupt_leaves_what_the_parts_before_it_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Parts that are counted stay counted, and bounds of others hold."""
+    counted = count_in_parts._counted_part
+    n_narrow = 0
+    for seed in range(30):
+        world = random_world(seed, n_rules=2)
+        names, distance, gap = question(world, seed)
+        expected = world.count(names, distance, gap)
+        if is_refused(world, names, expected):
+            continue
+        asked: list[Part] = []
+
+        def first_alone(part: Part, *more: Any, asked: list[Part] = asked) -> Tally:
+            asked.append(part)
+            if len(asked) > 1:
+                raise KeyboardInterrupt
+            return counted(part, *more)
+
+        monkeypatch.setattr(count_in_parts, "_counted_part", first_alone)
+        result = ask(world, "auto", names, distance, gap)
+        assert result.low <= expected[0] <= result.high
+        if len(asked) > 1:
+            assert result.stop_reason is StopReason.INTERRUPTED
+            n_narrow += result.high - result.low < result.n_regions
+    assert n_narrow > 5
 
 
 def test_open_parts_are_estimated_together(monkeypatch: pytest.MonkeyPatch) -> None:

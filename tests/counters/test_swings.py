@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from strategies import random_classifier, random_ensemble
+from strategies import random_ensemble
 
 from xcount.counters.swings import SwingRows
-from xcount.errors import BudgetError, QueryError
+from xcount.errors import BudgetError
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
 from xcount.question.query import Query
@@ -61,11 +61,23 @@ def test_the_highest_masks_tie() -> None:
     assert flat.highest.tolist() == [[False, False, False], [False, True, True]]
 
 
-def test_what_has_no_size_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Flips between several classes, and more masks than are compared."""
-    model = next(e for e in map(random_classifier, range(50)) if e.n_outputs > 1)
-    with pytest.raises(QueryError, match="several classes"):
-        SwingRows(Problem(model, Grid.of(model), Query.of(model, [0], flip=True)))
+def test_more_masks_than_are_compared_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their outputs would take too long."""
     monkeypatch.setattr("xcount.counters.swings.MAX_MASKS", 1)
     with pytest.raises(BudgetError, match="too many"):
         rows_of(3, None)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("scale", ["ties", "huge-and-tiny"])
+def test_flips_are_those_that_the_question_decides(seed: int, scale: str) -> None:
+    """Where a swing is not 0, the decision flips, sums of several words included."""
+    ensemble = replace(random_ensemble(seed, max_features=3, scale=scale), decides_at=0.0)
+    for way in ("up", "down"):
+        query = Query.of(ensemble, [0], flip=True, cutoff=0, direction=way, distance=1)
+        problem = Problem(ensemble, Grid.of(ensemble), query)
+        counts = [1, *problem.grid.cell_counts[1:]]
+        cells = np.array(list(np.ndindex(*counts)), dtype=np.int32)
+        rows = SwingRows(problem)
+        found = rows.swings(rows.outputs(cells)).size(way)
+        assert ((found > 0) == problem.form.decide(cells)).all()

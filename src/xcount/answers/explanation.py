@@ -9,7 +9,8 @@ region that differs in the sensitive features alone, within the distance. Then t
 An effect has the shares with ``up > G`` and ``down > G`` at the gap G that was asked about, the
 mean and the quantiles of the size, and where the output is highest. A curve is the share with
 ``size > G`` against G. Of a flip, only neighbours with another decision count: the size is that of
-the change that flips the decision, and 0 where nothing flips it.
+the change that flips the decision, and 0 where nothing flips it. Between several classes, a flip to
+a later class is up, and the size is half of the change of its lead over the class before.
 """
 
 from __future__ import annotations
@@ -129,6 +130,19 @@ class CellShare:
     share: Annotated[float, Json("For what share it is highest, or that of the samples.", _SHARE)]
     low: Annotated[float, Json("At least this.", _SHARE)]
     high: Annotated[float, Json("At most this.", _SHARE)]
+    class_label: Annotated[
+        str | None,
+        Json(
+            "Of a flip between several classes: the class that is decided there, and not in all "
+            "cells.",
+            is_optional=True,
+        ),
+    ] = None
+
+    @property
+    def label(self) -> str:
+        """The cells in words, after the class that is decided there."""
+        return self.text if self.class_label is None else f"{self.class_label} where {self.text}"
 
 
 @record("effect", "Which way and how much the output changes, under one measure.")
@@ -147,10 +161,14 @@ class Effect:
         ),
     ]
     up: Annotated[
-        ShareInterval, Json("The share that can rise by more than the gap, or flip to above.")
+        ShareInterval,
+        Json("The share that can rise by more than the gap, or flip to above (to a later class)."),
     ]
     down: Annotated[
-        ShareInterval, Json("The share that can fall by more than the gap, or flip to below.")
+        ShareInterval,
+        Json(
+            "The share that can fall by more than the gap, or flip to below (to an earlier class)."
+        ),
     ]
     mean: Annotated[
         ValueInterval | None,

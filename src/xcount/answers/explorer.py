@@ -20,8 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount.answers.exact_curve import with_exact_shares
-from xcount.answers.pieces import Piece, pieces_of, placed_rows
+from xcount.answers.pieces import (
+    Piece,
+    pieces_of,
+    placed_rows,
+    refuse_without_room,
+)
 from xcount.answers.spectrum import Observed, Spectrum, spectrum_of
+from xcount.counters.class_swings import ClassSwingRows, swing_rows
 from xcount.counters.sampling.draws import CellDraws
 from xcount.counters.settings import Settings
 from xcount.counters.swings import SwingRows, Swings
@@ -40,7 +46,8 @@ MAX_REGIONS = 2**21
 PILOT_SAMPLES = 2**11
 ENOUGH_HITS = 500
 """Samples beyond each gap that was asked about, where that takes no more than the most of them."""
-_BATCH, _ROWS = 2**12, 2**15
+_BATCH, _BLOCK_SECONDS = 2**12, 0.1
+"""Samples that are drawn at a time, and how long nobody hears an interrupt, as estimated."""
 _STREAM = 16
 """Sets the samples of explanations apart from those of counts."""
 
@@ -49,6 +56,9 @@ _SECONDS_PER_ROW = 1e-6
 _SECONDS_PER_TREE = 15e-9
 _SECONDS_PER_NUMBER = 20e-9
 _N_STEPS = 25
+
+
+Rows = SwingRows | ClassSwingRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +82,9 @@ class Explorer:
     ) -> None:
         self._problem, self._settings = problem, settings
         self._weighing, self._names = weighing, names
-        self._rows_of: dict[int, SwingRows] = {}
-        self._unit_name = SwingRows(problem).unit_name
+        self._rows_of: dict[int, Rows] = {}
+        refuse_without_room(problem, settings)
+        self._unit_name = self._rows(problem).unit_name
 
     def spectra(self, asked: Sequence[Fraction]) -> Spectra:
         """Evaluate, and describe what was found."""
@@ -114,15 +125,25 @@ class Explorer:
         notes = [f"no time was left to explain {', '.join(missing)}"] if missing else []
         return Spectra(self._unit_name, spectra, tuple(notes))
 
-    def _rows(self, problem: Problem) -> SwingRows:
+    def _rows(self, problem: Problem) -> Rows:
         if id(problem) not in self._rows_of:
-            self._rows_of[id(problem)] = SwingRows(problem)
+            self._rows_of[id(problem)] = swing_rows(problem)
         return self._rows_of[id(problem)]
+
+    def _collected(self) -> _Collected:
+        rows = next(iter(self._rows_of.values()))
+        classes = (rows.n_classes,) if isinstance(rows, ClassSwingRows) else ()
+        return _Collected((self._problem.n_masks, *classes))
 
     def _row_seconds(self, problem: Problem) -> float:
         rows = self._rows(problem)
-        numbers = 2 * problem.n_masks + rows.n_near
-        return _SECONDS_PER_ROW + rows.n_trees * _SECONDS_PER_TREE + numbers * _SECONDS_PER_NUMBER
+        trees, numbers = rows.n_trees * _SECONDS_PER_TREE, rows.n_numbers * _SECONDS_PER_NUMBER
+        return _SECONDS_PER_ROW + trees + numbers
+
+    def _block(self, problem: Problem) -> int:
+        """Return how many rows to evaluate at a time."""
+        soon = int(_BLOCK_SECONDS / self._row_seconds(problem))
+        return max(1, min(self._rows(problem).block, soon))
 
     def _affordable(self, pieces: Sequence[Piece], n_measures: int) -> int:
         """Return how many samples do not take long."""
@@ -137,7 +158,7 @@ class Explorer:
         draws = [CellDraws(p.problem, range(p.problem.n_masks), p.products) for p in pieces]
         ends = np.cumsum([piece.weight for piece in pieces])
         number = self._names.index(name)
-        collected = _Collected(self._problem.n_masks)
+        collected = self._collected()
         size = min(n, _BATCH)
         for batch in range(n // size):
             if batch and self._settings.expired():
@@ -163,11 +184,13 @@ class Explorer:
     ) -> None:
         """Evaluate one mask at each row of cells."""
         rows = self._rows(piece.problem)
-        for start in range(0, len(cells), rows.block):
-            part = slice(start, start + rows.block)
-            outputs = rows.outputs(cells[part])
-            collected.add(rows.swings(outputs, masks[part]))
-            collected.highest[piece.masks] += outputs.highest.sum(axis=0)
+        block = self._block(piece.problem)
+        for start in range(0, len(cells), block):
+            self._note("samples")
+            part = slice(start, start + block)
+            swings, highest = rows.evaluated(cells[part], masks[part])
+            collected.add(swings)
+            collected.highest[piece.masks] += highest.sum(axis=0)
 
     # ---- all rows ----
 
@@ -176,7 +199,7 @@ class Explorer:
         assert self._weighing is not None
         regions, placed = placed_rows(self._problem, self._weighing)
         regions = regions[placed]
-        collected = _Collected(self._problem.n_masks)
+        collected = self._collected()
         masks = _masks_of(self._problem, regions)
         for piece in pieces_of("regions", self._problem):
             own, cells = np.arange(len(regions)), regions.astype(np.int32)
@@ -185,11 +208,11 @@ class Explorer:
                 own = piece.part.rows_of(regions)
                 cells = piece.part.to_part(regions[own])
                 numbers = np.searchsorted(piece.masks, masks[own])
-            for start in range(0, len(own), _ROWS):
+            for start in range(0, len(own), _BATCH):
                 if start and self._settings.expired():  # a part of the rows says nothing of all
-                    return self._observed(_Collected(self._problem.n_masks), is_sample=False)
+                    return self._observed(self._collected(), is_sample=False)
                 self._note("rows")
-                some = slice(start, start + _ROWS)
+                some = slice(start, start + _BATCH)
                 self._evaluate(piece, cells[some], numbers[some], collected)
         return self._observed(collected, is_sample=False)
 
@@ -206,7 +229,7 @@ class Explorer:
         if problem.n_regions > MAX_REGIONS or work > MAX_SECONDS:
             return {}
         names = list(pieces)
-        collected = {name: _Collected(problem.n_masks) for name in names}
+        collected = {name: self._collected() for name in names}
         for number, part in enumerate(parts):
             own = {name: _same_part(part, number, pieces[name]) for name in names}
             for cells in self._blocks(part.problem):
@@ -219,7 +242,7 @@ class Explorer:
     def _blocks(self, problem: Problem) -> Iterator[NDArray[np.int32]]:
         """Yield all combinations of the cells that are not sensitive, some at a time."""
         counts = _other_counts(problem)
-        total, step = math.prod(counts), self._rows(problem).block
+        total, step = math.prod(counts), self._block(problem)
         for start in range(0, total, step):
             numbers = np.arange(start, min(total, start + step))
             yield np.stack(np.unravel_index(numbers, counts), axis=1).astype(np.int32)
@@ -233,18 +256,18 @@ class Explorer:
     ) -> None:
         """Evaluate all masks at each row of cells."""
         rows, n_masks = self._rows(part.problem), part.problem.n_masks
-        outputs = rows.outputs(cells)
+        found, highest = rows.evaluated(cells)
         weights = {
             name: _weights(piece, cells, n_masks)
             for name, piece in pieces.items()
             if name != "regions"
         }
-        swings = rows.swings(outputs).raveled()
+        swings = found.raveled()
         for name, own in collected.items():
             own.add(swings, weights[name].ravel() if name in weights else None)
         for name, own in collected.items():
             each = weights[name].sum(axis=1) if name in weights else np.full(len(cells), n_masks)
-            own.highest[part.masks] += each @ outputs.highest
+            own.highest[part.masks] += np.tensordot(each, highest, axes=1)
 
     def _observed(self, collected: _Collected, is_sample: bool) -> Observed:
         rows = list(self._rows_of.values()) or [self._rows(self._problem)]
@@ -257,17 +280,17 @@ class Explorer:
 class _Collected:
     """What was evaluated so far."""
 
-    def __init__(self, n_masks: int) -> None:
+    def __init__(self, shape: tuple[int, ...]) -> None:
         self._swings: list[Swings] = []
         self._weights: list[NDArray[np.float64]] = []
-        self.highest = np.zeros(n_masks)
+        self.highest = np.zeros(shape)
 
     def add(self, swings: Swings, weights: NDArray[np.float64] | None = None) -> None:
         self._swings.append(swings)
         if weights is not None:
             self._weights.append(weights)
 
-    def observed(self, rows: Sequence[SwingRows], is_sample: bool) -> Observed:
+    def observed(self, rows: Sequence[Rows], is_sample: bool) -> Observed:
         none = np.empty(0, rows[0].dtype)
         up, down = (
             np.concatenate([none, *(getattr(each, side) for each in self._swings)])

@@ -5,17 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcount.counters.sampling.draws import Drawn
-from xcount.errors import QueryError
+from xcount.counters.settings import Settings
+from xcount.errors import BudgetError, OutOfLimitsError, QueryError
 from xcount.problem.parts import Part, parts_of
 from xcount.problem.problem import Problem
+from xcount.question.domain import EVERYTHING
 from xcount.question.population import Component
 from xcount.question.weighting import Weighing, Weights, marginal_weights, volume_weights
 from xcount.support.dataclass import dataclass
+
+_SECONDS_PER_NODE, _BYTES_PER_NODE = 1.2e-6, 300
+"""What it takes to lay trees out on other cells, for each of their nodes."""
+
+_LEAST_SECONDS = 0.1
+"""What laying trees may take where no time is left."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +56,7 @@ def pieces_of(name: str, problem: Problem, weighing: Weighing | None = None) -> 
         return [Piece(problem, np.arange(problem.n_masks), products, 1.0)]
     if name == "regions":
         n_regions = problem.n_regions
-        parts = [(p, list[Drawn](), p.problem.n_regions / n_regions) for p in parts_of(problem)]
+        parts = [WeighedPart(p, (), p.problem.n_regions / n_regions) for p in parts_of(problem)]
     else:
         parts = weighed_parts(problem, products) or []
     whole = math.fsum(weight for _, _, weight in parts)
@@ -78,10 +87,16 @@ def mask_masses(problem: Problem, weights: Weights) -> NDArray[np.float64]:
     return masses
 
 
-def weighed_parts(
-    problem: Problem, products: Sequence[Drawn]
-) -> list[tuple[Part, list[Drawn], float]] | None:
-    """Return each part with the measures inside it, and its weight; None without rules."""
+class WeighedPart(NamedTuple):
+    """A part of a domain with rules, the product measures inside it, and what it weighs."""
+
+    part: Part
+    inside: Sequence[Drawn]
+    weight: float
+
+
+def weighed_parts(problem: Problem, products: Sequence[Drawn]) -> list[WeighedPart] | None:
+    """Return the parts that have any weight; None without rules."""
     parts = parts_of(problem)
     if not parts:
         return None
@@ -95,7 +110,7 @@ def weighed_parts(
         weight = math.fsum(product.weight for product in inside)
         if weight > 0:
             inside = [replace(product, weight=product.weight / weight) for product in inside]
-            found.append((part, inside, weight))
+            found.append(WeighedPart(part, inside, weight))
     return found
 
 
@@ -108,8 +123,31 @@ def placed_rows(
     placed = np.flatnonzero((regions >= 0).all(axis=1))
     placed = placed[problem.grid.exists(regions[placed])]
     if not len(placed):
+        domain = "" if problem.grid.domain == EVERYTHING else "lies outside the domain, or "
         raise QueryError(
-            f"no row of {weighing.source} lies in a region: each has a missing value or an unknown "
-            "category; --missing cell has cells for missing values"
+            f"no row of {weighing.source} lies in a region: each {domain}has a missing value or an "
+            "unknown category; --missing cell has cells for missing values"
         )
     return regions, placed
+
+
+def laid_bytes(problem: Problem) -> int:
+    """Guess the memory that the trees of a question take once they are laid on cells."""
+    return _BYTES_PER_NODE * _n_nodes(problem)
+
+
+def laying_seconds(problem: Problem) -> float:
+    """Guess how long it takes to lay the trees of a question on other cells."""
+    return _SECONDS_PER_NODE * _n_nodes(problem)
+
+
+def _n_nodes(problem: Problem) -> int:
+    return sum(tree.n_nodes for tree in problem.ensemble.trees)
+
+
+def refuse_without_room(problem: Problem, settings: Settings) -> None:
+    """Raise if the trees of a question cannot be laid on other cells within the limits."""
+    if (needed := laid_bytes(problem)) > settings.free_bytes():
+        raise BudgetError(f"they would take {needed / 1e6:.0f} MB more; raise --memory")
+    if laying_seconds(problem) > max(_LEAST_SECONDS, settings.search_seconds()):
+        raise OutOfLimitsError("no time is left; raise --timeout")

@@ -42,7 +42,7 @@ class Observed:
         swings: how far each can move.
         weights: of the regions, with sum 1; None where all weigh the same.
         highest: for each mask the number (the weight) of those at whose other cells the output is
-            highest in the mask.
+            highest in the mask; for each mask and class of those where the class wins.
         is_sample: whether these are random regions, not all there are.
         unit: what 1 stands for in the swings.
         most: no change is larger, in the same unit as the swings.
@@ -239,18 +239,21 @@ def _sampled_quantiles(
 
 def _cells(observed: Observed, problem: Problem, delta: float) -> tuple[CellShare, ...]:
     """Return where the output is highest, the largest shares first."""
-    counts, n = observed.highest, len(observed)
+    counts, n = observed.highest.ravel(), len(observed)
     if observed.is_sample:
         shares = counts / n
         lows, highs = share_intervals(counts, n, delta / len(counts))
     else:
         shares = lows = highs = counts if observed.weights is not None else counts / n
-    order = np.argsort(-shares, kind="stable")[:MAX_CELLS]
-    return tuple(
-        CellShare(
-            tuple(problem.masks.cells(mask)),
-            problem.describe(problem.masks.cells(mask)),
-            *(min(1.0, float(ends[mask])) for ends in (shares, lows, highs)),
-        )
-        for mask in order.tolist()
-    )
+    n_classes = math.prod(observed.highest.shape[1:])
+    found = []
+    for place in np.argsort(-shares, kind="stable")[:MAX_CELLS].tolist():
+        cells = problem.masks.cells(place // n_classes)
+        label = None
+        if observed.highest.ndim > 1:
+            labels = problem.ensemble.class_labels
+            label = labels[place % n_classes] if labels else str(place % n_classes)
+        share, low, high = (min(1.0, float(each[place])) for each in (shares, lows, highs))
+        words = problem.describe(cells)
+        found.append(CellShare(tuple(cells), words, share, low, high, label))
+    return tuple(found)

@@ -9,7 +9,7 @@ nothing in a volume.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -17,13 +17,14 @@ from typing import Any
 import numpy as np
 
 from xcount.answers.measured import Measured
-from xcount.answers.pieces import products_of, weighed_parts
+from xcount.answers.pieces import WeighedPart, products_of, weighed_parts
 from xcount.answers.result import Verdict, verdict_of
 from xcount.counters.bounds import Bounds
 from xcount.counters.corners import CornerRun, corner_seconds
 from xcount.counters.decisions import MAX_FLAGS, RegionDecider
 from xcount.counters.exact import ExactRun, looking_seconds
 from xcount.counters.known_counts import HARD_STEPS
+from xcount.counters.sampling.box_draws import WeighedBoxDraws
 from xcount.counters.sampling.draws import CellDraws, Drawn, WeighedRegionDraws
 from xcount.counters.sampling.estimator import Estimator, Ground, OutOfTimeError, run_through
 from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS, Settings
@@ -69,7 +70,7 @@ def weigh(
     """Weigh by a mixture of product measures, part by part where rules make parts."""
     if problem.n_masks > MAX_LISTED and RegionDecider(problem).searches:
         drawn = [Drawn(c.weight, np.empty(0), c.cells) for c in components]
-        return _estimate(name, problem, drawn, settings, details, _Exact(0.0, []))
+        return _estimate(name, _estimator(problem, drawn, settings, _Exact(0.0, [])), details)
     if problem.n_masks > MAX_FLAGS:
         text = f"{scientific_text(problem.n_masks)} masks are too many to weigh"
         raise BudgetError(text, code="too_many_masks")
@@ -77,39 +78,94 @@ def weigh(
     parts = weighed_parts(problem, products)
     if parts is None:
         return _weigh_products(name, problem, products, settings, details)
-    whole = math.fsum(mass for _, _, mass in parts)
-    if not whole > 0:
+    if not parts:
         raise QueryError(f"nothing of the domain has any weight under {name!r}")
-    own = replace(settings, delta=settings.delta / len(parts), max_share=None)
-    found = [(mass / whole, unknown(name, StopReason.DECIDED)) for _, _, mass in parts]
-    for number, (part, inside, _) in enumerate(parts):
-        limited = own.within(1 / (len(parts) - number), LEAST_SECONDS, DEFAULT_TIMEOUT_SECONDS)
-        found[number] = (found[number][0], _weigh_products(name, part.problem, inside, limited, {}))
-        measured = _together(name, found, settings, details)
-        if _is_decided(measured, settings):
-            break
-    return measured
+    return _weigh_parts(name, problem, products, parts, settings, details)
 
 
-def _together(
+def _weigh_parts(
     name: str,
-    found: Sequence[tuple[float, Measured]],
+    problem: Problem,
+    products: Sequence[Drawn],
+    parts: Sequence[WeighedPart],
     settings: Settings,
     details: dict[str, Any],
 ) -> Measured:
-    """Add up what parts weigh."""
-    low, high = (
-        min(1.0, math.fsum(mass * getattr(measured, end) for mass, measured in found))
-        for end in ("low", "high")
-    )
-    shares = [(mass, m.share) for mass, m in found if m.share is not None]
-    share = math.fsum(m * s for m, s in shares) if len(shares) == len(found) else None
-    is_exact = all(measured.exact for _, measured in found)
-    reasons = [m.stop_reason for _, m in found if m.stop_reason is not StopReason.COMPLETE]
-    confidence = 1.0 if is_exact else 1 - settings.delta
-    reason = reasons[0] if reasons else StopReason.COMPLETE
-    kept = share if share is None else min(1.0, share)
-    return Measured(name, kept, low, high, is_exact, confidence, reason, details)
+    """Weigh parts exactly as far as the budget allows; one estimate draws from all open ones."""
+    delta = settings.delta
+    if settings.max_share is not None:
+        looking = sum(looking_seconds(p.part.problem) * len(p.inside) for p in parts)
+        cheap = _shares_of_parts(parts, settings, FREE_STEPS if looking < EARLY_SECONDS else 0)
+        if not cheap.open or cheap.is_interrupted:
+            return cheap.measured(name, details)
+        settings = replace(settings, delta=delta / 2)  # a half for each of two estimates
+        estimator = cheap.estimator(problem, products, settings)
+        early = _estimate_early(name, estimator, settings, details)
+        if early is not None:
+            return early
+    known = _shares_of_parts(parts, settings, MAX_STEPS)
+    if not known.open or known.is_interrupted:
+        return known.measured(name, details)
+    found = _estimate(name, known.estimator(problem, products, settings), details)
+    return replace(found, confidence=found.confidence - (delta - settings.delta))
+
+
+def _shares_of_parts(
+    parts: Sequence[WeighedPart], settings: Settings, max_steps: int
+) -> _KnownParts:
+    """Weigh every part exactly, each with its part of the steps and of half of the time."""
+    limited = settings.within(0.5, LEAST_SECONDS, DEFAULT_TIMEOUT_SECONDS)
+    shares: list[float | None] = [None] * len(parts)
+    try:
+        for number, (part, inside, _) in enumerate(parts if max_steps else ()):
+            own = limited.within(1 / (len(parts) - number))
+            exact = _exact_shares(part.problem, inside, own, max_steps // len(parts))
+            shares[number] = None if exact.rest else exact.share
+    except KeyboardInterrupt:
+        return _KnownParts(parts, shares, is_interrupted=True)
+    return _KnownParts(parts, shares)
+
+
+@dataclass(frozen=True)
+class _KnownParts:
+    """The sensitive share of each part, None where it is not known."""
+
+    parts: Sequence[WeighedPart]
+    shares: Sequence[float | None]
+    is_interrupted: bool = False
+
+    @property
+    def open(self) -> list[WeighedPart]:
+        """The parts whose share is not known."""
+        return [p for p, share in zip(self.parts, self.shares, strict=True) if share is None]
+
+    def _of_whole(self, weights: Iterable[float]) -> float:
+        whole = math.fsum(part.weight for part in self.parts)
+        return min(1.0, max(0.0, math.fsum(weights) / whole))
+
+    @property
+    def _certain(self) -> float:
+        pairs = zip(self.parts, self.shares, strict=True)
+        return self._of_whole(part.weight * share for part, share in pairs if share is not None)
+
+    @property
+    def _undecided(self) -> float:
+        return self._of_whole(part.weight for part in self.open)
+
+    def measured(self, name: str, details: dict[str, Any]) -> Measured:
+        """Return what is known without samples."""
+        if not self.open:
+            return _Exact(self._certain, []).measured(name, details)
+        ends = (self._certain, min(1.0, self._certain + self._undecided))
+        return Measured(name, None, *ends, False, 1.0, StopReason.INTERRUPTED, details)
+
+    def estimator(
+        self, problem: Problem, products: Sequence[Drawn], settings: Settings
+    ) -> Estimator:
+        """Return who draws from the open parts, in proportion to their weights."""
+        ground = _ground(self._certain, self._undecided)
+        draws = WeighedBoxDraws(problem, [part.part for part in self.open], products)
+        return Estimator(draws, ground, settings)
 
 
 def _is_decided(measured: Measured, settings: Settings) -> bool:
@@ -132,13 +188,15 @@ def _weigh_products(
             if not cheap.rest:
                 return cheap.measured(name, details)
         settings = replace(settings, delta=settings.delta / 2)  # a half for each of two estimates
-        early = _estimate_early(name, problem, products, settings, details)
+        masks = np.flatnonzero(sum(product.mask_weights for product in products)).tolist()
+        estimator = _estimator(problem, products, settings, _Exact(0.0, masks))
+        early = _estimate_early(name, estimator, settings, details)
         if early is not None:
             return early
     known = _exact_shares(problem, products, settings, MAX_STEPS)
     if not known.rest:
         return known.measured(name, details)
-    found = _estimate(name, problem, products, settings, details, known)
+    found = _estimate(name, _estimator(problem, products, settings, known), details)
     early_delta = 0.0 if settings.max_share is None else settings.delta
     return replace(found, confidence=found.confidence - early_delta)
 
@@ -183,15 +241,9 @@ def _known_share(
 
 
 def _estimate_early(
-    name: str,
-    problem: Problem,
-    products: Sequence[Drawn],
-    settings: Settings,
-    details: dict[str, Any],
+    name: str, estimator: Estimator, settings: Settings, details: dict[str, Any]
 ) -> Measured | None:
     """Draw a few samples; return what they say where that decides the limit, or was interrupted."""
-    masks = np.flatnonzero(sum(product.mask_weights for product in products)).tolist()
-    estimator = _estimator(problem, products, settings, _Exact(0.0, masks))
     reason = StopReason.DECIDED
     try:
         slices = estimator.slices(estimator.pilot())
@@ -210,16 +262,8 @@ def _estimate_early(
     return None
 
 
-def _estimate(
-    name: str,
-    problem: Problem,
-    products: Sequence[Drawn],
-    settings: Settings,
-    details: dict[str, Any],
-    known: _Exact,
-) -> Measured:
-    """Estimate the weight of the open masks: one product's, or all masks of a mixture."""
-    estimator = _estimator(problem, products, settings, known)
+def _estimate(name: str, estimator: Estimator, details: dict[str, Any]) -> Measured:
+    """Estimate the weight of what is open."""
     reason = StopReason.TIMEOUT
     try:
         reason = run_through(estimator.slices(estimator.pilot()))
@@ -236,7 +280,10 @@ def _estimator(
     settings: Settings,
     known: _Exact,
 ) -> Estimator:
-    """Return who draws from the open masks; from all regions, where masks are too many to list."""
+    """Return who draws from the open masks: one product's, or all masks of a mixture.
+
+    Where masks are too many to list, it draws from all regions.
+    """
     if RegionDecider(problem).searches:
         whole = Ground(0, _UNITS, Bounds(0, _UNITS), _UNITS)
         return Estimator(WeighedRegionDraws(problem, products), whole, settings)
@@ -247,13 +294,17 @@ def _estimator(
         Drawn(product.weight, own / own.sum(), product.cell_weights)
         for product, own in zip(products, masses, strict=True)
     ]
-    ground = Ground(
-        certain=int(known.share * _UNITS),
+    return Estimator(CellDraws(problem, rest, drawn), _ground(known.share, undecided), settings)
+
+
+def _ground(certain: float, undecided: float) -> Ground:
+    """Return what is known before sampling, of weights in whole numbers."""
+    return Ground(
+        certain=int(certain * _UNITS),
         undecided=math.ceil(undecided * _UNITS),
         known=Bounds(0, _UNITS),
         n_regions=_UNITS,
     )
-    return Estimator(CellDraws(problem, rest, drawn), ground, settings)
 
 
 def _measured(

@@ -39,6 +39,8 @@ def count_parts(
     if len(live) > 1 and method in ("auto", "sample") and not settings.want_profile:
         if method == "auto":
             known = _counted_soon(problem, live, settings)
+            if any(tally.stop_reason is StopReason.INTERRUPTED for tally in known):
+                return _sum(problem, live, known, settings, method)
         found = _estimate(problem, live, known, settings, method)
         if found is not None:
             return found
@@ -46,50 +48,53 @@ def count_parts(
     own = replace(settings, max_share=None, delta=settings.delta / max(1, len(is_open)))
     for place, number in enumerate(is_open):
         if place and known[is_open[place - 1]].stop_reason is StopReason.INTERRUPTED:
-            known[number] = _unknown(live[number], method, StopReason.INTERRUPTED)
+            known[number] = replace(known[number], stop_reason=StopReason.INTERRUPTED)
             continue
         left = own.within(1 / (len(is_open) - place)) if settings.timeout_seconds else own
         shown = replace(left, on_progress=_listener(problem, settings, place, len(is_open)))
         try:
-            known[number] = count(live[number].problem, shown)
+            known[number] = _narrowed(count(live[number].problem, shown), known[number])
         except KeyboardInterrupt:
-            known[number] = _unknown(live[number], method, StopReason.INTERRUPTED)
+            known[number] = replace(known[number], stop_reason=StopReason.INTERRUPTED)
     return _sum(problem, live, known, settings, method)
 
 
 def _counted_soon(whole: Problem, parts: Sequence[Part], settings: Settings) -> list[Tally]:
-    """Count parts exactly, as far as that takes next to no time."""
+    """Count parts exactly, as far as that takes next to no time; an interrupt ends it."""
     limited = replace(settings.within(0.5), max_share=None)
-    found = []
+    found: list[Tally] = []
     for number, part in enumerate(parts):
-        problem, form = part.problem, part.problem.form
         own = replace(limited, on_progress=_listener(whole, settings, number, len(parts)))
-        corner = corner_seconds(problem, own)
-        tally = _visited(problem, own) if corner <= INSTANT_SECONDS else None
-        if tally is None and form.n_terms <= form.max_auto_terms:
-            tally = _counted_exactly(problem, own, MAX_STEPS // len(parts))
-        if (tally is None or tally.low < tally.high) and corner <= CORNER_SECONDS / len(parts):
-            tally = _visited(problem, own) or tally
-        found.append(tally or _unknown(part, "auto", StopReason.STEPS))
+        try:
+            found.append(_counted_part(part, own, len(parts)))
+        except KeyboardInterrupt:
+            found.append(_unknown(part, "auto", StopReason.INTERRUPTED))
+        if found[-1].stop_reason is StopReason.INTERRUPTED:
+            left = parts[number + 1 :]
+            return [*found, *(_unknown(p, "auto", StopReason.INTERRUPTED) for p in left)]
     return found
 
 
-def _visited(problem: Problem, settings: Settings) -> Tally | None:
-    """Visit all regions of a part; an interrupt of that is one of the whole count."""
-    tally = visited(problem, settings, "auto")
-    if tally is not None and tally.stop_reason is StopReason.INTERRUPTED:
-        raise KeyboardInterrupt
-    return tally
+def _counted_part(part: Part, settings: Settings, n_parts: int) -> Tally:
+    """Count one of some parts: by a visit where that is soon done, else in a few steps."""
+    problem, form = part.problem, part.problem.form
+    corner = corner_seconds(problem, settings)
+    tally = visited(problem, settings, "auto") if corner <= INSTANT_SECONDS else None
+    if tally is None and form.n_terms <= form.max_auto_terms:
+        tally = _counted_exactly(problem, settings, MAX_STEPS // n_parts)
+    is_open = tally is None or tally.low < tally.high
+    is_interrupted = tally is not None and tally.stop_reason is StopReason.INTERRUPTED
+    if is_open and not is_interrupted and corner <= CORNER_SECONDS / n_parts:
+        tally = visited(problem, settings, "auto") or tally
+    return tally or _unknown(part, "auto", StopReason.STEPS)
 
 
 def _counted_exactly(problem: Problem, settings: Settings, max_steps: int) -> Tally:
     """Count exactly, as far as so many steps of all subproblems lead."""
     run = ExactRun(problem, settings)
     run.solve(())
-    if run.n_open_subproblems:
+    if run.n_open_subproblems and run.stop_reason is not StopReason.INTERRUPTED:
         run.solve((max(1, max_steps // run.n_open_subproblems),))
-    if run.stop_reason is StopReason.INTERRUPTED:
-        raise KeyboardInterrupt
     return run.tally("auto")
 
 
@@ -118,6 +123,9 @@ def _estimate(
         pilot = estimator.pilot()
     except (BudgetError, OutOfTimeError):
         return None
+    except KeyboardInterrupt:
+        stopped = [replace(tally, stop_reason=StopReason.INTERRUPTED) for tally in known]
+        return _sum(problem, parts, stopped, settings, method)
     needed = pilot.samples_needed(settings.epsilon, settings.delta, ground.certain_share)
     if not needed * estimator.seconds_per_sample <= MAX_TOGETHER_SECONDS:
         return None
@@ -138,6 +146,13 @@ def _listener(
         settings.report(Progress(fraction, 0, problem.n_regions, message))
 
     return show
+
+
+def _narrowed(tally: Tally, known: Tally) -> Tally:
+    """Return a tally within bounds that were certain before it."""
+    low, high = (min(max(end, known.low), known.high) for end in (tally.low, tally.high))
+    count = None if tally.count is None else min(max(tally.count, low), high)
+    return replace(tally, count=count, low=low, high=high)
 
 
 def _unknown(part: Part, method: str, reason: StopReason) -> Tally:

@@ -37,11 +37,11 @@ MAX_MASKS = 4096
 """Masks whose outputs are compared with each other, region by region."""
 MAX_NEAR = 1 << 19
 """Entries of the list of all neighbours of all masks."""
-_BLOCK = 1 << 21
+MAX_NUMBERS = 1 << 21
 """Numbers that are held at a time."""
-_DOUBT = 1e-13
+DOUBT = 1e-13
 """Differences of two probabilities are less than this off in floats."""
-_TINY = float(np.finfo(np.float64).tiny)
+TINY = float(np.finfo(np.float64).tiny)
 
 Numbers = NDArray[Any]
 """Integers of 64 bits, or floats."""
@@ -112,7 +112,6 @@ class SwingRows:
 
     Raises:
         BudgetError: there are too many masks, or sums beyond every float.
-        QueryError: the question is about no single output.
 
     Example:
         >>> from xcount.model.examples import figure_1
@@ -128,10 +127,8 @@ class SwingRows:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         change = problem.query.change
-        if isinstance(change, Flip) and change.cutoff is None:
-            raise QueryError("a flip between several classes has no direction and no size")
-        if problem.n_masks > MAX_MASKS:
-            raise BudgetError(f"{problem.n_masks:,} masks are too many to compare their outputs")
+        assert not (isinstance(change, Flip) and change.cutoff is None), "see ClassSwingRows"
+        refuse_many(problem)
         self._link = _link_of(problem)
         self._is_margin = isinstance(self._link, Votes)
 
@@ -140,7 +137,7 @@ class SwingRows:
         """What the numbers are: a margin, or a probability."""
         change = self.problem.query.change
         if isinstance(change, Flip):
-            return "margin" if _own_link(self.problem) is None else "probability"
+            return "margin" if own_link(self.problem) is None else "probability"
         return "probability" if isinstance(change, ProbabilityGap) else "margin"
 
     @cached_property
@@ -169,7 +166,7 @@ class SwingRows:
         """Numbers other than 0 are less than this off; 0 of integers."""
         if self._is_whole:
             return 0.0
-        return math.ldexp(self.most, -48) if self._is_margin else _DOUBT
+        return math.ldexp(self.most, -48) if self._is_margin else DOUBT
 
     @property
     def n_trees(self) -> int:
@@ -182,9 +179,14 @@ class SwingRows:
         return self.problem.n_masks if self._near is None else self._near.shape[1]
 
     @property
+    def n_numbers(self) -> int:
+        """How many numbers are looked at for a row."""
+        return 2 * self.problem.n_masks + self.n_near
+
+    @property
     def block(self) -> int:
         """How many rows to evaluate at a time."""
-        return max(1, _BLOCK // (self.problem.n_masks * (2 + self._source.n_numbers)))
+        return max(1, MAX_NUMBERS // (self.problem.n_masks * (2 + self._source.n_numbers)))
 
     def threshold(self, gap: Fraction) -> float | int:
         """Return what a change must exceed to exceed the gap."""
@@ -207,6 +209,13 @@ class SwingRows:
         sides = None if self._cutoffs is None else _sides(exact, self._cutoffs)
         return Outputs(values, values[..., np.newaxis] if self._is_whole else exact, sides)
 
+    def evaluated(
+        self, cells: NDArray[np.int32], masks: NDArray[np.int64] | None = None
+    ) -> tuple[Swings, Flags]:
+        """Return how far regions can move, and where the output is highest."""
+        outputs = self.outputs(cells)
+        return self.swings(outputs, masks), outputs.highest
+
     def swings(self, outputs: Outputs, masks: NDArray[np.int64] | None = None) -> Swings:
         """Return how far regions can move: one mask of each row, or all of them."""
         own = self._own(outputs.values, masks)
@@ -214,7 +223,7 @@ class SwingRows:
         down = own - self._around(outputs.values, np.minimum, masks)
         if not self._is_whole:
             differs = self._differs(outputs.same, masks)
-            up, down = (np.where(differs, np.maximum(side, _TINY), 0.0) for side in (up, down))
+            up, down = (np.where(differs, np.maximum(side, TINY), 0.0) for side in (up, down))
         if (sides := outputs.sides) is not None:
             up = up * (
                 self._own(sides.starts_up, masks) & self._around(sides.above, np.logical_or, masks)
@@ -262,15 +271,7 @@ class SwingRows:
 
     @cached_property
     def _near(self) -> NDArray[np.int64] | None:
-        """Each mask and its neighbours, itself repeated to fill up; None for all of them."""
-        problem = self.problem
-        if problem.distance is None:
-            return None
-        listed = [problem.around(mask) for mask in range(problem.n_masks)]
-        width = max(map(len, listed))
-        if width * len(listed) > MAX_NEAR:
-            raise BudgetError(f"{width * len(listed):,} pairs of masks are too many to compare")
-        return np.array([(*near, *[near[0]] * (width - len(near))) for near in listed])
+        return near_masks(self.problem)
 
     @cached_property
     def _cutoffs(self) -> Cutoffs | None:
@@ -293,6 +294,23 @@ class SwingRows:
         return self._is_margin and self._source.n_limbs == 1
 
 
+def refuse_many(problem: Problem) -> None:
+    """Raise if there are more masks than are compared with each other."""
+    if problem.n_masks > MAX_MASKS:
+        raise BudgetError(f"{problem.n_masks:,} masks are too many to compare their outputs")
+
+
+def near_masks(problem: Problem) -> NDArray[np.int64] | None:
+    """Return each mask and its neighbours, itself repeated to fill up; None for all of them."""
+    if problem.distance is None:
+        return None
+    listed = [problem.around(mask) for mask in range(problem.n_masks)]
+    width = max(map(len, listed))
+    if width * len(listed) > MAX_NEAR:
+        raise BudgetError(f"{width * len(listed):,} pairs of masks are too many to compare")
+    return np.array([(*near, *[near[0]] * (width - len(near))) for near in listed])
+
+
 def _sides(margins: NDArray[np.uint64], cutoffs: Cutoffs) -> FlipSides:
     above = exceeds(margins, cutoffs.at)
     if cutoffs.at == cutoffs.sure_below == cutoffs.sure_above:
@@ -306,11 +324,11 @@ def _link_of(problem: Problem) -> Link:
     """Return what makes the output of the margins: a margin is its own."""
     change = problem.query.change
     if isinstance(change, Flip):
-        return _own_link(problem) or Votes()
+        return own_link(problem) or Votes()
     return change.link if isinstance(change, ProbabilityGap) else Votes()
 
 
-def _own_link(problem: Problem) -> Link | None:
+def own_link(problem: Problem) -> Link | None:
     """Return what makes the model's probability, if it has one."""
     try:
         return resolve_link(problem.ensemble)

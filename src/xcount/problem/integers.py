@@ -114,11 +114,15 @@ def exceeds(limbs: NDArray[np.uint64], value: int) -> NDArray[np.bool_]:
         >>> exceeds(to_limbs([-1, 0, 2**70], 2), 0).tolist()
         [False, False, True]
     """
-    others = to_limbs([value], limbs.shape[-1])[0]
-    top, other = limbs[..., -1].view(np.int64), others[-1:].view(np.int64)[0]
+    return is_above(limbs, to_limbs([value], limbs.shape[-1])[0])
+
+
+def is_above(limbs: NDArray[np.uint64], others: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Return which integers are above others, all given by their limbs along the last axis."""
+    top, other = limbs[..., -1:].view(np.int64)[..., 0], others[..., -1:].view(np.int64)[..., 0]
     above: NDArray[np.bool_] = top > other
     ties: NDArray[np.bool_] = top == other
     for place in range(limbs.shape[-1] - 2, -1, -1):
-        above |= ties & (limbs[..., place] > others[place])
-        ties &= limbs[..., place] == others[place]
+        above |= ties & (limbs[..., place] > others[..., place])
+        ties &= limbs[..., place] == others[..., place]
     return above

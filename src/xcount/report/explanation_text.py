@@ -123,12 +123,13 @@ def _effects_table(effects: Sequence[Effect], change: Change) -> RenderableType:
         label = {0.5: "Half", 1.0: "Largest change"}.get(quantile, f"{quantile:.0%}")
         label += "" if quantile == 1.0 else " change by at most"
         table.add_row(label, *(_quantile(effect, number) for effect in effects))
-    for cells, text in _top_cells(effects).items():
-        shares = [_share_of(effect, cells) for effect in effects]
-        table.add_row(f"Highest where {escaped(text)}", *shares)
+    for label in _top_cells(effects):
+        shares = [_share_of(effect, label) for effect in effects]
+        table.add_row(f"{_TOP[_has_classes(effects)]} {escaped(label)}", *shares)
     return table
 
 
+_TOP = {False: "Highest where", True: "Decided:"}
 _SIDES = {
     False: {
         "up": "{unit} can rise by more than {gap}",
@@ -191,14 +192,18 @@ def _quantile(effect: Effect, number: int) -> str:
     return f"{quantile.value:.3g} ({quantile.low:.3g} to {quantile.high:.3g})"
 
 
-def _top_cells(effects: Sequence[Effect]) -> dict[tuple[int, ...], str]:
+def _top_cells(effects: Sequence[Effect]) -> list[str]:
     """Return the cells in which the output is highest most often, by the last measure."""
-    top = [cell for cell in effects[-1].cells if cell.high > 0][:MAX_CELLS]
-    return {cell.cells: cell.text for cell in top}
+    return [cell.label for cell in effects[-1].cells if cell.high > 0][:MAX_CELLS]
 
 
-def _share_of(effect: Effect, cells: tuple[int, ...]) -> str:
-    found = [c for c in effect.cells if c.cells == cells]
+def _has_classes(effects: Sequence[Effect]) -> bool:
+    """Tell whether cells are listed with the classes that are decided there."""
+    return any(cell.class_label is not None for effect in effects for cell in effect.cells)
+
+
+def _share_of(effect: Effect, label: str) -> str:
+    found = [cell for cell in effect.cells if cell.label == label]
     return share_cell(ShareInterval(found[0].share, found[0].low, found[0].high)) if found else NONE
 
 

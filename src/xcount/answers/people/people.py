@@ -18,13 +18,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from xcount.answers.pieces import components_of, placed_rows
+from xcount.answers.pieces import components_of, laid_bytes, laying_seconds, placed_rows
 from xcount.counters.corners import CornerRun, corner_seconds
+from xcount.counters.decisions import RegionDecider
 from xcount.counters.exact import ExactRun, looking_seconds
 from xcount.counters.sampling.draws import ends_of
 from xcount.counters.settings import Settings
-from xcount.counters.tally import StopReason
-from xcount.errors import BudgetError, QueryError
+from xcount.counters.tally import Progress, StopReason
+from xcount.errors import BudgetError, OutOfLimitsError, QueryError
 from xcount.problem.parts import Part
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
@@ -35,12 +36,12 @@ from xcount.question.weighting import Weighing
 Box = Mapping[int, NDArray[np.bool_]]
 """For some features which of their cells are inside; all cells of the others are."""
 
+BLOCK = 4096
+"""Regions that are decided at a time."""
 MAX_PARTS = 4096
 """Products of a mixture, boxes of its domain told apart, that are drawn from."""
 _ROUNDING = 1e-13
 """What rounding takes from a share of 1."""
-_SECONDS_PER_NODE, _BYTES_PER_NODE = 1.2e-6, 300
-"""What it takes to lay trees out on other cells, for each of their nodes."""
 _LEAST_STEPS = 1000
 """Hardly any subproblem that is open at all is solved in fewer."""
 
@@ -193,6 +194,23 @@ def _moved(part: Component, to: Mapping[int, int]) -> Component:
     return Component(part.weight, cells)
 
 
+def decide_rows(
+    problem: Problem, rows: NDArray[np.int64], settings: Settings, what: str
+) -> NDArray[np.bool_]:
+    """Return which rows are sensitive; hear interrupts, and say what is done.
+
+    Raises:
+        OutOfLimitsError: the time was over.
+    """
+    decider, flags = RegionDecider(problem), [np.empty(0, dtype=np.bool_)]
+    for start in range(0, len(rows), BLOCK):
+        settings.report(Progress(1.0, 0, problem.n_regions, f"explaining: {what}"))
+        if start and settings.expired():
+            raise OutOfLimitsError("the time was over before all rows were looked at")
+        flags.append(decider.decide_regions(rows[start : start + BLOCK], settings.search_seconds()))
+    return np.concatenate(flags)
+
+
 class Budget(NamedTuple):
     """What weighing a box exactly may take.
 
@@ -232,15 +250,6 @@ def exact_share(
             found.append(weight * share)
     share = math.fsum(found) / whole
     return 1.0 if share > 1 - _ROUNDING else share
-
-
-def laid_bytes(problem: Problem) -> int:
-    """Guess the memory that the trees of a question take once they are laid on cells."""
-    return _BYTES_PER_NODE * _n_nodes(problem)
-
-
-def _n_nodes(problem: Problem) -> int:
-    return sum(tree.n_nodes for tree in problem.ensemble.trees)
 
 
 Product = tuple[float, list[NDArray[np.float64]], NDArray[np.float64]]
@@ -288,6 +297,8 @@ def _share(
     """Return what is sensitive under one product measure, where that is soon known."""
     if problem.n_masks < 2:
         return 0.0
+    if laying_seconds(problem) > budget.seconds or laid_bytes(problem) > settings.free_bytes():
+        return None
     shares: NDArray[np.float64] | None = None
     if corner_seconds(problem, settings) <= budget.seconds:
         shares = _visited(problem, cells, settings)
@@ -316,10 +327,7 @@ def _solved(
     settings: Settings,
     budget: Budget,
 ) -> NDArray[np.float64] | None:
-    laying_seconds = _SECONDS_PER_NODE * _n_nodes(problem)
-    if looking_seconds(problem) + laying_seconds > budget.seconds:
-        return None
-    if laid_bytes(problem) > settings.free_bytes():
+    if looking_seconds(problem) + laying_seconds(problem) > budget.seconds:
         return None
     masks = np.flatnonzero(masses).tolist()
     run = ExactRun(problem, settings, weights=cells, masks=masks)

@@ -16,7 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount.answers.explanation import Place, ShareInterval
-from xcount.answers.people.people import Box, Budget, People, exact_share, inside
+from xcount.answers.people.people import (
+    BLOCK,
+    Box,
+    Budget,
+    People,
+    decide_rows,
+    exact_share,
+    inside,
+)
 from xcount.answers.people.place_search import PlaceSearch
 from xcount.answers.witness.search import RegionFinder
 from xcount.counters.decisions import RegionDecider
@@ -37,7 +45,6 @@ ENOUGH_HITS = 400
 LEAST_DRAWS, LEAST_FRESH_DRAWS, LEAST_HITS = 8_192, 16_384, 20
 LEAST_PART = 0.02
 """A place that turns out to hold less of all that is sensitive is left out."""
-BLOCK = 4096
 VISIT_SECONDS, MAX_STEPS = 0.2, 100_000
 """What exact weighing may take for all places of a measure together: a box is easy, or hopeless."""
 _STEPS = (200_000, 2_000_000)
@@ -90,7 +97,7 @@ class PlaceFinder:
         """Return all rows; of other measures as many regions as tell of enough sensitive ones."""
         if self.people.rows is not None:
             rows = self.people.rows
-            return _Draws(rows, RegionDecider(self.problem).decide_regions(rows))
+            return _Draws(rows, decide_rows(self.problem, rows, self.settings, "places"))
         return self._drawn(_STREAMS[0], self._most, ENOUGH_HITS)
 
     def _rare(self) -> NDArray[np.int64]:
@@ -127,7 +134,7 @@ class PlaceFinder:
             if enough is not None and n >= LEAST_DRAWS and n_hits >= enough:
                 break
             regions.append(self.people.drawn(random, min(BLOCK, most - n)))
-            flags.append(decider.decide_regions(regions[-1]))
+            flags.append(decider.decide_regions(regions[-1], self.settings.search_seconds()))
             n += len(flags[-1])
             n_hits += int(np.count_nonzero(flags[-1]))
             self.settings.report(Progress(1.0, 0, self.problem.n_regions, "explaining: places"))

@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 from xcount.answers.explanation import GroupRate, GroupRates, RateInterval, RatioInterval
 from xcount.answers.people.decided import Decision, undecided
 from xcount.answers.people.groups import EVERYBODY, Group, groups_of
-from xcount.answers.people.people import Box, Budget, People, exact_share, laid_bytes
+from xcount.answers.people.people import BLOCK, Box, Budget, People, decide_rows, exact_share
+from xcount.answers.pieces import refuse_without_room
 from xcount.counters.decisions import RegionDecider
 from xcount.counters.sampling.intervals import share_intervals
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress
-from xcount.errors import BudgetError, QueryError
+from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
 from xcount.question.change import Change, decimal_text
@@ -36,8 +37,8 @@ MAX_DRAWS, LEAST_DRAWS = 40_000, 4_000
 """People who are drawn for all rates of a measure together, and for each at least."""
 VISIT_SECONDS, MAX_STEPS = 0.5, 200_000
 """What exact weighing may take for all rates of a measure together."""
-BLOCK, LATE_BLOCK = 4096, 256
-"""People who are drawn at a time, and where the time is over before any is."""
+LATE_BLOCK = 256
+"""People who are drawn where the time is over before any is."""
 _STREAM = 7
 """Tells these draws from those of other parts of a run."""
 
@@ -210,7 +211,8 @@ class _RateFinder:
         self._note()
         if people.rows is not None:
             rows = people.rows[group.among(people.rows)]
-            return (len(rows) - self._undecided(rows)) / len(rows)
+            flags = decide_rows(self._question, rows, self._settings, "group rates")
+            return int(np.count_nonzero(~flags)) / len(rows)
         if self._settings.expired():
             return self._tries(people, group.box)
         budget = Budget(VISIT_SECONDS / self._n_rates, MAX_STEPS // self._n_rates)
@@ -266,8 +268,7 @@ def _shared_question(problem: Problem, decision: Decision, settings: Settings) -
     key = ("undecided", id(problem.ensemble), flip, decision.value, problem.query.precision)
     kept = problem.grid.derived.get(key)
     if kept is None:
-        if (needed := laid_bytes(problem)) > settings.free_bytes():
-            raise BudgetError(f"they would take {needed / 1e6:.0f} MB more; raise --memory")
+        refuse_without_room(problem, settings)
         # The ensemble is kept along, so that its id is not given to another.
         kept = problem.grid.derived[key] = (problem.ensemble, undecided(problem, decision))
     question: Problem = kept[1]

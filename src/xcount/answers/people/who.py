@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -56,7 +56,7 @@ def with_people(
 
     people = attempt(lambda: tuple(People.of(n, problem, weighing) for n in measures), "places")
     limited = settings.within(TIME_PART, LEAST_SECONDS)
-    rates = attempt(lambda: _rates(problem, limited, people, favourable), "group rates")
+    rates = attempt(lambda: _rates(problem, limited, people, favourable, notes), "group rates")
     if people and not notes and len(rates) < len(people):
         names = (problem.grid.axes[feature].feature.name for feature in problem.query.sensitive)
         notes.append(
@@ -64,7 +64,7 @@ def with_people(
             "groups"
         )
     limited = settings.within(TIME_PART, LEAST_SECONDS)
-    places = attempt(lambda: _places(problem, limited, people, known), "places")
+    places = attempt(lambda: _places(problem, limited, people, known, notes), "places")
     return replace(explanation, places=places, rates=rates, notes=tuple(notes))
 
 
@@ -73,18 +73,36 @@ def _places(
     settings: Settings,
     people: Sequence[People],
     known: Mapping[str, tuple[float, float]],
+    notes: list[str],
 ) -> tuple[Place, ...]:
-    found: list[Place] = []
-    for number, own in enumerate(people):
+    def find(own: People, limited: Settings) -> Sequence[Place]:
         low, high = known.get(own.measure, (0.0, 1.0))
-        limited = settings.within(1 / (len(people) - number), LEAST_SECONDS)
-        share = low if low == high else None
-        found += PlaceFinder(problem, own, limited, share).places()
-    return tuple(found)
+        return PlaceFinder(problem, own, limited, low if low == high else None).places()
+
+    return tuple(_of_each(people, settings, find, "places", notes))
+
+
+def _of_each(
+    people: Sequence[People],
+    settings: Settings,
+    find: Callable[[People, Settings], Sequence[Found]],
+    what: str,
+    notes: list[str],
+) -> Iterator[Found]:
+    """Yield what is found of each measure, within its part of the time."""
+    for number, own in enumerate(people):
+        try:
+            yield from find(own, settings.within(1 / (len(people) - number), LEAST_SECONDS))
+        except BudgetError as error:
+            notes.append(f"{what} of {own.measure} are not known: {error}")
 
 
 def _rates(
-    problem: Problem, settings: Settings, people: Sequence[People], favourable: object
+    problem: Problem,
+    settings: Settings,
+    people: Sequence[People],
+    favourable: object,
+    notes: list[str],
 ) -> tuple[GroupRates, ...]:
     """Return the rates, which are those of all questions about the same features."""
     if not people:
@@ -97,17 +115,18 @@ def _rates(
         return rates
     real = min(people, key=lambda own: _MOST_REAL.index(own.measure))
     groups = groups_of(problem, real, by_value=False)
-    found = []
-    for number, own in enumerate(people):
-        limited = settings.within(1 / (len(people) - number), LEAST_SECONDS)
+
+    def find(own: People, limited: Settings) -> Sequence[GroupRates]:
         if own.rows is not None:  # told apart by value
-            found.append(group_rates(problem, own, decision, limited))
-        elif len(groups) > 1:
-            found.append(group_rates(problem, own, decision, limited, groups))
-    if not settings.expired():
+            return [group_rates(problem, own, decision, limited)]
+        return [group_rates(problem, own, decision, limited, groups)] if len(groups) > 1 else []
+
+    n_notes = len(notes)
+    found = tuple(_of_each(people, settings, find, "group rates", notes))
+    if len(notes) == n_notes and not settings.expired():
         # The ensemble is kept along, so that its id is not given to another.
-        problem.grid.derived[key] = (problem.ensemble, tuple(found))
-    return tuple(found)
+        problem.grid.derived[key] = (problem.ensemble, found)
+    return found
 
 
 def _key(

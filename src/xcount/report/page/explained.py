@@ -89,13 +89,16 @@ def _level(level: float) -> str:
 def _highest(effect: Effect) -> Markup | None:
     rows = [
         row(
-            text_cell(cell.text),
+            text_cell(cell.label),
             number_cell(f"{share_words(cell.share)}{_between(cell.low, cell.high)}", cell.share),
         )
         for cell in effect.cells[:_TOP_CELLS]
     ]
     if not rows:
         return None
+    if effect.cells[0].class_label is not None:
+        title = "Which class is decided where, and not everywhere, all else equal"
+        return table(("With", "decided for"), rows, title, can_sort=False)
     title = f"Where the {unit_text(effect.unit)} is highest, all else equal"
     return table(("With", "highest for"), rows, title, can_sort=False)
 

@@ -1,0 +1,183 @@
+"""Flips between several classes: which class follows which, and by how much its lead changes.
+
+A decision flips *up* to a later class and *down* to an earlier one. With p the outputs of the
+classes (their probabilities, or their margins), c the class before and c' the one after::
+
+    size = ((p'[c'] - p'[c]) - (p[c'] - p[c])) / 2
+
+half of the change of the lead of c' over c, which is never below 0. Of two classes whose
+probabilities add up to 1, it is the change of the probability.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcount.counters.swings import (
+    DOUBT,
+    MAX_NUMBERS,
+    TINY,
+    Flags,
+    SwingRows,
+    Swings,
+    near_masks,
+    own_link,
+    refuse_many,
+)
+from xcount.problem.integers import is_above
+from xcount.problem.margin_rows import MarginRows
+from xcount.problem.margins import IntegerMargins
+from xcount.problem.problem import Problem
+from xcount.question.flip import Flip
+from xcount.question.probability import Votes
+from xcount.support.dataclass import dataclass
+
+Classes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class ClassOutputs:
+    """What the classes have at all masks, for some combinations of the other cells.
+
+    Attributes:
+        values: shape (n_rows, n_masks, n_classes).
+        decided: the classes that win, exactly, shape (n_rows, n_masks).
+    """
+
+    values: NDArray[np.float64]
+    decided: Classes
+
+    @cached_property
+    def highest(self) -> Flags:
+        """Which class wins in which mask; none where the same one wins in all of them."""
+        is_same = (self.decided == self.decided[:, :1]).all(axis=1)
+        wins: Flags = self.decided[..., np.newaxis] == np.arange(self.values.shape[2])
+        wins &= ~is_same[:, np.newaxis, np.newaxis]
+        return wins
+
+
+class ClassSwingRows:
+    """Evaluates all classes along all masks, and how far a flip moves them.
+
+    Args:
+        problem: a question about flips between several classes.
+
+    Raises:
+        BudgetError: there are too many masks.
+    """
+
+    dtype = np.float64
+    unit = Fraction(1)
+
+    def __init__(self, problem: Problem) -> None:
+        refuse_many(problem)
+        self.problem = problem
+        self._margins = IntegerMargins.of(problem)
+        self._own_link = own_link(problem)
+        self._link = self._own_link or Votes()
+        self._near = near_masks(problem)
+        self.n_classes = self._margins.n_outputs
+
+    @property
+    def unit_name(self) -> str:
+        """What the numbers are: a margin, or a probability."""
+        return "margin" if self._own_link is None else "probability"
+
+    @cached_property
+    def most(self) -> float:
+        """No change is larger."""
+        if not isinstance(self._link, Votes):
+            return 1.0
+        return float(2 * self._margins.bound / self._margins.scale)
+
+    @property
+    def doubt(self) -> float:
+        """Numbers other than 0 are less than this off."""
+        return math.ldexp(self.most, -48) if isinstance(self._link, Votes) else 2 * DOUBT
+
+    @property
+    def n_trees(self) -> int:
+        """How many trees are walked through for a row."""
+        return len(self.problem.ensemble.trees)
+
+    @property
+    def n_near(self) -> int:
+        """How many outputs are compared for a region."""
+        return 4 * (self.problem.n_masks if self._near is None else self._near.shape[1])
+
+    @property
+    def n_numbers(self) -> int:
+        """How many numbers are looked at for a row."""
+        return 4 * self.n_classes * self.problem.n_masks + self.n_near
+
+    @property
+    def block(self) -> int:
+        """How many rows to evaluate at a time."""
+        return max(1, MAX_NUMBERS // self.n_numbers)
+
+    @cached_property
+    def _rows(self) -> MarginRows:
+        return MarginRows(self._margins, range(self.n_classes))
+
+    def outputs(self, cells: NDArray[np.int32]) -> ClassOutputs:
+        """Return what all masks have at rows of cells, whose sensitive ones do not matter."""
+        own = np.array(cells, dtype=np.int32, ndmin=2)
+        own[:, list(self.problem.query.sensitive)] = 0
+        mantissa, exponent = self._link.unit_as_float(self._margins.scale)
+        floats, limbs = self._rows.at(own, exponent)
+        with np.errstate(over="ignore"):
+            of_classes = [self._link.of_floats(floats * mantissa, k) for k in range(self.n_classes)]
+        return ClassOutputs(np.stack(of_classes, axis=2), _largest(limbs))
+
+    def evaluated(
+        self, cells: NDArray[np.int32], masks: NDArray[np.int64] | None = None
+    ) -> tuple[Swings, Flags]:
+        """Return how far regions can move, and where the output is highest."""
+        outputs = self.outputs(cells)
+        return self.swings(outputs, masks), outputs.highest
+
+    def swings(self, outputs: ClassOutputs, masks: NDArray[np.int64] | None = None) -> Swings:
+        """Return how far regions can move: one mask of each row, or all of them."""
+        if masks is not None:
+            return self._swings(outputs, masks)
+        n_rows = len(outputs.values)
+        each = [self._swings(outputs, np.full(n_rows, m)) for m in range(self.problem.n_masks)]
+        return Swings(*(np.stack([getattr(s, side) for s in each], 1) for side in ("up", "down")))
+
+    def _swings(self, outputs: ClassOutputs, masks: NDArray[np.int64]) -> Swings:
+        values, decided = outputs.values, outputs.decided
+        rows = np.arange(len(masks))[:, np.newaxis]
+        own = masks[:, np.newaxis]
+        near = np.arange(self.problem.n_masks) if self._near is None else self._near[masks]
+        before, after = decided[rows, own], decided[rows, near]
+        lead_before = values[rows, own, after] - values[rows, own, before]
+        lead_after = values[rows, near, after] - values[rows, near, before]
+        size = np.maximum((lead_after - lead_before) / 2, TINY)
+        return Swings(
+            np.where(after > before, size, 0.0).max(axis=1),
+            np.where(after < before, size, 0.0).max(axis=1),
+        )
+
+
+def _largest(limbs: NDArray[np.uint64]) -> Classes:
+    """Return the first of the largest integers along the last axis but one."""
+    best: Classes = np.zeros(limbs.shape[:-2], dtype=np.int64)
+    top = limbs[..., 0, :]
+    for k in range(1, limbs.shape[-2]):
+        wins = is_above(limbs[..., k, :], top)
+        best = np.where(wins, k, best)
+        top = np.where(wins[..., np.newaxis], limbs[..., k, :], top)
+    return best
+
+
+def swing_rows(problem: Problem) -> SwingRows | ClassSwingRows:
+    """Return what evaluates the outputs that a question is about."""
+    change = problem.query.change
+    if isinstance(change, Flip) and change.cutoff is None:
+        return ClassSwingRows(problem)
+    return SwingRows(problem)

@@ -1,0 +1,119 @@
+"""Measures in a domain with rules: drawn from all boxes at once, with one interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from domains import random_world
+from oracle import all_regions
+from test_domains import is_refused, problem_of, question, random_rows
+
+from xcount.answers import weigh
+from xcount.answers.measure import measure
+from xcount.answers.measured import Measured
+from xcount.answers.pieces import components_of, products_of
+from xcount.counters.decisions import RegionDecider
+from xcount.counters.sampling.box_draws import WeighedBoxDraws
+from xcount.counters.settings import Settings
+from xcount.counters.tally import StopReason
+from xcount.problem.parts import parts_of
+from xcount.problem.problem import Problem
+from xcount.question.fitting import fit_population
+from xcount.question.share import Limit
+from xcount.question.weighting import Weighing
+
+
+def weighed_problems(n_seeds: int) -> Iterator[tuple[Problem, Weighing, float]]:
+    """Yield questions in domains with rules, a population, and what of it is sensitive."""
+    for seed in range(n_seeds):
+        world = random_world(seed, n_rules=1 + seed % 3)
+        names, distance, gap = question(world, seed)
+        if gap is None or is_refused(world, names, world.count(names, distance, gap)):
+            continue
+        problem = problem_of(world, names, distance, gap)
+        population = fit_population(problem.grid, random_rows(problem.ensemble, seed))
+        weighing = Weighing(("population",), population=population)
+        regions = all_regions(problem)
+        regions = regions[problem.grid.exists(regions)]
+        masses = np.zeros(len(regions))
+        for component in components_of("population", problem, weighing):
+            cells = zip(component.cells, regions.T, strict=True)
+            masses += component.weight * np.prod([w[own] for w, own in cells], axis=0)
+        if masses.sum() > 0:
+            flags = RegionDecider(problem).decide_regions(regions)
+            yield problem, weighing, float(masses[flags].sum() / masses.sum())
+
+
+@pytest.mark.filterwarnings("ignore:values of:xcount.errors.QueryWarning")
+def test_boxes_are_drawn_from_by_their_weight() -> None:
+    """The mean of all outcomes is the share, and no region outside the domain is drawn."""
+    n_drawn = 0
+    for problem, weighing, share in weighed_problems(30):
+        parts = parts_of(problem)
+        products = products_of(problem, components_of("population", problem, weighing))
+        draws = WeighedBoxDraws(problem, parts, products)
+        regions = draws.regions(np.random.default_rng(n_drawn), 200)
+        inside = [part.rows_of(regions) for part in parts]
+        assert sorted(np.concatenate(inside).tolist()) == list(range(200))
+        histogram, hits = draws.draw(n_drawn, 0, 0, 8, 1)
+        n, values = histogram.sum(), np.arange(len(histogram)) / draws.levels
+        error = 4.5 * math.sqrt(max(share * (1 - share), 1e-9) / n)
+        assert abs(float(values @ histogram) / n - share) <= error
+        assert abs(hits.mean() - share) <= error
+        n_drawn += 1
+    assert n_drawn > 10
+
+
+@pytest.mark.filterwarnings("ignore:values of:xcount.errors.QueryWarning")
+@pytest.mark.parametrize("max_share", [None, "1/2"])
+def test_open_boxes_have_one_interval(
+    max_share: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every other box is weighed exactly, the rest is estimated; intervals cover as promised."""
+    asked = iter(range(10**6))
+    exactly = weigh._exact_shares
+
+    def every_other(problem: Problem, *more: object) -> object:
+        found = exactly(problem, *more)  # type: ignore[arg-type]
+        return found if next(asked) % 2 else weigh._Exact(0.0, list(range(problem.n_masks)))
+
+    monkeypatch.setattr(weigh, "_exact_shares", every_other)
+    found: list[tuple[Measured, float]] = []
+    limit = None if max_share is None else Limit.of(max_share)
+    settings = Settings(0.3, max_share=limit, judge="population", seed=1, timeout_seconds=1.0)
+    for problem, weighing, share in weighed_problems(120):
+        if len(parts_of(problem)) > 1 and share > 0.01:
+            found.append((measure(problem, weighing, settings.restarted())["population"], share))
+    estimated = [(m, share) for m, share in found if not m.exact]
+    assert len(estimated) > 5
+    right = [m.low - 1e-9 <= share <= m.high + 1e-9 for m, share in estimated]
+    assert sum(right) >= 0.85 * len(right)
+    assert all(m.confidence == pytest.approx(0.9) for m, _ in estimated)
+
+
+@pytest.mark.filterwarnings("ignore:values of:xcount.errors.QueryWarning")
+def test_an_interrupt_leaves_what_the_boxes_before_it_weigh(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The interval is certain, and narrower than 0 to 1 where a box was weighed."""
+    exactly = weigh._exact_shares
+    n_narrow = 0
+    for problem, weighing, share in weighed_problems(30):
+        asked: list[Problem] = []
+
+        def first_alone(own: Problem, *more: object, asked: list[Problem] = asked) -> object:
+            asked.append(own)
+            if len(asked) > 1:
+                raise KeyboardInterrupt
+            return exactly(own, *more)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(weigh, "_exact_shares", first_alone)
+        found = measure(problem, weighing)["population"]
+        assert found.low - 1e-9 <= share <= found.high + 1e-9
+        if len(asked) > 1:
+            assert (found.stop_reason, found.confidence) == (StopReason.INTERRUPTED, 1.0)
+            n_narrow += found.high - found.low < 0.999
+    assert n_narrow > 5
