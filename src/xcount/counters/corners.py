@@ -79,8 +79,8 @@ def visiting_seconds(question: CornerQuestion) -> float:
     if question.probability is not None:
         per_region += len(question.outputs) * _SECONDS_PER_EXPONENTIAL[n_bits]
     # Tables of 16 bits are a quarter of the sums, or half.
-    held = _VECTOR_BYTES * len(question.masks) * len(question.outputs)
-    held = held if compared == 16 else cost.column_bytes
+    sums = _VECTOR_BYTES * len(question.masks) * len(question.outputs)
+    held = sums if compared == 16 else cost.column_bytes
     slower = next(factor for most, factor in _CACHE_BYTES if held <= most)
     n_regions = cost.n_lanes if n_bits <= 64 else cost.n_regions
     corners = cost.n_corners * _SECONDS_PER_CORNER[question.outputs[0].n_limbs]
