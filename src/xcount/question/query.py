@@ -132,6 +132,11 @@ def resolve_link(ensemble: Ensemble) -> Link:
         raise QueryError(
             f"this {ensemble.task} model predicts no probability; ask about its margin with --gap"
         )
+    if kind == "unknown" and ensemble.task != "unknown":
+        raise QueryError(
+            "this model's probability is calibrated, or made of its margin in another way that "
+            "is not known; ask about the margin with --gap, or load the model inside"
+        )
     if kind == "unknown":
         raise QueryError(
             "the file does not tell what makes a probability of the margin (a dump has no "

@@ -32,7 +32,7 @@ from threadpoolctl import threadpool_limits
 
 import xcount
 from xcount.cli import main
-from xcount.errors import ModelFormatError, QueryWarning, UnsupportedModelError
+from xcount.errors import ModelFormatError, QueryError, QueryWarning, UnsupportedModelError
 from xcount.model.tables import read_table
 
 FRAME, DECISIONS = people()
@@ -119,6 +119,21 @@ def test_a_calibrated_model_decides_as_it_does(model: Any, method: str) -> None:
     plain = xcount.load(inner)
     np.testing.assert_array_equal(ensemble.predict(rows), plain.predict(rows))
     assert (ensemble.decide(rows) != plain.decide(rows)).any()
+
+
+def test_calibrated_probabilities_are_refused_in_so_many_words() -> None:
+    """They are not those of the model inside."""
+    calibrated = CalibratedClassifierCV(prepared(TREE), cv=2, ensemble=False)
+    calibrated.fit(FRAME[COLUMNS], DECISIONS)
+    with pytest.warns(QueryWarning, match="calibration"):
+        ensemble = xcount.load(calibrated)
+    changes: list[dict[str, Any]] = [
+        {"probability_gap": 0.1},
+        {"flip": True, "from_probability": 0.7},
+    ]
+    for change in changes:
+        with pytest.raises(QueryError, match=r"calibrated.*load the model inside"):
+            xcount.count(ensemble, sensitive="sex", **change)
 
 
 def test_calibration_of_several_models_is_refused() -> None:
