@@ -213,6 +213,8 @@ ASKED: tuple[dict[str, Any], ...] = (
     {"sensitive": "f0,f1", "gap": 1, "distance": 1},
     {"sensitive": "f1,f2", "gap": 1, "distance": 5},
     {"sensitive": "f0,f1,f2", "gap": 2, "distance": 2},
+    {"sensitive": "f1", "flip": True, "cutoff": "0.3", "distance": "any"},
+    {"sensitive": "f1", "probability_gap": "0.1", "distance": "any"},
 )
 
 
@@ -234,7 +236,8 @@ def made_up(cells: Sequence[int], n_trees: int, depth: int, bits: int) -> Ensemb
     guards = ((f, t) for f, n in enumerate(cells) for t in range(n - 1))
     stumps = [tree_of((f, float(t), 0.0, float(leaves[0]))) for f, t in guards]
     trees = [tree_of(grow(depth)) for _ in range(n_trees)]
-    return Ensemble(tuple(Feature(f"f{i}") for i in range(len(cells))), (*trees, *stumps))
+    features = tuple(Feature(f"f{i}") for i in range(len(cells)))
+    return Ensemble(features, (*trees, *stumps), probability="sigmoid")
 
 
 def compare_estimates() -> list[dict[str, Any]]:

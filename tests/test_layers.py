@@ -101,6 +101,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "spectrum",
         "exact_curve",
         "explorer",
+        "searched",
         "effects",
         "witness",
         "people",

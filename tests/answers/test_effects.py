@@ -17,7 +17,7 @@ import pytest
 from strategies import random_classifier, random_ensemble
 
 import xcount
-from xcount.answers import effects, exact_curve, explorer, spectrum
+from xcount.answers import effects, exact_curve, explorer, searched, spectrum
 from xcount.answers.explanation import Explanation, ValueInterval
 from xcount.answers.pieces import components_of
 from xcount.counters.sampling.intervals import mean_interval, quantile_ranks, share_intervals
@@ -212,13 +212,41 @@ def _largest_lead(model: Ensemble, flip: Flip, own: Any, others: Any, unit: str)
     return max(found)
 
 
-def test_too_many_masks_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wide groups are counted all the same."""
+@pytest.mark.parametrize("seed", range(6))
+def test_many_masks_are_searched(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Direction, size and curve come from searches, with intervals that hold the truth."""
+    for ensemble, sensitive, distance, question in questions(seed):
+        how = {"distance": "any" if distance is None else distance, "delta": 1e-3, **question}
+        truth = explanation_of(ensemble, sensitive, **how)
+        with monkeypatch.context() as patch:
+            patch.setattr("xcount.counters.swings.MAX_MASKS", 0)
+            patch.setattr(searched, "MAX_SAMPLES", 256)
+            found = explanation_of(ensemble, sensitive, **how)
+        (effect,), (exact,) = found.effects, truth.effects
+        assert effect.n_samples == 256
+        assert effect.unit == exact.unit
+        for share, known in ((effect.up, exact.up), (effect.down, exact.down)):
+            assert between(share.low, known.share, share.high)
+        curve = {point.gap_text: point for point in truth.curves[0].points}
+        for point in found.curves[0].points:
+            if (same := curve.get(point.gap_text)) is not None:  # floats may leave a tie open
+                assert point.low - 1e-9 <= same.high
+                assert same.low <= point.high + 1e-9
+        if effect.mean is not None and exact.mean is not None:
+            assert effect.mean.low <= exact.mean.value <= effect.mean.high
+            for own, true in zip(effect.quantiles, exact.quantiles, strict=True):
+                assert own.low <= true.value * (1 + 1e-12) <= own.high * (1 + 1e-9) + 1e-12
+
+
+def test_many_masks_between_rules_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be searched is counted all the same."""
     monkeypatch.setattr("xcount.counters.swings.MAX_MASKS", 2)
-    result = xcount.count(figure_1(), sensitive="f0", gap=80, explain=True)
-    assert result.count == 2
+    result = xcount.count(
+        figure_1(), sensitive="f0", gap=80, explain=True, rule=["f1 < 3 -> f0 >= 3"]
+    )
+    assert result.count is not None
     assert result.explanation is not None
-    assert "3 masks" in result.explanation.notes[0]
+    assert "masks are too many" in result.explanation.notes[0]
 
 
 def test_samples_cover_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -182,12 +182,12 @@ def test_shares_are_told_by_gap() -> None:
 def test_ablations_stand_beside_the_papers() -> None:
     """Rows are in the paper's order, with its numbers where it has them."""
     runs = [
-        run_of("ablations", [record("a")], "auto"),
+        run_of("ablations", [record("a", count=0)], "auto"),
         run_of("ablations", [record("a"), record("b", status=Status.TIMEOUT)], "xcount"),
     ]
     rows = ablations.ablation_table(runs).splitlines()[2:]
-    assert "1 of 2 (50%) | 10 | 10.250 | 345 (68%) | 1304.486 |" in rows[0]
-    assert rows[1].endswith("1 of 1 (100%) | 10 | 0.500 | - | - |")
+    assert "1 of 2 (50%) | 0 of 1 | 10 | 10.250 | 345 (68%) | 1304.486 |" in rows[0]
+    assert rows[1].endswith("1 of 1 (100%) | 0 of 0 | 10 | 0.500 | - | - |")
 
 
 def test_models_are_ranked_over_the_features_that_all_have_solved() -> None:

@@ -9,11 +9,13 @@ import pytest
 from rich.console import Console, RenderableType
 
 import xcount
+from report.samples import audit_of, count_of
 from xcount.answers.result import CountResult
 from xcount.counters.tally import MaskCount, Profile, StopReason
 from xcount.model.examples import ensemble_of, figure_1
 from xcount.question.cell import CellRange
 from xcount.question.share import Limit
+from xcount.report.batch_text import audit_tables
 from xcount.report.text import (
     MAX_ROWS,
     answer_text,
@@ -138,3 +140,21 @@ def test_the_status_of_a_verdict(result: CountResult, max_share: float, status: 
     limit = Limit.share(max_share)
     limited = replace(result, low=2, high=4, max_share=limit, stop_reason=StopReason.TIMEOUT)
     assert limited.exit_status == status
+
+
+def test_long_names_are_not_cut() -> None:
+    """In a narrow terminal, features whose names begin alike can still be told apart."""
+    results = [count_of(f"measurement_{n}_of_the_sensor", "1", 1000) for n in (1, 2)]
+    console = Console(file=io.StringIO(), width=80)
+    console.print(*audit_tables(audit_of(results)), sep="\n")
+    text = console.file.getvalue()  # type: ignore[attr-defined]  # it is the StringIO above
+    assert "…" not in text
+    names = "".join(line.split("│")[2].strip() for line in text.splitlines() if "│" in line)
+    assert names == "measurement_1_of_the_sensormeasurement_2_of_the_sensor"
+
+
+def test_a_question_is_about_what_is_judged(result: CountResult) -> None:
+    """Rows, regions or people: the question names what the limit is on."""
+    assert question_text(result).startswith("In how many regions does the margin")
+    judged = replace(result, judge="rows")
+    assert question_text(judged).startswith("For how many rows does the margin")

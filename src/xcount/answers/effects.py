@@ -10,7 +10,9 @@ from typing import Any
 
 from xcount.answers.explanation import Curve, CurvePoint, Effect, Explanation, ShareInterval
 from xcount.answers.explorer import Explorer, Spectra
+from xcount.answers.searched import searched_spectra
 from xcount.answers.spectrum import Spectrum
+from xcount.counters import swings
 from xcount.counters.settings import Settings
 from xcount.errors import BudgetError, QueryError
 from xcount.problem.problem import Problem
@@ -102,6 +104,8 @@ def _spectra(
     names = ("regions", *(weighing.names if weighing is not None else ()))
     limited = settings.within(TIME_PART, LEAST_SECONDS)
     try:
+        if problem.n_masks > swings.MAX_MASKS:
+            return searched_spectra(problem, limited, weighing, names, asked)
         explorer = Explorer(problem, limited, weighing, names)
         return explorer.spectra(asked)
     except (BudgetError, QueryError) as error:

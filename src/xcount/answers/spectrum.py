@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -47,6 +48,7 @@ class Observed:
         unit: what 1 stands for in the swings.
         most: no change is larger, in the same unit as the swings.
         doubt: how far off swings other than 0 may be.
+        lower: where only the ends are known between which swings lie: the lower ends.
     """
 
     swings: Swings
@@ -56,6 +58,7 @@ class Observed:
     unit: Fraction
     most: float
     doubt: float = 0.0
+    lower: Swings | None = None
 
     def __len__(self) -> int:
         return len(self.swings.up)
@@ -190,6 +193,9 @@ def _sizes(
     observed: Observed, direction: Direction, of_sensitive: bool, delta: float
 ) -> tuple[ValueInterval | None, tuple[Quantile, ...]]:
     """Return the mean and the quantiles of the size."""
+    if observed.lower is not None:
+        ends = (replace(observed, swings=s, lower=None) for s in (observed.lower, observed.swings))
+        return _between(*(_sizes(each, direction, of_sensitive, delta) for each in ends))
     numbers, weights = observed.ordered(direction)
     if of_sensitive:
         first = int(np.searchsorted(numbers, 0, side="right"))
@@ -207,6 +213,22 @@ def _sizes(
     low, high = mean_interval(sizes, most, delta / 2)
     quantiles = _sampled_quantiles(sizes, most, delta / 2)
     return ValueInterval(float(sizes.mean()), low, high), quantiles
+
+
+Sizes = tuple[ValueInterval | None, tuple[Quantile, ...]]
+
+
+def _between(lower: Sizes, upper: Sizes) -> Sizes:
+    """Return the mean and the quantiles of sizes between lower ends and upper ones."""
+    if lower[0] is None or upper[0] is None:
+        return None, ()
+    low, high = lower[0], upper[0]
+    mean = ValueInterval((low.value + high.value) / 2, low.low, high.high)
+    quantiles = [
+        Quantile(b.level, a.value if b.level == 1 else b.value, a.low, b.high)
+        for a, b in zip(lower[1], upper[1], strict=True)
+    ]
+    return mean, tuple(quantiles)
 
 
 def _exact_quantiles(
@@ -240,6 +262,8 @@ def _sampled_quantiles(
 def _cells(observed: Observed, problem: Problem, delta: float) -> tuple[CellShare, ...]:
     """Return where the output is highest, the largest shares first."""
     counts, n = observed.highest.ravel(), len(observed)
+    if not len(counts):
+        return ()
     if observed.is_sample:
         shares = counts / n
         lows, highs = share_intervals(counts, n, delta / len(counts))

@@ -33,12 +33,18 @@ _SLICE_SECONDS = 0.2
 # (python -m benchmarks.corner_sums --estimates compares them with the clock).
 _SECONDS_PER_REGION = {32: 6e-10, 64: 1e-9, 128: 6e-9, 2304: 1e-6}
 """Of one output, by the width of the sums."""
-_SECONDS_PER_ROW = {32: 1.3e-10, 64: 2.5e-10, 128: 3e-9, 2304: 3e-7}
+_SECONDS_PER_ROW = {16: 9e-11, 64: 2.5e-10, 128: 3e-9, 2304: 3e-7}
+"""Of the extremes around a mask, by the width of what is compared."""
+_SECONDS_PER_CHANGE = {32: 1.5e-10, 64: 3e-10, 128: 6e-9, 2304: 6e-7}
+"""Of each but the first."""
 _SECONDS_PER_CORNER = {1: 7e-8, 2: 1.4e-7, 36: 1.5e-6}
 """By the limbs of the leaves."""
 _SECONDS_PER_LISTED = 4e-9
-_SECONDS_PER_EXPONENTIAL = 1.2e-8
+_SECONDS_PER_EXPONENTIAL = {64: 8e-9, 128: 3.5e-8, 2304: 1e-7}
+_SECONDS_PER_BYTE = 1e-9
+"""Of what a column needs, once: memory that is touched for the first time."""
 _BYTES_PER_CORNER = 64
+_VECTOR_BYTES = 64
 _CACHE_BYTES = ((1e6, 1.0), (8e6, 3.0), (math.inf, 12.0))
 """How much longer it takes where a column needs up to so many bytes."""
 
@@ -66,14 +72,20 @@ def visiting_seconds(question: CornerQuestion) -> float:
     cost = question.cost
     n_bits = 64 if question.is_rounded else question.n_bits
     n_asked = len(question.changes) * (2 if question.is_rounded else 1)
+    compared = 16 if n_bits <= 64 and question.probability is None else n_bits
     per_region = len(question.outputs) * _SECONDS_PER_REGION[n_bits]
-    per_region += (cost.n_rows - 1 + 2 * (n_asked - 1)) * _SECONDS_PER_ROW[n_bits]
+    per_region += (cost.n_rows - 1) * _SECONDS_PER_ROW[compared]
+    per_region += (n_asked - 1) * _SECONDS_PER_CHANGE[n_bits]
     if question.probability is not None:
-        per_region += len(question.outputs) * _SECONDS_PER_EXPONENTIAL
-    slower = next(factor for most, factor in _CACHE_BYTES if cost.column_bytes <= most)
+        per_region += len(question.outputs) * _SECONDS_PER_EXPONENTIAL[n_bits]
+    # Tables of 16 bits are a quarter of the sums, or half.
+    sums = _VECTOR_BYTES * len(question.masks) * len(question.outputs)
+    held = sums if compared == 16 else cost.column_bytes
+    slower = next(factor for most, factor in _CACHE_BYTES if held <= most)
     n_regions = cost.n_lanes if n_bits <= 64 else cost.n_regions
     corners = cost.n_corners * _SECONDS_PER_CORNER[question.outputs[0].n_limbs]
-    return n_regions * per_region * slower + corners + cost.n_listed * _SECONDS_PER_LISTED
+    setup = corners + cost.column_bytes * _SECONDS_PER_BYTE
+    return n_regions * per_region * slower + setup + cost.n_listed * _SECONDS_PER_LISTED
 
 
 def visited(problem: Problem, settings: Settings, method: str) -> Tally | None:

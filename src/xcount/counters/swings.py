@@ -348,7 +348,7 @@ class _Differences:
         self._n_masks = problem.n_masks
         laid = LaidTrees.of_output(problem.ensemble, problem.grid, change.output, query.precision)
         self.scale, self.n_limbs = laid.scale, laid.n_limbs
-        self.span = _span(laid, query.sensitive)
+        self.span = span_of(laid, query.sensitive)
         self._space = PairSpace(laid, query.sensitive, problem.distance, 0)
 
     @cached_property
@@ -373,7 +373,7 @@ class _Differences:
         return floats, limbs
 
 
-def _span(laid: LaidTrees, sensitive: Sequence[int]) -> int:
+def span_of(laid: LaidTrees, sensitive: Sequence[int]) -> int:
     """Return a bound of all differences of two masks: what the trees that tell them apart span."""
     total, start = 0, 0
     for tree in laid.trees:

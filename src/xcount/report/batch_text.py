@@ -41,7 +41,7 @@ def audit_tables(audit: AuditResult, title: str | None = None) -> list[Renderabl
     judged = audit.verdict is not None
     of_regions = audit.judge == REGIONS  # else they have a table of their own, side by side
     table.add_column("Rank", justify="right")
-    table.add_column("Sensitive to")
+    table.add_column("Sensitive to", overflow="fold")  # cut names would look alike
     table.add_column("Gap", justify="right")
     table.add_column("Distance", justify="right")
     table.add_column(_share_head(audit.judge), justify="right")
@@ -113,7 +113,8 @@ def _measures_table(audit: AuditResult) -> list[RenderableType]:
         return []
     table = Table(title="Measures side by side", title_justify="left", title_style="bold")
     for head in ("Sensitive to", "Gap", "Distance", "regions", *names):
-        table.add_column(escaped(head), justify="right" if head != "Sensitive to" else "left")
+        is_name = head == "Sensitive to"
+        table.add_column(escaped(head), justify="left" if is_name else "right", overflow="fold")
     for result in sorted(found, key=lambda r: r.order)[:MAX_ROWS]:
         entries = [result.details["measures"].get(name) for name in names]
         table.add_row(
@@ -166,7 +167,7 @@ def _shares_table(comparison: CompareResult, measure: str) -> RenderableType:
     about = "Shares" if measure == REGIONS else f"Shares {OF_MEASURE[measure]},"
     table = Table(title=f"{about} on the shared grid", title_justify="left", title_style="bold")
     table.caption_justify = "left"
-    table.add_column("Sensitive to")
+    table.add_column("Sensitive to", overflow="fold")
     table.add_column("Gap", justify="right")
     table.add_column("Distance", justify="right")
     for index, name in enumerate(comparison.names):
