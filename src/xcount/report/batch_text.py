@@ -48,7 +48,7 @@ def audit_tables(audit: AuditResult, title: str | None = None) -> list[Renderabl
     table.add_column("Interval")
     if of_regions:
         table.add_column("Regions", justify="right")
-    table.add_column("Time", justify="right")
+    table.add_column("Time", justify="right", min_width=7)  # folding does not hang on it
     if judged:
         table.add_column("Verdict")
     rows = [(ranked, result) for ranked in audit.ranking for result in ranked.results]
