@@ -21,9 +21,21 @@ LaneResidue<T>* numbers(std::vector<Lanes<T>>& lanes) {
 // Whether 16 bits are compared first: where that is exact but for few, and pays.
 template <class T>
 bool is_narrow(const CornerPlan<T>& plan) {
-  if constexpr (kLanes<T> == 1) return false;
-  return plan.weights.empty() && plan.judge == nullptr && !plan.windows.any &&
-         NarrowRoom<T>::suits(plan.changes, plan.layout.n_columns, plan.layout.n_tiles);
+  if constexpr (kLanes<T> == 1) {
+    return false;
+  } else {
+    return plan.weights.empty() && plan.judge == nullptr && !plan.windows.any &&
+           NarrowRoom<T>::suits(plan.changes, plan.layout.n_columns, plan.layout.n_tiles);
+  }
+}
+
+template <class T>
+std::size_t narrow_bytes(const CornerPlan<T>& plan) {
+  if constexpr (kLanes<T> == 1) {
+    return 0;
+  } else {
+    return is_narrow(plan) ? NarrowRoom<T>::bytes_for(plan.changes.size(), plan.windows) : 0;
+  }
 }
 
 }  // namespace
@@ -348,9 +360,7 @@ std::size_t CornerStream<T>::bytes_for(const CornerPlan<T>& plan) {
   const std::size_t n_vectors = 2 * plan.corners.size() * layout.n_tiles * layout.tile_vectors() +
                                 (n_rows + 2 * plan.windows.n_tables()) * layout.n_masks +
                                 layout.n_columns;
-  const std::size_t narrow =
-      is_narrow(plan) ? NarrowRoom<T>::bytes_for(plan.changes.size(), plan.windows) : 0;
-  return narrow + 2 * n_listed * sizeof(Corner<T>) + n_vectors * sizeof(Lanes<T>) +
+  return narrow_bytes(plan) + 2 * n_listed * sizeof(Corner<T>) + n_vectors * sizeof(Lanes<T>) +
          plan.windows.near.size() * sizeof(NearExtremes<T>) +
          n_results * (sizeof(TallyLanes<T>) + 2 * sizeof(std::uint64_t) + sizeof(Int128) +
                       sizeof(double) * (kShareLanes + 2));

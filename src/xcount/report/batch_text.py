@@ -45,7 +45,7 @@ def audit_tables(audit: AuditResult, title: str | None = None) -> list[Renderabl
     table.add_column("Gap", justify="right")
     table.add_column("Distance", justify="right")
     table.add_column(_share_head(audit.judge), justify="right")
-    table.add_column("Interval")
+    table.add_column("Interval", no_wrap=True)
     if of_regions:
         table.add_column("Regions", justify="right")
     table.add_column("Time", justify="right", min_width=7)  # folding does not hang on it
