@@ -115,11 +115,17 @@ def _draw_limits(axes: Any, runs: Sequence[Run]) -> None:
         axes.text(*where, f"limit {limit:g} s ", transform=axes.get_yaxis_transform(), **style)
 
 
+def line_style(number: int) -> dict[str, Any]:
+    """Return what tells a line from the others; more of them than colours differ in dashes."""
+    turn, colour = divmod(number, len(COLOURS))
+    return {"color": COLOURS[colour], "linestyle": LINES[turn % len(LINES)]}
+
+
 def draw_cactus(axes: Any, records: Sequence[Record], label: str, colour: int) -> None:
     """Draw one line of a cactus plot, labelled with what was solved."""
     seconds = solved_seconds(records)
     text = f"{label}: {len(seconds)} of {len(records)}"
-    style = {"color": COLOURS[colour % 7], "linestyle": LINES[colour // 7 % len(LINES)]}
+    style = line_style(colour)
     if len(seconds) == 1:
         style["marker"] = "o"
     axes.plot(range(1, len(seconds) + 1), seconds, label=text, **style)
@@ -219,8 +225,8 @@ def completion_by_guards(runs: Sequence[Run], path: Path) -> None:
             for record in run.records:
                 groups[_guard_bin(record)].append(is_solved(record))
             shares = [100 * statistics.fmean(groups[b]) if groups[b] else math.nan for b in used]
-            style = {"color": COLOURS[i % 7], "marker": MARKERS[i % 7], "label": _label(run)}
-            axes.plot(range(len(used)), shares, **style)
+            style = {"marker": MARKERS[i % len(MARKERS)], "label": _label(run)}
+            axes.plot(range(len(used)), shares, **line_style(i), **style)
         largest = max(runs, key=lambda run: len(run.records))
         numbers = [sum(_guard_bin(r) == b for r in largest.records) for b in used]
         labels = [f"{names[b]}\n{n} inst." for b, n in zip(used, numbers, strict=True)]

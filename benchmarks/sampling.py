@@ -23,7 +23,7 @@ from typing import Any
 
 from benchmarks.datasets import PROJECT
 from benchmarks.instances import Instance, frontier_instances, paper_instances
-from benchmarks.plots import COLOURS, MARKERS, figure, legend_beside
+from benchmarks.plots import COLOURS, MARKERS, figure, legend_beside, line_style
 from benchmarks.records import surroundings
 from benchmarks.running import load_model
 from benchmarks.summary import markdown
@@ -255,7 +255,7 @@ def draw_intervals(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     with figure(path, size=(8, 5)) as axes:
         for i, row in enumerate(rows):
             seconds = [max(0.01, point[0]) for point in row["trace"]]
-            style = {"color": COLOURS[i % 7], "linestyle": ("-", "--")[i // 7]}
+            style = line_style(i)
             axes.plot(seconds, [p[2] for p in row["trace"]], label=row["name"], **style)
             axes.plot(seconds, [max(p[1], 1e-10) for p in row["trace"]], **style)
         axes.set(xscale="log", yscale="log", xlabel="seconds", ylabel="share: low and high")
