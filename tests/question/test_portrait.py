@@ -98,14 +98,18 @@ def rows_file(folder: Path, n: int = 400) -> Path:
 
 
 def test_a_saved_population_can_be_looked_at(
-    tmp_path: Path, xcount_command: Command, figure_1_file: str
+    tmp_path: Path,
+    xcount_command: Command,
+    figure_1_file: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With its model or alone: the data, the components in words, the fit, the checks."""
-    data, kept = rows_file(tmp_path), tmp_path / "kept.json"
+    monkeypatch.chdir(tmp_path)
+    data, kept = rows_file(Path()), "kept.json"
     fitted = xcount_command(
-        "inspect", figure_1_file, "--population", str(kept), "--data", str(data), "--json"
+        "inspect", figure_1_file, "--population", kept, "--data", str(data), "--json"
     )
-    alone = json.loads(xcount_command("inspect", str(kept), "--json").out)
+    alone = json.loads(xcount_command("inspect", kept, "--json").out)
     assert json.loads(fitted.out)["population"] == alone
     assert alone["data_sha256"] == hashlib.sha256(data.read_bytes()).hexdigest()
     assert (alone["n_data_rows"], alone["n_columns"]) == (400, 2)
@@ -114,11 +118,11 @@ def test_a_saved_population_can_be_looked_at(
     assert texts >= {"age >= 4", "3 <= age < 4", "age < 3"}
     realism = alone["realism"]
     assert realism["log_likelihood"] > realism["marginals_log_likelihood"]
-    run = xcount_command("inspect", str(kept))
+    run = xcount_command("inspect", kept)
     assert (run.status, run.err) == (0, "")
     for words in ("rows.csv: 320 rows, and 80 held out", "age >= 4", "If independent"):
         assert words in run.out
-    beside = xcount_command("inspect", figure_1_file, "--population", str(kept)).out
+    beside = xcount_command("inspect", figure_1_file, "--population", kept).out
     assert "Gaps to ask" in beside
     assert run.out.partition("Components")[2] in beside
 
