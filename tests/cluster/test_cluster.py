@@ -115,20 +115,21 @@ def test_the_numbers_are_those_of_one_machine(
     assert facts(AuditResult.from_journal(path).results) == alone
 
 
-def test_a_cluster_judges_by_measures(dask: DaskProcesses) -> None:
+@pytest.mark.parametrize("judge", ["marginals", "population"])
+def test_a_cluster_judges_by_measures(dask: DaskProcesses, judge: str) -> None:
     """The shares, the judge and the verdicts are those of one machine."""
     asked: dict[str, Any] = {
         "sensitive": "sex",
         "gaps": "0.5",
         "distances": "any",
-        "judge": "marginals",
+        "judge": judge,
         "data": PEOPLE,
     }
     here = xcount.audit(adult_model_path(), **asked)
     there = xcount.audit(adult_model_path(), cluster=dask.address, **asked)
-    assert there.judge == "marginals"
+    assert there.judge == judge
     assert facts(there.results) == facts(here.results)
-    limited = xcount.audit(adult_model_path(), cluster=dask.address, max_share="7%", **asked)
+    limited = xcount.audit(adult_model_path(), cluster=dask.address, max_share="3%", **asked)
     assert limited.verdict is Verdict.FAIL
     assert [r.judged for r in limited.results] == [r.judged for r in here.results]
 
