@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from domains import random_world
 from oracle import all_regions
-from test_domains import is_refused, problem_of, question, random_rows
+from test_domains import random_rows, weighed_problem
 
 from xcount.answers import weigh
 from xcount.answers.measure import measure
@@ -29,11 +28,9 @@ from xcount.question.weighting import Weighing
 def weighed_problems(n_seeds: int) -> Iterator[tuple[Problem, Weighing, float]]:
     """Yield questions in domains with rules, a population, and what of it is sensitive."""
     for seed in range(n_seeds):
-        world = random_world(seed, n_rules=1 + seed % 3)
-        names, distance, gap = question(world, seed)
-        if gap is None or is_refused(world, names, world.count(names, distance, gap)):
+        problem = weighed_problem(seed, n_rules=1 + seed % 3)
+        if problem is None:
             continue
-        problem = problem_of(world, names, distance, gap)
         population = fit_population(problem.grid, random_rows(problem.ensemble, seed))
         weighing = Weighing(("population",), population=population)
         regions = all_regions(problem)

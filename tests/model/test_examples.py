@@ -91,10 +91,11 @@ def beside_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     xcount.audit(figure_1(), gaps=80, journal=tmp_path / "results.jsonl")
     model = xcount.load(adult_model_path())
     rows = [model.feature_names]
-    for share in (0, 0.5, 1) * 7:  # a population needs twenty rows
+    for share in (0, 0.5, 1) * 30:  # a population needs some
         cells = [int(share * (axis.n_cells - 1)) for axis in xcount.Grid.of(model).axes]
         rows.append(tuple(map(str, xcount.Grid.of(model).point(cells))))
     (tmp_path / "people.csv").write_text("\n".join(map(",".join, rows)))
+    xcount.inspect(model, data=tmp_path / "people.csv", population=tmp_path / "kept.json")
     (tmp_path / "domain.toml").write_text("where = ['age >= 25']\n")
     monkeypatch.chdir(tmp_path)
 
