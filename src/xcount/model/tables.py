@@ -204,7 +204,7 @@ def _matched(columns: _Columns, ensemble: Ensemble) -> tuple[list[int], tuple[st
     names = columns.names
     doubled = sorted({name for name in names if names.count(name) > 1} & set(wanted))
     if doubled:
-        raise TableError(f"{columns.source} has several columns named {_some(doubled)}")
+        raise TableError(f"{columns.source} has {_some(doubled)} more than once")
     at = {name: position for position, name in enumerate(names)}
     absent = [name for name in wanted if name not in at]
     unknown = tuple(name for name in names if name not in set(wanted))
