@@ -43,7 +43,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "rules",
         "grid",
         "cell_words",
-        "points",
+        "portrait",
         "population",
         "fitting",
         "weighting",

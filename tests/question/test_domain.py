@@ -13,12 +13,12 @@ from domains import random_world
 from strategies import random_ensemble
 
 import xcount
+from xcount.answers.witness.points import friendly_point
 from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.examples import ensemble_of
 from xcount.question.domain import Domain
 from xcount.question.grid import Grid
-from xcount.question.points import friendly_point
 from xcount.question.weighting import Weighing, volume_weights
 
 TOML = """

@@ -162,9 +162,9 @@ class Axis:
             cells = self.numbers.cells_of(values)
         else:
             cell_of = {code: i for i, codes in enumerate(self.classes) for code in codes}
-            cells = np.array(
-                [cell_of.get(int(v), -1) if np.isfinite(v) else -1 for v in values], dtype=np.int64
-            )
+            distinct, places = np.unique(np.trunc(values), return_inverse=True)
+            found = [cell_of.get(int(v), -1) if np.isfinite(v) else -1 for v in distinct]
+            cells = np.array(found, dtype=np.int64)[places]
         return np.where(np.isnan(values), missing, cells).astype(np.int64)
 
     def cells_below(self, thresholds: NDArray[np.float64]) -> NDArray[np.int64]:

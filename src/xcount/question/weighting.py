@@ -51,6 +51,7 @@ class Weighing:
         bounds: for each feature its least and largest value in a volume, where given.
         population: one that was fitted before; None for one that is to be fitted to the rows.
         population_file: where one that is fitted is to be kept.
+        sha256: hash of the file that the rows come from; None without one.
     """
 
     names: tuple[str, ...]
@@ -59,6 +60,7 @@ class Weighing:
     bounds: tuple[Interval | None, ...] = ()
     population: Population | None = None
     population_file: str | None = None
+    sha256: str | None = None
 
     @classmethod
     def of(
@@ -102,6 +104,7 @@ class Weighing:
             _resolved_bounds(ensemble, bounds),
             fitted,
             kept if fitted is None else None,
+            None if table is None else table.sha256,
         )
 
     def of_names(self, names: Iterable[str]) -> Weighing:
