@@ -14,7 +14,7 @@ from xcount.answers.count import class_label, explaining, model_info, versions
 from xcount.answers.explanation import Explaining
 from xcount.answers.mean_share import MeanShare
 from xcount.answers.measure import weighing_of
-from xcount.answers.measured import REGIONS, refuse_idle_weights
+from xcount.answers.measured import REGIONS, measures_meant
 from xcount.answers.result import (
     JUDGE_OF_ALL,
     STATUS_OF_ALL,
@@ -62,6 +62,7 @@ from xcount.support.interface import OtherNamesOfAudit, public
 from xcount.support.numerals import to_json
 from xcount.support.records import FIRST, Json, from_dict, record, to_dict, written
 from xcount.support.shown import Shown
+from xcount.support.spellings import whole_number
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -346,7 +347,7 @@ def audit(
             ``"age=0.01,sex=0"``. Needs gaps that are given.
         judge: the measure whose share that is, and that ranks: ``regions``, or one of ``measures``.
         measures: other weights of the same regions (see :mod:`xcount.answers.measure`).
-        data: the table that the measures need.
+        data: the table that the measures need; alone, it asks for ``rows``.
         bounds: the bounds of a volume.
         population: a fitted population, or its file; a file that is not there yet is written.
         n_witnesses: how many examples of each count to add, where they can be drawn.
@@ -374,7 +375,7 @@ def audit(
     """
     from xcount.model.loaders import load
 
-    refuse_idle_weights(measures, judge, data, bounds, population)
+    measures = measures_meant(measures, judge, data, bounds, population)
     regions = Domain.of(domain, one_hot=one_hot, where=where, rule=rule)
     ensemble = regions.pulled_back(load(model, trust_pickle=trust_pickle))
     settings = Settings.of(
@@ -416,7 +417,7 @@ def audit(
             replace(settings, max_share=limits[query.sensitive]),
             method,
             weighing,
-            n_witnesses,
+            whole_number(n_witnesses, "number of witnesses"),
             explain=_whole_if_first(along, ensemble, query.sensitive, named),
         )
         for query in questions(chosen.values, groups, distances, precision)
