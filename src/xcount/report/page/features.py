@@ -19,7 +19,7 @@ from xcount.report.page.tables import number_cell, row, table, text_cell
 from xcount.report.page.view import View
 from xcount.report.page.witness_pairs import witness_pair
 from xcount.report.sentences import panel_label
-from xcount.runs.audit import Ranked
+from xcount.runs.ranked import Ranked
 
 Row = TypeVar("Row", MaskCount, PairCount)
 

@@ -18,7 +18,7 @@ from xcount.report.numbers import (
 from xcount.report.page.charts import Bar, Line, bar, curve_chart, legend, nice_ceiling
 from xcount.report.page.tables import Cell, number_cell, row, table, text_cell
 from xcount.report.page.view import View
-from xcount.runs.audit import Ranked
+from xcount.runs.ranked import Ranked
 from xcount.support.dataclass import dataclass
 
 MAX_LINES = 6

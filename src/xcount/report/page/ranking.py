@@ -15,7 +15,8 @@ from xcount.report.page.tables import Cell, Row, number_cell, row, table, text_c
 from xcount.report.page.view import View
 from xcount.report.sentences import label_of, panel_label
 from xcount.report.shares import Share
-from xcount.runs.audit import Panel, Ranked
+from xcount.runs.audit import Panel
+from xcount.runs.ranked import Ranked
 from xcount.support.numerals import digits
 
 TOP_BARS = 15

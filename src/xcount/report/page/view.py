@@ -8,7 +8,8 @@ from xcount.answers.result import CountResult
 from xcount.report.lead import Lead, first_groups, in_order, lead, measure_of, panels, share_shown
 from xcount.report.markup import Markup, element, name
 from xcount.report.shares import Share
-from xcount.runs.audit import AuditResult, Panel, Ranked
+from xcount.runs.audit import AuditResult, Panel
+from xcount.runs.ranked import Ranked
 from xcount.support.dataclass import dataclass
 
 MAX_DESCRIBED = 12
