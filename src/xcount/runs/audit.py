@@ -427,7 +427,7 @@ def _header(ensemble: Ensemble, grid: Grid, tasks: list[Task], chosen: Changes) 
     """Return what the journal's run line says."""
     axes = list(zip(ensemble.feature_names, grid.axes, strict=True))
     unused = [name for name, axis in axes if axis.is_unused]
-    one_step = [name for name, a in axes if a.n_cells == 2 or (a.feature.is_categorical and a.n_cells)]
+    one_step = [name for name, axis in axes if axis.feature.is_categorical or axis.n_cells == 2]
     return {
         "command": "audit",
         "format": FORMAT,
