@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from xcount.errors import QueryError
 from xcount.question.grid import Axis, Grid
 from xcount.support.dataclass import dataclass
-from xcount.support.visible import visible
+from xcount.support.shown import Shown
 
 FORMAT = "xcount-population-1"
 
@@ -157,8 +157,8 @@ class Column:
         return cls(str(data["name"]), guards, classes, bool(data["missing"]), probabilities)
 
 
-@dataclass(frozen=True, eq=False)
-class Population:
+@dataclass(frozen=True, eq=False, repr=False)
+class Population(Shown):
     """A mixture of product distributions over cells.
 
     Attributes:
@@ -184,10 +184,6 @@ class Population:
     @property
     def n_components(self) -> int:
         return len(self.weights)
-
-    def __repr__(self) -> str:
-        fitted = f", fitted to {visible(self.source)}" if self.source else ""
-        return f"Population({len(self.columns)} columns, {self.n_components} components{fitted})"
 
     def on(self, grid: Grid) -> list[Component]:
         """Return the product measures on the cells of a grid, conditioned on what the grid has."""
