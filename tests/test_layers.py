@@ -117,6 +117,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "plan",
         "task",
         "batch",
+        "ranked",
         "audit",
         "compared",
         "compare",

@@ -23,7 +23,7 @@ from xcount.question.grid import Axis, Grid
 from xcount.question.portrait import Check, ComponentPortrait, Realism, component_portraits
 from xcount.support.dataclass import dataclass
 from xcount.support.records import Json, record, to_dict
-from xcount.support.visible import visible
+from xcount.support.shown import Shown
 
 FORMAT = "xcount-population-1"
 
@@ -180,8 +180,8 @@ class Column:
         return cls(str(data["name"]), guards, classes, missing, probabilities, labels)
 
 
-@dataclass(frozen=True, eq=False)
-class Population:
+@dataclass(frozen=True, eq=False, repr=False)
+class Population(Shown):
     """A mixture of product distributions over cells.
 
     Attributes:
@@ -211,10 +211,6 @@ class Population:
     @property
     def n_components(self) -> int:
         return len(self.weights)
-
-    def __repr__(self) -> str:
-        fitted = f", fitted to {visible(self.source)}" if self.source else ""
-        return f"Population({len(self.columns)} columns, {self.n_components} components{fitted})"
 
     def on(self, grid: Grid) -> list[Component]:
         """Return the product measures on the cells of a grid, conditioned on what the grid has."""
