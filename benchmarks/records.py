@@ -10,6 +10,7 @@ import json
 import os
 import platform
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -130,6 +131,7 @@ def surroundings() -> dict[str, Any]:
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "load": round(os.getloadavg()[0], 1),
+        "placement": _placement(),
         "machine": {
             "processor": _processor(),
             "cores": os.cpu_count(),
@@ -139,6 +141,21 @@ def surroundings() -> dict[str, Any]:
         "versions": _versions(),
         "revision": _revision(),
     }
+
+
+def _placement() -> str:
+    """Say which cores this process may use and whether it yields to others, where that is limited.
+
+    With a real-time priority a pinned process has its cores to itself, whatever the load.
+    """
+    if sys.platform != "linux":
+        return ""
+    allowed = len(os.sched_getaffinity(0))
+    pinned = allowed < (os.cpu_count() or 1)
+    real_time = os.sched_getscheduler(0) in {os.SCHED_RR, os.SCHED_FIFO}
+    words = [f"pinned to {allowed} core{'s' * (allowed > 1)}"] if pinned else []
+    words += ["real-time priority"] if real_time else []
+    return ", ".join(words)
 
 
 def _processor() -> str:

@@ -159,14 +159,25 @@ def conditions(run: Run) -> str:
         f"count. {machine['processor']}, {machine['cores']} cores, "
         f"{machine['memory_bytes'] / (1 << 30):.0f} GiB, {machine['system']}. {versions}; "
         f"revision {run.header['revision']}; {run.header['date']}"
-        f"{_load(run.header.get('load'))}."
+        f"{_load(run.header.get('load'))}{_placement(run)}."
     )
 
 
 def loads(runs: Sequence[Run]) -> str:
-    """Return the load of the machine at the start of each of several runs."""
-    known = [f"{r.settings.method} {r.header['load']:g}" for r in runs if "load" in r.header]
-    return f"Load of the machine at the start of each: {', '.join(known)}." if known else ""
+    """Return the load at the start of each of several runs, its revision, and its cores."""
+    known = [
+        f"{r.settings.method} {r.header['load']:g} ({r.header['revision']}{_placement(r)})"
+        for r in runs
+        if "load" in r.header
+    ]
+    title = "Load of the machine at the start of each, its revision and its share of the machine"
+    return f"{title}: {', '.join(known)}." if known else ""
+
+
+def _placement(run: Run) -> str:
+    """Say which cores a run had to itself."""
+    placement = run.header.get("placement")
+    return f"; {placement}" if placement else ""
 
 
 def _load(load: float | None) -> str:
