@@ -14,12 +14,13 @@ import statistics
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.commands import Suite, default_output, run_into, settings_of, suite_parser
 from benchmarks.datasets import DataError
-from benchmarks.instances import Instance, paper_instances, stratified_sample
+from benchmarks.instances import Instance, paper_instances, stratified_order
 from benchmarks.records import RecordFile, ResumeError, Run, Status, read_run
 from benchmarks.summary import conditions, is_solved, loads, markdown, par2
 
@@ -39,6 +40,8 @@ METHODS = (
 REFERENCE = "auto"
 
 Record = Mapping[str, Any]
+Order = Callable[[Sequence[Instance]], list[Instance]]
+"""What puts instances into an order whose every beginning is a fair sample."""
 
 
 def method_table(runs: Sequence[Run]) -> str:
@@ -63,6 +66,15 @@ def method_table(runs: Sequence[Run]) -> str:
         )
     header = ["method", "instances (zeros)", "solved", "exact", "PAR-2 s", "without zeros"]
     return markdown([*header, f"median time / {REFERENCE}"], rows)
+
+
+def common(runs: Sequence[Run]) -> list[Run]:
+    """Return the runs with the instances that all of them were asked, and no others."""
+    asked = [{record["name"] for record in run.records} for run in runs]
+    shared = set.intersection(*asked) if asked else set()
+    return [
+        replace(run, records=tuple(r for r in run.records if r["name"] in shared)) for run in runs
+    ]
 
 
 def zero_names(runs: Sequence[Run]) -> set[str]:
@@ -161,10 +173,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return run_methods(parser.parse_args(arguments), suite, report)
 
 
-def run_methods(options: Namespace, suite: Suite, describe: Callable[[Sequence[Run]], str]) -> int:
+def run_methods(
+    options: Namespace,
+    suite: Suite,
+    describe: Callable[[Sequence[Run]], str],
+    order: Order = stratified_order,
+) -> int:
     """Run every asked method on the same sample, and print what comes out."""
     try:
-        instances = stratified_sample(suite(options), options.sample)
+        instances = order(suite(options))[: options.sample]
         if options.list:
             print("\n".join(instance.name for instance in instances))
             return 0

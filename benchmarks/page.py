@@ -27,6 +27,7 @@ from benchmarks import (
     accuracy,
     beyond,
     cluster,
+    encodings,
     gaps,
     methods,
     plots,
@@ -120,7 +121,10 @@ def paper_section(runs: Runs, folder: Path) -> str:
         limits_table(runs["paper"]),
     ]
     for run in runs["paper"]:
-        parts += [conditions(run), dataset_table(run), unsolved_table(run, 10)]
+        parts += [conditions(run), dataset_table(run), unsolved_table(run, 20)]
+    for run in runs.get("hard", ()):
+        parts += ["What was given up, once more with a longer limit:", conditions(run)]
+        parts += [method_table([run]), unsolved_table(run, 20)]
     cactus, by_set = folder / "paper-cactus.svg", folder / "paper-cactus-by-set.svg"
     plots.cactus(runs["paper"], cactus)
     plots.cactus_by_dataset(runs["paper"], by_set)
@@ -152,16 +156,21 @@ def _zeros(run: Run) -> str:
 
 
 def methods_section(runs: Runs, folder: Path) -> str:
-    """All methods side by side on one sample."""
+    """All methods side by side on one sample, and each on all that it was asked."""
     ordered = _in_order(runs["methods"], methods.METHODS)
-    parts = [methods.report(ordered)]
-    for name, title, draw in (
-        ("cactus", "all methods on one sample", plots.cactus),
-        ("cactus-by-set", "the same by data set", plots.cactus_by_dataset),
-        ("guards", "completion by number of guards", plots.completion_by_guards),
+    shared = methods.common(ordered)
+    four = [run for run in shared if run.settings.method in plots.PAPER_TOOLS]
+    parts = [methods.report(shared)]
+    if any(len(run.records) > len(shared[0].records) for run in ordered):
+        parts += ["Each method on all that it was asked:", methods.method_table(ordered)]
+    for name, title, draw, drawn in (
+        ("cactus", "all methods on one sample", plots.cactus, shared),
+        ("cactus-paper", "the paper's four tools", plots.cactus_of_paper, four),
+        ("cactus-by-set", "the same by data set", plots.cactus_by_dataset, shared),
+        ("guards", "completion by number of guards", plots.completion_by_guards, ordered),
     ):
         path = folder / f"methods-{name}.svg"
-        draw(ordered, path)
+        draw(drawn, path)
         parts.append(picture(path, title))
     for run in ordered:
         if run.settings.method == PAPER_METHOD:
@@ -299,6 +308,11 @@ def sampling_section(runs: Runs, folder: Path) -> str:
     return "\n\n".join(parts)
 
 
+def encodings_section(runs: Runs, folder: Path) -> str:
+    """What the kind of formula is worth to the CNF counters."""
+    return encodings.report(json.loads((folder / encodings.FILE).read_text()))
+
+
 def cluster_section(runs: Runs, folder: Path) -> str:
     """A cluster of this machine, and simulated ones."""
     return cluster.report(cluster.read_lines(folder))
@@ -315,6 +329,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Runs, Path], str]]] = {
     "methods": ("methods", methods_section),
     "accuracy": ("methods", accuracy_section),
     "scalability": ("paper", scalability_section),
+    "encodings": (encodings.FILE, encodings_section),
     "ablations": ("ablations", ablations_section),
     "gaps": ("gaps", gaps_section),
     "regularisation": (regularisation.FILE, regularisation_section),

@@ -29,6 +29,13 @@ UNDATED = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 FASTEST_SHOWN = 1e-4
 GUARD_BINS = (0, 50, 100, 200, 400, 800, 1600, 3200, 6400)
 PAPER_SOLVED = {"XCount": 1552, "Ganak": 721, "ApproxMC": 579, "ADD baseline": 153}
+PAPER_TOOLS = {
+    "xcount": "XCount",
+    "cnf-ganak": "Ganak",
+    "cnf-approxmc": "ApproxMC",
+    "add-baseline": "ADD baseline",
+}
+"""The methods here that are the paper's tools, and their names there."""
 PAPER_LIMIT_SECONDS = 1800.0
 PAPER_INSTANCES = 3194
 
@@ -149,6 +156,28 @@ def _draw_paper(axes: Any) -> None:
             ha="right",
             va="top",
         )
+
+
+def cactus_of_paper(runs: Sequence[Run], path: Path) -> None:
+    """Draw the paper's tools as a cactus plot, with what the paper says that each solved.
+
+    Its numbers are of 3194 instances and 1800 s, on its own machine: as a share of the sample they
+    are vertical lines in the tools' own colours.
+    """
+    with figure(path) as axes:
+        for i, run in enumerate(runs):
+            tool = PAPER_TOOLS[run.settings.method]
+            draw_cactus(axes, run.records, run.settings.method, i)
+            share = PAPER_SOLVED[tool] / PAPER_INSTANCES
+            place = share * len(run.records)
+            label = f"{tool} in the paper: {100 * share:.0f} %, 1800 s"
+            colour = line_style(i)["color"]
+            axes.axvline(place, color=colour, linewidth=1, linestyle=":", label=label)
+        axes.set_title(f"The paper's four tools ({_suite_name(runs)})")
+        axes.set_xlabel("instances solved")
+        axes.set_ylabel("seconds an instance")
+        _draw_limits(axes, runs)
+        legend_beside(axes)
 
 
 def cactus_by_dataset(runs: Sequence[Run], path: Path) -> None:
