@@ -22,7 +22,7 @@ from benchmarks.commands import Suite, default_output, run_into, settings_of, su
 from benchmarks.datasets import DataError
 from benchmarks.instances import Instance, paper_instances, stratified_order
 from benchmarks.records import RecordFile, ResumeError, Run, Status, read_run
-from benchmarks.summary import conditions, is_solved, loads, markdown, par2
+from benchmarks.summary import conditions, is_solved, loads, markdown, par2, solved_share
 
 METHODS = (
     "auto",
@@ -44,13 +44,14 @@ Order = Callable[[Sequence[Instance]], list[Instance]]
 """What puts instances into an order whose every beginning is a fair sample."""
 
 
-def method_table(runs: Sequence[Run]) -> str:
+def method_table(runs: Sequence[Run], known: Sequence[Run] = ()) -> str:
     """Return one row for each method: solved, PAR-2, and how its time compares with auto's.
 
-    The numbers of the instances whose count is 0 stand in brackets.
+    The numbers of the instances whose count is 0 stand in brackets; ``known`` are further runs
+    that tell which those are.
     """
     reference = next((run for run in runs if run.settings.method == REFERENCE), None)
-    zeros = zero_names(runs)
+    zeros = zero_names([*runs, *known])
     rows = []
     for run in runs:
         solved = [record for record in run.records if is_solved(record)]
@@ -60,11 +61,13 @@ def method_table(runs: Sequence[Run]) -> str:
             [
                 run.settings.method,
                 *(_with_zeros(records, zeros) for records in (run.records, solved, exact)),
+                *(solved_share(records) for records in (run.records, others)),
                 *(f"{par2(records, run.settings):.3f}" for records in (run.records, others)),
                 "-" if reference is None else _ratio(run, reference),
             ]
         )
-    header = ["method", "instances (zeros)", "solved", "exact", "PAR-2 s", "without zeros"]
+    header = ["method", "instances (zeros)", "solved", "exact", "% solved (95 %)", "without zeros"]
+    header += ["PAR-2 s", "without zeros"]
     return markdown([*header, f"median time / {REFERENCE}"], rows)
 
 

@@ -60,6 +60,8 @@ PAPER_PAR2 = {
     "ADD baseline": "3428.461",
 }
 PAPER_METHOD = "xcount"
+MANY = 40
+"""Instances that a run needs to be drawn by number of guards: fewer make ranges of one or two."""
 APPROXIMATE = ("auto", "sample", "xcount", "xcount-sum-first", "cnf-approxmc")
 
 Runs = Mapping[str, Sequence[Run]]
@@ -159,15 +161,19 @@ def methods_section(runs: Runs, folder: Path) -> str:
     """All methods side by side on one sample, and each on all that it was asked."""
     ordered = _in_order(runs["methods"], methods.METHODS)
     shared = methods.common(ordered)
+    many = [run for run in ordered if len(run.records) >= MANY] or ordered
     four = [run for run in shared if run.settings.method in plots.PAPER_TOOLS]
     parts = [methods.report(shared)]
     if any(len(run.records) > len(shared[0].records) for run in ordered):
-        parts += ["Each method on all that it was asked:", methods.method_table(ordered)]
+        parts += [
+            "Each method on all that it was asked:",
+            methods.method_table(ordered, runs.get("paper", ())),
+        ]
     for name, title, draw, drawn in (
         ("cactus", "all methods on one sample", plots.cactus, shared),
         ("cactus-paper", "the paper's four tools", plots.cactus_of_paper, four),
-        ("cactus-by-set", "the same by data set", plots.cactus_by_dataset, shared),
-        ("guards", "completion by number of guards", plots.completion_by_guards, ordered),
+        ("cactus-by-set", "by data set, all that was asked", plots.cactus_by_dataset, ordered),
+        ("guards", "completion by number of guards", plots.completion_by_guards, many),
     ):
         path = folder / f"methods-{name}.svg"
         draw(drawn, path)
@@ -208,7 +214,7 @@ def accuracy_section(runs: Runs, folder: Path) -> str:
     path = folder / "accuracy.svg"
     if not shown:
         return table
-    accuracy.histogram(shown, path)
+    accuracy.spread(shown, path)
     return "\n\n".join([table, picture(path, "relative errors")])
 
 
