@@ -180,10 +180,11 @@ def methods_section(runs: Runs, folder: Path) -> str:
         parts.append(picture(path, title))
     for run in ordered:
         if run.settings.method == PAPER_METHOD:
+            parts += [f"`{PAPER_METHOD}` by data set:", dataset_table(run), unsolved_table(run)]
             path = folder / f"methods-heat-{PAPER_METHOD}.svg"
             plots.heat_map(run, path)
             parts.append(picture(path, f"mean seconds by trees and depth, {PAPER_METHOD}"))
-    return "\n\n".join(parts)
+    return "\n\n".join(part for part in parts if part)
 
 
 def accuracy_section(runs: Runs, folder: Path) -> str:

@@ -11,7 +11,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -115,7 +115,20 @@ def read_run(path: Path) -> Run:
     if not lines or lines[0].get("record") != "header":
         raise ValueError(f"{path} does not begin with the header of a run")
     records = {line["name"]: line for line in lines if line["record"] == "instance"}
-    return Run(RunSettings(**lines[0]["settings"]), lines[0], tuple(records.values()))
+    return Run(RunSettings(**lines[0]["settings"]), _whole_header(lines), tuple(records.values()))
+
+
+def _whole_header(lines: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return the header of a run with the revisions of all its parts that wrote a record."""
+    revisions: dict[str | None, None] = {}
+    revision = None
+    for line in lines:
+        if line["record"] == "instance":
+            revisions[revision] = None
+        else:
+            revision = line.get("revision")
+    found = [each for each in revisions if each]
+    return dict(lines[0]) | ({"revision": " and ".join(found)} if found else {})
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
