@@ -31,6 +31,7 @@ from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.loaders import files
 from xcount.support.dataclass import dataclass
 from xcount.support.nearest import nearest
+from xcount.support.process import ended_by_signals
 
 MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "null", "none", "<na>"})
 _TRUTH_WORDS = {"true": 1.0, "false": 0.0}
@@ -88,11 +89,12 @@ def read_table(data: Any, ensemble: Ensemble) -> Table:
     if ensemble.encoding is not None:  # tables have the columns that the model itself takes
         table = read_table(data, ensemble.encoding.source)
         return replace(table, rows=ensemble.encoding.features_of(table.rows, table.source))
-    columns = _columns_of(data, ensemble.feature_names)
-    positions, others = _matched(columns, ensemble)
-    rows = np.empty((_n_rows(columns), ensemble.n_features))
-    for index, (feature, position) in enumerate(zip(ensemble.features, positions, strict=True)):
-        rows[:, index] = _numbers(feature, columns.values[position], columns)
+    with ended_by_signals():
+        columns = _columns_of(data, ensemble.feature_names)
+        positions, others = _matched(columns, ensemble)
+        rows = np.empty((_n_rows(columns), ensemble.n_features))
+        for index, feature in enumerate(ensemble.features):
+            rows[:, index] = _numbers(feature, columns.values[positions[index]], columns)
     if not len(rows):
         raise TableError(f"{columns.source} has no rows")
     return Table(rows, columns.source, others, columns.sha256)
@@ -245,7 +247,8 @@ def _numbers(feature: Feature, column: Any, columns: _Columns) -> NDArray[np.flo
     if isinstance(values, np.ndarray) and values.dtype.kind in "fiub":
         return values.astype(np.float64)
     try:
-        return np.array(values, dtype=np.str_).astype(np.float64)
+        # Not by numpy's own reading of text, which loses an interrupt that comes in its middle.
+        return np.fromiter(map(float, values), np.float64, len(values))
     except (ValueError, TypeError):
         return _numbers_one_by_one(feature, values, columns)
 
