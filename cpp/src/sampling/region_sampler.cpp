@@ -34,6 +34,9 @@ RegionSampler<Value>::RegionSampler(const RegionQuestion<Value>& question, std::
   if (bases_.size() != question.forests.size() || (bases_.size() > 1) != rule_.compares_sums()) {
     throw std::invalid_argument("regions: the change is about another number of sums");
   }
+  if (rule_.is_of_chance() && question.link.output >= bases_.size()) {
+    throw std::invalid_argument("regions: the link is about another sum");
+  }
   for (const Feature feature : sensitive_) {
     axes_.push_back(all_axes_[static_cast<std::size_t>(feature)]);
   }
@@ -49,7 +52,7 @@ RegionSampler<Value>::RegionSampler(const RegionQuestion<Value>& question, std::
 template <class Value>
 typename RegionSampler<Value>::Thread RegionSampler<Value>::make_thread(
     std::uint64_t budget) const {
-  Thread thread{RegionSearch<Value>(trees_),
+  Thread thread{RegionSearch<Value>(trees_, rule_.is_of_chance() ? &rule_ : nullptr),
                 std::vector<Sample>(kBlock),
                 std::vector<Cell>(features_.size()),
                 std::vector<Value>(n_masks_ * n_sums()),
@@ -224,7 +227,12 @@ void RegionSampler<Value>::find_tolerances(Thread& thread) const {
     for (const Value& value : thread.values) thread.tolerances.push_back(rule_.around(value));
     return;
   }
-  const std::size_t largest = rule_.largest(thread.values);
+  const auto values = std::span<const Value>(thread.values).first(n_sums());
+  if (rule_.is_of_chance()) {
+    thread.tolerances.push_back(rule_.around_chance(values));
+    return;
+  }
+  const std::size_t largest = rule_.largest(values);
   for (std::size_t sum = 0; sum < n_sums(); ++sum) {
     if (sum != largest) thread.tolerances.push_back(rule_.lead(sum, largest));
   }
@@ -257,16 +265,16 @@ std::size_t RegionSampler<Value>::answer(std::span<Sample> samples, Thread& thre
 }
 
 // The residues that are searched on a box: of the sum itself, or of every other sum's lead over the
-// one that is largest at the start.
+// one that is asked about, or that is largest at the start.
 template <class Value>
 std::span<Residue<Value>> RegionSampler<Value>::searched(Sample& sample, std::size_t box,
                                                          Thread& thread) const {
   const auto own = std::span(sample.residues).subspan(box * n_sums(), n_sums());
   if (!rule_.compares_sums()) return own;
-  const std::size_t largest = rule_.largest(thread.values);
+  const std::size_t reference = rule_.reference(thread.values);
   thread.leads.resize(n_sums() - 1);
   for (std::size_t sum = 0, at = 0; sum < n_sums(); ++sum) {
-    if (sum != largest) thread.leads[at++].set_difference(own[sum], own[largest]);
+    if (sum != reference) thread.leads[at++].set_difference(own[sum], own[reference]);
   }
   return thread.leads;
 }

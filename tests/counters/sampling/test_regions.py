@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from oracle import all_regions
-from strategies import random_ensemble
+from strategies import random_classifier, random_ensemble
 
 import xcount
 from benchmarks.coverage import StopEarly
@@ -26,7 +26,7 @@ from xcount.counters.sampling.draws import BATCH, RegionDraws
 from xcount.counters.sampling.estimator import Estimator, Ground
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
-from xcount.errors import OutOfLimitsError
+from xcount.errors import BudgetError, OutOfLimitsError
 from xcount.model.ensemble import Ensemble
 from xcount.model.examples import ensemble_of, figure_1
 from xcount.problem.corner_question import CornerChange
@@ -223,9 +223,7 @@ def test_without_time_for_a_pilot_sampling_begins_all_the_same() -> None:
     assert (tally.count, tally.low, tally.high) == (None, 0, n)
 
 
-@pytest.mark.parametrize(
-    ("budgets", "chosen"), [((0, 10**6), 1), ((10**6, 10**7), 0), ((0, 1), 0)]
-)
+@pytest.mark.parametrize(("budgets", "chosen"), [((0, 10**6), 1), ((10**6, 10**7), 0), ((0, 1), 0)])
 def test_searches_that_end_too_early_get_a_larger_budget(
     budgets: tuple[int, int], chosen: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -400,3 +398,45 @@ def test_what_is_in_doubt_is_decided_within_the_time(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(RegionSearch, "_tolerances", slowly)
     with pytest.raises(OutOfLimitsError, match="time limit"):
         search.decide(all_regions(problem), seconds=0.2)
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_searches_decide_a_softmax_as_rows_do(seed: int) -> None:
+    """Every region that is not left open, which hardly any is, in every direction."""
+    model = random_classifier(seed)
+    leaves = (np.clip(t.value, -30, 30).round(20).astype(float) for t in model.trees)
+    trees = tuple(replace(t, value=v) for t, v in zip(model.trees, leaves, strict=True))
+    if model.n_outputs == 1:
+        trees = tuple(replace(t, output=i % 3) for i, t in enumerate(trees))
+    base = model.base if model.n_outputs > 1 else (0.5, 0.0, -0.25)
+    model = replace(model, trees=trees, base=base, task="multiclass", probability="softmax")
+    rng = np.random.default_rng([seed, 9])
+    size = int(rng.integers(1, min(3, model.n_features) + 1))
+    query = Query.of(
+        model,
+        [int(f) for f in rng.choice(model.n_features, size, replace=False)],
+        probability_gap=str(rng.choice(["0.01", "0.1", "0.3"])),
+        output=int(rng.integers(model.n_outputs)),
+        direction=str(rng.choice(["up", "down", "any"])),
+        distance=(1, 2, "any")[int(rng.integers(3))],
+    )
+    problem = Problem(model, Grid.of(model, missing="cell" if seed % 2 else "none"), query)
+    regions = all_regions(problem)
+    answers = RegionDraws(problem.form.corner_question).decide(regions.ravel())
+    assert OPEN not in answers
+    expected = RegionDecider(problem).decide_regions(regions)
+    assert (answers == SENSITIVE).tolist() == expected.tolist()
+
+
+def test_a_softmax_too_close_to_tell_is_open_and_refused() -> None:
+    """Margins 0 and 1 differ by the gap up to its 17th digit: samples stay open."""
+    trees = ensemble_of((0, 0.0, 0.0, 1.0))
+    model = replace(trees, base=(0.0, 0.0), task="multiclass", probability="softmax")
+    query = Query.of(
+        model, "f0", probability_gap="0.23105857863000487", distance="any", output=0
+    )  # fmt: skip
+    problem = Problem(model, Grid.of(model), query)
+    question = problem.form.corner_question
+    assert RegionDraws(question).decide(all_regions(problem).ravel()).tolist() == [OPEN, OPEN]
+    with pytest.raises(BudgetError, match="fewer sensitive features"):
+        RegionSearch(question).decide(all_regions(problem))
