@@ -21,7 +21,7 @@ from xcount import _core
 from xcount.answers.explorer import Spectra, ladder
 from xcount.answers.pieces import components_of, placed_rows, refuse_without_room
 from xcount.answers.spectrum import SIDES, Observed, spectrum_of
-from xcount.counters.region_search import RegionSearch, is_searchable
+from xcount.counters.region_search import RegionSearch, is_always_decided
 from xcount.counters.sampling.draws import Drawn, WeighedRegionDraws
 from xcount.counters.settings import Settings
 from xcount.counters.swings import Swings, own_link
@@ -61,7 +61,7 @@ def searched_spectra(
     refuse_without_room(problem, settings)
     question = problem.form.corner_question
     is_between_classes = isinstance(change, Flip) and change.cutoff is None
-    if problem.grid.rules or is_between_classes or not is_searchable(question):
+    if problem.grid.rules or is_between_classes or not is_always_decided(question):
         raise BudgetError(f"{problem.n_masks:,} masks are too many to compare their outputs")
     has_link = isinstance(change, Flip) and own_link(problem) is not None
     is_probability = isinstance(change, ProbabilityGap)

@@ -14,13 +14,11 @@ from xcount.counters.bounds import Bounds
 from xcount.counters.cover import is_affordable, seconds_of_trees
 from xcount.counters.decisions import MAX_ROW, n_decided_together
 from xcount.counters.engine import Draws
-from xcount.counters.region_search import is_searchable
 from xcount.counters.sampling.cover import CoverDraws, pooled
 from xcount.counters.sampling.draws import BATCH, CellDraws, RegionDraws, RowDraws
 from xcount.counters.sampling.estimator import (
     Estimator,
     Ground,
-    OutOfTimeError,
     Slices,
     run_through,
 )
@@ -36,6 +34,8 @@ PLAIN_SECONDS = 0.5
 """Below this price nothing but plain sampling is considered."""
 _PILOT_PART = 20
 _COVER_PILOT_BATCHES = 40
+_TUNING_PART = 0.2
+"""Part of the time that a few samples may take that tell how long to search for each."""
 _TRIAL_PART = 0.02
 """Part of the price of plain samples that a cover is refined for without any sign of a gain."""
 _FIRST_WORK = 2_000_000
@@ -53,7 +53,7 @@ _BYTES_PER_NODE = 40
 
 def _draws_regions(problem: Problem, settings: Settings, rest: Rest) -> bool:
     """Tell whether a row of all masks, and the pairs among them, would be too much for a sample."""
-    if rest.pairs is not None or not is_searchable(problem.form.corner_question):
+    if rest.pairs is not None:
         return False
     together = n_decided_together(problem)
     if together > (MAX_ROW if problem.form.native_draws() is not None else MAX_CELL_ROW):
@@ -131,10 +131,7 @@ class Estimation:
             return 0.0
         plain = self._plain
         cost = plain.seconds_per_sample
-        try:
-            pilot = plain.pilot(math.ceil(worth / cost / _PILOT_PART / BATCH))
-        except OutOfTimeError:
-            return 0.0
+        pilot = plain.pilot(math.ceil(worth / cost / _PILOT_PART / BATCH))
         return self._plain_price(pilot, plain.ground)
 
     @property
@@ -161,10 +158,7 @@ class Estimation:
         elif self._obstacle is not None:
             self.reason = self._obstacle
         else:
-            try:
-                self.reason = yield from self._drawn()
-            except OutOfTimeError:
-                self.reason = StopReason.TIMEOUT
+            self.reason = yield from self._drawn()
         return self.reason
 
     @property
@@ -233,7 +227,16 @@ class Estimation:
     @cached_property
     def _plain(self) -> Estimator:
         assert self._draws is not None
+        if isinstance(self._draws, RegionDraws):
+            settings = self._settings
+            part = _TUNING_PART * settings.search_seconds()
+            self._draws.tune(settings.seed & (2**64 - 1), settings.n_threads, part, self._tell)
         return Estimator(self._draws, self._plain_ground(), self._settings, series=self._series)
+
+    def _tell(self) -> None:
+        """Tell that the run goes on; whoever listens may end it."""
+        known = self.rest.known
+        self._settings.report(Progress(0.0, known.low, known.high, "a few samples"))
 
     def _needed(self, pilot: Pilot, ground: Ground) -> float:
         settings = self._settings
