@@ -45,6 +45,9 @@ ToleranceRule<Value>::ToleranceRule(const Change<Value>& change, const Probabili
       link_(link),
       up_(change.direction != Direction::kDown),
       down_(change.direction != Direction::kUp) {
+  if (change_.form == ChangeForm::kSureLargest) {
+    throw std::invalid_argument("a sure decision among several has no interval of sums");
+  }
   if (change_.form != ChangeForm::kProbability) return;
   if (link_.softmax) throw std::invalid_argument("a softmax has no interval of sums");
   gap_ = ValueTraits<Value>::to_number(change_.threshold) / static_cast<double>(kProbabilityOne);

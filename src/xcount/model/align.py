@@ -18,6 +18,9 @@ def aligned(ensembles: list[Ensemble]) -> list[Ensemble]:
         raise QueryError("give at least one model to compare")
     first = ensembles[0]
     aligned = [first, *(_reordered(ensemble, first) for ensemble in ensembles[1:])]
+    for index in range(first.n_features):
+        if all(ensemble.features[index].hashes for ensemble in aligned):
+            aligned = _with_the_same_codes(aligned, index)
     for features in zip(*(ensemble.features for ensemble in aligned), strict=True):
         _check_labels(features)
     return aligned
@@ -65,6 +68,53 @@ def _check_labels(features: Sequence[Feature]) -> None:
                     f"category {code} of feature {feature.name!r} means {meaning[code]!r} in one "
                     f"model and {label!r} in another; train them with the same encoding"
                 )
+
+
+def _with_the_same_codes(ensembles: list[Ensemble], index: int) -> list[Ensemble]:
+    """Give categories that are known by their hash one code in all models.
+
+    A category that a model does not know is to it like all others that it does not.
+    """
+    features = [ensemble.features[index] for ensemble in ensembles]
+    hashes = tuple(sorted({known for feature in features for known in feature.hashes}))
+    if all(feature.hashes == hashes for feature in features):
+        return ensembles
+    named: dict[int, str] = {}
+    for feature in features:
+        for known, label in zip(feature.hashes, feature.labels or (), strict=False):
+            if known not in named or named[known] == f"#{known}":
+                named[known] = label
+    last = (features[0].labels or ("",))[-1]
+    codes, labels = tuple(range(len(hashes) + 1)), (*(named[known] for known in hashes), last)
+    return [_recoded(ensemble, index, hashes, codes, labels) for ensemble in ensembles]
+
+
+def _recoded(
+    ensemble: Ensemble,
+    index: int,
+    hashes: tuple[int, ...],
+    codes: tuple[int, ...],
+    labels: tuple[str, ...],
+) -> Ensemble:
+    """Return the ensemble with other codes of one feature's categories."""
+    own = ensemble.features[index]
+    place = {known: code for code, known in enumerate(own.hashes)}
+    before = [*(place.get(known, own.other) for known in hashes), own.other]
+    trees = tuple(
+        replace(
+            tree,
+            left_categories={
+                node: frozenset(code for code in codes if before[code] in left)
+                if tree.feature[node] == index
+                else left
+                for node, left in tree.left_categories.items()
+            },
+        )
+        for tree in ensemble.trees
+    )
+    feature = replace(own, categories=codes, labels=labels, hashes=hashes, other=codes[-1])
+    features = (*ensemble.features[:index], feature, *ensemble.features[index + 1 :])
+    return replace(ensemble, features=features, trees=trees)
 
 
 def _reordered(ensemble: Ensemble, first: Ensemble) -> Ensemble:

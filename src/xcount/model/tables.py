@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from xcount.errors import MissingExtraError, ModelFormatError, TableError
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.loaders import files
+from xcount.model.loaders.catboost_hash import category_hash
 from xcount.support.dataclass import dataclass
 from xcount.support.nearest import nearest
 
@@ -300,6 +301,8 @@ def _codes(
 
 def _code(value: Any, labels: Mapping[str, float], feature: Feature) -> float | None:
     """Return the code of one value; NaN where it is missing, None where it is unknown."""
+    if feature.hashes:
+        return _hashed(value, feature)
     text = str(value)
     truth = text.strip().capitalize() if text.strip().lower() in _TRUTH_WORDS else text
     for word in (text, text.strip(), truth):
@@ -315,6 +318,22 @@ def _code(value: Any, labels: Mapping[str, float], feature: Feature) -> float | 
     # Where any text may come, a text is no code.
     is_code = feature.other is None or not isinstance(value, str)
     return number if is_code and number in (feature.categories or ()) else feature.other
+
+
+def _hashed(value: Any, feature: Feature) -> float | None:
+    """Return the code of a text by its hash; whole numbers are texts, as they are to CatBoost."""
+    text = value
+    if not isinstance(value, str):
+        number = _number(value)
+        if number is None or not number.is_integer():
+            return None
+        text = f"{number:.0f}"
+    for word in (text, text.strip()):
+        if (found := category_hash(word)) in feature.hashes:
+            return feature.hashes.index(found)
+    return dict(zip(feature.labels or (), feature.categories or (), strict=False)).get(
+        text, feature.other
+    )
 
 
 def _number(value: Any) -> float | None:

@@ -25,14 +25,17 @@ class Sureness:
 
     Attributes:
         least: that probability.
-        link: what makes the probability of being above the cut-off of the margin.
+        link: what makes the probability of being above the cut-off of one margin, or that of a
+            class of several.
     """
 
     least: Fraction
     link: Link
 
     def holds(self, margins: Margins, decision: int) -> bool:
-        """Tell whether the decision, 1 for above, is taken with enough probability."""
+        """Tell whether the decision, 1 for above or a class, is taken with enough probability."""
+        if len(margins) > 1:
+            return self.link.compared(margins, decision, self.least) >= 0
         if decision == 1:
             return self.link.compared(margins, 0, self.least) >= 0
         return self.link.compared(margins, 0, 1 - self.least) <= 0
@@ -89,8 +92,14 @@ class Flip(Change):
         return int(margins[0] > self.cutoff or (self.tie_is_above and margins[0] == self.cutoff))
 
     def probability(self, margins: Margins) -> float | None:
-        """Return the probability of being above, where it matters how sure a decision is."""
-        return None if self.sureness is None else self.sureness.link.value(margins, 0)
+        """Return the probability of being above, where it matters how sure a decision is.
+
+        Of several classes, it is that of the one that wins.
+        """
+        if self.sureness is None:
+            return None
+        output = self.decision(margins) if self.cutoff is None else 0
+        return self.sureness.link.value(margins, output)
 
     def shown_output(self, margins: Sequence[Any]) -> int:
         values = list(margins)

@@ -52,7 +52,8 @@ struct Tolerance {
 template <class Value>
 class ToleranceRule {
  public:
-  // Throws std::invalid_argument for a probability of several sums: no interval tells it.
+  // Throws std::invalid_argument for a probability of several sums, be it asked about or how sure
+  // their largest is: no interval tells it.
   ToleranceRule(const Change<Value>& change, const ProbabilityLink& link);
 
   // What of the sum V is asked: all of it, or only what masks change.
