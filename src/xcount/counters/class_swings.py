@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount.counters.swings import (
-    DOUBT,
     MAX_NUMBERS,
     TINY,
     Flags,
@@ -29,7 +28,7 @@ from xcount.counters.swings import (
     own_link,
     refuse_many,
 )
-from xcount.problem.margin_rows import Classes, MarginRows, first_largest
+from xcount.problem.margin_rows import DOUBT, Classes, MarginRows, first_largest
 from xcount.problem.margins import IntegerMargins
 from xcount.problem.problem import Problem
 from xcount.question.flip import Flip

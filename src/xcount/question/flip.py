@@ -167,12 +167,13 @@ class Flip(Change):
         return f"decision{sure}{SIDEWAYS[self.direction]}"
 
     def outcome(self, modal: str, margin: str, of_class: str) -> str:
-        if self.direction == "any":
-            said = f"the model {modal} decide otherwise"
-        else:
-            said = f"the decision {modal} move {self.direction}"
-        sure = "" if self.sureness is None else f", once taken with {self._sure},"
-        return f"{said}{sure}"
+        is_any = self.direction == "any"
+        if self.sureness is not None:
+            goes = "change" if is_any else f"move {self.direction}"
+            return f"a decision taken with {self._sure} {modal} {goes}"
+        return f"the model {modal} decide otherwise" if is_any else (
+            f"the decision {modal} move {self.direction}"
+        )
 
     def asked(self, of_class: str, rounded: str) -> str:
         sure = "" if self.sureness is None else f", taken with {self._sure},"
