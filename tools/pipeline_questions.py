@@ -258,16 +258,33 @@ def candidates(pipeline: Any, frame: pd.DataFrame, ensemble: Ensemble) -> dict[s
             beside = (at, np.nextafter(at, -np.inf), np.nextafter(at, np.inf))
             values += [*np.concatenate(beside).tolist(), 0.0, -0.0, 1e6, 77.0, 2.5, np.nan]
             values = [v for v in values if not (name in _POSITIVE and v <= 0)]
-        found[name] = [value for value in values if _takes(pipeline, frame, name, value)]
+        taken = (value for value in values if _takes(pipeline, frame, name, value))
+        # A column of numbers that an encoder takes has the categories of that encoder alone.
+        found[name] = [v for v in taken if v in known or _is_read(ensemble, frame, name, v)]
     return found
+
+
+def _is_read(ensemble: Ensemble, frame: pd.DataFrame, name: str, value: Any) -> bool:
+    """Tell whether a number is one that the loaded pipeline reads; texts and gaps must be."""
+    if name != "rooms" or np.isnan(value):
+        return True
+    try:
+        read_table(_row(frame, name, value), ensemble)
+    except TableError:
+        return False
+    return True
+
+
+def _row(frame: pd.DataFrame, name: str, value: Any) -> pd.DataFrame:
+    row = frame.iloc[:1].copy()
+    row[name] = pd.Series([value], index=row.index, dtype=frame[name].dtype)
+    return row
 
 
 def _takes(pipeline: Any, frame: pd.DataFrame, name: str, value: Any) -> bool:
     """Tell whether the pipeline predicts for a row with this value."""
-    row = frame.iloc[:1].copy()
-    row[name] = pd.Series([value], index=row.index, dtype=frame[name].dtype)
     try:
-        pipeline.predict_proba(row)
+        pipeline.predict_proba(_row(frame, name, value))
     except (ValueError, TypeError):
         return False
     return True

@@ -301,8 +301,8 @@ def _codes(
 
 def _code(value: Any, labels: Mapping[str, float], feature: Feature) -> float | None:
     """Return the code of one value; NaN where it is missing, None where it is unknown."""
-    if feature.hashes:
-        return _hashed(value, feature)
+    if feature.hashes is not None:
+        return _hashed(value, feature, feature.hashes)
     text = str(value)
     truth = text.strip().capitalize() if text.strip().lower() in _TRUTH_WORDS else text
     for word in (text, text.strip(), truth):
@@ -315,12 +315,17 @@ def _code(value: Any, labels: Mapping[str, float], feature: Feature) -> float | 
     whole = f"{number:.0f}" if number.is_integer() else text
     if whole in labels:
         return float(labels[whole])
-    # Where any text may come, a text is no code.
-    is_code = feature.other is None or not isinstance(value, str)
+    # Where any text may come, a text is no code; and where labels are numbers, no number is.
+    is_code = feature.other is None or not (isinstance(value, str) or _are_numbers(labels))
     return number if is_code and number in (feature.categories or ()) else feature.other
 
 
-def _hashed(value: Any, feature: Feature) -> float | None:
+def _are_numbers(labels: Mapping[str, float]) -> bool:
+    """Tell whether some label is a number, so that a number is a label and no code."""
+    return any(_number(label) is not None for label in labels)
+
+
+def _hashed(value: Any, feature: Feature, hashes: tuple[int, ...]) -> float | None:
     """Return the code of a text by its hash; whole numbers are texts, as they are to CatBoost."""
     text = value
     if not isinstance(value, str):
@@ -329,8 +334,8 @@ def _hashed(value: Any, feature: Feature) -> float | None:
             return None
         text = f"{number:.0f}"
     for word in (text, text.strip()):
-        if (found := category_hash(word)) in feature.hashes:
-            return feature.hashes.index(found)
+        if (found := category_hash(word)) in hashes:
+            return hashes.index(found)
     return dict(zip(feature.labels or (), feature.categories or (), strict=False)).get(
         text, feature.other
     )

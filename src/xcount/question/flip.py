@@ -171,8 +171,10 @@ class Flip(Change):
         if self.sureness is not None:
             goes = "change" if is_any else f"move {self.direction}"
             return f"a decision taken with {self._sure} {modal} {goes}"
-        return f"the model {modal} decide otherwise" if is_any else (
-            f"the decision {modal} move {self.direction}"
+        return (
+            f"the model {modal} decide otherwise"
+            if is_any
+            else (f"the decision {modal} move {self.direction}")
         )
 
     def asked(self, of_class: str, rounded: str) -> str:

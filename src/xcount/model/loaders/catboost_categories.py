@@ -241,6 +241,11 @@ class Categories:
         for entry in fields.optional_list(self._info, "cat_features_hash", place):
             number = _hash(fields.member(entry, "hash", place), place)
             named[number] = fields.as_text(fields.member(entry, "value", place), place)
+        everyone = set[int]().union(*self._known.values())
+        # A file names categories, not whose they are; some, no test tells from the unknown ones.
+        # Statistics have all that were there in training.
+        counted = {ctr.feature for ctr in self._ctrs.values()}
+        nobody = tuple(sorted(text for known, text in named.items() if known not in everyone))
         named[_OTHER] = OTHER_LABEL
         names = self.names()
         return {
@@ -250,6 +255,7 @@ class Categories:
                 tuple(named.get(known, f"#{known}") for known in self._known[number]),
                 other=len(self._known[number]) - 1,
                 hashes=self._known[number][:-1],
+                other_labels=() if number in counted else nobody,
             )
             for number, column in self.columns.items()
         }

@@ -104,11 +104,12 @@ def raw_predictions(
 
 def _text_of(feature: Feature, code: float) -> str:
     """Return a text that CatBoost takes for the category."""
+    hashes = feature.hashes or ()
     if code == feature.other:
         texts = (f"{OTHER_LABEL}{'.' * n}" for n in itertools.count())
-        return next(text for text in texts if category_hash(text) not in feature.hashes)
+        return next(text for text in texts if category_hash(text) not in hashes)
     text = (feature.labels or ())[int(code)]
-    if category_hash(text) != feature.hashes[int(code)]:
+    if category_hash(text) != hashes[int(code)]:
         raise UnsupportedModelError(
             f"feature {feature.name!r}: the file does not name its categories, so CatBoost cannot "
             "be asked about them; save it with save_model(..., format='json', pool=pool)"
