@@ -355,7 +355,8 @@ def _wrong_counts(
     regions = np.array(list(itertools.product(*(range(n) for n in grid.cell_counts))))
     points = np.array([grid.point(region) for region in regions])
     for axis, values in zip(grid.axes, points.T, strict=True):
-        if axis.feature.name in _POSITIVE and not axis.feature.is_categorical:
+        is_cut = len(axis.thresholds) > 0 and axis.thresholds[0] <= 0
+        if axis.feature.name in _POSITIVE and not axis.feature.is_categorical and not is_cut:
             first = np.nextafter(axis.thresholds[0], -np.inf) if len(axis.thresholds) else 1.0
             values[values <= 0] = first  # logarithms and their like refuse other numbers
     rows = _users_rows(ensemble, points, frame)

@@ -146,9 +146,8 @@ def test_categories_have_their_names(tmp_path: Path) -> None:
     path = people(tmp_path, ("White", "Black", "Asian"))
     model = xcount.load(path)
     race, job, age = model.features
-    # No test asks for Black, so that the file does not say whose name it is.
-    assert sorted(race.labels or ()) == ["(other)", "Asian", "White"]
-    assert "Black" in race.other_labels
+    # No test asks for Black; but job has a table of all its categories.
+    assert sorted(race.labels or ()) == ["(other)", "Asian", "Black", "White"]
     same = [
         xcount.count(model, sensitive="age", flip=True, where=f"race == {word}").count
         for word in ("Black", "'(other)'")
@@ -165,6 +164,20 @@ def test_categories_have_their_names(tmp_path: Path) -> None:
         read_table({"race": [np.nan], "job": ["cook"], "age": [30.0]}, model)
 
 
+def test_names_may_belong_to_one_feature_or_another(tmp_path: Path) -> None:
+    """Then they are names of the unknown, in conditions, of every feature that may have them."""
+    texts = np.array([["x", "u"], ["y", "v"], ["z", "w"]] * 40, dtype=object)
+    target = (texts[:, 0] == "x").astype(int)
+    pool = catboost.Pool(texts, target, cat_features=[0, 1])
+    model = catboost.CatBoostClassifier(iterations=1, depth=1, one_hot_max_size=3, **QUIET)
+    ensemble = xcount.load(saved(model.fit(pool), tmp_path, pool))
+    first, second = ensemble.features
+    listed = {*(first.labels or ()), *(second.labels or ())} - {"(other)"}
+    assert listed | {*first.other_labels} == {"x", "y", "z", "u", "v", "w"}
+    assert first.other_labels == second.other_labels
+    assert xcount.count(ensemble, sensitive=0, flip=True, where="f1 in {u, v, w}").exact
+
+
 def test_a_file_without_names_still_knows_texts(tmp_path: Path) -> None:
     """By their hash: rows are read, and unnamed categories are shown by it."""
     named = xcount.load(people(tmp_path, ("White", "Black", "Asian")))
@@ -174,7 +187,8 @@ def test_a_file_without_names_still_knows_texts(tmp_path: Path) -> None:
     unnamed = xcount.load(tmp_path / "unnamed.json")
     assert f"#{category_hash('White')}" in (unnamed.features[0].labels or ())
     rows = {"race": ["White", "Martian"], "job": ["cook", "nurse"], "age": [30.0, 60.0]}
-    assert (read_table(rows, unnamed).rows == read_table(rows, named).rows).all()
+    margins = [model.predict(read_table(rows, model).rows) for model in (named, unnamed)]
+    assert (margins[0] == margins[1]).all()
     with pytest.raises(UnsupportedModelError, match="pool=pool"):
         check(unnamed, tmp_path / "unnamed.json", read_table(rows, unnamed).rows)
 

@@ -227,38 +227,62 @@ class Categories:
         return [found[number] for number in range(len(found))]
 
     @cached_property
+    def _named(self) -> dict[int, str]:
+        """The names of categories that the file has, by hash."""
+        place = f"{self._where}: features_info.cat_features_hash"
+        return {
+            _hash(fields.member(entry, "hash", place), place): fields.as_text(
+                fields.member(entry, "value", place), place
+            )
+            for entry in fields.optional_list(self._info, "cat_features_hash", place)
+        }
+
+    @cached_property
+    def _asked(self) -> dict[int, set[int]]:
+        """The hashes that tests and statistics of each feature know."""
+        found = {number: set(values) for number, values in self._values.items()}
+        for ctr in self._ctrs.values():
+            found[ctr.feature].update(ctr.table.rows)
+        return found
+
+    @cached_property
+    def _without_statistics(self) -> set[int]:
+        """Features of which the file need not list all categories: statistics have all of them."""
+        return set(self.columns) - {ctr.feature for ctr in self._ctrs.values()}
+
+    @cached_property
+    def _nobodys(self) -> set[int]:
+        """Categories that the file names, but that no feature is asked about."""
+        return set(self._named).difference(*self._asked.values())
+
+    @cached_property
     def _known(self) -> dict[int, tuple[int, ...]]:
         """The hashes of each feature's categories, in the order of their codes."""
-        known = {number: set(values) for number, values in self._values.items()}
-        for ctr in self._ctrs.values():
-            known[ctr.feature].update(ctr.table.rows)
-        return {number: (*sorted(codes), _OTHER) for number, codes in known.items()}
+        found = {number: set(known) for number, known in self._asked.items()}
+        if len(self._without_statistics) == 1:  # nobody else can have them
+            (number,) = self._without_statistics
+            found[number] |= self._nobodys
+        return {number: (*sorted(known), _OTHER) for number, known in found.items()}
 
     def features(self) -> dict[int, Feature]:
         """Return the categorical features, by column; unnamed categories are ``#hash``."""
-        place = f"{self._where}: features_info.cat_features_hash"
-        named: dict[int, str] = {}
-        for entry in fields.optional_list(self._info, "cat_features_hash", place):
-            number = _hash(fields.member(entry, "hash", place), place)
-            named[number] = fields.as_text(fields.member(entry, "value", place), place)
-        everyone = set[int]().union(*self._known.values())
-        # A file names categories, not whose they are; some, no test tells from the unknown ones.
-        # Statistics have all that were there in training.
-        counted = {ctr.feature for ctr in self._ctrs.values()}
-        nobody = tuple(sorted(text for known, text in named.items() if known not in everyone))
-        named[_OTHER] = OTHER_LABEL
+        named = self._named | {_OTHER: OTHER_LABEL}
         names = self.names()
-        return {
-            column: Feature(
+        found = {}
+        for number, column in self.columns.items():
+            known = self._known[number]
+            others = self._nobodys.difference(known)
+            found[column] = Feature(
                 names[column],
-                tuple(range(len(self._known[number]))),
-                tuple(named.get(known, f"#{known}") for known in self._known[number]),
-                other=len(self._known[number]) - 1,
-                hashes=self._known[number][:-1],
-                other_labels=() if number in counted else nobody,
+                tuple(range(len(known))),
+                tuple(named.get(category, f"#{category}") for category in known),
+                other=len(known) - 1,
+                hashes=known[:-1],
+                other_labels=tuple(sorted(named[category] for category in others))
+                if number in self._without_statistics
+                else (),
             )
-            for number, column in self.columns.items()
-        }
+        return found
 
 
 def _hash(value: object, where: str) -> int:
