@@ -39,6 +39,10 @@ XCOUNT_INLINE void set_edges(const Change<T>& change, const T& span, const Extre
   const Signed<T> never_below = broadcast<T>(T(0));
   const Signed<T> never_above = broadcast<T>(span);
   edges = {never_below, never_above};
+  if (change.form == ChangeForm::kSureLargest) {
+    edges = {extremes.high, extremes.low};
+    return;
+  }
   if (change.form == ChangeForm::kFlip) {
     const Signed<T> above = broadcast<T>(T(change.threshold + change.band));
     if (change.direction != Direction::kDown) {
@@ -76,12 +80,91 @@ XCOUNT_INLINE Mask<T> judged(const TileJob<T>& job, std::size_t change, std::siz
   }
 }
 
+// The number that a link makes a probability of.
+template <class T>
+XCOUNT_INLINE double argument(const TileJob<T>& job, const LaneResidue<T>& residue) {
+  const T value = static_cast<T>(residue) - job.zero;
+  if constexpr (requires { static_cast<double>(value); }) {
+    return static_cast<double>(value) * job.unit;  // a kernel's unit holds the power of two
+  } else {
+    const bool negative = value < T(0);
+    const double size = ValueTraits<T>::scaled(negative ? T(-value) : value, job.exponent);
+    return (negative ? -size : size) * job.unit;
+  }
+}
+
+// The softmax of one output.
+template <class T>
+XCOUNT_INLINE double softmax(const TileJob<T>& job, std::size_t output, std::size_t mask,
+                             std::size_t lane) {
+  const double own = argument(job, job.column[output * job.n_masks + mask].lane[lane]);
+  double sum = 0.0;
+  for (std::size_t k = 0; k < job.n_outputs; ++k) {
+    const double other = argument(job, job.column[k * job.n_masks + mask].lane[lane]);
+    sum += k == output ? 1.0 : __builtin_exp(other - own);
+  }
+  return 1.0 / sum;
+}
+
+// The integer that stands for a probability: below 2^49, hence exact.
+template <class T>
+XCOUNT_INLINE double threshold_as_double(const T& value) {
+  if constexpr (requires { static_cast<double>(value); }) {
+    return static_cast<double>(value);
+  } else {
+    return ValueTraits<T>::to_number(value);
+  }
+}
+
+// Whether the largest sum is sure enough for a flip to start there.
+template <class T>
+__attribute__((noinline)) bool is_sure(const TileJob<T>& job, std::size_t change, std::size_t mask,
+                                       std::size_t lane) {
+  const Change<T>& asked = job.changes[change];
+  std::size_t largest = 0;
+  T best = static_cast<T>(job.column[mask].lane[lane]);
+  for (std::size_t k = 1; k < job.n_outputs; ++k) {
+    const T other = static_cast<T>(job.column[k * job.n_masks + mask].lane[lane]);
+    if (other > best) {
+      best = other;
+      largest = k;
+    }
+  }
+  if (!job.softmax) return best > asked.sure_above;
+  const double scaled = softmax(job, largest, mask, lane) * static_cast<double>(kProbabilityOne);
+  const double least = threshold_as_double<T>(asked.threshold);
+  if (scaled > least + kProbabilityDoubt) return true;
+  if (scaled < least - kProbabilityDoubt) return false;
+  return job.judge->changes(job, change, mask, lane);
+}
+
+// Of the lanes in which the largest changes, those in which it is sure enough before.
+template <class T>
+XCOUNT_INLINE Mask<T> surely(const TileJob<T>& job, std::size_t change, std::size_t mask,
+                             const Mask<T>& hit) {
+  if (!any_of<T>(hit)) return hit;
+  if constexpr (kIsVector<T>) {
+    T hits[kRegisterLanes<T>];
+    __builtin_memcpy(hits, &hit, sizeof hits);
+    for (std::size_t i = 0; i < kRegisterLanes<T>; ++i) {
+      if (hits[i] != 0 && !is_sure<T>(job, change, mask, job.offset + i)) hits[i] = 0;
+    }
+    Mask<T> result;
+    __builtin_memcpy(&result, hits, sizeof result);
+    return result;
+  } else {
+    return is_sure<T>(job, change, mask, job.offset);
+  }
+}
+
 template <class T, bool kWeighted>
 XCOUNT_INLINE void count_mask_at(TileJob<T>& job, std::size_t change, std::size_t mask,
                                  std::size_t column, const Edges<T>& edges) {
   const auto value = load<Signed<T>>(job.decided[mask], job.offset);
   Mask<T> hit = (value < edges.a) | (value > edges.b);
-  if (job.judge != nullptr) {
+  if (job.changes[change].form == ChangeForm::kSureLargest) {
+    hit = surely<T>(job, change, mask, hit);
+  } else if (job.judge != nullptr) {
     // The edges are those of the smallest gap that may be exceeded.
     const Signed<T> band = broadcast<T>(T(2 * kProbabilityDoubt));
     const Mask<T> must = (value < edges.a - band) | (value > edges.b + band);

@@ -23,13 +23,29 @@ namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
+constexpr double kSoftmaxUnit = 0.25;
+
+// Of a sure decision: a threshold other than 0 is one of a softmax.
+template <class Value>
+bool is_sure(const Change<Value>& change, const std::vector<Value>& own) {
+  const Value largest = *std::max_element(own.begin(), own.end());
+  if (change.threshold == Value(0)) return largest > change.sure_above;
+  double sum = 0.0;
+  for (const Value& value : own) {
+    sum += std::exp(ValueTraits<Value>::to_number(largest - value) * -kSoftmaxUnit);
+  }
+  const double least = ValueTraits<Value>::to_number(change.threshold);
+  return 1.0 / sum >= least / static_cast<double>(kProbabilityOne);
+}
+
 // The definition, word for word: every region with every neighbour.
 template <class Value>
 bool differs(const Change<Value>& change, const std::vector<Value>& own,
              const std::vector<Value>& other) {
   const bool up = change.direction != Direction::kDown;
   const bool down = change.direction != Direction::kUp;
-  if (change.form == ChangeForm::kLargest) {
+  if (change.form == ChangeForm::kSureLargest && !is_sure(change, own)) return false;
+  if (change.form == ChangeForm::kLargest || change.form == ChangeForm::kSureLargest) {
     return std::max_element(own.begin(), own.end()) - own.begin() !=
            std::max_element(other.begin(), other.end()) - other.begin();
   }
@@ -294,8 +310,17 @@ void largest_of_several_agrees() {
     }
     for (const auto& output : outputs) forests.push_back(&output);
     const MaskSpace masks(outputs[0], random_features(random), random_distance(random));
-    const Change<std::int64_t> changes[] = {{ChangeForm::kLargest, Direction::kAny, 0}};
+    Change<std::int64_t> changes[] = {{ChangeForm::kLargest, Direction::kAny, 0}};
     CornerQuestion<std::int64_t> question{forests, bases, &masks, changes, {}};
+    if (i % 4 != 0) {
+      changes[0].form = ChangeForm::kSureLargest;
+      changes[0].sure_above = static_cast<std::int64_t>(random() % 5) - 2;
+      question.link = {i % 4 == 1, 0, kSoftmaxUnit, 0};
+      if (i % 4 == 1) changes[0].threshold = kProbabilityOne / 10 * (3 + i % 5);
+      question.judge = [&](std::size_t, std::span<const std::int64_t> own, auto) {
+        return is_sure(changes[0], std::vector<std::int64_t>(own.begin(), own.end()));
+      };
+    }
     if (random() % 2 == 0) question.weights = random_weights(random, outputs[0]);
     question.vector_unit = static_cast<VectorUnit>(i % 3);
     if (random() % 2 == 0) question.block_bytes = random() % 4 << 10;  // then blocks are many
@@ -391,6 +416,8 @@ void bad_questions_are_refused() {
   CHECK(!refused(1, {ChangeForm::kGap, Direction::kAny, 1}, 0, {}));
   CHECK(refused(1, {ChangeForm::kGap, Direction::kAny, -1}, 0, {}));
   CHECK(refused(1, {ChangeForm::kLargest, Direction::kAny, 0}, 0, {}));
+  CHECK(refused(1, {ChangeForm::kSureLargest, Direction::kAny, 0}, 0, {}));
+  CHECK(refused(2, {ChangeForm::kSureLargest, Direction::kAny, 0}, 0, {}));  // without a judge
   CHECK(refused(2, {ChangeForm::kGap, Direction::kAny, 1}, 0, {}));
   CHECK(refused(1, {ChangeForm::kGap, Direction::kAny, 1}, 1, {}));
   CHECK(refused(1, {ChangeForm::kGap, Direction::kAny, 1}, 0, {{1, 1, 1}}));

@@ -171,7 +171,7 @@ class _Searcher:
         (change,) = question.changes
         if question.kind == "flip":
             asked = replace(question, changes=(replace(change, direction=direction),))
-        elif question.probability is not None:
+        elif isinstance(question.probability, ProbabilityGap):
             threshold = math.floor(gap * _core.ProbabilityLink.one)
             asked = replace(
                 question,
