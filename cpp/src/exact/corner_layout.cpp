@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "xcount/exact/mask_windows.hpp"
+
 namespace xcount {
 
 namespace {
@@ -40,7 +42,7 @@ CornerLayout::CornerLayout(std::span<const CellOrder> orders, const MaskSpace& m
       axes.emplace_back(n, static_cast<Feature>(f));
     }
   }
-  for (const Feature f : masks.sensitive()) {
+  for (const Feature f : features_by_position(masks)) {
     const auto n = static_cast<std::size_t>(orders[static_cast<std::size_t>(f)].n_cells());
     if (n == 1) continue;
     sensitive.push_back(f);

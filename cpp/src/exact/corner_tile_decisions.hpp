@@ -255,92 +255,140 @@ XCOUNT_INLINE void decide_line(TileJob<T>& job, std::size_t base, Decide decide)
   }
 }
 
-// A row of masks along the first axis, and where it finds its neighbours on the others.
-struct GrownRow {
-  std::size_t base = 0;
-  std::size_t n_others = 0;
-  std::size_t down[kMaxGrownAxes] = {}, up[kMaxGrownAxes] = {};
+// Planes of a table: plane p is at place p % n_planes.
+template <class T>
+struct Planes {
+  const Lanes<T>* high;
+  const Lanes<T>* low;
+  std::size_t n_planes;
 };
 
+// A row of masks along the first axis: its first place in a table, and where it finds its
+// neighbours on the other axes, from each of its places.
+struct GrownRow {
+  std::size_t begin = 0;
+  std::ptrdiff_t down[kMaxGrownAxes] = {}, up[kMaxGrownAxes] = {};
+};
+
+// The row that begins at `base` of a plane.
 template <class T>
-XCOUNT_INLINE void set_row(const TileJob<T>& job, std::size_t base, std::size_t shift,
-                           GrownRow& row) {
-  row.base = base;
-  row.n_others = job.n_grown - 1;
-  for (std::size_t i = 0; i < row.n_others; ++i) {
-    const MaskAxis& axis = job.grown[i + 1];
-    const std::size_t cell = base / axis.stride % axis.n_cells;
+XCOUNT_INLINE void set_row(const TileJob<T>& job, const Planes<T>& from, std::size_t shift,
+                           std::size_t plane, std::size_t base, GrownRow& row) {
+  const std::size_t last = job.n_grown - 1;
+  const std::size_t size = job.grown[last].stride;
+  for (std::size_t i = 1; i <= last; ++i) {
+    const MaskAxis& axis = job.grown[i];
+    const std::size_t cell = i == last ? plane : base / axis.stride % axis.n_cells;
     const std::size_t left = axis.n_cells - 1 - cell;
-    row.down[i] = (cell < shift ? cell : shift) * axis.stride;
-    row.up[i] = (left < shift ? left : shift) * axis.stride;
+    const std::size_t low = cell - (cell < shift ? cell : shift);
+    const std::size_t high = cell + (left < shift ? left : shift);
+    const auto place = [&](std::size_t c) XCOUNT_LAMBDA {
+      const std::size_t at = i == last ? c % from.n_planes * size : c * axis.stride;
+      return static_cast<std::ptrdiff_t>(at);
+    };
+    row.down[i - 1] = place(low) - place(cell);
+    row.up[i - 1] = place(high) - place(cell);
   }
+  row.begin = plane % from.n_planes * size + base;
 }
 
-// The extremes of a larger ball around the mask m, given its neighbours along the row.
+template <class T>
+XCOUNT_INLINE void widen_beside(Extremes<T>& extremes, const Planes<T>& from, std::size_t place,
+                                std::ptrdiff_t step, std::size_t offset) {
+  const auto i = static_cast<std::size_t>(static_cast<std::ptrdiff_t>(place) + step);
+  widen_by<T>(extremes, from.high, from.low, i, offset);
+}
+
+// The extremes of a larger ball around a place, given its neighbours along the row.
 template <class T, bool kFirst>
-XCOUNT_INLINE Extremes<T> grown_at(const TileJob<T>& job, const Level<T>& from, const GrownRow& row,
-                                   std::size_t m, std::size_t before, std::size_t after) {
+XCOUNT_INLINE Extremes<T> grown_at(const TileJob<T>& job, const Planes<T>& from,
+                                   const GrownRow& row, std::size_t place, std::size_t before,
+                                   std::size_t after) {
   Extremes<T> extremes = extremes_at<T>(from.high, from.low, before, job.offset);
   widen_by<T>(extremes, from.high, from.low, after, job.offset);
-  widen_by<T>(extremes, from.high, from.low, m - row.down[0], job.offset);
-  widen_by<T>(extremes, from.high, from.low, m + row.up[0], job.offset);
-  for (std::size_t i = 1; i < row.n_others; ++i) {
-    widen_by<T>(extremes, from.high, from.low, m - row.down[i], job.offset);
-    widen_by<T>(extremes, from.high, from.low, m + row.up[i], job.offset);
+  widen_beside<T>(extremes, from, place, row.down[0], job.offset);
+  widen_beside<T>(extremes, from, place, row.up[0], job.offset);
+  for (std::size_t i = 1; i + 1 < job.n_grown; ++i) {
+    widen_beside<T>(extremes, from, place, row.down[i], job.offset);
+    widen_beside<T>(extremes, from, place, row.up[i], job.offset);
   }
-  if constexpr (kFirst) widen_by<T>(extremes, from.high, from.low, m, job.offset);
+  if constexpr (kFirst) widen_by<T>(extremes, from.high, from.low, place, job.offset);
   return extremes;
 }
 
-// Calls visit(mask, extremes) with the balls that a shift makes of those of a level.
+// Calls visit(place in the plane, extremes) with the balls of a plane that a shift makes.
 template <class T, bool kFirst, class Visit>
-XCOUNT_INLINE void grow(const TileJob<T>& job, const Level<T>& from, std::size_t shift,
-                        Visit visit) {
+XCOUNT_INLINE void grow(const TileJob<T>& job, const Planes<T>& from, std::size_t shift,
+                        std::size_t plane, Visit visit) {
   const std::size_t n = job.grown[0].n_cells;
   const std::size_t inner = shift < n ? n - shift : 0;  // cells from here on end the row
   GrownRow row;
-  for (std::size_t base = 0; base < job.n_masks; base += n) {
-    set_row<T>(job, base, shift, row);
+  for (std::size_t base = 0; base < job.grown[job.n_grown - 1].stride; base += n) {
+    set_row<T>(job, from, shift, plane, base, row);
     const auto at = [&](std::size_t cell) XCOUNT_LAMBDA {
       const std::size_t left = n - 1 - cell;
-      const std::size_t m = base + cell;
-      visit(m, grown_at<T, kFirst>(job, from, row, m, m - (cell < shift ? cell : shift),
-                                   m + (left < shift ? left : shift)));
+      const std::size_t place = row.begin + cell;
+      visit(base + cell,
+            grown_at<T, kFirst>(job, from, row, place, place - (cell < shift ? cell : shift),
+                                place + (left < shift ? left : shift)));
     };
     std::size_t cell = 0;
     for (; cell < shift && cell < n; ++cell) at(cell);
     for (; cell < inner; ++cell) {
-      const std::size_t m = base + cell;
-      visit(m, grown_at<T, kFirst>(job, from, row, m, m - shift, m + shift));
+      const std::size_t place = row.begin + cell;
+      visit(base + cell, grown_at<T, kFirst>(job, from, row, place, place - shift, place + shift));
     }
     for (; cell < n; ++cell) at(cell);
   }
 }
 
-// Grows the balls shift by shift, between two tables; the last ones decide.
+template <class T, class Visit>
+XCOUNT_INLINE void grow_step(const TileJob<T>& job, const Planes<T>& from, std::size_t step,
+                             std::size_t plane, Visit visit) {
+  if (step == 0) {
+    grow<T, true>(job, from, job.growth[step], plane, visit);
+  } else {
+    grow<T, false>(job, from, job.growth[step], plane, visit);
+  }
+}
+
+// One plane of each shift's balls, each as far behind the one before as it reaches; the last ones
+// decide. The first shift is at `front` less its reach.
+template <class T, class Decide>
+XCOUNT_INLINE void grow_front(TileJob<T>& job, std::size_t front, Decide decide) {
+  const MaskAxis& slowest = job.grown[job.n_grown - 1];
+  const std::size_t size = slowest.stride;
+  Planes<T> from{job.decided, job.decided, slowest.n_cells};
+  std::size_t lag = 0;
+  std::size_t table = 0;
+  for (std::size_t step = 0; step < job.n_growth; ++step) {
+    lag += job.growth[step];
+    if (front < lag) return;  // this shift has no plane yet, nor have the later ones
+    const std::size_t plane = front - lag;
+    const bool is_there = plane < slowest.n_cells;
+    if (step + 1 == job.n_growth) {
+      const auto settle = [&](std::size_t place, const Extremes<T>& extremes) XCOUNT_LAMBDA {
+        decide(plane * size + place, extremes);
+      };
+      if (is_there) grow_step<T>(job, from, step, plane, settle);
+      return;
+    }
+    const std::size_t begin = table + plane % job.n_planes[step] * size;
+    const auto keep = [&](std::size_t place, const Extremes<T>& extremes) XCOUNT_LAMBDA {
+      store(job.highest[begin + place], job.offset, extremes.high);
+      store(job.lowest[begin + place], job.offset, extremes.low);
+    };
+    if (is_there) grow_step<T>(job, from, step, plane, keep);
+    from = {job.highest + table, job.lowest + table, job.n_planes[step]};
+    table += job.n_planes[step] * size;
+  }
+}
+
 template <class T, class Decide>
 XCOUNT_INLINE void decide_grown(TileJob<T>& job, Decide decide) {
-  Level<T> from{job.decided, job.decided};
-  const std::size_t last = job.n_growth - 1;
-  for (std::size_t step = 0; step < last; ++step) {
-    Lanes<T>* high = job.highest + step % 2 * job.n_masks;
-    Lanes<T>* low = job.lowest + step % 2 * job.n_masks;
-    const auto keep = [&](std::size_t m, const Extremes<T>& extremes) XCOUNT_LAMBDA {
-      store(high[m], job.offset, extremes.high);
-      store(low[m], job.offset, extremes.low);
-    };
-    if (step == 0) {
-      grow<T, true>(job, from, job.growth[step], keep);
-    } else {
-      grow<T, false>(job, from, job.growth[step], keep);
-    }
-    from = {high, low};
-  }
-  if (last == 0) {
-    grow<T, true>(job, from, job.growth[last], decide);
-  } else {
-    grow<T, false>(job, from, job.growth[last], decide);
-  }
+  std::size_t end = job.grown[job.n_grown - 1].n_cells;
+  for (std::size_t step = 0; step < job.n_growth; ++step) end += job.growth[step];
+  for (std::size_t front = job.growth[0]; front < end; ++front) grow_front<T>(job, front, decide);
 }
 
 // Calls decide(mask, extremes around it) for every mask.

@@ -61,6 +61,53 @@ XCOUNT_INLINE void sum_column(TileJob<T>& job, std::size_t output, std::size_t c
   }
 }
 
+// Calls visit(mask, V) for the only output's column, mask by mask, and remembers no more than the
+// next masks need: sums of the row before and of the plane before, on n_slower axes.
+template <class T, Start kStart, std::size_t kSlower, class Visit>
+XCOUNT_INLINE void visit_sums(TileJob<T>& job, std::size_t column, Visit visit) {
+  const std::size_t* axes = job.sensitive_cells;
+  const std::size_t n_axes = job.n_sensitive;
+  const std::size_t row = n_axes > 0 ? axes[n_axes - 1] : 1;
+  const std::size_t n_rows = kSlower > 0 ? axes[n_axes - 2] : 1;
+  const Lanes<T>* slab = job.slab[0] + column * job.n_masks;
+  Lanes<T>* sums = job.sums[0] + column * job.n_masks;
+  Lanes<T>* row_before = job.column;
+  for (std::size_t begin = 0, number = 0; begin < job.n_masks; begin += row, ++number) {
+    if (number == n_rows) number = 0;
+    Lanes<T>* plane_before = job.column + (1 + number) * row;
+    Unsigned<T> total{};
+    for (std::size_t cell = 0; cell < row; ++cell) {
+      const std::size_t m = begin + cell;
+      Unsigned<T> sum{};
+      if constexpr (kStart != Start::kKept) sum = load<Unsigned<T>>(slab[m], job.offset);
+      if constexpr (kStart != Start::kFresh) sum += load<Unsigned<T>>(sums[m], job.offset);
+      if constexpr (kStart != Start::kKept) store(sums[m], job.offset, sum);
+      total += sum;
+      Unsigned<T> value = total;
+      if constexpr (kSlower > 0) {
+        if (number > 0) value += load<Unsigned<T>>(row_before[cell], job.offset);
+        store(row_before[cell], job.offset, value);
+      }
+      if constexpr (kSlower > 1) {
+        if (begin >= n_rows * row) value += load<Unsigned<T>>(plane_before[cell], job.offset);
+        store(plane_before[cell], job.offset, value);
+      }
+      visit(m, Signed<T>(value));
+    }
+  }
+}
+
+template <class T, Start kStart, class Visit>
+XCOUNT_INLINE void visit_sums(TileJob<T>& job, std::size_t column, Visit visit) {
+  if (job.n_sensitive <= 1) {
+    visit_sums<T, kStart, 0>(job, column, visit);
+  } else if (job.n_sensitive == 2) {
+    visit_sums<T, kStart, 1>(job, column, visit);
+  } else {
+    visit_sums<T, kStart, 2>(job, column, visit);
+  }
+}
+
 // Replaces the first output's column by the index of the largest output.
 template <class T>
 XCOUNT_INLINE void find_largest(TileJob<T>& job) {
@@ -146,15 +193,37 @@ XCOUNT_INLINE void count_columns(TileJob<T> job, std::size_t begin, std::size_t 
   }
 }
 
-// Makes the sums of some columns, and 16 bits of each.
+// Makes the sums of a column, and 16 bits of each.
+template <class T>
+XCOUNT_INLINE void shrink_column(TileJob<T>& job, std::size_t column, Start start,
+                                 std::size_t lane) {
+  NarrowTile<T>& narrow = *job.narrow;
+  if (job.n_outputs > 1 || job.n_sensitive > 3) {
+    sum_outputs<T>(job, column, start);
+    return shrink<T>(narrow, lane, [&](auto visit) XCOUNT_LAMBDA {
+      for (std::size_t m = 0; m < job.n_masks; ++m) {
+        visit(m, load<Signed<T>>(job.decided[m], job.offset));
+      }
+    });
+  }
+  shrink<T>(narrow, lane, [&](auto visit) XCOUNT_LAMBDA {
+    if (start == Start::kFresh) {
+      visit_sums<T, Start::kFresh>(job, column, visit);
+    } else if (start == Start::kAdded) {
+      visit_sums<T, Start::kAdded>(job, column, visit);
+    } else {
+      visit_sums<T, Start::kKept>(job, column, visit);
+    }
+  });
+}
+
 template <class T>
 XCOUNT_INLINE void shrink_columns(TileJob<T> job, std::size_t begin, std::size_t end, Start start) {
   NarrowTile<T>& narrow = *job.narrow;
   narrow.magnitude = 0;
   for (std::size_t column = begin; column < end; ++column) {
     for (job.offset = 0; job.offset < LaneTraits<T>::kLanes; job.offset += kRegisterLanes<T>) {
-      sum_outputs<T>(job, column, start);
-      shrink<T>(job, (column - begin) * LaneTraits<T>::kLanes + job.offset);
+      shrink_column<T>(job, column, start, (column - begin) * LaneTraits<T>::kLanes + job.offset);
     }
   }
   constexpr std::size_t kAll = LaneTraits<std::uint16_t>::kLanes;

@@ -20,46 +20,47 @@ struct NarrowPart {
       __attribute__((vector_size(XCOUNT_VECTOR_BYTES / sizeof(T) * sizeof(std::uint16_t))));
 };
 
-// q of gaps: the difference to the first mask, in units.
-template <class T>
-XCOUNT_INLINE void shrink_sums(TileJob<T>& job, NarrowTile<T>& narrow, std::size_t lane) {
+// q of gaps: the difference to the first mask, in units. Here and below, each(visit) calls
+// visit(mask, what is compared) for every mask, the first mask first.
+template <class T, class Each>
+XCOUNT_INLINE void shrink_sums(NarrowTile<T>& narrow, std::size_t lane, Each each) {
   using Part = typename NarrowPart<T>::Type;
   constexpr int kSign = 8 * sizeof(T) - 1;
   const auto shift = static_cast<int>(narrow.shift);
-  const auto first = load<Signed<T>>(job.decided[0], job.offset);
   const Signed<T> middle = broadcast<T>(T(T(1) << (shift + 15)));
+  Signed<T> first{};
   Signed<T> magnitude{};
-  for (std::size_t m = 0; m < job.n_masks; ++m) {
-    const Signed<T> rise = load<Signed<T>>(job.decided[m], job.offset) - first;
+  each([&](std::size_t m, const Signed<T>& value) XCOUNT_LAMBDA {
+    if (m == 0) first = value;
+    const Signed<T> rise = value - first;
     magnitude |= rise ^ (rise >> kSign);
     const auto units = Unsigned<T>(rise + middle) >> shift;
     store(narrow.tile.decided[m], lane, __builtin_convertvector(units, Part));
-  }
+  });
   LaneResidue<T> parts[kRegisterLanes<T>];
   __builtin_memcpy(parts, &magnitude, sizeof parts);
   for (const LaneResidue<T> part : parts) narrow.magnitude |= part;
 }
 
 // q of flips: how many cut-offs are below.
-template <class T>
-XCOUNT_INLINE void shrink_sides(TileJob<T>& job, NarrowTile<T>& narrow, std::size_t lane) {
+template <class T, class Each>
+XCOUNT_INLINE void shrink_sides(NarrowTile<T>& narrow, std::size_t lane, Each each) {
   using Part = typename NarrowPart<T>::Type;
-  for (std::size_t m = 0; m < job.n_masks; ++m) {
-    const auto value = load<Signed<T>>(job.decided[m], job.offset);
+  each([&](std::size_t m, const Signed<T>& value) XCOUNT_LAMBDA {
     Unsigned<T> n_below{};
     for (std::size_t i = 0; i < narrow.n_cuts; ++i) {
       n_below -= Unsigned<T>(value > broadcast<T>(narrow.cuts[i]));
     }
     store(narrow.tile.decided[m], lane, __builtin_convertvector(n_below, Part));
-  }
+  });
 }
 
-template <class T>
-XCOUNT_INLINE void shrink(TileJob<T>& job, std::size_t lane) {
-  if (job.narrow->is_flip) {
-    shrink_sides<T>(job, *job.narrow, lane);
+template <class T, class Each>
+XCOUNT_INLINE void shrink(NarrowTile<T>& narrow, std::size_t lane, Each each) {
+  if (narrow.is_flip) {
+    shrink_sides<T>(narrow, lane, each);
   } else {
-    shrink_sums<T>(job, *job.narrow, lane);
+    shrink_sums<T>(narrow, lane, each);
   }
 }
 

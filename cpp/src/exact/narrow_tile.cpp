@@ -50,6 +50,7 @@ void point_to_windows(const MaskWindows& windows, TileJob<T>& job,
   job.grown = windows.grown.data();
   job.n_grown = windows.grown.size();
   job.growth = windows.growth.data();
+  job.n_planes = windows.n_planes.data();
   job.n_growth = windows.growth.size();
   for (const NearRow& row : windows.near) {
     const bool is_window =
@@ -82,7 +83,7 @@ bool NarrowRoom<T>::suits(std::span<const Change<T>> changes, std::size_t n_colu
 template <class T>
 std::size_t NarrowRoom<T>::bytes_for(std::size_t n_changes, const MaskWindows& windows) {
   const std::size_t n_results = n_changes * windows.n_masks;
-  const std::size_t n_vectors = windows.n_masks * (1 + 2 * windows.n_tables()) + 2 * n_results;
+  const std::size_t n_vectors = windows.n_masks + 2 * windows.table_size() + 2 * n_results;
   return n_vectors * sizeof(Lanes<std::uint16_t>) + kMostParts * n_results * sizeof(Doubt) +
          windows.near.size() * sizeof(NearExtremes<std::uint16_t>);
 }
@@ -91,7 +92,7 @@ template <class T>
 NarrowRoom<T>::NarrowRoom(const TileJob<T>& job, const MaskWindows& windows)
     : windows_(windows),
       decided_(windows.n_masks),
-      tables_(2 * windows.n_tables() * windows.n_masks),
+      tables_(2 * windows.table_size()),
       tally_(job.n_changes * windows.n_masks),
       exact_(job.changes, job.changes + job.n_changes) {
   // Most of this is never touched.
@@ -100,7 +101,7 @@ NarrowRoom<T>::NarrowRoom(const TileJob<T>& job, const MaskWindows& windows)
   TileJob<std::uint16_t>& tile = narrow_.tile;
   tile.decided = decided_.data();
   tile.highest = tables_.data();
-  tile.lowest = tables_.data() + windows.n_tables() * windows.n_masks;
+  tile.lowest = tables_.data() + windows.table_size();
   tile.tally = tally_.data();
   tile.n_changes = exact_.size();
   point_to_windows(windows, tile, near_);
