@@ -98,6 +98,13 @@ XCOUNT_INLINE void count_mask_at(TileJob<T>& job, std::size_t change, std::size_
   }
 }
 
+// Whether two masks change together, or not at all.
+template <class T>
+XCOUNT_INLINE bool is_mutual(const TileJob<T>& job, const Change<T>& change) {
+  return change.form == ChangeForm::kGap && change.direction == Direction::kAny &&
+         job.judge == nullptr;
+}
+
 // Every mask is near every other: the extremes of all decide.
 template <class T, bool kWeighted>
 XCOUNT_INLINE void decide_any(TileJob<T>& job, std::size_t column) {
@@ -112,6 +119,10 @@ XCOUNT_INLINE void decide_any(TileJob<T>& job, std::size_t column) {
   for (std::size_t i = 0; i < job.n_changes; ++i) {
     Edges<T> edges;
     set_edges<T>(job.changes[i], job.span, extremes, edges);
+    if (!kWeighted && n_masks == 2 && is_mutual(job, job.changes[i])) {
+      count_mask<T>(job.common_tally[i], job.offset, extremes.low < edges.a);
+      continue;
+    }
     if (takes_shortcuts) {
       const Mask<T> some = (extremes.low < edges.a) | (extremes.high > edges.b);
       if (!any_of<T>(some)) continue;
@@ -263,17 +274,19 @@ struct Planes {
   std::size_t n_planes;
 };
 
-// A row of masks along the first axis: its first place in a table, and where it finds its
-// neighbours on the other axes, from each of its places.
+// A row of masks along the first axis: its tables from its first place on, and where it finds its
+// neighbours on the other axes.
+template <class T>
 struct GrownRow {
-  std::size_t begin = 0;
-  std::ptrdiff_t down[kMaxGrownAxes] = {}, up[kMaxGrownAxes] = {};
+  const Lanes<T>* high;
+  const Lanes<T>* low;
+  std::ptrdiff_t down[kMaxGrownAxes], up[kMaxGrownAxes];
 };
 
 // The row that begins at `base` of a plane.
 template <class T>
 XCOUNT_INLINE void set_row(const TileJob<T>& job, const Planes<T>& from, std::size_t shift,
-                           std::size_t plane, std::size_t base, GrownRow& row) {
+                           std::size_t plane, std::size_t base, GrownRow<T>& row) {
   const std::size_t last = job.n_grown - 1;
   const std::size_t size = job.grown[last].stride;
   for (std::size_t i = 1; i <= last; ++i) {
@@ -289,56 +302,48 @@ XCOUNT_INLINE void set_row(const TileJob<T>& job, const Planes<T>& from, std::si
     row.down[i - 1] = place(low) - place(cell);
     row.up[i - 1] = place(high) - place(cell);
   }
-  row.begin = plane % from.n_planes * size + base;
+  const std::size_t begin = plane % from.n_planes * size + base;
+  row.high = from.high + begin;
+  row.low = from.low + begin;
 }
 
-template <class T>
-XCOUNT_INLINE void widen_beside(Extremes<T>& extremes, const Planes<T>& from, std::size_t place,
-                                std::ptrdiff_t step, std::size_t offset) {
-  const auto i = static_cast<std::size_t>(static_cast<std::ptrdiff_t>(place) + step);
-  widen_by<T>(extremes, from.high, from.low, i, offset);
-}
-
-// The extremes of a larger ball around a place, given its neighbours along the row.
-template <class T, bool kFirst>
-XCOUNT_INLINE Extremes<T> grown_at(const TileJob<T>& job, const Planes<T>& from,
-                                   const GrownRow& row, std::size_t place, std::size_t before,
-                                   std::size_t after) {
-  Extremes<T> extremes = extremes_at<T>(from.high, from.low, before, job.offset);
-  widen_by<T>(extremes, from.high, from.low, after, job.offset);
-  widen_beside<T>(extremes, from, place, row.down[0], job.offset);
-  widen_beside<T>(extremes, from, place, row.up[0], job.offset);
-  for (std::size_t i = 1; i + 1 < job.n_grown; ++i) {
-    widen_beside<T>(extremes, from, place, row.down[i], job.offset);
-    widen_beside<T>(extremes, from, place, row.up[i], job.offset);
-  }
-  if constexpr (kFirst) widen_by<T>(extremes, from.high, from.low, place, job.offset);
-  return extremes;
-}
-
-// Calls visit(place in the plane, extremes) with the balls of a plane that a shift makes.
-template <class T, bool kFirst, class Visit>
-XCOUNT_INLINE void grow(const TileJob<T>& job, const Planes<T>& from, std::size_t shift,
-                        std::size_t plane, Visit visit) {
+// Calls visit(place in the plane, extremes) with the balls of a plane that a shift makes. On its
+// own, and for a known number of axes: registers are few. Visit holds copies, which no store
+// changes. (kAxes = 0: any number.)
+template <class T, bool kFirst, std::size_t kAxes, class Visit>
+__attribute__((noinline)) void grow(const TileJob<T>& job, Planes<T> from, std::size_t shift,
+                                    std::size_t plane, Visit visit) {
   const std::size_t n = job.grown[0].n_cells;
-  const std::size_t inner = shift < n ? n - shift : 0;  // cells from here on end the row
-  GrownRow row;
-  for (std::size_t base = 0; base < job.grown[job.n_grown - 1].stride; base += n) {
+  const std::size_t size = job.grown[job.n_grown - 1].stride;
+  const std::size_t n_others = kAxes > 0 ? kAxes - 1 : job.n_grown - 1;
+  const std::size_t offset = job.offset;
+  GrownRow<T> row;
+  for (std::size_t base = 0; base < size; base += n) {
     set_row<T>(job, from, shift, plane, base, row);
-    const auto at = [&](std::size_t cell) XCOUNT_LAMBDA {
-      const std::size_t left = n - 1 - cell;
-      const std::size_t place = row.begin + cell;
-      visit(base + cell,
-            grown_at<T, kFirst>(job, from, row, place, place - (cell < shift ? cell : shift),
-                                place + (left < shift ? left : shift)));
-    };
-    std::size_t cell = 0;
-    for (; cell < shift && cell < n; ++cell) at(cell);
-    for (; cell < inner; ++cell) {
-      const std::size_t place = row.begin + cell;
-      visit(base + cell, grown_at<T, kFirst>(job, from, row, place, place - shift, place + shift));
+    for (std::size_t cell = 0; cell < n; ++cell) {
+      const std::size_t before = cell < shift ? 0 : cell - shift;
+      const std::size_t after = cell + shift < n ? cell + shift : n - 1;
+      Extremes<T> extremes = extremes_at<T>(row.high, row.low, before, offset);
+      widen_by<T>(extremes, row.high, row.low, after, offset);
+      for (std::size_t i = 0; i < n_others; ++i) {
+        widen_by<T>(extremes, row.high + row.down[i], row.low + row.down[i], cell, offset);
+        widen_by<T>(extremes, row.high + row.up[i], row.low + row.up[i], cell, offset);
+      }
+      if constexpr (kFirst) widen_by<T>(extremes, row.high, row.low, cell, offset);
+      visit(base + cell, extremes);
     }
-    for (; cell < n; ++cell) at(cell);
+  }
+}
+
+template <class T, bool kFirst, class Visit>
+XCOUNT_INLINE void grow_plane(const TileJob<T>& job, const Planes<T>& from, std::size_t shift,
+                              std::size_t plane, Visit visit) {
+  if (job.n_grown == 2) {
+    grow<T, kFirst, 2>(job, from, shift, plane, visit);
+  } else if (job.n_grown == 3) {
+    grow<T, kFirst, 3>(job, from, shift, plane, visit);
+  } else {
+    grow<T, kFirst, 0>(job, from, shift, plane, visit);
   }
 }
 
@@ -346,9 +351,9 @@ template <class T, class Visit>
 XCOUNT_INLINE void grow_step(const TileJob<T>& job, const Planes<T>& from, std::size_t step,
                              std::size_t plane, Visit visit) {
   if (step == 0) {
-    grow<T, true>(job, from, job.growth[step], plane, visit);
+    grow_plane<T, true>(job, from, job.growth[step], plane, visit);
   } else {
-    grow<T, false>(job, from, job.growth[step], plane, visit);
+    grow_plane<T, false>(job, from, job.growth[step], plane, visit);
   }
 }
 
@@ -367,16 +372,18 @@ XCOUNT_INLINE void grow_front(TileJob<T>& job, std::size_t front, Decide decide)
     const std::size_t plane = front - lag;
     const bool is_there = plane < slowest.n_cells;
     if (step + 1 == job.n_growth) {
-      const auto settle = [&](std::size_t place, const Extremes<T>& extremes) XCOUNT_LAMBDA {
-        decide(plane * size + place, extremes);
+      const auto settle = [decide, begin = plane * size](
+                              std::size_t place, const Extremes<T>& extremes) XCOUNT_LAMBDA {
+        decide(begin + place, extremes);
       };
       if (is_there) grow_step<T>(job, from, step, plane, settle);
       return;
     }
     const std::size_t begin = table + plane % job.n_planes[step] * size;
-    const auto keep = [&](std::size_t place, const Extremes<T>& extremes) XCOUNT_LAMBDA {
-      store(job.highest[begin + place], job.offset, extremes.high);
-      store(job.lowest[begin + place], job.offset, extremes.low);
+    const auto keep = [high = job.highest + begin, low = job.lowest + begin, offset = job.offset](
+                          std::size_t place, const Extremes<T>& extremes) XCOUNT_LAMBDA {
+      store(high[place], offset, extremes.high);
+      store(low[place], offset, extremes.low);
     };
     if (is_there) grow_step<T>(job, from, step, plane, keep);
     from = {job.highest + table, job.lowest + table, job.n_planes[step]};

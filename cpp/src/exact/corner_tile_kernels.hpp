@@ -237,6 +237,7 @@ template <class T>
 void settle_columns(TileJob<T>& job, std::size_t begin, std::size_t end) {
   NarrowRoom<T>& room = *job.narrow->room;
   const bool many = room.has_many_doubts();
+  if (!many) room.settle_finely();
   for (std::size_t column = begin; column < end; ++column) {
     const std::size_t lane = (column - begin) * LaneTraits<T>::kLanes;
     if (!room.has_doubts(lane)) continue;

@@ -28,14 +28,17 @@ XCOUNT_INLINE void shrink_sums(NarrowTile<T>& narrow, std::size_t lane, Each eac
   constexpr int kSign = 8 * sizeof(T) - 1;
   const auto shift = static_cast<int>(narrow.shift);
   const Signed<T> middle = broadcast<T>(T(T(1) << (shift + 15)));
+  const int left = shift < 16 ? 16 - shift : 0;
+  const int right = shift > 16 ? shift - 16 : 0;
   Signed<T> first{};
   Signed<T> magnitude{};
   each([&](std::size_t m, const Signed<T>& value) XCOUNT_LAMBDA {
     if (m == 0) first = value;
     const Signed<T> rise = value - first;
     magnitude |= rise ^ (rise >> kSign);
-    const auto units = Unsigned<T>(rise + middle) >> shift;
-    store(narrow.tile.decided[m], lane, __builtin_convertvector(units, Part));
+    const auto above = Unsigned<T>(rise + middle);
+    store(narrow.tile.decided[m], lane, __builtin_convertvector(above >> shift, Part));
+    store(narrow.fine[m], lane, __builtin_convertvector(above << left >> right, Part));
   });
   LaneResidue<T> parts[kRegisterLanes<T>];
   __builtin_memcpy(parts, &magnitude, sizeof parts);
@@ -74,32 +77,56 @@ XCOUNT_INLINE void note_doubt(NarrowTile<T>& narrow, std::size_t change, std::si
   store(doubt.lanes, offset, lanes);
 }
 
+// By how much a neighbour exceeds a mask's own q, either way.
+struct Rises {
+  Signed<Q> up, down, either;
+
+  [[nodiscard]] XCOUNT_INLINE const Signed<Q>& along(Direction direction) const {
+    return direction == Direction::kAny ? either : direction == Direction::kUp ? up : down;
+  }
+};
+
+template <class T>
+XCOUNT_INLINE void note_doubts(NarrowTile<T>& narrow, const TileJob<Q>& tile, std::size_t m,
+                               const Rises& rises) {
+  for (std::size_t i = 0; i < tile.n_changes; ++i) {
+    const NarrowChange& change = narrow.changes[i];
+    const Signed<Q>& rise = rises.along(change.direction);
+    const Mask<Q> doubt = (rise > broadcast<Q>(change.surely)) ^
+                          (rise > broadcast<Q>(change.possibly));
+    if (any_of<Q>(doubt)) note_doubt<T>(narrow, i, m, tile.offset, doubt);
+  }
+}
+
 template <class T>
 XCOUNT_INLINE void decide_gaps(NarrowTile<T>& narrow, TileJob<Q>& tile) {
-  decide_near<Q>(tile, [&](std::size_t m, const Extremes<Q>& extremes) XCOUNT_LAMBDA {
-    const auto own = load<Signed<Q>>(tile.decided[m], tile.offset);
-    const Signed<Q> up = extremes.high - own;
-    const Signed<Q> down = own - extremes.low;
-    const Signed<Q> either = up > down ? up : down;
-    for (std::size_t i = 0; i < tile.n_changes; ++i) {
-      const NarrowChange& change = narrow.changes[i];
-      const Signed<Q>& way = change.direction == Direction::kAny  ? either
-                             : change.direction == Direction::kUp ? up
-                                                                  : down;
-      const Mask<Q> surely = way > broadcast<Q>(change.surely);
-      count_mask<Q>(tile.tally[i * tile.n_masks + m], tile.offset, surely);
-      const Mask<Q> doubt = surely ^ (way > broadcast<Q>(change.possibly));
-      if (any_of<Q>(doubt)) note_doubt<T>(narrow, i, m, tile.offset, doubt);
+  const auto decide = [&narrow, &tile, decided = tile.decided, offset = tile.offset,
+                       changes = narrow.changes, n_changes = tile.n_changes,
+                       n_masks = tile.n_masks, counts = narrow.counts](
+                          std::size_t m, const Extremes<Q>& extremes) XCOUNT_LAMBDA {
+    const auto own = load<Signed<Q>>(decided[m], offset);
+    Rises rises{extremes.high - own, own - extremes.low, {}};
+    rises.either = rises.up > rises.down ? rises.up : rises.down;
+    Mask<Q> doubt{};
+    for (std::size_t i = 0; i < n_changes; ++i) {
+      const Signed<Q>& rise = rises.along(changes[i].direction);
+      const Mask<Q> surely = rise > broadcast<Q>(changes[i].surely);
+      counts[i * n_masks + m] += n_set(surely);
+      doubt |= surely ^ (rise > broadcast<Q>(changes[i].possibly));
     }
-  });
+    if (any_of<Q>(doubt)) note_doubts<T>(narrow, tile, m, rises);
+  };
+  decide_near<Q>(tile, decide);
 }
 
 template <class T>
 XCOUNT_INLINE void decide_flips(const NarrowTile<T>& narrow, TileJob<Q>& tile) {
-  decide_near<Q>(tile, [&](std::size_t m, const Extremes<Q>& extremes) XCOUNT_LAMBDA {
-    const auto own = load<Signed<Q>>(tile.decided[m], tile.offset);
-    for (std::size_t i = 0; i < tile.n_changes; ++i) {
-      const NarrowChange& change = narrow.changes[i];
+  const auto decide = [decided = tile.decided, offset = tile.offset, changes = narrow.changes,
+                       n_changes = tile.n_changes, n_masks = tile.n_masks, counts = narrow.counts](
+                          std::size_t m, const Extremes<Q>& extremes) XCOUNT_LAMBDA {
+    const auto own = load<Signed<Q>>(decided[m], offset);
+    for (std::size_t i = 0; i < n_changes; ++i) {
+      const NarrowChange& change = changes[i];
       const Mask<Q> up =
           (own <= broadcast<Q>(change.sure_below)) & (extremes.high > broadcast<Q>(change.high));
       const Mask<Q> down =
@@ -107,9 +134,10 @@ XCOUNT_INLINE void decide_flips(const NarrowTile<T>& narrow, TileJob<Q>& tile) {
       const Mask<Q> hit = change.direction == Direction::kAny  ? up | down
                           : change.direction == Direction::kUp ? up
                                                                : down;
-      count_mask<Q>(tile.tally[i * tile.n_masks + m], tile.offset, hit);
+      counts[i * n_masks + m] += n_set(hit);
     }
-  });
+  };
+  decide_near<Q>(tile, decide);
 }
 
 // Counts what is sure; the rest becomes doubts.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
+#include <utility>
 
 namespace xcount {
 
@@ -33,6 +33,19 @@ std::vector<T> cuts_of(std::span<const Change<T>> changes) {
   std::sort(cuts.begin(), cuts.end());
   cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
   return cuts;
+}
+
+// As the limits of 16 bits, for 2^16 times as many units.
+template <class T>
+void set_fine_limits(const T& gap, unsigned shift, NarrowChange& change) {
+  if (shift <= 16) {  // units are no larger than 1
+    change.fine_surely = change.fine_possibly = static_cast<std::int64_t>(
+        std::min<UInt128>(static_cast<UInt128>(gap) << (16 - shift), UInt128{1} << 32));
+    return;
+  }
+  const T unit = T(T(1) << (shift - 16));
+  change.fine_surely = static_cast<std::int64_t>(gap / unit + (gap % unit != 0 ? 1 : 0));
+  change.fine_possibly = static_cast<std::int64_t>((gap + 1) / unit - 1);
 }
 
 }  // namespace
@@ -83,8 +96,9 @@ bool NarrowRoom<T>::suits(std::span<const Change<T>> changes, std::size_t n_colu
 template <class T>
 std::size_t NarrowRoom<T>::bytes_for(std::size_t n_changes, const MaskWindows& windows) {
   const std::size_t n_results = n_changes * windows.n_masks;
-  const std::size_t n_vectors = windows.n_masks + 2 * windows.table_size() + 2 * n_results;
-  return n_vectors * sizeof(Lanes<std::uint16_t>) + kMostParts * n_results * sizeof(Doubt) +
+  const std::size_t n_vectors = 2 * windows.n_masks + 2 * windows.table_size() + n_results;
+  return n_vectors * sizeof(Lanes<std::uint16_t>) + n_results * sizeof(std::uint32_t) +
+         kMostParts * n_results * sizeof(Doubt) +
          windows.near.size() * sizeof(NearExtremes<std::uint16_t>);
 }
 
@@ -92,8 +106,9 @@ template <class T>
 NarrowRoom<T>::NarrowRoom(const TileJob<T>& job, const MaskWindows& windows)
     : windows_(windows),
       decided_(windows.n_masks),
+      fine_(asks_flips<T>({job.changes, job.n_changes}) ? 0 : windows.n_masks),
       tables_(2 * windows.table_size()),
-      tally_(job.n_changes * windows.n_masks),
+      counts_(job.n_changes * windows.n_masks),
       exact_(job.changes, job.changes + job.n_changes) {
   // Most of this is never touched.
   doubts_ = std::make_unique_for_overwrite<Doubt[]>(kMostParts * exact_.size() * windows.n_masks);
@@ -102,7 +117,8 @@ NarrowRoom<T>::NarrowRoom(const TileJob<T>& job, const MaskWindows& windows)
   tile.decided = decided_.data();
   tile.highest = tables_.data();
   tile.lowest = tables_.data() + windows.table_size();
-  tile.tally = tally_.data();
+  narrow_.counts = counts_.data();
+  narrow_.fine = fine_.data();
   tile.n_changes = exact_.size();
   point_to_windows(windows, tile, near_);
   narrow_.changes = changes_.data();
@@ -144,15 +160,48 @@ void NarrowRoom<T>::set_shift(unsigned shift) {
     is_usable_ = is_usable_ && possibly >= 0;
     changes_[i].surely = static_cast<std::uint16_t>(std::min(surely, kMost));
     changes_[i].possibly = static_cast<std::uint16_t>(std::min(possibly, kMost));
+    set_fine_limits(gap, shift, changes_[i]);
   }
 }
 
 template <class T>
+bool NarrowRoom<T>::differs_finely(const Doubt& doubt, std::size_t lane, std::int64_t most) const {
+  const Direction direction = exact_[doubt.change].direction;
+  const auto at = [&](std::size_t m) {
+    return std::int64_t{decided_[m].lane[lane]} << 16 | std::int64_t{fine_[m].lane[lane]};
+  };
+  const std::int64_t own = at(doubt.mask);
+  return windows_.any_near(doubt.mask, [&](std::size_t m) {
+    const std::int64_t rise = at(m) - own;
+    return (direction != Direction::kDown && rise > most) ||
+           (direction != Direction::kUp && -rise > most);
+  });
+}
+
+template <class T>
+void NarrowRoom<T>::settle_finely() {
+  std::size_t n_left = 0;
+  for (std::size_t i = 0; i < narrow_.n_doubts; ++i) {
+    Doubt& doubt = narrow_.doubts[i];
+    const NarrowChange& change = changes_[doubt.change];
+    bool is_left = false;
+    for (std::size_t lane = 0; lane < kNarrowLanes; ++lane) {
+      if (doubt.lanes.lane[lane] == 0) continue;
+      const bool surely = differs_finely(doubt, lane, change.fine_surely);
+      if (surely) ++counts_[doubt.change * windows_.n_masks + doubt.mask];
+      const bool is_open = !surely && change.fine_possibly < change.fine_surely &&
+                           differs_finely(doubt, lane, change.fine_possibly);
+      if (!is_open) doubt.lanes.lane[lane] = 0;
+      is_left = is_left || is_open;
+    }
+    if (is_left) narrow_.doubts[n_left++] = doubt;
+  }
+  narrow_.n_doubts = n_left;
+}
+
+template <class T>
 std::uint64_t NarrowRoom<T>::take(std::size_t i) {
-  TallyLanes<std::uint16_t>& tally = tally_[i];
-  const auto n = std::accumulate(tally.lane, tally.lane + kNarrowLanes, std::uint32_t{0});
-  tally = {};
-  return n;
+  return std::exchange(counts_[i], 0);
 }
 
 template <class T>

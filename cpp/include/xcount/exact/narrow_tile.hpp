@@ -6,8 +6,9 @@
 // so that unit * (q(m') - q(m) - 1) < V(m') - V(m) < unit * (q(m') - q(m) + 1): a gap G is
 //   surely exceeded    if q(m') - q(m) > ceil(G / unit)
 //   possibly exceeded  if q(m') - q(m) > floor((G + 1) / unit) - 1
-// and the lanes between the two, which are few, are settled by the sums themselves. The unit is the
-// least that holds the sums of late. Flips compare q = the number of cut-offs below V, and the
+// and the lanes between the two, which are few, are settled by the next 16 bits of V - V0, in the
+// same way, and the few that these leave by the sums themselves. The unit is the least that holds
+// the sums of late. Flips compare q = the number of cut-offs below V, and the
 // largest of several its index: both are exact.
 // Proved in docs/corner-sums.md, "Sixteen bits".
 #pragma once
@@ -31,6 +32,7 @@ void point_to_windows(const MaskWindows& windows, TileJob<T>& job,
 struct NarrowChange {
   Direction direction = Direction::kAny;
   std::uint16_t surely = 0, possibly = 0;
+  std::int64_t fine_surely = 0, fine_possibly = 0;  // of 32 bits
   std::uint16_t sure_below = 0, sure_above = 0, low = 0, high = 0;
 };
 
@@ -51,6 +53,8 @@ struct NarrowTile {
   const T* cuts = nullptr;  // of flips, ascending
   std::size_t n_cuts = 0;
   const NarrowChange* changes = nullptr;
+  std::uint32_t* counts = nullptr;  // [change][mask]: lanes that surely change
+  Lanes<std::uint16_t>* fine = nullptr;  // of gaps: the 16 bits below q, [mask]
   unsigned shift = 0;
   LaneResidue<T> magnitude = 0;  // of V - V0, or-ed over all lanes and masks
   Doubt* doubts = nullptr;       // room for one per change, mask and register
@@ -88,6 +92,8 @@ class NarrowRoom {
   // Whether one pass over all masks is quicker than the doubts one by one.
   [[nodiscard]] bool has_many_doubts() const;
   [[nodiscard]] bool has_doubts(std::size_t lane) const;
+  // Counts the doubts that 32 bits settle, and forgets them.
+  void settle_finely();
   // Counts the doubts of a column.
   void settle(TileJob<T>& job, std::size_t lane) const;
   // The doubts of a column as TileJob::filter.
@@ -97,14 +103,16 @@ class NarrowRoom {
   void set_cuts(std::span<const Change<T>> changes);
   void set_shift(unsigned shift);
   [[nodiscard]] bool differs(const TileJob<T>& job, const Doubt& doubt, std::size_t lane) const;
+  // Whether some neighbour's 32 bits differ by more than so many.
+  [[nodiscard]] bool differs_finely(const Doubt& doubt, std::size_t lane, std::int64_t most) const;
 
   const MaskWindows& windows_;
   NarrowTile<T> narrow_;
   std::vector<NarrowChange> changes_;
   std::vector<T> cuts_;
-  std::vector<Lanes<std::uint16_t>> decided_, tables_;
+  std::vector<Lanes<std::uint16_t>> decided_, fine_, tables_;
   std::vector<NearExtremes<std::uint16_t>> near_;
-  std::vector<TallyLanes<std::uint16_t>> tally_;
+  std::vector<std::uint32_t> counts_;
   std::unique_ptr<Doubt[]> doubts_;
   std::vector<Lanes<T>> filter_;
 
