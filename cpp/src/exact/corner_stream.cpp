@@ -331,10 +331,12 @@ void CornerStream<T>::collect_block() {
     tally = {};
     return n;
   };
+  bool has_tally = true;
+  if constexpr (kLanes<T> > 1) has_tally = narrow_ == nullptr || narrow_->takes_tally();
   for (std::size_t change = 0; change < plan_.changes.size(); ++change) {
     const std::uint64_t common = take(tally_[plan_.changes.size() * n_masks + change]);
     for (std::size_t i = change * n_masks; i < (change + 1) * n_masks; ++i) {
-      block_counts_[i] = common + take(tally_[i]);
+      block_counts_[i] = common + (has_tally ? take(tally_[i]) : 0);
       if constexpr (kLanes<T> > 1) {
         if (narrow_) block_counts_[i] += narrow_->take(i);
       }

@@ -61,53 +61,6 @@ XCOUNT_INLINE void sum_column(TileJob<T>& job, std::size_t output, std::size_t c
   }
 }
 
-// Calls visit(mask, V) for the only output's column, mask by mask, and remembers no more than the
-// next masks need: sums of the row before and of the plane before, on n_slower axes.
-template <class T, Start kStart, std::size_t kSlower, class Visit>
-XCOUNT_INLINE void visit_sums(TileJob<T>& job, std::size_t column, Visit visit) {
-  const std::size_t* axes = job.sensitive_cells;
-  const std::size_t n_axes = job.n_sensitive;
-  const std::size_t row = n_axes > 0 ? axes[n_axes - 1] : 1;
-  const std::size_t n_rows = kSlower > 0 ? axes[n_axes - 2] : 1;
-  const Lanes<T>* slab = job.slab[0] + column * job.n_masks;
-  Lanes<T>* sums = job.sums[0] + column * job.n_masks;
-  Lanes<T>* row_before = job.column;
-  for (std::size_t begin = 0, number = 0; begin < job.n_masks; begin += row, ++number) {
-    if (number == n_rows) number = 0;
-    Lanes<T>* plane_before = job.column + (1 + number) * row;
-    Unsigned<T> total{};
-    for (std::size_t cell = 0; cell < row; ++cell) {
-      const std::size_t m = begin + cell;
-      Unsigned<T> sum{};
-      if constexpr (kStart != Start::kKept) sum = load<Unsigned<T>>(slab[m], job.offset);
-      if constexpr (kStart != Start::kFresh) sum += load<Unsigned<T>>(sums[m], job.offset);
-      if constexpr (kStart != Start::kKept) store(sums[m], job.offset, sum);
-      total += sum;
-      Unsigned<T> value = total;
-      if constexpr (kSlower > 0) {
-        if (number > 0) value += load<Unsigned<T>>(row_before[cell], job.offset);
-        store(row_before[cell], job.offset, value);
-      }
-      if constexpr (kSlower > 1) {
-        if (begin >= n_rows * row) value += load<Unsigned<T>>(plane_before[cell], job.offset);
-        store(plane_before[cell], job.offset, value);
-      }
-      visit(m, Signed<T>(value));
-    }
-  }
-}
-
-template <class T, Start kStart, class Visit>
-XCOUNT_INLINE void visit_sums(TileJob<T>& job, std::size_t column, Visit visit) {
-  if (job.n_sensitive <= 1) {
-    visit_sums<T, kStart, 0>(job, column, visit);
-  } else if (job.n_sensitive == 2) {
-    visit_sums<T, kStart, 1>(job, column, visit);
-  } else {
-    visit_sums<T, kStart, 2>(job, column, visit);
-  }
-}
-
 // Replaces the first output's column by the index of the largest output.
 template <class T>
 XCOUNT_INLINE void find_largest(TileJob<T>& job) {
@@ -193,38 +146,115 @@ XCOUNT_INLINE void count_columns(TileJob<T> job, std::size_t begin, std::size_t 
   }
 }
 
-// Makes the sums of a column, and 16 bits of each.
-template <class T>
-XCOUNT_INLINE void shrink_column(TileJob<T>& job, std::size_t column, Start start,
-                                 std::size_t lane) {
-  NarrowTile<T>& narrow = *job.narrow;
-  if (job.n_outputs > 1 || job.n_sensitive > 3) {
-    sum_outputs<T>(job, column, start);
-    return shrink<T>(narrow, lane, [&](auto visit) XCOUNT_LAMBDA {
-      for (std::size_t m = 0; m < job.n_masks; ++m) {
-        visit(m, load<Signed<T>>(job.decided[m], job.offset));
-      }
-    });
+// 16 bits of what is compared in a column.
+template <class T, bool kFlip>
+XCOUNT_INLINE void shrink_column(const TileJob<T>& job, std::size_t lane) {
+  Shrinker<T, kFlip> shrinker(*job.narrow);
+  const auto first = load<Signed<T>>(job.decided[0], job.offset);
+  for (std::size_t m = 0; m < job.n_masks; ++m) {
+    shrinker.put(m, lane, load<Signed<T>>(job.decided[m], job.offset), first);
   }
-  shrink<T>(narrow, lane, [&](auto visit) XCOUNT_LAMBDA {
-    if (start == Start::kFresh) {
-      visit_sums<T, Start::kFresh>(job, column, visit);
-    } else if (start == Start::kAdded) {
-      visit_sums<T, Start::kAdded>(job, column, visit);
-    } else {
-      visit_sums<T, Start::kKept>(job, column, visit);
-    }
-  });
+  shrinker.finish(*job.narrow);
 }
 
+// A row of masks, in one column: V is made of the row's sums, and of what `before` has of the rows
+// before in the plane and, from there on, of the plane before (kSlower: slower axes there are).
+template <class T, Start kStart, std::size_t kSlower, bool kFlip>
+XCOUNT_INLINE void shrink_row(const Lanes<T>* slab, Lanes<T>* sums, Lanes<T>* row_before,
+                              Lanes<T>* plane_before, bool has_row, bool has_plane, std::size_t m,
+                              std::size_t n, std::size_t offset, std::size_t lane, Lanes<T>& first,
+                              Shrinker<T, kFlip>& shrinker) {
+  Unsigned<T> total{};
+  auto origin = load<Signed<T>>(first, offset);
+  for (std::size_t cell = 0; cell < n; ++cell) {
+    Unsigned<T> sum{};
+    if constexpr (kStart != Start::kKept) sum = load<Unsigned<T>>(slab[cell], offset);
+    if constexpr (kStart != Start::kFresh) sum += load<Unsigned<T>>(sums[cell], offset);
+    if constexpr (kStart != Start::kKept) store(sums[cell], offset, sum);
+    total += sum;
+    Unsigned<T> value = total;
+    if constexpr (kSlower > 0) {
+      if (has_row) value += load<Unsigned<T>>(row_before[cell], offset);
+      store(row_before[cell], offset, value);
+    }
+    if constexpr (kSlower > 1) {
+      if (has_plane) value += load<Unsigned<T>>(plane_before[cell], offset);
+      store(plane_before[cell], offset, value);
+    }
+    if (m + cell == 0) {
+      origin = Signed<T>(value);
+      store(first, offset, origin);
+    }
+    shrinker.put(m + cell, lane, Signed<T>(value), origin);
+  }
+}
+
+// Makes the sums of some columns of the only output, and 16 bits of each: row by row of masks, all
+// columns in turn, so that vectors of q are filled while they are in the cache.
+template <class T, Start kStart, std::size_t kSlower, bool kFlip>
+__attribute__((noinline)) void shrink_rows(const TileJob<T>& job, std::size_t begin,
+                                           std::size_t end) {
+  NarrowTile<T>& narrow = *job.narrow;
+  const std::size_t* axes = job.sensitive_cells;
+  const std::size_t n_axes = job.n_sensitive;
+  const std::size_t n_masks = job.n_masks;
+  const std::size_t n = n_axes > 0 ? axes[n_axes - 1] : 1;
+  const std::size_t n_rows = kSlower > 0 ? axes[n_axes - 2] : 1;
+  const std::size_t n_before = kSlower > 1 ? n + n * n_rows : n;
+  Lanes<T> first[LaneTraits<std::uint16_t>::kLanes / LaneTraits<T>::kLanes];
+  Shrinker<T, kFlip> shrinker(narrow);
+  for (std::size_t m = 0, number = 0; m < n_masks; m += n, ++number) {
+    if (number == n_rows) number = 0;
+    for (std::size_t column = begin; column < end; ++column) {
+      const std::size_t i = column - begin;
+      Lanes<T>* before = narrow.before + i * n_before;
+      for (std::size_t offset = 0; offset < LaneTraits<T>::kLanes; offset += kRegisterLanes<T>) {
+        shrink_row<T, kStart, kSlower, kFlip>(
+            job.slab[0] + column * n_masks + m, job.sums[0] + column * n_masks + m, before,
+            before + (1 + number) * n, number > 0, m >= n * n_rows, m, n, offset,
+            i * LaneTraits<T>::kLanes + offset, first[i], shrinker);
+      }
+    }
+  }
+  shrinker.finish(narrow);
+}
+
+template <class T, Start kStart, bool kFlip>
+XCOUNT_INLINE void shrink_rows(const TileJob<T>& job, std::size_t begin, std::size_t end) {
+  if (job.n_sensitive <= 1) {
+    shrink_rows<T, kStart, 0, kFlip>(job, begin, end);
+  } else if (job.n_sensitive == 2) {
+    shrink_rows<T, kStart, 1, kFlip>(job, begin, end);
+  } else {
+    shrink_rows<T, kStart, 2, kFlip>(job, begin, end);
+  }
+}
+
+template <class T, bool kFlip>
+XCOUNT_INLINE void shrink_columns(TileJob<T>& job, std::size_t begin, std::size_t end,
+                                  Start start) {
+  if (job.n_outputs == 1 && job.n_sensitive <= kRowAxes) {
+    if (start == Start::kFresh) return shrink_rows<T, Start::kFresh, kFlip>(job, begin, end);
+    if (start == Start::kAdded) return shrink_rows<T, Start::kAdded, kFlip>(job, begin, end);
+    return shrink_rows<T, Start::kKept, kFlip>(job, begin, end);
+  }
+  for (std::size_t column = begin; column < end; ++column) {
+    for (job.offset = 0; job.offset < LaneTraits<T>::kLanes; job.offset += kRegisterLanes<T>) {
+      sum_outputs<T>(job, column, start);
+      shrink_column<T, kFlip>(job, (column - begin) * LaneTraits<T>::kLanes + job.offset);
+    }
+  }
+}
+
+// Makes the sums of some columns, and 16 bits of each.
 template <class T>
 XCOUNT_INLINE void shrink_columns(TileJob<T> job, std::size_t begin, std::size_t end, Start start) {
   NarrowTile<T>& narrow = *job.narrow;
   narrow.magnitude = 0;
-  for (std::size_t column = begin; column < end; ++column) {
-    for (job.offset = 0; job.offset < LaneTraits<T>::kLanes; job.offset += kRegisterLanes<T>) {
-      shrink_column<T>(job, column, start, (column - begin) * LaneTraits<T>::kLanes + job.offset);
-    }
+  if (narrow.is_flip) {
+    shrink_columns<T, true>(job, begin, end, start);
+  } else {
+    shrink_columns<T, false>(job, begin, end, start);
   }
   constexpr std::size_t kAll = LaneTraits<std::uint16_t>::kLanes;
   for (std::size_t lane = (end - begin) * LaneTraits<T>::kLanes; lane < kAll; ++lane) {
@@ -241,6 +271,7 @@ void settle_columns(TileJob<T>& job, std::size_t begin, std::size_t end) {
   for (std::size_t column = begin; column < end; ++column) {
     const std::size_t lane = (column - begin) * LaneTraits<T>::kLanes;
     if (!room.has_doubts(lane)) continue;
+    job.narrow->has_tally = true;
     if (many) {
       job.filter = room.filter(lane);
       count_columns<T, false>(job, column, column + 1, Start::kKept);
@@ -259,11 +290,15 @@ void settle_columns(TileJob<T>& job, std::size_t begin, std::size_t end) {
 template <class T>
 void count_narrow(TileJob<T>& job, std::size_t begin, std::size_t end) {
   NarrowRoom<T>& room = *job.narrow->room;
-  if (room.skips()) return count_columns<T, false>(job, begin, end, job.start);
+  if (room.skips()) {
+    job.narrow->has_tally = true;
+    return count_columns<T, false>(job, begin, end, job.start);
+  }
   shrink_columns<T>(job, begin, end, job.start);
   if (room.grows()) shrink_columns<T>(job, begin, end, Start::kKept);
   if (!room.is_usable()) {
     room.finish(false);
+    job.narrow->has_tally = true;
     return count_columns<T, false>(job, begin, end, Start::kKept);
   }
   decide_narrow<T>(job);

@@ -20,52 +20,55 @@ struct NarrowPart {
       __attribute__((vector_size(XCOUNT_VECTOR_BYTES / sizeof(T) * sizeof(std::uint16_t))));
 };
 
-// q of gaps: the difference to the first mask, in units. Here and below, each(visit) calls
-// visit(mask, what is compared) for every mask, the first mask first.
-template <class T, class Each>
-XCOUNT_INLINE void shrink_sums(NarrowTile<T>& narrow, std::size_t lane, Each each) {
+// Makes q of some lanes of a mask, from lane `lane` of its vector on.
+template <class T, bool kFlip>
+struct Shrinker {
   using Part = typename NarrowPart<T>::Type;
-  constexpr int kSign = 8 * sizeof(T) - 1;
-  const auto shift = static_cast<int>(narrow.shift);
-  const Signed<T> middle = broadcast<T>(T(T(1) << (shift + 15)));
-  const int left = shift < 16 ? 16 - shift : 0;
-  const int right = shift > 16 ? shift - 16 : 0;
-  Signed<T> first{};
-  Signed<T> magnitude{};
-  each([&](std::size_t m, const Signed<T>& value) XCOUNT_LAMBDA {
-    if (m == 0) first = value;
-    const Signed<T> rise = value - first;
-    magnitude |= rise ^ (rise >> kSign);
-    const auto above = Unsigned<T>(rise + middle);
-    store(narrow.tile.decided[m], lane, __builtin_convertvector(above >> shift, Part));
-    store(narrow.fine[m], lane, __builtin_convertvector(above << left >> right, Part));
-  });
-  LaneResidue<T> parts[kRegisterLanes<T>];
-  __builtin_memcpy(parts, &magnitude, sizeof parts);
-  for (const LaneResidue<T> part : parts) narrow.magnitude |= part;
-}
 
-// q of flips: how many cut-offs are below.
-template <class T, class Each>
-XCOUNT_INLINE void shrink_sides(NarrowTile<T>& narrow, std::size_t lane, Each each) {
-  using Part = typename NarrowPart<T>::Type;
-  each([&](std::size_t m, const Signed<T>& value) XCOUNT_LAMBDA {
-    Unsigned<T> n_below{};
-    for (std::size_t i = 0; i < narrow.n_cuts; ++i) {
-      n_below -= Unsigned<T>(value > broadcast<T>(narrow.cuts[i]));
+  XCOUNT_INLINE explicit Shrinker(const NarrowTile<T>& narrow)
+      : decided(narrow.tile.decided),
+        fine(narrow.fine),
+        cuts(narrow.cuts),
+        n_cuts(narrow.n_cuts),
+        shift(static_cast<int>(narrow.shift)),
+        left(shift < 16 ? 16 - shift : 0),
+        right(shift > 16 ? shift - 16 : 0),
+        middle(broadcast<T>(T(T(1) << (shift + 15)))) {}
+
+  // Gaps: the difference to the first mask, in units; flips: how many cut-offs are below.
+  XCOUNT_INLINE void put(std::size_t m, std::size_t lane, const Signed<T>& value,
+                         const Signed<T>& first) {
+    if constexpr (kFlip) {
+      Unsigned<T> n_below{};
+      for (std::size_t i = 0; i < n_cuts; ++i) {
+        n_below -= Unsigned<T>(value > broadcast<T>(cuts[i]));
+      }
+      store(decided[m], lane, __builtin_convertvector(n_below, Part));
+    } else {
+      constexpr int kSign = 8 * sizeof(T) - 1;
+      const Signed<T> rise = value - first;
+      magnitude |= rise ^ (rise >> kSign);
+      const auto above = Unsigned<T>(rise + middle);
+      store(decided[m], lane, __builtin_convertvector(above >> shift, Part));
+      store(fine[m], lane, __builtin_convertvector(above << left >> right, Part));
     }
-    store(narrow.tile.decided[m], lane, __builtin_convertvector(n_below, Part));
-  });
-}
-
-template <class T, class Each>
-XCOUNT_INLINE void shrink(NarrowTile<T>& narrow, std::size_t lane, Each each) {
-  if (narrow.is_flip) {
-    shrink_sides<T>(narrow, lane, each);
-  } else {
-    shrink_sums<T>(narrow, lane, each);
   }
-}
+
+  // Tells the tile how large the differences were.
+  XCOUNT_INLINE void finish(NarrowTile<T>& narrow) const {
+    LaneResidue<T> parts[kRegisterLanes<T>];
+    __builtin_memcpy(parts, &magnitude, sizeof parts);
+    for (const LaneResidue<T> part : parts) narrow.magnitude |= part;
+  }
+
+  Lanes<std::uint16_t>* decided;
+  Lanes<std::uint16_t>* fine;
+  const T* cuts;
+  std::size_t n_cuts;
+  int shift, left, right;
+  Signed<T> middle;
+  Signed<T> magnitude{};
+};
 
 using Q = std::uint16_t;
 

@@ -17,6 +17,9 @@ constexpr std::size_t kFirstSkipped = 16;
 constexpr std::size_t kMostSkipped = std::size_t{1} << 16;
 
 template <class T>
+constexpr std::size_t kColumns = kNarrowLanes / LaneTraits<T>::kLanes;  // that fill the lanes
+
+template <class T>
 bool asks_flips(std::span<const Change<T>> changes) {
   return changes[0].form == ChangeForm::kFlip;
 }
@@ -83,13 +86,12 @@ void point_to_windows(const MaskWindows& windows, TileJob<T>& job,
 template <class T>
 bool NarrowRoom<T>::suits(std::span<const Change<T>> changes, std::size_t n_columns,
                           std::size_t n_tiles) {
-  constexpr std::size_t kColumns = kNarrowLanes / LaneTraits<T>::kLanes;
   const bool flips = asks_flips(changes);
   const bool alike = std::all_of(changes.begin(), changes.end(), [&](const Change<T>& change) {
     return (change.form == ChangeForm::kFlip) == flips && change.threshold >= (flips ? -1 : 0);
   });
-  const std::size_t n_times = n_tiles * ((n_columns + kColumns - 1) / kColumns);
-  return alike && cuts_of(changes).size() <= kMaxCuts && 2 * n_columns >= kColumns &&
+  const std::size_t n_times = n_tiles * ((n_columns + kColumns<T> - 1) / kColumns<T>);
+  return alike && cuts_of(changes).size() <= kMaxCuts && 2 * n_columns >= kColumns<T> &&
          n_times < std::size_t{1} << 16;  // what a tally holds
 }
 
@@ -97,7 +99,8 @@ template <class T>
 std::size_t NarrowRoom<T>::bytes_for(std::size_t n_changes, const MaskWindows& windows) {
   const std::size_t n_results = n_changes * windows.n_masks;
   const std::size_t n_vectors = 2 * windows.n_masks + 2 * windows.table_size() + n_results;
-  return n_vectors * sizeof(Lanes<std::uint16_t>) + n_results * sizeof(std::uint32_t) +
+  return n_vectors * sizeof(Lanes<std::uint16_t>) +
+         2 * kColumns<T> * windows.plane_size() * sizeof(Lanes<T>) + n_results * sizeof(std::uint32_t) +
          kMostParts * n_results * sizeof(Doubt) +
          windows.near.size() * sizeof(NearExtremes<std::uint16_t>);
 }
@@ -109,6 +112,7 @@ NarrowRoom<T>::NarrowRoom(const TileJob<T>& job, const MaskWindows& windows)
       fine_(asks_flips<T>({job.changes, job.n_changes}) ? 0 : windows.n_masks),
       tables_(2 * windows.table_size()),
       counts_(job.n_changes * windows.n_masks),
+      before_(kColumns<T> * 2 * windows.plane_size()),
       exact_(job.changes, job.changes + job.n_changes) {
   // Most of this is never touched.
   doubts_ = std::make_unique_for_overwrite<Doubt[]>(kMostParts * exact_.size() * windows.n_masks);
@@ -119,6 +123,7 @@ NarrowRoom<T>::NarrowRoom(const TileJob<T>& job, const MaskWindows& windows)
   tile.lowest = tables_.data() + windows.table_size();
   narrow_.counts = counts_.data();
   narrow_.fine = fine_.data();
+  narrow_.before = before_.data();
   tile.n_changes = exact_.size();
   point_to_windows(windows, tile, near_);
   narrow_.changes = changes_.data();
@@ -165,17 +170,22 @@ void NarrowRoom<T>::set_shift(unsigned shift) {
 }
 
 template <class T>
-bool NarrowRoom<T>::differs_finely(const Doubt& doubt, std::size_t lane, std::int64_t most) const {
-  const Direction direction = exact_[doubt.change].direction;
-  const auto at = [&](std::size_t m) {
-    return std::int64_t{decided_[m].lane[lane]} << 16 | std::int64_t{fine_[m].lane[lane]};
-  };
-  const std::int64_t own = at(doubt.mask);
-  return windows_.any_near(doubt.mask, [&](std::size_t m) {
-    const std::int64_t rise = at(m) - own;
-    return (direction != Direction::kDown && rise > most) ||
-           (direction != Direction::kUp && -rise > most);
+auto NarrowRoom<T>::look_closer(const Doubt& doubt, std::size_t lane) const -> Verdict {
+  const NarrowChange& change = changes_[doubt.change];
+  const bool up = change.direction != Direction::kDown;
+  const bool down = change.direction != Direction::kUp;
+  const std::int32_t own = decided_[doubt.mask].lane[lane];
+  const std::int32_t own_fine = fine_[doubt.mask].lane[lane];
+  bool is_open = false;
+  const bool surely = windows_.any_near(doubt.mask, [&](std::size_t m) {
+    const std::int32_t rise = decided_[m].lane[lane] - own;
+    if (!(up && rise > change.possibly) && !(down && -rise > change.possibly)) return false;
+    const std::int64_t fine_rise = std::int64_t{rise} * (1 << 16) + fine_[m].lane[lane] - own_fine;
+    const std::int64_t size = rise < 0 ? -fine_rise : fine_rise;
+    is_open = is_open || size > change.fine_possibly;
+    return size > change.fine_surely;
   });
+  return surely ? Verdict::kYes : is_open ? Verdict::kOpen : Verdict::kNo;
 }
 
 template <class T>
@@ -183,16 +193,13 @@ void NarrowRoom<T>::settle_finely() {
   std::size_t n_left = 0;
   for (std::size_t i = 0; i < narrow_.n_doubts; ++i) {
     Doubt& doubt = narrow_.doubts[i];
-    const NarrowChange& change = changes_[doubt.change];
     bool is_left = false;
     for (std::size_t lane = 0; lane < kNarrowLanes; ++lane) {
       if (doubt.lanes.lane[lane] == 0) continue;
-      const bool surely = differs_finely(doubt, lane, change.fine_surely);
-      if (surely) ++counts_[doubt.change * windows_.n_masks + doubt.mask];
-      const bool is_open = !surely && change.fine_possibly < change.fine_surely &&
-                           differs_finely(doubt, lane, change.fine_possibly);
-      if (!is_open) doubt.lanes.lane[lane] = 0;
-      is_left = is_left || is_open;
+      const Verdict verdict = look_closer(doubt, lane);
+      if (verdict == Verdict::kYes) ++counts_[doubt.change * windows_.n_masks + doubt.mask];
+      if (verdict != Verdict::kOpen) doubt.lanes.lane[lane] = 0;
+      is_left = is_left || verdict == Verdict::kOpen;
     }
     if (is_left) narrow_.doubts[n_left++] = doubt;
   }

@@ -87,6 +87,8 @@ class MaskWindows {
   [[nodiscard]] double n_near() const;
 
   [[nodiscard]] std::size_t bytes() const;
+  // Masks between the next cells of the slowest axis.
+  [[nodiscard]] std::size_t plane_size() const { return axes_.empty() ? 1 : axes_.back().stride; }
   // Highest extremes (as many as lowest ones) that are held while a column is decided.
   [[nodiscard]] std::size_t table_size() const;
   // Rows that are read for each mask, in all tables.

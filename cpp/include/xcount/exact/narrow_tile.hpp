@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "xcount/exact/corner_tile.hpp"
@@ -42,6 +43,8 @@ struct Doubt {
   Lanes<std::uint16_t> lanes;  // those that are not 0
 };
 
+inline constexpr std::size_t kRowAxes = 3;  // on more axes, sums are made before they are shrunk
+
 template <class T>
 class NarrowRoom;
 
@@ -55,6 +58,8 @@ struct NarrowTile {
   const NarrowChange* changes = nullptr;
   std::uint32_t* counts = nullptr;  // [change][mask]: lanes that surely change
   Lanes<std::uint16_t>* fine = nullptr;  // of gaps: the 16 bits below q, [mask]
+  Lanes<T>* before = nullptr;  // sums of the rows and planes before, of each column
+  bool has_tally = false;      // whether TileJob::tally was used since the counts were taken
   unsigned shift = 0;
   LaneResidue<T> magnitude = 0;  // of V - V0, or-ed over all lanes and masks
   Doubt* doubts = nullptr;       // room for one per change, mask and register
@@ -77,6 +82,8 @@ class NarrowRoom {
   [[nodiscard]] static std::size_t bytes_for(std::size_t n_changes, const MaskWindows& windows);
 
   [[nodiscard]] NarrowTile<T>* tile() { return &narrow_; }
+  // Whether TileJob::tally was used, too, since the last time that this was asked.
+  [[nodiscard]] bool takes_tally() { return std::exchange(narrow_.has_tally, false); }
   // What was counted since the last time, of change and mask number i.
   [[nodiscard]] std::uint64_t take(std::size_t i);
 
@@ -103,8 +110,9 @@ class NarrowRoom {
   void set_cuts(std::span<const Change<T>> changes);
   void set_shift(unsigned shift);
   [[nodiscard]] bool differs(const TileJob<T>& job, const Doubt& doubt, std::size_t lane) const;
-  // Whether some neighbour's 32 bits differ by more than so many.
-  [[nodiscard]] bool differs_finely(const Doubt& doubt, std::size_t lane, std::int64_t most) const;
+  // What 32 bits tell of a doubt: it changes, it does not, or that remains open.
+  enum class Verdict : std::uint8_t { kNo, kOpen, kYes };
+  [[nodiscard]] Verdict look_closer(const Doubt& doubt, std::size_t lane) const;
 
   const MaskWindows& windows_;
   NarrowTile<T> narrow_;
@@ -113,6 +121,7 @@ class NarrowRoom {
   std::vector<Lanes<std::uint16_t>> decided_, fine_, tables_;
   std::vector<NearExtremes<std::uint16_t>> near_;
   std::vector<std::uint32_t> counts_;
+  std::vector<Lanes<T>> before_;
   std::unique_ptr<Doubt[]> doubts_;
   std::vector<Lanes<T>> filter_;
 
