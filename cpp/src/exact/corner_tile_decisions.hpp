@@ -234,7 +234,7 @@ XCOUNT_INLINE void make_balls(TileJob<T>& job) {
 
 // The table of windows at the ordered cells of a line: at first those of one cell, then doubled.
 template <class T>
-XCOUNT_INLINE void make_windows(TileJob<T>& job, std::size_t base) {
+__attribute__((noinline)) void make_windows(TileJob<T> job, std::size_t base) {
   Level<T> from = ball_level(job, job.n_levels);
   Lanes<T>* high = job.highest + job.n_levels * job.n_masks;
   Lanes<T>* low = job.lowest + job.n_levels * job.n_masks;
@@ -252,15 +252,21 @@ XCOUNT_INLINE void make_windows(TileJob<T>& job, std::size_t base) {
   }
 }
 
+// On its own, as `grow` is.
 template <class T, class Decide>
-XCOUNT_INLINE void decide_line(TileJob<T>& job, std::size_t base, Decide decide) {
-  if (job.width > 1) make_windows<T>(job, base);
-  for (std::size_t c = 0; c < job.line.n_cells; ++c) {
-    const std::size_t m = base + c * job.line.stride;
-    const auto own = load<Signed<T>>(job.decided[m], job.offset);
+__attribute__((noinline)) void decide_line(const TileJob<T>& job, std::size_t base, Decide decide) {
+  const std::size_t n_cells = job.line.n_cells;
+  const std::size_t stride = job.line.stride;
+  const std::size_t offset = job.offset;
+  const std::uint32_t* first = job.first;
+  const NearExtremes<T>* near = job.near;
+  const Lanes<T>* decided = job.decided;
+  for (std::size_t c = 0; c < n_cells; ++c) {
+    const std::size_t m = base + c * stride;
+    const auto own = load<Signed<T>>(decided[m], offset);
     Extremes<T> extremes{own, own};
-    for (std::uint32_t i = job.first[c]; i < job.first[c + 1]; ++i) {
-      widen_by<T>(extremes, job.near[i].high, job.near[i].low, base, job.offset);
+    for (std::uint32_t i = first[c]; i < first[c + 1]; ++i) {
+      widen_by<T>(extremes, near[i].high, near[i].low, base, offset);
     }
     decide(m, extremes);
   }
@@ -372,10 +378,9 @@ XCOUNT_INLINE void grow_front(TileJob<T>& job, std::size_t front, Decide decide)
     const std::size_t plane = front - lag;
     const bool is_there = plane < slowest.n_cells;
     if (step + 1 == job.n_growth) {
-      const auto settle = [decide, begin = plane * size](
-                              std::size_t place, const Extremes<T>& extremes) XCOUNT_LAMBDA {
-        decide(begin + place, extremes);
-      };
+      const auto settle =
+          [decide, begin = plane * size](std::size_t place, const Extremes<T>& extremes)
+              XCOUNT_LAMBDA { decide(begin + place, extremes); };
       if (is_there) grow_step<T>(job, from, step, plane, settle);
       return;
     }
@@ -406,6 +411,7 @@ XCOUNT_INLINE void decide_near(TileJob<T>& job, Decide decide) {
   const std::size_t period = job.line.stride * job.line.n_cells;
   for (std::size_t begin = 0; begin < job.n_masks; begin += period) {
     for (std::size_t base = begin; base < begin + job.line.stride; ++base) {
+      if (job.width > 1) make_windows<T>(job, base);
       decide_line<T>(job, base, decide);
     }
   }

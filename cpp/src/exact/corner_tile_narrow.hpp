@@ -20,8 +20,11 @@ struct NarrowPart {
       __attribute__((vector_size(XCOUNT_VECTOR_BYTES / sizeof(T) * sizeof(std::uint16_t))));
 };
 
+// What is made of a sum: q of flips, q of gaps, or 16 bits more of gaps, too.
+enum class Shrink : std::uint8_t { kSides, kGaps, kFineGaps };
+
 // Makes q of some lanes of a mask, from lane `lane` of its vector on.
-template <class T, bool kFlip>
+template <class T, Shrink kShrink>
 struct Shrinker {
   using Part = typename NarrowPart<T>::Type;
 
@@ -38,7 +41,7 @@ struct Shrinker {
   // Gaps: the difference to the first mask, in units; flips: how many cut-offs are below.
   XCOUNT_INLINE void put(std::size_t m, std::size_t lane, const Signed<T>& value,
                          const Signed<T>& first) {
-    if constexpr (kFlip) {
+    if constexpr (kShrink == Shrink::kSides) {
       Unsigned<T> n_below{};
       for (std::size_t i = 0; i < n_cuts; ++i) {
         n_below -= Unsigned<T>(value > broadcast<T>(cuts[i]));
@@ -50,6 +53,7 @@ struct Shrinker {
       magnitude |= rise ^ (rise >> kSign);
       const auto above = Unsigned<T>(rise + middle);
       store(decided[m], lane, __builtin_convertvector(above >> shift, Part));
+      if constexpr (kShrink == Shrink::kGaps) return;
       store(fine[m], lane, __builtin_convertvector(above << left >> right, Part));
     }
   }
@@ -95,8 +99,8 @@ XCOUNT_INLINE void note_doubts(NarrowTile<T>& narrow, const TileJob<Q>& tile, st
   for (std::size_t i = 0; i < tile.n_changes; ++i) {
     const NarrowChange& change = narrow.changes[i];
     const Signed<Q>& rise = rises.along(change.direction);
-    const Mask<Q> doubt = (rise > broadcast<Q>(change.surely)) ^
-                          (rise > broadcast<Q>(change.possibly));
+    const Mask<Q> doubt =
+        (rise > broadcast<Q>(change.surely)) ^ (rise > broadcast<Q>(change.possibly));
     if (any_of<Q>(doubt)) note_doubt<T>(narrow, i, m, tile.offset, doubt);
   }
 }
@@ -104,21 +108,21 @@ XCOUNT_INLINE void note_doubts(NarrowTile<T>& narrow, const TileJob<Q>& tile, st
 template <class T>
 XCOUNT_INLINE void decide_gaps(NarrowTile<T>& narrow, TileJob<Q>& tile) {
   const auto decide = [&narrow, &tile, decided = tile.decided, offset = tile.offset,
-                       changes = narrow.changes, n_changes = tile.n_changes,
-                       n_masks = tile.n_masks, counts = narrow.counts](
-                          std::size_t m, const Extremes<Q>& extremes) XCOUNT_LAMBDA {
-    const auto own = load<Signed<Q>>(decided[m], offset);
-    Rises rises{extremes.high - own, own - extremes.low, {}};
-    rises.either = rises.up > rises.down ? rises.up : rises.down;
-    Mask<Q> doubt{};
-    for (std::size_t i = 0; i < n_changes; ++i) {
-      const Signed<Q>& rise = rises.along(changes[i].direction);
-      const Mask<Q> surely = rise > broadcast<Q>(changes[i].surely);
-      counts[i * n_masks + m] += n_set(surely);
-      doubt |= surely ^ (rise > broadcast<Q>(changes[i].possibly));
-    }
-    if (any_of<Q>(doubt)) note_doubts<T>(narrow, tile, m, rises);
-  };
+                       changes = narrow.changes, n_changes = tile.n_changes, n_masks = tile.n_masks,
+                       counts = narrow.counts](std::size_t m, const Extremes<Q>& extremes)
+                          XCOUNT_LAMBDA {
+                            const auto own = load<Signed<Q>>(decided[m], offset);
+                            Rises rises{extremes.high - own, own - extremes.low, {}};
+                            rises.either = rises.up > rises.down ? rises.up : rises.down;
+                            Mask<Q> doubt{};
+                            for (std::size_t i = 0; i < n_changes; ++i) {
+                              const Signed<Q>& rise = rises.along(changes[i].direction);
+                              const Mask<Q> surely = rise > broadcast<Q>(changes[i].surely);
+                              counts[i * n_masks + m] += n_set(surely);
+                              doubt |= surely ^ (rise > broadcast<Q>(changes[i].possibly));
+                            }
+                            if (any_of<Q>(doubt)) note_doubts<T>(narrow, tile, m, rises);
+                          };
   decide_near<Q>(tile, decide);
 }
 

@@ -92,11 +92,9 @@ template <class T>
 XCOUNT_INLINE bool any_of(const Mask<T>& mask) {
   if constexpr (kIsVector<T>) {
 #if XCOUNT_VECTOR_BYTES == 64
-    const auto bits = __m512i(mask);
-    return _mm512_test_epi64_mask(bits, bits) != 0;
+    return _mm512_test_epi64_mask(__m512i(mask), __m512i(mask)) != 0;
 #elif XCOUNT_VECTOR_BYTES == 32
-    const auto bits = __m256i(mask);
-    return _mm256_testz_si256(bits, bits) == 0;
+    return _mm256_testz_si256(__m256i(mask), __m256i(mask)) == 0;
 #else
     std::uint64_t words[sizeof mask / 8];
     __builtin_memcpy(words, &mask, sizeof words);
@@ -140,10 +138,22 @@ template <class T>
 XCOUNT_INLINE void add_weights(double* sums, std::size_t offset, const Mask<T>& mask,
                                const double* weights) {
   if constexpr (kIsVector<T>) {
+    typedef double Numbers __attribute__((vector_size(XCOUNT_VECTOR_BYTES)));
+    typedef std::int64_t Bits __attribute__((vector_size(XCOUNT_VECTOR_BYTES)));
+    typedef T Part __attribute__((vector_size(XCOUNT_VECTOR_BYTES / 8 * sizeof(T))));
     T lanes[kRegisterLanes<T>];
     __builtin_memcpy(lanes, &mask, sizeof lanes);
-    for (std::size_t i = 0; i < kRegisterLanes<T>; ++i) {
-      sums[(offset + i) % kShareLanes] += lanes[i] != 0 ? weights[offset + i] : 0.0;
+    for (std::size_t i = 0; i < kRegisterLanes<T>; i += sizeof(Numbers) / sizeof(double)) {
+      Part part;
+      Bits weight;
+      Numbers sum;
+      double* target = sums + (offset + i) % kShareLanes;
+      __builtin_memcpy(&part, lanes + i, sizeof part);
+      __builtin_memcpy(&weight, weights + offset + i, sizeof weight);
+      __builtin_memcpy(&sum, target, sizeof sum);
+      weight &= __builtin_convertvector(part, Bits);  // the weight, or 0.0
+      sum += Numbers(weight);
+      __builtin_memcpy(target, &sum, sizeof sum);
     }
   } else {
     sums[0] += mask ? weights[0] : 0.0;

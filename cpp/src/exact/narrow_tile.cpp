@@ -38,6 +38,12 @@ std::vector<T> cuts_of(std::span<const Change<T>> changes) {
   return cuts;
 }
 
+// Where masks are many, most columns have some doubts, and making their sums again takes long.
+template <class T>
+bool needs_fine(const TileJob<T>& job) {
+  return job.n_sensitive > 1 && !asks_flips<T>({job.changes, job.n_changes});
+}
+
 // As the limits of 16 bits, for 2^16 times as many units.
 template <class T>
 void set_fine_limits(const T& gap, unsigned shift, NarrowChange& change) {
@@ -92,7 +98,7 @@ bool NarrowRoom<T>::suits(std::span<const Change<T>> changes, std::size_t n_colu
   });
   const std::size_t n_times = n_tiles * ((n_columns + kColumns<T> - 1) / kColumns<T>);
   return alike && cuts_of(changes).size() <= kMaxCuts && 2 * n_columns >= kColumns<T> &&
-         n_times < std::size_t{1} << 16;  // what a tally holds
+         n_times * kNarrowLanes < std::size_t{1} << 32;  // what a count holds
 }
 
 template <class T>
@@ -100,8 +106,8 @@ std::size_t NarrowRoom<T>::bytes_for(std::size_t n_changes, const MaskWindows& w
   const std::size_t n_results = n_changes * windows.n_masks;
   const std::size_t n_vectors = 2 * windows.n_masks + 2 * windows.table_size() + n_results;
   return n_vectors * sizeof(Lanes<std::uint16_t>) +
-         2 * kColumns<T> * windows.plane_size() * sizeof(Lanes<T>) + n_results * sizeof(std::uint32_t) +
-         kMostParts * n_results * sizeof(Doubt) +
+         2 * kColumns<T> * windows.plane_size() * sizeof(Lanes<T>) +
+         n_results * sizeof(std::uint32_t) + kMostParts * n_results * sizeof(Doubt) +
          windows.near.size() * sizeof(NearExtremes<std::uint16_t>);
 }
 
@@ -109,7 +115,7 @@ template <class T>
 NarrowRoom<T>::NarrowRoom(const TileJob<T>& job, const MaskWindows& windows)
     : windows_(windows),
       decided_(windows.n_masks),
-      fine_(asks_flips<T>({job.changes, job.n_changes}) ? 0 : windows.n_masks),
+      fine_(needs_fine(job) ? windows.n_masks : 0),
       tables_(2 * windows.table_size()),
       counts_(job.n_changes * windows.n_masks),
       before_(kColumns<T> * 2 * windows.plane_size()),
@@ -190,6 +196,7 @@ auto NarrowRoom<T>::look_closer(const Doubt& doubt, std::size_t lane) const -> V
 
 template <class T>
 void NarrowRoom<T>::settle_finely() {
+  if (fine_.empty()) return;
   std::size_t n_left = 0;
   for (std::size_t i = 0; i < narrow_.n_doubts; ++i) {
     Doubt& doubt = narrow_.doubts[i];

@@ -56,10 +56,10 @@ struct NarrowTile {
   const T* cuts = nullptr;  // of flips, ascending
   std::size_t n_cuts = 0;
   const NarrowChange* changes = nullptr;
-  std::uint32_t* counts = nullptr;  // [change][mask]: lanes that surely change
+  std::uint32_t* counts = nullptr;       // [change][mask]: lanes that surely change
   Lanes<std::uint16_t>* fine = nullptr;  // of gaps: the 16 bits below q, [mask]
-  Lanes<T>* before = nullptr;  // sums of the rows and planes before, of each column
-  bool has_tally = false;      // whether TileJob::tally was used since the counts were taken
+  Lanes<T>* before = nullptr;            // sums of the rows and planes before, of each column
+  bool has_tally = false;  // whether TileJob::tally was used since the counts were taken
   unsigned shift = 0;
   LaneResidue<T> magnitude = 0;  // of V - V0, or-ed over all lanes and masks
   Doubt* doubts = nullptr;       // room for one per change, mask and register
