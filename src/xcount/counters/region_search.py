@@ -26,6 +26,11 @@ _ANY_BUDGET = 2**62
 _MAX_REMEMBERED = 2**12
 
 
+def is_searchable(question: CornerQuestion) -> bool:
+    """Tell whether a region's neighbours alone decide: of several classes, it must not be sure."""
+    return question.kind != "sure largest"
+
+
 def is_always_decided(question: CornerQuestion) -> bool:
     """Tell whether no region is ever left in doubt: one margin without a difference is an interval.
 
