@@ -22,6 +22,7 @@ from strategies import random_classifier, random_ensemble
 
 import xcount
 from xcount.answers.witness import search as finding
+from xcount.answers.witness.points import friendly_value
 from xcount.answers.witness.search import NearestSearch, RegionFinder
 from xcount.answers.witness.witness import Witness
 from xcount.answers.witness.witnesses import _typical, witnesses
@@ -33,7 +34,6 @@ from xcount.model.ensemble import Ensemble
 from xcount.model.examples import adult_model_path, ensemble_of, figure_1
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
-from xcount.question.points import friendly_value
 from xcount.question.query import Query
 from xcount.report.witness_text import summary
 

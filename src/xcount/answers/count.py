@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 from xcount.answers.explanation import Explaining
-from xcount.answers.measured import REGIONS, Measured, refuse_idle_weights
+from xcount.answers.measured import REGIONS, Measured, measures_meant
 from xcount.answers.result import CountResult, ModelInfo, Verdict, verdict_of
 from xcount.counters import counter
 from xcount.counters.settings import Settings
@@ -129,7 +129,7 @@ def count(
         measures: other weights of the same regions: ``volume``, ``marginals``, ``rows``,
             ``population`` (see
             :mod:`xcount.answers.measure`); the shares are in the result's ``details["measures"]``.
-        data: the table that the measures need.
+        data: the table that the measures need; alone, it asks for ``rows``.
         bounds: the bounds of a volume.
         population: a fitted population, or its file, instead of one that is fitted to the data; a
             file that is not there yet is written.
@@ -166,7 +166,7 @@ def count(
         want_profile=profile,
         on_progress=on_progress,
     )
-    refuse_idle_weights(measures, judge, data, bounds, population)
+    measures = measures_meant(measures, judge, data, bounds, population)
     regions = Domain.of(domain, one_hot=one_hot, where=where, rule=rule)
     if regions and grid is not None:
         raise QueryError("give a grid or a domain, not both")

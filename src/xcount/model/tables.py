@@ -13,6 +13,7 @@ Parquet needs pyarrow.
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import math
 import os
@@ -44,11 +45,13 @@ class Table:
         rows: one row per line of the table, one column per feature of the model; NaN is missing.
         source: where the table comes from, for messages and reports.
         other_columns: columns that the model does not know.
+        sha256: hash of the file's bytes; None without a file.
     """
 
     rows: NDArray[np.float64]
     source: str
     other_columns: tuple[str, ...] = ()
+    sha256: str | None = None
 
     @property
     def n_rows(self) -> int:
@@ -64,6 +67,7 @@ class _Columns:
     source: str
     first_row: int = 0
     """What the first row is called in messages."""
+    sha256: str | None = None
 
 
 def read_table(data: Any, ensemble: Ensemble) -> Table:
@@ -91,7 +95,7 @@ def read_table(data: Any, ensemble: Ensemble) -> Table:
         rows[:, index] = _numbers(feature, columns.values[position], columns)
     if not len(rows):
         raise TableError(f"{columns.source} has no rows")
-    return Table(rows, columns.source, others)
+    return Table(rows, columns.source, others, columns.sha256)
 
 
 def _columns_of(data: Any, feature_names: Sequence[str]) -> _Columns:
@@ -138,8 +142,9 @@ def _file_columns(path: Path, feature_names: Sequence[str]) -> _Columns:
             start = file.read(4)
         if start == b"PAR1":
             return _parquet_columns(path)
-        text = files.read(path).data.decode("utf-8-sig")
-        return _csv_columns(text, str(path), feature_names)
+        whole = files.read(path)
+        columns = _csv_columns(whole.data.decode("utf-8-sig"), str(path), feature_names)
+        return replace(columns, sha256=whole.sha256)
     except OSError as error:
         raise TableError(f"cannot read {path}: {error.strerror or error}") from error
     except ModelFormatError as error:
@@ -161,7 +166,9 @@ def _parquet_columns(path: Path) -> _Columns:
         table = parquet.read_table(path)
     except ArrowException as error:
         raise TableError(f"{path} is no readable Parquet file: {error}") from None
-    return _Columns(tuple(table.column_names), tuple(table.columns), str(path))
+    with path.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    return _Columns(tuple(table.column_names), tuple(table.columns), str(path), sha256=sha256)
 
 
 def _csv_columns(text: str, source: str, feature_names: Sequence[str]) -> _Columns:
@@ -204,7 +211,7 @@ def _matched(columns: _Columns, ensemble: Ensemble) -> tuple[list[int], tuple[st
     names = columns.names
     doubled = sorted({name for name in names if names.count(name) > 1} & set(wanted))
     if doubled:
-        raise TableError(f"{columns.source} has several columns named {_some(doubled)}")
+        raise TableError(f"{columns.source} has {_some(doubled)} more than once")
     at = {name: position for position, name in enumerate(names)}
     absent = [name for name in wanted if name not in at]
     unknown = tuple(name for name in names if name not in set(wanted))

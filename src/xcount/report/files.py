@@ -62,6 +62,8 @@ def _replace(target: Path, content: bytes) -> None:
 
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Refuse a path that cannot be written, before the work whose result it is to hold."""
+    if not os.fspath(path):
+        raise XCountError("cannot write a file without a name; give it one")
     target = _behind_links(path)
     folder = target.parent
     if os.path.isdir(path):

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 from xcount.answers.count import explaining, model_info, versions
 from xcount.answers.mean_share import MeanShare
 from xcount.answers.measure import weighing_of
-from xcount.answers.measured import REGIONS, refuse_idle_weights
+from xcount.answers.measured import REGIONS, measures_meant
 from xcount.answers.result import (
     JUDGE_OF_ALL,
     STATUS_OF_ALL,
@@ -303,7 +303,7 @@ def compare(
     """
     from xcount.model.loaders import load
 
-    refuse_idle_weights(measures, judge, data, bounds, population)
+    measures = measures_meant(measures, judge, data, bounds, population)
     regions = Domain.of(domain, one_hot=one_hot, where=where, rule=rule)
     if isinstance(models, str | os.PathLike) or not isinstance(models, Iterable):
         raise QueryError("several models are compared; give them as a list: [old, new]")

@@ -92,7 +92,7 @@ def open_share(value: object, what: str) -> float:
     return share
 
 
-def whole_number(value: object, what: str) -> int:
+def whole_number(value: object, what: str, most: int | None = None) -> int:
     """Return a whole number that is not negative; numpy's are as good as Python's.
 
     Example:
@@ -105,6 +105,8 @@ def whole_number(value: object, what: str) -> int:
         number = -1
     if number < 0 or isinstance(value, bool):
         raise QueryError(f"the {what} must be a whole number, 0 or more, not {value!r}")
+    if most is not None and number > most:
+        raise QueryError(f"the {what} must be at most {most:,}, not {number:,}")
     return number
 
 
