@@ -21,6 +21,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "process",
         "visible",
         "spellings",
+        "other_names",
         "interface",
         "shown",
         "records",

@@ -34,7 +34,7 @@ _BYTES = {"": 1, "b": 1} | {
     for power, letter in enumerate("kmgt", start=1)
     for ending, base in (("", 1000), ("b", 1000), ("ib", 1024))
 }
-_NUMBER_AND_UNIT = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([a-zA-Z]*)\s*")
+_NUMBER_AND_UNIT = r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([a-zA-Z]*)\s*"
 
 
 def exact_number(value: object) -> Fraction:
@@ -141,7 +141,7 @@ def _scaled(value: object, units: Mapping[str, float], expected: str, option: st
         if 0 <= value < math.inf:
             return float(value)
         raise QueryError(refused)
-    match = _NUMBER_AND_UNIT.fullmatch(str(value))
+    match = re.fullmatch(_NUMBER_AND_UNIT, str(value))
     unit = match[2].lower() if match else ""
     found = float(match[1]) * units[unit] if match and unit in units else 0.0
     if not 0 < found < math.inf:
