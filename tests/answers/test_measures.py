@@ -152,6 +152,22 @@ def test_a_volume_takes_given_bounds() -> None:
     assert point.details["measures"]["volume"]["share"] == 1.0
 
 
+@pytest.mark.parametrize(
+    ("where", "limit"),
+    [("f0 > 1", "3/5"), ("f0 >= 1", "3/5"), ("f0 not in {1, 2}", "1/2"), ("f0 != 4", "1/2")],
+)
+def test_a_single_number_has_no_volume(where: str, limit: str) -> None:
+    """A strict bound leaves as much as one that is not, so a share at the limit passes."""
+    nested = ensemble_of((0, 3.0, 0.0, (1, 0.5, 0.0, 5.0)))
+    tree = replace(nested, input_dtype="float32")
+    bounds = "f0=0:6,f1=0:1"
+    result = xcount.count(
+        tree, sensitive="f1", gap=1, bounds=bounds, judge="volume", where=where, max_share=limit
+    )
+    assert result.details["measures"]["volume"]["share"] == float(Fraction(limit))
+    assert result.verdict == "PASS"
+
+
 def test_a_volume_takes_the_whole_range_of_floats() -> None:
     """The width of such a range is no float; given or of the data, the halves weigh the same."""
     stump = ensemble_of((0, 0.0, -1.0, (1, 0.0, 0.0, 3.0)))

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 namespace xcount {
 
@@ -44,6 +45,9 @@ ToleranceRule<Value>::ToleranceRule(const Change<Value>& change, const Probabili
       link_(link),
       up_(change.direction != Direction::kDown),
       down_(change.direction != Direction::kUp) {
+  if (change_.form == ChangeForm::kSureLargest) {
+    throw std::invalid_argument("a sure decision among several has no interval of sums");
+  }
   if (change_.form != ChangeForm::kProbability) return;
   gap_ = ValueTraits<Value>::to_number(change_.threshold) / static_cast<double>(kProbabilityOne);
 }

@@ -315,7 +315,8 @@ def _measured(
 
 def _is_soon_visited(problem: Problem, settings: Settings, n_products: int) -> bool:
     """Tell whether a visit of all regions, one for each product, takes next to no time."""
-    return corner_seconds(problem, settings.within(0.5)) * n_products <= MAX_VISIT_SECONDS
+    seconds = corner_seconds(problem, settings.within(0.5), is_weighed=True)
+    return seconds * n_products <= MAX_VISIT_SECONDS
 
 
 def _visited_shares(

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from xcount.counters.region_search import RegionSearch
+from xcount.counters.region_search import RegionSearch, is_searchable
 from xcount.problem.form import refuse_many_masks
 from xcount.problem.parts import parts_of
 from xcount.problem.problem import Problem
@@ -87,7 +87,10 @@ class RegionDecider:
     @cached_property
     def searches(self) -> bool:
         """Whether single regions are decided by a search, as masks and pairs are too many."""
-        return not self.problem.grid.rules and n_decided_together(self.problem) > MAX_ROW
+        problem = self.problem
+        if problem.grid.rules or not is_searchable(problem.form.corner_question):
+            return False
+        return n_decided_together(problem) > MAX_ROW
 
     def _check(self, cells: NDArray[np.int32]) -> None:
         sizes = np.array(self.problem.grid.cell_counts)

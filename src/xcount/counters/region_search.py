@@ -19,10 +19,16 @@ from xcount import _core
 from xcount.errors import BudgetError, OutOfLimitsError
 from xcount.problem.corner_question import CornerQuestion
 from xcount.problem.integers import last_integer, to_limbs
+from xcount.question.gap import ProbabilityGap
 
 _OPEN, _SENSITIVE = 0, 1  # answers of the native search
 _ANY_BUDGET = 2**62
 _MAX_REMEMBERED = 2**12
+
+
+def is_searchable(question: CornerQuestion) -> bool:
+    """Tell whether a region's neighbours alone decide: of several classes, it must not be sure."""
+    return question.kind != "sure largest"
 
 
 def is_always_decided(question: CornerQuestion) -> bool:
@@ -136,7 +142,7 @@ class RegionSearch:
     def _find_tolerance(self, start: int) -> tuple[int, int]:
         """Return the least and the largest margin whose probability is within the gap."""
         asked, laid = self._question.probability, self._question.outputs[0]
-        assert asked is not None
+        assert isinstance(asked, ProbabilityGap)
         link, output, gap, scale = asked.link, asked.output, asked.gap, laid.scale
 
         def rises(before: int, after: int) -> bool:

@@ -59,6 +59,8 @@ class ToleranceRule {
  public:
   static constexpr std::int64_t kChanceOne = std::int64_t{1} << 50;
 
+  // Throws std::invalid_argument for decisions of several sums that must be sure: no interval tells
+  // them.
   ToleranceRule(const Change<Value>& change, const ProbabilityLink& link);
 
   // What of the sum V is asked: all of it, or only what masks change.

@@ -14,6 +14,7 @@ from xcount.counters.bounds import Bounds
 from xcount.counters.cover import is_affordable, seconds_of_trees
 from xcount.counters.decisions import MAX_ROW, n_decided_together
 from xcount.counters.engine import Draws
+from xcount.counters.region_search import is_searchable
 from xcount.counters.sampling.cover import CoverDraws, pooled
 from xcount.counters.sampling.draws import BATCH, CellDraws, RegionDraws, RowDraws
 from xcount.counters.sampling.estimator import (
@@ -53,7 +54,7 @@ _BYTES_PER_NODE = 40
 
 def _draws_regions(problem: Problem, settings: Settings, rest: Rest) -> bool:
     """Tell whether a row of all masks, and the pairs among them, would be too much for a sample."""
-    if rest.pairs is not None:
+    if rest.pairs is not None or not is_searchable(problem.form.corner_question):
         return False
     together = n_decided_together(problem)
     if together > (MAX_ROW if problem.form.native_draws() is not None else MAX_CELL_ROW):
