@@ -25,7 +25,7 @@ from xcount.answers.measure import measure
 from xcount.counters.decisions import RegionDecider
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
-from xcount.errors import BudgetError, QueryError
+from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble
 from xcount.model.examples import Nested, ensemble_of, figure_1
 from xcount.problem.problem import Problem
@@ -293,15 +293,32 @@ def test_regions_are_weighed_one_by_one_where_masks_abound(change: dict[str, Any
     assert result.share_low <= volume["high"]
 
 
-def test_a_softmax_of_too_many_masks_is_refused() -> None:
-    """Before any list of them is made."""
+def softmax_of_many_masks() -> Ensemble:
+    """Return the same model with two of its features for each of three classes."""
     model = many_masks()
-    trees = tuple(replace(tree, output=i % 3) for i, tree in enumerate(model.trees))
-    model = replace(model, trees=trees, base=(0.0,) * 3, probability="softmax")
-    with pytest.raises(BudgetError, match="fewer sensitive features"):
-        xcount.count(
-            model, sensitive=list(range(6)), probability_gap="0.1", output=0, distance="any"
-        )
+    trees = tuple(replace(tree, output=int(tree.feature[0]) % 3) for tree in model.trees)
+    return replace(model, trees=trees, base=(0.0,) * 3, task="multiclass", probability="softmax")
+
+
+def test_a_softmax_of_any_number_of_masks_is_answered() -> None:
+    """10^12 masks, which nobody lists: a count, the same share by volume, rows, and witnesses."""
+    model = softmax_of_many_masks()
+    asked: dict[str, Any] = {
+        "sensitive": list(range(6)), "probability_gap": "0.1", "output": 0, "distance": "any",
+    }  # fmt: skip
+    rows = np.array([[50.5] * 6, [-1.0] * 6])
+    bounds = ",".join(f"f{i}=-1:100" for i in range(6))
+    found = xcount.count(model, measures="volume,rows", data=rows, bounds=bounds, **asked)
+    assert found.stop_reason is StopReason.COMPLETE
+    volume = found.details["measures"]["volume"]
+    assert volume["low"] <= found.share_high
+    assert found.share_low <= volume["high"]
+    assert 0.8 * found.n_regions < found.low <= found.high == found.n_regions
+    assert found.details["measures"]["rows"]["sensitive_rows"] == [0, 1]
+    (witness,) = xcount.witnesses(model, n=1, verify=False, **asked)
+    assert witness.probability is not None
+    assert witness.other_probability is not None
+    assert abs(witness.probability - witness.other_probability) > 0.1
 
 
 def test_an_interrupt_in_a_measure_keeps_the_count(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import xcount
-from report.browser import CHROMIUM, NARROW, PDFTOTEXT, WIDE, Browser
 from report.samples import HOSTILE, hostile, huge, ordinary
+from tools.browser import CHROMIUM, NARROW, PDFTOTEXT, WIDE, Browser
 from xcount.model.examples import (
     adult_held_out_path,
     adult_one_hot_paths,

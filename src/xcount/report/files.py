@@ -17,7 +17,7 @@ from xcount.errors import XCountError
 
 def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
     """Write beside the target, then rename: a reader sees the old file or the new one."""
-    content = data.encode("utf-8") if isinstance(data, str) else data
+    content = data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data
     try:
         if _is_special(path):
             with open(path, "wb") as device:

@@ -11,7 +11,8 @@ import re
 _CONTROLS = (
     "[\x00-\x1f\x7f-\x9f"  # C0, DEL, C1
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # writing direction
-    "\u2028\u2029]"  # ends of lines and paragraphs
+    "\u2028\u2029"  # ends of lines and paragraphs
+    "\ud800-\udfff]"  # halves of characters, which no file can hold
 )
 
 
