@@ -60,5 +60,5 @@ def test_pipelines_of_all_steps_agree_with_themselves(part: int) -> None:
 
     ``python -m tools.soak --pipelines`` goes on from here.
     """
-    found = {seed: list(findings(seed)) for seed in (*range(part, 20, 4), *_ONCE_WRONG[part::4])}
+    found = {seed: list(findings(seed)) for seed in (*range(part, 12, 4), *_ONCE_WRONG[part::4])}
     assert {seed: wrong for seed, wrong in found.items() if wrong} == {}
