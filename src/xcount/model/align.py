@@ -153,7 +153,7 @@ def distinct_names(ensembles: Sequence[Ensemble], names: Sequence[str] | None) -
         short = ["/".join(part[-length:]) for part in parts]
         if len(set(short)) == len(short):
             return tuple(short)
-    return tuple(f"{path} ({i + 1})" for i, path in enumerate(paths))
+    return tuple(f"{part[-1]} ({i + 1})" for i, part in enumerate(parts))
 
 
 def check_margins(ensembles: Sequence[Ensemble]) -> None:

@@ -13,6 +13,7 @@ Parquet needs pyarrow.
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import math
 import os
@@ -31,6 +32,7 @@ from xcount.model.loaders import files
 from xcount.model.loaders.catboost_hash import category_hash
 from xcount.support.dataclass import dataclass
 from xcount.support.nearest import nearest
+from xcount.support.process import ended_by_signals
 
 MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "null", "none", "<na>"})
 _TRUTH_WORDS = {"true": 1.0, "false": 0.0}
@@ -45,11 +47,13 @@ class Table:
         rows: one row per line of the table, one column per feature of the model; NaN is missing.
         source: where the table comes from, for messages and reports.
         other_columns: columns that the model does not know.
+        sha256: hash of the file's bytes; None without a file.
     """
 
     rows: NDArray[np.float64]
     source: str
     other_columns: tuple[str, ...] = ()
+    sha256: str | None = None
 
     @property
     def n_rows(self) -> int:
@@ -65,6 +69,7 @@ class _Columns:
     source: str
     first_row: int = 0
     """What the first row is called in messages."""
+    sha256: str | None = None
 
 
 def read_table(data: Any, ensemble: Ensemble) -> Table:
@@ -85,14 +90,15 @@ def read_table(data: Any, ensemble: Ensemble) -> Table:
     if ensemble.encoding is not None:  # tables have the columns that the model itself takes
         table = read_table(data, ensemble.encoding.source)
         return replace(table, rows=ensemble.encoding.features_of(table.rows, table.source))
-    columns = _columns_of(data, ensemble.feature_names)
-    positions, others = _matched(columns, ensemble)
-    rows = np.empty((_n_rows(columns), ensemble.n_features))
-    for index, (feature, position) in enumerate(zip(ensemble.features, positions, strict=True)):
-        rows[:, index] = _numbers(feature, columns.values[position], columns)
+    with ended_by_signals():
+        columns = _columns_of(data, ensemble.feature_names)
+        positions, others = _matched(columns, ensemble)
+        rows = np.empty((_n_rows(columns), ensemble.n_features))
+        for index, feature in enumerate(ensemble.features):
+            rows[:, index] = _numbers(feature, columns.values[positions[index]], columns)
     if not len(rows):
         raise TableError(f"{columns.source} has no rows")
-    return Table(rows, columns.source, others)
+    return Table(rows, columns.source, others, columns.sha256)
 
 
 def _columns_of(data: Any, feature_names: Sequence[str]) -> _Columns:
@@ -139,8 +145,9 @@ def _file_columns(path: Path, feature_names: Sequence[str]) -> _Columns:
             start = file.read(4)
         if start == b"PAR1":
             return _parquet_columns(path)
-        text = files.read(path).data.decode("utf-8-sig")
-        return _csv_columns(text, str(path), feature_names)
+        whole = files.read(path)
+        columns = _csv_columns(whole.data.decode("utf-8-sig"), str(path), feature_names)
+        return replace(columns, sha256=whole.sha256)
     except OSError as error:
         raise TableError(f"cannot read {path}: {error.strerror or error}") from error
     except ModelFormatError as error:
@@ -162,7 +169,9 @@ def _parquet_columns(path: Path) -> _Columns:
         table = parquet.read_table(path)
     except ArrowException as error:
         raise TableError(f"{path} is no readable Parquet file: {error}") from None
-    return _Columns(tuple(table.column_names), tuple(table.columns), str(path))
+    with path.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    return _Columns(tuple(table.column_names), tuple(table.columns), str(path), sha256=sha256)
 
 
 def _csv_columns(text: str, source: str, feature_names: Sequence[str]) -> _Columns:
@@ -205,7 +214,7 @@ def _matched(columns: _Columns, ensemble: Ensemble) -> tuple[list[int], tuple[st
     names = columns.names
     doubled = sorted({name for name in names if names.count(name) > 1} & set(wanted))
     if doubled:
-        raise TableError(f"{columns.source} has several columns named {_some(doubled)}")
+        raise TableError(f"{columns.source} has {_some(doubled)} more than once")
     at = {name: position for position, name in enumerate(names)}
     absent = [name for name in wanted if name not in at]
     unknown = tuple(name for name in names if name not in set(wanted))
@@ -239,7 +248,8 @@ def _numbers(feature: Feature, column: Any, columns: _Columns) -> NDArray[np.flo
     if isinstance(values, np.ndarray) and values.dtype.kind in "fiub":
         return values.astype(np.float64)
     try:
-        return np.array(values, dtype=np.str_).astype(np.float64)
+        # Not by numpy's own reading of text, which loses an interrupt that comes in its middle.
+        return np.fromiter(map(float, values), np.float64, len(values))
     except (ValueError, TypeError):
         return _numbers_one_by_one(feature, values, columns)
 
