@@ -240,6 +240,8 @@ def _code(word: str, feature: Feature) -> int:
         return feature.other
     if feature.hashes is None and _is_number(word) and float(word) in categories:
         return int(float(word))
+    if feature.labels is None and feature.other is not None and word.isdecimal():
+        return feature.other
     has = f"{feature.name!r} has no category {word!r}"
     close = nearest(word.removeprefix(feature.name).lstrip("_=-. ") or word, _names(feature))
     if close is not None:
