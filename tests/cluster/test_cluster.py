@@ -135,20 +135,21 @@ def test_a_cluster_asks_within_a_domain(dask: DaskProcesses, tmp_path: Path) -> 
     assert all(result.domain == here.results[0].domain for result in again.results if result)
 
 
-def test_a_cluster_judges_by_measures(dask: DaskProcesses) -> None:
+@pytest.mark.parametrize("judge", ["marginals", "population"])
+def test_a_cluster_judges_by_measures(dask: DaskProcesses, judge: str) -> None:
     """The shares, the judge and the verdicts are those of one machine."""
     asked: dict[str, Any] = {
         "sensitive": "sex",
         "gaps": "0.5",
         "distances": "any",
-        "judge": "marginals",
+        "judge": judge,
         "data": PEOPLE,
     }
     here = xcount.audit(adult_model_path(), **asked)
     there = xcount.audit(adult_model_path(), cluster=dask.address, **asked)
-    assert there.judge == "marginals"
+    assert there.judge == judge
     assert facts(there.results) == facts(here.results)
-    limited = xcount.audit(adult_model_path(), cluster=dask.address, max_share="7%", **asked)
+    limited = xcount.audit(adult_model_path(), cluster=dask.address, max_share="3%", **asked)
     assert limited.verdict is Verdict.FAIL
     assert [r.judged for r in limited.results] == [r.judged for r in here.results]
 
