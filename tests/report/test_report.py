@@ -422,6 +422,12 @@ def test_files_are_whole_or_absent(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["r.html"]
 
 
+def test_half_a_character_in_a_name_is_no_obstacle(tmp_path: Path) -> None:
+    """JSON can hold what no file in UTF-8 can."""
+    write_atomically(tmp_path / "r.html", "f\ud800")
+    assert (tmp_path / "r.html").read_text(encoding="utf-8") == "f\\ud800"
+
+
 def test_a_link_stays_a_link(tmp_path: Path) -> None:
     """What it leads to is written, be it there already or not."""
     folder = tmp_path / "real"

@@ -16,8 +16,8 @@ import pytest
 import xcount
 from xcount.errors import ARGUMENTS, JournalError, QueryError, QueryWarning, in_words_of
 from xcount.model.examples import adult_model_path, figure_1
-from xcount.support.interface import (
-    SYNONYMS,
+from xcount.support.interface import SYNONYMS
+from xcount.support.other_names import (
     OtherNames,
     OtherNamesOfAudit,
     OtherNamesOfCount,

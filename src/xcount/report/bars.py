@@ -13,7 +13,8 @@ from xcount.answers.result import CountResult, Verdict
 from xcount.answers.witness.witness import Witness, Witnesses
 from xcount.counters.tally import MaskCount, Profile
 from xcount.model.ensemble import Ensemble
-from xcount.question.population import Check, Population
+from xcount.question.population import Population
+from xcount.question.portrait import Check
 from xcount.report.explanation_words import NEAREST_TO_PEOPLE, of_measure
 from xcount.report.lead import first_groups, in_order, measure_of, panels
 from xcount.report.numbers import OF_MEASURE, limit_percent, share_words, short_share

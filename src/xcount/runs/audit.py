@@ -58,7 +58,7 @@ from xcount.runs.protected import is_protected
 from xcount.runs.ranked import Ranked
 from xcount.runs.task import Question, Task, fingerprint
 from xcount.support.dataclass import dataclass
-from xcount.support.interface import OtherNamesOfAudit, public
+from xcount.support.interface import public
 from xcount.support.numerals import to_json
 from xcount.support.records import FIRST, Json, from_dict, record, to_dict, written
 from xcount.support.shown import Shown
@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from distributed.deploy import Cluster as DaskCluster
 
     from xcount.question.population import Population
+    from xcount.support.other_names import OtherNamesOfAudit
     from xcount.support.spellings import Duration, Number, Size
 
 FORMAT = 1

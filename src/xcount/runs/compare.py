@@ -58,7 +58,7 @@ from xcount.runs.journal_schema import KeptRun, last_run, result_of
 from xcount.runs.plan import Changes, Group, choose_changes, choose_groups, questions
 from xcount.runs.task import Question, Task, fingerprint
 from xcount.support.dataclass import dataclass
-from xcount.support.interface import OtherNamesOfMany, public
+from xcount.support.interface import public
 from xcount.support.numerals import to_json
 from xcount.support.records import FIRST, Json, from_dict, record, to_dict, written
 from xcount.support.shown import Shown
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from distributed.deploy import Cluster as DaskCluster
 
     from xcount.question.population import Population
+    from xcount.support.other_names import OtherNamesOfMany
     from xcount.support.spellings import Duration, Number, Size
 
 FORMAT = 1
