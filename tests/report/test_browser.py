@@ -241,7 +241,7 @@ CUT_OFF = """
 """
 
 BROKEN_WORDS = """
-[...document.querySelectorAll('thead th')].filter(e => e.checkVisibility()).flatMap(e => {
+[...document.querySelectorAll('thead th, .pair th')].filter(e => e.checkVisibility()).flatMap(e => {
   const texts = document.createTreeWalker(e, NodeFilter.SHOW_TEXT), broken = [];
   for (let node; (node = texts.nextNode());)
     for (const match of node.data.matchAll(/[A-Za-z]+/g)) {
@@ -261,6 +261,7 @@ def test_a_phone_shows_whole_tables(browser: Browser, page: Path, people: Path) 
         browser.open(path, NARROW)
         browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
         assert browser.evaluate(CUT_OFF) == []
+        assert browser.evaluate(BROKEN_WORDS) == []
         head = "getComputedStyle(document.querySelector('#counts td.n'), '::before').content"
         assert browser.evaluate(head) == '"Sensitive regions"'
     browser.open(page, WIDE)
