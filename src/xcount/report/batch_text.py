@@ -14,6 +14,7 @@ from xcount.report.lead import first_groups, headline, opening
 from xcount.report.numbers import (
     NONE,
     OF_MEASURE,
+    in_a_table,
     seconds_text,
     short_integer,
     short_interval,
@@ -135,7 +136,7 @@ def _measures_table(audit: AuditResult) -> list[RenderableType]:
             escaped(result.change.text),
             "any" if result.distance is None else str(result.distance),
             short_share(result),
-            *("" if entry is None else measured_share(entry) for entry in entries),
+            *("" if entry is None else in_a_table(measured_share(entry)) for entry in entries),
         )
     return [table]
 

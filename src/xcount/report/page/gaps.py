@@ -10,7 +10,6 @@ from xcount.report.explanation_words import explanation_of, unit_text
 from xcount.report.markup import Markup, element, name
 from xcount.report.numbers import (
     NONE,
-    about,
     distance_text,
     interval_words,
     share_words,
@@ -41,7 +40,7 @@ class _Point:
         if self.value is None:
             return interval_words(self.low, self.high)
         is_open = self.value in (0, 1) and self.low != self.high
-        return f"about {share_words(self.value)}" if is_open else about(share_words(self.value))
+        return f"{'about ' if is_open else ''}{share_words(self.value)}"
 
     @property
     def sort_key(self) -> float:

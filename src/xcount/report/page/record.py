@@ -17,7 +17,6 @@ from xcount.report.numbers import (
     limit_percent,
     plural,
     seconds_text,
-    share_text,
 )
 from xcount.report.page.shell import unbroken_units
 from xcount.report.page.tables import Cell, Row, fact_list, number_cell, row, table, text_cell
@@ -102,7 +101,7 @@ def _count_row(view: View, result: CountResult, is_judged: bool) -> Row:
         text_cell(view.link(result.sensitive)),
         Cell(panel_label(result.distance, result.change), result.change.size),
         _with_details(count_or_bounds(result), "" if result.exact else _bounds(result), share),
-        _with_details(share_text(result), share.how_sure, share),
+        _with_details(share.short, share.how_sure, share),
         *([_measured(Share.of(result, judge))] if judge != REGIONS else []),
         *([_verdict(result)] if is_judged else []),
         text_cell([result.method, element("small", stopped)]),
