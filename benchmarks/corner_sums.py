@@ -26,6 +26,7 @@ from typing import Any
 
 import click
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.datasets import BY_KEY, load_table
 from xcount import _core, load
@@ -53,6 +54,7 @@ class Case:
     distance: int | None
     precision: int | None = None
     flip: bool = False
+    is_weighed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +116,48 @@ CASES = (
             NINE,
             xgboost_800,
             "age,hours_per_week",
-            (1,),
+            (gap,),
             distance,
         )
-        for distance in (5, 10)
+        for distance, gap in ((5, 1), (10, 1), (40, 5))
+    ),
+    *(
+        Case(
+            f"XGBoost 800 x 6, three axes, {words}",
+            NINE,
+            xgboost_800,
+            "age,hours_per_week,education_num",
+            gaps,
+            distance,
+            flip=not gaps,
+        )
+        for words, gaps, distance in (
+            ("distance 1", (1,), 1),
+            ("distance 5", (2,), 5),
+            ("distance 10", (4,), 10),
+            ("five gaps, distance 5", (1, 2, 3, 4, 5), 5),
+            ("flip, distance 5", (), 5),
+            ("any", (8,), None),
+        )
+    ),
+    *(
+        Case(f"XGBoost 800 x 6, age, five gaps, {words}", NINE, xgboost_800, "age", gaps, distance)
+        for words, gaps, distance in (
+            ("any", (2, 4, 6, 8, 10), None),
+            ("distance 10", (1, 2, 3, 4, 5), 10),
+        )
+    ),
+    *(
+        Case(
+            f"XGBoost 800 x 6, age, weights, {words}",
+            NINE,
+            xgboost_800,
+            "age",
+            (gap,),
+            distance,
+            is_weighed=True,
+        )
+        for words, gap, distance in (("any", 5, None), ("distance 10", 2, 10))
     ),
 )
 
@@ -134,20 +174,26 @@ def copied_bytes_per_second(n_bytes: int, seconds: float = 0.3) -> float:
     return 2 * n_bytes * n_copies / elapsed
 
 
-def make_sums(problem: Problem, gaps: Sequence[float]) -> _core.CornerSums:
+def even_weights(grid: Grid) -> list[NDArray[np.float64]]:
+    """Return weights of all cells, the same for those of an axis."""
+    return [np.full(axis.n_cells, 1 / axis.n_cells) for axis in grid.axes]
+
+
+def make_sums(problem: Problem, case: Case) -> _core.CornerSums:
     """Return the corner sums of several gaps, or of the problem itself."""
     question = problem.form.corner_question
-    if not gaps:
-        return question.sums()
-    thresholds = (problem.space.trees.threshold(Fraction(str(gap))) for gap in gaps)
+    weights = even_weights(problem.grid) if case.is_weighed else None
+    if not case.gaps:
+        return question.sums(weights)
+    thresholds = (problem.space.trees.threshold(Fraction(str(gap))) for gap in case.gaps)
     changes = tuple(CornerChange("gap", threshold) for threshold in thresholds)
-    return replace(question, changes=changes).sums()
+    return replace(question, changes=changes).sums(weights)
 
 
 def measure(case: Case, problem: Problem, n_threads: int, copied: float) -> Measurement:
     _ = problem.forest  # laid on the grid beforehand
     started = time.perf_counter()
-    sums = make_sums(problem, case.gaps)
+    sums = make_sums(problem, case)
     made, worked = time.perf_counter(), time.process_time()
     counts, _, n_finished = sums.count(0, sums.n_blocks, n_threads)
     seconds, cpu_seconds = time.perf_counter() - made, time.process_time() - worked
@@ -240,6 +286,31 @@ def made_up(cells: Sequence[int], n_trees: int, depth: int, bits: int) -> Ensemb
     return Ensemble(features, (*trees, *stumps), probability="sigmoid")
 
 
+def compared(problem: Problem, is_weighed: bool) -> dict[str, Any]:
+    """Return what a visit was expected to take, and took."""
+    question = problem.form.corner_question
+    expected = visiting_seconds(question, is_weighed=is_weighed)
+    started = time.process_time()
+    sums = question.sums(even_weights(problem.grid) if is_weighed else None)
+    sums.count(0, sums.n_blocks, 1)
+    took = time.process_time() - started
+    return {
+        "bits": sums.n_bits,
+        "is_weighed": is_weighed,
+        "expected_seconds": expected,
+        "cpu_seconds": took,
+    }
+
+
+def estimate_row(line: dict[str, Any]) -> str:
+    expected, took = line["expected_seconds"], line["cpu_seconds"]
+    return (
+        f"{line['cells']:<22}{line['bits']:>5}{line['sensitive']:>10}{line['distance']:>5}"
+        f"{'  weighed' if line['is_weighed'] else '':<9}"
+        f"{expected:>9.3f}{took:>9.3f}{expected / took:>7.2f}"
+    )
+
+
 def compare_estimates() -> list[dict[str, Any]]:
     """Return what visits were expected to take, and how much processor time they took."""
     found = []
@@ -248,21 +319,12 @@ def compare_estimates() -> list[dict[str, Any]]:
         grid = Grid.of(ensemble)
         for asked in ASKED:
             problem = Problem(ensemble, grid, Query.of(ensemble, **asked))
-            question = problem.form.corner_question
-            expected = visiting_seconds(question)
-            started = time.process_time()
-            sums = question.sums()
-            sums.count(0, sums.n_blocks, 1)
-            took = time.process_time() - started
             words = (
                 " x ".join(map(str, cells)) if len(set(cells)) > 1 else f"{cells[0]}^{len(cells)}"
             )
-            found.append({"cells": words, "bits": sums.n_bits, **asked})
-            found[-1] |= {"expected_seconds": expected, "cpu_seconds": took}
-            click.echo(
-                f"{words:<22}{sums.n_bits:>5}{asked['sensitive']:>10}{asked['distance']:>5}"
-                f"{expected:>9.3f}{took:>9.3f}{expected / took:>7.2f}"
-            )
+            for is_weighed in (False, True):
+                found.append({"cells": words, **asked} | compared(problem, is_weighed))
+                click.echo(estimate_row(found[-1]))
     ratios = [line["expected_seconds"] / line["cpu_seconds"] for line in found]
     click.echo(f"expected / took: {min(ratios):.2f} to {max(ratios):.2f}")
     return found
@@ -270,7 +332,7 @@ def compare_estimates() -> list[dict[str, Any]]:
 
 def row(m: Measurement) -> str:
     return (
-        f"{m.case:<42}{m.n_regions:>13.3g}{m.n_corners:>10}{m.n_blocks:>9}{m.bits:>5}"
+        f"{m.case:<52}{m.n_regions:>13.3g}{m.n_corners:>10}{m.n_blocks:>9}{m.bits:>5}"
         f"{m.megabytes:>7.1f}{m.make_seconds:>8.3f}{m.count_seconds:>9.3f}"
         f"{m.cpu_seconds:>8.3f}{m.regions_per_cpu_second:>10.2e}{m.part_of_copy:>9.0%}  {m.count}"
     )
@@ -304,7 +366,7 @@ def speeds(folder: str | None, n_threads: int, only: str) -> dict[str, Any]:
             f"copying in {name}: {speed / 1e9:.0f} GB/s, {speed / 16:.1e} numbers of 64 bits"
         )
     click.echo(
-        f"{'case':<42}{'regions':>13}{'corners':>10}{'blocks':>9}{'bits':>5}{'MB':>7}{'make s':>8}"
+        f"{'case':<52}{'regions':>13}{'corners':>10}{'blocks':>9}{'bits':>5}{'MB':>7}{'make s':>8}"
         f"{'count s':>9}{'cpu s':>8}{'/cpu s':>10}{'of copy':>9}  count"
     )
     found = run(folder, n_threads, only, bandwidth["L2"])

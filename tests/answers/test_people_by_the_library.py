@@ -120,8 +120,8 @@ MAKERS: dict[str, Callable[[], Trained]] = {
 def moved(rows: Any, name: str) -> Iterator[Any]:
     """Yield the rows with each value of a column that a cell could hold."""
     if isinstance(rows[name].dtype, pd.CategoricalDtype):
-        for value in COLOURS:
-            yield rows.assign(**{name: pd.Categorical([value] * len(rows), categories=COLOURS)})
+        for colour in COLOURS:
+            yield rows.assign(**{name: pd.Categorical([colour] * len(rows), categories=COLOURS)})
     else:
         for value in np.arange(-1, 7, 0.25):  # thresholds are halves or quarters of two numbers
             yield rows.assign(**{name: value})

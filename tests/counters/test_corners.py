@@ -253,6 +253,20 @@ def test_many_neighbours_are_part_of_the_cost() -> None:
     assert seconds[2] < seconds[0] < seconds[1] < 0.1
 
 
+@pytest.mark.parametrize("distance", [1, 30, "any"])
+def test_weights_are_part_of_the_cost(distance: int | str) -> None:
+    """Weighing what is sensitive takes longer than counting it, most with a distance."""
+    wide = ensemble_of(
+        *((f, float(t), 1.0, -1.0) for f, n in enumerate((100, 100, 50)) for t in range(n))
+    )
+    problem = Problem(wide, Grid.of(wide), Query.of(wide, ["f0", "f1"], 3, distance=distance))
+    plain, weighed = (
+        corners.corner_seconds(problem, Settings(), is_weighed=is_weighed)
+        for is_weighed in (False, True)
+    )
+    assert plain < weighed < 10 * plain + 0.1
+
+
 def test_a_visit_that_does_not_fit_is_not_chosen() -> None:
     """Little memory leaves the other ways."""
     problem = Problem(comb(6, 20), Grid.of(comb(6, 20)), Query.of(comb(6, 20), 0, 1))

@@ -115,6 +115,15 @@ def test_what_makes_no_sense_is_said(asked: dict[str, Any], message: str) -> Non
         xcount.count(people(), sensitive="age", gap=1, **asked)
 
 
+def test_one_sensitive_feature_may_be_fixed_if_another_can_change() -> None:
+    """Then the question is about the other one."""
+    asked: dict[str, Any] = {"gap": 1, "distance": "any", "where": "35 <= age < 39"}
+    both = xcount.count(people(), sensitive=["age", "race_White"], **asked)
+    other = xcount.count(people(), sensitive="race_White", **asked)
+    assert (both.count, both.n_regions) == (other.count, other.n_regions)
+    assert other.count
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -217,6 +226,29 @@ def test_a_domain_that_excludes_nothing_changes_nothing(seed: int) -> None:
     assert (plain.count, plain.n_regions) == (within.count, within.n_regions)
     assert plain.domain is None
     assert "domain" not in plain.to_dict()
+
+
+def test_a_rule_that_excludes_nothing_changes_nothing() -> None:
+    """It always holds, or follows from a condition; one that always applies is a condition."""
+    n_asked = 0
+    for seed in range(30):
+        ensemble = random_ensemble(seed, categorical=False)
+        guards = [axis.thresholds.tolist() for axis in Grid.of(ensemble).axes]
+        if len(guards) < 2 or not all(guards[:2]):
+            continue
+        first, second = f"f0 >= {guards[0][0]!r}", f"f1 >= {guards[1][0]!r}"
+        asked: dict[str, Any] = {"sensitive": "f0", "gap": 0.1, "distance": 2}
+
+        def counts(asked: Any = asked, ensemble: Any = ensemble, **domain: Any) -> Any:
+            found = xcount.count(ensemble, **asked, **domain)
+            return found.count, found.n_regions
+
+        assert counts() == counts(rule=f"{second} -> {second}")
+        assert counts(where=second) == counts(where=second, rule=f"{first} -> {second}")
+        below = f"f0 < {guards[0][0]!r}"
+        assert counts(where=second) == counts(rule=[f"{first} -> {second}", f"{below} -> {second}"])
+        n_asked += 1
+    assert n_asked > 5
 
 
 def test_a_one_hot_group_of_a_category_counts_like_the_category() -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import xcount
-from report.browser import CHROMIUM, NARROW, PDFTOTEXT, WIDE, Browser
 from report.samples import HOSTILE, hostile, huge, ordinary
+from tools.browser import CHROMIUM, NARROW, PDFTOTEXT, WIDE, Browser
 from xcount.model.examples import (
     adult_held_out_path,
     adult_one_hot_paths,
@@ -105,6 +105,15 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the page of a comparison in which one question got worse, in the second panel."""
+    flatter = ensemble_of((0, 4.0, (1, 3.0, 15.0, -15.0), 17.5))
+    path = tmp_path_factory.mktemp("compared") / "comparison.html"
+    path.write_text(xcount.compare([flatter, figure_1()], gaps=[1, 30]).to_html(), encoding="utf-8")
+    return path
+
+
 def visible(browser: Browser, selector: str) -> Any:
     """Return the texts of the visible elements that match."""
     return browser.evaluate(
@@ -152,17 +161,18 @@ def test_bars_are_as_long_as_their_shares(browser: Browser, page: Path) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
-def test_the_page_fits_and_can_be_read(
-    browser: Browser, page: Path, size: tuple[int, int], scheme: str
+def test_the_pages_fit_and_can_be_read(
+    browser: Browser, page: Path, people: Path, compared: Path, size: tuple[int, int], scheme: str
 ) -> None:
     """Nothing sticks out sideways; text has the contrast of WCAG AA; dark is dark."""
-    browser.open(page, size, scheme)
-    browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
-    assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    assert browser.evaluate(OVERLAPS) == []
-    assert browser.evaluate(CONTRAST) == []
-    paper = browser.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert (sum(int(n) for n in paper[4:-1].split(",")) < 384) is (scheme == "dark")
+    for path in (page, people, compared):
+        browser.open(path, size, scheme)
+        browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+        assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert browser.evaluate(OVERLAPS) == []
+        assert browser.evaluate(CONTRAST) == []
+        paper = browser.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (sum(int(n) for n in paper[4:-1].split(",")) < 384) is (scheme == "dark")
 
 
 def test_tabs_follow_the_mouse(browser: Browser, page: Path) -> None:
@@ -231,7 +241,7 @@ CUT_OFF = """
 """
 
 BROKEN_WORDS = """
-[...document.querySelectorAll('thead th')].filter(e => e.checkVisibility()).flatMap(e => {
+[...document.querySelectorAll('thead th, .pair th')].filter(e => e.checkVisibility()).flatMap(e => {
   const texts = document.createTreeWalker(e, NodeFilter.SHOW_TEXT), broken = [];
   for (let node; (node = texts.nextNode());)
     for (const match of node.data.matchAll(/[A-Za-z]+/g)) {
@@ -251,6 +261,7 @@ def test_a_phone_shows_whole_tables(browser: Browser, page: Path, people: Path) 
         browser.open(path, NARROW)
         browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
         assert browser.evaluate(CUT_OFF) == []
+        assert browser.evaluate(BROKEN_WORDS) == []
         head = "getComputedStyle(document.querySelector('#counts td.n'), '::before').content"
         assert browser.evaluate(head) == '"Sensitive regions"'
     browser.open(page, WIDE)
@@ -423,15 +434,9 @@ def test_ten_thousand_features_open(browser: Browser, tmp_path: Path) -> None:
     assert "feature_9999" in visible(browser, "#all .names")[0]
 
 
-@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
-def test_a_comparison_opens(browser: Browser, tmp_path: Path, size: tuple[int, int]) -> None:
-    """The comparison's page fits, reads and switches panels, too."""
-    halved = ensemble_of((0, 4.0, (1, 3.0, 15.0, -15.0), 17.5))
-    path = tmp_path / "comparison.html"
-    path.write_text(xcount.compare([figure_1(), halved], gaps=[1, 30]).to_html(), encoding="utf-8")
-    browser.open(path, size)
-    assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    assert browser.evaluate(CONTRAST) == []
+def test_a_comparison_opens(browser: Browser, compared: Path) -> None:
+    """The comparison's page switches panels, and shows whole tables on a phone, too."""
+    browser.open(compared, NARROW)
     browser.click(".tablist label:nth-of-type(2)")
     headings = visible(browser, ".tabs > section > h3")
     assert headings == ["Margin changes by more than 30, 1 step"]
@@ -452,3 +457,43 @@ def test_a_comparison_explains_itself(browser: Browser, tmp_path: Path) -> None:
     assert visible(browser, ".explained .legend li") == list(compared.names)
     assert visible(browser, ".explained > h4") == list(compared.names)
     assert "Which way, and how much" in visible(browser, ".explained > h5")
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_the_slider_stands_below_its_place(
+    browser: Browser, people: Path, size: tuple[int, int]
+) -> None:
+    """Its thumb is where the cursor crosses the curves, at every gap."""
+    browser.open(people, size)
+    apart = (
+        "(() => { const s = document.querySelector('#gaps input'), r = s.getBoundingClientRect();"
+        " const part = (s.value - s.min) / (s.max - s.min), thumb = 16;"
+        " const x = document.querySelector('#gaps .cursor').getBoundingClientRect().x;"
+        " return Math.abs(r.x + thumb / 2 + part * (r.width - thumb) - x); })()"
+    )
+    browser.evaluate("document.querySelector('#gaps input').focus()")
+    for _ in range(4):
+        assert browser.evaluate(apart) < 2
+        browser.press("ArrowRight", 39)
+    assert visible(browser, "#gaps .at")[0] != "0"
+
+
+def test_a_comparison_says_its_numbers_under_the_pointer(browser: Browser, compared: Path) -> None:
+    """A bar says its share and its ratio, a dot of the distribution its question."""
+    browser.open(compared, WIDE)
+    browser.hover(".group li[data-model='model 2'] .bar")
+    assert visible(browser, ".tip")[0].startswith("model 2: ")
+    assert "C/C₀ " in visible(browser, ".tip")[0]
+    browser.hover("#relative .dot")
+    assert "(gap " in visible(browser, ".tip")[0]
+
+
+def test_what_got_worse_leads_to_its_bars(browser: Browser, compared: Path) -> None:
+    """Also where they are in a panel that is not shown; the culprit's are the first."""
+    browser.open(compared, WIDE)
+    culprit = visible(browser, "#worse tbody tr")[0]
+    assert "gap 30" in culprit
+    browser.click("#worse tbody tr:first-child a")
+    headings = visible(browser, ".tabs > section > h3")
+    assert headings == ["Margin changes by more than 30, 1 step"]
+    assert culprit.startswith(visible(browser, ".tabs .group bdi")[0])

@@ -16,6 +16,8 @@ from xcount.model.examples import ensemble_of, figure_1
 from xcount.question.cell import CellRange
 from xcount.question.share import Limit
 from xcount.report.batch_text import audit_tables
+from xcount.report.explanation_words import size_text
+from xcount.report.lead import headline
 from xcount.report.text import (
     MAX_ROWS,
     answer_text,
@@ -158,3 +160,40 @@ def test_a_question_is_about_what_is_judged(result: CountResult) -> None:
     assert question_text(result).startswith("In how many regions does the margin")
     judged = replace(result, judge="rows")
     assert question_text(judged).startswith("For how many rows does the margin")
+
+
+def test_a_category_is_different_and_a_number_changes_by_a_step() -> None:
+    """A distance that reaches every value is no condition; one that does not is said."""
+    race, age = count_of("race", "0.5", 300_000), count_of("age", "0.5", 200_000)
+    audit = audit_of([race, age], one_step_features=("race",))
+    assert headline(audit).startswith("If race alone were different, the model's score could move")
+    assert headline(audit_of([age])).startswith("If age alone changed by one step, the model's")
+    pair = replace(race, sensitive=("race", "sex"))
+    both = audit_of([pair], one_step_features=("race", "sex"))
+    assert headline(both).startswith("If race and sex alone changed by one step")
+    two_steps = replace(both, results=(replace(pair, distance=2),))
+    assert headline(two_steps).startswith("If race and sex alone were different")
+
+
+def test_probabilities_move_by_percentage_points() -> None:
+    """In sentences; options and tables keep the number that was asked about."""
+    asked = xcount.Query.of(log_odds_model(), 0, probability_gap="1/20").change
+    said = asked.outcome("could", "", "")
+    assert said == "the predicted probability could move by more than 5 percentage points"
+    assert asked.label == "probability gap 0.05"
+    assert size_text(0.2078, "probability") == "20.8 percentage points"
+    assert size_text(0.01, "probability") == "1 percentage point"
+    assert size_text(1.234, "margin") == "1.23"
+
+
+def log_odds_model() -> xcount.Ensemble:
+    """Return a model whose score is the logarithm of odds."""
+    return replace(figure_1(), task="binary", probability="sigmoid")
+
+
+def test_groups_in_a_list_keep_their_features_together() -> None:
+    """Else one would not know where a group ends."""
+    age_sex = replace(count_of("age", "0.5", 300_000, max_share=0.1), sensitive=("age", "sex"))
+    race = count_of("race", "0.5", 200_000, max_share=0.1)
+    said = headline(audit_of([age_sex, race]))
+    assert said.endswith("age + sex (30.0 %) and race (20.0 %)")

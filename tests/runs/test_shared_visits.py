@@ -113,7 +113,7 @@ def test_a_visit_without_time_for_all_asks_for_one(
 ) -> None:
     """Companions never cost a question its own answer."""
     monkeypatch.setattr(
-        corners, "visiting_seconds", lambda question: 100.0 * (len(question.changes) - 1)
+        corners, "visiting_seconds", lambda question, **_: 100.0 * (len(question.changes) - 1)
     )
     ensemble = random_ensemble(3, max_features=3, max_trees=6)
     audit(

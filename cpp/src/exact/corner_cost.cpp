@@ -60,8 +60,8 @@ CornerCost estimate_corner_cost(std::span<const Topology* const> forests, const 
     cost.n_listed = listed_corners(layout, cost.n_corners);
     const auto row_lanes = static_cast<double>(layout.n_columns * layout.n_lanes);
     cost.n_lanes = cost.n_regions * row_lanes / static_cast<double>(layout.row_size);
-    const auto n_tables = forests.size() + 2 * ground.windows.n_tables();
-    cost.column_bytes = 64.0 * static_cast<double>(layout.n_masks * n_tables);
+    const auto n_vectors = layout.n_masks * forests.size() + 2 * ground.windows.table_size();
+    cost.column_bytes = 64.0 * static_cast<double>(n_vectors);
   } catch (const std::length_error&) {  // there is no layout for so much
     cost.n_listed = std::numeric_limits<double>::infinity();
   }

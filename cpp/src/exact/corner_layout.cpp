@@ -6,12 +6,16 @@
 #include <stdexcept>
 #include <utility>
 
+#include "xcount/exact/mask_windows.hpp"
+
 namespace xcount {
 
 namespace {
 
 constexpr std::size_t kMaxTileBytes = std::size_t{1} << 30;
-constexpr std::size_t kLongRow = 48;       // cells: shorter rows take another axis in
+constexpr std::size_t kLongRow = 48;   // cells: shorter rows take another axis in
+constexpr std::size_t kShortRow = 24;  // the same where the tile is large
+constexpr std::size_t kLargeTile = std::size_t{1} << 16;  // vectors, beyond the cache of a core
 constexpr std::size_t kTileVectors = 128;  // smaller tiles take another axis in, up to kMaxRow
 constexpr std::size_t kMaxRow = 1024;
 
@@ -40,7 +44,7 @@ CornerLayout::CornerLayout(std::span<const CellOrder> orders, const MaskSpace& m
       axes.emplace_back(n, static_cast<Feature>(f));
     }
   }
-  for (const Feature f : masks.sensitive()) {
+  for (const Feature f : features_by_position(masks)) {
     const auto n = static_cast<std::size_t>(orders[static_cast<std::size_t>(f)].n_cells());
     if (n == 1) continue;
     sensitive.push_back(f);
@@ -79,7 +83,10 @@ void CornerLayout::choose_row(Axes& axes) {
   };
   if (n_lanes == 1) return;
   if (!axes.empty()) take(axes.size() - 1);
-  while (!axes.empty() && (row_size < kLongRow || tile_vectors() < kTileVectors) &&
+  const auto is_short = [&] {
+    return row_size < (tile_vectors() > kLargeTile ? kShortRow : kLongRow);
+  };
+  while (!axes.empty() && (is_short() || tile_vectors() < kTileVectors) &&
          row_size * axes.front().first <= kMaxRow) {
     take(0);
   }

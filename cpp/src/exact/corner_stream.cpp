@@ -90,7 +90,7 @@ void CornerStream<T>::set_job() {
   slab_.resize(n_outputs);
   const bool by_probability = plan_.judge != nullptr;
   column_.resize((n_outputs + (by_probability ? 1 : 0)) * n_masks);
-  tables_.resize(2 * windows.n_tables() * n_masks);
+  tables_.resize(2 * windows.table_size());
   tally_.resize(plan_.changes.size() * (n_masks + 1));
   job_.n_columns = layout_.n_columns;
   job_.n_masks = n_masks;
@@ -112,7 +112,7 @@ void CornerStream<T>::set_job() {
   job_.unit = plan_.link.unit;
   job_.exponent = plan_.link.exponent;
   job_.highest = tables_.data();
-  job_.lowest = tables_.data() + windows.n_tables() * n_masks;
+  job_.lowest = tables_.data() + windows.table_size();
   point_to_windows(windows, job_, near_);
   job_.tally = tally_.data();
   job_.common_tally = tally_.data() + plan_.changes.size() * n_masks;
@@ -331,10 +331,12 @@ void CornerStream<T>::collect_block() {
     tally = {};
     return n;
   };
+  bool has_tally = true;
+  if constexpr (kLanes<T> > 1) has_tally = narrow_ == nullptr || narrow_->takes_tally();
   for (std::size_t change = 0; change < plan_.changes.size(); ++change) {
     const std::uint64_t common = take(tally_[plan_.changes.size() * n_masks + change]);
     for (std::size_t i = change * n_masks; i < (change + 1) * n_masks; ++i) {
-      block_counts_[i] = common + take(tally_[i]);
+      block_counts_[i] = common + (has_tally ? take(tally_[i]) : 0);
       if constexpr (kLanes<T> > 1) {
         if (narrow_) block_counts_[i] += narrow_->take(i);
       }
@@ -358,7 +360,7 @@ std::size_t CornerStream<T>::bytes_for(const CornerPlan<T>& plan) {
   const std::size_t n_results = plan.changes.size() * layout.n_masks;
   const std::size_t n_rows = plan.corners.size() + (plan.judge != nullptr ? 1 : 0);
   const std::size_t n_vectors = 2 * plan.corners.size() * layout.n_tiles * layout.tile_vectors() +
-                                (n_rows + 2 * plan.windows.n_tables()) * layout.n_masks +
+                                n_rows * layout.n_masks + 2 * plan.windows.table_size() +
                                 layout.n_columns;
   return narrow_bytes(plan) + 2 * n_listed * sizeof(Corner<T>) + n_vectors * sizeof(Lanes<T>) +
          plan.windows.near.size() * sizeof(NearExtremes<T>) +

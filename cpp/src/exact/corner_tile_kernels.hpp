@@ -61,7 +61,7 @@ XCOUNT_INLINE void sum_column(TileJob<T>& job, std::size_t output, std::size_t c
   }
 }
 
-// Replaces the first output's column by the index of the largest output.
+// Sets what is decided to the index of the largest output; it may stand in the first one's place.
 template <class T>
 XCOUNT_INLINE void find_largest(TileJob<T>& job) {
   const std::size_t n_masks = job.n_masks;
@@ -73,34 +73,15 @@ XCOUNT_INLINE void find_largest(TileJob<T>& job) {
       index = other > best ? broadcast<T>(T(static_cast<std::int32_t>(k))) : index;
       best = other > best ? other : best;
     }
-    store(job.column[m], job.offset, index);
-  }
-}
-
-// The number that a link makes a probability of.
-template <class T>
-XCOUNT_INLINE double argument(const TileJob<T>& job, const LaneResidue<T>& residue) {
-  const T value = static_cast<T>(residue) - job.zero;
-  if constexpr (requires { static_cast<double>(value); }) {
-    return static_cast<double>(value) * job.unit;  // a kernel's unit holds the power of two
-  } else {
-    const bool negative = value < T(0);
-    const double size = ValueTraits<T>::scaled(negative ? T(-value) : value, job.exponent);
-    return (negative ? -size : size) * job.unit;
+    store(job.decided[m], job.offset, index);
   }
 }
 
 template <class T>
 XCOUNT_INLINE double probability(const TileJob<T>& job, std::size_t mask, std::size_t lane) {
-  const std::size_t n_masks = job.n_masks;
-  const double own = argument(job, job.column[job.output * n_masks + mask].lane[lane]);
-  if (!job.softmax) return 1.0 / (1.0 + __builtin_exp(-own));
-  double sum = 0.0;
-  for (std::size_t k = 0; k < job.n_outputs; ++k) {
-    const double other = argument(job, job.column[k * n_masks + mask].lane[lane]);
-    sum += k == job.output ? 1.0 : __builtin_exp(other - own);
-  }
-  return 1.0 / sum;
+  if (job.softmax) return softmax(job, job.output, mask, lane);
+  const double own = argument(job, job.column[job.output * job.n_masks + mask].lane[lane]);
+  return 1.0 / (1.0 + __builtin_exp(-own));
 }
 
 // Sets what is decided to the probabilities, as integers.
@@ -128,7 +109,7 @@ XCOUNT_INLINE void sum_outputs(TileJob<T>& job, std::size_t column, Start start)
       sum_column<T, Start::kKept>(job, k, column);
     }
   }
-  if (job.judge != nullptr) {
+  if (job.changes[0].form == ChangeForm::kProbability) {
     find_probabilities<T>(job);
   } else if (job.n_outputs > 1) {
     find_largest<T>(job);
@@ -146,16 +127,133 @@ XCOUNT_INLINE void count_columns(TileJob<T> job, std::size_t begin, std::size_t 
   }
 }
 
+// 16 bits of what is compared in a column.
+template <class T, Shrink kShrink>
+XCOUNT_INLINE void shrink_column(const TileJob<T>& job, std::size_t lane) {
+  Shrinker<T, kShrink> shrinker(*job.narrow);
+  const auto first = load<Signed<T>>(job.decided[0], job.offset);
+  for (std::size_t m = 0; m < job.n_masks; ++m) {
+    shrinker.put(m, lane, load<Signed<T>>(job.decided[m], job.offset), first);
+  }
+  shrinker.finish(*job.narrow);
+}
+
+// A row of masks in one column: V is made of its sums, of those of the row before it in the plane,
+// and of V in the plane before.
+template <class T>
+struct MaskRow {
+  std::size_t mask = 0, n_masks = 1;
+  const Lanes<T>* slab = nullptr;  // S and E of the row
+  Lanes<T>* sums = nullptr;
+  Lanes<T>* row_before = nullptr;  // become what the next row needs
+  Lanes<T>* plane_before = nullptr;
+  bool has_row = false, has_plane = false;  // before it
+};
+
+// kSlower: sensitive axes that are slower than the row. first: V of the first mask.
+template <class T, Start kStart, std::size_t kSlower, Shrink kShrink>
+XCOUNT_INLINE void shrink_row(const MaskRow<T>& row, std::size_t offset, std::size_t lane,
+                              Lanes<T>& first, Shrinker<T, kShrink>& shrinker) {
+  const auto [m, n, slab, sums, row_before, plane_before, has_row, has_plane] = row;
+  Unsigned<T> total{};
+  auto origin = load<Signed<T>>(first, offset);
+  for (std::size_t cell = 0; cell < n; ++cell) {
+    Unsigned<T> sum{};
+    if constexpr (kStart != Start::kKept) sum = load<Unsigned<T>>(slab[cell], offset);
+    if constexpr (kStart != Start::kFresh) sum += load<Unsigned<T>>(sums[cell], offset);
+    if constexpr (kStart != Start::kKept) store(sums[cell], offset, sum);
+    total += sum;
+    Unsigned<T> value = total;
+    if constexpr (kSlower > 0) {
+      if (has_row) value += load<Unsigned<T>>(row_before[cell], offset);
+      store(row_before[cell], offset, value);
+    }
+    if constexpr (kSlower > 1) {
+      if (has_plane) value += load<Unsigned<T>>(plane_before[cell], offset);
+      store(plane_before[cell], offset, value);
+    }
+    if (m + cell == 0) {
+      origin = Signed<T>(value);
+      store(first, offset, origin);
+    }
+    shrinker.put(m + cell, lane, Signed<T>(value), origin);
+  }
+}
+
+// Makes the sums of some columns of the only output, and 16 bits of each: row by row of masks, all
+// columns in turn, so that vectors of q are filled while they are in the cache.
+template <class T, Start kStart, std::size_t kSlower, Shrink kShrink>
+__attribute__((noinline)) void shrink_rows(const TileJob<T>& job, std::size_t begin,
+                                           std::size_t end) {
+  NarrowTile<T>& narrow = *job.narrow;
+  const std::size_t* axes = job.sensitive_cells;
+  const std::size_t n_axes = job.n_sensitive;
+  const std::size_t n_masks = job.n_masks;
+  const std::size_t n = n_axes > 0 ? axes[n_axes - 1] : 1;
+  const std::size_t n_rows = kSlower > 0 ? axes[n_axes - 2] : 1;
+  const std::size_t n_before = kSlower > 1 ? n + n * n_rows : kSlower * n;
+  Lanes<T> first[LaneTraits<std::uint16_t>::kLanes / LaneTraits<T>::kLanes];
+  Shrinker<T, kShrink> shrinker(narrow);
+  for (std::size_t m = 0, number = 0; m < n_masks; m += n, ++number) {
+    if (number == n_rows) number = 0;
+    for (std::size_t column = begin; column < end; ++column) {
+      const std::size_t i = column - begin;
+      MaskRow<T> row{m, n, job.slab[0] + column * n_masks + m, job.sums[0] + column * n_masks + m};
+      row.row_before = narrow.before + i * n_before;
+      row.has_row = number > 0;
+      if constexpr (kSlower > 1) {
+        row.plane_before = row.row_before + (1 + number) * n;
+        row.has_plane = m >= n * n_rows;
+      }
+      for (std::size_t offset = 0; offset < LaneTraits<T>::kLanes; offset += kRegisterLanes<T>) {
+        const std::size_t lane = i * LaneTraits<T>::kLanes + offset;
+        shrink_row<T, kStart, kSlower, kShrink>(row, offset, lane, first[i], shrinker);
+      }
+    }
+  }
+  shrinker.finish(narrow);
+}
+
+template <class T, Start kStart, Shrink kShrink>
+XCOUNT_INLINE void shrink_rows(const TileJob<T>& job, std::size_t begin, std::size_t end) {
+  if constexpr (kShrink == Shrink::kGaps) {
+    shrink_rows<T, kStart, 0, kShrink>(job, begin, end);
+  } else if (job.n_sensitive <= 1) {
+    shrink_rows<T, kStart, 0, kShrink>(job, begin, end);
+  } else if (job.n_sensitive == 2) {
+    shrink_rows<T, kStart, 1, kShrink>(job, begin, end);
+  } else {
+    shrink_rows<T, kStart, 2, kShrink>(job, begin, end);
+  }
+}
+
+template <class T, Shrink kShrink>
+XCOUNT_INLINE void shrink_columns(TileJob<T>& job, std::size_t begin, std::size_t end,
+                                  Start start) {
+  if (job.n_outputs == 1 && job.n_sensitive <= kRowAxes) {
+    if (start == Start::kFresh) return shrink_rows<T, Start::kFresh, kShrink>(job, begin, end);
+    if (start == Start::kAdded) return shrink_rows<T, Start::kAdded, kShrink>(job, begin, end);
+    return shrink_rows<T, Start::kKept, kShrink>(job, begin, end);
+  }
+  for (std::size_t column = begin; column < end; ++column) {
+    for (job.offset = 0; job.offset < LaneTraits<T>::kLanes; job.offset += kRegisterLanes<T>) {
+      sum_outputs<T>(job, column, start);
+      shrink_column<T, kShrink>(job, (column - begin) * LaneTraits<T>::kLanes + job.offset);
+    }
+  }
+}
+
 // Makes the sums of some columns, and 16 bits of each.
 template <class T>
 XCOUNT_INLINE void shrink_columns(TileJob<T> job, std::size_t begin, std::size_t end, Start start) {
   NarrowTile<T>& narrow = *job.narrow;
   narrow.magnitude = 0;
-  for (std::size_t column = begin; column < end; ++column) {
-    for (job.offset = 0; job.offset < LaneTraits<T>::kLanes; job.offset += kRegisterLanes<T>) {
-      sum_outputs<T>(job, column, start);
-      shrink<T>(job, (column - begin) * LaneTraits<T>::kLanes + job.offset);
-    }
+  if (narrow.is_flip) {
+    shrink_columns<T, Shrink::kSides>(job, begin, end, start);
+  } else if (job.n_sensitive > 1) {
+    shrink_columns<T, Shrink::kFineGaps>(job, begin, end, start);
+  } else {
+    shrink_columns<T, Shrink::kGaps>(job, begin, end, start);
   }
   constexpr std::size_t kAll = LaneTraits<std::uint16_t>::kLanes;
   for (std::size_t lane = (end - begin) * LaneTraits<T>::kLanes; lane < kAll; ++lane) {
@@ -168,9 +266,11 @@ template <class T>
 void settle_columns(TileJob<T>& job, std::size_t begin, std::size_t end) {
   NarrowRoom<T>& room = *job.narrow->room;
   const bool many = room.has_many_doubts();
+  if (!many) room.settle_finely();
   for (std::size_t column = begin; column < end; ++column) {
     const std::size_t lane = (column - begin) * LaneTraits<T>::kLanes;
     if (!room.has_doubts(lane)) continue;
+    job.narrow->has_tally = true;
     if (many) {
       job.filter = room.filter(lane);
       count_columns<T, false>(job, column, column + 1, Start::kKept);
@@ -189,11 +289,15 @@ void settle_columns(TileJob<T>& job, std::size_t begin, std::size_t end) {
 template <class T>
 void count_narrow(TileJob<T>& job, std::size_t begin, std::size_t end) {
   NarrowRoom<T>& room = *job.narrow->room;
-  if (room.skips()) return count_columns<T, false>(job, begin, end, job.start);
+  if (room.skips()) {
+    job.narrow->has_tally = true;
+    return count_columns<T, false>(job, begin, end, job.start);
+  }
   shrink_columns<T>(job, begin, end, job.start);
   if (room.grows()) shrink_columns<T>(job, begin, end, Start::kKept);
   if (!room.is_usable()) {
     room.finish(false);
+    job.narrow->has_tally = true;
     return count_columns<T, false>(job, begin, end, Start::kKept);
   }
   decide_narrow<T>(job);

@@ -20,48 +20,59 @@ struct NarrowPart {
       __attribute__((vector_size(XCOUNT_VECTOR_BYTES / sizeof(T) * sizeof(std::uint16_t))));
 };
 
-// q of gaps: the difference to the first mask, in units.
-template <class T>
-XCOUNT_INLINE void shrink_sums(TileJob<T>& job, NarrowTile<T>& narrow, std::size_t lane) {
-  using Part = typename NarrowPart<T>::Type;
-  constexpr int kSign = 8 * sizeof(T) - 1;
-  const auto shift = static_cast<int>(narrow.shift);
-  const auto first = load<Signed<T>>(job.decided[0], job.offset);
-  const Signed<T> middle = broadcast<T>(T(T(1) << (shift + 15)));
-  Signed<T> magnitude{};
-  for (std::size_t m = 0; m < job.n_masks; ++m) {
-    const Signed<T> rise = load<Signed<T>>(job.decided[m], job.offset) - first;
-    magnitude |= rise ^ (rise >> kSign);
-    const auto units = Unsigned<T>(rise + middle) >> shift;
-    store(narrow.tile.decided[m], lane, __builtin_convertvector(units, Part));
-  }
-  LaneResidue<T> parts[kRegisterLanes<T>];
-  __builtin_memcpy(parts, &magnitude, sizeof parts);
-  for (const LaneResidue<T> part : parts) narrow.magnitude |= part;
-}
+// What is made of a sum: q of flips, q of gaps, or 16 bits more of gaps, too.
+enum class Shrink : std::uint8_t { kSides, kGaps, kFineGaps };
 
-// q of flips: how many cut-offs are below.
-template <class T>
-XCOUNT_INLINE void shrink_sides(TileJob<T>& job, NarrowTile<T>& narrow, std::size_t lane) {
+// Makes q of some lanes of a mask, from lane `lane` of its vector on.
+template <class T, Shrink kShrink>
+struct Shrinker {
   using Part = typename NarrowPart<T>::Type;
-  for (std::size_t m = 0; m < job.n_masks; ++m) {
-    const auto value = load<Signed<T>>(job.decided[m], job.offset);
-    Unsigned<T> n_below{};
-    for (std::size_t i = 0; i < narrow.n_cuts; ++i) {
-      n_below -= Unsigned<T>(value > broadcast<T>(narrow.cuts[i]));
+
+  XCOUNT_INLINE explicit Shrinker(const NarrowTile<T>& narrow)
+      : decided(narrow.tile.decided),
+        fine(narrow.fine),
+        cuts(narrow.cuts),
+        n_cuts(narrow.n_cuts),
+        shift(static_cast<int>(narrow.shift)),
+        left(shift < 16 ? 16 - shift : 0),
+        right(shift > 16 ? shift - 16 : 0),
+        middle(broadcast<T>(T(T(1) << (shift + 15)))) {}
+
+  // Gaps: the difference to the first mask, in units; flips: how many cut-offs are below.
+  XCOUNT_INLINE void put(std::size_t m, std::size_t lane, const Signed<T>& value,
+                         const Signed<T>& first) {
+    if constexpr (kShrink == Shrink::kSides) {
+      Unsigned<T> n_below{};
+      for (std::size_t i = 0; i < n_cuts; ++i) {
+        n_below -= Unsigned<T>(value > broadcast<T>(cuts[i]));
+      }
+      store(decided[m], lane, __builtin_convertvector(n_below, Part));
+    } else {
+      constexpr int kSign = 8 * sizeof(T) - 1;
+      const Signed<T> rise = value - first;
+      magnitude |= rise ^ (rise >> kSign);
+      const auto above = Unsigned<T>(rise + middle);
+      store(decided[m], lane, __builtin_convertvector(above >> shift, Part));
+      if constexpr (kShrink == Shrink::kGaps) return;
+      store(fine[m], lane, __builtin_convertvector(above << left >> right, Part));
     }
-    store(narrow.tile.decided[m], lane, __builtin_convertvector(n_below, Part));
   }
-}
 
-template <class T>
-XCOUNT_INLINE void shrink(TileJob<T>& job, std::size_t lane) {
-  if (job.narrow->is_flip) {
-    shrink_sides<T>(job, *job.narrow, lane);
-  } else {
-    shrink_sums<T>(job, *job.narrow, lane);
+  // Tells the tile how large the differences were.
+  XCOUNT_INLINE void finish(NarrowTile<T>& narrow) const {
+    LaneResidue<T> parts[kRegisterLanes<T>];
+    __builtin_memcpy(parts, &magnitude, sizeof parts);
+    for (const LaneResidue<T> part : parts) narrow.magnitude |= part;
   }
-}
+
+  Lanes<std::uint16_t>* decided;
+  Lanes<std::uint16_t>* fine;
+  const T* cuts;
+  std::size_t n_cuts;
+  int shift, left, right;
+  Signed<T> middle;
+  Signed<T> magnitude{};
+};
 
 using Q = std::uint16_t;
 
@@ -73,32 +84,56 @@ XCOUNT_INLINE void note_doubt(NarrowTile<T>& narrow, std::size_t change, std::si
   store(doubt.lanes, offset, lanes);
 }
 
+// By how much a neighbour exceeds a mask's own q, either way.
+struct Rises {
+  Signed<Q> up, down, either;
+
+  [[nodiscard]] XCOUNT_INLINE const Signed<Q>& along(Direction direction) const {
+    return direction == Direction::kAny ? either : direction == Direction::kUp ? up : down;
+  }
+};
+
+template <class T>
+XCOUNT_INLINE void note_doubts(NarrowTile<T>& narrow, const TileJob<Q>& tile, std::size_t m,
+                               const Rises& rises) {
+  for (std::size_t i = 0; i < tile.n_changes; ++i) {
+    const NarrowChange& change = narrow.changes[i];
+    const Signed<Q>& rise = rises.along(change.direction);
+    const Mask<Q> doubt =
+        (rise > broadcast<Q>(change.surely)) ^ (rise > broadcast<Q>(change.possibly));
+    if (any_of<Q>(doubt)) note_doubt<T>(narrow, i, m, tile.offset, doubt);
+  }
+}
+
 template <class T>
 XCOUNT_INLINE void decide_gaps(NarrowTile<T>& narrow, TileJob<Q>& tile) {
-  decide_near<Q>(tile, [&](std::size_t m, const Extremes<Q>& extremes) XCOUNT_LAMBDA {
-    const auto own = load<Signed<Q>>(tile.decided[m], tile.offset);
-    const Signed<Q> up = extremes.high - own;
-    const Signed<Q> down = own - extremes.low;
-    const Signed<Q> either = up > down ? up : down;
-    for (std::size_t i = 0; i < tile.n_changes; ++i) {
-      const NarrowChange& change = narrow.changes[i];
-      const Signed<Q>& way = change.direction == Direction::kAny  ? either
-                             : change.direction == Direction::kUp ? up
-                                                                  : down;
-      const Mask<Q> surely = way > broadcast<Q>(change.surely);
-      count_mask<Q>(tile.tally[i * tile.n_masks + m], tile.offset, surely);
-      const Mask<Q> doubt = surely ^ (way > broadcast<Q>(change.possibly));
-      if (any_of<Q>(doubt)) note_doubt<T>(narrow, i, m, tile.offset, doubt);
-    }
-  });
+  const auto decide = [&narrow, &tile, decided = tile.decided, offset = tile.offset,
+                       changes = narrow.changes, n_changes = tile.n_changes, n_masks = tile.n_masks,
+                       counts = narrow.counts](std::size_t m, const Extremes<Q>& extremes)
+                          XCOUNT_LAMBDA {
+                            const auto own = load<Signed<Q>>(decided[m], offset);
+                            Rises rises{extremes.high - own, own - extremes.low, {}};
+                            rises.either = rises.up > rises.down ? rises.up : rises.down;
+                            Mask<Q> doubt{};
+                            for (std::size_t i = 0; i < n_changes; ++i) {
+                              const Signed<Q>& rise = rises.along(changes[i].direction);
+                              const Mask<Q> surely = rise > broadcast<Q>(changes[i].surely);
+                              counts[i * n_masks + m] += n_set(surely);
+                              doubt |= surely ^ (rise > broadcast<Q>(changes[i].possibly));
+                            }
+                            if (any_of<Q>(doubt)) note_doubts<T>(narrow, tile, m, rises);
+                          };
+  decide_near<Q>(tile, decide);
 }
 
 template <class T>
 XCOUNT_INLINE void decide_flips(const NarrowTile<T>& narrow, TileJob<Q>& tile) {
-  decide_near<Q>(tile, [&](std::size_t m, const Extremes<Q>& extremes) XCOUNT_LAMBDA {
-    const auto own = load<Signed<Q>>(tile.decided[m], tile.offset);
-    for (std::size_t i = 0; i < tile.n_changes; ++i) {
-      const NarrowChange& change = narrow.changes[i];
+  const auto decide = [decided = tile.decided, offset = tile.offset, changes = narrow.changes,
+                       n_changes = tile.n_changes, n_masks = tile.n_masks, counts = narrow.counts](
+                          std::size_t m, const Extremes<Q>& extremes) XCOUNT_LAMBDA {
+    const auto own = load<Signed<Q>>(decided[m], offset);
+    for (std::size_t i = 0; i < n_changes; ++i) {
+      const NarrowChange& change = changes[i];
       const Mask<Q> up =
           (own <= broadcast<Q>(change.sure_below)) & (extremes.high > broadcast<Q>(change.high));
       const Mask<Q> down =
@@ -106,9 +141,10 @@ XCOUNT_INLINE void decide_flips(const NarrowTile<T>& narrow, TileJob<Q>& tile) {
       const Mask<Q> hit = change.direction == Direction::kAny  ? up | down
                           : change.direction == Direction::kUp ? up
                                                                : down;
-      count_mask<Q>(tile.tally[i * tile.n_masks + m], tile.offset, hit);
+      counts[i * n_masks + m] += n_set(hit);
     }
-  });
+  };
+  decide_near<Q>(tile, decide);
 }
 
 // Counts what is sure; the rest becomes doubts.

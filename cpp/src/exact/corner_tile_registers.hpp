@@ -6,6 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#if XCOUNT_VECTOR_BYTES > 16
+#include <immintrin.h>
+#endif
+
 #include "xcount/exact/corner_tile.hpp"
 
 // Vectors are passed to functions that are always inlined: no ABI is involved.
@@ -87,11 +91,17 @@ XCOUNT_INLINE Signed<T> broadcast(const T& value) {
 template <class T>
 XCOUNT_INLINE bool any_of(const Mask<T>& mask) {
   if constexpr (kIsVector<T>) {
+#if XCOUNT_VECTOR_BYTES == 64
+    return _mm512_test_epi64_mask(__m512i(mask), __m512i(mask)) != 0;
+#elif XCOUNT_VECTOR_BYTES == 32
+    return _mm256_testz_si256(__m256i(mask), __m256i(mask)) == 0;
+#else
     std::uint64_t words[sizeof mask / 8];
     __builtin_memcpy(words, &mask, sizeof words);
     std::uint64_t all = 0;
     for (const std::uint64_t word : words) all |= word;
     return all != 0;
+#endif
   } else {
     return mask;
   }
@@ -106,15 +116,44 @@ XCOUNT_INLINE void count_mask(TallyLanes<T>& tally, std::size_t offset, const Ma
   }
 }
 
+// How many lanes of 16 bits are set.
+XCOUNT_INLINE std::uint32_t n_set(const Mask<std::uint16_t>& mask) {
+#if XCOUNT_VECTOR_BYTES == 64
+  return static_cast<std::uint32_t>(__builtin_popcount(_mm512_movepi16_mask(__m512i(mask))));
+#elif XCOUNT_VECTOR_BYTES == 32
+  const auto bytes = static_cast<unsigned>(_mm256_movemask_epi8(__m256i(mask)));
+  return static_cast<std::uint32_t>(__builtin_popcount(bytes)) / 2;
+#else
+  constexpr std::uint64_t kOnes = 0x0001000100010001;
+  std::uint64_t words[sizeof mask / 8];
+  __builtin_memcpy(words, &mask, sizeof words);
+  std::uint64_t sum = 0;  // of each fourth lane
+  for (const std::uint64_t word : words) sum += word & kOnes;
+  return static_cast<std::uint32_t>((sum * kOnes) >> 48);
+#endif
+}
+
 // Sums of weights in a fixed order: lane i of a vector goes to sum i modulo kShareLanes.
 template <class T>
 XCOUNT_INLINE void add_weights(double* sums, std::size_t offset, const Mask<T>& mask,
                                const double* weights) {
   if constexpr (kIsVector<T>) {
+    typedef double Numbers __attribute__((vector_size(XCOUNT_VECTOR_BYTES)));
+    typedef std::int64_t Bits __attribute__((vector_size(XCOUNT_VECTOR_BYTES)));
+    typedef T Part __attribute__((vector_size(XCOUNT_VECTOR_BYTES / 8 * sizeof(T))));
     T lanes[kRegisterLanes<T>];
     __builtin_memcpy(lanes, &mask, sizeof lanes);
-    for (std::size_t i = 0; i < kRegisterLanes<T>; ++i) {
-      sums[(offset + i) % kShareLanes] += lanes[i] != 0 ? weights[offset + i] : 0.0;
+    for (std::size_t i = 0; i < kRegisterLanes<T>; i += sizeof(Numbers) / sizeof(double)) {
+      Part part;
+      Bits weight;
+      Numbers sum;
+      double* target = sums + (offset + i) % kShareLanes;
+      __builtin_memcpy(&part, lanes + i, sizeof part);
+      __builtin_memcpy(&weight, weights + offset + i, sizeof weight);
+      __builtin_memcpy(&sum, target, sizeof sum);
+      weight &= __builtin_convertvector(part, Bits);  // the weight, or 0.0
+      sum += Numbers(weight);
+      __builtin_memcpy(target, &sum, sizeof sum);
     }
   } else {
     sums[0] += mask ? weights[0] : 0.0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <stdexcept>
 
 #include "xcount/support/held_bytes.hpp"
@@ -17,8 +18,9 @@ constexpr std::size_t kListedRows = 4096;  // of all masks, up to which single s
 std::vector<MaskAxis> axes_of(const Topology& forest, const MaskSpace& masks) {
   std::vector<MaskAxis> axes;
   std::size_t stride = 1;
-  for (std::size_t i = masks.sensitive().size(); i-- > 0;) {
-    const Axis& axis = forest.axis(masks.sensitive()[i]);
+  const std::vector<Feature> features = features_by_position(masks);
+  for (std::size_t i = features.size(); i-- > 0;) {
+    const Axis& axis = forest.axis(features[i]);
     const auto n = static_cast<std::size_t>(axis.n_cells);
     if (n == 1) continue;
     const std::size_t n_loose = axis.missing_cell >= 0 ? 1 : 0;
@@ -170,10 +172,19 @@ void MaskWindows::choose_growth(std::vector<MaskAxis> axes, std::size_t distance
     growth.clear();
     return;
   }
+  for (std::size_t i = 1; i < growth.size(); ++i) {
+    n_planes.push_back(std::min(grown.back().n_cells, 2 * growth[i] + 1));
+  }
   ball_axes.clear();
   first.clear();
   near.clear();
   n_levels = 0;
+}
+
+std::size_t MaskWindows::table_size() const {
+  if (any) return 0;
+  if (growth.empty()) return (n_levels + (width > 1 ? 1 : 0)) * n_masks;
+  return std::accumulate(n_planes.begin(), n_planes.end(), std::size_t{0}) * grown.back().stride;
 }
 
 double MaskWindows::rows_per_mask() const {
@@ -199,17 +210,33 @@ double MaskWindows::n_near() const {
 
 std::size_t MaskWindows::bytes() const { return held_bytes(first) + held_bytes(near); }
 
+std::vector<Feature> features_by_position(const MaskSpace& masks) {
+  std::vector<Feature> features = masks.sensitive();
+  std::size_t longest = 0;
+  for (std::size_t i = 1; i < features.size(); ++i) {
+    if (masks.n_cells(i) > masks.n_cells(longest)) longest = i;
+  }
+  const auto begin = features.begin();
+  const auto found = begin + static_cast<std::ptrdiff_t>(longest);
+  if (found != features.end()) std::rotate(begin, found, found + 1);
+  return features;
+}
+
 std::vector<MaskIndex> masks_by_position(const MaskSpace& masks,
                                          std::span<const CellOrder> orders) {
+  std::vector<MaskIndex> stride(orders.size());  // of the numbers of masks, per feature
+  MaskIndex n = 1;
+  for (std::size_t i = masks.sensitive().size(); i-- > 0;) {
+    stride[static_cast<std::size_t>(masks.sensitive()[i])] = n;
+    n *= masks.n_cells(i);
+  }
   std::vector<MaskIndex> mask_at{0};
-  for (const Feature feature : masks.sensitive()) {
-    const std::vector<Cell>& cells = orders[static_cast<std::size_t>(feature)].cell;
+  for (const Feature feature : features_by_position(masks)) {
+    const auto f = static_cast<std::size_t>(feature);
     std::vector<MaskIndex> product;
-    product.reserve(mask_at.size() * cells.size());
+    product.reserve(mask_at.size() * orders[f].cell.size());
     for (const MaskIndex prefix : mask_at) {
-      for (const Cell cell : cells) {
-        product.push_back(prefix * static_cast<MaskIndex>(cells.size()) + cell);
-      }
+      for (const Cell cell : orders[f].cell) product.push_back(prefix + stride[f] * cell);
     }
     mask_at.swap(product);
   }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
+#include <utility>
 
 namespace xcount {
 
@@ -15,6 +15,9 @@ constexpr unsigned kHalfBits = 15;  // of q, on either side of the first mask
 constexpr std::size_t kOften = 64;  // columns after which a smaller unit is tried
 constexpr std::size_t kFirstSkipped = 16;
 constexpr std::size_t kMostSkipped = std::size_t{1} << 16;
+
+template <class T>
+constexpr std::size_t kColumns = kNarrowLanes / LaneTraits<T>::kLanes;  // that fill the lanes
 
 template <class T>
 bool asks_flips(std::span<const Change<T>> changes) {
@@ -35,6 +38,25 @@ std::vector<T> cuts_of(std::span<const Change<T>> changes) {
   return cuts;
 }
 
+// Where masks are many, most columns have some doubts, and making their sums again takes long.
+template <class T>
+bool needs_fine(const TileJob<T>& job) {
+  return job.n_sensitive > 1 && !asks_flips<T>({job.changes, job.n_changes});
+}
+
+// As the limits of 16 bits, for 2^16 times as many units.
+template <class T>
+void set_fine_limits(const T& gap, unsigned shift, NarrowChange& change) {
+  if (shift <= 16) {  // units are no larger than 1
+    change.fine_surely = change.fine_possibly = static_cast<std::int64_t>(
+        std::min<UInt128>(static_cast<UInt128>(gap) << (16 - shift), UInt128{1} << 32));
+    return;
+  }
+  const T unit = T(T(1) << (shift - 16));
+  change.fine_surely = static_cast<std::int64_t>(gap / unit + (gap % unit != 0 ? 1 : 0));
+  change.fine_possibly = static_cast<std::int64_t>((gap + 1) / unit - 1);
+}
+
 }  // namespace
 
 template <class T>
@@ -50,6 +72,7 @@ void point_to_windows(const MaskWindows& windows, TileJob<T>& job,
   job.grown = windows.grown.data();
   job.n_grown = windows.grown.size();
   job.growth = windows.growth.data();
+  job.n_planes = windows.n_planes.data();
   job.n_growth = windows.growth.size();
   for (const NearRow& row : windows.near) {
     const bool is_window =
@@ -69,21 +92,22 @@ void point_to_windows(const MaskWindows& windows, TileJob<T>& job,
 template <class T>
 bool NarrowRoom<T>::suits(std::span<const Change<T>> changes, std::size_t n_columns,
                           std::size_t n_tiles) {
-  constexpr std::size_t kColumns = kNarrowLanes / LaneTraits<T>::kLanes;
   const bool flips = asks_flips(changes);
   const bool alike = std::all_of(changes.begin(), changes.end(), [&](const Change<T>& change) {
     return (change.form == ChangeForm::kFlip) == flips && change.threshold >= (flips ? -1 : 0);
   });
-  const std::size_t n_times = n_tiles * ((n_columns + kColumns - 1) / kColumns);
-  return alike && cuts_of(changes).size() <= kMaxCuts && 2 * n_columns >= kColumns &&
-         n_times < std::size_t{1} << 16;  // what a tally holds
+  const std::size_t n_times = n_tiles * ((n_columns + kColumns<T> - 1) / kColumns<T>);
+  return alike && cuts_of(changes).size() <= kMaxCuts && 2 * n_columns >= kColumns<T> &&
+         n_times * kNarrowLanes < std::size_t{1} << 32;  // what a count holds
 }
 
 template <class T>
 std::size_t NarrowRoom<T>::bytes_for(std::size_t n_changes, const MaskWindows& windows) {
   const std::size_t n_results = n_changes * windows.n_masks;
-  const std::size_t n_vectors = windows.n_masks * (1 + 2 * windows.n_tables()) + 2 * n_results;
-  return n_vectors * sizeof(Lanes<std::uint16_t>) + kMostParts * n_results * sizeof(Doubt) +
+  const std::size_t n_vectors = 2 * windows.n_masks + 2 * windows.table_size() + n_results;
+  return n_vectors * sizeof(Lanes<std::uint16_t>) +
+         2 * kColumns<T> * windows.plane_size() * sizeof(Lanes<T>) +
+         n_results * sizeof(std::uint32_t) + kMostParts * n_results * sizeof(Doubt) +
          windows.near.size() * sizeof(NearExtremes<std::uint16_t>);
 }
 
@@ -91,8 +115,10 @@ template <class T>
 NarrowRoom<T>::NarrowRoom(const TileJob<T>& job, const MaskWindows& windows)
     : windows_(windows),
       decided_(windows.n_masks),
-      tables_(2 * windows.n_tables() * windows.n_masks),
-      tally_(job.n_changes * windows.n_masks),
+      fine_(needs_fine(job) ? windows.n_masks : 0),
+      tables_(2 * windows.table_size()),
+      counts_(job.n_changes * windows.n_masks),
+      before_(kColumns<T> * 2 * windows.plane_size()),
       exact_(job.changes, job.changes + job.n_changes) {
   // Most of this is never touched.
   doubts_ = std::make_unique_for_overwrite<Doubt[]>(kMostParts * exact_.size() * windows.n_masks);
@@ -100,8 +126,10 @@ NarrowRoom<T>::NarrowRoom(const TileJob<T>& job, const MaskWindows& windows)
   TileJob<std::uint16_t>& tile = narrow_.tile;
   tile.decided = decided_.data();
   tile.highest = tables_.data();
-  tile.lowest = tables_.data() + windows.n_tables() * windows.n_masks;
-  tile.tally = tally_.data();
+  tile.lowest = tables_.data() + windows.table_size();
+  narrow_.counts = counts_.data();
+  narrow_.fine = fine_.data();
+  narrow_.before = before_.data();
   tile.n_changes = exact_.size();
   point_to_windows(windows, tile, near_);
   narrow_.changes = changes_.data();
@@ -143,15 +171,51 @@ void NarrowRoom<T>::set_shift(unsigned shift) {
     is_usable_ = is_usable_ && possibly >= 0;
     changes_[i].surely = static_cast<std::uint16_t>(std::min(surely, kMost));
     changes_[i].possibly = static_cast<std::uint16_t>(std::min(possibly, kMost));
+    set_fine_limits(gap, shift, changes_[i]);
   }
 }
 
 template <class T>
+auto NarrowRoom<T>::look_closer(const Doubt& doubt, std::size_t lane) const -> Verdict {
+  const NarrowChange& change = changes_[doubt.change];
+  const bool up = change.direction != Direction::kDown;
+  const bool down = change.direction != Direction::kUp;
+  const std::int32_t own = decided_[doubt.mask].lane[lane];
+  const std::int32_t own_fine = fine_[doubt.mask].lane[lane];
+  bool is_open = false;
+  const bool surely = windows_.any_near(doubt.mask, [&](std::size_t m) {
+    const std::int32_t rise = decided_[m].lane[lane] - own;
+    if (!(up && rise > change.possibly) && !(down && -rise > change.possibly)) return false;
+    const std::int64_t fine_rise = std::int64_t{rise} * (1 << 16) + fine_[m].lane[lane] - own_fine;
+    const std::int64_t size = rise < 0 ? -fine_rise : fine_rise;
+    is_open = is_open || size > change.fine_possibly;
+    return size > change.fine_surely;
+  });
+  return surely ? Verdict::kYes : is_open ? Verdict::kOpen : Verdict::kNo;
+}
+
+template <class T>
+void NarrowRoom<T>::settle_finely() {
+  if (fine_.empty()) return;
+  std::size_t n_left = 0;
+  for (std::size_t i = 0; i < narrow_.n_doubts; ++i) {
+    Doubt& doubt = narrow_.doubts[i];
+    bool is_left = false;
+    for (std::size_t lane = 0; lane < kNarrowLanes; ++lane) {
+      if (doubt.lanes.lane[lane] == 0) continue;
+      const Verdict verdict = look_closer(doubt, lane);
+      if (verdict == Verdict::kYes) ++counts_[doubt.change * windows_.n_masks + doubt.mask];
+      if (verdict != Verdict::kOpen) doubt.lanes.lane[lane] = 0;
+      is_left = is_left || verdict == Verdict::kOpen;
+    }
+    if (is_left) narrow_.doubts[n_left++] = doubt;
+  }
+  narrow_.n_doubts = n_left;
+}
+
+template <class T>
 std::uint64_t NarrowRoom<T>::take(std::size_t i) {
-  TallyLanes<std::uint16_t>& tally = tally_[i];
-  const auto n = std::accumulate(tally.lane, tally.lane + kNarrowLanes, std::uint32_t{0});
-  tally = {};
-  return n;
+  return std::exchange(counts_[i], 0);
 }
 
 template <class T>

@@ -42,6 +42,12 @@ void windows_hold_the_neighbours() {
   }
 }
 
+std::size_t longest_of(const std::vector<MaskAxis>& axes) {
+  std::size_t longest = 0;
+  for (const MaskAxis& axis : axes) longest = std::max(longest, axis.n_cells);
+  return longest;
+}
+
 // The masks that shifts reach, by position, are just those within the distance.
 void shifts_hold_the_neighbours() {
   std::size_t n_grown = 0;
@@ -53,9 +59,14 @@ void shifts_hold_the_neighbours() {
     for (std::size_t f = 0; f < cells.size(); ++f) features.push_back(static_cast<Feature>(f));
     for (std::int64_t distance = 1; distance < 16; ++distance) {
       const MaskSpace masks(forest, features, distance);
-      const MaskWindows windows(forest, masks, {});
+      const std::vector<CellOrder> orders = choose_cell_orders(
+          std::vector<const Topology*>{&forest}, std::vector<bool>(forest.axes.size(), true));
+      const MaskWindows windows(forest, masks, orders);
+      const std::vector<MaskIndex> mask_at = masks_by_position(masks, orders);
       if (windows.any || windows.growth.empty()) continue;
       ++n_grown;
+      CHECK(windows.n_planes.size() + 1 == windows.growth.size());
+      CHECK(windows.grown.back().n_cells == longest_of(windows.grown));
       std::vector<std::set<MaskIndex>> ball(windows.n_masks);
       for (std::size_t m = 0; m < ball.size(); ++m) ball[m] = {static_cast<MaskIndex>(m)};
       for (const std::size_t shift : windows.growth) {
@@ -73,9 +84,14 @@ void shifts_hold_the_neighbours() {
         }
       }
       for (std::size_t m = 0; m < ball.size(); ++m) {
-        std::vector<MaskIndex> found(ball[m].begin(), ball[m].end());
-        std::erase(found, static_cast<MaskIndex>(m));
-        CHECK(found == masks.neighbours(static_cast<MaskIndex>(m)));
+        std::vector<MaskIndex> found;
+        for (const MaskIndex position : ball[m]) {
+          if (position != static_cast<MaskIndex>(m)) {
+            found.push_back(mask_at[static_cast<std::size_t>(position)]);
+          }
+        }
+        std::sort(found.begin(), found.end());
+        CHECK(found == masks.neighbours(mask_at[m]));
       }
     }
   }

@@ -79,8 +79,9 @@ void mixed_changes_do_not_suit() {
                         std::size_t n_tiles) { return Room::suits(changes, n_columns, n_tiles); };
   CHECK(suits({gap, gap}, 4, 1));
   CHECK(!suits({gap, flip}, 4, 1));
-  CHECK(!suits({gap}, 1, 1));         // lanes would stand empty
-  CHECK(!suits({gap}, 4, 1U << 16));  // a tally would overflow
+  CHECK(!suits({gap}, 1, 1));  // lanes would stand empty
+  CHECK(suits({gap}, 4, 1U << 16));
+  CHECK(!suits({gap}, 4, 1U << 30));  // a count would overflow
 }
 
 void many_doubts_are_skipped_for_a_while() {

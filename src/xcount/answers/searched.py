@@ -21,7 +21,7 @@ from xcount import _core
 from xcount.answers.explorer import Spectra, ladder
 from xcount.answers.pieces import components_of, placed_rows, refuse_without_room
 from xcount.answers.spectrum import SIDES, Observed, spectrum_of
-from xcount.counters.region_search import RegionSearch, is_searchable
+from xcount.counters.region_search import RegionSearch, is_always_decided
 from xcount.counters.sampling.draws import Drawn, WeighedRegionDraws
 from xcount.counters.settings import Settings
 from xcount.counters.swings import Swings, own_link
@@ -51,7 +51,7 @@ def has_searches(problem: Problem) -> bool:
     is_between_classes = isinstance(change, Flip) and change.cutoff is None
     if problem.grid.rules or is_between_classes:
         return False
-    return is_searchable(problem.form.corner_question)
+    return is_always_decided(problem.form.corner_question)
 
 
 def searched_spectra(
@@ -173,7 +173,7 @@ class _Searcher:
         (change,) = question.changes
         if question.kind == "flip":
             asked = replace(question, changes=(replace(change, direction=direction),))
-        elif question.probability is not None:
+        elif isinstance(question.probability, ProbabilityGap):
             threshold = math.floor(gap * _core.ProbabilityLink.one)
             asked = replace(
                 question,

@@ -25,6 +25,8 @@ PAPER_METHODS = (
     "subproblems-cnf",
 )
 MEASURES = ("regions", "volume", "marginals", "rows", "population")
+MOST_WITNESSES = 1_000_000
+"""Pairs that may be asked for."""
 
 
 def parse_share(text: str) -> Limit:
@@ -250,8 +252,8 @@ measure_options = together(
     click.option(
         "--data",
         metavar="FILE",
-        help="CSV or Parquet file with a column per feature, for marginals, rows, population, and "
-        "the bounds of a volume.",
+        help="CSV or Parquet file with a column per feature: for rows, marginals, population, and "
+        "the bounds of a volume. Without --measure and --judge: for rows.",
     ),
     click.option(
         "--population",

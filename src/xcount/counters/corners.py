@@ -37,6 +37,8 @@ _SECONDS_PER_ROW = {16: 9e-11, 64: 2.5e-10, 128: 3e-9, 2304: 3e-7}
 """Of the extremes around a mask, by the width of what is compared."""
 _SECONDS_PER_CHANGE = {32: 1.5e-10, 64: 3e-10, 128: 6e-9, 2304: 6e-7}
 """Of each but the first."""
+_SECONDS_PER_WEIGHT = 1.5e-9
+"""Of each change, where what is sensitive is weighed."""
 _SECONDS_PER_CORNER = {1: 7e-8, 2: 1.4e-7, 36: 1.5e-6}
 """By the limbs of the leaves."""
 _SECONDS_PER_LISTED = 4e-9
@@ -49,8 +51,8 @@ _CACHE_BYTES = ((1e6, 1.0), (8e6, 3.0), (math.inf, 12.0))
 """How much longer it takes where a column needs up to so many bytes."""
 
 
-def corner_seconds(problem: Problem, settings: Settings) -> float:
-    """Guess how long corner sums take on one core.
+def corner_seconds(problem: Problem, settings: Settings, *, is_weighed: bool = False) -> float:
+    """Guess how long corner sums take on one core, with the weights of a measure or without.
 
     Infinite where they are out of the question: beyond their range, or beyond half of the limits.
     """
@@ -61,21 +63,23 @@ def corner_seconds(problem: Problem, settings: Settings) -> float:
     needed = cost.n_corners * _BYTES_PER_CORNER
     if cost.n_regions > MAX_REGIONS or needed > settings.free_bytes() / 2:
         return math.inf
-    seconds = visiting_seconds(question)
+    seconds = visiting_seconds(question, is_weighed=is_weighed)
     left = settings.seconds_left()
     is_late = left is not None and seconds > left / 2 * settings.n_threads
     return math.inf if is_late else seconds
 
 
-def visiting_seconds(question: CornerQuestion) -> float:
+def visiting_seconds(question: CornerQuestion, *, is_weighed: bool = False) -> float:
     """Guess how long it takes to list the corners and to visit all regions, on one core."""
     cost = question.cost
     n_bits = 64 if question.is_rounded else question.n_bits
     n_asked = len(question.changes) * (2 if question.is_rounded else 1)
-    compared = 16 if n_bits <= 64 and question.probability is None else n_bits
+    is_narrow = n_bits <= 64 and question.probability is None and not is_weighed
+    compared = 16 if is_narrow else max(64, n_bits)
     per_region = len(question.outputs) * _SECONDS_PER_REGION[n_bits]
     per_region += (cost.n_rows - 1) * _SECONDS_PER_ROW[compared]
     per_region += (n_asked - 1) * _SECONDS_PER_CHANGE[n_bits]
+    per_region += n_asked * _SECONDS_PER_WEIGHT * is_weighed
     if question.probability is not None:
         per_region += len(question.outputs) * _SECONDS_PER_EXPONENTIAL[n_bits]
     # Tables of 16 bits are a quarter of the sums, or half.

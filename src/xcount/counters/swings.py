@@ -24,7 +24,7 @@ from xcount.errors import BudgetError, QueryError
 from xcount.problem.form import PairSpace
 from xcount.problem.integers import exceeds
 from xcount.problem.laid_trees import LaidTrees
-from xcount.problem.margin_rows import MarginRows
+from xcount.problem.margin_rows import DOUBT, MarginRows
 from xcount.problem.margins import Cutoffs, IntegerMargins
 from xcount.problem.problem import Problem
 from xcount.question.flip import Flip
@@ -41,8 +41,6 @@ MAX_NEAR = 1 << 19
 """Entries of the list of all neighbours of all masks."""
 MAX_NUMBERS = 1 << 21
 """Numbers that are held at a time."""
-DOUBT = 1e-13
-"""Differences of two probabilities are less than this off in floats."""
 TINY = float(np.finfo(np.float64).tiny)
 
 Numbers = NDArray[Any]

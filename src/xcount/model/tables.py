@@ -29,8 +29,10 @@ from numpy.typing import NDArray
 from xcount.errors import MissingExtraError, ModelFormatError, TableError
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.loaders import files
+from xcount.model.loaders.catboost_hash import category_hash
 from xcount.support.dataclass import dataclass
 from xcount.support.nearest import nearest
+from xcount.support.process import ended_by_signals
 
 MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "null", "none", "<na>"})
 _TRUTH_WORDS = {"true": 1.0, "false": 0.0}
@@ -88,11 +90,12 @@ def read_table(data: Any, ensemble: Ensemble) -> Table:
     if ensemble.encoding is not None:  # tables have the columns that the model itself takes
         table = read_table(data, ensemble.encoding.source)
         return replace(table, rows=ensemble.encoding.features_of(table.rows, table.source))
-    columns = _columns_of(data, ensemble.feature_names)
-    positions, others = _matched(columns, ensemble)
-    rows = np.empty((_n_rows(columns), ensemble.n_features))
-    for index, (feature, position) in enumerate(zip(ensemble.features, positions, strict=True)):
-        rows[:, index] = _numbers(feature, columns.values[position], columns)
+    with ended_by_signals():
+        columns = _columns_of(data, ensemble.feature_names)
+        positions, others = _matched(columns, ensemble)
+        rows = np.empty((_n_rows(columns), ensemble.n_features))
+        for index, feature in enumerate(ensemble.features):
+            rows[:, index] = _numbers(feature, columns.values[positions[index]], columns)
     if not len(rows):
         raise TableError(f"{columns.source} has no rows")
     return Table(rows, columns.source, others, columns.sha256)
@@ -211,7 +214,7 @@ def _matched(columns: _Columns, ensemble: Ensemble) -> tuple[list[int], tuple[st
     names = columns.names
     doubled = sorted({name for name in names if names.count(name) > 1} & set(wanted))
     if doubled:
-        raise TableError(f"{columns.source} has several columns named {_some(doubled)}")
+        raise TableError(f"{columns.source} has {_some(doubled)} more than once")
     at = {name: position for position, name in enumerate(names)}
     absent = [name for name in wanted if name not in at]
     unknown = tuple(name for name in names if name not in set(wanted))
@@ -245,7 +248,8 @@ def _numbers(feature: Feature, column: Any, columns: _Columns) -> NDArray[np.flo
     if isinstance(values, np.ndarray) and values.dtype.kind in "fiub":
         return values.astype(np.float64)
     try:
-        return np.array(values, dtype=np.str_).astype(np.float64)
+        # Not by numpy's own reading of text, which loses an interrupt that comes in its middle.
+        return np.fromiter(map(float, values), np.float64, len(values))
     except (ValueError, TypeError):
         return _numbers_one_by_one(feature, values, columns)
 
@@ -307,6 +311,8 @@ def _codes(
 
 def _code(value: Any, labels: Mapping[str, float], feature: Feature) -> float | None:
     """Return the code of one value; NaN where it is missing, None where it is unknown."""
+    if feature.hashes is not None:
+        return _hashed(value, feature, feature.hashes)
     text = str(value)
     truth = text.strip().capitalize() if text.strip().lower() in _TRUTH_WORDS else text
     for word in (text, text.strip(), truth):
@@ -314,14 +320,43 @@ def _code(value: Any, labels: Mapping[str, float], feature: Feature) -> float | 
             return float(labels[word])
     number = _number(value)
     if number is None or math.isnan(number):
-        return feature.other if number is None else number
+        return _other(feature, number) if number is None else number
     # A label such as "3" may come back from a table as the number 3.0.
     whole = f"{number:.0f}" if number.is_integer() else text
     if whole in labels:
         return float(labels[whole])
-    # Where any text may come, a text is no code.
-    is_code = feature.other is None or not isinstance(value, str)
-    return number if is_code and number in (feature.categories or ()) else feature.other
+    # Where any text may come, a text is no code; and where labels are numbers, no number is.
+    takes_text = feature.other is not None and feature.labels is not None
+    is_code = not takes_text or not (isinstance(value, str) or _are_numbers(labels))
+    is_known = is_code and number in (feature.categories or ())
+    return number if is_known else _other(feature, number)
+
+
+def _other(feature: Feature, number: float | None) -> int | None:
+    """Return the code of a value that has none of its own; without labels, only codes have one."""
+    is_code = number is not None and number >= 0 and number.is_integer()
+    return feature.other if is_code or feature.labels is not None else None
+
+
+def _are_numbers(labels: Mapping[str, float]) -> bool:
+    """Tell whether some label is a number, so that a number is a label and no code."""
+    return any(_number(label) is not None for label in labels)
+
+
+def _hashed(value: Any, feature: Feature, hashes: tuple[int, ...]) -> float | None:
+    """Return the code of a text by its hash; whole numbers are texts, as they are to CatBoost."""
+    text = value
+    if not isinstance(value, str):
+        number = _number(value)
+        if number is None or not number.is_integer():
+            return None
+        text = f"{number:.0f}"
+    for word in (text, text.strip()):
+        if (found := category_hash(word)) in hashes:
+            return hashes.index(found)
+    return dict(zip(feature.labels or (), feature.categories or (), strict=False)).get(
+        text, feature.other
+    )
 
 
 def _number(value: Any) -> float | None:

@@ -23,9 +23,11 @@ from xcount.question.grid import Axis, Grid
 from xcount.question.portrait import Check, ComponentPortrait, Realism, component_portraits
 from xcount.support.dataclass import dataclass
 from xcount.support.records import Json, record, to_dict
-from xcount.support.visible import visible
+from xcount.support.shown import Shown
 
 FORMAT = "xcount-population-1"
+MAX_CHARACTERS = 2**28
+"""Of a saved population; a longer file is none."""
 
 
 @record("population", "A fitted population: what it is made of, and how realistic it is.")
@@ -180,8 +182,8 @@ class Column:
         return cls(str(data["name"]), guards, classes, missing, probabilities, labels)
 
 
-@dataclass(frozen=True, eq=False)
-class Population:
+@dataclass(frozen=True, eq=False, repr=False)
+class Population(Shown):
     """A mixture of product distributions over cells.
 
     Attributes:
@@ -211,10 +213,6 @@ class Population:
     @property
     def n_components(self) -> int:
         return len(self.weights)
-
-    def __repr__(self) -> str:
-        fitted = f", fitted to {visible(self.source)}" if self.source else ""
-        return f"Population({len(self.columns)} columns, {self.n_components} components{fitted})"
 
     def on(self, grid: Grid) -> list[Component]:
         """Return the product measures on the cells of a grid, conditioned on what the grid has."""
@@ -291,7 +289,12 @@ class Population:
         where = os.fspath(path)
         try:
             with open(path, encoding="utf-8") as file:
-                data = json.load(file)
+                text = file.read(MAX_CHARACTERS + 1)
+            if len(text) > MAX_CHARACTERS:
+                raise ValueError(f"more than {MAX_CHARACTERS:,} characters")
+            data = json.loads(text)
+            if not isinstance(data, dict):
+                raise ValueError("no object in braces")
             if data["format"] != FORMAT:
                 raise ValueError(f"its format is {data['format']!r}")
             return cls._from_dict(data)

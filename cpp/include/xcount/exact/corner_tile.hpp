@@ -68,6 +68,7 @@ struct TileJob {
   const MaskAxis* grown = nullptr;
   std::size_t n_grown = 0;
   const std::size_t* growth = nullptr;
+  const std::size_t* n_planes = nullptr;
   std::size_t n_growth = 0;
 
   const Change<T>* changes = nullptr;  // thresholds of V: -1 .. span + 1

@@ -32,7 +32,12 @@ struct NearRow {
   std::uint32_t level, cell;
 };
 
-// Masks by position: mixed radix over the sensitive axes with more than one cell, the last fastest.
+// The sensitive features in the order of positions, the fastest last: the longest axis is the
+// slowest, so that few masks lie between its next cells; the others stay as they are.
+[[nodiscard]] std::vector<Feature> features_by_position(const MaskSpace& masks);
+
+// Masks by position: mixed radix over the sensitive axes with more than one cell, in the order of
+// features_by_position.
 // Unless `any` (every mask is near every other), one axis is the `line`, the others are
 // `ball_axes`. With d the distance,
 //   ball[r](m) = extremes of V over the masks that differ from m on ball axes alone, by at most r
@@ -49,6 +54,8 @@ struct NearRow {
 // makes
 //   ball[a + b](m) = extreme of ball[a] at the masks b cells beside m, either way, on every axis,
 // where a shift beyond the end of an axis stops there; the first one, from ball[0] = V, has m, too.
+// Balls are made plane by plane of the slowest axis, all shifts in turn: of what a shift makes, the
+// next one needs the `n_planes` last planes alone, and they stay in the cache.
 class MaskWindows {
  public:
   MaskWindows(const Topology& forest, const MaskSpace& masks, std::span<const CellOrder> orders);
@@ -61,8 +68,9 @@ class MaskWindows {
   std::size_t width = 1;
   std::vector<std::uint32_t> first;
   std::vector<NearRow> near;
-  std::vector<MaskAxis> grown;      // the first one's cells are next to each other
-  std::vector<std::size_t> growth;  // none where balls are found by levels
+  std::vector<MaskAxis> grown;        // from the fastest to the slowest
+  std::vector<std::size_t> growth;    // none where balls are found by levels
+  std::vector<std::size_t> n_planes;  // that are held of each shift's balls but the last one's
 
   // Whether the condition holds for some mask near m, m itself perhaps among them.
   template <class Condition>
@@ -79,10 +87,10 @@ class MaskWindows {
   [[nodiscard]] double n_near() const;
 
   [[nodiscard]] std::size_t bytes() const;
-  // Tables of n_masks extremes, high and low, that deciding a column fills.
-  [[nodiscard]] std::size_t n_tables() const {
-    return growth.empty() ? n_levels + (width > 1 ? 1 : 0) : 2;
-  }
+  // Masks between the next cells of the slowest axis.
+  [[nodiscard]] std::size_t plane_size() const { return axes_.empty() ? 1 : axes_.back().stride; }
+  // Highest extremes (as many as lowest ones) that are held while a column is decided.
+  [[nodiscard]] std::size_t table_size() const;
   // Rows that are read for each mask, in all tables.
   [[nodiscard]] double rows_per_mask() const;
 

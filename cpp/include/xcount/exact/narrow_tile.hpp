@@ -6,8 +6,9 @@
 // so that unit * (q(m') - q(m) - 1) < V(m') - V(m) < unit * (q(m') - q(m) + 1): a gap G is
 //   surely exceeded    if q(m') - q(m) > ceil(G / unit)
 //   possibly exceeded  if q(m') - q(m) > floor((G + 1) / unit) - 1
-// and the lanes between the two, which are few, are settled by the sums themselves. The unit is the
-// least that holds the sums of late. Flips compare q = the number of cut-offs below V, and the
+// and the lanes between the two, which are few, are settled by the next 16 bits of V - V0, in the
+// same way, and the few that these leave by the sums themselves. The unit is the least that holds
+// the sums of late. Flips compare q = the number of cut-offs below V, and the
 // largest of several its index: both are exact.
 // Proved in docs/corner-sums.md, "Sixteen bits".
 #pragma once
@@ -16,6 +17,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "xcount/exact/corner_tile.hpp"
@@ -31,6 +33,7 @@ void point_to_windows(const MaskWindows& windows, TileJob<T>& job,
 struct NarrowChange {
   Direction direction = Direction::kAny;
   std::uint16_t surely = 0, possibly = 0;
+  std::int64_t fine_surely = 0, fine_possibly = 0;  // of 32 bits
   std::uint16_t sure_below = 0, sure_above = 0, low = 0, high = 0;
 };
 
@@ -39,6 +42,8 @@ struct Doubt {
   std::size_t change, mask;
   Lanes<std::uint16_t> lanes;  // those that are not 0
 };
+
+inline constexpr std::size_t kRowAxes = 3;  // on more axes, sums are made before they are shrunk
 
 template <class T>
 class NarrowRoom;
@@ -51,6 +56,10 @@ struct NarrowTile {
   const T* cuts = nullptr;  // of flips, ascending
   std::size_t n_cuts = 0;
   const NarrowChange* changes = nullptr;
+  std::uint32_t* counts = nullptr;       // [change][mask]: lanes that surely change
+  Lanes<std::uint16_t>* fine = nullptr;  // of gaps: the 16 bits below q, [mask]
+  Lanes<T>* before = nullptr;            // sums of the rows and planes before, of each column
+  bool has_tally = false;  // whether TileJob::tally was used since the counts were taken
   unsigned shift = 0;
   LaneResidue<T> magnitude = 0;  // of V - V0, or-ed over all lanes and masks
   Doubt* doubts = nullptr;       // room for one per change, mask and register
@@ -73,6 +82,8 @@ class NarrowRoom {
   [[nodiscard]] static std::size_t bytes_for(std::size_t n_changes, const MaskWindows& windows);
 
   [[nodiscard]] NarrowTile<T>* tile() { return &narrow_; }
+  // Whether TileJob::tally was used, too, since the last time that this was asked.
+  [[nodiscard]] bool takes_tally() { return std::exchange(narrow_.has_tally, false); }
   // What was counted since the last time, of change and mask number i.
   [[nodiscard]] std::uint64_t take(std::size_t i);
 
@@ -88,6 +99,8 @@ class NarrowRoom {
   // Whether one pass over all masks is quicker than the doubts one by one.
   [[nodiscard]] bool has_many_doubts() const;
   [[nodiscard]] bool has_doubts(std::size_t lane) const;
+  // Counts the doubts that 32 bits settle, and forgets them.
+  void settle_finely();
   // Counts the doubts of a column.
   void settle(TileJob<T>& job, std::size_t lane) const;
   // The doubts of a column as TileJob::filter.
@@ -97,14 +110,18 @@ class NarrowRoom {
   void set_cuts(std::span<const Change<T>> changes);
   void set_shift(unsigned shift);
   [[nodiscard]] bool differs(const TileJob<T>& job, const Doubt& doubt, std::size_t lane) const;
+  // What 32 bits tell of a doubt: it changes, it does not, or that remains open.
+  enum class Verdict : std::uint8_t { kNo, kOpen, kYes };
+  [[nodiscard]] Verdict look_closer(const Doubt& doubt, std::size_t lane) const;
 
   const MaskWindows& windows_;
   NarrowTile<T> narrow_;
   std::vector<NarrowChange> changes_;
   std::vector<T> cuts_;
-  std::vector<Lanes<std::uint16_t>> decided_, tables_;
+  std::vector<Lanes<std::uint16_t>> decided_, fine_, tables_;
   std::vector<NearExtremes<std::uint16_t>> near_;
-  std::vector<TallyLanes<std::uint16_t>> tally_;
+  std::vector<std::uint32_t> counts_;
+  std::vector<Lanes<T>> before_;
   std::unique_ptr<Doubt[]> doubts_;
   std::vector<Lanes<T>> filter_;
 

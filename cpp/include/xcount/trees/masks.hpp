@@ -26,6 +26,7 @@ class MaskSpace {
 
   [[nodiscard]] MaskIndex size() const { return size_; }
   [[nodiscard]] const std::vector<Feature>& sensitive() const { return sensitive_; }
+  [[nodiscard]] Cell n_cells(std::size_t i) const { return axes_[i].n_cells; }  // of sensitive()[i]
   [[nodiscard]] std::int64_t limit() const { return limit_; }  // of the distance of neighbours
   [[nodiscard]] bool is_sensitive(Feature feature) const;
 

@@ -300,7 +300,7 @@ def _share(
     if laying_seconds(problem) > budget.seconds or laid_bytes(problem) > settings.free_bytes():
         return None
     shares: NDArray[np.float64] | None = None
-    if corner_seconds(problem, settings) <= budget.seconds:
+    if corner_seconds(problem, settings, is_weighed=True) <= budget.seconds:
         shares = _visited(problem, cells, settings)
     if shares is None:
         shares = _solved(problem, cells, masses, settings, budget)

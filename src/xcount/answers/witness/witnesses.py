@@ -37,10 +37,11 @@ from xcount.question.domain import Domain, DomainLike, OneHot, Words
 from xcount.question.grid import Grid, Missing
 from xcount.question.query import Query
 from xcount.support.dataclass import dataclass
-from xcount.support.interface import OtherNames, public
+from xcount.support.interface import public
 from xcount.support.spellings import whole_number
 
 if TYPE_CHECKING:
+    from xcount.support.other_names import OtherNames
     from xcount.support.spellings import Duration, Size
 
 Item = TypeVar("Item")

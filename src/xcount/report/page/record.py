@@ -17,7 +17,6 @@ from xcount.report.numbers import (
     limit_percent,
     plural,
     seconds_text,
-    share_text,
 )
 from xcount.report.page.shell import unbroken_units
 from xcount.report.page.tables import Cell, Row, fact_list, number_cell, row, table, text_cell
@@ -28,6 +27,7 @@ from xcount.runs.audit import AuditResult
 from xcount.runs.inputs import Input
 
 MAX_COUNT_ROWS = 400
+MAX_OPEN_ROWS = 12
 
 
 def measures(view: View) -> Markup | None:
@@ -46,11 +46,16 @@ def measures(view: View) -> Markup | None:
         )
         for r in view.in_order(found)[:MAX_COUNT_ROWS]
     ]
+    head = ("Features", "Question", *(f"By {measure}" for measure in (REGIONS, *names)))
+    body = table(head, rows, "Shares by measure")
+    if len(rows) > MAX_OPEN_ROWS:
+        summary = element("summary", f"{plural(len(rows), 'question')} by each measure")
+        body = element("details", summary, body, class_="rest")
     return element(
         "section",
         element("h2", "Measures side by side"),
         element("p", "The same questions, with other weights: of regions, of volume, of people."),
-        table(("Features", "Question", REGIONS, *names), rows, "Shares by measure"),
+        body,
         id="measures",
     )
 
@@ -80,7 +85,7 @@ def all_counts(view: View) -> Markup:
         element("h2", "Every count"),
         element(
             "details",
-            element("summary", f"Show {plural(len(rows), 'count')} with bounds"),
+            element("summary", f"{plural(len(rows), 'count')} with bounds"),
             table(head, rows, "Every count with its bounds"),
             note,
             class_="rest",
@@ -96,7 +101,7 @@ def _count_row(view: View, result: CountResult, is_judged: bool) -> Row:
         text_cell(view.link(result.sensitive)),
         Cell(panel_label(result.distance, result.change), result.change.size),
         _with_details(count_or_bounds(result), "" if result.exact else _bounds(result), share),
-        _with_details(share_text(result), share.how_sure, share),
+        _with_details(share.short, share.how_sure, share),
         *([_measured(Share.of(result, judge))] if judge != REGIONS else []),
         *([_verdict(result)] if is_judged else []),
         text_cell([result.method, element("small", stopped)]),
