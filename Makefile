@@ -70,8 +70,9 @@ native: $(VENV)/installed-for-tests
 	test_core ctest-sanitized -DXCOUNT_SANITIZE=address,undefined -DCMAKE_BUILD_TYPE=Debug
 	PATH="$$PATH:$(abspath $(BIN))" JOBS=$(JOBS) tools/thread_sanitizer.sh
 
+# One worker more than cores: some tests wait for other processes.
 pytest: $(VENV)/installed-for-tests
-	$(BIN)/pytest -n $(JOBS) --dist loadgroup -q
+	$(BIN)/pytest -n $$(($(JOBS) + 1)) --dist loadgroup -q
 
 docs: $(VENV)/installed-for-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet

@@ -1,6 +1,7 @@
 """Who is affected, by every measure: Adult, 40,000 rows to learn from and all others held out.
 
-    python -m benchmarks.people [--data FOLDER] [--trees N] [--depth N] [--output FILE]
+    python -m benchmarks.people [--data FOLDER] [--trees N] [--depth N]
+        [--output FILE] [--page FILE]
 
 The model and all weights come from the rows to learn from: volumes take their bounds, marginals
 their frequencies, the population is fitted to them. What is true of people is what holds for the
@@ -21,6 +22,7 @@ import numpy as np
 
 import xcount
 from benchmarks.datasets import data_folder
+from benchmarks.summary import replace_parts
 from xcount.answers.explanation import GroupRates, Place, ShareInterval
 from xcount.answers.measure import with_population
 from xcount.counters.settings import Settings
@@ -28,6 +30,7 @@ from xcount.question.grid import Grid
 from xcount.question.population import Population
 from xcount.question.weighting import Weighing
 
+COMMAND = "python -m benchmarks.people --output benchmarks/results/people.md --page docs/people.md"
 N_TRAINING = 40_000
 MEASURES = ("regions", "volume", "marginals", "population", "rows")
 QUESTIONS: Sequence[tuple[str, dict[str, Any]]] = (
@@ -275,13 +278,8 @@ def cost_table(found: Mapping[tuple[int, str], Asked], fitting: float) -> list[s
     return lines
 
 
-@click.command()
-@click.option("--data", "folder", default=None, help="Folder of the data sets.")
-@click.option("--trees", default=50, help="Trees of the model.")
-@click.option("--depth", default=5, help="Depth of the trees.")
-@click.option("--output", type=click.Path(path_type=Path), help="Markdown file to write.")
-def main(folder: str | None, trees: int, depth: int, output: Path | None) -> None:
-    """Ask who is affected, by every measure."""
+def report(folder: str | None, trees: int, depth: int) -> dict[str, list[str]]:
+    """Ask everything; return the tables by their titles, and first what was asked."""
     world = world_of(folder, trees, depth)
     population, fitting = fitted(world)
     found: dict[tuple[int, str], Asked] = {}
@@ -293,31 +291,52 @@ def main(folder: str | None, trees: int, depth: int, output: Path | None) -> Non
                 f"{sensitive}, {change_text(change)}, {measure}: "
                 f"{percent(asked.share, asked.is_exact)}, {asked.seconds:.2f} s"
             )
-    sections = {
+    realism = population.realism
+    about = (
+        f"XGBoost, {trees} trees of depth {depth}, on {N_TRAINING:,} rows of Adult; volume, "
+        f"marginals and population come from the same rows, `rows` are {len(world.held_out):,} "
+        "others, which nobody learnt from. Any distance, `auto`, one thread, seconds of processor "
+        f"time. The population has {population.n_components} components: "
+        f"{realism.log_likelihood:.2f} nats a row that it was not fitted to, "
+        f"{realism.marginals_log_likelihood:.2f} by the marginals."
+    )
+    return {
+        "About": [about],
         "Shares": shares_table(found),
         "Direction and size": direction_table(found),
         "Group rates": rates_table(world, found),
         "Places": places_table(found),
         "What it costs": cost_table(found, fitting),
     }
-    realism = population.realism
-    lines = [
-        "# Who is affected, by every measure",
-        "",
-        f"XGBoost, {trees} trees of depth {depth}, on {N_TRAINING:,} rows of Adult; volume, "
-        f"marginals and population come from the same rows, `rows` are {len(world.held_out):,} "
-        "others. Any distance, `auto`, one thread, seconds of processor time. The population has "
-        f"{population.n_components} components: {realism.log_likelihood:.2f} nats a row that it "
-        f"was not fitted to, {realism.marginals_log_likelihood:.2f} by the marginals.",
-        "",
-        "    python -m benchmarks.people --output benchmarks/results/people.md",
-    ]
+
+
+def as_text(sections: Mapping[str, Sequence[str]]) -> str:
+    """Return the whole of a report."""
+    lines = ["# Who is affected, by every measure", "", *sections["About"], "", f"    {COMMAND}"]
     for title, table in sections.items():
-        lines += ["", f"## {title}", "", *table]
+        if title != "About":
+            lines += ["", f"## {title}", "", *table]
+    return "\n".join(lines) + "\n"
+
+
+@click.command()
+@click.option("--data", "folder", default=None, help="Folder of the data sets.")
+@click.option("--trees", default=50, help="Trees of the model.")
+@click.option("--depth", default=5, help="Depth of the trees.")
+@click.option("--output", type=click.Path(path_type=Path), help="Markdown file to write.")
+@click.option("--page", type=click.Path(path_type=Path), help="Page whose tables to replace.")
+def main(
+    folder: str | None, trees: int, depth: int, output: Path | None, page: Path | None
+) -> None:
+    """Ask who is affected, by every measure."""
+    sections = report(folder, trees, depth)
     if output is None:
-        click.echo("\n".join(lines))
+        click.echo(as_text(sections))
     else:
-        output.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        output.write_text(as_text(sections), encoding="utf-8")
+    if page is not None:
+        parts = {f"people_{title.split()[-1].lower()}": lines for title, lines in sections.items()}
+        replace_parts(page, parts)
 
 
 if __name__ == "__main__":

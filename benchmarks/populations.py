@@ -1,6 +1,7 @@
 """How near a population comes to people: Adult, 40,000 rows to fit to, all others held out.
 
-    python -m benchmarks.populations [--data FOLDER] [--timeout SECONDS] [--output FILE]
+    python -m benchmarks.populations [--data FOLDER] [--timeout SECONDS]
+        [--output FILE] [--page FILE]
 
 Two tables. The fit: mixtures of more and more components, by the native expectation maximisation
 and by a plain one in numpy that starts from random responsibilities; how likely a held-out row is,
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 import xcount
 from benchmarks.datasets import data_folder
-from benchmarks.summary import markdown
+from benchmarks.summary import markdown, replace_parts
 from xcount.answers.count import solve
 from xcount.answers.measure import measure
 from xcount.answers.measured import Judged
@@ -33,6 +34,10 @@ from xcount.question.population import Population
 from xcount.question.query import Query
 from xcount.question.weighting import Weighing
 
+COMMAND = (
+    "python -m benchmarks.populations --output benchmarks/results/populations.md "
+    "--page docs/population.md"
+)
 N_TRAINING, TREES, DEPTH = 40_000, 50, 5
 FEATURES = (
     *("sex", "race", "age", "marital_status"),
@@ -213,19 +218,29 @@ def share_rows(world: World, population: Population, timeout: float) -> list[lis
 
 @click.command()
 @click.option("--data", "folder", default=None, help="Folder of the data sets.")
-@click.option("--timeout", default=20.0, help="Seconds of each share.")
+@click.option("--timeout", default=1.5, help="Seconds of each share.")
 @click.option("--output", type=click.Path(path_type=Path), help="Markdown file to write.")
-def main(folder: str | None, timeout: float, output: Path | None) -> None:
+@click.option("--page", type=click.Path(path_type=Path), help="Page whose tables to replace.")
+def main(folder: str | None, timeout: float, output: Path | None, page: Path | None) -> None:
     """Measure how near a population comes to people."""
-    world = world_of(folder)
+    text = report(world_of(folder), timeout)
+    click.echo(text)
+    if output is not None:
+        title = "# How near a population comes to people"
+        output.write_text(f"{title}\n\n    {COMMAND}\n\n{text}\n", encoding="utf-8")
+    if page is not None:
+        replace_parts(page, {"populations": text.splitlines()})
+
+
+def report(world: World, timeout: float) -> str:
+    """Fit and ask everything; return the tables and what they say."""
     fits = fit_rows(world)
     started = time.process_time()
     population = fit_population(world.grid, rows_of(world, world.training), source="Adult")
     seconds, realism = time.process_time() - started, population.realism
     columns = [*WEIGHED, "training rows", "held-out rows"]
-    text = "\n\n".join(
+    return "\n\n".join(
         [
-            "# How near a population comes to people",
             f"XGBoost, {TREES} trees of depth {DEPTH}, and everything else from {N_TRAINING:,} "
             f"rows of Adult; {len(world.held_out):,} rows are held out. One thread, seconds of "
             "processor time. Log-likelihoods are means of a held-out row, in nats.",
@@ -239,9 +254,6 @@ def main(folder: str | None, timeout: float, output: Path | None) -> None:
             markdown(["question", *columns], share_rows(world, population, timeout)),
         ]
     )
-    click.echo(text)
-    if output is not None:
-        output.write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 import statistics
 import sys
 from collections import defaultdict
@@ -115,6 +116,18 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table as Markdown."""
     lines = [header, ["---"] + ["--:"] * (len(header) - 1), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def replace_parts(page: Path, parts: Mapping[str, Sequence[str]]) -> None:
+    """Put lines into the places of a page that are marked with their names."""
+
+    def place(match: re.Match[str]) -> str:
+        lines = "\n".join(parts[match[1]]) if match[1] in parts else match[2].strip("\n")
+        return f"<!-- begin {match[1]} -->\n\n{lines}\n\n<!-- end {match[1]} -->"
+
+    marked = r"<!-- begin (\w+) -->(.*?)<!-- end \1 -->"
+    text = page.read_text(encoding="utf-8")
+    page.write_text(re.sub(marked, place, text, flags=re.DOTALL), encoding="utf-8")
 
 
 def dataset_table(run: Run) -> str:

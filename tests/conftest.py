@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -16,6 +17,10 @@ from model_files import FIGURE_1, write_model
 from xcount.answers import weigh
 from xcount.cli import main
 from xcount.counters import auto, exact
+
+# Libraries that train models wait for their threads in busy loops: several tests at a time would
+# take the cores from each other. One thread also trains the same model everywhere.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # A shell starts what runs in the background with Ctrl-C ignored: tests that send it would wait.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

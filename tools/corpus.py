@@ -92,7 +92,7 @@ def _catboost_categories(folder: Path) -> bytes:
 
     words = np.array(["a", "b", "c", "d"], dtype=object)
     _, two, three = rows_and_labels()
-    texts = np.stack([words[three], words[(np.arange(len(two)) + two) % 4]], axis=1)
+    texts = np.stack([words[three], words[2 * two + np.arange(len(two)) % 2]], axis=1)
     pool = catboost.Pool(texts, two, cat_features=[0, 1])
     model = catboost.CatBoostClassifier(
         iterations=3,

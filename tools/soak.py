@@ -2,12 +2,14 @@
 
     python -m tools.soak --minutes 30
     python -m tools.soak --minutes 30 --domains
+    python -m tools.soak --minutes 30 --pipelines
 
 A disagreement is a finding: exact answers must be equal, on one thread and on several; estimates
 must hold what they promise as often as they promise it. Findings are printed with the seed that
 shows them again (``--first SEED --questions 1``), and the exit status is 1. With ``--domains``,
 questions are asked within random conditions and rules, and the truth is a plain enumeration of
-points (:mod:`tools.domain_questions`).
+points (:mod:`tools.domain_questions`). With ``--pipelines``, random pipelines of scikit-learn are
+loaded, and the truth is what they predict themselves (:mod:`tools.pipeline_questions`).
 """
 
 from __future__ import annotations
@@ -61,8 +63,9 @@ def random_question(seed: int) -> tuple[Ensemble, dict[str, Any]]:
 class Soak:
     """One run: what was asked, what was found."""
 
-    def __init__(self, *, domains: bool = False) -> None:
+    def __init__(self, *, domains: bool = False, pipelines: bool = False) -> None:
         self._domains = domains
+        self._pipelines = pipelines
         self.n_questions = 0
         self.n_answers: Counter[str] = Counter()
         self.n_missed: Counter[str] = Counter()
@@ -70,6 +73,11 @@ class Soak:
     def ask(self, seed: int) -> Iterator[str]:
         """Ask one question of all methods; yield what is wrong."""
         self.n_questions += 1
+        if self._pipelines:
+            from tools.pipeline_questions import findings  # needs scikit-learn
+
+            yield from (f"seed {seed}: {finding}" for finding in findings(seed))
+            return
         if self._domains:
             yield from self._ask_within_domain(seed)
             return
@@ -141,9 +149,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--questions", type=int, help="stop after so many")
     parser.add_argument("--first", type=int, default=0, help="the first question's seed")
     parser.add_argument("--domains", action="store_true", help="within conditions and rules")
+    parser.add_argument("--pipelines", action="store_true", help="about scikit-learn's pipelines")
     options = parser.parse_args(arguments)
     deadline = time.monotonic() + 60 * options.minutes
-    soak, findings = Soak(domains=options.domains), 0
+    soak, findings = Soak(domains=options.domains, pipelines=options.pipelines), 0
     seed, started = options.first, time.monotonic()
     while time.monotonic() < deadline and soak.n_questions != options.questions:
         for finding in soak.ask(seed):

@@ -193,7 +193,9 @@ def test_a_population_needs_data_or_a_file(tmp_path: Path) -> None:
 def test_a_fit_stops_at_the_limit() -> None:
     """With fewer components, and an answer."""
     problem, _, weighing = random_problem(1)
-    asked = Weighing(("population",), weighing.rows, "rows", weighing.bounds)
+    assert weighing.rows is not None
+    rows = np.concatenate([weighing.rows] * 10)
+    asked = Weighing(("population",), rows, "rows", weighing.bounds)
     ready = with_population(asked, problem.grid, Settings(timeout_seconds=0.0))
     assert ready.population is not None
     assert ready.population.n_components == 1

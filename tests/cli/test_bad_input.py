@@ -367,3 +367,24 @@ def test_exhaustion_and_interrupts_are_quiet(
     assert (run.status, run.out) == (status, "")
     assert run.err.count("\n") == (1 if message else 0)
     assert message in run.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["audit", "--gap", ""], "no gap given"),
+        (["audit", "--distance", ","], "no distance given"),
+        (["audit", "--witnesses", "9" * 20], "is not in the range"),
+        (["witness", "--gap", "1", "--sensitive", "age", "-n", "9" * 20], "is not in the range"),
+        (["count", "--gap", "1", "--sensitive", "age", "--domain", "/dev/zero"], "characters"),
+        (["audit", "--jobs", "9" * 20], "at most 1,024"),
+    ],
+)
+def test_what_names_nothing_or_has_no_end_is_refused(
+    words: list[str], message: str, figure_1_file: str, xcount_command: Command
+) -> None:
+    """An unset variable of a script is no choice of the defaults."""
+    run = xcount_command(words[0], figure_1_file, *words[1:])
+    assert run.status == 2
+    assert message in run.err
+    assert run.err.count("\n") == 1

@@ -115,20 +115,41 @@ def test_the_numbers_are_those_of_one_machine(
     assert facts(AuditResult.from_journal(path).results) == alone
 
 
-def test_a_cluster_judges_by_measures(dask: DaskProcesses) -> None:
+def test_a_cluster_asks_within_a_domain(dask: DaskProcesses, tmp_path: Path) -> None:
+    """Conditions, rules and sure flips travel, and stand in the journal."""
+    asked: dict[str, Any] = {
+        "sensitive": ["sex", "education_num"],
+        "flip": True,
+        "from_probability": "0.6",
+        "where": "25 <= age < 65",
+        "rule": ["relationship == Husband -> sex == Male", "age < 30 -> education_num < 15"],
+        "method": "sample",
+        "epsilon": 0.2,
+    }
+    here = xcount.audit(adult_model_path(), **asked)
+    path = tmp_path / "j.jsonl"
+    there = xcount.audit(adult_model_path(), cluster=dask.address, journal=path, **asked)
+    assert facts(there.results) == facts(here.results)
+    again = AuditResult.from_journal(path)
+    assert facts(again.results) == facts(here.results)
+    assert all(result.domain == here.results[0].domain for result in again.results if result)
+
+
+@pytest.mark.parametrize("judge", ["marginals", "population"])
+def test_a_cluster_judges_by_measures(dask: DaskProcesses, judge: str) -> None:
     """The shares, the judge and the verdicts are those of one machine."""
     asked: dict[str, Any] = {
         "sensitive": "sex",
         "gaps": "0.5",
         "distances": "any",
-        "judge": "marginals",
+        "judge": judge,
         "data": PEOPLE,
     }
     here = xcount.audit(adult_model_path(), **asked)
     there = xcount.audit(adult_model_path(), cluster=dask.address, **asked)
-    assert there.judge == "marginals"
+    assert there.judge == judge
     assert facts(there.results) == facts(here.results)
-    limited = xcount.audit(adult_model_path(), cluster=dask.address, max_share="7%", **asked)
+    limited = xcount.audit(adult_model_path(), cluster=dask.address, max_share="3%", **asked)
     assert limited.verdict is Verdict.FAIL
     assert [r.judged for r in limited.results] == [r.judged for r in here.results]
 

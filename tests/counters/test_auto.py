@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from typing import Any
 
 import numpy as np
@@ -191,3 +192,20 @@ def test_exact_counting_goes_on_where_samples_lead_nowhere(monkeypatch: pytest.M
     result = xcount.count(ensemble, sensitive="f0", gap=gap)
     assert result.exact
     assert result.count == truth.count
+
+
+def test_exact_slices_end_with_the_time_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the time is exact counting's, but none that is over: 99 of 100 seconds are."""
+    seen = []
+
+    def remember(self: ExactRun, settings: Settings) -> None:
+        seen.append(settings)
+
+    monkeypatch.setattr(ExactRun, "limit", remember)
+    model = wide_ensemble()
+    problem = Problem(model, Grid.of(model), Query.of(model, "f0", "0.4"))
+    started = time.monotonic() - 99
+    auto._SideBySide(problem, Settings(timeout_seconds=100, started=started), 0.0)._count_until(0.0)
+    (limited,) = seen
+    assert limited.timeout_seconds is not None
+    assert limited.started + limited.timeout_seconds <= started + 100

@@ -229,14 +229,21 @@ def test_regions_are_decided_one_by_one_in_a_domain(seed: int) -> None:
         assert found.sum() == expected[0]
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_measures_are_conditioned_on_the_domain(seed: int) -> None:
-    """The weight of what is sensitive, divided by that of what exists."""
+def weighed_problem(seed: int) -> Problem | None:
+    """Return a question about a gap in a random domain; None where it is refused."""
     world = random_world(seed, n_rules=seed % 3)
     names, distance, gap = question(world, seed)
     if gap is None or is_refused(world, names, world.count(names, distance, gap)):
+        return None
+    return problem_of(world, names, distance, gap)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_measures_are_conditioned_on_the_domain(seed: int) -> None:
+    """The weight of what is sensitive, divided by that of what exists."""
+    problem = weighed_problem(seed)
+    if problem is None:
         return
-    problem = problem_of(world, names, distance, gap)
     bounds = {
         axis.feature.name: (-10.0, 10.0)
         for axis in problem.grid.axes
@@ -261,15 +268,13 @@ def test_measures_are_conditioned_on_the_domain(seed: int) -> None:
     assert found.share == pytest.approx(masses[flags].sum() / masses.sum())
 
 
-@pytest.mark.filterwarnings("ignore:values of:xcount.errors.QueryWarning")
+@pytest.mark.filterwarnings("ignore::xcount.errors.QueryWarning")  # few rows, some values missing
 @pytest.mark.parametrize("seed", range(30))
 def test_a_population_is_conditioned_on_the_domain(seed: int) -> None:
     """It is fitted to all rows; what it weighs is what exists."""
-    world = random_world(seed, n_rules=seed % 3)
-    names, distance, gap = question(world, seed)
-    if gap is None or is_refused(world, names, world.count(names, distance, gap)):
+    problem = weighed_problem(seed)
+    if problem is None:
         return
-    problem = problem_of(world, names, distance, gap)
     population = fit_population(problem.grid, random_rows(problem.ensemble, seed))
     weighing = Weighing(("population",), population=population)
     regions = all_regions(problem)

@@ -83,19 +83,29 @@ def help_examples() -> Iterator[str]:
         yield from (x.strip() for x in lines if "  xcount " in x and "--cluster" not in x)
 
 
-@pytest.fixture
-def beside_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in a directory with models and a journal, as the examples assume."""
+@pytest.fixture(scope="session")
+def example_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a directory with models, data and what commands wrote, as the examples assume."""
+    folder = tmp_path_factory.mktemp("examples")
     for name in ("model.json", "old.json", "new.json"):
-        shutil.copy(adult_model_path(), tmp_path / name)
-    xcount.audit(figure_1(), gaps=80, journal=tmp_path / "results.jsonl")
+        shutil.copy(adult_model_path(), folder / name)
+    xcount.audit(figure_1(), gaps=80, journal=folder / "results.jsonl")
     model = xcount.load(adult_model_path())
+    grid = xcount.Grid.of(model)
     rows = [model.feature_names]
     for share in (0, 0.5, 1) * 7:  # a population needs twenty rows
-        cells = [int(share * (axis.n_cells - 1)) for axis in xcount.Grid.of(model).axes]
-        rows.append(tuple(map(str, xcount.Grid.of(model).point(cells))))
-    (tmp_path / "people.csv").write_text("\n".join(map(",".join, rows)))
-    (tmp_path / "domain.toml").write_text("where = ['age >= 25']\n")
+        cells = [int(share * (axis.n_cells - 1)) for axis in grid.axes]
+        rows.append(tuple(map(str, grid.point(cells))))
+    (folder / "people.csv").write_text("\n".join(map(",".join, rows)))
+    (folder / "domain.toml").write_text("where = ['age >= 25']\n")
+    xcount.inspect(model, data=folder / "people.csv", population=folder / "kept.json")
+    return folder
+
+
+@pytest.fixture
+def beside_a_model(example_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work beside the files of the examples."""
+    shutil.copytree(example_files, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
 
 

@@ -228,6 +228,29 @@ def test_a_domain_that_excludes_nothing_changes_nothing(seed: int) -> None:
     assert "domain" not in plain.to_dict()
 
 
+def test_a_rule_that_excludes_nothing_changes_nothing() -> None:
+    """It always holds, or follows from a condition; one that always applies is a condition."""
+    n_asked = 0
+    for seed in range(30):
+        ensemble = random_ensemble(seed, categorical=False)
+        guards = [axis.thresholds.tolist() for axis in Grid.of(ensemble).axes]
+        if len(guards) < 2 or not all(guards[:2]):
+            continue
+        first, second = f"f0 >= {guards[0][0]!r}", f"f1 >= {guards[1][0]!r}"
+        asked: dict[str, Any] = {"sensitive": "f0", "gap": 0.1, "distance": 2}
+
+        def counts(asked: Any = asked, ensemble: Any = ensemble, **domain: Any) -> Any:
+            found = xcount.count(ensemble, **asked, **domain)
+            return found.count, found.n_regions
+
+        assert counts() == counts(rule=f"{second} -> {second}")
+        assert counts(where=second) == counts(where=second, rule=f"{first} -> {second}")
+        below = f"f0 < {guards[0][0]!r}"
+        assert counts(where=second) == counts(rule=[f"{first} -> {second}", f"{below} -> {second}"])
+        n_asked += 1
+    assert n_asked > 5
+
+
 def test_a_one_hot_group_of_a_category_counts_like_the_category() -> None:
     """The same model with a native category and with columns."""
     for seed in range(30):

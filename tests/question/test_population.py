@@ -154,6 +154,15 @@ def test_too_few_rows_are_refused() -> None:
         fit_population(GRID, dependent_rows(5), source="few.csv")
 
 
+def test_few_rows_support_one_component() -> None:
+    """Then a population is the product of the marginals, and it says so."""
+    rows = dependent_rows(60)
+    with pytest.warns(QueryWarning, match=r"48 rows of few.csv .* product of the marginals"):
+        population = fit_population(GRID, rows, source="few.csv")
+    assert population.n_components == 1
+    assert fit_population(GRID, np.concatenate([rows] * 10)).n_components > 1
+
+
 @pytest.mark.parametrize(
     ("change", "what"),
     [

@@ -7,8 +7,25 @@
 
 namespace xcount {
 
+// Cells of one sensitive axis of the scope, by their places: runs [first, last), in order and apart
+// from each other. An axis may be long, but a path leaves a few runs of it.
+using CellRuns = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
 // A product of cell sets, one per sensitive axis.
-using MaskSet = std::vector<std::vector<std::uint8_t>>;
+using MaskSet = std::vector<CellRuns>;
+
+namespace {
+
+// Adds a run behind all others.
+void append(std::uint32_t first, std::uint32_t last, CellRuns& runs) {
+  if (first >= last) return;
+  if (!runs.empty() && runs.back().second == first) {
+    runs.back().second = last;
+  } else {
+    runs.emplace_back(first, last);
+  }
+}
+
+}  // namespace
 
 template <class Value>
 class ProfileCompiler {
@@ -21,7 +38,7 @@ class ProfileCompiler {
       axis_of_[static_cast<std::size_t>(feature)] = static_cast<int>(i);
       const auto n_cells = static_cast<std::uint32_t>(scope.cells()[i].size());
       out_.extents_.push_back(n_cells);
-      everything_.emplace_back(n_cells, std::uint8_t{1});
+      everything_.push_back({{0, n_cells}});
     }
     find_sensitive_subtrees();
     make_columns();
@@ -44,12 +61,42 @@ class ProfileCompiler {
   // Whether the node tells some masks of the scope from others.
   [[nodiscard]] bool separates(NodeIndex node) const {
     const int axis = sensitive_axis(node);
-    if (axis < 0) return false;
-    const auto& cells = scope_.cells()[static_cast<std::size_t>(axis)];
-    const Test& test = forest_.test(node);
-    const bool first = forest_.goes_left(test, cells.front());
-    return std::any_of(cells.begin(), cells.end(),
-                       [&](Cell cell) { return forest_.goes_left(test, cell) != first; });
+    return axis >= 0 && tells_apart(forest_.test(node), everything_[static_cast<std::size_t>(axis)],
+                                    static_cast<std::size_t>(axis));
+  }
+
+  [[nodiscard]] bool tells_apart(const Test& test, const CellRuns& runs, std::size_t axis) const {
+    const auto [left, right] = split(test, runs, axis);
+    return !left.empty() && !right.empty();
+  }
+
+  // The cells that go left, and those that go right.
+  [[nodiscard]] std::pair<CellRuns, CellRuns> split(const Test& test, const CellRuns& runs,
+                                                    std::size_t axis) const {
+    std::pair<CellRuns, CellRuns> sides;
+    const std::vector<Cell>& kept = scope_.cells()[axis];
+    if (test.cut < 0) {
+      for (const auto& [first, last] : runs) {
+        for (std::uint32_t c = first; c < last; ++c) {
+          append(c, c + 1, forest_.goes_left(test, kept[c]) ? sides.first : sides.second);
+        }
+      }
+      return sides;
+    }
+    // Left are the cells below the cut and, if it goes there, the missing one, which is the last.
+    const auto n = static_cast<std::uint32_t>(kept.size());
+    const Cell missing = forest_.axis(test.feature).missing_cell;
+    const bool last_left = test.missing_left && n > 0 && missing >= 0 && kept.back() == missing;
+    const auto end = kept.end() - (last_left ? 1 : 0);
+    const auto cut =
+        static_cast<std::uint32_t>(std::lower_bound(kept.begin(), end, test.cut) - kept.begin());
+    const std::uint32_t right_end = last_left ? n - 1 : n;
+    for (const auto& [first, last] : runs) {
+      append(first, std::min(last, cut), sides.first);
+      append(std::max(first, cut), std::min(last, right_end), sides.second);
+      if (last_left && last == n) append(n - 1, n, sides.first);
+    }
+    return sides;
   }
 
   // Children have larger indices, so one backward pass sees them first.
@@ -157,13 +204,9 @@ class ProfileCompiler {
   [[nodiscard]] NodeIndex skip_idle_tests(NodeIndex node, const MaskSet& masks) const {
     while (!forest_.is_leaf(node) && sensitive_axis(node) >= 0) {
       const auto axis = static_cast<std::size_t>(sensitive_axis(node));
-      bool sides[2] = {false, false};
-      for (std::size_t c = 0; c < masks[axis].size(); ++c) {
-        if (masks[axis][c] == 0) continue;
-        sides[forest_.goes_left(forest_.test(node), scope_.cells()[axis][c]) ? 0 : 1] = true;
-      }
-      if (sides[0] && sides[1]) break;
-      node = sides[0] ? forest_.left[at(node)] : forest_.right[at(node)];
+      const auto [left, right] = split(forest_.test(node), masks[axis], axis);
+      if (!left.empty() && !right.empty()) break;
+      node = right.empty() ? forest_.left[at(node)] : forest_.right[at(node)];
     }
     return node;
   }
@@ -232,16 +275,13 @@ class ProfileCompiler {
       pieces.push_back(new_piece(source, masks, true));
       return;
     }
-    const Test& test = forest_.test(source);
-    const std::vector<Cell>& kept = scope_.cells()[static_cast<std::size_t>(axis)];
-    for (const bool left : {true, false}) {
-      MaskSet side = masks;
-      auto& cells = side[static_cast<std::size_t>(axis)];
-      for (std::size_t c = 0; c < cells.size(); ++c) {
-        if (forest_.goes_left(test, kept[c]) != left) cells[c] = 0;
-      }
-      attach(left ? forest_.left[at(source)] : forest_.right[at(source)], side, emissions, pieces);
-    }
+    const auto place = static_cast<std::size_t>(axis);
+    auto sides = split(forest_.test(source), masks[place], place);
+    MaskSet side = masks;
+    side[place] = std::move(sides.first);
+    attach(forest_.left[at(source)], side, emissions, pieces);
+    side[place] = std::move(sides.second);
+    attach(forest_.right[at(source)], side, emissions, pieces);
   }
 
   // The value on a product of cell sets, in difference form along every axis.
@@ -250,11 +290,10 @@ class ProfileCompiler {
     for (std::size_t axis = 0; axis < masks.size(); ++axis) {
       std::vector<std::pair<std::uint32_t, bool>> longer;
       for (const auto& [mask, positive] : entries) {
-        std::uint8_t inside = 0;
-        for (std::uint32_t c = 0; c < masks[axis].size(); ++c) {
-          if (masks[axis][c] == inside) continue;
-          inside = masks[axis][c];
-          longer.emplace_back(mask * out_.extents_[axis] + c, inside != 0 ? positive : !positive);
+        for (const auto& [first, last] : masks[axis]) {
+          longer.emplace_back(mask * out_.extents_[axis] + first, positive);
+          if (last == out_.extents_[axis]) continue;
+          longer.emplace_back(mask * out_.extents_[axis] + last, !positive);
         }
       }
       entries = std::move(longer);

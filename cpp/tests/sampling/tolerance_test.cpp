@@ -3,6 +3,7 @@
 #include "xcount/sampling/tolerance.hpp"
 
 #include <cmath>
+#include <cstdlib>
 #include <stdexcept>
 #include <vector>
 
@@ -96,10 +97,27 @@ void several_sums_are_led_by_the_first_largest() {
   CHECK(beats(2, 1) && !beats(2, 0));
 }
 
-void a_softmax_is_refused() {
-  const Change<std::int64_t> change(ChangeForm::kProbability, Direction::kAny, 1);
-  CHECK(throws<std::invalid_argument>(
-      [&] { ToleranceRule<std::int64_t>(change, {true, 0, 1.0, 0}); }));
+// Of the sums 0, 0 and 0 each has the chance 1/3; with a lead of log 2, one has 1/2.
+void the_chance_of_one_of_several_has_a_tolerance() {
+  constexpr auto kUnit = std::int64_t{1} << 40;
+  const auto rule_with = [](double gap) {
+    const auto threshold = static_cast<std::int64_t>(gap * static_cast<double>(kProbabilityOne));
+    const Change<std::int64_t> change(ChangeForm::kProbability, Direction::kUp, threshold);
+    return ToleranceRule<std::int64_t>(change, {true, 1, 1.0, -40});
+  };
+  const std::vector<std::int64_t> sums{5 * kUnit, 5 * kUnit, 5 * kUnit};
+  const auto lead = static_cast<std::int64_t>(-std::log(2.0) * static_cast<double>(kUnit));
+  const auto rule = rule_with(0.1);
+  CHECK(rule.is_of_chance() && rule.compares_sums() && rule.reference(sums) == 1);
+  const std::int64_t chance =
+      ToleranceRule<std::int64_t>::chance_of(rule.weight_of(lead) + rule.weight_of(lead));
+  CHECK(std::abs(2 * chance - ToleranceRule<std::int64_t>::kChanceOne) < 100'000);
+  CHECK(rule.around_chance(sums).must_differ(chance, chance));
+  CHECK(!rule_with(0.2).around_chance(sums).may_differ(chance, chance));
+  CHECK(!rule.around_chance(sums).may_differ(0, 0));  // down is not asked for
+}
+
+void a_sure_decision_is_refused() {
   const Change<std::int64_t> sure(ChangeForm::kSureLargest, Direction::kAny, 0);
   CHECK(throws<std::invalid_argument>([&] { ToleranceRule<std::int64_t>(sure, {}); }));
 }
@@ -116,6 +134,7 @@ int main() {
   a_tie_is_in_doubt();
   large_sums_are_compared_as_well();
   several_sums_are_led_by_the_first_largest();
-  a_softmax_is_refused();
+  the_chance_of_one_of_several_has_a_tolerance();
+  a_sure_decision_is_refused();
   return failures;
 }

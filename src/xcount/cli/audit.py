@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     "--witnesses",
     "n_witnesses",
     metavar="N",
-    type=click.IntRange(0),
+    type=click.IntRange(0, parameters.MOST_WITNESSES),
     default=0,
     show_default=True,
     help="Add N example pairs of inputs to each count.",

@@ -146,11 +146,15 @@ def asked(question: Mapping[str, Any]) -> dict[str, Any]:
         "sensitive": list(question["sensitive"]) or None,
         "gaps": listed(question["gaps"]),
         "probability_gaps": listed(question["probability_gaps"]),
-        "distances": listed(question["distances"]) or [1],
+        "distances": listed(question["distances"], [1]),
     }
 
 
-def listed(values: tuple[str, ...]) -> list[str] | None:
-    """Return options that may be repeated or have commas as one list; None for none."""
+def listed(values: tuple[str, ...], default: Any = None) -> Any:
+    """Return options that may be repeated or have commas as one list; without any, the default.
+
+    An option that was given and names nothing (an unset variable of a script) is an empty list,
+    which is refused.
+    """
     words = [word.strip() for value in values for word in value.split(",") if word.strip()]
-    return words or None
+    return words if values else default

@@ -25,6 +25,8 @@ PAPER_METHODS = (
     "subproblems-cnf",
 )
 MEASURES = ("regions", "volume", "marginals", "rows", "population")
+MOST_WITNESSES = 1_000_000
+"""Pairs that may be asked for."""
 
 
 def parse_share(text: str) -> Limit:

@@ -24,7 +24,7 @@ from xcount.cli import parameters
     "-n",
     "n",
     metavar="N",
-    type=click.IntRange(1),
+    type=click.IntRange(1, parameters.MOST_WITNESSES),
     default=10,
     show_default=True,
     help="Number of pairs; with --near, one for each of the first N rows.",

@@ -175,6 +175,7 @@ class _SideBySide:
         began, settings = time.monotonic(), self._settings
         if settings.timeout_seconds is not None:
             allowed = max(0.0, settings.timeout_seconds / 2 - self._exact_seconds)
+            allowed = min(allowed, settings.search_seconds())
             settings = replace(settings, timeout_seconds=allowed, started=began)
         self._exact.limit(settings)
         while self._can_count and self._exact_work < work:

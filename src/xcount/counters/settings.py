@@ -83,6 +83,7 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("epsilon", "delta"):
             open_share(getattr(self, name), name)
+        whole_number(self.jobs, "number of jobs", most=MOST_JOBS)
 
     @classmethod
     def of(
@@ -108,7 +109,7 @@ class Settings:
             seed=whole_number(seed, "seed"),
             timeout_seconds=None if timeout is None else seconds(timeout, "--timeout"),
             memory_bytes=None if memory is None else n_bytes(memory, "--memory"),
-            jobs=whole_number(jobs, "number of jobs", most=MOST_JOBS),
+            jobs=jobs,
             **more,
         )
 

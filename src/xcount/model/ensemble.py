@@ -51,8 +51,9 @@ class Feature:
     A categorical feature lists the category codes an input can hold; ``labels`` names them.
     ``like_missing`` are numbers that the library cannot tell from a missing value, because it uses
     the end of its number range for that; they count as missing.
-    ``other`` is the code of every value that has none of its own, where the model takes such
-    values; ``missing_labels`` are texts that it cannot tell from a missing value.
+    ``other`` is the code of every value (without labels: every code) that has none of its own,
+    where the model takes such values; ``missing_labels`` are texts that it cannot tell from a
+    missing value.
     ``other_labels`` are names of such values that the file has, but not for which feature.
     ``hashes`` are what CatBoost knows categories by, in the order of the codes; ``other`` is last.
     """

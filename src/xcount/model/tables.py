@@ -320,14 +320,22 @@ def _code(value: Any, labels: Mapping[str, float], feature: Feature) -> float | 
             return float(labels[word])
     number = _number(value)
     if number is None or math.isnan(number):
-        return feature.other if number is None else number
+        return _other(feature, number) if number is None else number
     # A label such as "3" may come back from a table as the number 3.0.
     whole = f"{number:.0f}" if number.is_integer() else text
     if whole in labels:
         return float(labels[whole])
     # Where any text may come, a text is no code; and where labels are numbers, no number is.
-    is_code = feature.other is None or not (isinstance(value, str) or _are_numbers(labels))
-    return number if is_code and number in (feature.categories or ()) else feature.other
+    takes_text = feature.other is not None and feature.labels is not None
+    is_code = not takes_text or not (isinstance(value, str) or _are_numbers(labels))
+    is_known = is_code and number in (feature.categories or ())
+    return number if is_known else _other(feature, number)
+
+
+def _other(feature: Feature, number: float | None) -> int | None:
+    """Return the code of a value that has none of its own; without labels, only codes have one."""
+    is_code = number is not None and number >= 0 and number.is_integer()
+    return feature.other if is_code or feature.labels is not None else None
 
 
 def _are_numbers(labels: Mapping[str, float]) -> bool:

@@ -170,6 +170,8 @@ def _comparison(text: str) -> Condition:
     ends = [*(match.start() for match in matches), len(text)]
     parts = [_plain(text[a:b], text) for a, b in zip(starts, ends, strict=True)]
     if len(parts) == 3 and {*operators} in ({"<"}, {"<="}, {"<", "<="}, {">"}, {">="}, {">", ">="}):
+        if _is_number(parts[1].partition(" or ")[0]):  # 'age >= 20 or age > 3'
+            raise _unreadable(text)
         first = (_MIRRORED[operators[0]], parts[0])
         return Condition(parts[1], Bounds((first, (operators[1], parts[2]))), text)
     if len(parts) != 2 or parts[0].endswith("="):
@@ -238,6 +240,8 @@ def _code(word: str, feature: Feature) -> int:
         return feature.other
     if feature.hashes is None and _is_number(word) and float(word) in categories:
         return int(float(word))
+    if feature.labels is None and feature.other is not None and word.isdecimal():
+        return feature.other
     has = f"{feature.name!r} has no category {word!r}"
     close = nearest(word.removeprefix(feature.name).lstrip("_=-. ") or word, _names(feature))
     if close is not None:

@@ -166,6 +166,8 @@ class Domain:
         return " and ".join(f"'{condition.text}'" for condition in own)
 
 
+MAX_CHARACTERS = 2**24
+"""Of a domain's file; a longer one is none."""
 DomainLike = Domain | Mapping[str, Any] | str | os.PathLike[str] | None
 """What a domain can be given as: itself, a mapping with its words, or a TOML file."""
 EVERYTHING = Domain()
@@ -234,11 +236,14 @@ class _Places:
 def _read(domain: str | os.PathLike[str]) -> str:
     try:
         with open(domain, encoding="utf-8") as file:
-            return file.read()
+            text = file.read(MAX_CHARACTERS + 1)
     except OSError as error:
         raise QueryError(f"cannot read the domain {domain}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         raise QueryError(f"the domain {domain} is no text in UTF-8: {error.reason}") from None
+    if len(text) > MAX_CHARACTERS:
+        raise QueryError(f"the domain {domain} has more than {MAX_CHARACTERS:,} characters")
+    return text
 
 
 def _parsed(domain: str | os.PathLike[str], text: str) -> dict[str, Any]:

@@ -137,8 +137,16 @@ class _Fitting:
         """Return the population with the best number of components."""
         likelihoods: list[float] = []
         best: _core.Mixture | None = None
+        supported = max(1, len(self._seen) // ROWS_PER_COMPONENT)
+        if supported == 1:
+            warnings.warn(
+                f"{len(self._seen)} rows of {source or 'the data'} support one component, which "
+                f"takes {ROWS_PER_COMPONENT} rows: the population is the product of the marginals",
+                QueryWarning,
+                stacklevel=3,
+            )
         for n_components in LADDER:
-            if n_components > max(1, len(self._seen) // ROWS_PER_COMPONENT):
+            if n_components > supported:
                 break
             mixture = self._fitted(n_components)
             if best is not None and self._is_over():

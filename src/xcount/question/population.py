@@ -26,6 +26,8 @@ from xcount.support.records import Json, record, to_dict
 from xcount.support.shown import Shown
 
 FORMAT = "xcount-population-1"
+MAX_CHARACTERS = 2**28
+"""Of a saved population; a longer file is none."""
 
 
 @record("population", "A fitted population: what it is made of, and how realistic it is.")
@@ -287,7 +289,12 @@ class Population(Shown):
         where = os.fspath(path)
         try:
             with open(path, encoding="utf-8") as file:
-                data = json.load(file)
+                text = file.read(MAX_CHARACTERS + 1)
+            if len(text) > MAX_CHARACTERS:
+                raise ValueError(f"more than {MAX_CHARACTERS:,} characters")
+            data = json.loads(text)
+            if not isinstance(data, dict):
+                raise ValueError("no object in braces")
             if data["format"] != FORMAT:
                 raise ValueError(f"its format is {data['format']!r}")
             return cls._from_dict(data)

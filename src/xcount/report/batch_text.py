@@ -21,7 +21,7 @@ from xcount.report.numbers import (
     short_share,
 )
 from xcount.report.sentences import mean_share_text
-from xcount.report.shares import measured_share
+from xcount.report.shares import measured_share, realism_words
 from xcount.report.terminal import coloured, escaped
 from xcount.runs.audit import AuditResult
 from xcount.runs.compare import CompareResult
@@ -74,6 +74,7 @@ def audit_tables(audit: AuditResult, title: str | None = None) -> list[Renderabl
         *_answer(audit),
         table,
         *_measures_table(audit),
+        *_population(audit),
         *people_of_audit(sorted(audit.results, key=lambda result: result.order)),
         *_conclusion(audit),
     ]
@@ -99,6 +100,12 @@ def _answer(audit: AuditResult) -> list[RenderableType]:
     word = "" if audit.verdict is None else f"{coloured(audit.verdict)}: "
     lines: list[RenderableType] = [f"{word}[bold]{escaped(headline(audit))}[/]"]
     return [*lines, *(escaped(sentence) for sentence in opening(audit)), ""]
+
+
+def _population(audit: AuditResult) -> list[RenderableType]:
+    """Return how realistic the population is, where there is one."""
+    words = realism_words(audit.results)
+    return [] if words is None else [f"Population: {escaped(words)}."]
 
 
 def _share_head(judge: str) -> str:

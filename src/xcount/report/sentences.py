@@ -18,6 +18,7 @@ from xcount.report.numbers import (
     plural,
     share_words,
 )
+from xcount.report.shares import realism_words
 from xcount.runs.audit import AuditResult
 from xcount.runs.compared import ModelSummary
 
@@ -177,6 +178,7 @@ def certificate(audit: AuditResult) -> tuple[str, ...]:
         *_how_sure(results),
         *_what_is_judged(audit),
         *_what_stopped(audit),
+        *_how_realistic(audit),
         _what_it_is_not(audit.judge),
     )
 
@@ -223,6 +225,12 @@ def _what_is_judged(audit: AuditResult) -> list[str]:
             f"stated for each contains the truth with probability at least {worst:.0%}."
         )
     return [said]
+
+
+def _how_realistic(audit: AuditResult) -> list[str]:
+    """Say how well a population fits the data, where there is one."""
+    words = realism_words(audit.results)
+    return [] if words is None else [f"How realistic the population is: {words}."]
 
 
 def _how_sure(results: Sequence[CountResult]) -> list[str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -127,6 +128,33 @@ def share_of(measure: str, details: Mapping[str, Any]) -> str:
         "marginals": f"of cases put together from the columns of {source}",
         "volume": "of the input space by volume",
     }.get(measure, f"by {measure}")
+
+
+def realism_words(results: Iterable[CountResult]) -> str | None:
+    """Return how realistic the population of some results is; None where they have none."""
+    measures = (result.details.get("measures", {}) for result in results)
+    entry = next((found["population"] for found in measures if "population" in found), {})
+    realism = entry.get("realism")
+    if realism is None:
+        return None
+    if entry["n_components"] == 1:
+        return "1 component, the product of the marginals: columns are independent in it"
+    gain = realism["log_likelihood"] - realism["marginals_log_likelihood"]
+    said = (
+        f"{entry['n_components']} components; a row that it was not fitted to is "
+        f"{math.exp(min(700.0, gain)):.3g} times as likely as with independent columns"
+    )
+    checks = realism["checks"]
+    if not checks:
+        return said
+    own, alone = (
+        100 * sum(abs(check[name] - check["rows"]) for check in checks) / len(checks)
+        for name in ("population", "marginals")
+    )
+    return (
+        f"{said}; the shares of {len(checks)} pairs of conditions are {own:.2g} points off those "
+        f"of such rows on average, {alone:.2g} with independent columns"
+    )
 
 
 def file_name(path: str) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from probes import assert_same_leaves, probe_rows, rows_and_their_points
 
 import xcount
-from xcount.errors import ModelFormatError, UnsupportedModelError
+from xcount.errors import ModelFormatError, TableError, UnsupportedModelError
 from xcount.model.ensemble import Ensemble
 from xcount.model.loaders import xgboost_json
 from xcount.model.loaders.check import rounding_bound
@@ -398,3 +398,27 @@ def test_a_dump_may_be_written_in_unusual_ways(tmp_path: Path) -> None:
         for column in ("feature", "threshold", "left", "right", "missing_left", "value"):
             first, second = (getattr(tree, column) for tree in trees)
             np.testing.assert_array_equal(first, second)
+
+
+def test_codes_beyond_those_that_splits_name_have_a_cell(tmp_path: Path) -> None:
+    """A path of splits shows that there are more codes; all of them are like one another."""
+    codes = np.arange(600.0)[:, np.newaxis] % 6
+    paid = (codes[:, 0] < 2).astype(float)
+    data = xgb.DMatrix(codes, paid, feature_names=["race"], feature_types=["c"])
+    settings = {"max_cat_to_onehot": 100, "max_depth": 3, "eta": 1, "lambda": 0, "base_score": 0}
+    booster = xgb.train(settings, data, 1)
+    booster.save_model(tmp_path / "codes.json")
+    result = xcount.count(
+        tmp_path / "codes.json",
+        sensitive="race",
+        gap=0.5,
+        distance="any",
+        measures="rows",
+        data={"race": codes[:, 0].tolist()},
+    )
+    assert (result.count, result.n_regions) == (3, 3)
+    assert result.details["measures"]["rows"]["share"] == 1
+    ensemble = xcount.load(tmp_path / "codes.json")
+    assert ensemble.features[0].other == 2
+    with pytest.raises(TableError, match=r"'x' is no category"):
+        xcount.count(ensemble, sensitive="race", gap=0, measures="rows", data={"race": ["x"]})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
@@ -312,6 +312,7 @@ def make_features(
     *,
     categories: Mapping[int, Sequence[int]] | None = None,
     labels: Mapping[int, Sequence[str]] | None = None,
+    others: Mapping[int, int | None] | None = None,
     can_be_missing: Sequence[bool] | bool = True,
 ) -> tuple[Feature, ...]:
     """Return the input columns; refuse names that occur twice.
@@ -321,6 +322,7 @@ def make_features(
         names: one name per feature.
         categories: feature -> the codes an input can hold; such a feature is categorical.
         labels: feature -> a label per code.
+        others: feature -> the code that stands for all that no split mentions, if there is one.
         can_be_missing: one flag per feature, or one for all.
     """
     if len(set(names)) != len(names):
@@ -334,6 +336,7 @@ def make_features(
             categories=tuple(int(code) for code in codes[i]) if i in codes else None,
             labels=tuple(code_labels[i]) if i in code_labels else None,
             can_be_missing=bool(missing[i]),
+            other=(others or {}).get(i),
         )
         for i, name in enumerate(names)
     )
@@ -347,17 +350,18 @@ def default_names(n_features: int) -> list[str]:
 def category_sets(
     where: str, trees: Iterable[Tree], names: Sequence[str]
 ) -> dict[int, set[frozenset[int]]]:
-    """Return the left sets of every feature with categorical splits.
+    """Return, for every feature with categorical splits, the codes that stay left at or above each.
 
-    None of these features may have numeric splits too: its cells would be neither.
+    At a split whose right side only codes beyond these reach, someone must have such a code. None
+    of these features may have numeric splits too: its cells would be neither.
     """
     sets: dict[int, set[frozenset[int]]] = {}
     numeric: set[int] = set()
     for tree in trees:
         tested = (tree.feature >= 0) & ~np.isnan(tree.threshold)
         numeric.update(tree.feature[tested].tolist())
-        for node, codes in tree.left_categories.items():
-            sets.setdefault(int(tree.feature[node]), set()).add(codes)
+        for feature, codes in _left_behind(tree):
+            sets.setdefault(feature, set()).add(codes)
     for feature in sorted(sets.keys() & numeric):
         raise UnsupportedModelError(
             f"{where}: feature {names[feature]!r} has both numeric and categorical splits"
@@ -365,12 +369,37 @@ def category_sets(
     return sets
 
 
+def _left_behind(tree: Tree) -> Iterator[tuple[int, frozenset[int]]]:
+    """Yield each categorical split's feature, and its left codes with those of splits above it.
+
+    Only splits that the path leaves to the right take part. Below the left side of one, nobody has
+    a code beyond its set: a split there adds its own codes alone.
+    """
+    if not tree.left_categories:
+        return
+    pending: list[tuple[int, dict[int, frozenset[int] | None]]] = [(0, {})]
+    while pending:
+        node, above = pending.pop()
+        if tree.left[node] < 0:
+            continue
+        low, high = int(tree.left[node]), int(tree.right[node])
+        if node not in tree.left_categories:
+            pending += [(low, above), (high, above)]
+            continue
+        feature, own = int(tree.feature[node]), tree.left_categories[node]
+        behind = above.get(feature, frozenset())
+        yield feature, own if behind is None else own | behind
+        beyond = None if behind is None else own | behind
+        pending += [(low, {**above, feature: None}), (high, {**above, feature: beyond})]
+
+
 def codes_of(sets: Iterable[frozenset[int]], where: str) -> Sequence[int]:
     """Return the codes of a feature whose model does not store how many categories there are.
 
     These are ``0 .. n-1`` with the smallest n that puts someone on both sides of every split: a
-    trained split separates something, so a set that covers all known codes shows that there is one
-    more. Where n is huge, one code stands for all that no split mentions: none tells them apart.
+    trained split separates something, so a set that covers all known codes (of one split, or of
+    those on a path, see :func:`category_sets`) shows that there is one more. Where n is huge, one
+    code stands for all that no split mentions: none tells them apart.
     """
     distinct = set(sets)
     mentioned = frozenset[int]().union(*distinct)
@@ -382,6 +411,12 @@ def codes_of(sets: Iterable[frozenset[int]], where: str) -> Sequence[int]:
         return range(n_codes)
     other = next(code for code in range(n_codes) if code not in mentioned)
     return sorted(mentioned | {other})
+
+
+def other_code(codes: Iterable[int], sets: Iterable[frozenset[int]]) -> int | None:
+    """Return the first code that no split mentions, which all such codes are like; or None."""
+    mentioned = frozenset[int]().union(*sets)
+    return next((code for code in codes if code not in mentioned), None)
 
 
 def finite(value: float, where: str, what: str) -> float:

@@ -36,11 +36,13 @@ def from_document(document: object, where: str) -> Ensemble:
     index_of = {name: i for i, name in enumerate(names)}
     trees = [table.build(index_of, f"{where}: tree {i}") for i, table in enumerate(tables)]
     sets = splits.category_sets(where, trees, names)
+    categories = {f: splits.codes_of(s, where) for f, s in sets.items()}
     return Ensemble(
         features=splits.make_features(
             where,
             names,
-            categories={f: splits.codes_of(s, where) for f, s in sets.items()},
+            categories=categories,
+            others={f: splits.other_code(categories[f], s) for f, s in sets.items()},
             can_be_missing=all(table.says_missing for table in tables),
         ),
         trees=tuple(trees),

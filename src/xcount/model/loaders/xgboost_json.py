@@ -339,16 +339,18 @@ def _read_features(
     split_sets = splits.category_sets(where, trees, names)
     labels = _read_labels(model, header.n_features, where)
     categories: dict[int, Sequence[int]] = {}
+    others: dict[int, int | None] = {}
     for feature in {*split_sets, *labels, *(i for i, kind in enumerate(kinds) if kind == "c")}:
         if feature >= header.n_features:
             raise ModelFormatError(f"{where}: feature_types: more types than features")
-        codes = splits.codes_of(split_sets.get(feature, ()), where)
+        own = split_sets.get(feature, set())
+        codes = splits.codes_of(own, where)
         if feature not in labels or len(labels[feature]) <= codes[-1]:
             labels.pop(feature, None)
-            categories[feature] = codes
+            categories[feature], others[feature] = codes, splits.other_code(codes, own)
         else:
             categories[feature] = range(len(labels[feature]))
-    return splits.make_features(where, names, categories=categories, labels=labels)
+    return splits.make_features(where, names, categories=categories, labels=labels, others=others)
 
 
 def _read_labels(model: dict[str, Any], n_features: int, where: str) -> dict[int, Sequence[str]]:

@@ -1,0 +1,196 @@
+"""Rows by the libraries' predictions: shares, direction, size, curve and group rates.
+
+Nothing here knows cells, leaves or regions: every row is predicted as it is and with every other
+value of the sensitive feature, by the library that trained the model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import xcount
+from xcount.answers.result import CountResult
+
+pd = pytest.importorskip("pandas")
+N_ROWS = 150
+COLOURS = ("blue", "green", "grey", "red")
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model, its rows, and its predictions; ``output`` is what changes."""
+
+    model: Any
+    rows: Any
+    output: Callable[[Any], Floats]
+    decide: Callable[[Any], NDArray[np.int64]]
+
+
+def table(has_categories: bool) -> tuple[Any, Floats]:
+    """Return rows and what is to be predicted."""
+    rng = np.random.default_rng(5)
+    rows = pd.DataFrame(
+        {
+            "a": rng.integers(0, 6, N_ROWS).astype(float),
+            "b": rng.normal(size=N_ROWS).round(2),
+            "k": pd.Categorical(rng.choice(COLOURS, N_ROWS), categories=COLOURS),
+        }
+    )
+    target = rows.b + 0.6 * (rows.a > 2) * (rows.k == "red") - 0.5 * (rows.k == "blue")
+    target = (target + rng.normal(0, 0.3, N_ROWS)).to_numpy()
+    if not has_categories:
+        rows["k"] = rows.k.cat.codes.astype(float)
+    return rows, target
+
+
+def boosted(n_classes: int) -> Trained:
+    """XGBoost, of two classes or of three."""
+    xgboost = pytest.importorskip("xgboost")
+    rows, target = table(has_categories=True)
+    labels = np.digitize(target, [0.0] if n_classes == 2 else [-0.4, 0.4])
+    model = xgboost.XGBClassifier(n_estimators=6, max_depth=3, enable_categorical=True)
+    model.fit(rows, labels)
+    return Trained(model, rows, lambda t: model.predict_proba(t)[:, 1], model.predict)
+
+
+def light() -> Trained:
+    """LightGBM, with categories."""
+    lightgbm = pytest.importorskip("lightgbm")
+    rows, target = table(has_categories=True)
+    model = lightgbm.LGBMClassifier(
+        n_estimators=8, min_child_samples=5, min_data_per_group=5, cat_smooth=1, verbose=-1
+    ).fit(rows, target > 0)
+    return Trained(
+        model, rows, lambda t: model.predict_proba(t)[:, 1], lambda t: model.predict(t).astype(int)
+    )
+
+
+def forest() -> Trained:
+    """A forest of scikit-learn."""
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    rows, target = table(has_categories=False)
+    model = ensemble.RandomForestClassifier(7, max_depth=4, random_state=0).fit(rows, target > 0)
+    return Trained(
+        model, rows, lambda t: model.predict_proba(t)[:, 1], lambda t: model.predict(t).astype(int)
+    )
+
+
+def regression() -> Trained:
+    """A regressor, which decides by a cut-off of ours."""
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    rows, target = table(has_categories=False)
+    model = ensemble.GradientBoostingRegressor(n_estimators=10, random_state=0).fit(rows, target)
+    return Trained(model, rows, model.predict, lambda t: (model.predict(t) > 0.05).astype(int))
+
+
+def cat() -> Trained:
+    """CatBoost, on numbers."""
+    catboost = pytest.importorskip("catboost")
+    rows, target = table(has_categories=False)
+    model = catboost.CatBoostClassifier(
+        iterations=8, depth=3, verbose=0, allow_writing_files=False, random_seed=0
+    ).fit(rows, (target > 0).astype(int))
+    return Trained(
+        model,
+        rows,
+        lambda t: model.predict_proba(t)[:, 1],
+        lambda t: np.ravel(model.predict(t)).astype(int),
+    )
+
+
+MAKERS: dict[str, Callable[[], Trained]] = {
+    "two classes": lambda: boosted(2),
+    "three classes": lambda: boosted(3),
+    "LightGBM": light,
+    "forest": forest,
+    "regression": regression,
+    "CatBoost": cat,
+}
+
+
+def moved(rows: Any, name: str) -> Iterator[Any]:
+    """Yield the rows with each value of a column that a cell could hold."""
+    if isinstance(rows[name].dtype, pd.CategoricalDtype):
+        for value in COLOURS:
+            yield rows.assign(**{name: pd.Categorical([value] * len(rows), categories=COLOURS)})
+    else:
+        for value in np.arange(-1, 7, 0.25):  # thresholds are halves or quarters of two numbers
+            yield rows.assign(**{name: value})
+
+
+def asked(trained: Trained, name: str, kind: str, **question: Any) -> CountResult:
+    """Ask about all rows, with an explanation."""
+    if kind == "regression" and question.get("flip"):
+        question["cutoff"] = "0.05"
+    return xcount.count(
+        trained.model,
+        sensitive=name,
+        distance="any",
+        measures="rows",
+        data=trained.rows,
+        explain=True,
+        favourable="1" if kind == "three classes" else None,
+        **question,
+    )
+
+
+def quantile(sizes: Floats, level: float) -> float:
+    """Return the least size that such a share does not exceed."""
+    return float(np.sort(sizes)[math.ceil(Fraction(str(level)) * len(sizes)) - 1])
+
+
+@pytest.mark.parametrize("name", ["a", "k"])
+@pytest.mark.parametrize("kind", MAKERS)
+def test_sizes_and_curves_are_those_of_the_predictions(kind: str, name: str) -> None:
+    """Of a gap: the share, up and down, mean, quantiles, and every point of the curve."""
+    trained = MAKERS[kind]()
+    own = trained.output(trained.rows).astype(np.float64)
+    others = np.array([trained.output(t).astype(np.float64) for t in moved(trained.rows, name)])
+    up, down = others.max(axis=0) - own, own - others.min(axis=0)
+    size = np.maximum(up, down)
+    gap = f"{0.9 * np.median(size[size > 1e-6]):.4f}"  # some rows are beyond it, others are not
+    change = {"gap" if kind in ("regression", "forest") else "probability_gap": gap}
+    change |= {"class_": "1"} if kind == "three classes" else {}
+    result = asked(trained, name, kind, **change)
+    assert result.explanation is not None
+    effect, curve = result.explanation.effects[1], result.explanation.curves[1]
+    assert (effect.measure, effect.exact, curve.confidence) == ("rows", True, 1)
+    assert result.measures["rows"].share == (size > float(gap)).mean()
+    assert effect.up.share == (up > float(gap)).mean()
+    assert effect.down.share == (down > float(gap)).mean()
+    assert effect.mean is not None
+    assert effect.mean.value == pytest.approx(size.mean(), abs=1e-6)
+    for found in effect.quantiles:
+        assert found.value == pytest.approx(quantile(size, found.level), abs=1e-6)
+    for point in curve.points:
+        unsure = (np.abs(size - point.gap) < 1e-6).mean()  # XGBoost predicts in 32 bits
+        assert point.share == pytest.approx((size > point.gap).mean(), abs=unsure)
+
+
+@pytest.mark.parametrize("name", ["a", "k"])
+@pytest.mark.parametrize("kind", MAKERS)
+def test_flips_and_rates_are_those_of_the_decisions(kind: str, name: str) -> None:
+    """Of a flip: the share, to which side, and how often each group gets the decision."""
+    trained = MAKERS[kind]()
+    result = asked(trained, name, kind, flip=True)
+    own = trained.decide(trained.rows)
+    others = np.array([trained.decide(t) for t in moved(trained.rows, name)])
+    assert result.measures["rows"].share == (others != own).any(axis=0).mean()
+    assert result.explanation is not None
+    effect, rates = result.explanation.effects[1], result.explanation.rates[-1]
+    assert effect.up.share == (others > own).any(axis=0).mean()
+    assert effect.down.share == (others < own).any(axis=0).mean()
+    assert (rates.measure, rates.exact) == ("rows", True)
+    values = trained.rows[name].to_numpy()
+    expected = {value: (own == 1)[values == value].mean() for value in sorted(set(values))}
+    assert sorted(group.rate for group in rates.cells) == sorted(expected.values())
+    assert rates.ratio.value == min(expected.values()) / max(expected.values())
