@@ -91,7 +91,7 @@ XCOUNT_INLINE void count_mask_at(TileJob<T>& job, std::size_t change, std::size_
   if constexpr (kIsVector<T>) {
     if (job.filter != nullptr) hit &= load<Mask<T>>(job.filter[i], job.offset);
   }
-  count_mask<T>(job.tally[i], job.offset, hit);
+  job.counts[i] += n_set<T>(hit);
   if constexpr (kWeighted) {
     add_weights<T>(job.shares + i * kShareLanes, job.offset, hit,
                    &job.row_weights[column * LaneTraits<T>::kLanes]);
@@ -120,7 +120,7 @@ XCOUNT_INLINE void decide_any(TileJob<T>& job, std::size_t column) {
     Edges<T> edges;
     set_edges<T>(job.changes[i], job.span, extremes, edges);
     if (!kWeighted && n_masks == 2 && is_mutual(job, job.changes[i])) {
-      count_mask<T>(job.common_tally[i], job.offset, extremes.low < edges.a);
+      job.common_counts[i] += n_set<T>(extremes.low < edges.a);
       continue;
     }
     if (takes_shortcuts) {
@@ -128,7 +128,7 @@ XCOUNT_INLINE void decide_any(TileJob<T>& job, std::size_t column) {
       if (!any_of<T>(some)) continue;
       const Mask<T> all = edges.a > edges.b;  // every V is below a or above b
       if (job.judge == nullptr && !any_of<T>(Mask<T>(some ^ all))) {
-        count_mask<T>(job.common_tally[i], job.offset, all);
+        job.common_counts[i] += n_set<T>(all);
         continue;
       }
     }
