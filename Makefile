@@ -23,7 +23,10 @@ demo: $(VENV)/installed
 	$(BIN)/xcount demo
 	@echo "To use xcount in this shell: . $(BIN)/activate"
 
-test: $(VENV)/installed-for-tests lint native pytest
+# The checks that take one core each run beside those that take all.
+test: $(VENV)/installed-for-tests
+	+$(MAKE) --jobs 2 --output-sync=target --no-print-directory lint native
+	$(MAKE) --no-print-directory pytest
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -36,7 +39,7 @@ $(VENV)/installed: $(BIN)/python $(SOURCES)
 	@touch $@
 
 $(VENV)/installed-for-tests: $(BIN)/python $(SOURCES)
-	$(BIN)/python -m pip install --quiet '.[test]' $$(command -v cmake >/dev/null || echo cmake) \
+	SKBUILD_CMAKE_DEFINE=XCOUNT_WERROR=ON $(BIN)/python -m pip install --quiet '.[test]' $$(command -v cmake >/dev/null || echo cmake) \
 	  $$(command -v ninja >/dev/null || echo ninja)
 	@touch $@ $(VENV)/installed
 
@@ -44,23 +47,27 @@ $(VENV)/installed-for-docs: $(BIN)/python $(SOURCES)
 	$(BIN)/python -m pip install --quiet '.[docs]'
 	@touch $@ $(VENV)/installed
 
+# Sources of the core are compiled several at once: read one by one, each must include what it uses.
 lint: $(VENV)/installed-for-tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/clang-format --dry-run --Werror $$(find cpp -name '*.?pp')
+	find cpp/src -name '*.cpp' | xargs -n 1 $${CXX:-g++} -std=c++20 -Icpp/include -fsyntax-only \
+	  -Wall -Wextra -Wconversion -Wshadow -Werror
 	$(BIN)/mypy
 
-# The core without Python: plain, then with the sanitizers (unoptimised: optimising what they add
-# takes longer than everything else here).
+# The core's tests: linked with the core of the installed package, then with the sanitizers
+# (unoptimised: optimising what they add takes longer than everything else here).
 native: $(VENV)/installed-for-tests
 	PATH="$$PATH:$(abspath $(BIN))"; set -e; \
-	for sanitize in "" address,undefined; do \
-	  build=build/ctest$${sanitize:+-sanitized}; \
-	  cmake -S . -B $$build -G Ninja -DXCOUNT_WERROR=ON -DXCOUNT_SANITIZE=$$sanitize \
-	    -DCMAKE_BUILD_TYPE=$${sanitize:+Debug} >/dev/null; \
+	test_core() { \
+	  build=build/$$1; shift; \
+	  cmake -S . -B $$build -G Ninja -DXCOUNT_WERROR=ON "$$@" >/dev/null; \
 	  cmake --build $$build --parallel $(JOBS); \
-	  ctest --test-dir $$build --output-on-failure --no-tests=error; \
-	done
+	  ctest --test-dir $$build --parallel $(JOBS) --output-on-failure --no-tests=error; \
+	}; \
+	test_core ctest -DXCOUNT_BUILT_CORE="$$(ls -t $$PWD/build/cp*/libxcount_core.a | head -n 1)"; \
+	test_core ctest-sanitized -DXCOUNT_SANITIZE=address,undefined -DCMAKE_BUILD_TYPE=Debug
 	PATH="$$PATH:$(abspath $(BIN))" JOBS=$(JOBS) tools/thread_sanitizer.sh
 
 pytest: $(VENV)/installed-for-tests

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.plots import COLOURS, INK, figure, legend_beside
+from benchmarks.plots import INK, figure, legend_beside, line_style
 from benchmarks.records import Run, Status, read_run
 from benchmarks.summary import is_solved, markdown
 
@@ -31,6 +31,7 @@ class Errors:
     """
 
     method: str
+    suite: str
     epsilon: float
     delta: float
     relative: tuple[float, ...]
@@ -59,6 +60,7 @@ def errors_of(run: Run, exact: Mapping[str, int]) -> Errors:
     epsilon = run.settings.epsilon
     return Errors(
         method=run.settings.method,
+        suite=run.settings.suite,
         epsilon=epsilon,
         delta=run.settings.delta,
         relative=tuple(abs(found - true) / true for found, true in pairs if true),
@@ -86,28 +88,25 @@ def error_table(errors: Sequence[Errors]) -> str:
     return markdown(header, rows)
 
 
-def histogram(errors: Sequence[Errors], path: Path) -> None:
-    """Draw how the relative errors are spread."""
-    limit = max((max(e.relative, default=0.0) for e in errors), default=0.0)
-    edge = max(limit, *(e.epsilon for e in errors)) * 1.2
-    bins = [edge * i / 30 for i in range(31)]
+def spread(errors: Sequence[Errors], path: Path) -> None:
+    """Draw how many of the answers are within how large a relative error, for each run."""
     with figure(path, size=(7, 3.6)) as axes:
-        labels = [f"{e.method} ({len(e.relative)} instances)" for e in errors]
-        axes.hist(
-            [e.relative for e in errors],
-            bins=bins,
-            label=labels,
-            color=[COLOURS[i % len(COLOURS)] for i in range(len(errors))],
-        )
-        axes.set_yscale("log")
+        for i, e in enumerate(errors):
+            found = sorted(e.relative)
+            shares = [100 * (n + 1) / len(found) for n in range(len(found))]
+            label = f"{e.method}, {e.suite} suite ({len(found)} instances)"
+            axes.step([0.0, *found], [0.0, *shares], where="post", label=label, **line_style(i))
         for epsilon in {e.epsilon for e in errors}:
-            axes.axvline(epsilon, color=INK, linewidth=1, linestyle="--")
-            axes.annotate(
-                f" epsilon {epsilon:g}", (epsilon, 1), xycoords=("data", "axes fraction"), va="top"
+            axes.axvline(
+                epsilon, color=INK, linewidth=1, linestyle="--", label=f"epsilon {epsilon:g}"
             )
+        axes.plot(0.1, 99, "x", color=INK, label="the paper: 99 % within 0.1")
+        axes.set_xscale("symlog", linthresh=1e-3)
+        axes.set_xlim(left=0)
+        axes.set_ylim(0, 104)
         axes.set_title("Relative error against the exact counts")
-        axes.set_xlabel("|answer - C| / C")
-        axes.set_ylabel("instances")
+        axes.set_xlabel("relative error at most")
+        axes.set_ylabel("% of the answers where C > 0")
         legend_beside(axes)
 
 
@@ -121,7 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     errors = [errors_of(read_run(path), exact) for path in options.runs]
     print(error_table(errors))
     if options.output is not None:
-        histogram(errors, options.output)
+        spread(errors, options.output)
     return 0
 
 

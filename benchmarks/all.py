@@ -35,6 +35,7 @@ from benchmarks import (
 from benchmarks.commands import run_into
 from benchmarks.datasets import BY_KEY, PROJECT, DataError
 from benchmarks.instances import Instance, stratified_order
+from benchmarks.methods import Order
 from benchmarks.records import RecordFile, ResumeError, RunSettings
 from benchmarks.running import GRACE_SECONDS
 from benchmarks.summary import is_solved, markdown
@@ -66,6 +67,7 @@ class Study:
     weight: float
     isolated: bool = False
     prepare: Callable[[Namespace, Path], None] | None = None
+    order: Order = stratified_order
 
 
 STUDIES = (
@@ -81,7 +83,7 @@ STUDIES = (
     Study("frontier", ("exact", "auto"), frontier.instances, Plan(9, 3), Plan(None, 10), 1, True),
     Study(
         "ablations", tuple(reversed(ablations.LABELS)), ablations.suite,
-        Plan(12, 2), Plan(100, 60), 1, isolated=True,
+        Plan(12, 2), Plan(100, 60), 1, isolated=True, order=ablations.ordered,
     ),
     Study("methods", methods.METHODS, methods.suite, Plan(20, 2), Plan(100, 60), 1.2, True),
 )  # fmt: skip
@@ -114,7 +116,7 @@ def jobs_of(studies: Sequence[Study], options: Namespace) -> list[Job]:
         instances = _obtainable(study, options)
         if plan.sample is not None:
             # In this order what a budget cuts off is spread evenly, and the same for all methods.
-            instances = stratified_order(instances)[: options.sample or plan.sample]
+            instances = study.order(instances)[: options.sample or plan.sample]
         for method in study.methods if instances else ():
             limit = options.limit_seconds or plan.limit_seconds
             settings = RunSettings(study.suite, method, limit, isolated=study.isolated)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.commands import run_command, suite_parser
 from benchmarks.instances import Instance, paper_instances
-from benchmarks.plots import draw_cactus, figure, legend_beside
+from benchmarks.plots import draw_cactus, draw_limits, figure, legend_beside
 from benchmarks.records import Run
 from benchmarks.summary import conditions, grouped_table, is_solved, markdown
 
@@ -60,6 +60,7 @@ def draw(run: Run, path: Path) -> None:
         axes.set_title(f"Adult, all used features, by gap ({run.settings.method})")
         axes.set_xlabel("instances solved")
         axes.set_ylabel("seconds an instance")
+        draw_limits(axes, [run])
         legend_beside(axes)
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +167,19 @@ def stratified_order(instances: Sequence[Instance], seed: int = 0) -> list[Insta
     for turn in range(max(map(len, queues), default=0)):
         taken += [queue[turn] for queue in queues if turn < len(queue)]
     return taken
+
+
+def alternating_order(
+    instances: Sequence[Instance], zeros: Container[str], seed: int = 0
+) -> list[Instance]:
+    """Return the instances such that every beginning has as many with a count of 0 as without.
+
+    ``zeros`` holds the names of those whose count is 0. They are easy for some methods, and may
+    be so many that a small sample has hardly any others. What is left when one kind ends follows.
+    """
+    kinds = [[i for i in instances if (i.name in zeros) == is_zero] for is_zero in (False, True)]
+    queues = zip_longest(*(stratified_order(kind, seed) for kind in kinds))
+    return [instance for pair in queues for instance in pair if instance is not None]
 
 
 def _spread(group: Sequence[Instance], generator: np.random.Generator) -> list[Instance]:

@@ -14,14 +14,15 @@ import statistics
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.commands import Suite, default_output, run_into, settings_of, suite_parser
 from benchmarks.datasets import DataError
-from benchmarks.instances import Instance, paper_instances, stratified_sample
+from benchmarks.instances import Instance, paper_instances, stratified_order
 from benchmarks.records import RecordFile, ResumeError, Run, Status, read_run
-from benchmarks.summary import conditions, is_solved, loads, markdown, par2
+from benchmarks.summary import conditions, is_solved, loads, markdown, par2, solved_share
 
 METHODS = (
     "auto",
@@ -39,15 +40,18 @@ METHODS = (
 REFERENCE = "auto"
 
 Record = Mapping[str, Any]
+Order = Callable[[Sequence[Instance]], list[Instance]]
+"""What puts instances into an order whose every beginning is a fair sample."""
 
 
-def method_table(runs: Sequence[Run]) -> str:
+def method_table(runs: Sequence[Run], known: Sequence[Run] = ()) -> str:
     """Return one row for each method: solved, PAR-2, and how its time compares with auto's.
 
-    The numbers of the instances whose count is 0 stand in brackets.
+    The numbers of the instances whose count is 0 stand in brackets; ``known`` are further runs
+    that tell which those are.
     """
     reference = next((run for run in runs if run.settings.method == REFERENCE), None)
-    zeros = zero_names(runs)
+    zeros = zero_names([*runs, *known])
     rows = []
     for run in runs:
         solved = [record for record in run.records if is_solved(record)]
@@ -57,12 +61,23 @@ def method_table(runs: Sequence[Run]) -> str:
             [
                 run.settings.method,
                 *(_with_zeros(records, zeros) for records in (run.records, solved, exact)),
+                *(solved_share(records) for records in (run.records, others)),
                 *(f"{par2(records, run.settings):.3f}" for records in (run.records, others)),
                 "-" if reference is None else _ratio(run, reference),
             ]
         )
-    header = ["method", "instances (zeros)", "solved", "exact", "PAR-2 s", "without zeros"]
+    header = ["method", "instances (zeros)", "solved", "exact", "% solved (95 %)", "without zeros"]
+    header += ["PAR-2 s", "without zeros"]
     return markdown([*header, f"median time / {REFERENCE}"], rows)
+
+
+def common(runs: Sequence[Run]) -> list[Run]:
+    """Return the runs with the instances that all of them were asked, and no others."""
+    asked = [{record["name"] for record in run.records} for run in runs]
+    shared = set.intersection(*asked) if asked else set()
+    return [
+        replace(run, records=tuple(r for r in run.records if r["name"] in shared)) for run in runs
+    ]
 
 
 def zero_names(runs: Sequence[Run]) -> set[str]:
@@ -161,10 +176,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return run_methods(parser.parse_args(arguments), suite, report)
 
 
-def run_methods(options: Namespace, suite: Suite, describe: Callable[[Sequence[Run]], str]) -> int:
+def run_methods(
+    options: Namespace,
+    suite: Suite,
+    describe: Callable[[Sequence[Run]], str],
+    order: Order = stratified_order,
+) -> int:
     """Run every asked method on the same sample, and print what comes out."""
     try:
-        instances = stratified_sample(suite(options), options.sample)
+        instances = order(suite(options))[: options.sample]
         if options.list:
             print("\n".join(instance.name for instance in instances))
             return 0

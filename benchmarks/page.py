@@ -27,6 +27,7 @@ from benchmarks import (
     accuracy,
     beyond,
     cluster,
+    encodings,
     gaps,
     methods,
     plots,
@@ -59,6 +60,8 @@ PAPER_PAR2 = {
     "ADD baseline": "3428.461",
 }
 PAPER_METHOD = "xcount"
+MANY = 40
+"""Instances that a run needs to be drawn by number of guards: fewer make ranges of one or two."""
 APPROXIMATE = ("auto", "sample", "xcount", "xcount-sum-first", "cnf-approxmc")
 
 Runs = Mapping[str, Sequence[Run]]
@@ -120,7 +123,10 @@ def paper_section(runs: Runs, folder: Path) -> str:
         limits_table(runs["paper"]),
     ]
     for run in runs["paper"]:
-        parts += [conditions(run), dataset_table(run), unsolved_table(run, 10)]
+        parts += [conditions(run), dataset_table(run), unsolved_table(run, 20)]
+    for run in runs.get("hard", ()):
+        parts += ["What was given up, once more with a longer limit:", conditions(run)]
+        parts += [method_table([run]), unsolved_table(run, 20)]
     cactus, by_set = folder / "paper-cactus.svg", folder / "paper-cactus-by-set.svg"
     plots.cactus(runs["paper"], cactus)
     plots.cactus_by_dataset(runs["paper"], by_set)
@@ -152,23 +158,33 @@ def _zeros(run: Run) -> str:
 
 
 def methods_section(runs: Runs, folder: Path) -> str:
-    """All methods side by side on one sample."""
+    """All methods side by side on one sample, and each on all that it was asked."""
     ordered = _in_order(runs["methods"], methods.METHODS)
-    parts = [methods.report(ordered)]
-    for name, title, draw in (
-        ("cactus", "all methods on one sample", plots.cactus),
-        ("cactus-by-set", "the same by data set", plots.cactus_by_dataset),
-        ("guards", "completion by number of guards", plots.completion_by_guards),
+    shared = methods.common(ordered)
+    many = [run for run in ordered if len(run.records) >= MANY] or ordered
+    four = [run for run in shared if run.settings.method in plots.PAPER_TOOLS]
+    parts = [methods.report(shared)]
+    if any(len(run.records) > len(shared[0].records) for run in ordered):
+        parts += [
+            "Each method on all that it was asked:",
+            methods.method_table(ordered, runs.get("paper", ())),
+        ]
+    for name, title, draw, drawn in (
+        ("cactus", "all methods on one sample", plots.cactus, shared),
+        ("cactus-paper", "the paper's four tools", plots.cactus_of_paper, four),
+        ("cactus-by-set", "by data set, all that was asked", plots.cactus_by_dataset, ordered),
+        ("guards", "completion by number of guards", plots.completion_by_guards, many),
     ):
         path = folder / f"methods-{name}.svg"
-        draw(ordered, path)
+        draw(drawn, path)
         parts.append(picture(path, title))
     for run in ordered:
         if run.settings.method == PAPER_METHOD:
+            parts += [f"`{PAPER_METHOD}` by data set:", dataset_table(run), unsolved_table(run)]
             path = folder / f"methods-heat-{PAPER_METHOD}.svg"
             plots.heat_map(run, path)
             parts.append(picture(path, f"mean seconds by trees and depth, {PAPER_METHOD}"))
-    return "\n\n".join(parts)
+    return "\n\n".join(part for part in parts if part)
 
 
 def accuracy_section(runs: Runs, folder: Path) -> str:
@@ -199,7 +215,7 @@ def accuracy_section(runs: Runs, folder: Path) -> str:
     path = folder / "accuracy.svg"
     if not shown:
         return table
-    accuracy.histogram(shown, path)
+    accuracy.spread(shown, path)
     return "\n\n".join([table, picture(path, "relative errors")])
 
 
@@ -299,6 +315,11 @@ def sampling_section(runs: Runs, folder: Path) -> str:
     return "\n\n".join(parts)
 
 
+def encodings_section(runs: Runs, folder: Path) -> str:
+    """What the kind of formula is worth to the CNF counters."""
+    return encodings.report(json.loads((folder / encodings.FILE).read_text()))
+
+
 def cluster_section(runs: Runs, folder: Path) -> str:
     """A cluster of this machine, and simulated ones."""
     return cluster.report(cluster.read_lines(folder))
@@ -315,6 +336,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Runs, Path], str]]] = {
     "methods": ("methods", methods_section),
     "accuracy": ("methods", accuracy_section),
     "scalability": ("paper", scalability_section),
+    "encodings": (encodings.FILE, encodings_section),
     "ablations": ("ablations", ablations_section),
     "gaps": ("gaps", gaps_section),
     "regularisation": (regularisation.FILE, regularisation_section),

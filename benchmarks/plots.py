@@ -29,7 +29,15 @@ UNDATED = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 FASTEST_SHOWN = 1e-4
 GUARD_BINS = (0, 50, 100, 200, 400, 800, 1600, 3200, 6400)
 PAPER_SOLVED = {"XCount": 1552, "Ganak": 721, "ApproxMC": 579, "ADD baseline": 153}
+PAPER_TOOLS = {
+    "xcount": "XCount",
+    "cnf-ganak": "Ganak",
+    "cnf-approxmc": "ApproxMC",
+    "add-baseline": "ADD baseline",
+}
+"""The methods here that are the paper's tools, and their names there."""
 PAPER_LIMIT_SECONDS = 1800.0
+PAPER_HALF_GUARDS = 400
 PAPER_INSTANCES = 3194
 
 STYLE: Any = {
@@ -100,13 +108,13 @@ def cactus(runs: Sequence[Run], path: Path, reference: bool = True) -> None:
         axes.set_title(f"Instances solved within a time ({_suite_name(runs)})")
         axes.set_xlabel("instances solved")
         axes.set_ylabel("seconds an instance")
-        _draw_limits(axes, runs)
+        draw_limits(axes, runs)
         if reference and max(len(run.records) for run in runs) > 0.9 * PAPER_INSTANCES:
             _draw_paper(axes)
         legend_beside(axes)
 
 
-def _draw_limits(axes: Any, runs: Sequence[Run]) -> None:
+def draw_limits(axes: Any, runs: Sequence[Run]) -> None:
     """Mark how long an instance might take."""
     for limit in sorted({run.settings.limit_seconds for run in runs}):
         axes.axhline(limit, color=MUTED, linewidth=1, linestyle="--")
@@ -130,25 +138,37 @@ def draw_cactus(axes: Any, records: Sequence[Record], label: str, colour: int) -
         style["marker"] = "o"
     axes.plot(range(1, len(seconds) + 1), seconds, label=text, **style)
     axes.set_yscale("log")
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_xlim(0, max(axes.get_xlim()[1], 1.02 * len(records)))
 
 
 def _draw_paper(axes: Any) -> None:
     """Mark what the paper's methods solved in its own runs, on its own machine, with 1800 s."""
-    for name, solved in PAPER_SOLVED.items():
-        style = {"color": MUTED, "linewidth": 1, "linestyle": ":"}
-        axes.axvline(solved, **style)
-        axes.text(
-            solved,
-            0.9,
-            f"{name} in the paper: {solved}",
-            transform=axes.get_xaxis_transform(),
-            fontsize=7.5,
-            color=MUTED,
-            rotation=90,
-            ha="right",
-            va="top",
-        )
+    for i, (name, solved) in enumerate(PAPER_SOLVED.items(), 2):
+        label = f"{name} in the paper: {solved}"
+        axes.axvline(solved, color=COLOURS[i], linewidth=1.2, linestyle=":", label=label)
+
+
+def cactus_of_paper(runs: Sequence[Run], path: Path) -> None:
+    """Draw the paper's tools as a cactus plot, with what the paper says that each solved.
+
+    Its numbers are of 3194 instances and 1800 s, on its own machine: as a share of the sample they
+    are vertical lines in the tools' own colours.
+    """
+    with figure(path) as axes:
+        for i, run in enumerate(runs):
+            tool = PAPER_TOOLS[run.settings.method]
+            draw_cactus(axes, run.records, run.settings.method, i)
+            share = PAPER_SOLVED[tool] / PAPER_INSTANCES
+            place = share * len(run.records)
+            label = f"{tool} in the paper: {100 * share:.0f} %, 1800 s"
+            colour = line_style(i)["color"]
+            axes.axvline(place, color=colour, linewidth=1, linestyle=":", label=label)
+        axes.set_title(f"The paper's four tools ({_suite_name(runs)})")
+        axes.set_xlabel("instances solved")
+        axes.set_ylabel("seconds an instance")
+        draw_limits(axes, runs)
+        legend_beside(axes)
 
 
 def cactus_by_dataset(runs: Sequence[Run], path: Path) -> None:
@@ -217,7 +237,7 @@ def heat_map(run: Run, path: Path) -> None:
 
 def completion_by_guards(runs: Sequence[Run], path: Path) -> None:
     """Draw the share of solved instances for each range of the number of guards."""
-    with figure(path, size=(7, 3.8)) as axes:
+    with figure(path, size=(9, 3.8)) as axes:
         names = [f"{low + 1}-{high}" for low, high in pairwise(GUARD_BINS)]
         used = sorted({_guard_bin(record) for run in runs for record in run.records})
         for i, run in enumerate(runs):
@@ -225,17 +245,27 @@ def completion_by_guards(runs: Sequence[Run], path: Path) -> None:
             for record in run.records:
                 groups[_guard_bin(record)].append(is_solved(record))
             shares = [100 * statistics.fmean(groups[b]) if groups[b] else math.nan for b in used]
-            style = {"marker": MARKERS[i % len(MARKERS)], "label": _label(run)}
-            axes.plot(range(len(used)), shares, **line_style(i), **style)
+            marker = MARKERS[(i + i // len(COLOURS)) % len(MARKERS)]
+            axes.plot(range(len(used)), shares, **line_style(i), marker=marker, label=_label(run))
+        _draw_paper_guards(axes, used)
         largest = max(runs, key=lambda run: len(run.records))
         numbers = [sum(_guard_bin(r) == b for r in largest.records) for b in used]
         labels = [f"{names[b]}\n{n} inst." for b, n in zip(used, numbers, strict=True)]
-        axes.set_xticks(range(len(used)), labels, fontsize=8.5)
+        axes.set_xticks(range(len(used)), labels, fontsize=8)
         axes.set_ylim(0, 104)
         axes.set_title(f"Completion by number of guards ({_suite_name(runs)})")
         axes.set_xlabel("guards of the model")
         axes.set_ylabel("% solved")
         legend_beside(axes)
+
+
+def _draw_paper_guards(axes: Any, used: Sequence[int]) -> None:
+    """Mark what the paper says of its XCount: below a half beyond 400 guards."""
+    beyond = [place for place, b in enumerate(used) if GUARD_BINS[b] >= PAPER_HALF_GUARDS]
+    if beyond:
+        span = (beyond[0] - 0.4, beyond[-1] + 0.4)
+        label = f"the paper's XCount: below 50 %\nbeyond {PAPER_HALF_GUARDS} guards"
+        axes.plot(span, (50, 50), color=INK, linewidth=1, linestyle=":", label=label)
 
 
 def _guard_bin(record: Record) -> int:
@@ -281,6 +311,7 @@ def _draw_growth(column: Any, groups: Sequence[Sequence[Record]], run: Run, colo
     medians = [_median_seconds(group, run) for group in groups]
     for axes, values in zip(column, (solved, medians, left_open), strict=True):
         axes.plot(range(len(values)), values, **style)
+    column[1].axhline(run.settings.limit_seconds, color=MUTED, linewidth=1, linestyle="--")
 
 
 def _median_seconds(records: Sequence[Record], run: Run) -> float:

@@ -10,7 +10,8 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -114,7 +115,20 @@ def read_run(path: Path) -> Run:
     if not lines or lines[0].get("record") != "header":
         raise ValueError(f"{path} does not begin with the header of a run")
     records = {line["name"]: line for line in lines if line["record"] == "instance"}
-    return Run(RunSettings(**lines[0]["settings"]), lines[0], tuple(records.values()))
+    return Run(RunSettings(**lines[0]["settings"]), _whole_header(lines), tuple(records.values()))
+
+
+def _whole_header(lines: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return the header of a run with the revisions of all its parts that wrote a record."""
+    revisions: dict[str | None, None] = {}
+    revision = None
+    for line in lines:
+        if line["record"] == "instance":
+            revisions[revision] = None
+        else:
+            revision = line.get("revision")
+    found = [each for each in revisions if each]
+    return dict(lines[0]) | ({"revision": " and ".join(found)} if found else {})
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
@@ -130,6 +144,7 @@ def surroundings() -> dict[str, Any]:
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "load": round(os.getloadavg()[0], 1),
+        "placement": _placement(),
         "machine": {
             "processor": _processor(),
             "cores": os.cpu_count(),
@@ -139,6 +154,21 @@ def surroundings() -> dict[str, Any]:
         "versions": _versions(),
         "revision": _revision(),
     }
+
+
+def _placement() -> str:
+    """Say which cores this process may use and whether it yields to others, where that is limited.
+
+    With a real-time priority a pinned process has its cores to itself, whatever the load.
+    """
+    if sys.platform != "linux":
+        return ""
+    allowed = len(os.sched_getaffinity(0))
+    pinned = allowed < (os.cpu_count() or 1)
+    real_time = os.sched_getscheduler(0) in {os.SCHED_RR, os.SCHED_FIFO}
+    words = [f"pinned to {allowed} core{'s' * (allowed > 1)}"] if pinned else []
+    words += ["real-time priority"] if real_time else []
+    return ", ".join(words)
 
 
 def _processor() -> str:

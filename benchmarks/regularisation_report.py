@@ -197,5 +197,8 @@ def draw(lines: Sequence[Line], path: Path) -> None:
             axes.axhline(1, color=INK, linewidth=1, linestyle="--")
             axes.set_xticks(range(1, len(ALPHAS)), [f"alpha {alpha}" for alpha in ALPHAS[1:]])
             axes.set_title(name)
+        low, high = zip(*(axes.get_ylim() for axes in both), strict=True)
+        for axes in both:
+            axes.set_ylim(min(low), max(high))
         both[0].set_ylabel("share with alpha / share without")
         both[0].set_xlabel(f"{len(asked)} splits, the right labels", color=MUTED)

@@ -8,6 +8,7 @@ counts as twice the time limit. *Zero* counts the instances proved to have no se
 from __future__ import annotations
 
 import argparse
+import math
 import statistics
 import sys
 from collections import defaultdict
@@ -63,6 +64,18 @@ def par2(records: Sequence[Record], settings: RunSettings) -> float:
         for record in records
     ]
     return statistics.fmean(times) if times else 0.0
+
+
+def solved_share(records: Sequence[Record]) -> str:
+    """Return the per cent that is solved, with Wilson's interval of 95 % for the sampled suite."""
+    n = len(records)
+    if not n:
+        return "-"
+    z, share = 1.96, sum(map(is_solved, records)) / n
+    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
+    spread = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    low, high = (100 * max(0.0, middle - spread), 100 * min(1.0, middle + spread))
+    return f"{100 * share:.0f} ({low:.0f} to {high:.0f})"
 
 
 def is_solved(record: Record) -> bool:
@@ -159,14 +172,29 @@ def conditions(run: Run) -> str:
         f"count. {machine['processor']}, {machine['cores']} cores, "
         f"{machine['memory_bytes'] / (1 << 30):.0f} GiB, {machine['system']}. {versions}; "
         f"revision {run.header['revision']}; {run.header['date']}"
-        f"{_load(run.header.get('load'))}."
+        f"{_load(run.header.get('load'))}{_placement(run)}."
     )
 
 
 def loads(runs: Sequence[Run]) -> str:
-    """Return the load of the machine at the start of each of several runs."""
-    known = [f"{r.settings.method} {r.header['load']:g}" for r in runs if "load" in r.header]
-    return f"Load of the machine at the start of each: {', '.join(known)}." if known else ""
+    """Say of several runs from which revision each is, which cores it had, and the load then."""
+    groups: dict[tuple[str, str], list[Run]] = defaultdict(list)
+    for run in runs:
+        groups[str(run.header["revision"]), _placement(run)].append(run)
+    sentences = []
+    for (revision, placement), members in groups.items():
+        names = ", ".join(run.settings.method for run in members)
+        load = [run.header["load"] for run in members if "load" in run.header]
+        least_most = f"{min(load):g}" if len(set(load)) == 1 else f"{min(load):g} to {max(load):g}"
+        text = f", load {least_most} at the start" if load else ""
+        sentences.append(f"{names}: revision {revision}{text}{placement}.")
+    return " ".join(sentences)
+
+
+def _placement(run: Run) -> str:
+    """Say which cores a run had to itself."""
+    placement = run.header.get("placement")
+    return f"; {placement}" if placement else ""
 
 
 def _load(load: float | None) -> str:

@@ -120,7 +120,7 @@ def draw(found: Mapping[str, Any], path: Path) -> None:
             axes.plot(values, range(len(values)), label=name, markersize=6, alpha=0.85, **style)
         axes.set_yticks(range(len(features)), [f["name"] for f in features])
         axes.set_xscale("symlog", linthresh=0.01)
-        axes.set_xlim(left=-0.001)
+        axes.set_xlim(-0.001, 100)
         axes.set_xlabel("% sensitive")
         axes.set_title("Regions, volume, marginals and rows (Adult)")
         legend_beside(axes)

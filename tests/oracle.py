@@ -151,7 +151,10 @@ def changed(
 ) -> bool:
     """Tell whether a region with these sums changes to a neighbour with those."""
     if flip and len(before) > 1:
-        return before.index(max(before)) != after.index(max(after))
+        decided = before.index(max(before))
+        least = from_probability
+        is_sure = least is None or not _is_less(ensemble, before, decided, least)
+        return is_sure and decided != after.index(max(after))
     if flip:
         start, end = before[0] > cutoff, after[0] > cutoff
         if from_probability is not None:
@@ -188,6 +191,19 @@ def changed(
         low, high, limit = before[output], after[output], gap
     rises, falls = high - low > limit, low - high > limit
     return {"any": rises or falls, "up": rises, "down": falls}[direction]
+
+
+def _is_less(ensemble: Ensemble, sums: Sequence[Fraction], decided: int, least: Fraction) -> bool:
+    """Tell whether one of several classes is less probable than that."""
+    if ensemble.probability == "margin":
+        return sums[decided] < least
+    if least in (0, 1):  # between 0 and 1, however close
+        return least == 1
+    own = probability(ensemble, sums, decided)
+    if ensemble.probability == "sigmoid" and least == Fraction(1, 2):
+        return sums[decided] < 0  # 5e-324 is on a side, too
+    assert own == least or abs(own - least) > _DOUBT
+    return own < least
 
 
 Region = tuple[int, ...]

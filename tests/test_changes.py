@@ -120,11 +120,30 @@ def sure_flip_question(seed: int) -> tuple[Ensemble, dict[str, Any], dict[str, A
     return ensemble, words, {**change, "from_probability": least}
 
 
+def sure_class_question(seed: int) -> tuple[Ensemble, dict[str, Any], dict[str, Any]]:
+    """Return a flip between several classes from one that is probable enough, often just so."""
+    numbers = (seed * 1000 + i for i in range(1000))
+    ensemble = next(m for m in map(random_classifier, numbers) if m.n_outputs > 1)
+    ensemble = with_probability(seed, ensemble)
+    rng = np.random.default_rng([seed, 17])
+    if rng.random() < 0.3:
+        ensemble = replace(ensemble, probability="margin")
+    words = random_words(seed, ensemble)
+    least = Fraction(str(rng.choice(["0", "0.2", "0.4", "0.5", "0.6", "0.9", "1"])))
+    if rng.random() < 0.5 and ensemble.probability == "softmax":
+        point = [float(rng.choice(oracle.cells(ensemble, f))) for f in range(ensemble.n_features)]
+        sums = oracle.margins(ensemble, point, words["precision"])
+        own = oracle.probability(ensemble, sums, sums.index(max(sums)))
+        least = Fraction(Decimal(repr(float(own))))  # no float can tell on which side
+    return ensemble, words, {"flip": True, "from_probability": least}
+
+
 QUESTIONS = {
     "gap": gap_question,
     "flip": flip_question,
     "probability": probability_question,
     "sure flip": sure_flip_question,
+    "sure flip of classes": sure_class_question,
 }
 
 
@@ -325,7 +344,12 @@ def test_what_means_nothing_is_refused() -> None:
         (one, {"probability_gap": "0.1", "method": "xcount"}, "counts gaps alone"),
         (one, {"gap": 1, "direction": "up", "method": "xcount"}, "counts gaps alone"),
         (several, {"flip": True, "direction": "up"}, "no direction"),
-        (several, {"flip": True, "from_probability": "0.7"}, "two classes"),
+        (several, {"flip": True, "from_probability": "7"}, "between 0 and 1"),
+        (
+            replace(several, probability="unknown"),
+            {"flip": True, "from_probability": "0.7"},
+            "not known",
+        ),
         (several, {"probability_gap": "0.1"}, "class_="),
     ]
     for ensemble, question, words in refused:

@@ -40,6 +40,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "gap up": {"gap": "0.5", "direction": "up"},
     "flip down": {"flip": True, "direction": "down"},
     "sure flip": {"flip": True, "from_probability": "0.6"},
+    "sure flip of classes": {"flip": True, "from_probability": "0.6"},
     "probability gap": {"probability_gap": "0.1"},
     "probability gap of a class": {"probability_gap": "0.1", "output": 0, "direction": "down"},
 }

@@ -217,6 +217,7 @@ def hooked(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_hook_audits_every_file(tmp_path: Path) -> None:
     """One that fails is enough, wherever it stands among them."""
+    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
     (tmp_path / "models").mkdir()
     names = ["models/first.json", "models/a second.json"]
     for name in names:
@@ -226,7 +227,10 @@ def test_the_hook_audits_every_file(tmp_path: Path) -> None:
     passed = hooked(tmp_path, *question, "1", "--", *names)
     assert passed.returncode == 0, passed.stderr
     assert passed.stdout.count("PASS: sex is within the limit") == 2
+    summary = (tmp_path / ".git" / "xcount-audit.md").read_text()
+    assert summary.count("## Sensitivity") == 2
     assert hooked(tmp_path, *question, "0.5", "--", *names).returncode == 1
+    assert "**FAIL**" in (tmp_path / ".git" / "xcount-audit.md").read_text()
     broken = hooked(tmp_path, *question, "1", "--", "models/absent.json", names[0])
     assert broken.returncode == 2
     assert "PASS" in broken.stdout

@@ -18,6 +18,7 @@ jsonschema = pytest.importorskip("jsonschema")
 
 SCHEMA = json.loads(json_schema.SCHEMA.read_text(encoding="utf-8"))
 MODEL = str(adult_model_path())
+EXTRACT = str(Path(__file__).parent.parent / "examples" / "adult-extract.csv.gz")
 ASKED = ("--sensitive", "sex", "--gap", "0.5")
 
 COMMANDS = [
@@ -45,6 +46,8 @@ COMMANDS = [
     ("witnesses", ["witness", MODEL, "--sensitive", "sex", "--probability-gap", "0.1", "-n", "2"]),
     ("witnesses", ["witness", MODEL, "--sensitive", "sex", "--flip", "--near", "people.csv"]),
     ("inspect", ["inspect", MODEL]),
+    ("inspect", ["inspect", MODEL, "--data", EXTRACT, "--population", "new.json"]),
+    ("count", ["count", MODEL, *ASKED, "--measure", "population", "--data", EXTRACT]),
 ]
 
 
@@ -70,6 +73,15 @@ def test_what_is_printed_is_what_the_schema_says(
     """No field is missing, none is new, and all have their type; the whole schema agrees."""
     data = json.loads(xcount_command(*arguments, "--json").out)
     validator(name).validate(data)
+    jsonschema.Draft202012Validator(SCHEMA).validate(data)
+
+
+@pytest.mark.usefixtures("beside_files")
+def test_a_saved_population_is_in_the_schema(xcount_command: Command) -> None:
+    """The file is described instead of a model."""
+    xcount_command("inspect", MODEL, "--data", EXTRACT, "--population", "new.json")
+    data = json.loads(xcount_command("inspect", "new.json", "--json").out)
+    validator("population").validate(data)
     jsonschema.Draft202012Validator(SCHEMA).validate(data)
 
 

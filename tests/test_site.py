@@ -11,9 +11,9 @@ from pathlib import Path
 
 import click
 import pytest
-from report.browser import CHROMIUM, NARROW, WIDE, Browser
 
 from tools import pictures
+from tools.browser import CHROMIUM, NARROW, WIDE, Browser
 from xcount.cli.app import COMMANDS, application
 
 ROOT = Path(__file__).parent.parent

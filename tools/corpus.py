@@ -66,7 +66,7 @@ def lightgbm_files(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def catboost_files(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield JSON: oblivious trees, and others."""
+    """Yield JSON: oblivious trees, others, categories."""
     import catboost
 
     rows, two, _ = rows_and_labels()
@@ -83,6 +83,29 @@ def catboost_files(folder: Path) -> Iterator[tuple[str, bytes]]:
         )
         model.fit(rows, two).save_model(str(folder / "catboost.json"), format="json")
         yield f"catboost-{policy.lower()}.json", (folder / "catboost.json").read_bytes()
+    yield "catboost-categories.json", _catboost_categories(folder)
+
+
+def _catboost_categories(folder: Path) -> bytes:
+    """Return a model with a one-hot feature and one with statistics, and their names."""
+    import catboost
+
+    words = np.array(["a", "b", "c", "d"], dtype=object)
+    _, two, three = rows_and_labels()
+    texts = np.stack([words[three], words[(np.arange(len(two)) + two) % 4]], axis=1)
+    pool = catboost.Pool(texts, two, cat_features=[0, 1])
+    model = catboost.CatBoostClassifier(
+        iterations=3,
+        depth=2,
+        one_hot_max_size=3,
+        max_ctr_complexity=1,
+        verbose=False,
+        allow_writing_files=False,
+        thread_count=1,
+        random_seed=0,
+    )
+    model.fit(pool).save_model(str(folder / "catboost.json"), format="json", pool=pool)
+    return (folder / "catboost.json").read_bytes()
 
 
 def sklearn_files(folder: Path) -> Iterator[tuple[str, bytes]]:

@@ -23,11 +23,15 @@ from xcount.support.records import RECORDS, reference, schema_of
 
 SCHEMA = Path(__file__).parent.parent / "docs" / "xcount.schema.json"
 
-COMMANDS = ("count", "audit", "compare", "witnesses", "inspect")
+COMMANDS = ("count", "audit", "compare", "witnesses", "inspect", "population")
 PARTS = (
     "model",
     "domain",
     "input",
+    "component",
+    "trait",
+    "realism",
+    "check",
     "profile",
     "explanation",
     "effect",
@@ -84,6 +88,15 @@ MEASURED = {
             "minimum": 0,
         },
         "source": {"type": "string", "description": "Where the data came from."},
+        "n_components": {
+            "type": "integer",
+            "description": "`population`: how many components it has.",
+            "minimum": 1,
+        },
+        "realism": {
+            **reference("realism"),
+            "description": "`population`: how well it fits rows that it has not seen.",
+        },
         "n_sensitive": {
             "type": "integer",
             "description": "`rows`: how many of them are sensitive.",

@@ -1,10 +1,11 @@
-"""Does what the first pages tell a newcomer to do, in a fresh clone, and times each step.
+"""Does what the pages tell a newcomer to do, in fresh clones, and times each step.
 
-    python -m tools.newcomer            # prints a table
-    python -m tools.newcomer --update   # puts it into docs/tutorial.md
+    python -m tools.newcomer            # prints the times
+    python -m tools.newcomer --update   # puts them into docs/tutorial.md and docs/newcomer.md
 
-Unlike the tests, it installs: a virtual environment, the package from its sources, and the
-libraries of the tutorial. What is committed is what is tried.
+First the walk through docs/index.md and docs/tutorial.md, then the tasks of docs/newcomer.md (see
+tools.newcomer_tasks), each in a clone of its own. Unlike the tests, it installs: virtual
+environments, the package from its sources, and the libraries. What is committed is what is tried.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools import newcomer_tasks
 from tools.examples import Block, blocks_of, steps_of
 from tools.sessions import Shell
 
@@ -84,7 +86,7 @@ def table(steps: list[Timed]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.newcomer", description=__doc__)
-    parser.add_argument("--update", action="store_true", help="put the table into the tutorial")
+    parser.add_argument("--update", action="store_true", help="put the times into the pages")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         clone = Path(folder) / "xcount"
@@ -98,6 +100,7 @@ def main() -> int:
         page.write_text(
             _PLACE.sub(lambda m: f"{m[1]}\n\n{table(steps)}\n\n{m[2]}", page.read_text())
         )
+    newcomer_tasks.measure(options.update)
     return 0
 
 

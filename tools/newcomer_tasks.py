@@ -148,6 +148,17 @@ def in_a_clone() -> list[tuple[str, float]]:
     return times + [tuple(json.loads(line)) for line in run.stdout.splitlines()]
 
 
+def measure(update: bool) -> None:
+    """Type everything in a clone, and write the seconds into the page if asked."""
+    times = in_a_clone()
+    about = (
+        f"measured on {os.cpu_count()} cores with a load of {os.getloadavg()[0]:.1f} at the end, "
+        f"Python {platform.python_version()}."
+    )
+    if update:
+        PAGE.write_text(with_times(PAGE.read_text(), times, about))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.newcomer_tasks", description=__doc__)
     parser.add_argument("--here", action="store_true", help="with what is installed")
@@ -155,13 +166,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.here:
         return here()
-    times = in_a_clone()
-    about = (
-        f"measured on {os.cpu_count()} cores with a load of {os.getloadavg()[0]:.1f} at the end, "
-        f"Python {platform.python_version()}."
-    )
-    if options.update:
-        PAGE.write_text(with_times(PAGE.read_text(), times, about))
+    measure(options.update)
     return 0
 
 

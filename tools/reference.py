@@ -5,7 +5,8 @@
 
 A part stands between ``<!-- begin NAME -->`` and ``<!-- end NAME -->``: all commands with their
 options in ``docs/command-line.md``, the Python functions in ``docs/python.md``, the fields of each
-JSON object in ``docs/json.md``.
+JSON object in ``docs/json.md``. Those are read from ``docs/xcount.schema.json``, which is written
+first.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tools import commands_page, python_page, schema_page
+from tools import commands_page, json_schema, python_page, schema_page
 
 ROOT = Path(__file__).parent.parent
+SCHEMA = "docs/xcount.schema.json"
 PAGES = ("docs/command-line.md", "docs/python.md", "docs/json.md")
 _PART = re.compile(
     r"(?P<begin><!-- begin (?P<maker>commands|functions|fields)(?: (?P<about>\w+))? -->\n)"
@@ -53,10 +55,10 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing")
     options = parser.parse_args()
     outdated = 0
-    for name in PAGES:
+    for name in (SCHEMA, *PAGES):
         path = ROOT / name
         text = path.read_text(encoding="utf-8")
-        new = current(text)
+        new = json_schema.text() if name == SCHEMA else current(text)
         if new != text:
             outdated += 1
             print(f"{name} is not current" if options.check else f"wrote {name}")

@@ -45,6 +45,13 @@ PyChange make_flip(const Limbs1& cutoff, const std::string& direction,
   return change;
 }
 
+PyChange make_sure_largest(const Limbs1& probability, const Limbs1& above) {
+  PyChange change = make_gap(probability, "any");
+  change.form = ChangeForm::kSureLargest;
+  change.sure_above.assign(above.data(), above.data() + above.size());
+  return change;
+}
+
 std::vector<std::vector<double>> copied(const std::optional<PyWeights>& weights) {
   std::vector<std::vector<double>> result;
   if (!weights) return result;
@@ -182,7 +189,11 @@ void bind_change(nb::module_& module) {
                   "down: what that leaves open, the judge decides.")
       .def_static(
           "largest", [] { return PyChange(ChangeForm::kLargest, Direction::kAny, {}); },
-          "Another one of several sums is the largest; of equal ones, the first is.");
+          "Another one of several sums is the largest; of equal ones, the first is.")
+      .def_static("sure_largest", &make_sure_largest, nb::arg("probability"), nb::arg("above"),
+                  "The same, where the largest is sure enough before: its softmax is at least\n"
+                  "probability / ProbabilityLink.one, rounded down (what that leaves open, the\n"
+                  "judge decides), or without a softmax its sum is above the one given.");
 }
 
 void bind_link(nb::module_& module) {

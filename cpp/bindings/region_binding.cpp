@@ -108,18 +108,48 @@ void bind_regions(nb::module_& module) {
             return std::visit([](const auto& s) { return s.levels(); }, self);
           },
           "Outcomes are multiples of 1 / levels.")
-      .def("draw", &draw_regions,
-           nb::sig(
-               "def draw(self, seed: int, stream: int, first: int, n: int, "
-               "n_threads: int, seconds: float = float('inf'), on_pause: object | None = None) -> "
-               "tuple[numpy.typing.NDArray[typing.Any], ...]"),
-           nb::arg("seed"), nb::arg("stream"), nb::arg("first"), nb::arg("n"), nb::arg("n_threads"),
-           nb::arg("seconds") = std::numeric_limits<double>::infinity(),
-           nb::arg("on_pause").none() = nb::none(),
-           "Histogram of the outcomes of n batches, and the hits of their samples in order; empty\n"
-           "ones if that takes too long. If searches were given up, also both with their masks\n"
-           "counted as sensitive. on_pause is called a few times a second; what it raises, and\n"
-           "Ctrl-C, end the drawing.")
+      .def_prop_rw(
+          "budget",
+          [](const AnyRegionSampler& self) {
+            return std::visit([](const auto& s) { return s.budget(); }, self);
+          },
+          [](AnyRegionSampler& self, std::uint64_t budget) {
+            std::visit([&](auto& s) { s.set_budget(budget); }, self);
+          },
+          "Nodes that the search for one combination of cells may look at.")
+      .def(
+          "draw", &draw_regions,
+          nb::sig(
+              "def draw(self, seed: int, stream: int, first: int, n: int, "
+              "n_threads: int, seconds: float = float('inf'), on_pause: object | None = None) -> "
+              "tuple[numpy.typing.NDArray[typing.Any], ...]"),
+          nb::arg("seed"), nb::arg("stream"), nb::arg("first"), nb::arg("n"), nb::arg("n_threads"),
+          nb::arg("seconds") = std::numeric_limits<double>::infinity(),
+          nb::arg("on_pause").none() = nb::none(),
+          "Histogram of the outcomes of n batches, and the hits of their samples in order; of the\n"
+          "first samples alone if that takes too long, and empty ones before the first. If "
+          "searches were given up, also both with their masks\n"
+          "counted as sensitive. on_pause is called a few times a second; what it raises, and\n"
+          "Ctrl-C, end the drawing.")
+      .def(
+          "try_budget",
+          [](const AnyRegionSampler& self, std::uint64_t budget, std::uint64_t seed,
+             std::uint64_t stream, std::uint64_t n, unsigned n_threads, double seconds,
+             const nb::object& on_pause) {
+            return stoppable(seconds, on_pause, [&](Stop& stop) {
+              return std::visit(
+                  [&](const auto& s) {
+                    const auto trial = s.try_budget(budget, seed, stream, n, n_threads, stop);
+                    return std::tuple(trial.n_samples, trial.n_open, trial.n_nodes);
+                  },
+                  self);
+            });
+          },
+          nb::arg("budget"), nb::arg("seed"), nb::arg("stream"), nb::arg("n"), nb::arg("n_threads"),
+          nb::arg("seconds") = std::numeric_limits<double>::infinity(),
+          nb::arg("on_pause").none() = nb::none(),
+          "Of the first n samples of a stream, searched with this budget: how many are done in\n"
+          "time, how many of their masks are left open, and how many nodes that took.")
       .def(
           "decide",
           [](const AnyRegionSampler& self, const Array<std::int32_t>& regions,

@@ -5,7 +5,9 @@
 #include "check.hpp"
 #include "random_world.hpp"
 #include "xcount/exact/brute.hpp"
+#include "xcount/exact/corner_sums.hpp"
 #include "xcount/exact/counter.hpp"
+#include "xcount/population/mixture.hpp"
 #include "xcount/sampling/cover.hpp"
 #include "xcount/sampling/region_sampler.hpp"
 #include "xcount/sampling/sampler.hpp"
@@ -177,6 +179,39 @@ void enumeration_runs_on_threads() {
   CHECK(brute.count(0, end, 1) == brute.count(0, end, kThreads));
 }
 
+void regions_are_visited_on_threads() {
+  const Question question(11);
+  const Forest<std::int64_t>* forest = &question.forest;
+  const std::int64_t base = 0;
+  const Change<std::int64_t> changes[] = {{ChangeForm::kGap, Direction::kAny, question.gap},
+                                          {ChangeForm::kFlip, Direction::kUp, 0}};
+  CornerQuestion<std::int64_t> asked;
+  asked.forests = {&forest, 1};
+  asked.bases = {&base, 1};
+  const MaskSpace masks(question.forest, {0}, 2);
+  asked.masks = &masks;
+  asked.changes = changes;
+  asked.block_bytes = 1;  // the smallest there are
+  Stop never;
+  const std::unique_ptr<CornerSums> sums = make_corner_sums(asked, never);
+  CHECK(sums->n_blocks() >= kThreads);
+  const CornerCounts one = sums->count(0, sums->n_blocks(), 1, never);
+  const CornerCounts many = sums->count(0, sums->n_blocks(), kThreads, never);
+  CHECK(one.n_finished == sums->n_blocks() && one.counts == many.counts);
+  CHECK(std::accumulate(one.counts.begin(), one.counts.end(), std::uint64_t{0}) > 0);
+}
+
+void mixtures_are_fitted_on_threads() {
+  std::mt19937 random(15);
+  std::vector<std::int32_t> cells(6'000);
+  for (std::int32_t& cell : cells) cell = static_cast<std::int32_t>(random() % 3);
+  Stop never;
+  Mixture one(cells, {3, 3, 3}, 4, 0.5, 3);
+  Mixture many(cells, {3, 3, 3}, 4, 0.5, 3);
+  for (int i = 0; i < 3; ++i) CHECK(one.step(1, never) == many.step(kThreads, never));
+  CHECK(one.probabilities() == many.probabilities());
+}
+
 void what_a_thread_throws_reaches_the_caller() {
   for (const unsigned n_threads : {1U, kThreads}) {
     std::atomic<int> n_done{0};
@@ -200,6 +235,8 @@ int main() {
   a_stop_is_asked_for_by_its_maker_and_obeyed_by_all();
   covers_are_refined_and_sampled_on_threads();
   enumeration_runs_on_threads();
+  regions_are_visited_on_threads();
+  mixtures_are_fitted_on_threads();
   what_a_thread_throws_reaches_the_caller();
   return failures;
 }

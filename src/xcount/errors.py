@@ -58,7 +58,7 @@ ARGUMENTS = {
 }
 """The options that messages name, and the Python arguments of the same meaning."""
 
-_OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])( [a-z]+\b(?: or [a-z]+\b)?| FILE| '[^']*')?")
+_OPTION = r"(?<![\w-])--([a-z][a-z-]*[a-z])( [a-z]+\b(?: or [a-z]+\b)?| FILE| '[^']*')?"
 _is_command_line = False
 
 
@@ -83,7 +83,7 @@ def in_words_of(interface: str) -> Iterator[None]:
 
 def _worded(message: str) -> str:
     """Return a message in the words of the interface in use."""
-    return message if _is_command_line else _OPTION.sub(_argument, message)
+    return message if _is_command_line else re.sub(_OPTION, _argument, message)
 
 
 def _argument(option: re.Match[str]) -> str:

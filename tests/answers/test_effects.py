@@ -1,29 +1,26 @@
-"""Direction, size and curve of a question: against enumeration, exact and sampled."""
+"""Direction, size and curve of a question: against enumeration, and the library on rows."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
-from dataclasses import replace
 from fractions import Fraction
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import oracle
 import pytest
-from strategies import random_classifier, random_ensemble
+from strategies import random_ensemble
+from swings_oracle import CLASSIFIERS, between, explanation_of, questions, random_rows, swings
 
 import xcount
-from xcount.answers import effects, exact_curve, explorer, searched, spectrum
-from xcount.answers.explanation import Explanation, ValueInterval
+from xcount.answers import effects
+from xcount.answers.explanation import ValueInterval
 from xcount.answers.pieces import components_of
-from xcount.counters.sampling.intervals import mean_interval, quantile_ranks, share_intervals
 from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble
-from xcount.model.examples import adult_model_path, ensemble_of, figure_1
+from xcount.model.examples import ensemble_of, figure_1
 from xcount.problem.problem import Problem
 from xcount.question.flip import Flip
 from xcount.question.grid import Grid
@@ -31,61 +28,6 @@ from xcount.question.query import Query
 from xcount.question.weighting import Weighing
 from xcount.runs import task as tasks
 from xcount.runs.audit import AuditResult
-
-Swing = tuple[Fraction, Fraction]
-
-
-def swings(
-    ensemble: Ensemble, sensitive: list[int], distance: int | None, question: dict[str, Any]
-) -> list[Swing]:
-    """Return how far every region can rise and fall, by definition."""
-    flip, output = question.get("flip", False), 0
-    in_probability = "probability_gap" in question or (flip and ensemble.probability == "sigmoid")
-
-    def size(before: list[Fraction], after: list[Fraction]) -> Fraction:
-        if in_probability:
-            low, high = (oracle.probability(ensemble, v, output) for v in (before, after))
-            return high - low
-        return after[output] - before[output]
-
-    found = oracle.neighbourhoods(
-        ensemble,
-        sensitive,
-        distance,
-        False,
-        lambda point: oracle.margins(ensemble, point, None),
-    )
-    pairs = []
-    for own, others in found.values():
-        counted = [o for o in others if not flip or (o[0] > 0) != (own[0] > 0)]
-        moves = [Fraction(0), *(size(own, other) for other in counted)]
-        pairs.append((max(moves), -min(moves)))
-    return pairs
-
-
-def questions(seed: int) -> Iterator[tuple[Ensemble, list[int], int | None, dict[str, Any]]]:
-    """Yield questions of every kind to a small model."""
-    rng = np.random.default_rng([seed, 16])
-    ensemble = random_ensemble(seed, max_features=3)
-    some = sorted(
-        rng.choice(
-            ensemble.n_features, int(rng.integers(1, ensemble.n_features + 1)), replace=False
-        ).tolist()
-    )
-    distance = [1, 2, None][int(rng.integers(3))]
-    direction = str(rng.choice(["any", "up", "down"]))
-    common = {"direction": direction}
-    yield ensemble, some, distance, {"gap": "0.5", **common}
-    binary = replace(ensemble, task="binary", probability="sigmoid", decides_at=0.0)
-    yield binary, some, distance, {"probability_gap": "0.1", **common}
-    yield binary, some, distance, {"flip": True, **common}
-
-
-def explanation_of(ensemble: Ensemble, sensitive: list[int], **question: Any) -> Explanation:
-    """Return the explanation of a count."""
-    found = xcount.count(ensemble, sensitive=sensitive, explain=True, **question).explanation
-    assert found is not None
-    return found
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -115,11 +57,6 @@ def test_small_domains_are_explained_as_by_definition(seed: int) -> None:
             for quantile in effect.quantiles:
                 place = math.ceil(Fraction(str(quantile.level)) * len(sizes)) - 1
                 assert quantile.value == pytest.approx(float(sizes[place]), rel=1e-9, abs=1e-12)
-
-
-def between(low: float, value: float, high: float) -> bool:
-    """Tell whether a share is in its interval, which floats may round; ties may leave it open."""
-    return low - 1e-9 <= value <= high + 1e-9
 
 
 def test_what_floats_leave_open_is_guaranteed() -> None:
@@ -161,9 +98,6 @@ def test_the_curve_agrees_with_the_count() -> None:
             assert (point.low, point.high) == (result.share_low, result.share_high)
             shares = [p.share for p in curve.points]
             assert shares == sorted(shares, reverse=True)
-
-
-CLASSIFIERS = [e for e in map(random_classifier, range(60)) if e.n_outputs > 1]
 
 
 @pytest.mark.parametrize("number", range(min(20, len(CLASSIFIERS))))
@@ -212,143 +146,6 @@ def _largest_lead(model: Ensemble, flip: Flip, own: Any, others: Any, unit: str)
     return max(found)
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_many_masks_are_searched(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Direction, size and curve come from searches, with intervals that hold the truth."""
-    for ensemble, sensitive, distance, question in questions(seed):
-        how = {"distance": "any" if distance is None else distance, "delta": 1e-3, **question}
-        truth = explanation_of(ensemble, sensitive, **how)
-        with monkeypatch.context() as patch:
-            patch.setattr("xcount.counters.swings.MAX_MASKS", 0)
-            patch.setattr(searched, "MAX_SAMPLES", 256)
-            found = explanation_of(ensemble, sensitive, **how)
-        (effect,), (exact,) = found.effects, truth.effects
-        assert effect.n_samples == 256
-        assert effect.unit == exact.unit
-        for share, known in ((effect.up, exact.up), (effect.down, exact.down)):
-            assert between(share.low, known.share, share.high)
-        curve = {point.gap_text: point for point in truth.curves[0].points}
-        for point in found.curves[0].points:
-            if (same := curve.get(point.gap_text)) is not None:  # floats may leave a tie open
-                assert point.low - 1e-9 <= same.high
-                assert same.low <= point.high + 1e-9
-        if effect.mean is not None and exact.mean is not None:
-            assert effect.mean.low <= exact.mean.value <= effect.mean.high
-            for own, true in zip(effect.quantiles, exact.quantiles, strict=True):
-                assert own.low <= true.value * (1 + 1e-12) <= own.high * (1 + 1e-9) + 1e-12
-
-
-def test_many_masks_between_rules_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What cannot be searched is counted all the same."""
-    monkeypatch.setattr("xcount.counters.swings.MAX_MASKS", 2)
-    result = xcount.count(
-        figure_1(), sensitive="f0", gap=80, explain=True, rule=["f1 < 3 -> f0 >= 3"]
-    )
-    assert result.count is not None
-    assert result.explanation is not None
-    assert "masks are too many" in result.explanation.notes[0]
-
-
-def test_samples_cover_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All intervals hold together at least as often as the confidence says."""
-    model = random_ensemble(3, max_features=4, max_trees=5)
-    truth = explanation_of(model, [0], gap="0.5", distance="any")
-    assert truth.effects[0].exact
-    monkeypatch.setattr(explorer, "MAX_REGIONS", 0)
-    monkeypatch.setattr(exact_curve, "MAX_SECONDS", 0)
-    monkeypatch.setattr(explorer, "MAX_SAMPLES", explorer.LEAST_SAMPLES)
-    wrong, runs = 0, 12
-    for seed in range(runs):
-        found = xcount.count(
-            model, sensitive=[0], gap="0.5", distance="any", explain=True, seed=seed, delta=0.5
-        ).explanation
-        assert found is not None
-        assert found.effects[0].n_samples == explorer.LEAST_SAMPLES
-        wrong += not _covers(found, truth)
-    assert wrong <= 0.5 * runs
-
-
-def test_all_intervals_share_one_delta(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What all intervals may be wrong by adds up to delta: neither twice as much, nor half."""
-    spent: list[float] = []
-
-    def shares(hits: Any, n: int, delta: float) -> Any:
-        ways = 1 if len(spent) % n_calls else 2  # of a curve: what is surely above, and what may be
-        spent.append(len(hits) * delta / ways)
-        return share_intervals(hits, n, delta)
-
-    def ranks(level: float, n: int, delta: float) -> tuple[int, int]:
-        spent.append(delta)
-        return quantile_ranks(level, n, delta)
-
-    def mean(values: Any, most: float, delta: float) -> tuple[float, float]:
-        spent.append(delta)
-        return mean_interval(values, most, delta)
-
-    n_calls = 1 + 1 + (len(spectrum.LEVELS) - 1) + 1  # shares, mean, quantiles, cells
-    monkeypatch.setattr(explorer, "MAX_REGIONS", 0)
-    monkeypatch.setattr(exact_curve, "MAX_SECONDS", 0)
-    monkeypatch.setattr(spectrum, "share_intervals", shares)
-    monkeypatch.setattr(spectrum, "quantile_ranks", ranks)
-    monkeypatch.setattr(spectrum, "mean_interval", mean)
-    model = random_ensemble(3, max_features=4, max_trees=5)
-    bounds = dict.fromkeys(model.feature_names, (0.0, 1.0))
-    for measures in ((), ("volume",)):
-        spent.clear()
-        explanation_of(
-            model, [0], gap="0.5", delta=0.3, measures=measures, bounds=bounds if measures else None
-        )
-        assert len(spent) == n_calls * (1 + len(measures))
-        assert sum(spent) == pytest.approx(0.3)
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_a_visit_makes_shares_exact(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where regions are sampled but soon visited, curve and directions are those of enumeration."""
-    monkeypatch.setattr(explorer, "MAX_REGIONS", 0)
-    monkeypatch.setattr(explorer, "MAX_SAMPLES", explorer.LEAST_SAMPLES)
-    for ensemble, sensitive, distance, question in questions(seed):
-        if "gap" not in question:
-            continue
-        expected = swings(ensemble, sensitive, distance, question)
-        found = explanation_of(
-            ensemble, sensitive, distance="any" if distance is None else distance, **question
-        )
-        (effect,), (curve,) = found.effects, found.curves
-        places: dict[str, Any] = {"any": max, "up": itemgetter(0), "down": itemgetter(1)}
-        sizes = [places[question["direction"]](swing) for swing in expected]
-        assert curve.exact
-        assert effect.n_samples == explorer.LEAST_SAMPLES
-        for point in curve.points:
-            exceeding = sum(size > Fraction(point.gap_text) for size in sizes)
-            assert point.share == exceeding / len(expected)
-        assert effect.up.share == sum(up > Fraction(1, 2) for up, _ in expected) / len(expected)
-
-
-def _covers(found: Explanation, truth: Explanation) -> bool:
-    sampled, exact = found.effects[0], truth.effects[0]
-    known = {point.gap: point.share for point in truth.curves[0].points}
-    pairs: list[tuple[Any, float]] = [
-        (sampled.up, exact.up.share),
-        (sampled.down, exact.down.share),
-        (sampled.mean, exact.mean.value if exact.mean else 0.0),
-        *((s, e.value) for s, e in zip(sampled.quantiles, exact.quantiles, strict=True)),
-        *((p, known[p.gap]) for p in found.curves[0].points if p.gap in known),
-    ]
-    shares = {cell.cells: cell.share for cell in exact.cells}
-    pairs += [(cell, shares[cell.cells]) for cell in sampled.cells]
-    return all(
-        interval is not None and between(interval.low, t, interval.high) for interval, t in pairs
-    )
-
-
-def test_answers_do_not_depend_on_threads() -> None:
-    """The same seed gives the same samples, however many threads there are."""
-    asked: dict[str, Any] = {"sensitive": "sex", "gap": "0.5", "explain": True}
-    one, two = (xcount.count(adult_model_path(), jobs=jobs, **asked) for jobs in (1, 2))
-    assert one.explanation == two.explanation
-
-
 def weighed(problem: Problem, weighing: Weighing, name: str) -> dict[tuple[int, ...], float]:
     """Return the weight of every region under a measure: the product of its cells' weights."""
     (component,) = components_of(name, problem, weighing)
@@ -361,15 +158,8 @@ def weighed(problem: Problem, weighing: Weighing, name: str) -> dict[tuple[int, 
 @pytest.mark.parametrize("seed", range(12))
 def test_measures_are_explained_as_by_definition(seed: int) -> None:
     """Volume, marginals and rows: weighted sums over all regions, and over all rows."""
-    rng = np.random.default_rng([seed, 17])
     ensemble = random_ensemble(seed, max_features=3, scale="ties")
-    columns = [
-        rng.integers(0, len(f.categories), 30).astype(float)
-        if f.categories is not None
-        else rng.normal(0, 3, 30)
-        for f in ensemble.features
-    ]
-    rows = np.stack(columns, axis=1)
+    rows = random_rows(ensemble, 30, seed)
     names = ("volume", "marginals", "rows")
     asked: dict[str, Any] = {"sensitive": [0], "gap": "0.5", "distance": "any", "explain": True}
     result = xcount.count(ensemble, measures=names, data=rows, **asked)
@@ -422,17 +212,6 @@ def test_rules_are_kept(seed: int) -> None:
     for point in curve.points[::5]:
         counted = xcount.count(ensemble, gap=point.gap_text, **asked)
         assert point.share == counted.share
-
-
-def test_rules_are_kept_by_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Samples are drawn from the regions that exist, each as often as any other."""
-    ensemble = random_ensemble(5, max_features=3, categorical=False, scale="ties")
-    asked: dict[str, Any] = {"sensitive": [0], "distance": "any", "rule": ["f0 < 0 -> f1 >= 0"]}
-    exact = explanation_of(ensemble, gap="0.5", **asked)
-    monkeypatch.setattr(explorer, "MAX_REGIONS", 0)
-    sampled = explanation_of(ensemble, gap="0.5", **asked)
-    assert sampled.effects[0].n_samples is not None
-    assert _covers(sampled, exact)
 
 
 def test_a_journal_keeps_explanations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

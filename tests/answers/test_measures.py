@@ -25,7 +25,7 @@ from xcount.answers.measure import measure
 from xcount.counters.decisions import RegionDecider
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
-from xcount.errors import BudgetError, QueryError
+from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble
 from xcount.model.examples import Nested, ensemble_of, figure_1
 from xcount.problem.problem import Problem
@@ -150,6 +150,22 @@ def test_a_volume_takes_given_bounds() -> None:
         stump, sensitive="f0", gap=2, measures="volume", bounds={"f0": (0, 1), "f1": (6, 6)}
     )
     assert point.details["measures"]["volume"]["share"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("where", "limit"),
+    [("f0 > 1", "3/5"), ("f0 >= 1", "3/5"), ("f0 not in {1, 2}", "1/2"), ("f0 != 4", "1/2")],
+)
+def test_a_single_number_has_no_volume(where: str, limit: str) -> None:
+    """A strict bound leaves as much as one that is not, so a share at the limit passes."""
+    nested = ensemble_of((0, 3.0, 0.0, (1, 0.5, 0.0, 5.0)))
+    tree = replace(nested, input_dtype="float32")
+    bounds = "f0=0:6,f1=0:1"
+    result = xcount.count(
+        tree, sensitive="f1", gap=1, bounds=bounds, judge="volume", where=where, max_share=limit
+    )
+    assert result.details["measures"]["volume"]["share"] == float(Fraction(limit))
+    assert result.verdict == "PASS"
 
 
 def test_a_volume_takes_the_whole_range_of_floats() -> None:
@@ -277,15 +293,32 @@ def test_regions_are_weighed_one_by_one_where_masks_abound(change: dict[str, Any
     assert result.share_low <= volume["high"]
 
 
-def test_a_softmax_of_too_many_masks_is_refused() -> None:
-    """Before any list of them is made."""
+def softmax_of_many_masks() -> Ensemble:
+    """Return the same model with two of its features for each of three classes."""
     model = many_masks()
-    trees = tuple(replace(tree, output=i % 3) for i, tree in enumerate(model.trees))
-    model = replace(model, trees=trees, base=(0.0,) * 3, probability="softmax")
-    with pytest.raises(BudgetError, match="fewer sensitive features"):
-        xcount.count(
-            model, sensitive=list(range(6)), probability_gap="0.1", output=0, distance="any"
-        )
+    trees = tuple(replace(tree, output=int(tree.feature[0]) % 3) for tree in model.trees)
+    return replace(model, trees=trees, base=(0.0,) * 3, task="multiclass", probability="softmax")
+
+
+def test_a_softmax_of_any_number_of_masks_is_answered() -> None:
+    """10^12 masks, which nobody lists: a count, the same share by volume, rows, and witnesses."""
+    model = softmax_of_many_masks()
+    asked: dict[str, Any] = {
+        "sensitive": list(range(6)), "probability_gap": "0.1", "output": 0, "distance": "any",
+    }  # fmt: skip
+    rows = np.array([[50.5] * 6, [-1.0] * 6])
+    bounds = ",".join(f"f{i}=-1:100" for i in range(6))
+    found = xcount.count(model, measures="volume,rows", data=rows, bounds=bounds, **asked)
+    assert found.stop_reason is StopReason.COMPLETE
+    volume = found.details["measures"]["volume"]
+    assert volume["low"] <= found.share_high
+    assert found.share_low <= volume["high"]
+    assert 0.8 * found.n_regions < found.low <= found.high == found.n_regions
+    assert found.details["measures"]["rows"]["sensitive_rows"] == [0, 1]
+    (witness,) = xcount.witnesses(model, n=1, verify=False, **asked)
+    assert witness.probability is not None
+    assert witness.other_probability is not None
+    assert abs(witness.probability - witness.other_probability) > 0.1
 
 
 def test_an_interrupt_in_a_measure_keeps_the_count(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,8 @@ from xcount.model.tables import read_table
 from xcount.problem.problem import Problem
 from xcount.question.fitting import fit_population
 from xcount.question.grid import Grid
-from xcount.question.population import Column, Population, Realism
+from xcount.question.population import Column, Population
+from xcount.question.portrait import Realism
 from xcount.question.query import Query
 from xcount.question.weighting import Weighing
 

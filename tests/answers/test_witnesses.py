@@ -22,6 +22,7 @@ from strategies import random_classifier, random_ensemble
 
 import xcount
 from xcount.answers.witness import search as finding
+from xcount.answers.witness.points import friendly_value
 from xcount.answers.witness.search import NearestSearch, RegionFinder
 from xcount.answers.witness.witness import Witness
 from xcount.answers.witness.witnesses import _typical, witnesses
@@ -33,7 +34,6 @@ from xcount.model.ensemble import Ensemble
 from xcount.model.examples import adult_model_path, ensemble_of, figure_1
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
-from xcount.question.points import friendly_value
 from xcount.question.query import Query
 from xcount.report.witness_text import summary
 
@@ -413,6 +413,7 @@ def test_an_interrupted_exact_run_is_no_lack_of_budget(
         return False
 
     monkeypatch.setattr(RegionFinder, "_draw_by_chance", lambda finder, n: [])
+    monkeypatch.setattr(finding, "MAX_CANDIDATES", 0)  # a small grid would be listed
     monkeypatch.setattr(ExactRun, "solve", be_interrupted)
     query = Query.of(figure_1(), "f0", None if flip else 80, flip=flip)
     with pytest.raises(KeyboardInterrupt):
@@ -441,3 +442,24 @@ def test_witnesses_of_an_audit_have_the_limits_of_their_count(
     monkeypatch.setattr("xcount.runs.task.solve", lambda *arguments: stopped)
     xcount.audit(figure_1(), **asked)  # type: ignore[arg-type]  # several kinds
     assert len(seen) == 1
+
+
+@pytest.mark.parametrize("limit", [finding.MAX_CANDIDATES, 0])
+def test_where_a_visit_proves_zero_there_are_none(
+    limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also for changes that only a visit of all regions counts, on small and large grids."""
+    small = ensemble_of((0, 4.0, (1, 3.0, 0.3, -0.3), 0.1), (0, 3.0, (1, 2.0, 0.4, -0.4), 0.0))
+    first, second = small.trees
+    ensemble = replace(
+        small,
+        trees=(first, replace(second, output=1)),
+        base=(0.0, 0.0),
+        task="multiclass",
+        probability="softmax",
+    )
+    asked: dict[str, Any] = {"sensitive": "f0", "probability_gap": 0.5, "class_": 1}
+    monkeypatch.setattr(finding, "MAX_CANDIDATES", limit)
+    monkeypatch.setattr(finding, "MAX_DRAWS", 1)
+    assert xcount.count(ensemble, **asked).high == 0
+    assert not list(witnesses(ensemble, **asked))

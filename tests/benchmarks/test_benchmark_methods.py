@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
+import os
+import sys
+from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
-from benchmarks.methods import comparison, method_table
-from benchmarks.records import Run, RunSettings
+import pytest
+
+from benchmarks import ablations, encodings, page, rounds
+from benchmarks.instances import Instance, alternating_order
+from benchmarks.methods import common, comparison, method_table
+from benchmarks.records import Run, RunSettings, read_run, surroundings
 
 
 def run_of(method: str, *records: dict[str, Any]) -> Run:
@@ -25,8 +34,106 @@ def test_the_table_has_solved_par2_and_ratio() -> None:
     stopped = {"name": "b", "seconds": 60.0, "status": "stopped", "low": 0, "high": 9}
     ganak = run_of("cnf-ganak", solved("a", 4.0, 0), stopped)
     rows = method_table([auto, ganak]).splitlines()
-    assert rows[2] == "| auto | 2 (1) | 2 (1) | 2 (1) | 1.500 | 2.000 | 1.0 |"
-    assert rows[3] == "| cnf-ganak | 2 (1) | 1 (1) | 1 (1) | 62.000 | 120.000 | 4.0 |"
+    shares = "100 (34 to 100) | 100 (21 to 100)"
+    assert rows[2] == f"| auto | 2 (1) | 2 (1) | 2 (1) | {shares} | 1.500 | 2.000 | 1.0 |"
+    shares = "50 (9 to 91) | 0 (0 to 79)"
+    assert rows[3] == f"| cnf-ganak | 2 (1) | 1 (1) | 1 (1) | {shares} | 62.000 | 120.000 | 4.0 |"
+
+
+def test_further_runs_tell_which_counts_are_zero() -> None:
+    """A zero that no method of the table has proved is known from elsewhere."""
+    stopped = run_of("xcount", {"name": "a", "seconds": 60.0, "status": "stopped"})
+    assert "| xcount | 1 (0) |" in method_table([stopped])
+    assert "| xcount | 1 (1) |" in method_table([stopped], [run_of("exact", solved("a", 1.0, 0))])
+
+
+def test_methods_are_compared_on_what_all_were_asked() -> None:
+    """Instances that only some runs have are left out of the common sample."""
+    longer = run_of("xcount", solved("a", 1.0, 1), solved("b", 1.0, 2))
+    shared = common([longer, run_of("auto", solved("b", 1.0, 2))])
+    assert [[r["name"] for r in run.records] for run in shared] == [["b"], ["b"]]
+    assert common([]) == []
+
+
+def instance(name: str) -> Instance:
+    """Return an instance whose model nobody reads."""
+    return Instance(name, Path("m.json"), "adult", 3, 20, 9, (0,), "2")
+
+
+def test_samples_take_counts_and_zeros_in_turns() -> None:
+    """Every beginning has both kinds alike, until one of them ends; nothing is lost or doubled."""
+    zeros = {"z1", "z2", "z3", "z4", "z5"}
+    order = alternating_order([instance(name) for name in sorted(zeros | {"a", "b"})], zeros)
+    kinds = [each.name in zeros for each in order]
+    assert kinds == [False, True, False, True, True, True, True]
+    assert {each.name for each in order} == zeros | {"a", "b"}
+
+
+def test_the_ablations_know_their_zeros() -> None:
+    """The names in the kept gap sweep are those of the suite."""
+    named = [f"adult-d3-t10-f{feature}" for feature in range(14)]
+    kept = page.RESULTS / "gaps-auto.jsonl.gz"
+    records = {r["name"]: r for r in read_run(kept).records}
+    asked = [name for name in named if f"{name}-g2" in records]
+    zeros = [name for name in asked if records[f"{name}-g2"]["high"] == 0]
+    others = [name for name in asked if name not in zeros]
+    assert others
+    assert zeros
+    order = [each.name for each in ablations.ordered([instance(name) for name in asked])]
+    n_both = 2 * min(len(zeros), len(others))
+    assert [name in zeros for name in order[:n_both]] == [False, True] * (n_both // 2)
+
+
+@pytest.mark.parametrize(("text", "day"), [("14:30", 1), ("13:59", 2)])
+def test_rounds_end_when_the_clock_shows_a_time(text: str, day: int) -> None:
+    """A time that has passed is tomorrow's."""
+    now = datetime(2026, 1, 1, 14, 0)  # a clock on a wall
+    ending = rounds.ends_at(text, now)
+    assert (ending.day, f"{ending:%H:%M}") == (day, text)
+    with pytest.raises(argparse.ArgumentTypeError, match="14:30"):
+        rounds.ends_at("soon", now)
+
+
+def test_rounds_begin_nothing_that_might_end_too_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With less time than one instance may take, no file is begun."""
+    monkeypatch.setitem(rounds.ORDERS, "methods", lambda options: [instance("a")])
+    part = rounds.Round("methods", ("auto",), 1, 60)
+    ending = datetime.now() + timedelta(seconds=30)  # a clock on a wall
+    rounds.run_round(part, argparse.Namespace(output=tmp_path), ending)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_knows_the_cores_that_it_is_pinned_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who may use all cores, and yields to others, has nothing to tell."""
+    if sys.platform != "linux":
+        pytest.skip("only Linux tells")
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2, 3})
+    monkeypatch.setattr(os, "sched_getscheduler", lambda pid: os.SCHED_OTHER)
+    assert surroundings()["placement"] == ""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {1})
+    monkeypatch.setattr(os, "sched_getscheduler", lambda pid: os.SCHED_RR)
+    assert surroundings()["placement"] == "pinned to 1 core, real-time priority"
+
+
+def test_formulas_are_compared_by_size_and_time() -> None:
+    """What was not solved in time is a dash, and the solved are counted for each kind."""
+    sizes = {"variables": 3, "clauses": 1200, "cnf-ganak": None, "cnf-approxmc": 2.5}
+    found = {
+        "limit_seconds": 30.0,
+        "machine": {"processor": "P", "cores": 2},
+        "revision": "r",
+        "date": "2026-01-01",
+        "load": 1.0,
+        "rows": [
+            {"name": "a", "masks": 4, "counterpart": sizes, "pairs": {**sizes, "cnf-ganak": 1}}
+        ],
+    }
+    text = encodings.report(found)
+    assert "| a | 4 | 1,200 | 1,200 | - | 1.00 | 2.50 | 2.50 |" in text
+    assert "Ganak 0 and 1; ApproxMC 1 and 1." in text
 
 
 def test_contradictions_are_named() -> None:

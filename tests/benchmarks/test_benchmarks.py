@@ -369,7 +369,7 @@ def test_every_picture_can_be_drawn(tmp_path: Path) -> None:
 def test_errors_are_measured_against_exact_counts(tmp_path: Path) -> None:
     """Answers beyond epsilon, wrong zeros and intervals that miss are counted."""
     pytest.importorskip("matplotlib")
-    from benchmarks.accuracy import error_table, errors_of, histogram
+    from benchmarks.accuracy import error_table, errors_of, spread
 
     found = [
         record("a", Status.GUARANTEE, 1.0, count=105, low=90, high=110),
@@ -384,5 +384,5 @@ def test_errors_are_measured_against_exact_counts(tmp_path: Path) -> None:
     assert (errors.n_compared, errors.n_wrong_zeros) == (3, 1)
     assert (errors.n_outside, errors.n_missed) == (2, 2)
     assert "| sample | 3 | 3 | 1.0000 | 2 | 2 |" in error_table([errors])
-    histogram([errors], tmp_path / "errors.svg")
+    spread([errors], tmp_path / "errors.svg")
     assert (tmp_path / "errors.svg").stat().st_size > 1000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
@@ -216,6 +217,22 @@ def test_a_packed_run_reads_like_the_run(tmp_path: Path) -> None:
     assert page.run_files(tmp_path) == [file.path]
     page.pack(tmp_path)
     assert packed.read_bytes() == first
+
+
+def test_a_run_of_several_revisions_names_them(tmp_path: Path) -> None:
+    """A run that went on later says from which revisions its records are, and from no others."""
+    path = tmp_path / "paper-exact.jsonl"
+    lines = [
+        {"record": "header", "settings": {"suite": "paper"}, "revision": "a"},
+        {"record": "instance", **record("x")},
+        {"record": "resumed", "revision": "b"},
+        {"record": "resumed", "revision": "c"},
+        {"record": "instance", **record("y")},
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert read_run(path).header["revision"] == "a and c"
+    path.write_text(json.dumps(lines[0]) + "\n")
+    assert read_run(path).header["revision"] == "a"
 
 
 def test_results_are_written_for_the_suites_that_were_run(tmp_path: Path) -> None:

@@ -237,20 +237,21 @@ def test_no_progress_without_a_terminal(endless: list[str]) -> None:
 
 def test_a_reader_that_leaves_early_is_no_error(figure_1_file: str) -> None:
     """``xcount ... | head -0``: no traceback, and no status that means a verdict."""
-    reader, writer = os.pipe()
-    os.close(reader)
-    words = ["count", figure_1_file, "--sensitive", "age", "--gap", "80"]
-    process = subprocess.run(
-        [sys.executable, "-m", "xcount", *words], stdout=writer, stderr=subprocess.PIPE, check=False
-    )
-    os.close(writer)
-    assert (process.returncode, process.stderr) == (141, b"")
+    for words in (["count", figure_1_file, "--sensitive", "age", "--gap", "80"], ["--version"]):
+        reader, writer = os.pipe()
+        os.close(reader)
+        command = [sys.executable, "-m", "xcount", *words]
+        process = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False)
+        os.close(writer)
+        assert (process.returncode, process.stderr) == (141, b"")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_is_an_error(figure_1_file: str) -> None:
+@pytest.mark.parametrize("asks", ["count", "version"])
+def test_a_full_disk_is_an_error(figure_1_file: str, asks: str) -> None:
     """An answer that could not be written is none."""
-    words = ["count", figure_1_file, "--sensitive", "age", "--gap", "80", "--json"]
+    count = ["count", figure_1_file, "--sensitive", "age", "--gap", "80", "--json"]
+    words = count if asks == "count" else ["--version"]
     with Path("/dev/full").open("w") as full:
         process = subprocess.run(
             [sys.executable, "-m", "xcount", *words],
@@ -260,7 +261,7 @@ def test_a_full_disk_is_an_error(figure_1_file: str) -> None:
             text=True,
         )
     assert process.returncode == 2
-    assert process.stderr == "xcount: No space left on device\n"
+    assert process.stderr == "xcount: standard output: No space left on device\n"
 
 
 @pytest.mark.parametrize(

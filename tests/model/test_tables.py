@@ -129,7 +129,7 @@ def test_what_does_not_fit_is_named(change: dict[str, Any], message: str) -> Non
         (b"\x1f\x8bgarbage", "broken gzip"),
         (gzip.compress(b"", mtime=0)[:10] + b"\x07" + bytes(20), "broken gzip"),
         (gzip.compress(b"age,job,member\n1,2,3\n", mtime=0)[:-9], "truncated"),
-        (b"age,age,job,member\n1,1,1,1\n", "several columns named column 'age'"),
+        (b"age,age,job,member\n1,1,1,1\n", "has column 'age' more than once"),
         (b"age,job,member\n", "no rows"),
     ],
 )

@@ -13,12 +13,12 @@ from domains import random_world
 from strategies import random_ensemble
 
 import xcount
+from xcount.answers.witness.points import friendly_point
 from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.examples import ensemble_of
 from xcount.question.domain import Domain
 from xcount.question.grid import Grid
-from xcount.question.points import friendly_point
 from xcount.question.weighting import Weighing, volume_weights
 
 TOML = """
@@ -113,6 +113,15 @@ def test_what_makes_no_sense_is_said(asked: dict[str, Any], message: str) -> Non
     """Before anything is counted."""
     with pytest.raises(QueryError, match=message):
         xcount.count(people(), sensitive="age", gap=1, **asked)
+
+
+def test_one_sensitive_feature_may_be_fixed_if_another_can_change() -> None:
+    """Then the question is about the other one."""
+    asked: dict[str, Any] = {"gap": 1, "distance": "any", "where": "35 <= age < 39"}
+    both = xcount.count(people(), sensitive=["age", "race_White"], **asked)
+    other = xcount.count(people(), sensitive="race_White", **asked)
+    assert (both.count, both.n_regions) == (other.count, other.n_regions)
+    assert other.count
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import xcount
-from report.browser import CHROMIUM, NARROW, PDFTOTEXT, WIDE, Browser
 from report.samples import HOSTILE, hostile, huge, ordinary
+from tools.browser import CHROMIUM, NARROW, PDFTOTEXT, WIDE, Browser
 from xcount.model.examples import (
     adult_held_out_path,
     adult_one_hot_paths,
@@ -452,3 +452,52 @@ def test_a_comparison_explains_itself(browser: Browser, tmp_path: Path) -> None:
     assert visible(browser, ".explained .legend li") == list(compared.names)
     assert visible(browser, ".explained > h4") == list(compared.names)
     assert "Which way, and how much" in visible(browser, ".explained > h5")
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_the_slider_stands_below_its_place(
+    browser: Browser, people: Path, size: tuple[int, int]
+) -> None:
+    """Its thumb is where the cursor crosses the curves, at every gap."""
+    browser.open(people, size)
+    apart = (
+        "(() => { const s = document.querySelector('#gaps input'), r = s.getBoundingClientRect();"
+        " const part = (s.value - s.min) / (s.max - s.min), thumb = 16;"
+        " const x = document.querySelector('#gaps .cursor').getBoundingClientRect().x;"
+        " return Math.abs(r.x + thumb / 2 + part * (r.width - thumb) - x); })()"
+    )
+    browser.evaluate("document.querySelector('#gaps input').focus()")
+    for _ in range(4):
+        assert browser.evaluate(apart) < 2
+        browser.press("ArrowRight", 39)
+    assert visible(browser, "#gaps .at")[0] != "0"
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the page of a comparison in which one question got worse, in the second panel."""
+    flatter = ensemble_of((0, 4.0, (1, 3.0, 15.0, -15.0), 17.5))
+    path = tmp_path_factory.mktemp("compared") / "comparison.html"
+    path.write_text(xcount.compare([flatter, figure_1()], gaps=[1, 30]).to_html(), encoding="utf-8")
+    return path
+
+
+def test_a_comparison_says_its_numbers_under_the_pointer(browser: Browser, compared: Path) -> None:
+    """A bar says its share and its ratio, a dot of the distribution its question."""
+    browser.open(compared, WIDE)
+    browser.hover(".group li[data-model='model 2'] .bar")
+    assert visible(browser, ".tip")[0].startswith("model 2: ")
+    assert "C/C₀ " in visible(browser, ".tip")[0]
+    browser.hover("#relative .dot")
+    assert "(gap " in visible(browser, ".tip")[0]
+
+
+def test_what_got_worse_leads_to_its_bars(browser: Browser, compared: Path) -> None:
+    """Also where they are in a panel that is not shown; the culprit's are the first."""
+    browser.open(compared, WIDE)
+    culprit = visible(browser, "#worse tbody tr")[0]
+    assert "gap 30" in culprit
+    browser.click("#worse tbody tr:first-child a")
+    headings = visible(browser, ".tabs > section > h3")
+    assert headings == ["Margin changes by more than 30, 1 step"]
+    assert culprit.startswith(visible(browser, ".tabs .group bdi")[0])

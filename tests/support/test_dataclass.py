@@ -130,6 +130,48 @@ def test_slots_are_inherited_copied_and_pickled() -> None:
     assert Below(1) != Slotted(1)
 
 
+def test_nothing_is_compiled_before_the_first_object() -> None:
+    """Most classes of a program make no object in a short run."""
+
+    @dataclass(frozen=True, slots=True)
+    class Rare:
+        """Seldom made."""
+
+        a: int
+
+    assert not callable(vars(Rare)["__init__"])
+    assert Rare(1).a == 1
+    assert callable(vars(Rare)["__init__"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_methods_of_a_class_below_call_those_above(kind: str) -> None:
+    """An ``__init__`` of its own, a pattern, fields without and with slots."""
+
+    @KINDS[kind](frozen=True, slots=True)
+    class Above:
+        """With a slot."""
+
+        a: int
+
+    @KINDS[kind](frozen=True)
+    class Between(Above):
+        """Without."""
+
+        b: int = 2
+
+    class Made(Between):
+        """With an ``__init__`` of its own."""
+
+        def __init__(self) -> None:
+            super().__init__(1)  # type: ignore[call-arg]  # the decorator adds it
+
+    made: Any = Made()
+    assert made.__match_args__ == ("a", "b")
+    assert (made.a, made.b) == (1, 2)
+    assert made == Made()
+
+
 def test_one_that_changes_is_left_to_the_standard_library() -> None:
     """It is a dataclass all the same."""
 

@@ -16,8 +16,8 @@ import pytest
 import xcount
 from xcount.errors import ARGUMENTS, JournalError, QueryError, QueryWarning, in_words_of
 from xcount.model.examples import adult_model_path, figure_1
-from xcount.support.interface import (
-    SYNONYMS,
+from xcount.support.interface import SYNONYMS
+from xcount.support.other_names import (
     OtherNames,
     OtherNamesOfAudit,
     OtherNamesOfCount,
@@ -173,7 +173,6 @@ def test_a_command_says_options_and_leaves_python_its_words(
     ("question", "message"),
     [
         ({"gap": 80, "missing": "maybe"}, "missing is 'none' or 'cell'"),
-        ({"gap": 80, "data": "people.csv"}, "population= are for measures; give measures="),
         ({"gap": 80, "jobs": "2"}, "the number of jobs must be a whole number"),
         ({"gap": 80, "timeout": "soon"}, "'soon' is not a duration such as 60s"),
         ({"gap": 80, "sensitive": None}, "no sensitive feature given"),
@@ -198,3 +197,23 @@ def test_resuming_needs_a_journal() -> None:
     """Which the message asks for by its argument."""
     with pytest.raises(JournalError, match="resume=True continues a journal; name it with journal"):
         xcount.audit(figure_1(), gap=80, resume=True)
+
+
+def test_data_alone_weighs_its_rows() -> None:
+    """A table is given to learn about people; verdicts judge regions until told otherwise."""
+    rows = {"f0": [3.5, 9.0], "f1": [1.0, 9.0]}
+    found = xcount.count(figure_1(), sensitive="f0", gap=80, data=rows, max_share=1)
+    assert list(found.measures) == ["rows"]
+    assert found.judge == "regions"
+    audit = xcount.audit(figure_1(), gap=80, data=rows)
+    assert {tuple(result.measures) for result in audit.results} == {("rows",)}
+    compared = xcount.compare([figure_1(), figure_1()], gap=80, data=rows)
+    assert {tuple(result.measures) for result in compared.results} == {("rows",)}
+    by_volume = xcount.count(figure_1(), sensitive="f0", gap=80, bounds="f0=0:10,f1=0:10")
+    assert list(by_volume.measures) == ["volume"]
+
+
+def test_a_number_of_examples_is_checked() -> None:
+    """In an audit, too."""
+    with pytest.raises(QueryError, match="the number of witnesses must be a whole number"):
+        xcount.audit(figure_1(), gap=80, witnesses=-1)

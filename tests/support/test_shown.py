@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import xcount
@@ -18,6 +19,8 @@ from xcount.counters.tally import Progress
 from xcount.errors import MissingExtraError
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.examples import ensemble_of, figure_1
+from xcount.question.fitting import fit_population
+from xcount.question.grid import Grid
 from xcount.report.notebook.live import bar_html, progress_bar
 
 HOSTILE = '<script>alert(1)</script>"\x1b[31m\u202e$x$'
@@ -61,6 +64,7 @@ def results(model: Ensemble) -> dict[str, Any]:
         "witness": xcount.witnesses(model, sensitive=0, gap=80, n=1)[0],
         "flip": xcount.witnesses(model, sensitive=0, flip=True, cutoff=0, n=1),
         "inspection": xcount.inspect(model),
+        "population": fit_population(Grid.of(model), np.array([[1.0, 1.0], [5.0, 2.5]] * 50)),
         "ensemble": model,
         "stump": ensemble_of((0, 1.0, 0.0, 0.0)),
     }
@@ -128,6 +132,7 @@ def test_a_table_each(shown: dict[str, Any], kind: str) -> None:
         **dict.fromkeys(("unfinished audit", "unfinished comparison", "no witnesses"), 0),
         **{"audit": 4, "comparison": 4, "witnesses": 4, "witness": 2, "flip": 2},
         **{"inspection": 2, "ensemble": 10, "stump": 3, "empty explanation": 0},
+        "population": 1,
         **{"explanation": 28, "profile": 4},  # 2 ways, 22 gaps, 3 groups, 1 place; 3 + 1 masks
     }
     assert len(shown[kind].to_dataframe()) == rows.get(kind, 1)
@@ -157,6 +162,22 @@ def test_pictures_and_tables_show_what_is_judged() -> None:
     compared = xcount.compare([figure_1(), figure_1()], **asked)
     assert compared.plot().axes[0].get_ylabel() == "shares by rows relative to model 1"
     assert list(compared.to_dataframe()["rows_ratio"]) == [1.0, 1.0]
+
+
+def test_protected_features_come_first_and_are_never_cut() -> None:
+    """In a card, which has room for eight, and in a picture, which has room for fifteen."""
+    pytest.importorskip("matplotlib")
+    model = ensemble_of(*((feature, 1.0, 0.0, 20.0 - feature) for feature in range(17)))
+    names = [*(f"other {index}" for index in range(16)), "sex"]
+    model = replace(model, features=tuple(map(Feature, names)))
+    audit = xcount.audit(model, gap=[0.5, 3.5])
+    assert audit.ranking[-1].label == "sex"
+    card = audit._repr_html_()
+    assert card.index("<bdi>sex</bdi>") < card.index("<bdi>other 0</bdi>")
+    assert "If sex alone were different" in card
+    drawn = [label.get_text() for label in audit.plot().axes[0].get_yticklabels()]
+    assert drawn[:2] == ["sex", "other 0"]
+    assert len(drawn) == 15
 
 
 def test_all_that_has_a_dictionary_has_json() -> None:

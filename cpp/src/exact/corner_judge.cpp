@@ -31,11 +31,13 @@ class ExactJudge final : public TileJudge<T> {
         masks_(*question.masks),
         mask_at_(masks_by_position(*question.masks, ground.orders)) {
     for (const Change<Value>& change : question.changes) directions_.push_back(change.direction);
+    only_sure_ = question.changes[0].form == ChangeForm::kSureLargest;
   }
 
   [[nodiscard]] bool changes(const TileJob<T>& job, std::size_t change, std::size_t mask,
                              std::size_t lane) const override {
     const std::vector<Value> own = sums(job, mask, lane);
+    if (only_sure_) return judge_(change, own, own);
     for (std::size_t other = 0; other < job.n_masks; ++other) {
       if (other == mask || !is_near(job, mask, other)) continue;
       const std::vector<Value> there = sums(job, other, lane);
@@ -71,6 +73,7 @@ class ExactJudge final : public TileJudge<T> {
   MaskSpace masks_;
   std::vector<MaskIndex> mask_at_;
   std::vector<Direction> directions_;
+  bool only_sure_ = false;
 };
 
 }  // namespace

@@ -154,6 +154,9 @@ Change<Value> shifted_change(const Change<Value>& change, const SumRange<Value>&
   } else if (change.form == ChangeForm::kProbability) {
     // The smallest gap of the integers that may be one of the probabilities.
     result.threshold = change.threshold - Value(kProbabilityDoubt);
+  } else if (change.form == ChangeForm::kSureLargest) {
+    result.threshold = change.threshold;
+    result.sure_above = shifted(change.sure_above);
   } else if (change.form == ChangeForm::kFlip) {
     result.threshold = shifted(change.threshold);
     result.sure_below = shifted(change.sure_below);

@@ -249,20 +249,26 @@ CornerCounts CornerSumsBy<Count>::by_mask(const Totals& totals) const {
 template <class Value>
 void check_change(const CornerQuestion<Value>& question, const Change<Value>& change) {
   const bool largest = change.form == ChangeForm::kLargest;
+  const bool sure = change.form == ChangeForm::kSureLargest;
   const bool by_probability = change.form == ChangeForm::kProbability;
-  if (by_probability != question.asks_for_probabilities()) fail("probabilities stand alone");
+  if (change.form != question.changes[0].form && question.asks_for_probabilities()) {
+    fail("probabilities stand alone");
+  }
   const bool several = question.forests.size() > 1;
-  if (!by_probability && largest != several) {
+  if (!by_probability && (largest || sure) != several) {
     fail("the largest needs several outputs, other changes need one");
   }
-  if (largest && change.direction != Direction::kAny) fail("the largest has no direction");
+  if ((largest || sure) && change.direction != Direction::kAny)
+    fail("the largest has no direction");
   const bool is_gap = change.form == ChangeForm::kGap || by_probability;
-  if (is_gap && change.threshold < Value(0)) fail("a gap is negative");
+  if ((is_gap || sure) && change.threshold < Value(0)) fail("a gap is negative");
   if (change.form == ChangeForm::kFlip &&
       (change.sure_below > change.threshold || change.sure_above < change.threshold)) {
     fail("a sure decision is on the other side of the cut-off");
   }
-  if (by_probability && Value(kProbabilityOne) < change.threshold) fail("a gap is above 1");
+  if ((by_probability || sure) && Value(kProbabilityOne) < change.threshold) {
+    fail("a probability is above 1");
+  }
 }
 
 template <class Value>
@@ -281,7 +287,8 @@ void check(const CornerQuestion<Value>& question) {
     const bool is_softmax = question.link.softmax;
     if (!question.judge) fail("probabilities need a judge");
     if (question.link.output >= question.forests.size()) fail("the link names no output");
-    if (!is_softmax && question.forests.size() > 1) fail("a sigmoid is of one output");
+    const bool is_gap = question.changes[0].form == ChangeForm::kProbability;
+    if (!is_softmax && is_gap && question.forests.size() > 1) fail("a sigmoid is of one output");
     if (!(question.link.unit > 0.0) || std::isinf(question.link.unit)) fail("a unit is not > 0");
   }
   if (question.weights.empty()) return;

@@ -61,7 +61,7 @@ XCOUNT_INLINE void sum_column(TileJob<T>& job, std::size_t output, std::size_t c
   }
 }
 
-// Replaces the first output's column by the index of the largest output.
+// Sets what is decided to the index of the largest output; it may stand in the first one's place.
 template <class T>
 XCOUNT_INLINE void find_largest(TileJob<T>& job) {
   const std::size_t n_masks = job.n_masks;
@@ -73,34 +73,15 @@ XCOUNT_INLINE void find_largest(TileJob<T>& job) {
       index = other > best ? broadcast<T>(T(static_cast<std::int32_t>(k))) : index;
       best = other > best ? other : best;
     }
-    store(job.column[m], job.offset, index);
-  }
-}
-
-// The number that a link makes a probability of.
-template <class T>
-XCOUNT_INLINE double argument(const TileJob<T>& job, const LaneResidue<T>& residue) {
-  const T value = static_cast<T>(residue) - job.zero;
-  if constexpr (requires { static_cast<double>(value); }) {
-    return static_cast<double>(value) * job.unit;  // a kernel's unit holds the power of two
-  } else {
-    const bool negative = value < T(0);
-    const double size = ValueTraits<T>::scaled(negative ? T(-value) : value, job.exponent);
-    return (negative ? -size : size) * job.unit;
+    store(job.decided[m], job.offset, index);
   }
 }
 
 template <class T>
 XCOUNT_INLINE double probability(const TileJob<T>& job, std::size_t mask, std::size_t lane) {
-  const std::size_t n_masks = job.n_masks;
-  const double own = argument(job, job.column[job.output * n_masks + mask].lane[lane]);
-  if (!job.softmax) return 1.0 / (1.0 + __builtin_exp(-own));
-  double sum = 0.0;
-  for (std::size_t k = 0; k < job.n_outputs; ++k) {
-    const double other = argument(job, job.column[k * n_masks + mask].lane[lane]);
-    sum += k == job.output ? 1.0 : __builtin_exp(other - own);
-  }
-  return 1.0 / sum;
+  if (job.softmax) return softmax(job, job.output, mask, lane);
+  const double own = argument(job, job.column[job.output * job.n_masks + mask].lane[lane]);
+  return 1.0 / (1.0 + __builtin_exp(-own));
 }
 
 // Sets what is decided to the probabilities, as integers.
@@ -128,7 +109,7 @@ XCOUNT_INLINE void sum_outputs(TileJob<T>& job, std::size_t column, Start start)
       sum_column<T, Start::kKept>(job, k, column);
     }
   }
-  if (job.judge != nullptr) {
+  if (job.changes[0].form == ChangeForm::kProbability) {
     find_probabilities<T>(job);
   } else if (job.n_outputs > 1) {
     find_largest<T>(job);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
+#include <chrono>
 
 #include "xcount/support/parallel.hpp"
 
@@ -11,6 +11,7 @@ namespace xcount {
 namespace {
 
 constexpr std::size_t kBlock = 16;  // samples that take a tree's turn together
+constexpr std::chrono::milliseconds kSlow{20};
 
 std::int64_t diameter(std::span<const Axis> axes) {
   std::int64_t total = 0;
@@ -33,6 +34,9 @@ RegionSampler<Value>::RegionSampler(const RegionQuestion<Value>& question, std::
   if (bases_.size() != question.forests.size() || (bases_.size() > 1) != rule_.compares_sums()) {
     throw std::invalid_argument("regions: the change is about another number of sums");
   }
+  if (rule_.is_of_chance() && question.link.output >= bases_.size()) {
+    throw std::invalid_argument("regions: the link is about another sum");
+  }
   for (const Feature feature : sensitive_) {
     axes_.push_back(all_axes_[static_cast<std::size_t>(feature)]);
   }
@@ -46,10 +50,15 @@ RegionSampler<Value>::RegionSampler(const RegionQuestion<Value>& question, std::
 }
 
 template <class Value>
-typename RegionSampler<Value>::Thread RegionSampler<Value>::make_thread() const {
-  Thread thread{RegionSearch<Value>(trees_),         std::vector<Sample>(kBlock),
-                std::vector<Cell>(features_.size()), std::vector<Value>(n_masks_ * n_sums()),
-                std::vector<Tolerance<Value>>(),     std::vector<Residue<Value>>()};
+typename RegionSampler<Value>::Thread RegionSampler<Value>::make_thread(
+    std::uint64_t budget) const {
+  Thread thread{RegionSearch<Value>(trees_, rule_.is_of_chance() ? &rule_ : nullptr),
+                std::vector<Sample>(kBlock),
+                std::vector<Cell>(features_.size()),
+                std::vector<Value>(n_masks_ * n_sums()),
+                std::vector<Tolerance<Value>>(),
+                std::vector<Residue<Value>>(),
+                budget};
   for (Sample& sample : thread.block) {
     sample.cells.resize(trees_.columns().size());
     sample.masks.resize(n_masks_ * axes_.size());
@@ -63,65 +72,97 @@ template <class Value>
 RegionOutcomes RegionSampler<Value>::draw(std::uint64_t seed, std::uint64_t stream,
                                           std::uint64_t first, std::uint64_t n, unsigned n_threads,
                                           Stop& stop) const {
-  n_threads = std::max(1U, static_cast<unsigned>(std::min<std::uint64_t>(n_threads, n)));
-  const Outcomes empty{std::vector<std::uint64_t>(n_masks_ + 1),
-                       std::vector<std::uint8_t>(n * kBatch)};
-  RegionOutcomes total{empty, empty, 0};
-  std::atomic<std::uint64_t> next{0};
-  std::mutex adding;
-  const auto work = [&](std::size_t) {
-    Thread thread = make_thread();
-    for (std::uint64_t batch = next++; batch < n && !stop.is_over(); batch = next++) {
-      Random random(seed, stream, first + batch);
-      RegionOutcomes found{{std::vector<std::uint64_t>(n_masks_ + 1), {}},
-                           {std::vector<std::uint64_t>(n_masks_ + 1), {}},
-                           0};
-      draw_batch(random, thread, stop, found);
-      if (stop.was_over()) return;
-      const std::scoped_lock lock(adding);
-      merge(found, batch, total);
-    }
-  };
-  parallel(n_threads, n_threads, work, &stop);
-  return stop.was_over() ? RegionOutcomes{} : total;
+  std::vector<Found> found(n * kBatch);
+  Source source{seed, stream, first, n * kBatch};
+  answer_all(source, budget_, n_threads, found, stop);
+  return outcomes_of(found);
 }
 
 template <class Value>
-void RegionSampler<Value>::merge(const RegionOutcomes& batch, std::uint64_t place,
-                                 RegionOutcomes& total) {
-  const auto at = static_cast<std::ptrdiff_t>(place * kBatch);
-  const auto add = [&](const Outcomes& from, Outcomes& to) {
-    for (std::size_t i = 0; i < to.histogram.size(); ++i) to.histogram[i] += from.histogram[i];
-    std::copy(from.hits.begin(), from.hits.end(), to.hits.begin() + at);
-  };
-  add(batch.outcomes, total.outcomes);
-  add(batch.upper, total.upper);
-  total.n_open += batch.n_open;
-}
-
-template <class Value>
-void RegionSampler<Value>::draw_batch(Random& random, Thread& thread, Stop& stop,
-                                      RegionOutcomes& out) const {
-  for (std::size_t done = 0; done < kBatch; done += kBlock) {
-    const std::span<Sample> block(thread.block.data(), std::min(kBlock, kBatch - done));
-    for (Sample& sample : block) draw_sample(random, thread, sample);
-    answer(block, thread, stop);
-    if (stop.was_over()) return;
-    for (const Sample& sample : block) {
-      const auto count = [&](Answer answer) {
-        return static_cast<std::size_t>(
-            std::count(sample.answers.begin(), sample.answers.end(), answer));
-      };
-      const std::size_t n_sensitive = count(Answer::kSensitive);
-      const std::size_t n_open = count(Answer::kOpen);
-      ++out.outcomes.histogram[n_sensitive];
-      ++out.upper.histogram[n_sensitive + n_open];
-      // The masks are drawn independently: the first is one drawn at random.
-      out.outcomes.hits.push_back(sample.answers[0] == Answer::kSensitive ? 1 : 0);
-      out.upper.hits.push_back(sample.answers[0] == Answer::kNot ? 0 : 1);
-      out.n_open += n_open;
-    }
+typename RegionSampler<Value>::Trial RegionSampler<Value>::try_budget(
+    std::uint64_t budget, std::uint64_t seed, std::uint64_t stream, std::uint64_t n,
+    unsigned n_threads, Stop& stop) const {
+  std::vector<Found> found(n);
+  Source source{seed, stream, 0, n};
+  Trial trial;
+  trial.n_nodes = answer_all(source, budget, n_threads, found, stop);
+  for (const Found& each : found) {
+    trial.n_samples += each.is_done ? 1 : 0;
+    trial.n_open += each.is_done ? each.n_open : 0;
   }
+  return trial;
+}
+
+// The random numbers of a batch are used up in the order of its samples.
+template <class Value>
+std::pair<std::uint64_t, std::size_t> RegionSampler<Value>::take(Source& source, std::size_t most,
+                                                                 Thread& thread) const {
+  const std::scoped_lock lock(source.taking);
+  const std::uint64_t start = source.next;
+  const std::uint64_t done = start % kBatch;
+  if (start == source.n_samples) return {start, 0};
+  if (done == 0) {
+    source.random = Random(source.seed, source.stream, source.first + start / kBatch);
+  }
+  const auto n = static_cast<std::size_t>(
+      std::min<std::uint64_t>({most, kBatch - done, source.n_samples - start}));
+  for (std::size_t i = 0; i < n; ++i) draw_sample(source.random, thread, thread.block[i]);
+  source.next += n;
+  return {start, n};
+}
+
+template <class Value>
+std::uint64_t RegionSampler<Value>::answer_all(Source& source, std::uint64_t budget,
+                                               unsigned n_threads, std::span<Found> found,
+                                               Stop& stop) const {
+  std::atomic<std::uint64_t> n_nodes{0};
+  const auto work = [&](std::size_t) {
+    Thread thread = make_thread(budget);
+    std::size_t most = kBlock;
+    while (!stop.is_over()) {
+      const auto began = Stop::Clock::now();
+      const auto [start, n] = take(source, most, thread);
+      if (n == 0) break;
+      const std::size_t n_done = answer(std::span(thread.block).first(n), thread, stop);
+      for (std::size_t i = 0; i < n_done; ++i) found[start + i] = found_in(thread.block[i]);
+      // Slow samples one by one: what is done when the time is up has no gaps.
+      most = Stop::Clock::now() - began > kSlow ? 1 : kBlock;
+    }
+    n_nodes += thread.n_nodes;
+  };
+  n_threads = std::max(1U, n_threads);
+  parallel(n_threads, n_threads, work, &stop);
+  return n_nodes;
+}
+
+template <class Value>
+typename RegionSampler<Value>::Found RegionSampler<Value>::found_in(const Sample& sample) {
+  const auto count = [&](Answer answer) {
+    return static_cast<std::uint32_t>(
+        std::count(sample.answers.begin(), sample.answers.end(), answer));
+  };
+  // The masks are drawn independently: the first is one drawn at random.
+  return {count(Answer::kSensitive), count(Answer::kOpen), sample.answers[0], true};
+}
+
+// Which samples are done must not depend on what they are: they are those before the first that is
+// not, and intervals hold after any number of samples.
+template <class Value>
+RegionOutcomes RegionSampler<Value>::outcomes_of(std::span<const Found> found) const {
+  const auto end =
+      std::find_if(found.begin(), found.end(), [](auto& each) { return !each.is_done; });
+  RegionOutcomes out;
+  if (end == found.begin() && !found.empty()) return out;
+  out.outcomes.histogram.resize(n_masks_ + 1);
+  out.upper.histogram.resize(n_masks_ + 1);
+  for (auto each = found.begin(); each != end; ++each) {
+    ++out.outcomes.histogram[each->n_sensitive];
+    ++out.upper.histogram[each->n_sensitive + each->n_open];
+    out.outcomes.hits.push_back(each->first == Answer::kSensitive ? 1 : 0);
+    out.upper.hits.push_back(each->first == Answer::kNot ? 0 : 1);
+    out.n_open += each->n_open;
+  }
+  return out;
 }
 
 template <class Value>
@@ -186,7 +227,12 @@ void RegionSampler<Value>::find_tolerances(Thread& thread) const {
     for (const Value& value : thread.values) thread.tolerances.push_back(rule_.around(value));
     return;
   }
-  const std::size_t largest = rule_.largest(thread.values);
+  const auto values = std::span<const Value>(thread.values).first(n_sums());
+  if (rule_.is_of_chance()) {
+    thread.tolerances.push_back(rule_.around_chance(values));
+    return;
+  }
+  const std::size_t largest = rule_.largest(values);
   for (std::size_t sum = 0; sum < n_sums(); ++sum) {
     if (sum != largest) thread.tolerances.push_back(rule_.lead(sum, largest));
   }
@@ -205,27 +251,30 @@ void RegionSampler<Value>::compare_with_each_other(Sample& sample, const Thread&
 }
 
 template <class Value>
-void RegionSampler<Value>::answer(std::span<Sample> samples, Thread& thread, Stop& stop) const {
+std::size_t RegionSampler<Value>::answer(std::span<Sample> samples, Thread& thread,
+                                         Stop& stop) const {
   restrict(samples, stop);
-  for (Sample& sample : samples) {
-    if (stop.is_over()) return;
-    find_values(sample, thread);
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    if (stop.is_over()) return i;
+    find_values(samples[i], thread);
     find_tolerances(thread);
-    search(sample, thread, stop);
+    search(samples[i], thread, stop);
+    if (stop.was_over()) return i;
   }
+  return samples.size();
 }
 
 // The residues that are searched on a box: of the sum itself, or of every other sum's lead over the
-// one that is largest at the start.
+// one that is asked about, or that is largest at the start.
 template <class Value>
 std::span<Residue<Value>> RegionSampler<Value>::searched(Sample& sample, std::size_t box,
                                                          Thread& thread) const {
   const auto own = std::span(sample.residues).subspan(box * n_sums(), n_sums());
   if (!rule_.compares_sums()) return own;
-  const std::size_t largest = rule_.largest(thread.values);
+  const std::size_t reference = rule_.reference(thread.values);
   thread.leads.resize(n_sums() - 1);
   for (std::size_t sum = 0, at = 0; sum < n_sums(); ++sum) {
-    if (sum != largest) thread.leads[at++].set_difference(own[sum], own[largest]);
+    if (sum != reference) thread.leads[at++].set_difference(own[sum], own[reference]);
   }
   return thread.leads;
 }
@@ -235,13 +284,14 @@ void RegionSampler<Value>::search(Sample& sample, Thread& thread, Stop& stop) co
   const Ball ball = ball_of(sample);
   std::fill(sample.answers.begin(), sample.answers.end(), Answer::kOpen);
   if (n_masks_ > 1) compare_with_each_other(sample, thread);
-  std::uint64_t budget = budget_;
+  std::uint64_t budget = thread.budget;
   bool is_done = true;
   for (std::size_t b = 0; b < sample.boxes.size(); ++b) {
     is_done = thread.search.run(searched(sample, b, thread), sample.boxes[b], ball,
                                 {thread.tolerances, sample.answers}, budget, stop) &&
               is_done;
   }
+  thread.n_nodes += thread.budget - budget;
   if (is_done)
     std::replace(sample.answers.begin(), sample.answers.end(), Answer::kOpen, Answer::kNot);
 }
@@ -280,7 +330,7 @@ std::vector<std::uint8_t> RegionSampler<Value>::decide(
     throw std::invalid_argument("regions: a region of one sum has one tolerance");
   }
   std::vector<std::uint8_t> answers;
-  Thread thread = make_thread();
+  Thread thread = make_thread(budget_);
   Sample& sample = thread.block[0];
   for (std::size_t i = 0; i < n; ++i) {
     set_region(regions.subspan(i * n_features, n_features), thread, sample);
@@ -308,7 +358,7 @@ template <class Value>
 std::vector<Cell> RegionSampler<Value>::partner(std::span<const Cell> region, Stop& stop,
                                                 std::span<const Tolerance<Value>> within) const {
   check(region);
-  Thread thread = make_thread();
+  Thread thread = make_thread(budget_);
   Sample& sample = thread.block[0];
   set_region(region.first(all_axes_.size()), thread, sample);
   std::vector<Cell> best;
@@ -327,7 +377,7 @@ std::vector<Value> RegionSampler<Value>::sums(std::span<const Cell> regions) con
   check(regions);
   const std::size_t n_features = all_axes_.size();
   std::vector<Value> found;
-  Thread thread = make_thread();
+  Thread thread = make_thread(budget_);
   Sample& sample = thread.block[0];
   Stop never;
   for (std::size_t start = 0; start < regions.size(); start += n_features) {

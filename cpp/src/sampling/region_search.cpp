@@ -101,7 +101,7 @@ bool RegionSearch<Value>::run(std::span<Residue<Value>> residues, const MaskBox&
   budget_ = &budget;
   stop_ = &stop;
   is_in_doubt_ = false;
-  narrowest_.resize(residues.size());
+  narrowest_.resize(chance_ == nullptr ? residues.size() : 1);
   update_open();
   if (!any_open_) return true;
   Level& top = level(0);
@@ -113,6 +113,7 @@ bool RegionSearch<Value>::run(std::span<Residue<Value>> residues, const MaskBox&
     std::swap(top.residues[sum], residues[sum]);
     top.sums.push_back(sum);
   }
+  update_chance(top);
   return (!is_open(top) || explore(top, 0)) && !is_in_doubt_;
 }
 
@@ -136,11 +137,23 @@ void RegionSearch<Value>::update_open() {
 }
 
 template <class Value>
+void RegionSearch<Value>::update_chance(Level& level) const {
+  if (chance_ == nullptr) return;
+  double least = 0.0;
+  double most = 0.0;
+  for (std::size_t i = 0; i < level.n_live; ++i) {
+    least += chance_->weight_of(level.residues[i].least);
+    most += chance_->weight_of(level.residues[i].most);
+  }
+  level.least = ToleranceRule<Value>::chance_of(most);
+  level.most = ToleranceRule<Value>::chance_of(least);
+}
+
+template <class Value>
 bool RegionSearch<Value>::can_differ(const Level& level) const {
   if (!any_open_) return false;
-  for (std::size_t i = 0; i < level.n_live; ++i) {
-    const Residue<Value>& residue = level.residues[i];
-    if (narrowest_[level.sums[i]].may_differ(residue.least, residue.most)) return true;
+  for (std::size_t i = 0; i < n_asked(level); ++i) {
+    if (narrowest_[asked(level, i)].may_differ(least(level, i), most(level, i))) return true;
   }
   return false;
 }
@@ -149,10 +162,9 @@ bool RegionSearch<Value>::can_differ(const Level& level) const {
 template <class Value>
 Value RegionSearch<Value>::promise(const Level& level) const {
   Value best = -ValueTraits<Value>::infinity();
-  for (std::size_t i = 0; i < level.n_live; ++i) {
-    const Tolerance<Value>& ends = narrowest_[level.sums[i]];
-    const Residue<Value>& residue = level.residues[i];
-    best = std::max({best, residue.most - ends.high, ends.low - residue.least});
+  for (std::size_t i = 0; i < n_asked(level); ++i) {
+    const Tolerance<Value>& ends = narrowest_[asked(level, i)];
+    best = std::max({best, most(level, i) - ends.high, ends.low - least(level, i)});
   }
   return best;
 }
@@ -161,14 +173,14 @@ template <class Value>
 void RegionSearch<Value>::mark_sure(const Level& level) {
   bool any = false;
   const std::size_t n_sums = narrowest_.size();
-  for (std::size_t i = 0; i < level.n_live; ++i) {
-    const Residue<Value>& residue = level.residues[i];
-    const std::size_t sum = level.sums[i];
+  for (std::size_t i = 0; i < n_asked(level); ++i) {
+    const std::size_t sum = asked(level, i);
     // Some open answer may be decided iff the narrowest of all ends is passed.
-    if (!narrowest_[sum].must_differ(residue.least, residue.most)) continue;
+    if (!narrowest_[sum].must_differ(least(level, i), most(level, i))) continue;
     for (std::size_t k = 0; k < starts_.answers.size(); ++k) {
       if (starts_.answers[k] != Answer::kOpen) continue;
-      if (!starts_.tolerances[k * n_sums + sum].must_differ(residue.least, residue.most)) continue;
+      const Tolerance<Value>& own = starts_.tolerances[k * n_sums + sum];
+      if (!own.must_differ(least(level, i), most(level, i))) continue;
       starts_.answers[k] = Answer::kSensitive;
       found_ = level.box;
       any = true;
@@ -182,6 +194,18 @@ bool RegionSearch<Value>::is_open(Level& level) {
   if (!can_differ(level)) return false;
   mark_sure(level);
   if (!any_open_) return false;
+  if (chance_ == nullptr) return keep_live(level);
+  if (!can_differ(level)) return false;
+  const auto end = level.residues.begin() + static_cast<std::ptrdiff_t>(level.n_live);
+  const bool varies =
+      std::any_of(level.residues.begin(), end, [](const auto& r) { return !r.is_constant(); });
+  is_in_doubt_ = is_in_doubt_ || !varies;
+  return varies;
+}
+
+// Keeps the sums that may differ; returns whether any of them varies.
+template <class Value>
+bool RegionSearch<Value>::keep_live(Level& level) {
   std::size_t kept = 0;
   bool varies = false;
   for (std::size_t i = 0; i < level.n_live; ++i) {
@@ -210,6 +234,7 @@ void RegionSearch<Value>::narrow(const Level& from, Level& part) {
   for (std::size_t i = 0; i < from.n_live; ++i) {
     trees_.narrow(from.residues[i], part.box, part.residues[i]);
   }
+  update_chance(part);
 }
 
 // Splits the box and looks into the more promising half first.

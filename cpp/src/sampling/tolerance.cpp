@@ -45,8 +45,10 @@ ToleranceRule<Value>::ToleranceRule(const Change<Value>& change, const Probabili
       link_(link),
       up_(change.direction != Direction::kDown),
       down_(change.direction != Direction::kUp) {
+  if (change_.form == ChangeForm::kSureLargest) {
+    throw std::invalid_argument("a sure decision among several has no interval of sums");
+  }
   if (change_.form != ChangeForm::kProbability) return;
-  if (link_.softmax) throw std::invalid_argument("a softmax has no interval of sums");
   gap_ = ValueTraits<Value>::to_number(change_.threshold) / static_cast<double>(kProbabilityOne);
 }
 
@@ -95,6 +97,28 @@ Tolerance<Value> ToleranceRule<Value>::around_probability(const Value& start) co
   if (down_) {
     found.low = last_sum(own - gap_ + kDoubt) + Value(1);
     found.sure_low = last_sum(own - gap_ - kDoubt) + Value(1);
+  }
+  return found;
+}
+
+template <class Value>
+Tolerance<Value> ToleranceRule<Value>::around_chance(std::span<const Value> sums) const {
+  double weights = 0.0;
+  for (std::size_t j = 0; j < sums.size(); ++j) {
+    if (j != link_.output) weights += weight_of(sums[j] - sums[link_.output]);
+  }
+  const double own = 1.0 / (1.0 + weights);
+  const auto at = [&](double chance) {
+    return Value(static_cast<std::int64_t>(chance * static_cast<double>(kChanceOne)));
+  };
+  Tolerance<Value> found;
+  if (up_) {
+    found.high = at(own + gap_ - kDoubt);
+    found.sure_high = at(own + gap_ + kDoubt);
+  }
+  if (down_) {
+    found.low = at(own - gap_ + kDoubt);
+    found.sure_low = at(own - gap_ - kDoubt);
   }
   return found;
 }

@@ -16,13 +16,29 @@ namespace xcount::test {
 
 inline std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
+constexpr double kSoftmaxUnit = 0.25;
+
+// Of a sure decision: a threshold other than 0 is one of a softmax.
+template <class Value>
+bool is_sure(const Change<Value>& change, const std::vector<Value>& own) {
+  const Value largest = *std::max_element(own.begin(), own.end());
+  if (change.threshold == Value(0)) return largest > change.sure_above;
+  double sum = 0.0;
+  for (const Value& value : own) {
+    sum += std::exp(ValueTraits<Value>::to_number(largest - value) * -kSoftmaxUnit);
+  }
+  const double least = ValueTraits<Value>::to_number(change.threshold);
+  return 1.0 / sum >= least / static_cast<double>(kProbabilityOne);
+}
+
 // The definition, word for word: every region with every neighbour.
 template <class Value>
 bool differs(const Change<Value>& change, const std::vector<Value>& own,
              const std::vector<Value>& other) {
   const bool up = change.direction != Direction::kDown;
   const bool down = change.direction != Direction::kUp;
-  if (change.form == ChangeForm::kLargest) {
+  if (change.form == ChangeForm::kSureLargest && !is_sure(change, own)) return false;
+  if (change.form == ChangeForm::kLargest || change.form == ChangeForm::kSureLargest) {
     return std::max_element(own.begin(), own.end()) - own.begin() !=
            std::max_element(other.begin(), other.end()) - other.begin();
   }

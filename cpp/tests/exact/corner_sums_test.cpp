@@ -21,6 +21,8 @@ using xcount::test::deep_world;
 using xcount::test::ExampleArrays;
 using xcount::test::Expected;
 using xcount::test::failures;
+using xcount::test::is_sure;
+using xcount::test::kSoftmaxUnit;
 using xcount::test::make_sums;
 using xcount::test::random_weights;
 using xcount::test::random_world;
@@ -176,8 +178,17 @@ void largest_of_several_agrees() {
     }
     for (const auto& output : outputs) forests.push_back(&output);
     const MaskSpace masks(outputs[0], random_features(random), random_distance(random));
-    const Change<std::int64_t> changes[] = {{ChangeForm::kLargest, Direction::kAny, 0}};
+    Change<std::int64_t> changes[] = {{ChangeForm::kLargest, Direction::kAny, 0}};
     CornerQuestion<std::int64_t> question{forests, bases, &masks, changes, {}};
+    if (i % 4 != 0) {
+      changes[0].form = ChangeForm::kSureLargest;
+      changes[0].sure_above = static_cast<std::int64_t>(random() % 5) - 2;
+      question.link = {i % 4 == 1, 0, kSoftmaxUnit, 0};
+      if (i % 4 == 1) changes[0].threshold = kProbabilityOne / 10 * (3 + i % 5);
+      question.judge = [&](std::size_t, std::span<const std::int64_t> own, auto) {
+        return is_sure(changes[0], std::vector<std::int64_t>(own.begin(), own.end()));
+      };
+    }
     if (random() % 2 == 0) question.weights = random_weights(random, outputs[0]);
     question.vector_unit = static_cast<VectorUnit>(i % 3);
     if (random() % 2 == 0) question.block_bytes = random() % 4 << 10;  // then blocks are many
@@ -253,6 +264,8 @@ void bad_questions_are_refused() {
   CHECK(!refused(1, {ChangeForm::kGap, Direction::kAny, 1}, 0, {}));
   CHECK(refused(1, {ChangeForm::kGap, Direction::kAny, -1}, 0, {}));
   CHECK(refused(1, {ChangeForm::kLargest, Direction::kAny, 0}, 0, {}));
+  CHECK(refused(1, {ChangeForm::kSureLargest, Direction::kAny, 0}, 0, {}));
+  CHECK(refused(2, {ChangeForm::kSureLargest, Direction::kAny, 0}, 0, {}));  // without a judge
   CHECK(refused(2, {ChangeForm::kGap, Direction::kAny, 1}, 0, {}));
   CHECK(refused(1, {ChangeForm::kGap, Direction::kAny, 1}, 1, {}));
   CHECK(refused(1, {ChangeForm::kGap, Direction::kAny, 1}, 0, {{1, 1, 1}}));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 
 #include "check.hpp"
 #include "example_forest.hpp"
@@ -78,6 +79,29 @@ void draws_do_not_depend_on_threads() {
   CHECK(one.outcomes.hits == three.outcomes.hits);
   Stop at_once(0.0);
   CHECK(sampler.draw(7, 1, 0, 20, 3, at_once).outcomes.hits.empty());
+}
+
+// What is done when somebody ends it are the first samples, in order.
+void draws_that_are_ended_are_the_first_ones() {
+  const auto forest = ExampleArrays().build<std::int64_t>();
+  const RegionSampler<std::int64_t> sampler(gap_question(forest, std::nullopt));
+  constexpr std::uint64_t kBatches = 4000;
+  Stop soon(std::numeric_limits<double>::infinity(), [] { return true; });
+  const std::vector<std::uint8_t> hits = sampler.draw(7, 1, 0, kBatches, 2, soon).outcomes.hits;
+  const std::vector<std::uint8_t> all = sampler.draw(7, 1, 0, kBatches, 2, never).outcomes.hits;
+  CHECK(hits.size() <= all.size());
+  CHECK(std::equal(hits.begin(), hits.end(), all.begin()));
+}
+
+void a_trial_of_a_budget_says_what_it_leaves_open() {
+  const auto forest = ExampleArrays().build<std::int64_t>();
+  RegionSampler<std::int64_t> sampler(gap_question(forest));
+  const auto nothing = sampler.try_budget(0, 1, 0, 100, 2, never);
+  const auto enough = sampler.try_budget(1000, 1, 0, 100, 2, never);
+  CHECK(nothing.n_samples == 100 && nothing.n_open > 0 && nothing.n_nodes == 0);
+  CHECK(enough.n_samples == 100 && enough.n_open == 0 && enough.n_nodes > 0);
+  sampler.set_budget(0);
+  CHECK(sampler.draw(1, 0, 0, 1, 1, never).n_open > 0);
 }
 
 // Every region and neighbour of a small world, by definition.
@@ -193,6 +217,8 @@ int main() {
   the_nearest_partner_is_found();
   a_search_without_a_budget_leaves_regions_open();
   draws_do_not_depend_on_threads();
+  draws_that_are_ended_are_the_first_ones();
+  a_trial_of_a_budget_says_what_it_leaves_open();
   nonsense_is_refused();
   return failures;
 }

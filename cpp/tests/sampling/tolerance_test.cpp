@@ -100,6 +100,8 @@ void a_softmax_is_refused() {
   const Change<std::int64_t> change(ChangeForm::kProbability, Direction::kAny, 1);
   CHECK(throws<std::invalid_argument>(
       [&] { ToleranceRule<std::int64_t>(change, {true, 0, 1.0, 0}); }));
+  const Change<std::int64_t> sure(ChangeForm::kSureLargest, Direction::kAny, 0);
+  CHECK(throws<std::invalid_argument>([&] { ToleranceRule<std::int64_t>(sure, {}); }));
 }
 
 }  // namespace

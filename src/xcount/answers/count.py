@@ -10,22 +10,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 from xcount.answers.explanation import Explaining
-from xcount.answers.measured import REGIONS, Measured, refuse_idle_weights
+from xcount.answers.measured import REGIONS, Measured, measures_meant
 from xcount.answers.result import CountResult, ModelInfo, Verdict, verdict_of
 from xcount.counters import counter
-from xcount.counters.parts import count_parts
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress, StopReason, Tally
 from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble
-from xcount.problem.parts import parts_of
 from xcount.problem.problem import Problem
 from xcount.question.change import Change
 from xcount.question.domain import Domain, DomainLike, OneHot, Words
 from xcount.question.grid import Grid, Missing
 from xcount.question.query import Query
 from xcount.question.share import Limit
-from xcount.support.interface import OtherNamesOfCount, public
+from xcount.support.interface import public
 from xcount.support.process import peak_memory_bytes
 
 if TYPE_CHECKING:
@@ -34,6 +32,7 @@ if TYPE_CHECKING:
 
     from xcount.question.population import Population
     from xcount.question.weighting import Weighing
+    from xcount.support.other_names import OtherNamesOfCount
     from xcount.support.spellings import Duration, Number, Size
 
 COUNTING_PART = 0.9
@@ -130,7 +129,7 @@ def count(
         measures: other weights of the same regions: ``volume``, ``marginals``, ``rows``,
             ``population`` (see
             :mod:`xcount.answers.measure`); the shares are in the result's ``details["measures"]``.
-        data: the table that the measures need.
+        data: the table that the measures need; alone, it asks for ``rows``.
         bounds: the bounds of a volume.
         population: a fitted population, or its file, instead of one that is fitted to the data; a
             file that is not there yet is written.
@@ -167,7 +166,7 @@ def count(
         want_profile=profile,
         on_progress=on_progress,
     )
-    refuse_idle_weights(measures, judge, data, bounds, population)
+    measures = measures_meant(measures, judge, data, bounds, population)
     regions = Domain.of(domain, one_hot=one_hot, where=where, rule=rule)
     if regions and grid is not None:
         raise QueryError("give a grid or a domain, not both")
@@ -366,8 +365,12 @@ def _after(judged: Measured, settings: Settings) -> Settings:
 def _tally(problem: Problem, settings: Settings, method: str) -> Tally:
     try:
         count_one = counter(method, problem)
-        if parts := parts_of(problem):
-            return count_parts(problem, parts, settings, count_one, method)
+        if problem.grid.rules:
+            from xcount.counters.parts import count_parts
+            from xcount.problem.parts import parts_of
+
+            if parts := parts_of(problem):
+                return count_parts(problem, parts, settings, count_one, method)
         return count_one(problem, settings)
     except KeyboardInterrupt:  # before the counter knew anything: nothing is certain
         return Tally.of_bounds(0, problem.n_regions, method, StopReason.INTERRUPTED)

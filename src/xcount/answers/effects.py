@@ -10,7 +10,7 @@ from typing import Any
 
 from xcount.answers.explanation import Curve, CurvePoint, Effect, Explanation, ShareInterval
 from xcount.answers.explorer import Explorer, Spectra
-from xcount.answers.searched import searched_spectra
+from xcount.answers.searched import has_searches, searched_spectra
 from xcount.answers.spectrum import Spectrum
 from xcount.counters import swings
 from xcount.counters.settings import Settings
@@ -104,7 +104,7 @@ def _spectra(
     names = ("regions", *(weighing.names if weighing is not None else ()))
     limited = settings.within(TIME_PART, LEAST_SECONDS)
     try:
-        if problem.n_masks > swings.MAX_MASKS:
+        if problem.n_masks > swings.MAX_MASKS and has_searches(problem):
             return searched_spectra(problem, limited, weighing, names, asked)
         explorer = Explorer(problem, limited, weighing, names)
         return explorer.spectra(asked)

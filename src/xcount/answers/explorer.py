@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,6 @@ from xcount.counters.settings import Settings
 from xcount.counters.swings import SwingRows, Swings
 from xcount.counters.tally import Progress
 from xcount.problem.problem import Problem
-from xcount.question.change import Direction
 from xcount.question.flip import Flip
 from xcount.question.weighting import Weighing
 from xcount.support.dataclass import dataclass
@@ -44,6 +44,11 @@ MAX_SAMPLES, LEAST_SAMPLES = 2**16, 2**12
 MAX_REGIONS = 2**21
 """Regions that are all evaluated."""
 PILOT_SAMPLES = 2**11
+FEW_SAMPLES, FEW_PILOT_SAMPLES = 2**7, 2**5
+"""The least numbers of both where the usual ones would take long."""
+LONG_SECONDS = 1.0
+MAX_ROWS_SECONDS = 5.0
+"""What all rows may take, as estimated; some of them are drawn where they take longer."""
 ENOUGH_HITS = 500
 """Samples beyond each gap that was asked about, where that takes no more than the most of them."""
 _BATCH, _BLOCK_SECONDS = 2**12, 0.1
@@ -84,30 +89,31 @@ class Explorer:
         self._weighing, self._names = weighing, names
         self._rows_of: dict[int, Rows] = {}
         refuse_without_room(problem, settings)
-        self._unit_name = self._rows(problem).unit_name
+        self._unit_name = self._rows(self._parts[0].problem).unit_name
 
     def spectra(self, asked: Sequence[Fraction]) -> Spectra:
         """Evaluate, and describe what was found."""
-        pieces = {
-            name: pieces_of(name, self._problem, self._weighing)
-            for name in self._names
-            if name != "rows"
-        }
+        others = [name for name in self._names if name not in ("regions", "rows")]
+        pieces = {name: pieces_of(name, self._problem, self._weighing) for name in others}
+        pieces = {"regions": self._parts, **pieces}
         found = self._all_regions(pieces)
         sampled = [] if found else list(pieces)
-        largest = [observed.largest for observed in found.values()]
         if "rows" in self._names:
-            found["rows"] = self._all_rows()
-            largest.append(found["rows"].largest)
+            if self._rows_take_long:
+                sampled.append("rows")
+            else:
+                found["rows"] = self._all_rows()
+        largest = [observed.largest for observed in found.values()]
+        n_pilot = FEW_PILOT_SAMPLES if self._takes_long else PILOT_SAMPLES
         pilots = {
-            name: self._sampled(name, pieces[name], PILOT_SAMPLES, pilot=True) for name in sampled
+            name: self._sampled(name, pieces.get(name, ()), n_pilot, pilot=True) for name in sampled
         }
         largest += [observed.largest for observed in pilots.values()]
         gaps = ladder(max(largest))
+        most = self._affordable(max(1, len(sampled)))
         for name, pilot in pilots.items():
-            most = self._affordable(pieces[name], len(sampled))
-            n = min(most, _n_samples(pilot, self._problem.query.change.direction, asked))
-            found[name] = self._sampled(name, pieces[name], n)
+            n = min(most, self._wanted(pilot, asked))
+            found[name] = self._sampled(name, pieces.get(name, ()), n)
         delta = self._settings.delta / max(1, len(sampled))
         is_flip = isinstance(self._problem.query.change, Flip)
         spectra = {
@@ -124,6 +130,11 @@ class Explorer:
         missing = [name for name in self._names if name not in spectra]
         notes = [f"no time was left to explain {', '.join(missing)}"] if missing else []
         return Spectra(self._unit_name, spectra, tuple(notes))
+
+    @cached_property
+    def _parts(self) -> list[Piece]:
+        """The parts of the domain, one without rules."""
+        return pieces_of("regions", self._problem)
 
     def _rows(self, problem: Problem) -> Rows:
         if id(problem) not in self._rows_of:
@@ -145,21 +156,45 @@ class Explorer:
         soon = int(_BLOCK_SECONDS / self._row_seconds(problem))
         return max(1, min(self._rows(problem).block, soon))
 
-    def _affordable(self, pieces: Sequence[Piece], n_measures: int) -> int:
+    @cached_property
+    def _seconds(self) -> float:
+        """How long a region takes, as estimated."""
+        return max(self._row_seconds(part.problem) for part in self._parts)
+
+    @property
+    def _takes_long(self) -> bool:
+        """Whether the usual number of samples would, as there are many masks or classes."""
+        return LEAST_SAMPLES * self._seconds > LONG_SECONDS
+
+    @property
+    def _least(self) -> int:
+        """How many samples there are at least, and at a time."""
+        return FEW_SAMPLES if self._takes_long else _BATCH
+
+    def _affordable(self, n_measures: int) -> int:
         """Return how many samples do not take long."""
-        seconds = max(self._row_seconds(piece.problem) for piece in pieces)
-        affordable = int(MAX_SECONDS / n_measures / seconds)
-        return min(MAX_SAMPLES, max(LEAST_SAMPLES, affordable)) // _BATCH * _BATCH
+        budget = LONG_SECONDS if self._takes_long else MAX_SECONDS
+        affordable = int(budget / n_measures / self._seconds)
+        return min(MAX_SAMPLES, max(self._least, affordable)) // self._least * self._least
+
+    def _wanted(self, pilot: Observed, asked: Sequence[Fraction]) -> int:
+        """Return how many samples tell of enough regions beyond each gap, or of any."""
+        sizes, _ = pilot.ordered(self._problem.query.change.direction)
+        thresholds = [pilot.threshold(gap) for gap in asked]
+        above = [len(sizes) - np.searchsorted(sizes, t, side="right") for t in thresholds]
+        rarest = min((int(n) for n in above if n), default=1)
+        n = ENOUGH_HITS * len(sizes) // max(1, rarest)
+        return max(LEAST_SAMPLES, -(-n // _BATCH) * _BATCH)
 
     # ---- samples ----
 
     def _sampled(self, name: str, pieces: Sequence[Piece], n: int, pilot: bool = False) -> Observed:
-        """Evaluate n random regions, or fewer if the time is over."""
+        """Evaluate n random regions or rows, or fewer if the time is over."""
         draws = [CellDraws(p.problem, range(p.problem.n_masks), p.products) for p in pieces]
         ends = np.cumsum([piece.weight for piece in pieces])
         number = self._names.index(name)
         collected = self._collected()
-        size = min(n, _BATCH)
+        size = min(n, self._least)
         for batch in range(n // size):
             if batch and self._settings.expired():
                 break
@@ -167,6 +202,10 @@ class Explorer:
             random = np.random.default_rng(
                 [self._settings.seed, _STREAM, number, int(pilot), batch]
             )
+            if name == "rows":
+                rows = self._placed_rows
+                self._evaluate_rows(rows[random.integers(len(rows), size=size)], collected)
+                continue
             chosen = np.searchsorted(ends[:-1] / ends[-1], random.random(size), side="right")
             counts = np.bincount(chosen, minlength=len(pieces))
             for piece, drawn, count in zip(pieces, draws, counts.tolist(), strict=True):
@@ -192,16 +231,33 @@ class Explorer:
             collected.add(swings)
             collected.highest[piece.masks] += highest.sum(axis=0)
 
-    # ---- all rows ----
+    # ---- rows ----
+
+    @cached_property
+    def _placed_rows(self) -> NDArray[np.int64]:
+        """The regions of the rows of the data that lie in one."""
+        assert self._weighing is not None
+        regions, placed = placed_rows(self._problem, self._weighing)
+        return regions[placed]
+
+    @property
+    def _rows_take_long(self) -> bool:
+        """Whether some of the rows are drawn, as all of them would take too long."""
+        return len(self._placed_rows) * self._seconds > MAX_ROWS_SECONDS
 
     def _all_rows(self) -> Observed:
         """Evaluate the regions of all rows of the data."""
-        assert self._weighing is not None
-        regions, placed = placed_rows(self._problem, self._weighing)
-        regions = regions[placed]
         collected = self._collected()
+        if not self._evaluate_rows(self._placed_rows, collected, until_expired=True):
+            collected = self._collected()  # a part of the rows says nothing of all
+        return self._observed(collected, is_sample=False)
+
+    def _evaluate_rows(
+        self, regions: NDArray[np.int64], collected: _Collected, until_expired: bool = False
+    ) -> bool:
+        """Evaluate the regions of rows; tell whether the time sufficed, where that matters."""
         masks = _masks_of(self._problem, regions)
-        for piece in pieces_of("regions", self._problem):
+        for piece in self._parts:
             own, cells = np.arange(len(regions)), regions.astype(np.int32)
             numbers = masks
             if piece.part is not None:
@@ -209,23 +265,22 @@ class Explorer:
                 cells = piece.part.to_part(regions[own])
                 numbers = np.searchsorted(piece.masks, masks[own])
             for start in range(0, len(own), _BATCH):
-                if start and self._settings.expired():  # a part of the rows says nothing of all
-                    return self._observed(self._collected(), is_sample=False)
+                if until_expired and start and self._settings.expired():
+                    return False
                 self._note("rows")
                 some = slice(start, start + _BATCH)
                 self._evaluate(piece, cells[some], numbers[some], collected)
-        return self._observed(collected, is_sample=False)
+        return True
 
     # ---- all regions ----
 
     def _all_regions(self, pieces: Mapping[str, Sequence[Piece]]) -> dict[str, Observed]:
         """Evaluate all regions, for all measures at once; nothing where they are too many."""
         problem = self._problem
-        parts = pieces["regions"]
+        parts = self._parts
         n_rows = sum(math.prod(_other_counts(p.problem)) for p in parts)
-        seconds = max(self._row_seconds(p.problem) for p in parts)
         near = max(self._rows(p.problem).n_near for p in parts)
-        work = n_rows * seconds + problem.n_regions * near * _SECONDS_PER_NUMBER
+        work = n_rows * self._seconds + problem.n_regions * near * _SECONDS_PER_NUMBER
         if problem.n_regions > MAX_REGIONS or work > MAX_SECONDS:
             return {}
         names = list(pieces)
@@ -305,15 +360,6 @@ class _Collected:
         most, doubt = max(each.most for each in rows), max(each.doubt for each in rows)
         swings, unit = Swings(up, down), rows[0].unit
         return Observed(swings, weights, highest, is_sample, unit, most, doubt)
-
-
-def _n_samples(pilot: Observed, direction: Direction, asked: Sequence[Fraction]) -> int:
-    """Return how many samples tell of enough regions beyond each gap, those beyond none aside."""
-    sizes, _ = pilot.ordered(direction)
-    above = [len(sizes) - np.searchsorted(sizes, pilot.threshold(g), side="right") for g in asked]
-    rarest = min((int(n) for n in above if n), default=1)
-    n = ENOUGH_HITS * len(sizes) // max(1, rarest)
-    return max(LEAST_SAMPLES, -(-n // _BATCH) * _BATCH)
 
 
 def _other_counts(problem: Problem) -> tuple[int, ...]:

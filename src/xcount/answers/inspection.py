@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import field
@@ -14,11 +15,13 @@ import numpy as np
 from xcount.answers.count import model_info
 from xcount.answers.result import AboutModel, AskedDomain, ModelTask
 from xcount.answers.template import proposed_groups
+from xcount.counters.settings import Settings
 from xcount.errors import UnsupportedModelError
 from xcount.model.ensemble import Ensemble, Tree
 from xcount.model.loaders import load
 from xcount.question.domain import Domain, DomainLike, OneHot, Words
 from xcount.question.grid import Axis, Grid, Missing
+from xcount.question.population import Population, Portrait
 from xcount.support.dataclass import dataclass
 from xcount.support.numerals import to_json
 from xcount.support.records import Json, record, to_dict
@@ -100,6 +103,18 @@ class Inspection(Shown):
         Mapping[str, tuple[str, ...]],
         Json("Groups of columns whose names suggest that one of them is 1.", is_optional=True),
     ] = field(default_factory=dict)
+    population: Annotated[
+        Portrait | None,
+        Json("The population that was given, or was fitted to the data.", is_optional=True),
+    ] = None
+    population_share: Annotated[
+        float | None,
+        Json(
+            "How much of the population is in the domain; only where both were given.",
+            {"minimum": 0, "maximum": 1},
+            is_optional=True,
+        ),
+    ] = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``xcount inspect --json`` prints."""
@@ -118,9 +133,11 @@ def inspect(
     one_hot: OneHot = (),
     where: Words = (),
     rule: Words = (),
+    data: Any = None,
+    population: Population | str | os.PathLike[str] | None = None,
     trust_pickle: bool = False,
 ) -> Inspection:
-    """Describe a model: a file, a live one, or an ensemble.
+    """Describe a model: a file, a live one, or an ensemble; and a population for it.
 
     Args:
         model: what to describe.
@@ -129,6 +146,8 @@ def inspect(
         one_hot: columns of which exactly one is 1.
         where: conditions that every region fulfils.
         rule: rules ``COND -> COND`` that every region keeps.
+        data: rows to fit a population to, where the population's file is not there yet.
+        population: a fitted population, or its file, to be looked at; it must suit the model.
         trust_pickle: whether a pickle may be opened.
 
     Example:
@@ -148,6 +167,9 @@ def inspect(
         _feature_info(_column(ensemble, index), axis, n_trees[index], changes.get(index, 0.0))
         for index, axis in enumerate(grid.axes)
     )
+    people = (
+        None if population is None and data is None else _people(ensemble, grid, data, population)
+    )
     return Inspection(
         model=model_info(ensemble, grid),
         task=ensemble.task,
@@ -160,7 +182,26 @@ def inspect(
         features=features,
         leaves=_leaf_scale(ensemble),
         gaps=tuple(float(gap) for gap in gap_ladder(scale, max(changes.values(), default=0.0))),
+        population=None if people is None else people.portrait,
+        population_share=None if people is None or not regions else people.share_of(grid),
     )
+
+
+def _people(
+    ensemble: Ensemble,
+    grid: Grid,
+    data: Any,
+    population: Population | str | os.PathLike[str] | None,
+) -> Population:
+    """Return a population that suits the model: the one that is given, or one fitted to data."""
+    from xcount.answers.measure import with_population
+    from xcount.question.weighting import Weighing
+
+    asked = Weighing.of(ensemble, "population", data, population=population)
+    found = with_population(asked, grid, Settings()).population
+    assert found is not None
+    found.on(grid)  # refuses one that was fitted to a model with other cells
+    return found
 
 
 def _column(ensemble: Ensemble, feature: int) -> int:

@@ -162,6 +162,7 @@ def with_population(weighing: Weighing, grid: Grid, settings: Settings) -> Weigh
         grid,
         weighing.rows,
         source=weighing.source,
+        sha256=weighing.sha256,
         seed=settings.seed,
         n_threads=settings.n_threads,
         is_over=limited.expired,

@@ -5,12 +5,11 @@ Light enough for every result: what weighs regions is in :mod:`xcount.answers.me
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
 from xcount.counters.tally import StopReason
-from xcount.errors import QueryError
 from xcount.support.dataclass import dataclass
 
 REGIONS = "regions"
@@ -18,12 +17,20 @@ REGIONS = "regions"
 _OWN_FIELDS = ("share", "low", "high", "exact", "confidence", "stop_reason")
 
 
-def refuse_idle_weights(measures: object, judge: str, *given: object) -> None:
-    """Refuse data, bounds or a population that no measure has a use for."""
-    if judge == REGIONS and not measures and any(each is not None for each in given):
-        raise QueryError(
-            "--data, --bounds and --population are for measures; give --measure, too, or --judge"
-        )
+def measures_meant(
+    measures: str | Iterable[str], judge: str, data: object, bounds: object, population: object
+) -> tuple[str, ...]:
+    """Return the measures asked for; where none is named, the one that what was given is for.
+
+    Example:
+        >>> measures_meant((), "regions", "people.csv", None, None)
+        ('rows',)
+    """
+    named = (measures,) if isinstance(measures, str) else tuple(measures)
+    if named or judge != REGIONS:
+        return named
+    given = {"population": population, "rows": data, "volume": bounds}
+    return tuple(name for name, value in given.items() if value is not None)[:1]
 
 
 @dataclass(frozen=True, slots=True)

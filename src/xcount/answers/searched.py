@@ -21,12 +21,12 @@ from xcount import _core
 from xcount.answers.explorer import Spectra, ladder
 from xcount.answers.pieces import components_of, placed_rows, refuse_without_room
 from xcount.answers.spectrum import SIDES, Observed, spectrum_of
-from xcount.counters.region_search import RegionSearch, is_searchable
+from xcount.counters.region_search import RegionSearch, is_always_decided
 from xcount.counters.sampling.draws import Drawn, WeighedRegionDraws
 from xcount.counters.settings import Settings
 from xcount.counters.swings import Swings, own_link
 from xcount.counters.tally import Progress
-from xcount.errors import BudgetError, OutOfLimitsError
+from xcount.errors import OutOfLimitsError
 from xcount.problem.corner_question import CornerChange, CornerQuestion
 from xcount.problem.problem import Problem
 from xcount.question.change import Direction
@@ -45,6 +45,15 @@ _BATCH, _STREAM = 64, 17
 Regions = NDArray[np.int32]
 
 
+def has_searches(problem: Problem) -> bool:
+    """Tell whether sizes can be searched for: not within rules, of a softmax, between classes."""
+    change = problem.query.change
+    is_between_classes = isinstance(change, Flip) and change.cutoff is None
+    if problem.grid.rules or is_between_classes:
+        return False
+    return is_always_decided(problem.form.corner_question)
+
+
 def searched_spectra(
     problem: Problem,
     settings: Settings,
@@ -52,17 +61,10 @@ def searched_spectra(
     names: Sequence[str],
     asked: Sequence[Fraction],
 ) -> Spectra:
-    """Return what searches from random regions tell.
-
-    Raises:
-        BudgetError: there are rules, or the question cannot be searched.
-    """
+    """Return what searches from random regions tell; of a question that has some."""
     change = problem.query.change
     refuse_without_room(problem, settings)
     question = problem.form.corner_question
-    is_between_classes = isinstance(change, Flip) and change.cutoff is None
-    if problem.grid.rules or is_between_classes or not is_searchable(question):
-        raise BudgetError(f"{problem.n_masks:,} masks are too many to compare their outputs")
     has_link = isinstance(change, Flip) and own_link(problem) is not None
     is_probability = isinstance(change, ProbabilityGap)
     unit = "probability" if has_link or is_probability else "margin"
@@ -171,7 +173,7 @@ class _Searcher:
         (change,) = question.changes
         if question.kind == "flip":
             asked = replace(question, changes=(replace(change, direction=direction),))
-        elif question.probability is not None:
+        elif isinstance(question.probability, ProbabilityGap):
             threshold = math.floor(gap * _core.ProbabilityLink.one)
             asked = replace(
                 question,

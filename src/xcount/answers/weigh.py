@@ -26,7 +26,7 @@ from xcount.counters.exact import ExactRun, looking_seconds
 from xcount.counters.known_counts import HARD_STEPS
 from xcount.counters.sampling.box_draws import WeighedBoxDraws
 from xcount.counters.sampling.draws import CellDraws, Drawn, WeighedRegionDraws
-from xcount.counters.sampling.estimator import Estimator, Ground, OutOfTimeError, run_through
+from xcount.counters.sampling.estimator import Estimator, Ground, run_through
 from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS, Settings
 from xcount.counters.tally import StopReason
 from xcount.errors import BudgetError, QueryError
@@ -252,8 +252,6 @@ def _estimate_early(
             work += cost
             if work > EARLY_SECONDS:
                 slices.close()
-    except OutOfTimeError:
-        return None
     except KeyboardInterrupt:
         reason = StopReason.INTERRUPTED
     found = _measured(name, estimator, reason, details)
@@ -264,11 +262,8 @@ def _estimate_early(
 
 def _estimate(name: str, estimator: Estimator, details: dict[str, Any]) -> Measured:
     """Estimate the weight of what is open."""
-    reason = StopReason.TIMEOUT
     try:
         reason = run_through(estimator.slices(estimator.pilot()))
-    except OutOfTimeError:
-        pass
     except KeyboardInterrupt:
         reason = StopReason.INTERRUPTED
     return _measured(name, estimator, reason, details)

@@ -17,16 +17,27 @@ _COLLECT_AFTER = 100_000
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit status."""
     words = sys.argv[1:] if arguments is None else arguments
-    if words == ["--version"] and sys.stdout is not None:
-        from xcount._version import __version__
-
-        sys.stdout.write(f"xcount {__version__}\n")
+    if words == ["--version"] and _print_version():
         return 0
     if arguments is not None:
         from xcount.cli.app import run
 
         return run(words)
     return _run_alone(words)
+
+
+def _print_version() -> bool:
+    """Print the version; tell whether that worked: if not, the application says why not."""
+    from xcount._version import __version__
+
+    if sys.stdout is None:
+        return False
+    try:
+        sys.stdout.write(f"xcount {__version__}\n")
+        sys.stdout.flush()
+    except OSError:
+        return False
+    return True
 
 
 def _run_alone(words: list[str]) -> int:

@@ -12,6 +12,7 @@ Exit statuses::
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import warnings
@@ -28,6 +29,7 @@ COMMANDS = ("count", "audit", "compare", "witness", "report", "inspect", "encode
 """Command names in the order of ``--help``; command ``x`` is ``xcount.cli.x:command``."""
 
 ERROR, BROKEN_PIPE = 2, 141
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 _EXHAUSTED: dict[type[Exception], str] = {
     MemoryError: "out of memory; try a smaller model, or --method sample",
@@ -111,7 +113,9 @@ def error_message(error: Exception) -> str:
     if isinstance(error, XCountError):
         return str(error)
     if isinstance(error, OSError):
-        where = f"{os.fsdecode(error.filename)}: " if error.filename is not None else ""
+        where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+        if error.filename is None and error.errno in _NO_ROOM:
+            where = "standard output: "  # files are written by name
         return f"{where}{error.strerror or error}"
     for kind, message in _EXHAUSTED.items():
         if isinstance(error, kind):

@@ -1,12 +1,15 @@
-"""``xcount inspect``: what a model is made of, and which questions make sense for it."""
+"""``xcount inspect``: what a model or a population is made of, and which questions make sense."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from xcount.cli import parameters
+
+if TYPE_CHECKING:
+    from xcount.question.population import Population
 
 
 @click.command(
@@ -16,6 +19,8 @@ from xcount.cli import parameters
         "xcount inspect model.json",
         "xcount inspect model.json --domain-template domain.toml --data people.csv",
         "xcount inspect model.json --domain domain.toml",
+        "xcount inspect model.json --population kept.json",
+        "xcount inspect kept.json",
     ),
 )
 @parameters.model_argument
@@ -31,9 +36,18 @@ from xcount.cli import parameters
 @click.option(
     "--data",
     metavar="FILE",
-    help="CSV or Parquet file: check the groups of --domain-template on its rows.",
+    help="CSV or Parquet file: check the groups of --domain-template on its rows, or fit a "
+    "--population to them.",
 )
-@click.option("--all", "show_all", is_flag=True, help="List every feature, used or not.")
+@click.option(
+    "--population",
+    metavar="FILE",
+    help="Show a fitted population, too; one that is fitted to the data is kept there if the file "
+    "does not exist. The file alone, instead of MODEL, is shown without a model.",
+)
+@click.option(
+    "--all", "show_all", is_flag=True, help="List every feature, used or not, and every component."
+)
 @parameters.json_option
 def command(
     model: str,
@@ -41,21 +55,37 @@ def command(
     missing: str,
     template: str | None,
     data: str | None,
+    population: str | None,
     show_all: bool,
     as_json: bool,
     **domain: Any,
 ) -> int:
-    """Describe MODEL: its trees, guards, cells and regions, and gaps to ask about."""
+    """Describe MODEL: its trees, guards, cells and regions, and gaps to ask about.
+
+    A population that was saved is described, too: what sets its components apart, and how
+    realistic it is.
+    """
     from xcount.answers.inspection import inspect
     from xcount.answers.result import ANSWERED
     from xcount.cli.output import print_json, print_tables
+    from xcount.question.population import Population, is_saved_population
 
-    if data is not None and template is None:
-        raise click.UsageError("--data checks the groups of --domain-template; give that, too")
+    if data is not None and template is None and population is None:
+        raise click.UsageError(
+            "--data checks the groups of --domain-template, or is what a --population is fitted "
+            "to; give one of them, too"
+        )
     if template is not None:
         return _write_template(model, template, data, trust_pickle)
+    if population is None and is_saved_population(model):
+        return _show_population(Population.load(model), model, show_all, as_json)
     inspection = inspect(
-        model, missing="cell" if missing == "cell" else "none", trust_pickle=trust_pickle, **domain
+        model,
+        missing="cell" if missing == "cell" else "none",
+        data=data,
+        population=population,
+        trust_pickle=trust_pickle,
+        **domain,
     )
     if as_json:
         print_json(inspection.to_dict())
@@ -63,6 +93,20 @@ def command(
         from xcount.report.text import inspection_tables
 
         print_tables(*inspection_tables(inspection, show_all=show_all))
+    return ANSWERED
+
+
+def _show_population(population: Population, path: str, show_all: bool, as_json: bool) -> int:
+    from xcount.answers.result import ANSWERED
+    from xcount.cli.output import print_json, print_tables
+
+    portrait = population.portrait
+    if as_json:
+        print_json(portrait.to_dict())
+    else:
+        from xcount.report.text import population_tables
+
+        print_tables(*population_tables(portrait, path, show_all=show_all))
     return ANSWERED
 
 

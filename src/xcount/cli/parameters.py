@@ -250,8 +250,8 @@ measure_options = together(
     click.option(
         "--data",
         metavar="FILE",
-        help="CSV or Parquet file with a column per feature, for marginals, rows, population, and "
-        "the bounds of a volume.",
+        help="CSV or Parquet file with a column per feature: for rows, marginals, population, and "
+        "the bounds of a volume. Without --measure and --judge: for rows.",
     ),
     click.option(
         "--population",

@@ -91,9 +91,13 @@ class ProgressLine:
 
     def show_count(self, progress: Progress) -> None:
         """Show how far a count is, and its bounds so far."""
-        from xcount.report.progress_text import count_progress_text
 
-        self._show(progress.fraction, lambda: count_progress_text(progress))
+        def text() -> str:
+            from xcount.report.progress_text import count_progress_text
+
+            return count_progress_text(progress)
+
+        self._show(progress.fraction, text)
 
     def show_search(self, progress: Progress) -> None:
         """Show what a search does; how far it is, only where that is known."""

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount.counters.swings import (
-    DOUBT,
     MAX_NUMBERS,
     TINY,
     Flags,
@@ -29,15 +28,12 @@ from xcount.counters.swings import (
     own_link,
     refuse_many,
 )
-from xcount.problem.integers import is_above
-from xcount.problem.margin_rows import MarginRows
+from xcount.problem.margin_rows import DOUBT, Classes, MarginRows, first_largest
 from xcount.problem.margins import IntegerMargins
 from xcount.problem.problem import Problem
 from xcount.question.flip import Flip
 from xcount.question.probability import Votes
 from xcount.support.dataclass import dataclass
-
-Classes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,10 +43,12 @@ class ClassOutputs:
     Attributes:
         values: shape (n_rows, n_masks, n_classes).
         decided: the classes that win, exactly, shape (n_rows, n_masks).
+        starts: from which of them a flip counts, being sure enough; None for all.
     """
 
     values: NDArray[np.float64]
     decided: Classes
+    starts: Flags | None = None
 
     @cached_property
     def highest(self) -> Flags:
@@ -132,7 +130,14 @@ class ClassSwingRows:
         floats, limbs = self._rows.at(own, exponent)
         with np.errstate(over="ignore"):
             of_classes = [self._link.of_floats(floats * mantissa, k) for k in range(self.n_classes)]
-        return ClassOutputs(np.stack(of_classes, axis=2), _largest(limbs))
+        values, decided = np.stack(of_classes, axis=2), first_largest(limbs)
+        change = self.problem.query.change
+        assert isinstance(change, Flip)
+        if change.sureness is None:
+            return ClassOutputs(values, decided)
+        return ClassOutputs(
+            values, decided, self._rows.sure_of(values, limbs, decided, change.sureness)
+        )
 
     def evaluated(
         self, cells: NDArray[np.int32], masks: NDArray[np.int64] | None = None
@@ -158,21 +163,12 @@ class ClassSwingRows:
         lead_before = values[rows, own, after] - values[rows, own, before]
         lead_after = values[rows, near, after] - values[rows, near, before]
         size = np.maximum((lead_after - lead_before) / 2, TINY)
+        if outputs.starts is not None:
+            size = np.where(outputs.starts[rows, own], size, 0.0)
         return Swings(
             np.where(after > before, size, 0.0).max(axis=1),
             np.where(after < before, size, 0.0).max(axis=1),
         )
-
-
-def _largest(limbs: NDArray[np.uint64]) -> Classes:
-    """Return the first of the largest integers along the last axis but one."""
-    best: Classes = np.zeros(limbs.shape[:-2], dtype=np.int64)
-    top = limbs[..., 0, :]
-    for k in range(1, limbs.shape[-2]):
-        wins = is_above(limbs[..., k, :], top)
-        best = np.where(wins, k, best)
-        top = np.where(wins[..., np.newaxis], limbs[..., k, :], top)
-    return best
 
 
 def swing_rows(problem: Problem) -> SwingRows | ClassSwingRows:

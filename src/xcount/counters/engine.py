@@ -92,6 +92,7 @@ class Draws(Protocol):
     ) -> Outcomes:
         """Return a histogram of outcomes and the hits of the samples.
 
+        Where the time ends before all are drawn, those of the first samples, or empty arrays.
         Where samples are left open, both follow once more with what is open counted as a hit.
         """
         ...

@@ -110,7 +110,7 @@ def _estimate(
     if len(open_parts) < 2 or problem.n_masks > MAX_FLAGS:
         return None
     from xcount.counters.sampling.box_draws import BoxDraws
-    from xcount.counters.sampling.estimator import Estimator, Ground, OutOfTimeError
+    from xcount.counters.sampling.estimator import Estimator, Ground
 
     ground = Ground(
         certain=sum(tally.low for tally in known if tally.low == tally.high),
@@ -121,7 +121,7 @@ def _estimate(
     try:
         estimator = Estimator(BoxDraws(problem, open_parts), ground, settings)
         pilot = estimator.pilot()
-    except (BudgetError, OutOfTimeError):
+    except BudgetError:
         return None
     except KeyboardInterrupt:
         stopped = [replace(tally, stop_reason=StopReason.INTERRUPTED) for tally in known]

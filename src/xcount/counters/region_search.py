@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount import _core
-from xcount.errors import OutOfLimitsError
+from xcount.errors import BudgetError, OutOfLimitsError
 from xcount.problem.corner_question import CornerQuestion
 from xcount.problem.integers import last_integer, to_limbs
+from xcount.question.gap import ProbabilityGap
 
 _OPEN, _SENSITIVE = 0, 1  # answers of the native search
 _ANY_BUDGET = 2**62
@@ -26,13 +27,20 @@ _MAX_REMEMBERED = 2**12
 
 
 def is_searchable(question: CornerQuestion) -> bool:
-    """Tell whether margins without a difference are an interval: not those of a softmax."""
+    """Tell whether a region's neighbours alone decide: of several classes, it must not be sure."""
+    return question.kind != "sure largest"
+
+
+def is_always_decided(question: CornerQuestion) -> bool:
+    """Tell whether no region is ever left in doubt: one margin without a difference is an interval.
+
+    Of a softmax all margins take part, and only floats tell its probabilities apart.
+    """
     return question.probability is None or len(question.outputs) == 1
 
 
 def region_sampler(question: CornerQuestion, budget: int | None = None) -> _core.RegionSampler:
     """Return what draws and decides single regions, with a budget of nodes for each."""
-    assert is_searchable(question)
     return _core.RegionSampler(
         [laid.forest for laid in question.outputs],
         question.native_bases(),
@@ -68,6 +76,7 @@ class RegionSearch:
 
         Raises:
             OutOfLimitsError: the time was over.
+            BudgetError: of several classes, a probability is too close to the gap to tell.
         """
         end = time.monotonic() + seconds
         answers = self._decided(cells, end)
@@ -102,7 +111,7 @@ class RegionSearch:
         """
         low: NDArray[np.uint64] | None = None
         high: NDArray[np.uint64] | None = None
-        if self._question.probability is not None:
+        if self._question.probability is not None and is_always_decided(self._question):
             low, high = self._tolerances(region)
         found = self._native.partner(region, low, high, seconds)
         if not found:
@@ -112,7 +121,17 @@ class RegionSearch:
     def _tolerances(
         self, regions: NDArray[np.int32]
     ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """Return the ends of the regions' intervals, in limbs."""
+        """Return the ends of the regions' intervals, in limbs.
+
+        Raises:
+            BudgetError: there is no interval.
+        """
+        if not is_always_decided(self._question):
+            raise BudgetError(
+                "among so many masks, floats cannot tell whether the probability changes by more "
+                "than the gap; ask about fewer sensitive features",
+                code="too_many_masks",
+            )
         n_limbs = self._question.outputs[0].n_limbs
         sums, size = self._native.sums(regions), 8 * n_limbs
         starts = (sums[i : i + size] for i in range(0, len(sums), size))
@@ -123,7 +142,7 @@ class RegionSearch:
     def _find_tolerance(self, start: int) -> tuple[int, int]:
         """Return the least and the largest margin whose probability is within the gap."""
         asked, laid = self._question.probability, self._question.outputs[0]
-        assert asked is not None
+        assert isinstance(asked, ProbabilityGap)
         link, output, gap, scale = asked.link, asked.output, asked.gap, laid.scale
 
         def rises(before: int, after: int) -> bool:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 DEFAULT_TIMEOUT_SECONDS = 60.0
 """The limit of a count that is one of many, where none is given."""
 DEFAULT_MEMORY_BYTES = 4 * 2**30
+MOST_JOBS = 1024
+"""More threads than any machine has cores for are a slip of the finger."""
 _LEAST_BYTES = 16 * 2**20
 
 
@@ -106,7 +108,7 @@ class Settings:
             seed=whole_number(seed, "seed"),
             timeout_seconds=None if timeout is None else seconds(timeout, "--timeout"),
             memory_bytes=None if memory is None else n_bytes(memory, "--memory"),
-            jobs=whole_number(jobs, "number of jobs"),
+            jobs=whole_number(jobs, "number of jobs", most=MOST_JOBS),
             **more,
         )
 

@@ -24,7 +24,7 @@ from xcount.errors import BudgetError, QueryError
 from xcount.problem.form import PairSpace
 from xcount.problem.integers import exceeds
 from xcount.problem.laid_trees import LaidTrees
-from xcount.problem.margin_rows import MarginRows
+from xcount.problem.margin_rows import DOUBT, MarginRows
 from xcount.problem.margins import Cutoffs, IntegerMargins
 from xcount.problem.problem import Problem
 from xcount.question.flip import Flip
@@ -34,13 +34,13 @@ from xcount.question.query import resolve_link
 from xcount.support.dataclass import dataclass
 
 MAX_MASKS = 4096
-"""Masks whose outputs are compared with each other, region by region."""
+"""Masks whose outputs are compared with each other in as many regions as it takes."""
+MANY_MASKS = 1 << 16
+"""Masks whose outputs are compared in a few regions, where nothing else explains them."""
 MAX_NEAR = 1 << 19
 """Entries of the list of all neighbours of all masks."""
 MAX_NUMBERS = 1 << 21
 """Numbers that are held at a time."""
-DOUBT = 1e-13
-"""Differences of two probabilities are less than this off in floats."""
 TINY = float(np.finfo(np.float64).tiny)
 
 Numbers = NDArray[Any]
@@ -296,7 +296,7 @@ class SwingRows:
 
 def refuse_many(problem: Problem) -> None:
     """Raise if there are more masks than are compared with each other."""
-    if problem.n_masks > MAX_MASKS:
+    if problem.n_masks > MANY_MASKS:
         raise BudgetError(f"{problem.n_masks:,} masks are too many to compare their outputs")
 
 

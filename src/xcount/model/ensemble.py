@@ -53,6 +53,8 @@ class Feature:
     the end of its number range for that; they count as missing.
     ``other`` is the code of every value that has none of its own, where the model takes such
     values; ``missing_labels`` are texts that it cannot tell from a missing value.
+    ``other_labels`` are names of such values that the file has, but not for which feature.
+    ``hashes`` are what CatBoost knows categories by, in the order of the codes; ``other`` is last.
     """
 
     name: str
@@ -62,6 +64,8 @@ class Feature:
     like_missing: tuple[float, ...] = ()
     other: int | None = None
     missing_labels: tuple[str, ...] = ()
+    hashes: tuple[int, ...] | None = None
+    other_labels: tuple[str, ...] = ()
 
     @property
     def is_categorical(self) -> bool:

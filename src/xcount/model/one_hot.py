@@ -26,7 +26,7 @@ from xcount.support.dataclass import dataclass
 
 NONE = "none"
 """The category in which no column of a group is 1."""
-_PREFIX = re.compile(r".*[^0-9A-Za-z]")
+_PREFIX = r".*[^0-9A-Za-z]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def category_labels(names: Sequence[str]) -> tuple[str, ...]:
     """
     first, last = min(names), max(names)
     n_shared = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), 0)
-    match = _PREFIX.match(first[:n_shared])
+    match = re.match(_PREFIX, first[:n_shared])
     start = 0 if match is None else match.end()
     labels = tuple(name[start:] for name in names)
     return labels if all(labels) else tuple(names)

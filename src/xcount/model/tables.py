@@ -13,6 +13,7 @@ Parquet needs pyarrow.
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import math
 import os
@@ -28,8 +29,10 @@ from numpy.typing import NDArray
 from xcount.errors import MissingExtraError, ModelFormatError, TableError
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.loaders import files
+from xcount.model.loaders.catboost_hash import category_hash
 from xcount.support.dataclass import dataclass
 from xcount.support.nearest import nearest
+from xcount.support.process import ended_by_signals
 
 MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "null", "none", "<na>"})
 _TRUTH_WORDS = {"true": 1.0, "false": 0.0}
@@ -44,11 +47,13 @@ class Table:
         rows: one row per line of the table, one column per feature of the model; NaN is missing.
         source: where the table comes from, for messages and reports.
         other_columns: columns that the model does not know.
+        sha256: hash of the file's bytes; None without a file.
     """
 
     rows: NDArray[np.float64]
     source: str
     other_columns: tuple[str, ...] = ()
+    sha256: str | None = None
 
     @property
     def n_rows(self) -> int:
@@ -64,6 +69,7 @@ class _Columns:
     source: str
     first_row: int = 0
     """What the first row is called in messages."""
+    sha256: str | None = None
 
 
 def read_table(data: Any, ensemble: Ensemble) -> Table:
@@ -84,14 +90,15 @@ def read_table(data: Any, ensemble: Ensemble) -> Table:
     if ensemble.encoding is not None:  # tables have the columns that the model itself takes
         table = read_table(data, ensemble.encoding.source)
         return replace(table, rows=ensemble.encoding.features_of(table.rows, table.source))
-    columns = _columns_of(data, ensemble.feature_names)
-    positions, others = _matched(columns, ensemble)
-    rows = np.empty((_n_rows(columns), ensemble.n_features))
-    for index, (feature, position) in enumerate(zip(ensemble.features, positions, strict=True)):
-        rows[:, index] = _numbers(feature, columns.values[position], columns)
+    with ended_by_signals():
+        columns = _columns_of(data, ensemble.feature_names)
+        positions, others = _matched(columns, ensemble)
+        rows = np.empty((_n_rows(columns), ensemble.n_features))
+        for index, feature in enumerate(ensemble.features):
+            rows[:, index] = _numbers(feature, columns.values[positions[index]], columns)
     if not len(rows):
         raise TableError(f"{columns.source} has no rows")
-    return Table(rows, columns.source, others)
+    return Table(rows, columns.source, others, columns.sha256)
 
 
 def _columns_of(data: Any, feature_names: Sequence[str]) -> _Columns:
@@ -138,8 +145,9 @@ def _file_columns(path: Path, feature_names: Sequence[str]) -> _Columns:
             start = file.read(4)
         if start == b"PAR1":
             return _parquet_columns(path)
-        text = files.read(path).data.decode("utf-8-sig")
-        return _csv_columns(text, str(path), feature_names)
+        whole = files.read(path)
+        columns = _csv_columns(whole.data.decode("utf-8-sig"), str(path), feature_names)
+        return replace(columns, sha256=whole.sha256)
     except OSError as error:
         raise TableError(f"cannot read {path}: {error.strerror or error}") from error
     except ModelFormatError as error:
@@ -161,7 +169,9 @@ def _parquet_columns(path: Path) -> _Columns:
         table = parquet.read_table(path)
     except ArrowException as error:
         raise TableError(f"{path} is no readable Parquet file: {error}") from None
-    return _Columns(tuple(table.column_names), tuple(table.columns), str(path))
+    with path.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    return _Columns(tuple(table.column_names), tuple(table.columns), str(path), sha256=sha256)
 
 
 def _csv_columns(text: str, source: str, feature_names: Sequence[str]) -> _Columns:
@@ -204,7 +214,7 @@ def _matched(columns: _Columns, ensemble: Ensemble) -> tuple[list[int], tuple[st
     names = columns.names
     doubled = sorted({name for name in names if names.count(name) > 1} & set(wanted))
     if doubled:
-        raise TableError(f"{columns.source} has several columns named {_some(doubled)}")
+        raise TableError(f"{columns.source} has {_some(doubled)} more than once")
     at = {name: position for position, name in enumerate(names)}
     absent = [name for name in wanted if name not in at]
     unknown = tuple(name for name in names if name not in set(wanted))
@@ -238,7 +248,8 @@ def _numbers(feature: Feature, column: Any, columns: _Columns) -> NDArray[np.flo
     if isinstance(values, np.ndarray) and values.dtype.kind in "fiub":
         return values.astype(np.float64)
     try:
-        return np.array(values, dtype=np.str_).astype(np.float64)
+        # Not by numpy's own reading of text, which loses an interrupt that comes in its middle.
+        return np.fromiter(map(float, values), np.float64, len(values))
     except (ValueError, TypeError):
         return _numbers_one_by_one(feature, values, columns)
 
@@ -300,6 +311,8 @@ def _codes(
 
 def _code(value: Any, labels: Mapping[str, float], feature: Feature) -> float | None:
     """Return the code of one value; NaN where it is missing, None where it is unknown."""
+    if feature.hashes is not None:
+        return _hashed(value, feature, feature.hashes)
     text = str(value)
     truth = text.strip().capitalize() if text.strip().lower() in _TRUTH_WORDS else text
     for word in (text, text.strip(), truth):
@@ -312,9 +325,30 @@ def _code(value: Any, labels: Mapping[str, float], feature: Feature) -> float | 
     whole = f"{number:.0f}" if number.is_integer() else text
     if whole in labels:
         return float(labels[whole])
-    # Where any text may come, a text is no code.
-    is_code = feature.other is None or not isinstance(value, str)
+    # Where any text may come, a text is no code; and where labels are numbers, no number is.
+    is_code = feature.other is None or not (isinstance(value, str) or _are_numbers(labels))
     return number if is_code and number in (feature.categories or ()) else feature.other
+
+
+def _are_numbers(labels: Mapping[str, float]) -> bool:
+    """Tell whether some label is a number, so that a number is a label and no code."""
+    return any(_number(label) is not None for label in labels)
+
+
+def _hashed(value: Any, feature: Feature, hashes: tuple[int, ...]) -> float | None:
+    """Return the code of a text by its hash; whole numbers are texts, as they are to CatBoost."""
+    text = value
+    if not isinstance(value, str):
+        number = _number(value)
+        if number is None or not number.is_integer():
+            return None
+        text = f"{number:.0f}"
+    for word in (text, text.strip()):
+        if (found := category_hash(word)) in hashes:
+            return hashes.index(found)
+    return dict(zip(feature.labels or (), feature.categories or (), strict=False)).get(
+        text, feature.other
+    )
 
 
 def _number(value: Any) -> float | None:

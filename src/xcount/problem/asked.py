@@ -33,8 +33,7 @@ class Asked:
 
     def __post_init__(self) -> None:
         """Refuse a question about features that the domain does not let change."""
-        for feature in self.query.sensitive:
-            self.grid.check_can_change(feature, self.query.sensitive, self.ensemble)
+        self.grid.check_can_change(self.query.sensitive, self.ensemble)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what another process needs; what can be computed again stays here."""

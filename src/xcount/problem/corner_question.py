@@ -21,7 +21,9 @@ from xcount import _core
 from xcount.problem.integers import to_limbs
 from xcount.problem.laid_trees import LaidTrees
 from xcount.question.change import Direction
+from xcount.question.flip import Sureness
 from xcount.question.gap import ProbabilityGap
+from xcount.question.probability import Softmax
 from xcount.support.dataclass import dataclass
 
 MAX_REMEMBERED = 2**16
@@ -33,14 +35,16 @@ class CornerChange:
     """One change of the margins, in integers.
 
     Attributes:
-        kind: a gap, a flip at a cut-off, a flip of the largest of several, a gap in probability.
+        kind: a gap, a flip at a cut-off, a flip of the largest of several (only from where it is
+            sure enough), a gap in probability.
         threshold: the gap or the cut-off; 0 for the largest; a gap in probability as a whole number
             of 1 / ProbabilityLink.one, rounded down.
         direction: whether only higher or only lower neighbours count.
-        sure: a flip up starts at margins up to the first, a flip down at those above the second.
+        sure: a flip up starts at margins up to the first, a flip down at those above the second;
+            the largest is sure above the second, unless a link says.
     """
 
-    kind: Literal["gap", "flip", "largest", "probability"]
+    kind: Literal["gap", "flip", "largest", "sure largest", "probability"]
     threshold: int = 0
     direction: Direction = "any"
     sure: tuple[int, int] | None = None
@@ -60,8 +64,8 @@ class CornerQuestion:
         sensitive: the features whose cells are a mask.
         distance: how far neighbours are apart at most; None for any distance.
         changes: what must change.
-        probability: what decides exactly, where the changes are in probability; its output is one
-            of ``outputs``.
+        probability: what decides exactly, where probabilities are compared: a gap, whose output is
+            one of ``outputs``, or how sure the largest must be.
     """
 
     outputs: tuple[LaidTrees, ...]
@@ -69,7 +73,7 @@ class CornerQuestion:
     sensitive: tuple[int, ...]
     distance: int | None
     changes: tuple[CornerChange, ...]
-    probability: ProbabilityGap | None = None
+    probability: ProbabilityGap | Sureness | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what another process needs; what can be computed again stays here."""
@@ -95,7 +99,7 @@ class CornerQuestion:
     def n_bits(self) -> int:
         """The width of the integers that sums need, about: 32, 64 or more."""
         bound = max(laid.bound for laid in self.outputs) + max(map(abs, self.bases))
-        if bound < 2**28 and self.kind != "probability":
+        if bound < 2**28 and self.probability is None:
             return 32
         return 64 if bound < 2**60 else 64 * self.outputs[0].n_limbs
 
@@ -144,7 +148,7 @@ class CornerQuestion:
             seconds=seconds,
             on_pause=on_pause,
             link=self.native_link(),
-            judge=None if self.probability is None else lru_cache(MAX_REMEMBERED)(self._rises),
+            judge=None if self.probability is None else lru_cache(MAX_REMEMBERED)(self._judged),
         )
 
     def native_link(self) -> _core.ProbabilityLink | None:
@@ -153,7 +157,9 @@ class CornerQuestion:
         if asked is None:
             return None
         mantissa, exponent = asked.link.unit_as_float(self.outputs[0].scale)
-        return _core.ProbabilityLink(len(self.outputs) > 1, asked.output, mantissa, exponent)
+        is_softmax = isinstance(asked.link, Softmax)
+        output = asked.output if isinstance(asked, ProbabilityGap) else 0
+        return _core.ProbabilityLink(is_softmax, output, mantissa, exponent)
 
     def native_bases(self) -> list[NDArray[np.uint64]]:
         """Return the bases in limbs."""
@@ -163,10 +169,13 @@ class CornerQuestion:
         """Return the changes in native form."""
         return [self._change(change) for change in self.changes]
 
-    def _rises(self, change: int, before: bytes, after: bytes) -> bool:
-        """Tell exactly whether the probability rises by more than the gap."""
+    def _judged(self, change: int, before: bytes, after: bytes) -> bool:
+        """Tell exactly whether the probability rises by more than the gap, or is enough."""
         assert self.probability is not None
         gap = self.probability
+        if isinstance(gap, Sureness):
+            sums = self._sums(before)
+            return gap.holds(sums, sums.index(max(sums)))
         return gap.link.rises(self._sums(before), self._sums(after), gap.output, gap.gap)
 
     def _sums(self, data: bytes) -> list[Fraction]:
@@ -178,6 +187,11 @@ class CornerQuestion:
         if change.kind == "largest":
             return _core.Change.largest()
         threshold = self._limbs(change.threshold)
+        if change.kind == "sure largest":
+            assert isinstance(self.probability, Sureness)
+            least = math.floor(self.probability.least * _core.ProbabilityLink.one)
+            above = (change.sure or (0, 0))[1]
+            return _core.Change.sure_largest(self._limbs(least), self._limbs(above))
         if change.kind == "gap":
             return _core.Change.gap(threshold, change.direction)
         if change.kind == "probability":

@@ -13,7 +13,10 @@ so that ``D > 0`` iff ``|W(x, m, function) - W(x, m, off)| > K``: a pair of mask
 with K as its threshold.
 
 Where a flip must start from a sure decision, two more functions say which margins are sure enough
-on either side: ``V - S1 > 0`` with S1 >= T, and ``S0 - V + 1 > 0`` with S0 <= T.
+on either side: ``V - S1 > 0`` with S1 >= T, and ``S0 - V + 1 > 0`` with S0 <= T. Of several
+classes, ``V_k - S > 0`` does where V_k alone makes the probability of class k. Of a softmax no sum
+does, but a sure class leads every other one by more than some L: ``V_k - V_j - L > 0`` for all j is
+a superset.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount.problem.form import PairSpace
-from xcount.problem.margins import Cutoffs, IntegerMargins
+from xcount.problem.margins import Cutoffs, IntegerMargins, SureClasses
 from xcount.problem.subproblem import Pair
 from xcount.problem.switch import OFF, Function, Switch
 from xcount.support.dataclass import dataclass
@@ -43,20 +46,23 @@ class FlipEncoding:
         space: the masks with the switch, numbered ``mask * n_switch + cell``.
         decisions: for each decision, the switch's cells of its functions: it is taken where all
             of them hold.
-        starts: for each decision about one margin, the cell that says that it is taken, and sure
-            enough; empty with several classes.
+        starts: for each decision, the cells that say that it is taken, and sure enough, or may
+            be: all of them hold there.
     """
 
     space: PairSpace
     decisions: tuple[tuple[int, ...], ...]
-    starts: tuple[int, ...] = ()
+    starts: tuple[tuple[int, ...], ...]
 
     @classmethod
-    def of(cls, margins: IntegerMargins, cutoffs: Cutoffs | None) -> FlipEncoding:
+    def of(
+        cls, margins: IntegerMargins, cutoffs: Cutoffs | None, sure: SureClasses | None = None
+    ) -> FlipEncoding:
         """Encode a question about flips: of one margin at a cut-off, or of several classes."""
         if cutoffs is None:
             functions, decisions = _of_classes(margins.n_outputs)
-            return cls(_space(margins, functions), decisions)
+            starts = decisions if sure is None else _sure_classes(functions, decisions, sure)
+            return cls(_space(margins, functions), decisions, starts)
         functions, starts = _of_one_margin(cutoffs)
         return cls(_space(margins, functions), ((2,), (1,)), starts)
 
@@ -67,6 +73,10 @@ class FlipEncoding:
     def pairs(self, decision: int, masks: Iterable[int]) -> tuple[Pair, ...]:
         """Return the pairs that all differ where this decision is taken at all these masks."""
         return tuple(self.pair(m, cell) for m in masks for cell in self.decisions[decision])
+
+    def start(self, decision: int, mask: int) -> tuple[Pair, ...]:
+        """Return the pairs that all differ where a flip from this decision may start."""
+        return tuple(self.pair(mask, cell) for cell in self.starts[decision])
 
     def pair(self, mask: int, cell: int) -> Pair:
         """Return the pair that differs where the function of this cell holds at a mask."""
@@ -88,7 +98,7 @@ class FlipEncoding:
     @property
     def _sure(self) -> set[int]:
         """The cells that tell whether a decision is sure, where not every one is."""
-        return set(self.starts).difference(*self.decisions)
+        return set[int]().union(*self.starts).difference(*self.decisions)
 
     def decide(self, holds: NDArray[np.bool_]) -> NDArray[np.int16]:
         """Return the decisions, given for each told cell (last axis) whether its function holds."""
@@ -104,20 +114,20 @@ class FlipEncoding:
 
     def starting(self, holds: NDArray[np.bool_], decision: int) -> NDArray[np.bool_]:
         """Return where the decision is taken, and sure enough, given the told cells."""
-        if self._sure:
-            return holds[..., self.told.index(self.starts[decision])]
         taken: NDArray[np.bool_] = self.decide(holds) == decision
+        for cell in self._sure.intersection(self.starts[decision]):
+            taken &= holds[..., self.told.index(cell)]
         return taken
 
 
-def _of_one_margin(cutoffs: Cutoffs) -> tuple[list[Function], tuple[int, ...]]:
+def _of_one_margin(cutoffs: Cutoffs) -> tuple[list[Function], tuple[tuple[int, ...], ...]]:
     """Return the functions of cells 1, 2, ..., and the cells that say where a flip may start."""
     at, sure_below, sure_above = cutoffs
     functions = [Function(0, None, -at), Function(None, 0, at + 1)]
     if sure_below == sure_above == at:
-        return functions, (2, 1)
+        return functions, ((2,), (1,))
     functions += [Function(0, None, -sure_above), Function(None, 0, sure_below + 1)]
-    return functions, (4, 3)
+    return functions, ((4,), (3,))
 
 
 def _of_classes(n: int) -> tuple[list[Function], tuple[tuple[int, ...], ...]]:
@@ -125,6 +135,21 @@ def _of_classes(n: int) -> tuple[list[Function], tuple[tuple[int, ...], ...]]:
     functions = [Function(k, j, int(k < j)) for k in range(n) for j in range(n) if j != k]
     cells = range(1, len(functions) + 1)
     return functions, tuple(tuple(cells[k * (n - 1) : (k + 1) * (n - 1)]) for k in range(n))
+
+
+def _sure_classes(
+    functions: list[Function], decisions: tuple[tuple[int, ...], ...], sure: SureClasses
+) -> tuple[tuple[int, ...], ...]:
+    """Add the functions of sure decisions; return the cells that say where a flip may start."""
+    n, first = len(decisions), len(functions) + 1
+    if sure.above is not None:
+        functions += [Function(k, None, -sure.above) for k in range(n)]
+        return tuple((*own, first + k) for k, own in enumerate(decisions))
+    if sure.lead is None or sure.lead <= 0:
+        return decisions  # whoever wins may be sure enough
+    leads = [replace(f, constant=-sure.lead) for f in functions]
+    functions += leads
+    return tuple(tuple(first + cell - 1 for cell in own) for own in decisions)
 
 
 def _space(margins: IntegerMargins, functions: Sequence[Function]) -> PairSpace:

@@ -14,24 +14,36 @@ decision, the starts that count are counted instead of all combinations, for eac
 
 All trees take part in a decision, where a gap's pairs cancel
 most of them: exact counting reaches less far.
+
+How sure a decision between several classes is, a softmax says: no sum of trees does. Its starts are
+counted with more that may be some, an upper bound; corner sums and samples compare probabilities.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcount import _core
+from xcount.problem.asked import Asked
 from xcount.problem.corner_question import CornerChange, CornerQuestion
 from xcount.problem.flip_encoding import OFF_CELL, FlipEncoding
 from xcount.problem.form import Form, LivePairs, PairSpace
-from xcount.problem.margins import Cutoffs, IntegerMargins
+from xcount.problem.margin_rows import MarginRows
+from xcount.problem.margins import Cutoffs, IntegerMargins, SureClasses
 from xcount.problem.neighbours import neighbour_pairs
 from xcount.problem.subproblem import Decomposition, Expression, Subproblem
 from xcount.question.flip import Flip
+
+
+def flip_form(asked: Asked) -> FlipForm:
+    """Return the form of a flip; of one that starts from a probability of several margins."""
+    form = FlipForm(asked)
+    return SureFlipForm(asked) if form.sure is not None and form.sure.above is None else form
 
 
 class FlipForm(Form):
@@ -48,11 +60,19 @@ class FlipForm(Form):
 
     @cached_property
     def encoding(self) -> FlipEncoding:
-        return FlipEncoding.of(self.margins, self.cutoffs)
+        return FlipEncoding.of(self.margins, self.cutoffs, self.sure)
 
     @cached_property
     def cutoffs(self) -> Cutoffs | None:
         return self.margins.cutoffs(self.change)
+
+    @cached_property
+    def sure(self) -> SureClasses | None:
+        """Which of several classes are sure enough; None where it is one margin, or all are."""
+        sureness = self.change.sureness
+        if sureness is None or self.change.cutoff is not None:
+            return None
+        return self.margins.sure_classes(sureness)
 
     @cached_property
     def margins(self) -> IntegerMargins:
@@ -63,6 +83,8 @@ class FlipForm(Form):
         """The decisions from which flips count, where not all flips do; else none."""
         if self.change.direction == "any" and self.change.sureness is None:
             return ()
+        if self.change.cutoff is None:
+            return tuple(range(self.margins.n_outputs))
         return {"any": (0, 1), "up": (0,), "down": (1,)}[self.change.direction]
 
     @property
@@ -110,24 +132,21 @@ class FlipForm(Form):
     ) -> Decomposition:
         """Count the starts of flips, without those all around which the same decision holds."""
         encoding, numbers = self.encoding, dict[Subproblem, int]()
-        starts = {
-            (mask, side): encoding.pair(mask, encoding.starts[side])
-            for mask in around
-            for side in self._sides
-        }
-        alive = set(live(starts.values()))
+        starts = {(m, side): encoding.start(side, m) for m in around for side in self._sides}
+        alive = set(live(pair for pairs in starts.values() for pair in pairs))
         expressions = [Expression()]
         expression_of = [0] * self.problem.n_masks
         for mask, neighbourhood in around.items():
             terms: list[tuple[int, int]] = []
             for side in self._sides:
                 others = [possible[m] for m in neighbourhood if m != mask]
-                if starts[mask, side] not in alive or not any(1 - side in d for d in others):
+                start = starts[mask, side]
+                if not alive.issuperset(start) or not any(d - {side} for d in others):
                     continue  # it starts nowhere, or meets no other decision
-                terms.append((1, _number(Subproblem((starts[mask, side],)), numbers)))
+                terms.append((1, _number(Subproblem(start, all_pairs=len(start) > 1), numbers)))
                 if all(side in decisions for decisions in others):
                     near = tuple(m for m in neighbourhood if m != mask)
-                    steady = (starts[mask, side], *encoding.pairs(side, near))
+                    steady = (*start, *encoding.pairs(side, near))
                     terms.append((-1, _number(Subproblem(steady, all_pairs=True), numbers)))
             if terms:
                 expression_of[mask] = len(expressions)
@@ -161,12 +180,20 @@ class FlipForm(Form):
     @cached_property
     def corner_question(self) -> CornerQuestion:
         problem, margins, cutoffs = self.problem, self.margins, self.cutoffs
-        asked = CornerChange("largest")
+        asked, sureness = CornerChange("largest"), None
         if cutoffs is not None:
             sure = (cutoffs.sure_below, cutoffs.sure_above)
             asked = CornerChange("flip", cutoffs.at, self.change.direction, sure)
+        elif self.sure is not None:
+            sureness = self.change.sureness
+            asked = CornerChange("sure largest", sure=(0, self.sure.above or 0))
         return CornerQuestion(
-            margins.outputs, margins.bases, problem.query.sensitive, problem.distance, (asked,)
+            margins.outputs,
+            margins.bases,
+            problem.query.sensitive,
+            problem.distance,
+            (asked,),
+            sureness,
         )
 
     @cached_property
@@ -226,9 +253,7 @@ class FlipForm(Form):
         around = self.problem.around(mask)
         found = [Subproblem(self.encoding.pairs(decision, around)) for decision in (0, 1)]
         if len(self._sides) == 1:
-            found.append(
-                Subproblem((self.encoding.pair(mask, self.encoding.starts[self._sides[0]]),))
-            )
+            found.append(Subproblem(self.encoding.start(self._sides[0], mask)))
         return found
 
     def influences(self) -> set[int]:
@@ -236,6 +261,33 @@ class FlipForm(Form):
 
     def cell_weights(self, weights: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
         return [*weights, np.full(self.encoding.n_switch, 1 / self.encoding.n_switch)]
+
+
+class SureFlipForm(FlipForm):
+    """A flip from a decision that a softmax says is sure enough."""
+
+    def decompose(self, live: LivePairs, masks: Sequence[int]) -> Decomposition:
+        found = super().decompose(live, masks)
+        bounds = [expression._replace(is_upper_bound=True) for expression in found.expressions]
+        return replace(found, expressions=bounds)
+
+    @property
+    def flags_per_row(self) -> int:
+        return super().flags_per_row + self.problem.n_masks * (4 + 2 * self.margins.n_outputs)
+
+    @cached_property
+    def _rows(self) -> MarginRows:
+        return MarginRows(self.margins, range(self.margins.n_outputs))
+
+    def decide(self, cells: NDArray[np.int32]) -> NDArray[np.bool_]:
+        sureness = self.change.sureness
+        assert sureness is not None
+        decisions = self.encoding.decide(self._holds(cells))
+        flags = self._flips(decisions)
+        rows = np.flatnonzero(flags.any(axis=1))
+        if len(rows):
+            flags[rows] &= self._rows.sure(np.ascontiguousarray(cells[rows]), sureness)
+        return flags
 
 
 def _number(subproblem: Subproblem, numbers: dict[Subproblem, int]) -> int:

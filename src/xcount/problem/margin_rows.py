@@ -11,10 +11,27 @@ from numpy.typing import NDArray
 
 from xcount import _core
 from xcount.problem.form import PairSpace
+from xcount.problem.integers import is_above
 from xcount.problem.margins import IntegerMargins
 from xcount.problem.switch import OFF, Function, Switch
+from xcount.question.flip import Sureness
 
 Limbs = NDArray[np.uint64]
+Classes = NDArray[np.int64]
+
+DOUBT = 1e-13
+"""Probabilities, and differences of two of them, are less than this off in floats."""
+
+
+def first_largest(limbs: Limbs) -> Classes:
+    """Return the first of the largest integers along the last axis but one."""
+    best: Classes = np.zeros(limbs.shape[:-2], dtype=np.int64)
+    top = limbs[..., 0, :]
+    for k in range(1, limbs.shape[-2]):
+        wins = is_above(limbs[..., k, :], top)
+        best = np.where(wins, k, best)
+        top = np.where(wins[..., np.newaxis], limbs[..., k, :], top)
+    return best
 
 
 class MarginRows:
@@ -54,6 +71,30 @@ class MarginRows:
         floats, limbs = self._sampler.differences(rows, exponent)
         shape = (len(cells), self._margins.asked.n_masks, len(self._outputs))
         return floats.reshape(shape), limbs.reshape(*shape, -1)
+
+    def sure(self, cells: NDArray[np.int32], sureness: Sureness) -> NDArray[np.bool_]:
+        """Return whether the largest of all margins is sure enough, of all masks at each row."""
+        mantissa, exponent = sureness.link.unit_as_float(self._margins.scale)
+        floats, limbs = self.at(cells, exponent)
+        decided = first_largest(limbs)
+        with np.errstate(over="ignore", invalid="ignore"):
+            of_classes = [
+                sureness.link.of_floats(floats * mantissa, k) for k in range(len(self._outputs))
+            ]
+        values = np.stack(of_classes, axis=2)
+        return self.sure_of(values, limbs, decided, sureness)
+
+    def sure_of(
+        self, values: NDArray[np.float64], limbs: Limbs, decided: Classes, sureness: Sureness
+    ) -> NDArray[np.bool_]:
+        """Return the same, given the probabilities in floats, and what was decided."""
+        own = np.take_along_axis(values, decided[..., np.newaxis], axis=2)[..., 0]
+        least = float(sureness.least)
+        flags: NDArray[np.bool_] = own > least + DOUBT
+        for row, mask in np.argwhere(~flags & ~(own < least - DOUBT)).tolist():
+            margins = self.exactly(limbs[row, mask])
+            flags[row, mask] = sureness.holds(margins, int(decided[row, mask]))
+        return flags
 
     def exactly(self, limbs: Limbs) -> tuple[Fraction, ...]:
         """Return the margins of one mask, given its limbs by output."""

@@ -17,7 +17,8 @@ import numpy as np
 from xcount.problem.asked import Asked
 from xcount.problem.integers import last_integer, scale_leaves
 from xcount.problem.laid_trees import LaidTrees
-from xcount.question.flip import Flip
+from xcount.question.flip import Flip, Sureness
+from xcount.question.probability import Sigmoid
 from xcount.support.dataclass import dataclass
 
 
@@ -31,6 +32,18 @@ class Cutoffs(NamedTuple):
     at: int
     sure_below: int
     sure_above: int
+
+
+class SureClasses(NamedTuple):
+    """Where a decision between several classes is sure enough, in integers.
+
+    Attributes:
+        above: it is iff the margin of the class is above this; None where all margins take part.
+        lead: it is only if the class leads every other one by more than this.
+    """
+
+    above: int | None
+    lead: int | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +110,22 @@ class IntegerMargins:
         sure_above = self._last(lambda value: not is_sure(value, 1), above)
         sure_below = self._last(lambda value: is_sure(value, 0), below)
         return Cutoffs(at, min(at, sure_below), max(at, sure_above))
+
+    def sure_classes(self, sureness: Sureness) -> SureClasses:
+        """Return where a decision between several classes is sure enough."""
+        link, least = sureness.link, sureness.least
+        digits = len(str(self.bound)) + 20
+        if not link.concerns(0, 1):  # a class's own margin is all that its probability is made of
+            near = link.margin_at(least, digits)
+            return SureClasses(
+                self._last(lambda v: link.compared((v / self.scale,), 0, least) < 0, near), None
+            )
+        if least >= 1:
+            return SureClasses(None, 2 * self.bound)  # no softmax is 1
+        # With p >= P, no other class has more than 1 - P: exp(V[j] - V[k]) <= (1 - P) / P.
+        odds = Sigmoid().margin_at(least, digits)
+        lead = -1 if odds is None else math.floor(odds * self.scale) - 1
+        return SureClasses(None, min(lead, 2 * self.bound))
 
     def _last(self, holds: Callable[[int], bool], near: Fraction | None) -> int:
         """Return the last margin up to which something holds, in integers; it ends only once.

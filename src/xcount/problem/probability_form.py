@@ -24,7 +24,7 @@ from xcount.problem.asked import Asked
 from xcount.problem.corner_question import CornerChange, CornerQuestion
 from xcount.problem.directed_gap_form import gap_form
 from xcount.problem.form import Form, LivePairs, PairSpace
-from xcount.problem.margin_rows import Limbs, MarginRows
+from xcount.problem.margin_rows import DOUBT, Limbs, MarginRows
 from xcount.problem.margins import IntegerMargins
 from xcount.problem.neighbours import extremes_near
 from xcount.problem.subproblem import Decomposition, Expression, Subproblem
@@ -33,8 +33,6 @@ from xcount.question.probability import Softmax
 
 MAX_LEADS = 200_000
 """Pairs of masks, for each class, up to which bounds tell which masks a softmax can change at."""
-_DOUBT = 1e-13
-"""Differences of two probabilities are less than this off in floats."""
 
 
 def probability_form(asked: Asked) -> Form:
@@ -156,8 +154,8 @@ class ProbabilityForm(Form):
         rise = np.where(self.change.direction == "down", 0.0, high - chances)
         fall = np.where(self.change.direction == "up", 0.0, chances - low)
         size = np.maximum(rise, fall)
-        flags: NDArray[np.bool_] = size > gap + _DOUBT
-        for row, mask in np.argwhere(~flags & ~(size < gap - _DOUBT)).tolist():
+        flags: NDArray[np.bool_] = size > gap + DOUBT
+        for row, mask in np.argwhere(~flags & ~(size < gap - DOUBT)).tolist():
             flags[row, mask] = self._changes(limbs[row], mask)
         return flags
 

@@ -20,7 +20,7 @@ from xcount.support.dataclass import dataclass
 _FORMS: dict[type[Change], tuple[str, str]] = {
     Gap: ("xcount.problem.directed_gap_form", "gap_form"),
     ProbabilityGap: ("xcount.problem.probability_form", "probability_form"),
-    Flip: ("xcount.problem.flip_form", "FlipForm"),
+    Flip: ("xcount.problem.flip_form", "flip_form"),
 }
 """Where the form of a change is made; imported when it is needed: start-up time counts."""
 

@@ -234,7 +234,9 @@ def _code(word: str, feature: Feature) -> int:
     categories, labels = feature.categories or (), feature.labels or ()
     if word in labels:
         return categories[labels.index(word)]
-    if _is_number(word) and float(word) in categories:
+    if word in feature.other_labels and feature.other is not None:
+        return feature.other
+    if feature.hashes is None and _is_number(word) and float(word) in categories:
         return int(float(word))
     has = f"{feature.name!r} has no category {word!r}"
     close = nearest(word.removeprefix(feature.name).lstrip("_=-. ") or word, _names(feature))

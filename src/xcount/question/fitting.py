@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,8 @@ from numpy.typing import NDArray
 from xcount import _core
 from xcount.errors import QueryError, QueryWarning
 from xcount.question.grid import Axis, Grid
-from xcount.question.population import Check, Column, Population, Realism
+from xcount.question.population import Column, Population
+from xcount.question.portrait import Check, Realism
 from xcount.support.dataclass import dataclass
 
 LADDER = (1, 2, 3, 5, 8, 12, 20, 32, 50)
@@ -45,6 +47,7 @@ def fit_population(
     rows: NDArray[np.float64],
     *,
     source: str = "",
+    sha256: str | None = None,
     seed: int = 0,
     n_threads: int = 1,
     is_over: Callable[[], bool] = lambda: False,
@@ -66,7 +69,8 @@ def fit_population(
             f"a population needs at least {LEAST_ROWS} rows in the cells of the model; "
             f"{source or 'the data'} has {len(cells)}"
         )
-    return _Fitting(grid, cells, seed, n_threads, is_over, on_progress).population(source)
+    found = _Fitting(grid, cells, seed, n_threads, is_over, on_progress).population(source)
+    return replace(found, n_data_rows=len(rows), data_sha256=sha256)
 
 
 def fit_mixture(
@@ -235,4 +239,11 @@ def _column(axis: Axis, probabilities: NDArray[np.float64]) -> Column:
         axis.classes if axis.feature.is_categorical else None,
         axis.missing_cell is not None,
         probabilities,
+        _labels(axis),
     )
+
+
+def _labels(axis: Axis) -> tuple[tuple[str, ...], ...] | None:
+    """Return the names of the categories in each cell, where all have some."""
+    names = [axis.cell_range(cell).labels for cell in range(len(axis.classes))]
+    return tuple(names) if names and all(names) else None

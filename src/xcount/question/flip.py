@@ -25,14 +25,17 @@ class Sureness:
 
     Attributes:
         least: that probability.
-        link: what makes the probability of being above the cut-off of the margin.
+        link: what makes the probability of being above the cut-off of one margin, or that of a
+            class of several.
     """
 
     least: Fraction
     link: Link
 
     def holds(self, margins: Margins, decision: int) -> bool:
-        """Tell whether the decision, 1 for above, is taken with enough probability."""
+        """Tell whether the decision, 1 for above or a class, is taken with enough probability."""
+        if len(margins) > 1:
+            return self.link.compared(margins, decision, self.least) >= 0
         if decision == 1:
             return self.link.compared(margins, 0, self.least) >= 0
         return self.link.compared(margins, 0, 1 - self.least) <= 0
@@ -89,8 +92,14 @@ class Flip(Change):
         return int(margins[0] > self.cutoff or (self.tie_is_above and margins[0] == self.cutoff))
 
     def probability(self, margins: Margins) -> float | None:
-        """Return the probability of being above, where it matters how sure a decision is."""
-        return None if self.sureness is None else self.sureness.link.value(margins, 0)
+        """Return the probability of being above, where it matters how sure a decision is.
+
+        Of several classes, it is that of the one that wins.
+        """
+        if self.sureness is None:
+            return None
+        output = self.decision(margins) if self.cutoff is None else 0
+        return self.sureness.link.value(margins, output)
 
     def shown_output(self, margins: Sequence[Any]) -> int:
         values = list(margins)
@@ -158,12 +167,15 @@ class Flip(Change):
         return f"decision{sure}{SIDEWAYS[self.direction]}"
 
     def outcome(self, modal: str, margin: str, of_class: str) -> str:
-        if self.direction == "any":
-            said = f"the model {modal} decide otherwise"
-        else:
-            said = f"the decision {modal} move {self.direction}"
-        sure = "" if self.sureness is None else f", once taken with {self._sure},"
-        return f"{said}{sure}"
+        is_any = self.direction == "any"
+        if self.sureness is not None:
+            goes = "change" if is_any else f"move {self.direction}"
+            return f"a decision taken with {self._sure} {modal} {goes}"
+        return (
+            f"the model {modal} decide otherwise"
+            if is_any
+            else (f"the decision {modal} move {self.direction}")
+        )
 
     def asked(self, of_class: str, rounded: str) -> str:
         sure = "" if self.sureness is None else f", taken with {self._sure},"

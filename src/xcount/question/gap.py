@@ -20,7 +20,18 @@ from xcount.question.change import (
 from xcount.question.probability import Link, Margins, Sigmoid, link_fields
 from xcount.support.dataclass import dataclass
 
+PREDICTED = "the predicted probability"
 _VERBS = {"any": "move", "up": "rise", "down": "fall"}
+
+
+def points_text(gap: Fraction) -> str:
+    """Return a difference of probabilities as people say it.
+
+    Example:
+        >>> points_text(Fraction(1, 20)), points_text(Fraction(1, 100))
+        ('5 percentage points', '1 percentage point')
+    """
+    return f"{decimal_text(100 * gap)} percentage point{'' if gap == Fraction(1, 100) else 's'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +86,9 @@ class _AnyGap(Change):
         return f"{self._what}{SIDEWAYS[self.direction]} by more than {self._gap_text}"
 
     def outcome(self, modal: str, margin: str, of_class: str) -> str:
-        what = "the predicted probability" if self._what == "probability" else margin
-        return f"{what}{of_class} {modal} {_VERBS[self.direction]} by more than {self._gap_text}"
+        what = PREDICTED if self._what == "probability" else margin
+        size = points_text(self.gap) if what == PREDICTED else self._gap_text
+        return f"{what}{of_class} {modal} {_VERBS[self.direction]} by more than {size}"
 
     def asked(self, of_class: str, rounded: str) -> str:
         verb = _VERBS[self.direction]

@@ -29,7 +29,7 @@ from xcount.question.cell import CellRange
 from xcount.question.domain import EVERYTHING, Domain
 from xcount.question.guards import collect_guards
 from xcount.question.rules import Box, CellCondition, CellRule, boxes
-from xcount.question.values import NumberCells, ValueSet, next_number
+from xcount.question.values import NumberCells, ValueSet, is_next_of_shorter, next_number
 from xcount.support.dataclass import dataclass
 from xcount.support.numerals import DIGITS, digits_apart, scientific_text
 
@@ -162,9 +162,9 @@ class Axis:
             cells = self.numbers.cells_of(values)
         else:
             cell_of = {code: i for i, codes in enumerate(self.classes) for code in codes}
-            cells = np.array(
-                [cell_of.get(int(v), -1) if np.isfinite(v) else -1 for v in values], dtype=np.int64
-            )
+            distinct, places = np.unique(np.trunc(values), return_inverse=True)
+            found = [cell_of.get(int(v), -1) if np.isfinite(v) else -1 for v in distinct]
+            cells = np.array(found, dtype=np.int64)[places]
         return np.where(np.isnan(values), missing, cells).astype(np.int64)
 
     def cells_below(self, thresholds: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -238,21 +238,28 @@ class Axis:
             codes = self.classes[cell]
             return CellRange(name, categories=codes, labels=self._labels(codes))
         pieces = self.numbers.pieces(cell)
-        low, high = pieces[0][0], pieces[-1][1]
-        at = np.searchsorted(self.thresholds, [low, high]).tolist()
-        low_is_in = self._is_guard(at[0], low) or not self._is_next_of_shorter(low)
-        high_is_in = not self._is_guard(at[1], high) and self._is_next_of_shorter(high)
-        low = low if low_is_in else self._previous(low)
-        high = self._previous(high) if high_is_in else high
+        ends = pieces[0][0], pieces[-1][1]
+        low, high = map(self.as_written, ends)
+        at = np.searchsorted(self.thresholds, ends).tolist()
         digits = max(self._digits(i, end) for i, end in zip(at, (low, high), strict=True))
         return CellRange(
             name,
             low=None if low == -math.inf else low,
             high=None if high == math.inf else high,
             digits=digits if digits > DIGITS else None,
-            low_is_out=not low_is_in,
-            high_is_in=high_is_in,
+            low_is_out=low != ends[0],
+            high_is_in=high != ends[1],
         )
+
+    def as_written(self, end: float) -> float:
+        """Return the bound that an end of a piece stands for: 1 for the next number after it.
+
+        ``x > 1`` is held as ``x >=`` the next number, which no person would have written.
+        """
+        index = int(np.searchsorted(self.thresholds, end))
+        if self._is_guard(index, end) or not is_next_of_shorter(end, self.dtype):
+            return end
+        return next_number(end, self.dtype, -math.inf)
 
     def _digits(self, index: int, end: float) -> int:
         """Return how many digits an end of a cell needs: a guard, or a bound of the domain."""
@@ -265,16 +272,6 @@ class Axis:
 
     def _is_guard(self, index: int, end: float) -> bool:
         return index < len(self.thresholds) and bool(self.thresholds[index] == end)
-
-    def _previous(self, number: float) -> float:
-        return next_number(number, self.dtype, -math.inf)
-
-    def _is_next_of_shorter(self, number: float) -> bool:
-        """Tell a bound that was made strict (or the other way round) from one as it was written."""
-        if not math.isfinite(number):
-            return False
-        kind = np.dtype(self.dtype).type
-        return len(str(kind(self._previous(number)))) < len(str(kind(number)))
 
     @cached_property
     def _guard_digits(self) -> tuple[int, ...]:
@@ -413,19 +410,21 @@ class Grid:
                 return False
         return True
 
-    def check_can_change(self, feature: int, sensitive: Sequence[int], ensemble: Ensemble) -> None:
-        """Refuse a sensitive feature of which the domain leaves a single cell."""
+    def check_can_change(self, sensitive: Sequence[int], ensemble: Ensemble) -> None:
+        """Refuse sensitive features of which the domain leaves a single cell, all of them."""
+        reasons = [self._why_fixed(feature, sensitive, ensemble) for feature in sensitive]
+        if reasons and all(reasons):
+            name = self.axes[sensitive[0]].feature.name
+            raise QueryError(f"the sensitive feature {name!r} cannot change: {reasons[0]}")
+
+    def _why_fixed(self, feature: int, sensitive: Sequence[int], ensemble: Ensemble) -> str | None:
         axis = self.axes[feature]
         if self.rules_fix(feature, sensitive):
-            raise QueryError(
-                f"the sensitive feature {axis.feature.name!r} cannot change: wherever there is a "
-                "region, the rules leave one cell of it"
-            )
+            return "wherever there is a region, the rules leave one cell of it"
         if axis.furthest == 0 and axis.is_restricted:
-            raise QueryError(
-                f"the sensitive feature {axis.feature.name!r} cannot change: "
-                f"{self.domain.about(ensemble, feature)} leaves one cell of it, {axis.describe(0)}"
-            )
+            about = self.domain.about(ensemble, feature)
+            return f"{about} leaves one cell of it, {axis.describe(0)}"
+        return None
 
     @property
     def cell_counts(self) -> tuple[int, ...]:

@@ -12,46 +12,48 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcount.errors import QueryError
+from xcount.model.ensemble import Feature
 from xcount.question.grid import Axis, Grid
+from xcount.question.portrait import Check, ComponentPortrait, Realism, component_portraits
 from xcount.support.dataclass import dataclass
-from xcount.support.visible import visible
+from xcount.support.records import Json, record, to_dict
+from xcount.support.shown import Shown
 
 FORMAT = "xcount-population-1"
 
 
+@record("population", "A fitted population: what it is made of, and how realistic it is.")
 @dataclass(frozen=True, slots=True)
-class Check:
-    """How often two things hold together: in held-out rows, in the population, if independent."""
+class Portrait:
+    """A population in words and numbers."""
 
-    text: str
-    rows: float
-    population: float
-    marginals: float
+    source: Annotated[str, Json("The data that it was fitted to, by name.")]
+    n_data_rows: Annotated[
+        int | None, Json("Rows of the data; null where it was not kept.", {"minimum": 0})
+    ]
+    data_sha256: Annotated[
+        str | None,
+        Json(
+            "Hash of the bytes of the data's file; null without one.",
+            {"pattern": "^[0-9a-f]{64}$"},
+        ),
+    ]
+    n_columns: Annotated[int, Json("Columns that it knows.", {"minimum": 0})]
+    n_components: Annotated[int, Json("How many components it has.", {"minimum": 1})]
+    realism: Annotated[Realism, Json("How well it fits rows that it has not seen.")]
+    components: Annotated[
+        tuple[ComponentPortrait, ...], Json("What it is a mixture of, the heaviest first.")
+    ]
 
-
-@dataclass(frozen=True, slots=True)
-class Realism:
-    """How well the population fits rows that it has not seen.
-
-    Attributes:
-        n_rows: rows that it was fitted to.
-        n_held_out: rows that were kept back to choose the number of components.
-        log_likelihood: mean of a held-out row, in nats.
-        marginals_log_likelihood: the same under the product of the marginals.
-        checks: shares of pairs of conditions.
-    """
-
-    n_rows: int
-    n_held_out: int
-    log_likelihood: float
-    marginals_log_likelihood: float
-    checks: tuple[Check, ...] = ()
+    def to_dict(self) -> dict[str, Any]:
+        """Return what ``xcount inspect FILE --json`` prints of a saved population."""
+        return to_dict(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +79,7 @@ class Column:
         classes: the category codes of each cell; None for numbers.
         has_missing: whether the last cell is that of missing values.
         probabilities: of each cell (rows) in each component (columns).
+        labels: the names of the categories of each cell, where they are known.
     """
 
     name: str
@@ -84,6 +87,19 @@ class Column:
     classes: tuple[tuple[int, ...], ...] | None
     has_missing: bool
     probabilities: NDArray[np.float64]
+    labels: tuple[tuple[str, ...], ...] | None = None
+
+    @property
+    def axis(self) -> Axis:
+        """The cells as an axis, for words about them."""
+        codes, names = self.classes, self.labels
+        feature = Feature(
+            self.name,
+            None if codes is None else tuple(code for each in codes for code in each),
+            None if names is None else tuple(name for each in names for name in each),
+        )
+        missing = len(self.probabilities) - 1 if self.has_missing else None
+        return Axis(feature, np.array(self.guards), codes or (), missing)
 
     def on(self, axis: Axis) -> NDArray[np.float64]:
         """Return the probabilities of the cells of an axis that tells no more values apart."""
@@ -133,6 +149,8 @@ class Column:
         cells: dict[str, Any] = {"guards": list(self.guards)}
         if self.classes is not None:
             cells = {"categories": [list(codes) for codes in self.classes]}
+        if self.labels is not None:
+            cells["labels"] = [list(names) for names in self.labels]
         return {
             "name": self.name,
             **cells,
@@ -143,9 +161,13 @@ class Column:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], n_components: int) -> Column:
         """Read back what :meth:`to_dict` wrote; refuse what it cannot have written."""
-        classes = None
+        classes, labels = None, None
         if "categories" in data:
             classes = tuple(tuple(int(code) for code in codes) for codes in data["categories"])
+        if data.get("labels") is not None:
+            labels = tuple(tuple(str(name) for name in names) for names in data["labels"])
+            if classes is None or list(map(len, labels)) != list(map(len, classes)):
+                raise ValueError("a column's names are not those of its categories")
         guards = tuple(float(guard) for guard in data.get("guards", ()))
         probabilities = np.array(data["probabilities"], dtype=np.float64)
         n_values = len(guards) + 1 if classes is None else len(classes)
@@ -154,11 +176,12 @@ class Column:
         is_sound = probabilities.shape == shape and bool((probabilities >= 0).all())
         if not is_sound or not np.allclose(sums, 1) or list(guards) != sorted(set(guards)):
             raise ValueError("a column's table is not one of distributions")
-        return cls(str(data["name"]), guards, classes, bool(data["missing"]), probabilities)
+        missing = bool(data["missing"])
+        return cls(str(data["name"]), guards, classes, missing, probabilities, labels)
 
 
-@dataclass(frozen=True, eq=False)
-class Population:
+@dataclass(frozen=True, eq=False, repr=False)
+class Population(Shown):
     """A mixture of product distributions over cells.
 
     Attributes:
@@ -166,6 +189,8 @@ class Population:
         columns: for each feature its cells, and what they weigh in each component.
         realism: how well it fits.
         source: the data that it was fitted to.
+        n_data_rows: rows of the data.
+        data_sha256: hash of the data's file; None without one.
 
     Example:
         >>> import numpy as np
@@ -180,25 +205,16 @@ class Population:
     columns: tuple[Column, ...]
     realism: Realism
     source: str = ""
+    n_data_rows: int | None = None
+    data_sha256: str | None = None
 
     @property
     def n_components(self) -> int:
         return len(self.weights)
 
-    def __repr__(self) -> str:
-        fitted = f", fitted to {visible(self.source)}" if self.source else ""
-        return f"Population({len(self.columns)} columns, {self.n_components} components{fitted})"
-
     def on(self, grid: Grid) -> list[Component]:
         """Return the product measures on the cells of a grid, conditioned on what the grid has."""
-        by_name = {column.name: column for column in self.columns}
-        for axis in grid.axes:
-            if axis.feature.name not in by_name:
-                raise QueryError(
-                    f"the population has no column {axis.feature.name!r}; fit it to this model "
-                    "with --data"
-                )
-        tables = [by_name[axis.feature.name].on(axis) for axis in grid.axes]
+        tables = self._tables_on(grid)
         masses = [table.sum(axis=0) for table in tables]
         weights = self.weights * np.prod(masses, axis=0)
         if not weights.sum() > 0:
@@ -210,11 +226,51 @@ class Population:
             if weight > 0
         ]
 
+    def share_of(self, grid: Grid) -> float:
+        """Return how much of the population is in the regions of a grid."""
+        tables = self._tables_on(grid)
+        total = 0.0
+        for box in grid.boxes(()):
+            masses = [
+                (table[list(box.cells[f])] if f in box.cells else table).sum(axis=0)
+                for f, table in enumerate(tables)
+            ]
+            total += float((self.weights * np.prod(masses, axis=0)).sum())
+        return min(1.0, total)
+
+    def _tables_on(self, grid: Grid) -> list[NDArray[np.float64]]:
+        """Return for each axis of a grid what its cells weigh in each component."""
+        by_name = {column.name: column for column in self.columns}
+        for axis in grid.axes:
+            if axis.feature.name not in by_name:
+                raise QueryError(
+                    f"the population has no column {axis.feature.name!r}; fit it to this model "
+                    "with --data"
+                )
+        return [by_name[axis.feature.name].on(axis) for axis in grid.axes]
+
+    @property
+    def portrait(self) -> Portrait:
+        """What it is made of, in words, and how realistic it is."""
+        axes = [column.axis for column in self.columns]
+        tables = [column.probabilities for column in self.columns]
+        return Portrait(
+            self.source,
+            self.n_data_rows,
+            self.data_sha256,
+            len(self.columns),
+            self.n_components,
+            self.realism,
+            component_portraits(self.weights, axes, tables),
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as JSON."""
         return {
             "format": FORMAT,
             "source": self.source,
+            "n_data_rows": self.n_data_rows,
+            "data_sha256": self.data_sha256,
             "realism": asdict(self.realism),
             "weights": self.weights.tolist(),
             "columns": [column.to_dict() for column in self.columns],
@@ -250,4 +306,23 @@ class Population:
         about = dict(data["realism"])
         checks = tuple(Check(**check) for check in about.pop("checks"))
         columns = tuple(Column.from_dict(each, len(weights)) for each in data["columns"])
-        return cls(weights, columns, Realism(**about, checks=checks), str(data["source"]))
+        realism = Realism(**about, checks=checks)
+        n_rows, sha256 = data.get("n_data_rows"), data.get("data_sha256")
+        return cls(
+            weights,
+            columns,
+            realism,
+            str(data["source"]),
+            None if n_rows is None else int(n_rows),
+            None if sha256 is None else str(sha256),
+        )
+
+
+def is_saved_population(path: str | os.PathLike[str]) -> bool:
+    """Tell a file that :meth:`Population.save` wrote from others, by how it begins."""
+    try:
+        with open(path, "rb") as file:
+            start = file.read(256)
+    except (OSError, ValueError):
+        return False
+    return start.lstrip().startswith(b"{") and f'"{FORMAT}"'.encode() in start

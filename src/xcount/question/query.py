@@ -274,13 +274,10 @@ def resolve_flip(
     """Return a flip at the given cut-off, or as the model itself decides."""
     way = parse_direction(direction)
     if ensemble.n_outputs > 1:
-        _refuse_flip_of_classes(ensemble, output, cutoff, way, from_probability)
-        return Flip(None)
+        _refuse_flip_of_classes(ensemble, output, cutoff, way)
+        return Flip(None, sureness=_resolve_sureness(ensemble, from_probability))
     resolve_output(ensemble, output)
-    sureness = None
-    if from_probability is not None:
-        least = parse_probability(from_probability, "probability of --from-probability")
-        sureness = Sureness(least, resolve_link(ensemble))
+    sureness = _resolve_sureness(ensemble, from_probability)
     if cutoff is not None:
         margin = _parse_margin(cutoff, "cut-off")
         _note_log_odds(ensemble, margin)
@@ -289,12 +286,16 @@ def resolve_flip(
     return Flip(decides_at, tie_is_above, way, sureness)
 
 
+def _resolve_sureness(ensemble: Ensemble, from_probability: object) -> Sureness | None:
+    """Return how sure the decision must be that is flipped; None if that does not matter."""
+    if from_probability is None:
+        return None
+    least = parse_probability(from_probability, "probability of --from-probability")
+    return Sureness(least, resolve_link(ensemble))
+
+
 def _refuse_flip_of_classes(
-    ensemble: Ensemble,
-    output: object,
-    cutoff: object,
-    direction: Direction,
-    from_probability: object,
+    ensemble: Ensemble, output: object, cutoff: object, direction: Direction
 ) -> None:
     """Refuse what means nothing where one of several classes wins."""
     if ensemble.decision == "none":
@@ -311,8 +312,6 @@ def _refuse_flip_of_classes(
             "a flip between several classes has no direction; leave out --direction, or ask about "
             "one class (--class and --gap or --probability-gap)"
         )
-    if from_probability is not None:
-        raise QueryError("--from-probability is for a decision between two classes")
 
 
 def _own_cutoff(ensemble: Ensemble) -> tuple[Fraction, bool]:

@@ -95,6 +95,14 @@ def next_number(number: float, dtype: str, towards: float = math.inf) -> float:
         return float(np.nextafter(kind(number), kind(towards)))
 
 
+def is_next_of_shorter(number: float, dtype: str) -> bool:
+    """Tell a bound that was made strict (or the other way round) from one as it was written."""
+    if not math.isfinite(number):
+        return False
+    kind = np.dtype(dtype).type
+    return len(str(kind(next_number(number, dtype, -math.inf)))) < len(str(kind(number)))
+
+
 @dataclass(frozen=True, eq=False)
 class NumberCells:
     """The cells of a numeric axis, each one piece of numbers or several.

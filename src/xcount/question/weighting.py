@@ -51,6 +51,7 @@ class Weighing:
         bounds: for each feature its least and largest value in a volume, where given.
         population: one that was fitted before; None for one that is to be fitted to the rows.
         population_file: where one that is fitted is to be kept.
+        sha256: hash of the file that the rows come from; None without one.
     """
 
     names: tuple[str, ...]
@@ -59,6 +60,7 @@ class Weighing:
     bounds: tuple[Interval | None, ...] = ()
     population: Population | None = None
     population_file: str | None = None
+    sha256: str | None = None
 
     @classmethod
     def of(
@@ -102,6 +104,7 @@ class Weighing:
             _resolved_bounds(ensemble, bounds),
             fitted,
             kept if fitted is None else None,
+            None if table is None else table.sha256,
         )
 
     def of_names(self, names: Iterable[str]) -> Weighing:
@@ -167,9 +170,8 @@ def _lengths(axis: Axis, low: float, high: float) -> NDArray[np.float64]:
         sizes = ((low <= numbers.lows) & (numbers.lows <= high)) / 1.0
     else:
         halved = 0.5 if math.isinf(high - low) else 1.0  # half of a length is still a float
-        sizes = halved * np.clip(numbers.highs, low, high) - halved * np.clip(
-            numbers.lows, low, high
-        )
+        highs, lows = (_as_written(ends, axis) for ends in (numbers.highs, numbers.lows))
+        sizes = halved * np.clip(highs, low, high) - halved * np.clip(lows, low, high)
     weights = np.bincount(numbers.cell_of_piece, sizes, minlength=numbers.n_cells)
     if not weights.sum():
         raise QueryError(
@@ -177,6 +179,14 @@ def _lengths(axis: Axis, low: float, high: float) -> NDArray[np.float64]:
             "domain; give others with --bounds"
         )
     return weights / math.fsum(weights)
+
+
+def _as_written(ends: NDArray[np.float64], axis: Axis) -> NDArray[np.float64]:
+    """Return ends of pieces as bounds of a length: ``x > 1`` is as long as ``x >= 1``."""
+    written = ends.copy()
+    for place in np.flatnonzero(~np.isin(ends, axis.thresholds)):
+        written[place] = axis.as_written(float(ends[place]))
+    return written
 
 
 def _padded(weights: NDArray[np.float64], axis: Axis) -> NDArray[np.float64]:

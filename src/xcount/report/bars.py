@@ -13,7 +13,10 @@ from xcount.answers.result import CountResult, Verdict
 from xcount.answers.witness.witness import Witness, Witnesses
 from xcount.counters.tally import MaskCount, Profile
 from xcount.model.ensemble import Ensemble
+from xcount.question.population import Population
+from xcount.question.portrait import Check
 from xcount.report.explanation_words import NEAREST_TO_PEOPLE, of_measure
+from xcount.report.lead import first_groups, in_order, measure_of, panels
 from xcount.report.numbers import OF_MEASURE, limit_percent, share_words, short_share
 from xcount.report.sentences import label_of, panel_label
 from xcount.report.witness_text import summary
@@ -97,10 +100,11 @@ def _share_bar(label: str, result: CountResult, measure: str) -> Bar:
 def _(result: AuditResult, top: int = TOP) -> Bars:
     if not result.panels:
         return Bars("No count is finished", SHARE, ())
-    panel = result.panels[0]
-    found = result.panel(panel)
-    bars = tuple(_share_bar(label_of(r), r, result.judge) for r in found[:top])
-    by = "" if result.judge == REGIONS else f", by {result.judge}"
+    panel, measure = panels(result)[0], measure_of(result)
+    found = in_order(result, result.panel(panel), measure)
+    n_first = sum(r.sensitive in first_groups(result) for r in found)
+    bars = tuple(_share_bar(label_of(r), r, measure) for r in found[: max(top, n_first)])
+    by = "" if measure == REGIONS else f", by {measure}"
     return Bars(f"{panel_label(*panel)}{by}", SHARE, bars, n_more=len(found) - len(bars))
 
 
@@ -161,6 +165,22 @@ def _witness_bar(witness: Witness) -> Bar:
     row = summary(witness)
     after = witness.other_margin
     return Bar(row["Change"], after, after, after, row["Margin"], start=witness.margin)
+
+
+@bars_of.register
+def _(result: Population, top: int = TOP) -> Bars:
+    """Return how often two things hold together in it, beside how often they do in rows."""
+    checks = result.realism.checks
+    bars = tuple(
+        Bar(c.text, c.population, c.population, c.population, _check_text(c)) for c in checks[:top]
+    )
+    title = "both hold, in the population"
+    return Bars(title, SHARE, bars, n_more=len(checks) - len(bars))
+
+
+def _check_text(check: Check) -> str:
+    rows, alone = share_words(check.rows), share_words(check.marginals)
+    return f"{share_words(check.population)} (rows {rows}, if independent {alone})"
 
 
 @bars_of.register

@@ -22,8 +22,9 @@ from xcount.report.numbers import (
 from xcount.report.sentences import mean_share_text
 from xcount.report.shares import measured_share
 from xcount.report.terminal import coloured, escaped
-from xcount.runs.audit import AuditResult, Ranked
+from xcount.runs.audit import AuditResult
 from xcount.runs.compare import CompareResult
+from xcount.runs.ranked import Ranked
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -107,15 +108,20 @@ def _measures_table(audit: AuditResult) -> list[RenderableType]:
     """Return the shares by other measures side by side, where there are any."""
     from rich.table import Table
 
-    found = [result for result in audit.results if result.details.get("measures")]
-    names = list(dict.fromkeys(name for result in found for name in result.details["measures"]))
+    rows = [
+        (ranked, result)
+        for ranked in audit.ranking
+        for result in ranked.results
+        if result.details.get("measures")
+    ]
+    names = list(dict.fromkeys(name for _, r in rows for name in r.details["measures"]))
     if not names:
         return []
     table = Table(title="Measures side by side", title_justify="left", title_style="bold")
     for head in ("Sensitive to", "Gap", "Distance", "regions", *names):
         is_name = head == "Sensitive to"
         table.add_column(escaped(head), justify="left" if is_name else "right", overflow="fold")
-    for result in sorted(found, key=lambda r: r.order)[:MAX_ROWS]:
+    for result in sorted((row[1] for row in _chosen(audit, rows)), key=lambda r: r.order):
         entries = [result.details["measures"].get(name) for name in names]
         table.add_row(
             escaped(" + ".join(result.sensitive)),

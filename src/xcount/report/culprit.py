@@ -56,7 +56,7 @@ class Worsening:
 
     def text(self, names: tuple[str, ...]) -> str:
         """Return who got how much worse where, in one sentence without its end."""
-        factor = f"{times_text(self.ratio)}, " if self.ratio is not None else ""
+        factor = f"{times_text(self.ratio)}; " if self.ratio is not None else ""
         return (
             f"{short_names([names[self.index]])} is more sensitive to "
             f"{short_names(self.row.sensitive)} than {short_names([names[0]])}: "
@@ -141,7 +141,8 @@ def times_text(ratio: Ratio) -> str:
     else:
         interval = f"{_factor(ratio.low)} to {_factor(ratio.high)}"
     known = ratio.value
-    return f"{interval} times" if known is None else f"{_factor(known)} times, {interval}"
+    said = f"{interval} times" if known is None else f"{_factor(known)} times, {interval}"
+    return said if ratio.confidence == 1 else f"{said} with {ratio.confidence:.0%} confidence"
 
 
 def ratio_text(ratio: Ratio | None, infinity: str = "∞") -> str:

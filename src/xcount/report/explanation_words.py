@@ -66,10 +66,21 @@ def _typical(effect: Effect) -> str:
     thing = unit_text(effect.unit)
     if 0.5 in levels and 0.9 in levels:
         return (
-            f"the {thing} moves by at most {levels[0.5]:.3g} for half{where or ' of all'}, and by "
-            f"more than {levels[0.9]:.3g} for one in ten"
+            f"the {thing} moves by at most {size_text(levels[0.5], effect.unit)} for "
+            f"half{where or ' of all'}, and by more than {size_text(levels[0.9], effect.unit)} for "
+            "one in ten"
         )
-    return f"the {thing} moves by {effect.mean.value:.3g} on average{where}" if effect.mean else ""
+    if effect.mean is None:
+        return ""
+    return f"the {thing} moves by {size_text(effect.mean.value, effect.unit)} on average{where}"
+
+
+def size_text(size: float, unit: str) -> str:
+    """Return the size of a change in a sentence: of a probability, in points."""
+    if unit_text(unit) != "probability":
+        return f"{size:.3g}"
+    points = f"{100 * size:.3g}"
+    return f"{points} percentage point{'' if points == '1' else 's'}"
 
 
 def ratio_sentence(rates: GroupRates) -> str:

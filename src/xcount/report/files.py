@@ -17,7 +17,7 @@ from xcount.errors import XCountError
 
 def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
     """Write beside the target, then rename: a reader sees the old file or the new one."""
-    content = data.encode("utf-8") if isinstance(data, str) else data
+    content = data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data
     try:
         if _is_special(path):
             with open(path, "wb") as device:
@@ -62,6 +62,8 @@ def _replace(target: Path, content: bytes) -> None:
 
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Refuse a path that cannot be written, before the work whose result it is to hold."""
+    if not os.fspath(path):
+        raise XCountError("cannot write a file without a name; give it one")
     target = _behind_links(path)
     folder = target.parent
     if os.path.isdir(path):

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult, Verdict
+from xcount.question.gap import PREDICTED
 from xcount.report.numbers import OF_MEASURE, limit_percent, plural, share_words
 from xcount.report.shares import OF_PEOPLE, Share
 from xcount.runs.audit import AuditResult, Panel
@@ -150,11 +151,16 @@ def _judged_headline(audit: AuditResult, verdict: Verdict) -> str:
         of_all = f"All {len(groups)}" if len(groups) > 2 else "Both"
         within = f"within {'the limit' if limit else 'their limits'}{limit}"
         return f"{of_all} {_kind(groups)}s stay {within}"
-    listed = [f"{short_names(r.sensitive)} ({bound_text(r)})" for r in shown[:_LISTED]]
+    listed = [f"{_group_name(r.sensitive)} ({bound_text(r)})" for r in shown[:_LISTED]]
     more = len(shown) - len(listed)
     names = joined_names([*listed, f"{more} more"] if more else listed)
     above = "the limit" if limit else "their limits"
     return f"{len(shown)} of {plural(len(groups), _kind(groups))} are above {above}{limit}: {names}"
+
+
+def _group_name(names: Sequence[str]) -> str:
+    """Return a group's name in a list of groups."""
+    return " + ".join(short_names([name]) for name in names)
 
 
 def _kind(groups: Iterable[tuple[str, ...]]) -> str:
@@ -202,11 +208,11 @@ def answer(audit: AuditResult, result: CountResult, share: Share) -> str:
     """Return a result as a sentence for people who know nothing of regions."""
     two = result.profile is not None and len(result.profile.masks) == 2
     names = short_names(result.sensitive)
-    if result.distance is None or two:
+    if result.distance is None or two or _reaches_all(audit, result):
         condition = f"If {names} alone were different"
     else:
         steps = "one step" if result.distance == 1 else f"at most {result.distance} steps"
-        condition = f"If {names} alone moved by {steps}"
+        condition = f"If {names} alone changed by {steps}"
     modal = "would" if two else "could"
     label = audit.output_label
     of_class = "" if label is None else f" of class {short_names([label])}"
@@ -214,10 +220,16 @@ def answer(audit: AuditResult, result: CountResult, share: Share) -> str:
     return f"{condition}, {outcome} {share.among}"
 
 
+def _reaches_all(audit: AuditResult, result: CountResult) -> bool:
+    """Tell whether the distance is no restriction: every value is one step from every other."""
+    names = result.sensitive
+    return set(names) <= set(audit.one_step_features) and (result.distance or 0) >= len(names)
+
+
 def score_of(audit: AuditResult) -> str:
     """Return what the trees add up to, as people call it."""
     if audit.margin == "probability":
-        return "the predicted probability"
+        return PREDICTED
     return "the model's prediction" if audit.task == "regression" else "the model's score"
 
 

@@ -13,6 +13,7 @@ from xcount.answers.result import CountResult
 from xcount.errors import MissingExtraError, QueryError
 from xcount.report.bars import SHARE, TOP_OF_A_PLOT, Bars, bars_of
 from xcount.report.files import write_atomically
+from xcount.report.lead import first_groups, in_order, measure_of, share_shown
 from xcount.report.numbers import OF_MEASURE
 from xcount.report.sentences import label_of, panel_label
 from xcount.runs.audit import AuditResult, Panel
@@ -65,7 +66,7 @@ def plot_audit(audit: AuditResult) -> Figure:
     panels = audit.panels
     n_columns = min(_MAX_COLUMNS, max(1, len({gap for _, gap in panels})))
     n_rows = max(1, math.ceil(len(panels) / n_columns))
-    bars = max((len(audit.panel(panel)[:TOP_BARS]) for panel in panels), default=1)
+    bars = max((len(_shown(audit, panel)) for panel in panels), default=1)
     size = (5.0 * n_columns, n_rows * (1.3 + 0.3 * bars))
     figure: Figure = figure_class(figsize=size, layout="constrained")
     for index, panel in enumerate(panels):
@@ -159,16 +160,23 @@ def plot_comparison(comparison: CompareResult) -> Figure:
     return figure
 
 
+def _shown(audit: AuditResult, panel: Panel) -> list[CountResult]:
+    """Return the groups with the largest shares; those that come first do, and are never cut."""
+    found = in_order(audit, audit.panel(panel), measure_of(audit))
+    n_first = sum(result.sensitive in first_groups(audit) for result in found)
+    return found[: max(TOP_BARS, n_first)]
+
+
 def _draw_panel(axes: Axes, audit: AuditResult, panel: Panel) -> None:
-    results = audit.panel(panel)[:TOP_BARS]
+    results, measure = _shown(audit, panel), measure_of(audit)
     places = list(range(len(results)))
     for place, result in zip(places, results, strict=True):
-        share = result.judged
-        low, high = 100 * share.low, 100 * share.high
-        _draw_bar(axes, place, low, low if share.share is None else 100 * share.share, high)
+        share = share_shown(result, measure)
+        low, high = 100 * float(share.low), 100 * float(share.high)
+        _draw_bar(axes, place, low, low if share.value is None else 100 * float(share.value), high)
     axes.set_yticks(places, [_plain(label_of(r)) for r in results])
     axes.invert_yaxis()
-    axes.set_xlabel(f"share {OF_MEASURE[audit.judge]} (%)")
+    axes.set_xlabel(f"share {OF_MEASURE[measure]} (%)")
     axes.set_title(panel_label(*panel))
     axes.spines[["top", "right"]].set_visible(False)
 

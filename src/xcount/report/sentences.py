@@ -29,7 +29,7 @@ MARGIN_OF_TASK = {
 
 _MARGIN = (
     (
-        "Margin",
+        "Margin, or score",
         "The number the trees add up to, before it becomes a decision. For a boosted binary "
         "classifier it is the log-odds: a change of 0.5 multiplies the odds by 1.65. For a forest "
         "that votes it is the probability.",

@@ -27,9 +27,14 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from xcount.answers.inspection import FeatureInfo, Inspection
+    from xcount.question.population import Portrait
+    from xcount.question.portrait import Realism, Trait
 
 MAX_ROWS = 40
 """Longer lists are cut in the terminal; ``--json`` always has all of it."""
+
+MAX_COMPONENTS = 12
+"""Of a population, those that are listed, the heaviest ones."""
 
 _GROUPED_BELOW = 10**15
 _STOPPED = {
@@ -166,7 +171,11 @@ def inspection_tables(inspection: Inspection, show_all: bool = False) -> list[Re
         card.add_row("Gaps to ask", _gaps_text(inspection))
     if inspection.one_hot:
         card.add_row("One-hot groups", _groups_text(inspection.one_hot))
-    return [card, _feature_table(inspection, show_all)]
+    tables: list[RenderableType] = [card, _feature_table(inspection, show_all)]
+    if inspection.population is not None:
+        people, share = inspection.population, inspection.population_share
+        tables += population_tables(people, "Population", share, show_all=show_all)
+    return tables
 
 
 def _gaps_text(inspection: Inspection) -> str:
@@ -217,6 +226,86 @@ def _chosen(features: tuple[FeatureInfo, ...], show_all: bool) -> tuple[list[Fea
     used = [feature for feature in features if feature.n_trees > 0]
     used.sort(key=lambda feature: (-feature.max_change, feature.index))
     return used[:MAX_ROWS], len(features) - len(used[:MAX_ROWS])
+
+
+def population_tables(
+    portrait: Portrait,
+    title: str,
+    share_in_domain: float | None = None,
+    *,
+    show_all: bool = False,
+) -> list[RenderableType]:
+    """Return a population as a card, a table of its components, and one of its checks."""
+    card = Card(title)
+    card.add_row("Fitted to", _data_text(portrait))
+    if portrait.data_sha256 is not None:
+        card.add_row("SHA-256", portrait.data_sha256)
+    one = portrait.n_components == 1
+    card.add_row(
+        "Made of",
+        f"{portrait.n_components} component{'' if one else 's'}, {portrait.n_columns} columns",
+    )
+    card.add_row("Held-out rows", _likelihood_text(portrait.realism))
+    if share_in_domain is not None:
+        card.add_row("In the domain", f"{share_words(share_in_domain)} of the population")
+    tables = [card, _component_table(portrait, show_all)]
+    if portrait.realism.checks:
+        tables.append(_check_table(portrait.realism))
+    return tables
+
+
+def _data_text(portrait: Portrait) -> str:
+    realism = portrait.realism
+    rows = f"{realism.n_rows:,} rows, and {realism.n_held_out:,} held out"
+    known = realism.n_rows + realism.n_held_out
+    unknown = (portrait.n_data_rows or known) - known
+    left_out = f"; {unknown:,} rows have no value in any cell" if unknown else ""
+    return f"{portrait.source or 'rows without a name'}: {rows}{left_out}"
+
+
+def _likelihood_text(realism: Realism) -> str:
+    found, alone = realism.log_likelihood, realism.marginals_log_likelihood
+    factor = math.exp(min(700.0, found - alone))
+    return (
+        f"log-likelihood {found:.2f} nats a row, {alone:.2f} by the marginals: "
+        f"{factor:.3g} times as likely"
+    )
+
+
+def _component_table(portrait: Portrait, show_all: bool) -> RenderableType:
+    from rich.table import Table
+
+    table = Table(title="Components", title_justify="left", caption_justify="left")
+    table.add_column("Weight", justify="right")
+    table.add_column("What sets it apart (of the component, of all)")
+    listed = portrait.components if show_all else portrait.components[:MAX_COMPONENTS]
+    for component in listed:
+        traits = "; ".join(map(_trait_text, component.traits)) or "nothing: it is like everybody"
+        table.add_row(share_words(component.weight), escaped(traits))
+    if len(listed) < len(portrait.components):
+        table.caption = f"{len(portrait.components) - len(listed)} more; --all lists them"
+    return table
+
+
+def _trait_text(trait: Trait) -> str:
+    return f"{trait.text} ({_percent(trait.share)}, {_percent(trait.of_all)})"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}%" if 0.01 <= share <= 0.99 else f"{100 * share:.3g}%"
+
+
+def _check_table(realism: Realism) -> RenderableType:
+    from rich.table import Table
+
+    table = Table(title="How often both hold", title_justify="left")
+    table.add_column("Both")
+    for name in ("Held-out rows", "Population", "If independent"):
+        table.add_column(name, justify="right")
+    for check in realism.checks:
+        shares = (check.rows, check.population, check.marginals)
+        table.add_row(escaped(check.text), *(_percent(share) for share in shares))
+    return table
 
 
 def _profile_tables(profile: Profile, change: Change) -> list[RenderableType]:

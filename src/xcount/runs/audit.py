@@ -14,7 +14,7 @@ from xcount.answers.count import class_label, explaining, model_info, versions
 from xcount.answers.explanation import Explaining
 from xcount.answers.mean_share import MeanShare
 from xcount.answers.measure import weighing_of
-from xcount.answers.measured import REGIONS, refuse_idle_weights
+from xcount.answers.measured import REGIONS, measures_meant
 from xcount.answers.result import (
     JUDGE_OF_ALL,
     STATUS_OF_ALL,
@@ -26,7 +26,6 @@ from xcount.answers.result import (
     GapOrigin,
     ModelTask,
     Planned,
-    Sensitive,
     Verdict,
     Versions,
     judged_together,
@@ -56,51 +55,29 @@ from xcount.runs.plan import (
     questions,
 )
 from xcount.runs.protected import is_protected
+from xcount.runs.ranked import Ranked
 from xcount.runs.task import Question, Task, fingerprint
 from xcount.support.dataclass import dataclass
-from xcount.support.interface import OtherNamesOfAudit, public
+from xcount.support.interface import public
 from xcount.support.numerals import to_json
 from xcount.support.records import FIRST, Json, from_dict, record, to_dict, written
 from xcount.support.shown import Shown
+from xcount.support.spellings import whole_number
 
 if TYPE_CHECKING:
     from distributed import Client
     from distributed.deploy import Cluster as DaskCluster
 
     from xcount.question.population import Population
+    from xcount.support.other_names import OtherNamesOfAudit
     from xcount.support.spellings import Duration, Number, Size
 
 FORMAT = 1
-_SHARE = {"minimum": 0, "maximum": 1}
 MAX_PROFILE_BITS = 20_000_000
 """Without profiles beyond this many bits of counts: the journal of a wide model stays readable."""
 
 Panel = tuple[int | None, Change]
 """A (distance, change): the counts of one panel compare with each other."""
-
-
-@record("ranked", "A place in the ranking of an audit.")
-@dataclass(frozen=True, slots=True)
-class Ranked:
-    """A group of features in the ranking.
-
-    ``score`` is the mean of its judged shares over all panels; the largest comes first. Where only
-    bounds of a share are known, its low bound takes its place in that order, and ``score`` is None;
-    of equals, the one with the larger high bounds comes first.
-    """
-
-    rank: Annotated[int, Json("1 for the most sensitive.", {"minimum": 1})]
-    sensitive: Sensitive
-    score: Annotated[
-        float | None, Json("Mean of their shares; null where a share has no estimate.", _SHARE)
-    ]
-    score_low: Annotated[float, Json("Mean of the low bounds of their shares.", _SHARE)]
-    score_high: Annotated[float, Json("Mean of the high bounds of their shares.", _SHARE)]
-    results: tuple[CountResult, ...]
-
-    @property
-    def label(self) -> str:
-        return " + ".join(self.sensitive)
 
 
 @record("audit", "`xcount audit --json` and `xcount demo --json`.")
@@ -115,6 +92,7 @@ class AuditResult(Shown):
         gap_origin: where the gaps come from, in words.
         created: when the run began (ISO 8601, UTC).
         unused_features: features that no tree tests: changing them changes nothing.
+        one_step_features: features whose values are all one step from each other.
         task: what the model is for, e.g. ``"binary"``.
         margin: ``"probability"`` where the trees' votes add up to one, else ``"score"``.
         output_label: the class asked about, for a model with several.
@@ -154,6 +132,13 @@ class AuditResult(Shown):
         ),
     ] = ()
     unused_features: Annotated[tuple[str, ...], Json("Features that no tree tests.")] = ()
+    one_step_features: Annotated[
+        tuple[str, ...],
+        Json(
+            "Features whose values are all one step from each other: categories, or two cells.",
+            is_optional=True,
+        ),
+    ] = ()
     versions: Versions = field(default_factory=dict)
     results: Annotated[
         tuple[CountResult, ...],
@@ -346,7 +331,7 @@ def audit(
             ``"age=0.01,sex=0"``. Needs gaps that are given.
         judge: the measure whose share that is, and that ranks: ``regions``, or one of ``measures``.
         measures: other weights of the same regions (see :mod:`xcount.answers.measure`).
-        data: the table that the measures need.
+        data: the table that the measures need; alone, it asks for ``rows``.
         bounds: the bounds of a volume.
         population: a fitted population, or its file; a file that is not there yet is written.
         n_witnesses: how many examples of each count to add, where they can be drawn.
@@ -374,7 +359,7 @@ def audit(
     """
     from xcount.model.loaders import load
 
-    refuse_idle_weights(measures, judge, data, bounds, population)
+    measures = measures_meant(measures, judge, data, bounds, population)
     regions = Domain.of(domain, one_hot=one_hot, where=where, rule=rule)
     ensemble = regions.pulled_back(load(model, trust_pickle=trust_pickle))
     settings = Settings.of(
@@ -416,7 +401,7 @@ def audit(
             replace(settings, max_share=limits[query.sensitive]),
             method,
             weighing,
-            n_witnesses,
+            whole_number(n_witnesses, "number of witnesses"),
             explain=_whole_if_first(along, ensemble, query.sensitive, named),
         )
         for query in questions(chosen.values, groups, distances, precision)
@@ -441,9 +426,9 @@ def audit(
 
 def _header(ensemble: Ensemble, grid: Grid, tasks: list[Task], chosen: Changes) -> dict[str, Any]:
     """Return what the journal's run line says."""
-    unused = [
-        f.name for f, axis in zip(ensemble.features, grid.axes, strict=True) if axis.is_unused
-    ]
+    axes = list(zip(ensemble.feature_names, grid.axes, strict=True))
+    unused = [name for name, axis in axes if axis.is_unused]
+    one_step = [name for name, axis in axes if axis.feature.is_categorical or axis.n_cells == 2]
     return {
         "command": "audit",
         "format": FORMAT,
@@ -458,6 +443,7 @@ def _header(ensemble: Ensemble, grid: Grid, tasks: list[Task], chosen: Changes) 
         "planned": len(tasks),
         "keys": [task.key for task in tasks],
         "unused_features": unused,
+        "one_step_features": one_step,
         "versions": versions(),
     }
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 from xcount.answers.count import explaining, model_info, versions
 from xcount.answers.mean_share import MeanShare
 from xcount.answers.measure import weighing_of
-from xcount.answers.measured import REGIONS, refuse_idle_weights
+from xcount.answers.measured import REGIONS, measures_meant
 from xcount.answers.result import (
     JUDGE_OF_ALL,
     STATUS_OF_ALL,
@@ -58,7 +58,7 @@ from xcount.runs.journal_schema import KeptRun, last_run, result_of
 from xcount.runs.plan import Changes, Group, choose_changes, choose_groups, questions
 from xcount.runs.task import Question, Task, fingerprint
 from xcount.support.dataclass import dataclass
-from xcount.support.interface import OtherNamesOfMany, public
+from xcount.support.interface import public
 from xcount.support.numerals import to_json
 from xcount.support.records import FIRST, Json, from_dict, record, to_dict, written
 from xcount.support.shown import Shown
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from distributed.deploy import Cluster as DaskCluster
 
     from xcount.question.population import Population
+    from xcount.support.other_names import OtherNamesOfMany
     from xcount.support.spellings import Duration, Number, Size
 
 FORMAT = 1
@@ -302,7 +303,7 @@ def compare(
     """
     from xcount.model.loaders import load
 
-    refuse_idle_weights(measures, judge, data, bounds, population)
+    measures = measures_meant(measures, judge, data, bounds, population)
     regions = Domain.of(domain, one_hot=one_hot, where=where, rule=rule)
     if isinstance(models, str | os.PathLike) or not isinstance(models, Iterable):
         raise QueryError("several models are compared; give them as a list: [old, new]")

@@ -1,10 +1,11 @@
 """Frozen dataclasses that are quick to make: start-up time counts, and a small count makes sixty.
 
-The standard library compiles six functions for each frozen dataclass. Here only ``__init__`` is
-compiled; comparing, hashing, printing and refusing assignments are functions that all share. The
-classes behave as those of ``dataclasses.dataclass`` do, and ``fields``, ``replace`` and ``asdict``
-know them. A dataclass that is not frozen is left to the standard library. A frozen class and its
-bases are all made here, or all there.
+The standard library looks at the fields of each frozen dataclass and compiles six functions for
+it when the class is made. Here only ``__init__`` is compiled, when the first object is made;
+comparing, hashing, printing and refusing assignments are functions that all share. The classes
+behave as those of ``dataclasses.dataclass`` do, and ``fields``, ``replace`` and ``asdict`` know
+them. A dataclass that is not frozen is left to the standard library. A frozen class and its bases
+are all made here, or all there, in modules whose annotations are strings.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from operator import attrgetter
+from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any
 
 __all__ = ["dataclass"]
@@ -29,6 +31,21 @@ class _Factory:
 
 _FACTORY = _Factory()
 
+_NO_DOC = "Fields."
+"""A class without a docstring would get its signature for one, and that takes a tokenizer."""
+
+
+class _OnDemand:
+    """An attribute of a class that is made when it is first asked for."""
+
+    def __init__(self, cls: type, name: str, make: Callable[[], Any]) -> None:
+        self.cls, self.name, self.make = cls, name, make
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        made = self.make()
+        setattr(self.cls, self.name, made)
+        return made.__get__(instance, owner) if hasattr(made, "__get__") else made
+
 
 def _dataclass(
     cls: type | None = None,
@@ -45,43 +62,105 @@ def _dataclass(
     def decorate(cls: type) -> type:
         if not frozen:
             return dataclasses.dataclass(slots=slots, eq=eq, kw_only=kw_only, repr=repr)(cls)
-        if cls.__doc__ is None:
-            cls.__doc__ = cls.__name__  # the usual signature takes a tokenizer
-        made: type = dataclasses.dataclass(
-            init=False, repr=False, eq=False, slots=slots, kw_only=kw_only
-        )(cls)
-        for name, method in _methods(made, slots, eq).items():
-            if name == "__repr__" and not repr:
-                continue
+        types = _types(cls)
+        defaults = {name: vars(cls)[name] for name in types if name in vars(cls)}
+        made = _with_slots(cls, types) if slots else _with_defaults(cls, defaults)
+        methods = _methods(slots, eq)
+        if not repr:
+            del methods["__repr__"]
+        for name, method in methods.items():
             if vars(made).get(name) is None:  # defining __eq__ makes __hash__ None
                 setattr(made, name, method)
+        on_demand = {
+            "__init__": lambda: _init(made),
+            "__dataclass_fields__": lambda: _standard_fields(made),
+            "__match_args__": lambda: _names_of_arguments(made),
+            "_described": lambda: _fields(made, types, defaults, kw_only),
+            "_compared": lambda: _compared(made),
+        }
+        for name, make in on_demand.items():
+            if name not in vars(made):
+                setattr(made, name, _OnDemand(made, name, make))
         return made
 
     return decorate if cls is None else decorate(cls)
 
 
-def _methods(cls: type, slots: bool, eq: bool) -> dict[str, Any]:
-    methods: dict[str, Any] = {
-        "__init__": _init(cls),
-        "__repr__": _repr,
-        "__setattr__": _refuse_assignment,
-        "__delattr__": _refuse_deletion,
+def _types(cls: type) -> dict[str, str]:
+    """Return the annotations of a class's own fields, by name."""
+    found = vars(cls).get("__annotations__", {})
+    return {name: type_ for name, type_ in found.items() if not type_.startswith("ClassVar")}
+
+
+def _with_defaults(cls: type, defaults: dict[str, Any]) -> type:
+    """Leave only defaults themselves at a class, not what describes its fields."""
+    for name, default in defaults.items():
+        if isinstance(default, dataclasses.Field):
+            if default.default is dataclasses.MISSING:
+                delattr(cls, name)
+            else:
+                setattr(cls, name, default.default)
+    return cls
+
+
+def _with_slots(cls: type, names: dict[str, str]) -> type:
+    """Return the class once more, with a slot for each field."""
+    above = {slot for base in cls.__mro__ for slot in vars(base).get("__slots__", ())}
+    body = {
+        name: value
+        for name, value in vars(cls).items()
+        if name not in names and name not in {"__dict__", "__weakref__"}
     }
-    if eq:
-        methods |= _comparisons(cls)
-    if slots:
-        methods |= {"__getstate__": _state, "__setstate__": _restore}
-    return methods
+    body["__slots__"] = tuple(name for name in names if name not in above)
+    made = type(cls)(cls.__name__, cls.__bases__, body)
+    made.__qualname__ = cls.__qualname__
+    return made
 
 
-def _init(cls: type) -> Callable[..., None]:
-    """Compile a function of the fields that sets them."""
-    names: dict[str, Any] = {"_set": object.__setattr__, "_FACTORY": _FACTORY}
-    fields = dataclasses.fields(cls)
+def _fields(
+    cls: type, types: dict[str, str], defaults: dict[str, Any], kw_only: bool
+) -> dict[str, dataclasses.Field[Any]]:
+    """Return the fields of a class by name, those of its bases first."""
+    found: dict[str, dataclasses.Field[Any]] = {}
+    for base in cls.__mro__[:0:-1]:
+        found |= getattr(base, "_described", {})
+    for name, type_ in types.items():
+        each = defaults.get(name, dataclasses.MISSING)
+        if not isinstance(each, dataclasses.Field):
+            each = dataclasses.field(default=each)
+        if each.kw_only is dataclasses.MISSING:
+            each.kw_only = kw_only
+        each.name, each.type = name, type_
+        found[name] = each
+    return found
+
+
+def _standard_fields(cls: Any) -> dict[str, dataclasses.Field[Any]]:
+    """Return the fields as the standard library's functions look for them."""
+    described = [(name, each.type, each) for name, each in cls._described.items()]
+    made = dataclasses.make_dataclass(
+        cls.__name__, described, init=False, repr=False, eq=False, namespace={"__doc__": _NO_DOC}
+    )
+    return {each.name: each for each in dataclasses.fields(made)}
+
+
+def _names_of_arguments(cls: Any) -> tuple[str, ...]:
+    return tuple(name for name, each in cls._described.items() if each.init and not each.kw_only)
+
+
+def _init(cls: Any) -> Callable[..., None]:
+    """Compile a function of the fields that sets them: through their slots, or all in one call."""
+    names: dict[str, Any] = {"_FACTORY": _FACTORY}
+    fields = cls._described.values()
     plain = [_parameter(each, names) for each in fields if each.init and not each.kw_only]
     by_name = [_parameter(each, names) for each in fields if each.init and each.kw_only]
     arguments = ", ".join(["self", *plain, *(["*", *by_name] if by_name else [])])
-    body = [f"_set(self, {f.name!r}, {v})" for f in fields if (v := _value(f, names))]
+    values = {each.name: value for each in fields if (value := _value(each, names))}
+    slots = [name for name in values if isinstance(getattr(cls, name, None), MemberDescriptorType)]
+    names |= {f"_set_{name}": getattr(cls, name).__set__ for name in slots}
+    body = [f"_set_{name}(self, {values.pop(name)})" for name in slots]
+    if values:
+        body.append(f"self.__dict__.update({', '.join(f'{n}={v}' for n, v in values.items())})")
     if hasattr(cls, "__post_init__"):
         body.append("self.__post_init__()")
     exec(f"def __init__({arguments}):\n " + "\n ".join(body or ["pass"]), names)
@@ -110,28 +189,39 @@ def _value(each: dataclasses.Field[Any], names: dict[str, Any]) -> str:
     return each.name if each.init else ""
 
 
-def _comparisons(cls: type) -> dict[str, Callable[..., Any]]:
-    """Return equality and hash by the fields that are compared."""
-    names = [each.name for each in dataclasses.fields(cls) if each.compare]
-    values: Callable[[Any], Any] = attrgetter(*names) if names else lambda _: ()
+def _compared(cls: Any) -> Any:
+    """Return a function that gives the fields of an object that are compared."""
+    names = [name for name, each in cls._described.items() if each.compare]
+    if len(names) > 1:
+        return staticmethod(attrgetter(*names))
+    return staticmethod(lambda self: tuple(getattr(self, name) for name in names))
 
-    def key(self: Any) -> tuple[Any, ...]:
-        found = values(self)
-        return (found,) if len(names) == 1 else found
 
-    def __eq__(self: Any, other: Any) -> bool:  # noqa: N807  # it becomes a method
-        if other.__class__ is not self.__class__:
-            return NotImplemented
-        return key(self) == key(other)
+def _methods(slots: bool, eq: bool) -> dict[str, Any]:
+    methods: dict[str, Any] = {
+        "__repr__": _repr,
+        "__setattr__": _refuse_assignment,
+        "__delattr__": _refuse_deletion,
+    }
+    if eq:
+        methods |= {"__eq__": _eq, "__hash__": _hash}
+    if slots:
+        methods |= {"__getstate__": _state, "__setstate__": _restore}
+    return methods
 
-    def __hash__(self: Any) -> int:  # noqa: N807  # it becomes a method
-        return hash(key(self))
 
-    return {"__eq__": __eq__, "__hash__": __hash__}
+def _eq(self: Any, other: Any) -> Any:
+    if other.__class__ is not self.__class__:
+        return NotImplemented
+    return self._compared(self) == other._compared(other)
+
+
+def _hash(self: Any) -> int:
+    return hash(self._compared(self))
 
 
 def _repr(self: Any) -> str:
-    shown = (f"{f.name}={getattr(self, f.name)!r}" for f in dataclasses.fields(self) if f.repr)
+    shown = (f"{n}={getattr(self, n)!r}" for n, each in self._described.items() if each.repr)
     return f"{self.__class__.__qualname__}({', '.join(shown)})"
 
 
@@ -144,12 +234,12 @@ def _refuse_deletion(self: Any, name: str) -> None:
 
 
 def _state(self: Any) -> list[Any]:
-    return [getattr(self, each.name) for each in dataclasses.fields(self)]
+    return [getattr(self, name) for name in self._described]
 
 
 def _restore(self: Any, state: list[Any]) -> None:
-    for each, value in zip(dataclasses.fields(self), state, strict=True):
-        object.__setattr__(self, each.name, value)
+    for name, value in zip(self._described, state, strict=True):
+        object.__setattr__(self, name, value)
 
 
 if not TYPE_CHECKING:

@@ -1,20 +1,18 @@
 """What the public functions have in common: other names of their arguments, progress in notebooks.
 
 An argument has one name in a signature. Where people may know it by another one (the plural in an
-audit, the unit in older versions), that is accepted as well: :data:`SYNONYMS`.
+audit, the unit in older versions), that is accepted as well: :data:`SYNONYMS`
+(and ``other_names.py``, for type checkers).
 """
 
 from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ParamSpec, TypedDict, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, ParamSpec, TypeVar
 
 from xcount.support.nearest import nearest
-
-if TYPE_CHECKING:
-    from xcount.support.spellings import Duration, Size
 
 SYNONYMS = (
     ("gap", "gaps"),
@@ -31,44 +29,6 @@ SYNONYMS = (
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
-
-
-class OtherNamesOfAll(TypedDict, total=False):
-    """Other names of arguments that :func:`public` functions accept, for type checkers."""
-
-    output: int | str | None
-    rules: str | Iterable[str]
-    timeout_seconds: Duration | None
-    memory_bytes: Size | None
-
-
-class OtherNames(OtherNamesOfAll, total=False):
-    """The same of a function that asks one question."""
-
-    gaps: object
-    probability_gaps: object
-    distances: object
-
-
-class OtherNamesOfCount(OtherNames, total=False):
-    """The same of one that weighs its answer, too."""
-
-    measure: str | Iterable[str]
-
-
-class OtherNamesOfMany(OtherNamesOfAll, total=False):
-    """The same of a function that asks several questions: one of each may be given."""
-
-    gap: object
-    probability_gap: object
-    distance: object
-    measure: str | Iterable[str]
-
-
-class OtherNamesOfAudit(OtherNamesOfMany, total=False):
-    """The same of one that shows examples, too."""
-
-    witnesses: int
 
 
 def public(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:

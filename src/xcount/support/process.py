@@ -23,7 +23,7 @@ def ended_by_signals() -> Iterator[None]:
     """Let Ctrl-C and SIGTERM end a command at once, where they would be exceptions.
 
     Native code that reads a large file runs for seconds before an exception is heard. Nothing is
-    lost while a model is read.
+    lost while a model or a table is read.
     """
     is_main = threading.current_thread() is threading.main_thread()
     numbers = _ENDS if is_main else ()  # only the main thread sets handlers

@@ -13,6 +13,7 @@ too, and never read: it follows from the rest. Fields without a :class:`Json` ar
 from __future__ import annotations
 
 import dataclasses
+import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
@@ -152,7 +153,7 @@ def fields_of(cls: type) -> tuple[RecordField, ...]:
 
 
 def _fields(cls: type) -> tuple[RecordField, ...]:
-    hints = get_type_hints(cls, include_extras=True)
+    hints = _hints(cls)
     found = [
         RecordField(f.name, about, about.form or _form(kind, about), False, _default(f))
         for f in dataclasses.fields(cls)
@@ -166,6 +167,16 @@ def _fields(cls: type) -> tuple[RecordField, ...]:
             places = [FIRST, *(f.attribute for f in found), None]
             found.insert(places.index(about.after), RecordField(name, about, form))
     return tuple(found)
+
+
+def _hints(cls: type) -> dict[str, Any]:
+    """Return what ``typing.get_type_hints`` does, evaluated at once: start-up time counts."""
+    hints: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        own = vars(base).get("__annotations__", {})
+        texts = ", ".join(f"{name!r}: ({text})" for name, text in own.items())
+        hints |= eval(f"{{{texts}}}", vars(sys.modules[base.__module__]))
+    return hints
 
 
 def _default(each: dataclasses.Field[Any]) -> object:

@@ -34,7 +34,7 @@ _BYTES = {"": 1, "b": 1} | {
     for power, letter in enumerate("kmgt", start=1)
     for ending, base in (("", 1000), ("b", 1000), ("ib", 1024))
 }
-_NUMBER_AND_UNIT = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([a-zA-Z]*)\s*")
+_NUMBER_AND_UNIT = r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([a-zA-Z]*)\s*"
 
 
 def exact_number(value: object) -> Fraction:
@@ -92,7 +92,7 @@ def open_share(value: object, what: str) -> float:
     return share
 
 
-def whole_number(value: object, what: str) -> int:
+def whole_number(value: object, what: str, most: int | None = None) -> int:
     """Return a whole number that is not negative; numpy's are as good as Python's.
 
     Example:
@@ -105,6 +105,8 @@ def whole_number(value: object, what: str) -> int:
         number = -1
     if number < 0 or isinstance(value, bool):
         raise QueryError(f"the {what} must be a whole number, 0 or more, not {value!r}")
+    if most is not None and number > most:
+        raise QueryError(f"the {what} must be at most {most:,}, not {number:,}")
     return number
 
 
@@ -139,7 +141,7 @@ def _scaled(value: object, units: Mapping[str, float], expected: str, option: st
         if 0 <= value < math.inf:
             return float(value)
         raise QueryError(refused)
-    match = _NUMBER_AND_UNIT.fullmatch(str(value))
+    match = re.fullmatch(_NUMBER_AND_UNIT, str(value))
     unit = match[2].lower() if match else ""
     found = float(match[1]) * units[unit] if match and unit in units else 0.0
     if not 0 < found < math.inf:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 
-_CONTROLS = re.compile(
+_CONTROLS = (
     "[\x00-\x1f\x7f-\x9f"  # C0, DEL, C1
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # writing direction
-    "\u2028\u2029]"  # ends of lines and paragraphs
+    "\u2028\u2029"  # ends of lines and paragraphs
+    "\ud800-\udfff]"  # halves of characters, which no file can hold
 )
 
 
@@ -22,9 +23,11 @@ def visible(text: str, keep: str = "") -> str:
         >>> print(visible("a\x1b[2Jb\n"))
         a\x1b[2Jb\n
     """
+    if text.isprintable():  # most is, and the pattern takes long to compile
+        return text
 
     def shown(match: re.Match[str]) -> str:
         character = match[0]
         return character if character in keep else repr(character)[1:-1]
 
-    return _CONTROLS.sub(shown, text)
+    return re.sub(_CONTROLS, shown, text)

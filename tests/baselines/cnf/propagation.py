@@ -1,4 +1,4 @@
-"""Unit propagation, slow and obvious: enough to solve formulas whose inputs are all given."""
+"""Unit propagation and trial, slow and obvious: for formulas whose inputs are nearly all given."""
 
 from __future__ import annotations
 
@@ -39,3 +39,15 @@ def propagate(clauses: list[list[int]], given: Iterable[int]) -> set[int] | None
             true.add(open_[0])
             todo += occurrences.get(open_[0], [])
     return true
+
+
+def has_model(clauses: list[list[int]], given: Iterable[int]) -> bool:
+    """Tell whether some values of the other variables meet all clauses."""
+    true = propagate(clauses, given)
+    if true is None:
+        return False
+    for clause in clauses:
+        if not any(literal in true for literal in clause):
+            tried = next(literal for literal in clause if -literal not in true)
+            return has_model(clauses, true | {tried}) or has_model(clauses, true | {-tried})
+    return True

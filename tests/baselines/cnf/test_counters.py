@@ -122,7 +122,7 @@ def test_approxmc_keeps_its_guarantee(approxmc: str, n_features: int, n_cells: i
 
 @pytest.mark.parametrize(
     ("method", "n_trees"),
-    [("cnf-ganak", n) for n in (1, 2, 3)] + [("subproblems-cnf", n) for n in PUBLISHED],
+    [(method, n) for method in ("cnf-ganak", "subproblems-cnf") for n in PUBLISHED],
 )
 def test_published_counts(ganak: str, method: str, n_trees: int) -> None:
     """The counts that the authors publish for load_diabetes come out."""
@@ -156,7 +156,8 @@ def test_subproblem_formulas_agree(ganak: str) -> None:
 def test_approxmc_method_reports_its_interval(approxmc: str) -> None:
     """A sampled answer comes with its interval and its confidence."""
     problem = two_way_problem(5, 5)
-    found = counter("cnf-approxmc")(problem, Settings(epsilon=0.5, delta=0.2, seed=1))
+    found = counter("cnf-approxmc")(problem, Settings(epsilon=0.5, delta=0.2, seed=3))
+    assert 0 < known(found.count) < problem.n_regions  # with other seeds it is above, and clipped
     assert found.confidence == pytest.approx(0.8)
     assert found.low == math.ceil(known(found.count) / 1.5)
     assert found.high == min(math.floor(known(found.count) * 1.5), problem.n_regions)

@@ -11,20 +11,22 @@ import numpy as np
 import pandas as pd
 import pytest
 from oracle import all_regions
-from strategies import random_ensemble
+from strategies import random_classifier, random_ensemble
 
 import xcount
 from benchmarks.coverage import StopEarly
 from benchmarks.known_counts import HASTY_BUDGET, region_instances
 from xcount import _core
 from xcount.answers.count import solve
+from xcount.counters.bounds import Bounds
 from xcount.counters.decisions import RegionDecider
 from xcount.counters.region_search import RegionSearch, region_sampler
-from xcount.counters.sampling import counter, estimation
-from xcount.counters.sampling.draws import RegionDraws
+from xcount.counters.sampling import counter, draws, estimation
+from xcount.counters.sampling.draws import BATCH, RegionDraws
+from xcount.counters.sampling.estimator import Estimator, Ground
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
-from xcount.errors import OutOfLimitsError
+from xcount.errors import BudgetError, OutOfLimitsError
 from xcount.model.ensemble import Ensemble
 from xcount.model.examples import ensemble_of, figure_1
 from xcount.problem.corner_question import CornerChange
@@ -178,6 +180,74 @@ def test_open_samples_widen_the_interval() -> None:
     assert tally.high - tally.low > n_open > 0.1 * instance.count
 
 
+class _CutShort:
+    """Draws of which the time is over after a number of samples."""
+
+    def __init__(self, draws: RegionDraws, n_left: int) -> None:
+        self._draws, self._n_left = draws, n_left
+        self.levels, self.n_trees = draws.levels, draws.n_trees
+        self.seconds_per_sample = draws.seconds_per_sample
+
+    def draw(self, seed: int, stream: int, first: int, n: int, *_: Any) -> Any:
+        assert n == 1
+        histogram, hits = self._draws.draw(seed, stream, first, n, 1)
+        hits, self._n_left = hits[: self._n_left], max(0, self._n_left - len(hits))
+        if not len(hits):
+            return np.empty(0), hits
+        return np.bincount(hits, minlength=len(histogram)), hits
+
+
+def test_the_samples_before_the_end_of_the_time_count() -> None:
+    """One whole batch and a part of the next; the pilot takes another one."""
+    problem = question_of_many_masks(3)
+    cut_short = _CutShort(RegionDraws(problem.form.corner_question), 2 * BATCH + 100)
+    n = problem.n_regions
+    ground = Ground(0, n, Bounds(0, n), n)
+    estimator = Estimator(cut_short, ground, Settings(epsilon=0.001, jobs=1))
+    tally = estimator.run(estimator.pilot(1), "sample", {})
+    assert tally.stop_reason is StopReason.TIMEOUT
+    assert tally.details["samples"] == BATCH + 100
+    assert 0.9 * n < tally.low <= tally.high == n
+
+
+def test_without_time_for_a_pilot_sampling_begins_all_the_same() -> None:
+    """The first samples are few; none of them is lost to a plan."""
+    problem = question_of_many_masks(3)
+    n = problem.n_regions
+    nothing = _CutShort(RegionDraws(problem.form.corner_question), 0)
+    estimator = Estimator(nothing, Ground(0, n, Bounds(0, n), n), Settings(jobs=1))
+    pilot = estimator.pilot()
+    assert (pilot.n, pilot.mean) == (1, 0.0)
+    tally = estimator.run(pilot, "sample", {})
+    assert tally.stop_reason is StopReason.TIMEOUT
+    assert (tally.count, tally.low, tally.high) == (None, 0, n)
+
+
+@pytest.mark.parametrize(("budgets", "chosen"), [((0, 10**6), 1), ((10**6, 10**7), 0), ((0, 1), 0)])
+def test_searches_that_end_too_early_get_a_larger_budget(
+    budgets: tuple[int, int], chosen: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it decides what the usual one leaves open; else the usual one stays."""
+    monkeypatch.setattr(draws, "BUDGETS", budgets)
+    question = question_of_many_masks(3).form.corner_question
+    sampler, again = RegionDraws(question), RegionDraws(question)
+    sampler.tune(1, 2)
+    assert sampler._native.budget == budgets[chosen]
+    again.tune(1, 2, seconds=0.0)  # what is known of a question is not tried again
+    assert again._native.budget == budgets[chosen]
+    assert len(sampler.draw(1, 0, 0, 1, 1)) == (4 if budgets[chosen] < 2 else 2)
+
+
+def test_trials_of_a_budget_do_not_depend_on_threads() -> None:
+    """Nor does what they leave open; without time there is none."""
+    native = RegionDraws(region_instances(3)[2].problem.form.corner_question)._native
+    trials = [native.try_budget(HASTY_BUDGET, 1, 2, 20, n_threads) for n_threads in (1, 3)]
+    assert trials[0] == trials[1]
+    n, n_open, n_nodes = trials[0]
+    assert (n, n_open > 0, 0 < n_nodes <= 20 * HASTY_BUDGET) == (20, True, True)
+    assert native.try_budget(HASTY_BUDGET, 1, 2, 20, 2, 0.0)[0] == 0
+
+
 def test_a_distance_beyond_all_cells_is_any_distance() -> None:
     """However large the number."""
     problem = Problem(figure_1(), Grid.of(figure_1()), Query.of(figure_1(), "f0", 80, distance=9))
@@ -328,3 +398,45 @@ def test_what_is_in_doubt_is_decided_within_the_time(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(RegionSearch, "_tolerances", slowly)
     with pytest.raises(OutOfLimitsError, match="time limit"):
         search.decide(all_regions(problem), seconds=0.2)
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_searches_decide_a_softmax_as_rows_do(seed: int) -> None:
+    """Every region that is not left open, which hardly any is, in every direction."""
+    model = random_classifier(seed)
+    leaves = (np.clip(t.value, -30, 30).round(20).astype(float) for t in model.trees)
+    trees = tuple(replace(t, value=v) for t, v in zip(model.trees, leaves, strict=True))
+    if model.n_outputs == 1:
+        trees = tuple(replace(t, output=i % 3) for i, t in enumerate(trees))
+    base = model.base if model.n_outputs > 1 else (0.5, 0.0, -0.25)
+    model = replace(model, trees=trees, base=base, task="multiclass", probability="softmax")
+    rng = np.random.default_rng([seed, 9])
+    size = int(rng.integers(1, min(3, model.n_features) + 1))
+    query = Query.of(
+        model,
+        [int(f) for f in rng.choice(model.n_features, size, replace=False)],
+        probability_gap=str(rng.choice(["0.01", "0.1", "0.3"])),
+        output=int(rng.integers(model.n_outputs)),
+        direction=str(rng.choice(["up", "down", "any"])),
+        distance=(1, 2, "any")[int(rng.integers(3))],
+    )
+    problem = Problem(model, Grid.of(model, missing="cell" if seed % 2 else "none"), query)
+    regions = all_regions(problem)
+    answers = RegionDraws(problem.form.corner_question).decide(regions.ravel())
+    assert OPEN not in answers
+    expected = RegionDecider(problem).decide_regions(regions)
+    assert (answers == SENSITIVE).tolist() == expected.tolist()
+
+
+def test_a_softmax_too_close_to_tell_is_open_and_refused() -> None:
+    """Margins 0 and 1 differ by the gap up to its 17th digit: samples stay open."""
+    trees = ensemble_of((0, 0.0, 0.0, 1.0))
+    model = replace(trees, base=(0.0, 0.0), task="multiclass", probability="softmax")
+    query = Query.of(
+        model, "f0", probability_gap="0.23105857863000487", distance="any", output=0
+    )  # fmt: skip
+    problem = Problem(model, Grid.of(model), query)
+    question = problem.form.corner_question
+    assert RegionDraws(question).decide(all_regions(problem).ravel()).tolist() == [OPEN, OPEN]
+    with pytest.raises(BudgetError, match="fewer sensitive features"):
+        RegionSearch(question).decide(all_regions(problem))

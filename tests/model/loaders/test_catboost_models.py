@@ -197,12 +197,6 @@ def _frame_with(column: list[Any]) -> pd.DataFrame:
         (catboost.CatBoostRegressor, "not fitted"),
         (
             lambda: _trained(
-                data=_frame_with(["a", "b", "c"] * 80), target=Y_NUMBER, cat_features=["odd"]
-            ),
-            "categorical feature 'odd'",
-        ),
-        (
-            lambda: _trained(
                 "Logloss", _frame_with(["a b", "b c", "c"] * 80), text_features=["odd"]
             ),
             "text feature 'odd'",
@@ -223,15 +217,6 @@ def test_what_cannot_be_represented_is_refused_by_name(make: Any, named: str) ->
     with pytest.raises(UnsupportedModelError, match=named) as caught:
         xcount.load(make())
     assert "\n" not in str(caught.value)
-
-
-def test_categorical_features_in_a_file_are_refused_by_name(tmp_path: Path) -> None:
-    """A file says it as the live model does."""
-    model = _trained(data=_frame_with(["a", "b"] * 120), target=Y_NUMBER, cat_features=["odd"])
-    path = tmp_path / "model.json"
-    model.save_model(str(path), format="json")
-    with pytest.raises(UnsupportedModelError, match=r"model\.json: categorical feature 'odd'"):
-        xcount.load(path)
 
 
 def test_the_binary_format_is_refused_with_advice(tmp_path: Path) -> None:
@@ -371,10 +356,10 @@ def test_what_is_no_document_is_refused(data: bytes) -> None:
 
 
 def test_constructs_of_other_splits_are_named() -> None:
-    """A split on a categorical feature is refused by its type, a huge depth by its number."""
+    """A split on a text is refused by its type, a huge depth by its number."""
     document = copy.deepcopy(_OBLIVIOUS)
-    document["oblivious_trees"][0]["splits"][0]["split_type"] = "OnlineCtr"
-    with pytest.raises(UnsupportedModelError, match="OnlineCtr"):
+    document["oblivious_trees"][0]["splits"][0]["split_type"] = "EstimatedFeature"
+    with pytest.raises(UnsupportedModelError, match="EstimatedFeature"):
         from_json(json.dumps(document).encode(), "m.json")
     document["oblivious_trees"][0]["splits"] = [_SPLIT] * 60
     with pytest.raises(UnsupportedModelError, match="depth 60"):

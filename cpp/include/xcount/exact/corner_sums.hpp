@@ -33,8 +33,9 @@ namespace xcount {
 inline constexpr std::size_t kBlockBytes = std::size_t{1} << 19;
 
 // What is asked. Forests, one per output, share their axes and their integers' unit; V of output k
-// is bases[k] plus the sum of its trees. Several outputs are for ChangeForm::kLargest, and for
-// ChangeForm::kProbability of a softmax: then all changes are of that form.
+// is bases[k] plus the sum of its trees. Several outputs are for ChangeForm::kLargest, for
+// ChangeForm::kSureLargest, and for ChangeForm::kProbability of a softmax: then all changes are of
+// that form.
 template <class Value>
 struct CornerQuestion {
   std::span<const Forest<Value>* const> forests;
@@ -50,7 +51,8 @@ struct CornerQuestion {
   bool may_round = true;                         // whether rounded leaves may decide
 
   [[nodiscard]] bool asks_for_probabilities() const {
-    return !changes.empty() && changes[0].form == ChangeForm::kProbability;
+    return !changes.empty() && (changes[0].form == ChangeForm::kProbability ||
+                                changes[0].form == ChangeForm::kSureLargest);
   }
 };
 

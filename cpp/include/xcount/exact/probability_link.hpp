@@ -20,7 +20,8 @@ struct ProbabilityLink {
   int exponent = 0;
 };
 
-// Whether p(after) - p(before) exceeds the gap of the change with that number, exactly.
+// Whether p(after) - p(before) exceeds the gap of the change with that number, exactly; of a sure
+// decision (ChangeForm::kSureLargest), whether it is sure enough before.
 template <class Value>
 using ProbabilityJudge = std::function<bool(std::size_t change, std::span<const Value> before,
                                             std::span<const Value> after)>;

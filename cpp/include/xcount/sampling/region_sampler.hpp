@@ -8,8 +8,10 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "xcount/sampling/region_search.hpp"
@@ -50,10 +52,20 @@ class RegionSampler {
   explicit RegionSampler(const RegionQuestion<Value>& question,
                          std::uint64_t budget = kDefaultBudget);
 
-  // Outcomes of the batches [first, first + n), in order, whatever the number of threads; empty
-  // ones if they are stopped.
+  // Outcomes of the batches [first, first + n), in order, whatever the number of threads; of the
+  // first samples alone if they are stopped, and empty ones before the first.
   [[nodiscard]] RegionOutcomes draw(std::uint64_t seed, std::uint64_t stream, std::uint64_t first,
                                     std::uint64_t n, unsigned n_threads, Stop& stop) const;
+
+  // What searches with another budget would come to: for the first n samples of a stream, or for
+  // fewer if they are stopped.
+  struct Trial {
+    std::uint64_t n_samples = 0;
+    std::uint64_t n_open = 0;   // masks
+    std::uint64_t n_nodes = 0;  // that all searches looked at, those cut short included
+  };
+  [[nodiscard]] Trial try_budget(std::uint64_t budget, std::uint64_t seed, std::uint64_t stream,
+                                 std::uint64_t n, unsigned n_threads, Stop& stop) const;
 
   // The answers for given regions, n x n_features cells; of the first ones if they are stopped.
   // within: tolerances of the regions, of one sum, where they are known better than by the change;
@@ -75,6 +87,8 @@ class RegionSampler {
     return trees_.tells_masks_apart() ? trees_.n_trees() : 0;
   }
   [[nodiscard]] std::size_t n_sums() const { return bases_.size(); }
+  [[nodiscard]] std::uint64_t budget() const { return budget_; }
+  void set_budget(std::uint64_t budget) { budget_ = budget; }
 
  private:
   // One combination of non-sensitive cells, its masks, and their answers.
@@ -93,11 +107,31 @@ class RegionSampler {
     std::vector<Value> values;                 // n_masks x sums
     std::vector<Tolerance<Value>> tolerances;  // n_masks x what is searched
     std::vector<Residue<Value>> leads;         // of sums over the largest one
+    std::uint64_t budget = 0;                  // of each search
+    std::uint64_t n_nodes = 0;                 // that searches looked at
   };
-  [[nodiscard]] Thread make_thread() const;
-  // Return early if they are stopped.
-  void draw_batch(Random& random, Thread& thread, Stop& stop, RegionOutcomes& out) const;
-  static void merge(const RegionOutcomes& batch, std::uint64_t place, RegionOutcomes& total);
+  // What became of a sample.
+  struct Found {
+    std::uint32_t n_sensitive = 0, n_open = 0;  // masks
+    Answer first = Answer::kOpen;               // of the first mask
+    bool is_done = false;
+  };
+  // Hands out samples in their order to the threads that answer them.
+  struct Source {
+    std::uint64_t seed, stream, first, n_samples;
+    std::uint64_t next = 0;
+    Random random{0, 0, 0};
+    std::mutex taking{};
+  };
+  [[nodiscard]] Thread make_thread(std::uint64_t budget) const;
+  // Draws up to `most` samples into the thread's block; returns where they begin, and how many.
+  std::pair<std::uint64_t, std::size_t> take(Source& source, std::size_t most,
+                                             Thread& thread) const;
+  // Answers all samples of a source, or some if it is stopped; returns the nodes looked at.
+  std::uint64_t answer_all(Source& source, std::uint64_t budget, unsigned n_threads,
+                           std::span<Found> found, Stop& stop) const;
+  [[nodiscard]] static Found found_in(const Sample& sample);
+  [[nodiscard]] RegionOutcomes outcomes_of(std::span<const Found> found) const;
   void draw_sample(Random& random, Thread& thread, Sample& sample) const;
   void set_cells(std::span<const Cell> drawn, Sample& sample) const;
   void check(std::span<const Cell> regions) const;
@@ -105,7 +139,8 @@ class RegionSampler {
   // What the trees leave of every box of the samples.
   void restrict(std::span<Sample> samples, Stop& stop) const;
   void find_values(const Sample& sample, Thread& thread) const;
-  void answer(std::span<Sample> samples, Thread& thread, Stop& stop) const;
+  // Returns how many samples are answered: fewer than all if it is stopped.
+  std::size_t answer(std::span<Sample> samples, Thread& thread, Stop& stop) const;
   void find_tolerances(Thread& thread) const;
   void compare_with_each_other(Sample& sample, const Thread& thread) const;
   void search(Sample& sample, Thread& thread, Stop& stop) const;

@@ -48,9 +48,13 @@ enum class Answer : std::uint8_t { kOpen, kSensitive, kNot };
 template <class Value>
 class RegionSearch {
  public:
-  explicit RegionSearch(const RegionTrees<Value>& trees) : trees_(trees) {}
+  // chance: the rule, where the sums are leads that make one number together.
+  explicit RegionSearch(const RegionTrees<Value>& trees,
+                        const ToleranceRule<Value>* chance = nullptr)
+      : trees_(trees), chance_(chance) {}
 
-  // The starts: a tolerance of each sum for every answer, tolerances[answer * n_sums + sum].
+  // The starts: a tolerance of each sum for every answer, tolerances[answer * n_sums + sum]; of
+  // the one number that they make, where they do.
   struct Starts {
     std::span<const Tolerance<Value>> tolerances;
     std::span<Answer> answers;
@@ -73,6 +77,7 @@ class RegionSearch {
     std::vector<std::size_t> sums;  // per residue
     std::size_t n_live = 0;         // the residues that count
     MaskBox box;
+    Value least{}, most{};  // bounds of the number that all sums make
   };
   struct Split {
     std::size_t axis = 0;
@@ -80,6 +85,20 @@ class RegionSearch {
   };
 
   void update_open();
+  void update_chance(Level& level) const;
+  // What is asked about: each sum that counts, or the number that all of them make.
+  [[nodiscard]] std::size_t n_asked(const Level& level) const {
+    return chance_ == nullptr ? level.n_live : 1;
+  }
+  [[nodiscard]] std::size_t asked(const Level& level, std::size_t i) const {
+    return chance_ == nullptr ? level.sums[i] : 0;
+  }
+  [[nodiscard]] const Value& least(const Level& level, std::size_t i) const {
+    return chance_ == nullptr ? level.residues[i].least : level.least;
+  }
+  [[nodiscard]] const Value& most(const Level& level, std::size_t i) const {
+    return chance_ == nullptr ? level.residues[i].most : level.most;
+  }
   // Whether bounds leave anything open; marks the answers that they decide, and keeps the sums
   // that may differ.
   bool is_open(Level& level);
@@ -91,7 +110,10 @@ class RegionSearch {
   Level& level(std::size_t index);
   Split choose_split(const Level& level);
 
+  bool keep_live(Level& level);
+
   const RegionTrees<Value>& trees_;
+  const ToleranceRule<Value>* chance_;
   std::vector<std::unique_ptr<Level>> levels_;
   RootScores scores_;
   std::vector<std::pair<Cell, double>> cuts_;

@@ -7,6 +7,9 @@
 //   kProbability  the V' with |p(V') - p(V)| <= gap, for one sum: p grows with V'
 //   kLargest      of several sums, with k the first largest at the start: D_j = V'_j - V'_k <= -1
 //                 for j < k, D_j <= 0 for j > k; the start differs iff some D_j is beyond its end
+//   kProbability  of several sums, of which k is asked about: p = 1 / (1 + sum of exp(D_j)) falls
+//                 with every D_j = V'_j - V'_k, so that bounds of them bound it; p itself, in units
+//                 of 1 / kChanceOne, is the one number that has a tolerance
 // In integers, hence exact, but for a probability: its ends are known up to the error of floating
 // point, and sums between `high` and `sure_high` (or `sure_low` and `low`) are in doubt:
 //   low <= V' <= high                       =>  no change
@@ -14,7 +17,9 @@
 // docs/approximate.md, "What is sampled", "Single regions".
 #pragma once
 
+#include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
@@ -52,12 +57,21 @@ struct Tolerance {
 template <class Value>
 class ToleranceRule {
  public:
-  // Throws std::invalid_argument for a probability of several sums: no interval tells it.
+  static constexpr std::int64_t kChanceOne = std::int64_t{1} << 50;
+
+  // Throws std::invalid_argument for decisions of several sums that must be sure: no interval tells
+  // them.
   ToleranceRule(const Change<Value>& change, const ProbabilityLink& link);
 
   // What of the sum V is asked: all of it, or only what masks change.
   [[nodiscard]] bool needs_whole_sums() const { return change_.form != ChangeForm::kGap; }
-  [[nodiscard]] bool compares_sums() const { return change_.form == ChangeForm::kLargest; }
+  [[nodiscard]] bool compares_sums() const {
+    return change_.form == ChangeForm::kLargest || is_of_chance();
+  }
+  // Whether several sums make one number that is asked about.
+  [[nodiscard]] bool is_of_chance() const {
+    return change_.form == ChangeForm::kProbability && link_.softmax;
+  }
 
   // The tolerance of a start, of one sum.
   [[nodiscard]] Tolerance<Value> around(const Value& start) const;
@@ -65,6 +79,17 @@ class ToleranceRule {
   [[nodiscard]] static std::size_t largest(std::span<const Value> sums);
   [[nodiscard]] static Tolerance<Value> lead(std::size_t other, std::size_t largest) {
     return Tolerance<Value>::up_to(other < largest ? Value(-1) : Value(0));
+  }
+  // The sum that others are compared with.
+  [[nodiscard]] std::size_t reference(std::span<const Value> sums) const {
+    return is_of_chance() ? link_.output : largest(sums);
+  }
+  // The tolerance of a start, of the chance that its sums make.
+  [[nodiscard]] Tolerance<Value> around_chance(std::span<const Value> sums) const;
+  // What a lead of another sum adds to 1 / p, and the chance that all of them together make.
+  [[nodiscard]] double weight_of(const Value& lead) const { return std::exp(argument(lead)); }
+  [[nodiscard]] static Value chance_of(double weights) {
+    return Value(static_cast<std::int64_t>(kChanceOne / (1.0 + weights)));
   }
 
  private:

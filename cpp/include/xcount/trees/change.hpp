@@ -12,10 +12,12 @@ namespace xcount {
 //             sure_below = sure_above = threshold and band = 0 where every start counts and sums
 //             are exact
 //   kLargest  another index of the largest of several sums, ties to the first; any direction
+//   kSureLargest  the same, if the largest, V_k, is sure enough: p_k(V) >= threshold /
+//             kProbabilityOne for a softmax p, V_k > sure_above where sums are probabilities
 //   kProbability  p(V') - p(V) > threshold / kProbabilityOne (up), p(V) - p(V') (down), for the
 //             probability p that a link makes of one or several sums (exact/probability_link.hpp)
 // and kAny asks for either direction.
-enum class ChangeForm : std::uint8_t { kGap, kFlip, kLargest, kProbability };
+enum class ChangeForm : std::uint8_t { kGap, kFlip, kLargest, kSureLargest, kProbability };
 enum class Direction : std::uint8_t { kAny, kUp, kDown };
 
 // The probability 1 in the integers that probabilities are compared in first.
@@ -33,7 +35,7 @@ struct Change {
   ChangeForm form = ChangeForm::kGap;
   Direction direction = Direction::kAny;
   Value threshold{};                 // of a gap, or the cut-off of a flip
-  Value sure_below{}, sure_above{};  // of a flip: where it may start
+  Value sure_below{}, sure_above{};  // where a flip may start
   Value band{};                      // of a flip in rounded sums: may be negative
 };
 

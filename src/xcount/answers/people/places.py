@@ -43,6 +43,8 @@ MAX_FLAGS = 1 << 24
 ENOUGH_HITS = 400
 """Sensitive regions that are looked for, and counted on average."""
 LEAST_DRAWS, LEAST_FRESH_DRAWS, LEAST_HITS = 8_192, 16_384, 20
+FEW_DRAWS = 512
+"""Of so many masks that deciding a region takes long: the least number of draws."""
 LEAST_PART = 0.02
 """A place that turns out to hold less of all that is sensitive is left out."""
 VISIT_SECONDS, MAX_STEPS = 0.2, 100_000
@@ -113,7 +115,7 @@ class PlaceFinder:
 
     @property
     def _most(self) -> int:
-        return min(MAX_DRAWS, max(BLOCK, MAX_FLAGS // self.problem.form.flags_per_row))
+        return min(MAX_DRAWS, max(FEW_DRAWS, MAX_FLAGS // self.problem.form.flags_per_row))
 
     def _drawn(self, stream: int, most: int, enough: int | None = None) -> _Draws:
         """Draw regions and decide them, until they are enough or the time is over.

@@ -189,6 +189,7 @@ class _RateFinder:
         self._differs = people.rows is not None or len(people.components) > 1
         self._n_rates = len(groups) * (1 + (self._has_if_all and self._differs))
         self._random = np.random.default_rng([settings.seed, _STREAM])
+        self._takes_long = False
         self.n_samples = 0
 
     def rates(self, groups: Sequence[Group]) -> list[RateInterval]:
@@ -213,10 +214,11 @@ class _RateFinder:
             rows = people.rows[group.among(people.rows)]
             flags = decide_rows(self._question, rows, self._settings, "group rates")
             return int(np.count_nonzero(~flags)) / len(rows)
-        if self._settings.expired():
+        if self._takes_long or self._settings.expired():
             return self._tries(people, group.box)
         budget = Budget(VISIT_SECONDS / self._n_rates, MAX_STEPS // self._n_rates)
         share = exact_share(self._question, people, group.box, self._settings, budget)
+        self._takes_long = share is None  # for one group, hence for the others as well
         return self._tries(people, group.box) if share is None else 1 - share
 
     def _tries(self, people: People, box: Box) -> _Tries:

@@ -12,6 +12,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from xcount.counters.auto import CORNER_SECONDS
+from xcount.counters.corners import corner_seconds, visited
 from xcount.counters.decisions import RegionDecider
 from xcount.counters.exact import FREE_LOOKING_SECONDS, ExactRun, looking_seconds
 from xcount.counters.sampling.box_draws import BoxDraws
@@ -65,7 +67,35 @@ class RegionFinder:
         if self._is_empty():
             return []
         found = self._draw_by_chance(n)
-        return found if len(found) == n else self.draw_solutions(n)
+        if len(found) == n:
+            return found
+        if self.problem.n_combinations * self.problem.n_masks <= MAX_CANDIDATES:
+            return self._draw_listed(n)
+        try:
+            return self.draw_solutions(n)
+        except BudgetError:
+            if self._is_proved_empty():
+                return []
+            raise
+
+    def _draw_listed(self, n: int) -> list[NDArray[np.int64]]:
+        """List all sensitive regions of a small grid, and draw from them."""
+        sizes = np.array(self.problem.grid.cell_counts)
+        sizes[list(self.problem.query.sensitive)] = 1
+        regions = np.stack(np.unravel_index(np.arange(sizes.prod()), sizes), axis=1)
+        rows, masks = np.nonzero(self.decider.decide(regions))
+        chance = random.Random(self.settings.seed)
+        chosen = [chance.randrange(len(rows)) for _ in range(n if len(rows) else 0)]
+        return [self.with_mask(regions[rows[i]], int(masks[i])) for i in chosen]
+
+    def _is_proved_empty(self) -> bool:
+        """Tell whether a visit of all regions proves that nothing is sensitive."""
+        parts = parts_of(self.problem)
+        problems = [p.problem for p in parts if p.problem.n_masks > 1] if parts else [self.problem]
+        if sum(corner_seconds(problem, self.settings) for problem in problems) > CORNER_SECONDS:
+            return False
+        tallies = (visited(problem, self.settings, "auto") for problem in problems)
+        return all(tally is not None and tally.high == 0 for tally in tallies)
 
     def _is_empty(self) -> bool:
         """Tell whether bounds alone prove that nothing is sensitive, where they are soon asked."""

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from xcount.answers.witness.points import friendly_point
 from xcount.answers.witness.search import NearestSearch, RegionFinder
 from xcount.answers.witness.witness import Contribution, Crossing, Witness, Witnesses
 from xcount.counters.settings import Settings
@@ -34,13 +35,13 @@ from xcount.problem.exact_sums import ExactSums
 from xcount.problem.problem import Problem
 from xcount.question.domain import Domain, DomainLike, OneHot, Words
 from xcount.question.grid import Grid, Missing
-from xcount.question.points import friendly_point
 from xcount.question.query import Query
 from xcount.support.dataclass import dataclass
-from xcount.support.interface import OtherNames, public
+from xcount.support.interface import public
 from xcount.support.spellings import whole_number
 
 if TYPE_CHECKING:
+    from xcount.support.other_names import OtherNames
     from xcount.support.spellings import Duration, Size
 
 Item = TypeVar("Item")

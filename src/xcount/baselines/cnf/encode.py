@@ -1,10 +1,13 @@
 """A problem -> a formula whose projected models are the sensitive regions.
 
 Variables, for every feature with n cells: ``b[i]``, i = 0 .. n-2, "the cell is at most i" (for a
-numeric feature: x < thresholds[i]), with ``b[i] => b[i+1]``; for the sensitive features a second
-copy ``b'``. The formula says: the trees' sums at b and at b' differ by more than the gap, and b'
-is within the distance of b. Projected on b, its models are the regions that have such a b': the
-counters' projection is the "there is".
+numeric feature: x < thresholds[i]), with ``b[i] => b[i+1]``. A region is sensitive iff it has one
+of two neighbouring masks, and the trees' sums at the two differ by more than the gap. Where pairs
+of neighbours are few, the formula is a disjunction over them: both masks of a pair are constants,
+so that only trees that tell them apart make a difference. Where they are many, the sensitive
+features have a second copy ``b'`` instead, and the formula says: the sums at b and at b' differ by
+more than the gap, and b' is within the distance of b. Projected on b, its models are the regions
+that have such a b': the counters' projection is the "there is".
 
 With D(t) the value of tree t at b less its value at b', the comparison of their sum with the gap is
 a decision diagram over the trees (decisions.py) where that is small. Elsewhere adders build::
@@ -35,6 +38,9 @@ from xcount.errors import QueryError
 from xcount.problem.problem import Problem
 from xcount.question.grid import Axis
 
+MAX_PAIRS = 1_000
+"""Pairs of masks that a formula names one by one."""
+
 
 class Checkpoint(Protocol):
     """Called now and then while a formula is built; what it raises ends the work."""
@@ -47,10 +53,70 @@ def encode(problem: Problem, checkpoint: Checkpoint = lambda: None) -> Formula:
     if not problem.query.change.in_paper:
         raise QueryError("there is no formula for flips; ask about a gap")
     formula = Formula()
-    sensitive = problem.query.sensitive
     formula.comments += _describe_query(problem)
     bits = _guard_bits(formula, problem, range(len(problem.grid.axes)))
     formula.show = _shown(formula, bits)
+    pairs = pairs_of_masks(problem, MAX_PAIRS)
+    if pairs is None:
+        _require_counterpart(formula, problem, bits, checkpoint)
+    else:
+        _require_pair(formula, problem, bits, pairs, checkpoint)
+    return formula
+
+
+def pairs_of_masks(problem: Problem, most: int) -> list[tuple[int, int]] | None:
+    """Return the pairs of neighbouring masks, the smaller first; None if there are more."""
+    pairs: list[tuple[int, int]] = []
+    for mask in range(problem.n_masks):
+        pairs += [(mask, other) for other in problem.masks.neighbours(mask) if mask < other]
+        if len(pairs) > most:
+            return None
+    return pairs
+
+
+def _require_pair(
+    formula: Formula,
+    problem: Problem,
+    bits: Mapping[int, Sequence[int]],
+    pairs: Sequence[tuple[int, int]],
+    checkpoint: Checkpoint,
+) -> None:
+    """Say: b has one of two masks, and the sums at those differ by more than the gap."""
+    encoder = TreeEncoder(formula, problem)
+    trees = _trees_that_test(problem, problem.query.sensitive)
+    sensitive: list[int] = []
+    for pair in pairs:
+        checkpoint()
+        here, there = (_fixed(problem, bits, mask) for mask in pair)
+        numbers = [encoder.difference(i, here, there) for i in trees]
+        jump = formula.disjunction(_jumps(formula, problem.threshold, numbers))
+        either = [_at_mask(formula, problem, bits, mask) for mask in pair]
+        sensitive.append(formula.conjunction((formula.disjunction(either), jump)))
+    # A variable after all shown ones: ApproxMC knows no others than clauses have.
+    formula.add(*sensitive, -formula.true)
+
+
+def _at_mask(
+    formula: Formula, problem: Problem, bits: Mapping[int, Sequence[int]], mask: int
+) -> int:
+    """Return a literal for "the sensitive features have this mask"."""
+    literals: list[int] = []
+    cells = problem.masks.cells(mask)
+    for feature, cell in zip(problem.query.sensitive, cells, strict=True):
+        at_most = bits[feature]
+        literals += at_most[cell : cell + 1]
+        literals += [-at_most[cell - 1]] if cell else []
+    return formula.conjunction(literals)
+
+
+def _require_counterpart(
+    formula: Formula,
+    problem: Problem,
+    bits: Mapping[int, Sequence[int]],
+    checkpoint: Checkpoint,
+) -> None:
+    """Say: some b' is within the distance of b, and the sums differ by more than the gap."""
+    sensitive = problem.query.sensitive
     primed = {**bits, **_guard_bits(formula, problem, sensitive, mark="'")}
     _require_distance(formula, problem, bits, primed)
     encoder = TreeEncoder(formula, problem)
@@ -59,7 +125,6 @@ def encode(problem: Problem, checkpoint: Checkpoint = lambda: None) -> Formula:
         checkpoint()
         numbers.append(encoder.difference(index, bits, primed))
     formula.add(*_jumps(formula, problem.threshold, numbers))
-    return formula
 
 
 def encode_mask(

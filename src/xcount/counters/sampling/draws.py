@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,15 @@ _SECONDS_PER_TREE = 13e-9
 _SECONDS_PER_MASK = 3e-9
 _SECONDS_PER_FLAG = 3e-8
 _SECONDS_PER_REGION_TREE = 100e-9
+_SECONDS_PER_NODE = 10e-9
+
+BUDGETS = (3_000_000, 30_000_000)
+"""Nodes that the search for one sample may look at, the usual number first."""
+_N_TRIED = 8
+_TRIAL_STREAM = 2**63
+_DECIDED_ENOUGH, _DECIDES_MORE = 0.1, 0.5
+"""A larger budget is tried where more than the first part of the masks are left open, and taken
+where it leaves less than the second part of them open."""
 
 
 class NativeDraws:
@@ -71,7 +81,10 @@ class NativeDraws:
         seconds: float = math.inf,
         on_pause: Callable[[], None] | None = None,
     ) -> Outcomes:
-        """Return the histogram of the outcomes of n batches, and the hits of their samples."""
+        """Return the histogram of the outcomes of n batches, and the hits of their samples.
+
+        Of fewer samples, the first ones, or of none if that takes longer than ``seconds``.
+        """
         outcomes: Outcomes = self._native.draw(seed, stream, first, n, n_threads, seconds, on_pause)
         return outcomes
 
@@ -115,10 +128,46 @@ class RegionDraws(NativeDraws):
 
     def __init__(self, question: CornerQuestion, budget: int | None = None) -> None:
         self._question, self._budget = question, budget
+        self._nodes_per_sample = 0.0
 
     @cached_property
     def _native(self) -> _core.RegionSampler:
         return region_sampler(self._question, self._budget)
+
+    def tune(
+        self,
+        seed: int,
+        n_threads: int,
+        seconds: float = math.inf,
+        on_pause: Callable[[], None] | None = None,
+    ) -> None:
+        """Choose the budget by a few samples: a larger one where it decides far more of them.
+
+        Where the time is over before half of the samples are decided, what was chosen so far stays.
+        """
+        if self._question not in _TUNED:
+            _TUNED[self._question] = self._tuned(seed, n_threads, seconds, on_pause)
+        self._budget, self._nodes_per_sample = _TUNED[self._question]
+        self._native.budget = self._budget
+
+    def _tuned(
+        self, seed: int, n_threads: int, seconds: float, on_pause: Callable[[], None] | None
+    ) -> tuple[int, float]:
+        """Return a budget, and how many nodes a search looks at with it."""
+        chosen, nodes, least = BUDGETS[0], 0.0, math.inf
+        end = time.monotonic() + seconds
+        for budget in BUDGETS:
+            left = max(0.0, end - time.monotonic())
+            key = (budget, seed, _TRIAL_STREAM)
+            n, n_open, n_nodes = self._native.try_budget(*key, _N_TRIED, n_threads, left, on_pause)
+            if 2 * n < _N_TRIED:
+                break
+            part_open = n_open / (n * self.levels)
+            if part_open < _DECIDES_MORE * least:
+                chosen, nodes, least = budget, n_nodes / n, part_open
+            if part_open <= _DECIDED_ENOUGH:
+                break
+        return chosen, nodes
 
     def decide(self, regions: NDArray[np.int32]) -> NDArray[np.uint8]:
         """Return for each region, row after row, whether it is sensitive, or open."""
@@ -126,7 +175,12 @@ class RegionDraws(NativeDraws):
 
     @property
     def seconds_per_sample(self) -> float:
-        return _SECONDS_PER_SAMPLE + self.n_trees * _SECONDS_PER_REGION_TREE
+        search = self._nodes_per_sample * _SECONDS_PER_NODE
+        return _SECONDS_PER_SAMPLE + self.n_trees * _SECONDS_PER_REGION_TREE + search
+
+
+_TUNED: WeakKeyDictionary[CornerQuestion, tuple[int, float]] = WeakKeyDictionary()
+"""What was found for questions that are still asked."""
 
 
 @dataclass(frozen=True, eq=False)

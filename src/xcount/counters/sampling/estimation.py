@@ -20,7 +20,6 @@ from xcount.counters.sampling.draws import BATCH, CellDraws, RegionDraws, RowDra
 from xcount.counters.sampling.estimator import (
     Estimator,
     Ground,
-    OutOfTimeError,
     Slices,
     run_through,
 )
@@ -36,6 +35,8 @@ PLAIN_SECONDS = 0.5
 """Below this price nothing but plain sampling is considered."""
 _PILOT_PART = 20
 _COVER_PILOT_BATCHES = 40
+_TUNING_PART = 0.2
+"""Part of the time that a few samples may take that tell how long to search for each."""
 _TRIAL_PART = 0.02
 """Part of the price of plain samples that a cover is refined for without any sign of a gain."""
 _FIRST_WORK = 2_000_000
@@ -131,10 +132,7 @@ class Estimation:
             return 0.0
         plain = self._plain
         cost = plain.seconds_per_sample
-        try:
-            pilot = plain.pilot(math.ceil(worth / cost / _PILOT_PART / BATCH))
-        except OutOfTimeError:
-            return 0.0
+        pilot = plain.pilot(math.ceil(worth / cost / _PILOT_PART / BATCH))
         return self._plain_price(pilot, plain.ground)
 
     @property
@@ -161,10 +159,7 @@ class Estimation:
         elif self._obstacle is not None:
             self.reason = self._obstacle
         else:
-            try:
-                self.reason = yield from self._drawn()
-            except OutOfTimeError:
-                self.reason = StopReason.TIMEOUT
+            self.reason = yield from self._drawn()
         return self.reason
 
     @property
@@ -233,7 +228,16 @@ class Estimation:
     @cached_property
     def _plain(self) -> Estimator:
         assert self._draws is not None
+        if isinstance(self._draws, RegionDraws):
+            settings = self._settings
+            part = _TUNING_PART * settings.search_seconds()
+            self._draws.tune(settings.seed & (2**64 - 1), settings.n_threads, part, self._tell)
         return Estimator(self._draws, self._plain_ground(), self._settings, series=self._series)
+
+    def _tell(self) -> None:
+        """Tell that the run goes on; whoever listens may end it."""
+        known = self.rest.known
+        self._settings.report(Progress(0.0, known.low, known.high, "a few samples"))
 
     def _needed(self, pilot: Pilot, ground: Ground) -> float:
         settings = self._settings

@@ -110,7 +110,7 @@ def run_through(slices: Slices) -> StopReason:
 
 
 class OutOfTimeError(Exception):
-    """The time was over before the samples were drawn."""
+    """The time was over before all samples were drawn."""
 
 
 @dataclass
@@ -183,8 +183,9 @@ class Estimator:
         self._upper: Evidence | None = None  # the same while nothing was left open
         self._ahead: Batches | None = None
         self._batches = 0
+        self._n_samples = 0
         self._n_expected = math.inf
-        self._seconds_per_batch = 0.0
+        self._seconds_per_batch = BATCH * draws.seconds_per_sample
         self._reported = 0.0
         self._piloted = np.zeros(0)
         self._pilot_batches = self._pilot_hits = 0
@@ -194,25 +195,26 @@ class Estimator:
 
         What was drawn by earlier calls counts.
         Under a time limit they take no more than a small part of what is left of it.
-
-        Raises:
-            OutOfTimeError: before that, the time was over.
         """
         values = self._values()
         if not self._pilot_batches:
             self._piloted = np.zeros(len(values))
-        left = self._settings.seconds_left()
-        end = math.inf if left is None else time.monotonic() + _PILOT_PART * left
+        end = time.monotonic() + _PILOT_PART * self._settings.search_seconds()
         while self._pilot_hits < _PILOT_HITS and self._pilot_batches < max(1, max_batches):
-            batches = self._pilot_batches
-            if batches and time.monotonic() > end:
+            batches, left = self._pilot_batches, end - time.monotonic()
+            if left <= 0:
                 break
             chunk = max(1, min(batches // _PILOT_CHUNK, max_batches - batches))
-            drawn, hits, *_ = self._draw(self._pilot_stream, batches, chunk)
+            try:
+                drawn, hits, *_ = self._draw(self._pilot_stream, batches, chunk, left)
+            except OutOfTimeError:
+                break
             self._piloted += drawn
             self._pilot_batches += chunk
             self._pilot_hits += int(hits.sum())
         n = float(self._piloted.sum())
+        if not n:
+            return Pilot(1, 0.0, 0.0)  # nobody knows: any plan is as good
         mean = float(values @ self._piloted) / n
         return Pilot(int(n), mean, float((values - mean) ** 2 @ self._piloted) / n)
 
@@ -312,7 +314,7 @@ class Estimator:
     def _is_barren(self) -> bool:
         """Tell whether there is no end in sight: no time limit, and no hit in many samples."""
         assert self._upper is not None
-        n_samples = self._batches * BATCH
+        n_samples = self._n_samples
         most = min(MOST_BARREN_SAMPLES, max(LEAST_BARREN_SAMPLES, 4 * self.ground.undecided))
         return (
             self._settings.timeout_seconds is None
@@ -326,7 +328,7 @@ class Estimator:
             self._ahead = self._others(end)
         if self._ahead is None:
             n = min(end - self._batches, self._affordable(_SLICE_SECONDS))
-            outcomes = self._draw(self._main_stream, self._batches, n)
+            outcomes = self._draw(self._main_stream, self._batches, n, self._seconds_left())
         else:
             taken = self._ahead.take(_SLICE_SECONDS, self._seconds_left())
             if taken is None:
@@ -335,6 +337,9 @@ class Estimator:
             if not len(outcomes[0]):
                 raise OutOfTimeError
         self._add(*outcomes)
+        self._n_samples += len(outcomes[1])
+        if len(outcomes[1]) < n * BATCH:
+            raise OutOfTimeError
         self._batches += n
 
     def _add(self, histogram: NDArray[Any], hits: NDArray[Any], *upper: NDArray[Any]) -> None:
@@ -363,15 +368,20 @@ class Estimator:
         left = self._settings.seconds_left()
         return math.inf if left is None else left
 
-    def _draw(self, stream: int, first: int, n: int) -> Outcomes:
+    def _draw(self, stream: int, first: int, n: int, seconds: float) -> Outcomes:
+        """Draw batches, or the first samples of them that fit the time.
+
+        Raises:
+            OutOfTimeError: there is none.
+        """
         started = time.perf_counter()
         # Threads are worth starting for more than a few milliseconds of work.
         n_threads = self._settings.n_threads if n * self._seconds_per_batch > 0.003 else 1
-        seconds = self._seconds_left()
         outcomes = self._draws.draw(self._seed, stream, first, n, n_threads, seconds, self._pause)
         if not len(outcomes[0]):
             raise OutOfTimeError
-        self._seconds_per_batch = (time.perf_counter() - started) * n_threads / n
+        n_drawn = len(outcomes[1]) / BATCH
+        self._seconds_per_batch = (time.perf_counter() - started) * n_threads / n_drawn
         return outcomes
 
     def _take_in(self) -> None:
@@ -457,13 +467,13 @@ class Estimator:
 
     @property
     def _fraction_done(self) -> float:
-        drawn = min(1.0, self._batches * BATCH / self._n_expected)
+        drawn = min(1.0, self._n_samples / self._n_expected)
         final = None if self._lower is None else self._lower.final
         return drawn if final is None else max(drawn, final.fraction_done)
 
     def _pause(self) -> None:
         """Tell that the run goes on, in a long draw; whoever listens may end it by raising."""
-        n, expected = self._batches * BATCH, self._n_expected
+        n, expected = self._n_samples, self._n_expected
         of = f" of about {float(f'{expected:.2g}'):,.0f}" if n < expected < math.inf else ""
         message = f"{n:,}{of} samples"
         low, high = self._shown.low, self._shown.high
@@ -472,7 +482,7 @@ class Estimator:
     def _details(self, details: Mapping[str, Any]) -> dict[str, Any]:
         known = dict(details)
         known["trees_per_sample"] = round(self._draws.n_trees, 1)
-        known["samples"] = self._batches * BATCH
+        known["samples"] = self._n_samples
         known["sampled_share"] = self._mean()
         if self._lower is not None and self._upper is not None and self._upper is not self._lower:
             known["open_share"] = self._upper.sequence.mean - self._lower.sequence.mean

@@ -12,15 +12,18 @@ A feature with missing training values has a border that tells them from numbers
 (``nan_mode`` Min) or the highest one (Max). It makes no guard, but decides where a missing value
 goes. The lowest number and -inf, or +inf, are all that CatBoost cannot tell from a missing value;
 they count as missing (``Feature.like_missing``).
+
+Categorical features are the matter of :mod:`~xcount.model.loaders.catboost_categories`.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +34,9 @@ from numpy.typing import ArrayLike, NDArray
 from xcount.errors import MissingExtraError, ModelFormatError, UnsupportedModelError
 from xcount.model.ensemble import Ensemble, Feature, Tree
 from xcount.model.loaders import fields, meaning, splits
-from xcount.model.loaders.catboost_trees import Nodes, read_nested, read_oblivious
+from xcount.model.loaders.catboost_categories import OTHER_LABEL, Categories, Test, name_of
+from xcount.model.loaders.catboost_hash import category_hash
+from xcount.model.loaders.catboost_trees import Nodes, SplitReader, read_nested, read_oblivious
 from xcount.model.loaders.meaning import Meaning
 from xcount.model.loaders.xgboost_json import parse_json
 from xcount.support.dataclass import dataclass
@@ -41,11 +46,7 @@ _MULTICLASS = {"MultiClass": meaning.SOFTMAX, "MultiClassOneVsAll": meaning.ONE_
 _RANKING = ("YetiRank", "PairLogit", "Query", "StochasticRank", "LambdaMart", "StochasticFilter")
 _MISSING_LEFT = {"AsIs": True, "AsFalse": True, "AsTrue": False}
 _LOWEST, _HIGHEST = float(np.finfo(np.float32).min), float(np.finfo(np.float32).max)
-_REFUSED_FEATURES = {
-    "categorical_features": "categorical",
-    "text_features": "text",
-    "embedding_features": "embedding",
-}
+_REFUSED_FEATURES = {"text_features": "text", "embedding_features": "embedding"}
 
 
 def from_live(model: Any) -> Ensemble:
@@ -57,7 +58,6 @@ def from_live(model: Any) -> Ensemble:
     for indices, kind in (
         (model._get_text_feature_indices(), "text"),
         (model._get_embedding_feature_indices(), "embedding"),
-        (model._get_cat_feature_indices(), "categorical"),
     ):
         if len(indices):
             raise _refused_feature(name, kind, str(model.feature_names_[indices[0]]))
@@ -72,8 +72,16 @@ def from_live(model: Any) -> Ensemble:
         return from_document(parse_json(path.read_bytes(), name), name, "catboost")
 
 
-def raw_predictions(model_or_path: Any, rows: ArrayLike) -> NDArray[np.float64]:
-    """Return what CatBoost itself calls ``RawFormulaVal``, shape ``(n_rows, n_outputs)``."""
+def raw_predictions(
+    model_or_path: Any, rows: ArrayLike, features: Sequence[Feature] = ()
+) -> NDArray[np.float64]:
+    """Return what CatBoost itself calls ``RawFormulaVal``, shape ``(n_rows, n_outputs)``.
+
+    Args:
+        model_or_path: a live model, or a file.
+        rows: inputs; a category is its code.
+        features: the columns; none where all are numbers.
+    """
     model = model_or_path
     if isinstance(model_or_path, str | os.PathLike):
         catboost = _catboost()
@@ -83,10 +91,30 @@ def raw_predictions(model_or_path: Any, rows: ArrayLike) -> NDArray[np.float64]:
         except catboost.CatBoostError as error:
             reason = str(error).splitlines()[0]
             raise ModelFormatError(f"{model_or_path}: CatBoost cannot read it: {reason}") from None
-    matrix = np.atleast_2d(np.asarray(rows, dtype=np.float64))
+    matrix: NDArray[Any] = np.atleast_2d(np.asarray(rows, dtype=np.float64))
+    if any(feature.is_categorical for feature in features):
+        matrix = matrix.astype(object)
+        for column, feature in enumerate(features):
+            if feature.is_categorical:
+                matrix[:, column] = [_text_of(feature, code) for code in matrix[:, column]]
     raw = model.predict(matrix, prediction_type="RawFormulaVal", thread_count=1)
     margins: NDArray[np.float64] = np.asarray(raw, dtype=np.float64).reshape(len(matrix), -1)
     return margins
+
+
+def _text_of(feature: Feature, code: float) -> str:
+    """Return a text that CatBoost takes for the category."""
+    hashes = feature.hashes or ()
+    if code == feature.other:
+        texts = (f"{OTHER_LABEL}{'.' * n}" for n in itertools.count())
+        return next(text for text in texts if category_hash(text) not in hashes)
+    text = (feature.labels or ())[int(code)]
+    if category_hash(text) != hashes[int(code)]:
+        raise UnsupportedModelError(
+            f"feature {feature.name!r}: the file does not name its categories, so CatBoost cannot "
+            "be asked about them; save it with save_model(..., format='json', pool=pool)"
+        )
+    return text
 
 
 def _catboost() -> Any:
@@ -106,24 +134,28 @@ class _Columns:
     Attributes:
         flat: position in ``float_features`` -> column of the input.
         missing_left: position in ``float_features`` -> whether a missing value goes left.
-        features: the columns of the input.
+        names: what all columns of the input are called.
     """
 
     flat: NDArray[np.int64]
     missing_left: NDArray[np.bool_]
-    features: tuple[Feature, ...]
+    names: tuple[str, ...]
 
     def asks_if_missing(self, nodes: Nodes) -> NDArray[np.bool_]:
         """Return which tests only tell missing values, and those like them, from numbers."""
-        found = nodes.position >= 0
+        found = (nodes.position >= 0) & (nodes.position < len(self.flat))
         missing_left = self.missing_left[nodes.position[found]]
         border = nodes.border[found]
         found[found] = np.where(missing_left, border <= _LOWEST, border >= _HIGHEST)
         return found
 
-    def with_like_missing(self, nodes: Sequence[Nodes]) -> tuple[Feature, ...]:
-        """Return the features with the numbers that their tests take for missing."""
-        features = list(self.features)
+    def features(
+        self, categorical: Mapping[int, Feature], nodes: Sequence[Nodes], where: str
+    ) -> tuple[Feature, ...]:
+        """Return the columns of the input, with the numbers that tests take for missing."""
+        features = list(splits.make_features(where, self.names, can_be_missing=True))
+        for column, feature in categorical.items():
+            features[column] = feature
         for tree in nodes:
             for position in {*tree.position[self.asks_if_missing(tree)].tolist()}:
                 numbers = (-np.inf, _LOWEST) if self.missing_left[position] else (np.inf,)
@@ -134,23 +166,27 @@ class _Columns:
 
 def from_document(document: object, where: str, format_name: str) -> Ensemble:
     """Turn a parsed model document into an ensemble."""
-    columns = _read_columns(fields.member(document, "features_info", where), where)
     model = fields.as_object(document, where)
+    info = fields.as_object(fields.member(model, "features_info", where), f"{where}: features_info")
+    categories = Categories(info, model.get("ctr_data"), where)
+    columns = _read_columns(info, categories, where)
+    reader = SplitReader(len(columns.flat), categories)
     if "oblivious_trees" in model:
         key, read = "oblivious_trees", read_oblivious
     else:
         key, read = "trees", read_nested
     listed = fields.as_list(fields.member(model, key, where), f"{where}: {key}")
-    nodes = [read(tree, f"{where}: {key}[{i}]") for i, tree in enumerate(listed)]
+    nodes = [read(tree, reader, f"{where}: {key}[{i}]") for i, tree in enumerate(listed)]
     scale, base = _read_scale_and_bias(model, nodes, where)
     meant, labels = _read_meaning(model, len(base), where)
+    tests = categories.tests()
     trees = [
         tree
         for i, tree_nodes in enumerate(nodes)
-        for tree in _build(tree_nodes, columns, scale, len(base), f"{where}: {key}[{i}]")
+        for tree in _build(tree_nodes, columns, tests, scale, len(base), f"{where}: {key}[{i}]")
     ]
     ensemble = Ensemble(
-        features=columns.with_like_missing(nodes),
+        features=columns.features(categories.features(), nodes, where),
         trees=tuple(trees),
         base=base,
         input_dtype="float32",
@@ -160,15 +196,16 @@ def from_document(document: object, where: str, format_name: str) -> Ensemble:
     return meant.put_on(ensemble)
 
 
-def _read_columns(info: object, where: str) -> _Columns:
-    kinds = fields.as_object(info, f"{where}: features_info")
+def _read_columns(info: dict[str, Any], categories: Categories, where: str) -> _Columns:
     for key, kind in _REFUSED_FEATURES.items():
-        for feature in fields.optional_list(kinds, key, f"{where}: features_info.{key}"):
+        for feature in fields.optional_list(info, key, f"{where}: features_info.{key}"):
             name = feature.get("feature_id") if isinstance(feature, dict) else None
             raise _refused_feature(where, kind, str(name or ""))
     place = f"{where}: features_info.float_features"
-    listed = fields.as_list(fields.member(info, "float_features", place), place)
-    flat, missing_left, named = [], [], {}
+    if "float_features" not in info and not len(categories):
+        raise ModelFormatError(f"{place}: 'float_features' is missing")
+    listed = fields.optional_list(info, "float_features", place)
+    flat, missing_left, named = [], [], categories.names()
     for i, feature in enumerate(listed):
         at = f"{place}[{i}]"
         column = fields.as_int(fields.member(feature, "flat_feature_index", at), at)
@@ -177,23 +214,23 @@ def _read_columns(info: object, where: str) -> _Columns:
         treatment = feature.get("nan_value_treatment", "AsIs")
         if not isinstance(treatment, str) or treatment not in _MISSING_LEFT:
             raise ModelFormatError(f"{at}: unknown nan_value_treatment {fields.shown(treatment)}")
-        named[column] = fields.as_text(feature.get("feature_id", ""), at) or f"f{column}"
+        named[column] = name_of(feature, column, at)
         flat.append(column)
         missing_left.append(_MISSING_LEFT[treatment])
     n_features = splits.check_feature_count(where, max(named, default=-1) + 1)
-    names = [named.get(column, f"f{column}") for column in range(n_features)]
+    names = tuple(named.get(column, f"f{column}") for column in range(n_features))
     return _Columns(
         np.array(flat, dtype=np.int64),
         np.array(missing_left, dtype=np.bool_),
-        splits.make_features(where, names, can_be_missing=True),
+        names,
     )
 
 
 def _refused_feature(where: str, kind: str, name: str) -> UnsupportedModelError:
     called = f" {name!r}" if name else ""
     return UnsupportedModelError(
-        f"{where}: {kind} feature{called}: of CatBoost models, those with numeric features only "
-        "are supported"
+        f"{where}: {kind} feature{called}: of CatBoost models, those with numeric and categorical "
+        "features only are supported"
     )
 
 
@@ -261,22 +298,28 @@ def _nested(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _build(nodes: Nodes, columns: _Columns, scale: float, n_outputs: int, where: str) -> list[Tree]:
+def _build(
+    nodes: Nodes,
+    columns: _Columns,
+    tests: Sequence[Test],
+    scale: float,
+    n_outputs: int,
+    where: str,
+) -> list[Tree]:
     """Return one tree per output: the same tests, each output's part of the leaves."""
     if nodes.values.shape[1] != n_outputs:
         raise ModelFormatError(
             f"{where}: leaves of {nodes.values.shape[1]} values, expected {n_outputs}"
         )
     inner = nodes.position >= 0
-    if inner.any() and int(nodes.position.max()) >= len(columns.flat):
-        raise ModelFormatError(
-            f"{where}: float_feature_index {nodes.position.max()}, but there are "
-            f"{len(columns.flat)} float features"
-        )
-    feature = np.full(len(inner), -1, dtype=np.int64)
-    feature[inner] = columns.flat[nodes.position[inner]]
-    missing_left = np.zeros(len(inner), dtype=np.bool_)
-    missing_left[inner] = columns.missing_left[nodes.position[inner]]
+    # A leaf's position, -1, picks the last entry; leaves have neither.
+    flat = np.array([*columns.flat.tolist(), *(column for column, _ in tests), -1], dtype=np.int64)
+    lefts = np.array([*columns.missing_left.tolist(), *(False for _ in tests), False])
+    missing_left = lefts[nodes.position]
+    sets = {
+        int(node): tests[nodes.position[node] - len(columns.flat)][1]
+        for node in np.flatnonzero(nodes.position >= len(columns.flat))
+    }
     # "Is it missing?" is x <= inf for tree_from_arrays, with the numbers on the left.
     only_missing = columns.asks_if_missing(nodes)
     turned = only_missing & missing_left
@@ -285,12 +328,13 @@ def _build(nodes: Nodes, columns: _Columns, scale: float, n_outputs: int, where:
     return splits.trees_from_arrays(
         where,
         values=leaves,
-        n_features=len(columns.features),
-        feature=feature,
+        n_features=len(columns.names),
+        feature=flat[nodes.position],
         threshold=np.where(only_missing, np.inf, nodes.border),
         left=np.where(turned, nodes.right, nodes.left),
         right=np.where(turned, nodes.left, nodes.right),
         missing_left=missing_left & ~turned,
         operator="<=",
         dtype="float32",
+        left_categories=sets,
     )

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from xcount.errors import ModelFormatError, UnsupportedModelError
 from xcount.model.loaders import fields, splits
+from xcount.model.loaders.catboost_categories import Categories
 from xcount.support.dataclass import dataclass
 
 MAX_OBLIVIOUS_DEPTH = 24
@@ -25,7 +26,8 @@ MAX_OBLIVIOUS_DEPTH = 24
 class Nodes:
     """One tree as arrays; ``leaf`` is the row of ``values`` that a leaf holds, -1 elsewhere."""
 
-    position: NDArray[np.int64]  # of the tested feature in float_features, -1 at a leaf
+    position: NDArray[np.int64]  # of the tested feature in float_features, -1 at a leaf; beyond
+    # those come the tests of categories, each like a feature of its own with a border at 0.5
     border: NDArray[np.float64]
     left: NDArray[np.int64]
     right: NDArray[np.int64]
@@ -33,26 +35,46 @@ class Nodes:
     values: NDArray[np.float64]  # n_leaves x n_outputs
 
 
-def _read_split(split: object, where: str) -> tuple[int, float]:
-    """Return the position of the tested feature in ``float_features``, and the border."""
-    kind = fields.as_object(split, where).get("split_type", "FloatFeature")
-    if kind != "FloatFeature":
-        raise UnsupportedModelError(
-            f"{where}: a split of type {fields.shown(kind)}: of CatBoost models, those with "
-            "numeric features only are supported"
-        )
-    position = fields.as_int(fields.member(split, "float_feature_index", where), where)
-    border = fields.as_float(fields.member(split, "border", where), where)
-    with np.errstate(over="ignore"):
-        rounded = float(np.float32(border))
-    return position, splits.finite(rounded, where, "the border")
+@dataclass(frozen=True, eq=False)
+class SplitReader:
+    """Reads what a split asks.
+
+    Attributes:
+        n_floats: the number of numeric features.
+        categories: the categorical ones.
+    """
+
+    n_floats: int
+    categories: Categories
+
+    def read(self, split: object, where: str) -> tuple[int, float]:
+        """Return the position of what is tested, and the border."""
+        kind = fields.as_object(split, where).get("split_type", "FloatFeature")
+        if kind in ("OneHotFeature", "OnlineCtr"):
+            number = self.categories.test_number(fields.as_object(split, where), kind, where)
+            return self.n_floats + number, 0.5
+        if kind != "FloatFeature":
+            raise UnsupportedModelError(
+                f"{where}: a split of type {fields.shown(kind)}: of CatBoost models, those with "
+                "numeric and categorical features only are supported"
+            )
+        position = fields.as_int(fields.member(split, "float_feature_index", where), where)
+        if position >= self.n_floats:
+            raise ModelFormatError(
+                f"{where}: float_feature_index {position}, but there are {self.n_floats} float "
+                "features"
+            )
+        border = fields.as_float(fields.member(split, "border", where), where)
+        with np.errstate(over="ignore"):
+            rounded = float(np.float32(border))
+        return position, splits.finite(rounded, where, "the border")
 
 
-def read_oblivious(tree: object, where: str) -> Nodes:
+def read_oblivious(tree: object, reader: SplitReader, where: str) -> Nodes:
     """Read an oblivious tree: a list of splits, and a leaf for every list of answers."""
     listed = fields.as_object(tree, where).get("splits")
     questions = [
-        _read_split(split, f"{where}.splits[{i}]")
+        reader.read(split, f"{where}.splits[{i}]")
         for i, split in enumerate(fields.as_list(listed or [], f"{where}.splits"))
     ]
     if len(questions) > MAX_OBLIVIOUS_DEPTH:
@@ -126,7 +148,7 @@ def _linked(
     )
 
 
-def read_nested(tree: object, where: str) -> Nodes:
+def read_nested(tree: object, reader: SplitReader, where: str) -> Nodes:
     """Read a non-symmetric tree: nested objects with ``split``, ``left`` and ``right``."""
     table: list[tuple[int, float, int]] = []  # position, border, row of values
     children: list[list[int]] = []
@@ -139,7 +161,7 @@ def read_nested(tree: object, where: str) -> Nodes:
             children[parent][side] = len(table)
         children.append([-1, -1])
         if "split" in fields.as_object(node, at):
-            position, border = _read_split(fields.member(node, "split", at), f"{at}, split")
+            position, border = reader.read(fields.member(node, "split", at), f"{at}, split")
             waiting.append((fields.member(node, "right", at), len(table), 1))
             waiting.append((fields.member(node, "left", at), len(table), 0))
             table.append((position, border, -1))

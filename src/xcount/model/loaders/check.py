@@ -118,7 +118,8 @@ def _library_margins(
         if library not in _OTHER_HOMES:
             return raw_predictions(ensemble, source, rows)
         home = import_module(_OTHER_HOMES[library])
-        margins: NDArray[np.float64] = home.raw_predictions(source, rows)
+        features = (ensemble.features,) if library == "catboost" else ()
+        margins: NDArray[np.float64] = home.raw_predictions(source, rows, *features)
         return margins
     except XCountError:
         raise

@@ -19,12 +19,13 @@ from xcount.answers.result import CountResult, ModelInfo, Verdict
 from xcount.answers.witness.witness import Witness, Witnesses
 from xcount.counters.tally import Profile
 from xcount.model.ensemble import Ensemble
+from xcount.question.population import Population
 from xcount.report.bars import SHARE, Bar, Bars, bars_of
+from xcount.report.culprit import comparison_headline
 from xcount.report.explanation_words import NEAREST_TO_PEOPLE, of_measure, ratio_sentence
-from xcount.report.lead import headline
+from xcount.report.lead import headline, opening
 from xcount.report.markup import Markup, element, joined, name
 from xcount.report.numbers import OF_MEASURE, seconds_text, share_text, share_words
-from xcount.report.sentences import label_of
 from xcount.report.text import answer_text, count_text, question_text
 from xcount.report.witness_text import same_inputs, summary
 from xcount.runs.audit import AuditResult
@@ -86,54 +87,32 @@ def _places(result: CountResult) -> list[str]:
 def _(result: AuditResult) -> Markup:
     facts = [_model_text(result.model)]
     if len(result.panels) > 1:
-        facts.insert(0, f"the first of {len(result.panels)} panels (gaps and distances)")
+        facts.insert(0, f"one of {len(result.panels)} questions (gaps and distances)")
     return _card(
         f"Audit: {len(result.results):,} counts, features or groups: {len(result.ranking):,}",
-        _finding(result),
+        headline(result),
         bars_of(result),
-        facts,
+        [*opening(result), *facts],
         result.verdict,
     )
-
-
-def _finding(result: AuditResult) -> str:
-    """Return the verdict; without a limit, what is the most sensitive."""
-    if result.verdict is not None or not result.is_whole or not result.panels:
-        return headline(result)
-    first = result.panel(result.panels[0])[0]
-    share = f"{share_text(first, result.judge)} {OF_MEASURE[result.judge]}"
-    return f"{label_of(first)} is the most sensitive: {share}"
 
 
 @card_of.register
 def _(result: CompareResult) -> Markup:
     questions = f"{len(result.rows)} question{'' if len(result.rows) == 1 else 's'}"
     title = f"{len(result.names)} models, {questions}, {count_text(result.n_regions)} regions"
-    return _card(title, _least(result), bars_of(result), [_worst(result)], result.verdict)
+    said = comparison_headline(result) if result.rows else "No counts yet"
+    return _card(title, said, bars_of(result), _least(result), result.verdict)
 
 
-def _least(result: CompareResult) -> str:
+def _least(result: CompareResult) -> list[str]:
     """Say which model is the least sensitive, where one is."""
-    if not result.rows:
-        return "No counts yet"
-    first, *others = result.ranking
-    if others and first.mean_share is not None and first.mean_share == others[0].mean_share:
-        return "The least sensitive models are equal"
-    return f"{first.name} is the least sensitive"
-
-
-def _worst(result: CompareResult) -> str:
-    """Say which question got how much worse, or better, than the first model's."""
-    ratios = [
-        (ratio.value, row.label, result.names[index])
-        for row in result.rows
-        for index in range(1, result.n_models)
-        if (ratio := row.ratio(index, result.judge)) is not None and ratio.value is not None
-    ]
-    if not ratios:
-        return "no ratio to the first model is known"
-    value, label, model = max(ratios)
-    return f"largest ratio to {result.names[0]}: {value:.3g} times, {label} in {model}"
+    if not result.rows or len(result.ranking) < 2:
+        return []
+    first, other = result.ranking[:2]
+    if first.mean_share is not None and first.mean_share == other.mean_share:
+        return ["the least sensitive models are equal"]
+    return [f"the least sensitive: {first.name}"]
 
 
 @card_of.register
@@ -194,6 +173,18 @@ def _(result: Inspection) -> Markup:
 @card_of.register
 def _(result: Ensemble) -> Markup:
     return card_of(inspect(result))
+
+
+@card_of.register
+def _(result: Population) -> Markup:
+    realism = result.realism
+    said = f"{result.n_components} kinds of rows, fitted to {realism.n_rows:,} of them"
+    facts = [f"from {result.source}"] if result.source else []
+    facts.append(
+        f"log-likelihood of a row that was held out: {realism.log_likelihood:.3f}; "
+        f"if columns were independent: {realism.marginals_log_likelihood:.3f}"
+    )
+    return _card("Population: a mixture of products", said, bars_of(result), facts)
 
 
 def _model_text(model: ModelInfo) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from functools import singledispatch
 from typing import Any
 
@@ -16,6 +17,7 @@ from xcount.answers.witness.witness import Witness, Witnesses
 from xcount.counters.tally import Profile
 from xcount.errors import MissingExtraError
 from xcount.model.ensemble import Ensemble, Tree
+from xcount.question.population import Population
 from xcount.runs.audit import AuditResult
 from xcount.runs.compare import CompareResult
 from xcount.support.records import columns_of, to_dict
@@ -128,6 +130,12 @@ def _(result: Profile) -> Iterable[Row]:
         for each in entries:
             bounds = {"low": each.low, "high": each.high, "n_combinations": each.n_combinations}
             yield {"what": what, "cells": each.description, **bounds}
+
+
+@rows_of.register
+def _(result: Population) -> Iterable[Row]:
+    """Yield a row per check of how realistic it is."""
+    return [asdict(check) for check in result.realism.checks]
 
 
 @rows_of.register

@@ -12,6 +12,7 @@ from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult, ModelInfo
 from xcount.answers.witness.witness import Witness, Witnesses
 from xcount.counters.tally import Profile
+from xcount.question.population import Population
 from xcount.report.numbers import OF_MEASURE, share_text
 from xcount.report.sentences import label_of, panel_label
 from xcount.report.text import count_text
@@ -118,6 +119,13 @@ def _(result: Explanation) -> str:
 @_inside.register
 def _(result: Profile) -> str:
     return f"{_several(len(result.masks), 'mask')}, {_several(len(result.pairs), 'pair')}"
+
+
+@_inside.register
+def _(result: Population) -> str:
+    size = f"{_several(len(result.columns), 'column')}, "
+    fitted = f", fitted to {result.source}" if result.source else ""
+    return f"{size}{_several(result.n_components, 'component')}{fitted}"
 
 
 def _several(number: int, what: str) -> str:

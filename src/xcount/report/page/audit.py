@@ -103,7 +103,8 @@ def _key_figures(view: View) -> Markup | None:
         cards.append((arrows, "could go up, could go down"))
     for rates in of_measure(explanation_of(result).rates, share.measure)[:1]:
         if rates.ratio.value is not None:
-            cards.append((f"{rates.ratio.value:.3g}", "lowest over highest favourable rate"))
+            what = "favourable rate of the lowest group over that of the highest"
+            cards.append((f"{rates.ratio.value:.3g}", what))
     if len(cards) == 1:
         return None
     return element(

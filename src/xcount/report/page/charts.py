@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from xcount.report.markup import Child, Markup, element, joined
 from xcount.report.numbers import interval_words, share_words
+from xcount.report.page.axis import Axis, nice_ceiling, round_values
 from xcount.support.dataclass import dataclass
 
 PLOT_LEFT, PLOT_RIGHT = 12.0, 97.0
@@ -21,6 +22,7 @@ _LINE_HEIGHT, _PLOT_TOP, _PLOT_BOTTOM = 270, 16, 232
 _PROFILE_HEIGHT, _PROFILE_BOTTOM = 210, 168
 _RATIO_TICKS = {"0": 0.0, "¼": 0.25, "½": 0.5, "1": 1.0, "2": 2.0, "4": 4.0, "16": 16.0}
 _LEAST_BETWEEN_TICKS = 12.0
+_MOST_OWN_TICKS = 8
 _MOST_MARKS = 12
 """Lines with more points are drawn without marks."""
 _MARKS = ("circle", "square", "diamond", "triangle", "ring", "cross")
@@ -66,17 +68,6 @@ class Box:
     texts: tuple[str, ...]
 
 
-def nice_ceiling(share: float) -> float:
-    """Return the round share (1, 2, 5 x a power of ten, at most 1) that is not below ``share``."""
-    if share <= 0:
-        return 0.01
-    tens = 10.0 ** math.floor(math.log10(share))
-    for step in (1, 2, 5, 10):
-        if share <= step * tens * (1 + 1e-12):
-            return min(1.0, step * tens)
-    return 1.0
-
-
 def bar(spec: Bar, axis: float) -> Markup:
     """Draw one bar on an axis from 0 to ``axis``, with its interval and its limit.
 
@@ -116,12 +107,13 @@ def curve_chart(
 ) -> tuple[Markup, dict[float, float]]:
     """Draw shares against gaps, with a cursor that a script may move; return where the gaps lie."""
     points = [point for line in lines for point in line.points]
-    x_axis = _Axis.of([p[0] for p in points], PLOT_LEFT + 3, PLOT_RIGHT - 2, spread=4)
-    y_axis = _Axis.of([v for p in points for v in (p[1], p[3])], _PLOT_BOTTOM, _PLOT_TOP, zero=True)
+    x_axis = Axis.of([p[0] for p in points], PLOT_LEFT + 3, PLOT_RIGHT - 2, spread=4)
+    y_axis = Axis.of([v for p in points for v in (p[1], p[3])], _PLOT_BOTTOM, _PLOT_TOP, zero=True)
     shapes: list[Child] = [_share_grid(y_axis, _PLOT_BOTTOM)]
     places = {x: x_axis.place(x) for x in sorted({p[0] for p in points})}
     last = -_LEAST_BETWEEN_TICKS
-    for x, at in places.items():
+    for x in _ticks_of(list(places), x_axis):
+        at = x_axis.place(x)
         if at - last >= _LEAST_BETWEEN_TICKS:
             last = at
             shapes.append(_segment(at, _PLOT_BOTTOM, at, _PLOT_BOTTOM + 4, "tick"))
@@ -132,6 +124,13 @@ def curve_chart(
     at = next(iter(places.values()))
     shapes.append(_segment(at, _PLOT_TOP - 6, at, _PLOT_BOTTOM, "cursor", visibility="hidden"))
     return _figure(shapes, title, _LINE_HEIGHT), places
+
+
+def _ticks_of(gaps: Sequence[float], axis: Axis) -> Sequence[float]:
+    """Return which gaps are written: few that were asked about as they are, else round ones."""
+    if axis.is_log or len(gaps) <= _MOST_OWN_TICKS:
+        return gaps
+    return round_values(gaps[0], gaps[-1])
 
 
 def legend(labels: Sequence[str]) -> Markup:
@@ -167,7 +166,7 @@ def profile_chart(
     n_cells = len(layers[0].bounds)
     known = [ends for layer in layers for ends in layer.bounds if ends is not None]
     top = nice_ceiling(max((high for _, high in known), default=0.0))
-    y_axis = _Axis((0.0, top), (_PROFILE_BOTTOM, _PLOT_TOP), False)
+    y_axis = Axis((0.0, top), (_PROFILE_BOTTOM, _PLOT_TOP), False)
     shapes: list[Child] = [_share_grid(y_axis, _PROFILE_BOTTOM)]
     step = (PLOT_RIGHT - PLOT_LEFT) / n_cells
     for index, layer in enumerate(layers):
@@ -342,53 +341,7 @@ def _shortened(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-@dataclass(frozen=True, slots=True)
-class _Axis:
-    """A linear or logarithmic scale onto ``ends``."""
-
-    span: tuple[float, float]
-    ends: tuple[float, float]
-    is_log: bool
-
-    @classmethod
-    def of(
-        cls,
-        values: Sequence[float],
-        start: float,
-        end: float,
-        *,
-        zero: bool = False,
-        spread: float = 100,
-    ) -> _Axis:
-        """Choose the scale: logarithmic when the values differ by more than ``spread``."""
-        low, high = min(values), max(values)
-        positive = [value for value in values if value > 0]
-        if low > 0 and high / low >= spread:
-            if zero:
-                decades = (math.floor(math.log10(low)), math.ceil(math.log10(high)))
-                return cls((10.0 ** decades[0], min(1.0, 10.0 ** decades[1])), (start, end), True)
-            return cls((low, high), (start, end), True)
-        if zero:
-            return cls((0.0, nice_ceiling(max(positive, default=0.0))), (start, end), False)
-        return cls((low, high) if low < high else (low - 1, high + 1), (start, end), False)
-
-    def place(self, value: float) -> float:
-        low, high = self.span
-        if self.is_log:
-            low, high, value = math.log(low), math.log(high), math.log(max(value, low))
-        start, end = self.ends
-        return start + (end - start) * (value - low) / (high - low)
-
-    def ticks(self) -> list[float]:
-        low, high = self.span
-        if not self.is_log:
-            return [high * k / 4 for k in range(5)]
-        first, last = round(math.log10(low)), round(math.log10(high))
-        stride = max(1, math.ceil((last - first) / 5))
-        return [10.0**power for power in range(first, last + 1, stride)]
-
-
-def _share_grid(axis: _Axis, bottom: float) -> Markup:
+def _share_grid(axis: Axis, bottom: float) -> Markup:
     parts = []
     for tick in axis.ticks():
         y = axis.place(tick)
@@ -404,7 +357,7 @@ def _tick_text(share: float) -> str:
     return share_words(share)
 
 
-def _drawn_line(line: Line, index: int, x_axis: _Axis, y_axis: _Axis) -> Markup:
+def _drawn_line(line: Line, index: int, x_axis: Axis, y_axis: Axis) -> Markup:
     shapes: list[Child] = []
     places = [
         (x_axis.place(x), None if value is None else y_axis.place(value))
@@ -434,7 +387,7 @@ def _drawn_line(line: Line, index: int, x_axis: _Axis, y_axis: _Axis) -> Markup:
     return element("g", shapes, class_=f"series s{index % 6}", data_sensitive=line.label)
 
 
-def _edges_of(line: Line, x_axis: _Axis, y_axis: _Axis) -> list[Markup]:
+def _edges_of(line: Line, x_axis: Axis, y_axis: Axis) -> list[Markup]:
     """Draw the ends of the intervals along a line of many points, where they are not the line."""
     drawn = []
     for a, b in itertools.pairwise(line.points):

@@ -30,6 +30,7 @@ from xcount.report.numbers import (
     share_words,
     time_text,
 )
+from xcount.report.page.axis import nice_ceiling
 from xcount.report.page.charts import (
     Bar,
     Box,
@@ -38,7 +39,6 @@ from xcount.report.page.charts import (
     box_chart,
     curve_chart,
     legend,
-    nice_ceiling,
 )
 from xcount.report.page.explained import explained
 from xcount.report.page.record import glossary_section, input_text
@@ -155,7 +155,7 @@ def _is_protected(each: Worsening) -> bool:
 def _worse_row(comparison: CompareResult, each: Worsening) -> Row:
     factor = None if each.ratio is None else each.ratio.value
     return row(
-        text_cell(name(each.row.label)),
+        text_cell(element("a", name(each.row.label), href=f"#{_key(comparison, each.row)}")),
         text_cell(question_text(each.row)),
         text_cell(name(comparison.names[each.index])),
         *(number_cell(s.text, s.least, s.how_sure) for s in (each.base, each.other)),
@@ -204,7 +204,7 @@ def _questions(comparison: CompareResult) -> Markup:
         element(
             "p",
             "Each feature has an axis of its own, so that small shares can be compared, too; "
-            "where it ends stands beside the name.",
+            "where it ends stands beside the name. The baseline is grey.",
         ),
         tabs([panel_label(*panel) for panel in comparison.panels], bodies),
         id="features",
@@ -213,7 +213,14 @@ def _questions(comparison: CompareResult) -> Markup:
 
 def _panel(comparison: CompareResult, distance: int | None, change: Change) -> Markup:
     rows = [row for row in comparison.rows if (row.distance, row.change) == (distance, change)]
-    rows.sort(key=lambda row: (not any(map(is_protected, row.sensitive)), _largest(row)))
+    worst = {id(each.row): place for place, each in reversed([*enumerate(worsenings(comparison))])}
+    rows.sort(
+        key=lambda row: (
+            not any(map(is_protected, row.sensitive)),
+            worst.get(id(row), len(worst)),
+            _largest(row),
+        )
+    )
     n_first = sum(any(map(is_protected, row.sensitive)) for row in rows)
     shown = rows[: max(TOP_ROWS, n_first)]
     left_out = len(rows) - len(shown)
@@ -254,8 +261,14 @@ def _group(comparison: CompareResult, row: Compared) -> Markup:
         element("ol", bars, class_="bars"),
         _explanations(comparison, row),
         class_="group",
+        id=_key(comparison, row),
         data_sensitive=row.label,
     )
+
+
+def _key(comparison: CompareResult, row: Compared) -> str:
+    """Return where the page shows a question."""
+    return f"question-{next(k for k, each in enumerate(comparison.rows) if each is row)}"
 
 
 def _explanations(comparison: CompareResult, row: Compared) -> Markup | None:
@@ -317,7 +330,7 @@ def _bar_row(
     return element(
         "li",
         element("span", name(model), class_="name"),
-        bar(Bar(value, *ends, None, "none", text), axis),
+        bar(Bar(value, *ends, None, "none" if index else "base", text), axis),
         element("span", element("b", share.short), small, class_="value"),
         data_model=model,
         data_count=None if result.count is None else digits(result.count),
@@ -337,7 +350,7 @@ def _table(comparison: CompareResult) -> Markup:
     rows = [_table_row(comparison, each) for each in comparison.rows]
     return element(
         "details",
-        element("summary", f"Show {plural(len(rows), 'question')} as a table"),
+        element("summary", f"{plural(len(rows), 'question')} as a table"),
         table(head, rows, "Shares, their ratios to the baseline, and counts of regions"),
         id="all",
         class_="rest",

@@ -37,7 +37,7 @@ def explained(result: CountResult, measure: str, heading: str = "h4") -> list[Ch
     )
     parts: list[tuple[str, list[Child], Effect | GroupRates | Place]] = [
         *(("Which way, and how much", _effect(each), each) for each in effects),
-        *(("Who gets the favourable decision", _rates(each), each) for each in rates),
+        *(("Who gets the favourable decision", _rates(each, result), each) for each in rates),
         *(("Where it happens", _places(places), each) for each in places[:1]),
     ]
     return [
@@ -122,14 +122,18 @@ def _sure(entry: Effect | GroupRates | Place, measure: str) -> str:
     return f"Intervals hold together with {entry.confidence:.0%} confidence{whose}."
 
 
-def _rates(rates: GroupRates) -> list[Child]:
+def _rates(rates: GroupRates, result: CountResult) -> list[Child]:
     rows = []
-    for cell in rates.cells:
+    named = {cell.text: _group_name(cell.text, result.sensitive) for cell in rates.cells}
+    cells = list(rates.cells)
+    if any(name != text for text, name in named.items()):  # categories have no order of their own
+        cells.sort(key=lambda cell: -cell.rate)
+    for cell in cells:
         text = f"{cell.text}: {share_words(cell.rate)}{_between(cell.low, cell.high)}"
         rows.append(
             element(
                 "li",
-                element("span", element("bdi", cell.text), class_="name"),
+                element("span", element("bdi", named[cell.text]), class_="name"),
                 bar(Bar(cell.rate, cell.low, cell.high, None, "none", text), 1.0),
                 element(
                     "span",
@@ -143,6 +147,15 @@ def _rates(rates: GroupRates) -> list[Child]:
         element("p", f"The favourable decision is {rates.favourable}. {ratio_sentence(rates)}"),
         element("ol", rows, class_="bars"),
     ]
+
+
+def _group_name(text: str, sensitive: Sequence[str]) -> str:
+    """Return a group of one feature's values without the feature's name, which stands above."""
+    if len(sensitive) > 1:
+        return text
+    if text.startswith(f"{sensitive[0]} not in {{"):
+        return "all others"
+    return text.removeprefix(f"{sensitive[0]} = ")
 
 
 def _places(places: Sequence[Place]) -> list[Child]:

@@ -19,7 +19,7 @@ from xcount.report.page.tables import number_cell, row, table, text_cell
 from xcount.report.page.view import View
 from xcount.report.page.witness_pairs import witness_pair
 from xcount.report.sentences import panel_label
-from xcount.runs.audit import Ranked
+from xcount.runs.ranked import Ranked
 
 Row = TypeVar("Row", MaskCount, PairCount)
 
@@ -67,7 +67,7 @@ def _feature(view: View, ranked: Ranked, is_open: bool) -> Markup:
         element("p", f"{answer(view.audit, result, share)}.", class_="answer"),
         explained(result, view.measure),
         _profile(ranked),
-        _witnesses(ranked),
+        _witnesses(view, ranked),
         class_="feature",
         id=view.keys[ranked.sensitive],
         data_sensitive=ranked.label,
@@ -76,19 +76,23 @@ def _feature(view: View, ranked: Ranked, is_open: bool) -> Markup:
     )
 
 
-def _witnesses(ranked: Ranked) -> list[Child]:
-    """Return pairs of inputs, those of the leading question of each kind first."""
+def _witnesses(view: View, ranked: Ranked) -> list[Child]:
+    """Return pairs of inputs: those of the leading question, and folded those of the others."""
     blocks: list[Child] = []
-    for result in ranked.results:
+    leading = view.leading(ranked)
+    for result in sorted(ranked.results, key=lambda each: each is not leading):
         found = [Witness.from_dict(each) for each in result.details.get("witnesses", ())]
-        pairs = [
+        pairs: list[Child] = [
             witness_pair(witness, n, result) for n, witness in enumerate(found[:_MAX_WITNESSES], 1)
         ]
-        if pairs:
-            question = panel_label(result.distance, result.change)
-            blocks.append(element("h4", f"Examples: {question}"))
-            blocks.append(element("p", _about_examples(found[0]), class_="note"))
-            blocks.append(pairs)
+        if not pairs:
+            continue
+        title = f"Examples: {panel_label(result.distance, result.change)}"
+        if blocks:
+            blocks.append(element("details", element("summary", title), pairs))
+        else:
+            about = element("p", _about_examples(found[0]), class_="note")
+            blocks += [element("h4", title), about, pairs]
     return blocks
 
 
@@ -96,7 +100,8 @@ def _about_examples(first: Witness) -> str:
     if first.row is None:
         return "Two inputs that differ in the marked cells alone, the most typical pair first."
     return (
-        "Two inputs that differ in the marked cells alone, those nearest to rows of the data first."
+        "Two inputs that differ in the marked cells alone, those nearest to rows of the data "
+        "first; the first row has number 0."
     )
 
 

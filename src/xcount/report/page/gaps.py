@@ -15,10 +15,11 @@ from xcount.report.numbers import (
     interval_words,
     share_words,
 )
-from xcount.report.page.charts import Bar, Line, bar, curve_chart, legend, nice_ceiling
+from xcount.report.page.axis import nice_ceiling
+from xcount.report.page.charts import Bar, Line, bar, curve_chart, legend
 from xcount.report.page.tables import Cell, number_cell, row, table, text_cell
 from xcount.report.page.view import View
-from xcount.runs.audit import Ranked
+from xcount.runs.ranked import Ranked
 from xcount.support.dataclass import dataclass
 
 MAX_LINES = 6
@@ -81,38 +82,36 @@ def share_against_gap(view: View) -> Markup | None:
 
 def _chart(view: View, distance: int | None) -> Markup | None:
     found = [
-        curve for ranked in _groups(view) if (curve := _curve(view, ranked, distance)) is not None
+        curve for ranked in view.ranking if (curve := _curve(view, ranked, distance)) is not None
     ]
-    curves = found[:MAX_LINES]
+    n_first = sum(view.comes_first(curve.ranked.sensitive) for curve in found)
+    curves = found[: max(MAX_LINES, n_first)]
     if not curves:
         return None
     title = f"Share against the gap, {distance_text(distance)}"
     more = "" if len(found) <= MAX_LINES else f" ({MAX_LINES} of {len(found)} features)"
-    labels = [curve.ranked.label for curve in curves]
+    labels = [curve.ranked.label for curve in curves[:MAX_LINES]]
     lines = [
         Line(c.ranked.label, tuple((p.gap, p.low, p.value, p.high) for p in c.points))
-        for c in curves
+        for c in curves[:MAX_LINES]
     ]
     unit = curves[0].unit
     chart, places = curve_chart(lines, f"{title}: {', '.join(labels)}", f"gap{unit}")
-    stops = {p.gap: p.text for c in curves for p in c.points}
+    stops = {p.gap: p.text for c in curves for p in c.points if p.gap in places}
     gaps = sorted(stops)
     start = _start(view, gaps)
+    stations = [(round(places[gap], 3), stops[gap]) for gap in gaps]
     return element(
         "figure",
         element("figcaption", title + more),
         chart,
+        _slider(stations[0][0], stations[-1][0], stations[start][0]),
         legend(labels),
-        _slider(len(gaps), start, stops[gaps[start]]),
+        element("h3", "At gap ", element("output", stops[gaps[start]], class_="at")),
         element("ol", _rows(curves, gaps, start), class_="bars"),
         _values(curves, gaps, stops),
-        data_stops=json.dumps([[round(places[gap], 3), stops[gap]] for gap in gaps]),
+        data_stops=json.dumps(stations),
     )
-
-
-def _groups(view: View) -> list[Ranked]:
-    """Return the groups in the order of the page: those that come first, then by rank."""
-    return sorted(view.audit.ranking, key=lambda ranked: not view.comes_first(ranked.sensitive))
 
 
 def _curve(view: View, ranked: Ranked, distance: int | None) -> _Curve | None:
@@ -143,25 +142,19 @@ def _start(view: View, gaps: Sequence[float]) -> int:
     return min(range(len(gaps)), key=lambda index: abs(gaps[index] - size))
 
 
-def _slider(n_stops: int, start: int, text: str) -> Markup:
+def _slider(first: float, last: float, start: float) -> Markup:
+    """Return the slider, whose thumb stands below its place on the curve; it needs the script."""
     return element(
-        "p",
-        element(
-            "label",
-            "Gap ",
-            element("output", text, class_="at"),
-            element(
-                "input",
-                type="range",
-                min=0,
-                max=n_stops - 1,
-                value=start,
-                data_script=True,
-                hidden=True,
-                aria_label="Gap",
-            ),
-        ),
+        "input",
+        type="range",
+        min=first,
+        max=last,
+        step="any",
+        value=start,
         class_="slider",
+        data_script=True,
+        hidden=True,
+        aria_label="Gap",
     )
 
 

@@ -97,32 +97,42 @@
     const stops = JSON.parse(figure.dataset.stops);
     const slider = one("input[type=range]", figure), cursor = one(".cursor", figure);
     const at = one(".at", figure);
-    const move = () => {
-      const [x, text] = stops[slider.value];
+    const nearest = (x) => {
+      const distances = stops.map((stop) => Math.abs(stop[0] - x));
+      return distances.indexOf(Math.min(...distances));
+    };
+    let index = nearest(slider.value);
+    const move = (to) => {
+      index = Math.max(0, Math.min(stops.length - 1, to));
+      const [x, text] = stops[index];
+      slider.value = x;
       for (const end of ["x1", "x2"]) cursor.setAttribute(end, `${x}%`);
       at.textContent = text;
       slider.setAttribute("aria-valuetext", `gap ${text}`);
       for (const row of all("[data-at]", figure)) {
-        const [share, width, exact] = JSON.parse(row.dataset.at)[slider.value];
+        const [share, width, exact] = JSON.parse(row.dataset.at)[index];
         one("b", row).textContent = share;
         one(".fill", row).setAttribute("width", `${width}%`);
         one(".bar", row).dataset.tip = exact;
       }
     };
-    slider.addEventListener("input", move);
+    slider.addEventListener("input", () => move(nearest(slider.value)));
+    const steps = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 };
+    slider.addEventListener("keydown", (event) => {
+      if (!(event.key in steps)) return;
+      event.preventDefault();
+      move(index + steps[event.key]);
+    });
     const follow = (event) => {
       if (event.type === "pointermove" && !(event.buttons & 1)) return;
       const box = cursor.ownerSVGElement.getBoundingClientRect();
-      const x = 100 * (event.clientX - box.left) / box.width;
-      const distance = (stop) => Math.abs(stop[0] - x);
-      slider.value = stops.indexOf(stops.reduce((a, b) => (distance(b) < distance(a) ? b : a)));
-      move();
+      move(nearest(100 * (event.clientX - box.left) / box.width));
     };
     cursor.ownerSVGElement.addEventListener("pointerdown", follow);
     cursor.ownerSVGElement.addEventListener("pointermove", follow);
     for (const part of all("[data-script]", figure)) part.removeAttribute("hidden");
     cursor.removeAttribute("visibility");
-    move();
+    move(index);
   }
 
   // Links lead into folded parts; paper has everything unfolded.
@@ -131,6 +141,11 @@
     if (!target) return;
     for (let box = target; box; box = box.parentElement.closest("details")) {
       if (box.tagName === "DETAILS") box.open = true;
+    }
+    const panel = target.closest(".tabs > section");
+    if (panel) {
+      const at = all(":scope > section", panel.parentElement).indexOf(panel);
+      all(":scope > input", panel.parentElement)[at].checked = true;
     }
     target.scrollIntoView();
   };

@@ -9,13 +9,15 @@ from xcount.answers.result import CountResult
 from xcount.report.lead import bound_text
 from xcount.report.markup import Child, Markup, element, name
 from xcount.report.numbers import NONE, OF_MEASURE, distance_text, integer, limit_percent
-from xcount.report.page.charts import Bar, bar, nice_ceiling
+from xcount.report.page.axis import nice_ceiling
+from xcount.report.page.charts import Bar, bar
 from xcount.report.page.shell import BADGES, tabs
 from xcount.report.page.tables import Cell, Row, number_cell, row, table, text_cell
 from xcount.report.page.view import View
 from xcount.report.sentences import label_of, panel_label
 from xcount.report.shares import Share
-from xcount.runs.audit import Panel, Ranked
+from xcount.runs.audit import Panel
+from xcount.runs.ranked import Ranked
 from xcount.support.numerals import digits
 
 TOP_BARS = 15
@@ -67,7 +69,7 @@ def _panel(view: View, panel: Panel) -> Markup:
     cut = others[: max(TOP_BARS - len(first), _LEAST_OTHERS)]
     shown = [view.share(r) for r in (*first, *cut)]
     axis = nice_ceiling(max(float(share.high) for share in shown))
-    left_out = len(others) - len(cut)
+    note = _panel_note(view, [*first, *cut], axis, len(others) - len(cut))
     return element(
         "section",
         element("h3", f"{change.sentence}, {distance_text(distance)}"),
@@ -75,7 +77,7 @@ def _panel(view: View, panel: Panel) -> Markup:
         _bars(view, first, axis),
         element("h4", "Other features") if first and cut else None,
         _bars(view, cut, axis),
-        element("p", _panel_note(view, [*first, *cut], axis, left_out), class_="note"),
+        element("p", note, class_="note") if note else None,
     )
 
 
@@ -86,7 +88,7 @@ def _bars(view: View, results: Sequence[CountResult], axis: float) -> Markup | N
 
 
 def _panel_note(view: View, results: Sequence[CountResult], axis: float, left_out: int) -> str:
-    said = [f"The axis ends at {axis * 100:g} %."]
+    said = [f"The axis ends at {axis * 100:g} %."] if axis < 1 else []
     if left_out:
         said.append(f"{integer(left_out)} smaller ones are in the table below.")
     unsure = [s for r in results if not (s := view.share(r)).exact]
@@ -170,7 +172,7 @@ def _whole_ranking(view: View) -> Markup:
         proved = element("p", element("b", "Proved to be 0 everywhere: "), parts, class_="names")
     return element(
         "details",
-        element("summary", f"Show all {integer(len(audit.ranking))} as a table"),
+        element("summary", f"All {integer(len(audit.ranking))} as a table"),
         table(head, rows, caption) if rows else None,
         proved,
         id="all",

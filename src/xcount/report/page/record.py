@@ -28,6 +28,7 @@ from xcount.runs.audit import AuditResult
 from xcount.runs.inputs import Input
 
 MAX_COUNT_ROWS = 400
+MAX_OPEN_ROWS = 12
 
 
 def measures(view: View) -> Markup | None:
@@ -46,11 +47,16 @@ def measures(view: View) -> Markup | None:
         )
         for r in view.in_order(found)[:MAX_COUNT_ROWS]
     ]
+    head = ("Features", "Question", *(f"By {measure}" for measure in (REGIONS, *names)))
+    body = table(head, rows, "Shares by measure")
+    if len(rows) > MAX_OPEN_ROWS:
+        summary = element("summary", f"{plural(len(rows), 'question')} by each measure")
+        body = element("details", summary, body, class_="rest")
     return element(
         "section",
         element("h2", "Measures side by side"),
         element("p", "The same questions, with other weights: of regions, of volume, of people."),
-        table(("Features", "Question", REGIONS, *names), rows, "Shares by measure"),
+        body,
         id="measures",
     )
 
@@ -80,7 +86,7 @@ def all_counts(view: View) -> Markup:
         element("h2", "Every count"),
         element(
             "details",
-            element("summary", f"Show {plural(len(rows), 'count')} with bounds"),
+            element("summary", f"{plural(len(rows), 'count')} with bounds"),
             table(head, rows, "Every count with its bounds"),
             note,
             class_="rest",

@@ -14,7 +14,7 @@ BADGES = {
     Verdict.PASS: ("pass", "✓", "PASS"),
     Verdict.FAIL: ("fail", "✗", "FAIL"),
     Verdict.UNDECIDED: ("undecided", "?", "UNDECIDED"),
-    None: ("none", "i", "REPORT"),
+    None: ("none", "i", "NO LIMIT SET"),
 }
 
 

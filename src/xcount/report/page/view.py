@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from xcount.answers.result import CountResult
 from xcount.report.lead import Lead, first_groups, in_order, lead, measure_of, panels, share_shown
 from xcount.report.markup import Markup, element, name
 from xcount.report.shares import Share
-from xcount.runs.audit import AuditResult, Panel, Ranked
+from xcount.runs.audit import AuditResult, Panel
+from xcount.runs.ranked import Ranked
 from xcount.support.dataclass import dataclass
 
 MAX_DESCRIBED = 12
@@ -24,6 +25,8 @@ class View:
         measure: what the shares in front are of.
         lead: the result that leads; None without any.
         panels: the questions, the leading one first.
+        ranking: the features in the order of the leading question: those that come first, then by
+            their shares.
         described: the features that have a part of their own, in their order.
     """
 
@@ -31,6 +34,7 @@ class View:
     measure: str
     lead: Lead | None
     panels: tuple[Panel, ...]
+    ranking: tuple[Ranked, ...]
     described: tuple[Ranked, ...]
     keys: Mapping[tuple[str, ...], str]
     first: frozenset[tuple[str, ...]]
@@ -38,12 +42,13 @@ class View:
     @classmethod
     def of(cls, audit: AuditResult) -> View:
         """Decide what is shown, and in which order."""
-        first = first_groups(audit)
-        described = _described(audit, first)
+        first, measure, asked = first_groups(audit), measure_of(audit), tuple(panels(audit))
+        groups = {ranked.sensitive: ranked for ranked in audit.ranking}
+        answers = [answer_to(asked, ranked) for ranked in audit.ranking]
+        ranking = tuple(groups[r.sensitive] for r in in_order(audit, answers, measure))
+        described = _described(ranking, first)
         keys = {ranked.sensitive: f"feature-{index}" for index, ranked in enumerate(described)}
-        return cls(
-            audit, measure_of(audit), lead(audit), tuple(panels(audit)), described, keys, first
-        )
+        return cls(audit, measure, lead(audit), asked, ranking, described, keys, first)
 
     def share(self, result: CountResult) -> Share:
         """Return the share of a result that the page shows."""
@@ -64,17 +69,18 @@ class View:
 
     def leading(self, ranked: Ranked) -> CountResult:
         """Return a group's answer to the leading question, or to the first one it has."""
-        for panel in self.panels:
-            for result in ranked.results:
-                if (result.distance, result.change) == panel:
-                    return result
-        return ranked.results[0]
+        return answer_to(self.panels, ranked)
 
 
-def _described(audit: AuditResult, first: frozenset[tuple[str, ...]]) -> tuple[Ranked, ...]:
+def answer_to(asked: Sequence[Panel], ranked: Ranked) -> CountResult:
+    """Return a group's answer to the first of the questions that it has one to."""
+    answers = {(result.distance, result.change): result for result in ranked.results}
+    return next((answers[panel] for panel in asked if panel in answers), ranked.results[0])
+
+
+def _described(ranking: Sequence[Ranked], first: frozenset[tuple[str, ...]]) -> tuple[Ranked, ...]:
     """Return the groups of which there is more to say than a share, in the order of the page."""
-    telling = [ranked for ranked in audit.ranking if any(map(_tells_more, ranked.results))]
-    telling.sort(key=lambda ranked: ranked.sensitive not in first)
+    telling = [ranked for ranked in ranking if any(map(_tells_more, ranked.results))]
     n_first = sum(ranked.sensitive in first for ranked in telling)
     return tuple(telling[: max(n_first, MAX_DESCRIBED)])
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.loaders.hist_gradient_boosting import is_code
-from xcount.model.loaders.pipelines.stages import Imputer, Values, is_missing
+from xcount.model.loaders.pipelines.stages import Imputer, Indicator, Values, is_missing
 from xcount.model.loaders.pipelines.trace import Column, Layer, Trace
 from xcount.support.dataclass import dataclass
 
@@ -106,12 +106,24 @@ class Origins:
         found = [categories for categories in lists if categories is not None]
         if not found:
             return None
+        found.append(self._missing_values(source))
         unique: dict[Any, Any] = {}
         for value in (v for categories in found for v in categories):
             unique.setdefault(
                 (value,) if value is None or not is_missing(value) else "missing", value
             )
         return list(unique.values())
+
+    def _missing_values(self, source: int) -> list[Any]:
+        """Return the values, other than NaN and None, that some step takes for a missing one."""
+        given = [
+            stage.transformer.missing_values
+            for used, stage, _ in self.trace.uses
+            if used.source == source
+            and isinstance(stage, Imputer | Indicator)
+            and used.holds_categories
+        ]
+        return [value for value in given if not is_missing(value)]
 
     def _finals(self, source: int) -> list[tuple[int, Column]]:
         return [(i, c) for i, c in enumerate(self.final.columns) if c.source == source]

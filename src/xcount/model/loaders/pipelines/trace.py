@@ -169,7 +169,7 @@ class Trace:
                 part = layer.chosen(indices)
                 parts.append(self.through(member, part, f"{place}{_word(name, member)}"))
         joined = tuple(column for part in parts for column in part.columns)
-        is_sparse = bool(transformer.sparse_output_)
+        is_sparse = bool(getattr(transformer, "sparse_output_", False))  # none if all is dropped
         return Layer(joined, _names_out(transformer, layer), is_sparse)
 
     def _through_union(self, transformer: Any, layer: Layer, place: str) -> Layer:

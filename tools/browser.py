@@ -172,9 +172,9 @@ class Browser:
                 text={"Enter": "\r", " ": " "}.get(key, "") if kind == "keyDown" else "",
             )
 
-    def screenshot(self, path: Path) -> None:
-        """Save a picture of the whole page."""
-        answer = self.call("Page.captureScreenshot", captureBeyondViewport=True)
+    def screenshot(self, path: Path, whole: bool = True) -> None:
+        """Save a picture of the whole page, or of what the window shows of it."""
+        answer = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
         path.write_bytes(base64.b64decode(answer["data"]))
 
     def _receive(self) -> dict[str, Any]:

@@ -1,0 +1,165 @@
+"""A mixture in words: for each component, what most of its people have and others have not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcount.question.cell_words import cells_text
+from xcount.question.grid import Axis
+from xcount.support.dataclass import dataclass
+from xcount.support.records import Json, record
+
+N_TRAITS = 4
+"""Conditions that a component is described by, each of another column."""
+_LEAST_TOLD = 0.05
+"""Of the divergence, in nats: less sets nobody apart."""
+_MAX_ENDS = 128
+"""Cells between which ranges begin and end, where a column has more; those of equal weights."""
+_MAX_LISTED = 3
+"""Categories that are listed, or left out, in a condition."""
+_SHARE = {"minimum": 0, "maximum": 1}
+
+Flags = NDArray[np.bool_]
+Table = NDArray[np.float64]
+"""Of a column: the weight of each cell (rows) in each component (columns)."""
+
+
+@record("check", "How often two conditions hold together.")
+@dataclass(frozen=True, slots=True)
+class Check:
+    """How often two things hold together: in held-out rows, in the population, if independent."""
+
+    text: Annotated[str, Json("The two conditions.")]
+    rows: Annotated[float, Json("The share of the held-out rows in which both hold.", _SHARE)]
+    population: Annotated[float, Json("The share of the population.", _SHARE)]
+    marginals: Annotated[float, Json("The share if the columns were independent.", _SHARE)]
+
+
+@record("realism", "How well a population fits rows that it has not seen.")
+@dataclass(frozen=True, slots=True)
+class Realism:
+    """How well the population fits rows that it has not seen.
+
+    Attributes:
+        n_rows: rows that it was fitted to.
+        n_held_out: rows that were kept back to choose the number of components.
+        log_likelihood: mean of a held-out row, in nats.
+        marginals_log_likelihood: the same under the product of the marginals.
+        checks: shares of pairs of conditions.
+    """
+
+    n_rows: Annotated[int, Json("Rows that it was fitted to.", {"minimum": 0})]
+    n_held_out: Annotated[
+        int, Json("Rows that were kept back to choose the number of components.", {"minimum": 0})
+    ]
+    log_likelihood: Annotated[float, Json("Mean of a held-out row, in nats.")]
+    marginals_log_likelihood: Annotated[float, Json("The same under the product of the marginals.")]
+    checks: Annotated[
+        tuple[Check, ...],
+        Json("Pairs of conditions that depend on each other most, among rows and here."),
+    ] = ()
+
+
+@record("trait", "What sets a component apart.")
+@dataclass(frozen=True, slots=True)
+class Trait:
+    """A condition that holds more often in a component than in the whole population."""
+
+    text: Annotated[str, Json("The condition, such as `age < 29`.")]
+    share: Annotated[float, Json("The share of the component in which it holds.", _SHARE)]
+    of_all: Annotated[float, Json("The share of the whole population.", _SHARE)]
+
+
+@record("component", "A part of a population, within which columns are independent.")
+@dataclass(frozen=True, slots=True)
+class ComponentPortrait:
+    """A component in words."""
+
+    weight: Annotated[float, Json("Its part of the population.", _SHARE)]
+    traits: Annotated[
+        tuple[Trait, ...],
+        Json("What sets it apart, the most telling first; none where it is like everybody."),
+    ]
+
+
+def component_portraits(
+    weights: NDArray[np.float64], axes: Sequence[Axis], tables: Sequence[Table]
+) -> tuple[ComponentPortrait, ...]:
+    """Return the components in words, the heaviest first."""
+    told = [_traits(axis, table, table @ weights) for axis, table in zip(axes, tables, strict=True)]
+    found = []
+    for k in np.argsort(-weights, kind="stable").tolist():
+        own = sorted((column[k] for column in told), key=lambda each: -each[0])
+        traits = tuple(trait for gain, trait in own[:N_TRAITS] if gain >= _LEAST_TOLD)
+        found.append(ComponentPortrait(float(weights[k]), traits))
+    return tuple(found)
+
+
+def _traits(axis: Axis, table: Table, of_all: NDArray[np.float64]) -> list[tuple[float, Trait]]:
+    """Return for each component the condition on the column that tells most, and how much."""
+    n_values = axis.n_cells - (axis.missing_cell is not None)
+    found = []
+    for own in table.T:
+        candidates = []
+        if n_values > 1 and axis.feature.is_categorical:
+            sizes = np.array([len(codes) for codes in axis.classes])
+            candidates.append(_likelier(own[:n_values], of_all[:n_values], sizes))
+        elif n_values > 1:
+            candidates.append(_best_range(own[:n_values], of_all[:n_values]))
+        if axis.missing_cell is not None:
+            candidates.append(np.arange(axis.n_cells) == axis.missing_cell)
+        padded = [
+            np.append(each, np.zeros(axis.n_cells - len(each), np.bool_)) for each in candidates
+        ]
+        scored = [(float(divergence(own[c].sum(), of_all[c].sum())), c) for c in padded if c.any()]
+        gain, inside = max(scored, key=lambda each: each[0], default=(0.0, None))
+        text = "" if inside is None else cells_text(axis, inside)
+        shares = (0.0, 0.0) if inside is None else (own[inside].sum(), of_all[inside].sum())
+        found.append((gain, Trait(text, *(min(1.0, float(share)) for share in shares))))
+    return found
+
+
+def divergence(share: Table | float, of_all: Table | float) -> NDArray[np.float64]:
+    """Return how much a share of a component tells, in nats; 0 where it is not the larger one."""
+    p, q = (np.clip(np.asarray(each, dtype=np.float64), 0.0, 1.0) for each in (share, of_all))
+    tiny = np.finfo(np.float64).tiny
+    inside = p * np.log(np.maximum(p, tiny) / np.maximum(q, tiny))
+    outside = (1 - p) * np.log(np.maximum(1 - p, tiny) / np.maximum(1 - q, tiny))
+    told: NDArray[np.float64] = np.where(p > q, inside + outside, 0.0)
+    return told
+
+
+def _likelier(
+    own: NDArray[np.float64], of_all: NDArray[np.float64], sizes: NDArray[np.int64]
+) -> Flags:
+    """Return the categories that tell most: the best of those that begin the list by ratio.
+
+    A list is short, or short to leave out; where none is, it is the likeliest cell alone.
+    """
+    order = np.argsort(-own / np.maximum(of_all, np.finfo(np.float64).tiny), kind="stable")
+    told = divergence(np.cumsum(own[order]), np.cumsum(of_all[order]))[:-1]
+    listed = np.cumsum(sizes[order])[:-1]
+    told[np.minimum(listed, sizes.sum() - listed) > _MAX_LISTED] = 0.0
+    inside = np.zeros(len(own), dtype=np.bool_)
+    inside[order[: int(told.argmax()) + 1]] = True
+    return inside
+
+
+def _best_range(own: NDArray[np.float64], of_all: NDArray[np.float64]) -> Flags:
+    """Return the range of neighbouring cells that tells most."""
+    ends = np.arange(len(own) + 1)
+    up_to = np.append(0.0, np.cumsum(own)), np.append(0.0, np.cumsum(of_all))
+    if len(ends) > _MAX_ENDS:
+        inner = np.searchsorted(up_to[1], np.linspace(0, up_to[1][-1], _MAX_ENDS)[1:-1])
+        ends = np.unique(np.concatenate([[0], inner, [len(own)]]))
+    shares = [at[ends][np.newaxis, :] - at[ends][:, np.newaxis] for at in up_to]
+    told = np.triu(divergence(*shares), 1)
+    told[0, -1] = 0.0  # all of them tell nothing
+    first, last = np.unravel_index(int(told.argmax()), told.shape)
+    inside = np.zeros(len(own), dtype=np.bool_)
+    inside[ends[first] : ends[last]] = True
+    return inside

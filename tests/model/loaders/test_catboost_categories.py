@@ -1,0 +1,302 @@
+"""CatBoost's categorical features: one-hot tests and statistics of one feature, by name."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import catboost
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+
+import xcount
+from xcount.errors import ModelFormatError, TableError, UnsupportedModelError
+from xcount.model.align import aligned
+from xcount.model.ensemble import Ensemble
+from xcount.model.loaders import catboost_models
+from xcount.model.loaders.catboost_hash import category_hash, hash_of_key, key_of_hash
+from xcount.model.loaders.check import check
+from xcount.model.loaders.xgboost_json import parse_json
+from xcount.model.tables import read_table
+from xcount.question.grid import Grid
+
+WORDS = ("a", "b", "nan", "", "NaN", "None", "Ärger", "x y", "7", "12.5", "a very long name " * 5)
+STRANGERS = ("unheard of", "#5", "zz")
+STATISTICS: tuple[list[str] | None, ...] = (
+    None,
+    ["Borders"],
+    ["Buckets"],
+    ["Counter"],
+    ["BinarizedTargetMeanValue"],
+    ["Borders:Prior=0.3/1", "Counter:Prior=0/1", "Buckets", "BinarizedTargetMeanValue"],
+)
+QUIET: dict[str, Any] = {"thread_count": 1, "verbose": False, "allow_writing_files": False}
+
+
+def random_model(seed: int, **options: Any) -> tuple[Any, catboost.Pool, list[list[str]]]:
+    """Return a model of random columns, its training data, and the words of each text column."""
+    rng = np.random.default_rng(seed)
+    words: list[list[str]] = [
+        rng.permutation(np.array(WORDS, dtype=object))[: rng.integers(2, 9)].tolist()
+        for _ in range(rng.integers(1, 4))
+    ]
+    texts = [rng.choice(np.array(w, dtype=object), 150) for w in words]
+    numbers = [rng.normal(size=150).round(1) for _ in range(rng.integers(0, 3))]
+    frame = pd.DataFrame({f"c{i}": column for i, column in enumerate([*texts, *numbers])})
+    score = sum((column == w[0]) * 1.0 for column, w in zip(texts, words, strict=True))
+    score = score + rng.normal(size=150) * 0.5
+    kind = str(rng.choice(["binary", "classes", "number"]))
+    target = {"binary": score > 0.6, "classes": np.digitize(score, [0.3, 1.2]), "number": score}
+    settings = QUIET | {
+        "iterations": int(rng.integers(1, 7)),
+        "depth": int(rng.integers(1, 4)),
+        "one_hot_max_size": int(rng.integers(1, 7)),
+        "max_ctr_complexity": 1,
+        "random_seed": seed,
+        "grow_policy": str(rng.choice(["SymmetricTree", "Depthwise", "Lossguide"])),
+    }
+    statistics = STATISTICS[rng.integers(len(STATISTICS))]
+    settings |= {} if statistics is None else {"simple_ctr": statistics}
+    loss = {"binary": "Logloss", "classes": "MultiClass", "number": "RMSE"}[kind]
+    names = [f"c{i}" for i in range(len(words))]
+    pool = catboost.Pool(frame, np.asarray(target[kind], dtype=float), cat_features=names)
+    model = catboost.CatBoost(settings | {"loss_function": loss} | options)
+    return model.fit(pool), pool, words
+
+
+def saved(model: Any, folder: Path, pool: catboost.Pool | None = None) -> Path:
+    """Save the model, with the names of its categories if there is a pool."""
+    path = folder / "model.json"
+    model.save_model(str(path), format="json", pool=pool)
+    return path
+
+
+def original_rows(ensemble: Ensemble, words: list[list[str]], seed: int) -> pd.DataFrame:
+    """Return rows with known and unknown texts, and numbers."""
+    rng = np.random.default_rng([seed, 1])
+    columns: dict[str, Any] = {}
+    for i, name in enumerate(ensemble.feature_names):
+        known = [*words[i], *STRANGERS] if i < len(words) else [-1.5, -0.2, 0.0, 0.7, 2.0]
+        columns[name] = rng.choice(np.array(known, dtype=object), 200)
+        if i >= len(words):
+            columns[name] = columns[name].astype(np.float64)
+    return pd.DataFrame(columns)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_texts_are_decided_as_catboost_does(part: int, tmp_path: Path) -> None:
+    """Known and unknown categories, words that look like numbers or gaps, all statistics."""
+    for seed in range(part * 12, part * 12 + 12):
+        model, pool, words = random_model(seed)
+        ensemble = xcount.load(saved(model, tmp_path, pool if seed % 2 else None))
+        frame = original_rows(ensemble, words, seed)
+        raw = model.predict(frame, prediction_type="RawFormulaVal")
+        rows = read_table(frame, ensemble).rows
+        found = ensemble.predict(rows)
+        np.testing.assert_allclose(
+            found, np.asarray(raw).reshape(len(frame), -1), rtol=0, atol=1e-12, err_msg=f"{seed}"
+        )
+        if seed % 2:
+            check(ensemble, model, rows)
+
+
+def test_hashes_are_those_of_catboost(tmp_path: Path) -> None:
+    """Of texts of every length, as a file with names has them."""
+    rng = np.random.default_rng(0)
+    letters = np.array(list("abcXYZ 019äß€"))
+    texts = ["".join(rng.choice(letters, n)) for n in [*range(140), 255, 256, 257, 600]]
+    pool = catboost.Pool(
+        np.array(texts * 2, dtype=object)[:, None], [0, 1] * len(texts), cat_features=[0]
+    )
+    model = catboost.CatBoostClassifier(iterations=1, depth=1, **QUIET).fit(pool)
+    document = json.loads(saved(model, tmp_path, pool).read_bytes())
+    listed = {e["value"]: e["hash"] for e in document["features_info"]["cat_features_hash"]}
+    assert {text: category_hash(text) for text in texts} == listed
+    assert all(hash_of_key(key_of_hash(known)) == known for known in listed.values())
+
+
+def people(tmp_path: Path, races: tuple[str, ...], seed: int = 0, name: str = "people") -> Path:
+    """Return the file of a model of people: race is one-hot, job has statistics."""
+    rng = np.random.default_rng(seed)
+    columns = [
+        rng.choice(np.array(races, dtype=object), 300),
+        rng.choice(np.array(["clerk", "cook", "nurse", "smith"], dtype=object), 300),
+        rng.integers(18, 80, 300).astype(np.float64),
+    ]
+    frame = pd.DataFrame(dict(zip(["race", "job", "age"], columns, strict=True)))
+    target = (columns[0] == races[0]) + (columns[1] == "nurse") + columns[2] / 80
+    target = target + rng.normal(size=300) * 0.3 > 1.1
+    pool = catboost.Pool(frame, target.astype(int), cat_features=["race", "job"])
+    model = catboost.CatBoostClassifier(
+        iterations=5, depth=2, one_hot_max_size=3, max_ctr_complexity=1, **QUIET
+    ).fit(pool)
+    path = tmp_path / f"{name}.json"
+    model.save_model(str(path), format="json", pool=pool)
+    return path
+
+
+def test_categories_have_their_names(tmp_path: Path) -> None:
+    """In features, conditions, witnesses and errors; what no training row had is one more."""
+    path = people(tmp_path, ("White", "Black", "Asian"))
+    model = xcount.load(path)
+    race, job, age = model.features
+    # No test asks for Black; but job has a table of all its categories.
+    assert sorted(race.labels or ()) == ["(other)", "Asian", "Black", "White"]
+    same = [
+        xcount.count(model, sensitive="age", flip=True, where=f"race == {word}").count
+        for word in ("Black", "'(other)'")
+    ]
+    assert same[0] == same[1]
+    assert sorted(job.labels or ()) == ["(other)", "clerk", "cook", "nurse", "smith"]
+    assert (race.can_be_missing, age.is_categorical) == (False, False)
+    asked: dict[str, Any] = {"sensitive": "job", "flip": True, "where": "job in {clerk, nurse}"}
+    for witness in xcount.witnesses(model, n=3, **asked):
+        assert {witness.labels["job"], witness.other_labels["job"]} <= {"clerk", "nurse"}
+    with pytest.raises(xcount.XCountError, match="'judge'"):
+        xcount.count(model, sensitive="job", flip=True, where="job == judge")
+    with pytest.raises(TableError, match="nan is no category"):
+        read_table({"race": [np.nan], "job": ["cook"], "age": [30.0]}, model)
+
+
+def test_names_may_belong_to_one_feature_or_another(tmp_path: Path) -> None:
+    """Then they are names of the unknown, in conditions, of every feature that may have them."""
+    texts = np.array([["x", "u"], ["y", "v"], ["z", "w"]] * 40, dtype=object)
+    target = (texts[:, 0] == "x").astype(int)
+    pool = catboost.Pool(texts, target, cat_features=[0, 1])
+    model = catboost.CatBoostClassifier(iterations=1, depth=1, one_hot_max_size=3, **QUIET)
+    ensemble = xcount.load(saved(model.fit(pool), tmp_path, pool))
+    first, second = ensemble.features
+    listed = {*(first.labels or ()), *(second.labels or ())} - {"(other)"}
+    assert listed | {*first.other_labels} == {"x", "y", "z", "u", "v", "w"}
+    assert first.other_labels == second.other_labels
+    assert xcount.count(ensemble, sensitive=0, flip=True, where="f1 in {u, v, w}").exact
+
+
+def test_a_file_without_names_still_knows_texts(tmp_path: Path) -> None:
+    """By their hash: rows are read, and unnamed categories are shown by it."""
+    named = xcount.load(people(tmp_path, ("White", "Black", "Asian")))
+    document = json.loads((tmp_path / "people.json").read_bytes())
+    del document["features_info"]["cat_features_hash"]
+    (tmp_path / "unnamed.json").write_text(json.dumps(document))
+    unnamed = xcount.load(tmp_path / "unnamed.json")
+    assert f"#{category_hash('White')}" in (unnamed.features[0].labels or ())
+    rows = {"race": ["White", "Martian"], "job": ["cook", "nurse"], "age": [30.0, 60.0]}
+    margins = [model.predict(read_table(rows, model).rows) for model in (named, unnamed)]
+    assert (margins[0] == margins[1]).all()
+    with pytest.raises(UnsupportedModelError, match="pool=pool"):
+        check(unnamed, tmp_path / "unnamed.json", read_table(rows, unnamed).rows)
+
+
+def test_counts_are_those_of_catboosts_own_decisions(tmp_path: Path) -> None:
+    """Region by region, with texts; the cells of a category are those that the trees tell apart."""
+    path = people(tmp_path, ("White", "Black", "Asian"))
+    model = xcount.load(path)
+    grid = Grid.of(model)
+    regions = list(itertools.product(*(range(n) for n in grid.cell_counts)))
+    points = np.array([grid.point(region) for region in regions])
+    margins = catboost_models.raw_predictions(path, points, model.features)[:, 0]
+    above = dict(zip(regions, (margins > 0).tolist(), strict=True))
+    for feature in (0, 1):
+        cells = range(grid.cell_counts[feature])
+        expected = sum(
+            any(above[(*r[:feature], c, *r[feature + 1 :])] != above[r] for c in cells)
+            for r in regions
+        )
+        found = xcount.count(model, sensitive=feature, flip=True, distance="any")
+        assert (found.count, found.exact) == (expected, True)
+
+
+def test_models_with_other_categories_compare(tmp_path: Path) -> None:
+    """A category has one code; to a model that does not know it, it is like all others."""
+    races = ("White", "Black", "Asian"), ("White", "Black", "Other")
+    paths = [people(tmp_path, own, i, f"model{i}") for i, own in enumerate(races)]
+    before = [xcount.load(path) for path in paths]
+    after = aligned(before)
+    assert after[0].features == after[1].features
+    words = ["White", "Black", "Asian", "Other", "Martian"]
+    frame = {
+        "race": words * 8,
+        "job": ["clerk", "cook", "nurse", "smith"] * 10,
+        "age": np.linspace(10, 90, 40),
+    }
+    for old, new in zip(before, after, strict=True):
+        same = new.predict(read_table(frame, new).rows)
+        assert (old.predict(read_table(frame, old).rows) == same).all()
+    result = xcount.compare(paths, sensitive="race", flip=True)
+    assert len(result.models) == 2
+
+
+def test_statistics_of_several_features_are_refused_with_advice(tmp_path: Path) -> None:
+    """By default CatBoost combines features; the message says how to train without."""
+    for seed in range(30):
+        model, pool, _ = random_model(seed, max_ctr_complexity=3, iterations=20, one_hot_max_size=1)
+        document = json.loads(saved(model, tmp_path, pool).read_bytes())
+        if any(len(ctr["elements"]) > 1 for ctr in document["features_info"].get("ctrs", ())):
+            with pytest.raises(UnsupportedModelError, match="max_ctr_complexity=1"):
+                xcount.load(tmp_path / "model.json")
+            return
+    raise AssertionError("no model had one")
+
+
+def _document(tmp_path: Path) -> Any:
+    return json.loads(people(tmp_path, ("White", "Black", "Asian")).read_bytes())
+
+
+def _split(document: Any, kind: str) -> Any:
+    splits = (s for tree in document["oblivious_trees"] for s in tree["splits"])
+    return next(split for split in splits if split["split_type"] == kind)
+
+
+_CHANGES: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "another feature": (
+        lambda d: _split(d, "OneHotFeature").update(cat_feature_index=9),
+        "no categorical feature has the number 9",
+    ),
+    "no hash": (lambda d: _split(d, "OneHotFeature").update(value="x"), "expected an integer"),
+    "another border": (lambda d: _split(d, "OnlineCtr").update(border=99.0), "another border"),
+    "another split": (lambda d: _split(d, "OnlineCtr").update(split_index=999), "the split 999"),
+    "no table": (lambda d: d.pop("ctr_data"), "no table of this statistic"),
+    "a torn table": (
+        lambda d: next(iter(d["ctr_data"].values()))["hash_map"].pop(),
+        "entries in rows of 3",
+    ),
+    "a column twice": (
+        lambda d: d["features_info"]["categorical_features"][0].update(flat_feature_index=1),
+        "occurs twice",
+    ),
+    "a class beyond": (
+        lambda d: [ctr.update(target_border_idx=7) for ctr in d["features_info"]["ctrs"]],
+        "target_border_idx 7",
+    ),
+    "another type": (
+        lambda d: [ctr.update(ctr_type="Odd") for ctr in d["features_info"]["ctrs"]],
+        "the type Odd",
+    ),
+}
+
+
+@pytest.mark.parametrize("change", _CHANGES)
+def test_malformed_statistics_are_refused_in_one_line(change: str, tmp_path: Path) -> None:
+    """Each defect is named, with its place."""
+    document = copy.deepcopy(_document(tmp_path))
+    damage, message = _CHANGES[change]
+    damage(document)
+    data = json.dumps(document).encode()
+    with pytest.raises((ModelFormatError, UnsupportedModelError), match=message) as caught:
+        catboost_models.from_document(parse_json(data, "m.json"), "m.json", "catboost-json")
+    assert str(caught.value).startswith("m.json: ")
+
+
+def test_a_model_of_texts_alone_is_read(tmp_path: Path) -> None:
+    """Its file lists no numeric features at all."""
+    texts: NDArray[Any] = np.array(["x", "y", "z"] * 40, dtype=object)[:, None]
+    pool = catboost.Pool(texts, (texts[:, 0] == "x").astype(int), cat_features=[0])
+    model = catboost.CatBoostClassifier(iterations=3, depth=1, one_hot_max_size=3, **QUIET)
+    ensemble = xcount.load(saved(model.fit(pool), tmp_path, pool))
+    assert xcount.count(ensemble, sensitive=0, flip=True, distance="any").share == 1.0
