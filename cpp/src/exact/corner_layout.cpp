@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kMaxTileBytes = std::size_t{1} << 30;
 constexpr std::size_t kLongRow = 48;   // cells: shorter rows take another axis in
 constexpr std::size_t kShortRow = 24;  // the same where the tile is large
-constexpr std::size_t kLargeTile = std::size_t{1} << 16;  // vectors, beyond the cache of a core
+constexpr std::size_t kLargeTile = std::size_t{1} << 14;  // vectors, beyond the cache of a core
 constexpr std::size_t kTileVectors = 128;  // smaller tiles take another axis in, up to kMaxRow
 constexpr std::size_t kMaxRow = 1024;
 

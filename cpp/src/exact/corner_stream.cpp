@@ -25,7 +25,7 @@ bool is_narrow(const CornerPlan<T>& plan) {
     return false;
   } else {
     return plan.weights.empty() && plan.judge == nullptr && !plan.windows.any &&
-           NarrowRoom<T>::suits(plan.changes, plan.layout.n_columns, plan.layout.n_tiles);
+           NarrowRoom<T>::suits(plan.changes, plan.layout.n_columns);
   }
 }
 
@@ -91,7 +91,7 @@ void CornerStream<T>::set_job() {
   const bool by_probability = plan_.judge != nullptr;
   column_.resize((n_outputs + (by_probability ? 1 : 0)) * n_masks);
   tables_.resize(2 * windows.table_size());
-  tally_.resize(plan_.changes.size() * (n_masks + 1));
+  counts_.resize(plan_.changes.size() * (n_masks + 1));
   job_.n_columns = layout_.n_columns;
   job_.n_masks = n_masks;
   job_.sensitive_cells = layout_.sensitive_cells.data();
@@ -114,8 +114,8 @@ void CornerStream<T>::set_job() {
   job_.highest = tables_.data();
   job_.lowest = tables_.data() + windows.table_size();
   point_to_windows(windows, job_, near_);
-  job_.tally = tally_.data();
-  job_.common_tally = tally_.data() + plan_.changes.size() * n_masks;
+  job_.counts = counts_.data();
+  job_.common_counts = counts_.data() + plan_.changes.size() * n_masks;
   if constexpr (kLanes<T> > 1) {
     if (!is_narrow(plan_)) return;
     narrow_ = std::make_unique<NarrowRoom<T>>(job_, windows);
@@ -326,22 +326,13 @@ void CornerStream<T>::add_tile_shares(double weight) {
 template <class T>
 void CornerStream<T>::collect_block() {
   const std::size_t n_masks = layout_.n_masks;
-  const auto take = [](TallyLanes<T>& tally) {
-    const auto n = std::accumulate(tally.lane, tally.lane + kLanes<T>, std::uint64_t{0});
-    tally = {};
-    return n;
-  };
-  bool has_tally = true;
-  if constexpr (kLanes<T> > 1) has_tally = narrow_ == nullptr || narrow_->takes_tally();
   for (std::size_t change = 0; change < plan_.changes.size(); ++change) {
-    const std::uint64_t common = take(tally_[plan_.changes.size() * n_masks + change]);
+    const std::uint64_t common = counts_[plan_.changes.size() * n_masks + change];
     for (std::size_t i = change * n_masks; i < (change + 1) * n_masks; ++i) {
-      block_counts_[i] = common + (has_tally ? take(tally_[i]) : 0);
-      if constexpr (kLanes<T> > 1) {
-        if (narrow_) block_counts_[i] += narrow_->take(i);
-      }
+      block_counts_[i] = common + counts_[i];
     }
   }
+  std::fill(counts_.begin(), counts_.end(), std::uint64_t{0});
 }
 
 // Lists along the outer axes have at most as many corners as the whole list, and room for twice as
@@ -364,8 +355,8 @@ std::size_t CornerStream<T>::bytes_for(const CornerPlan<T>& plan) {
                                 layout.n_columns;
   return narrow_bytes(plan) + 2 * n_listed * sizeof(Corner<T>) + n_vectors * sizeof(Lanes<T>) +
          plan.windows.near.size() * sizeof(NearExtremes<T>) +
-         n_results * (sizeof(TallyLanes<T>) + 2 * sizeof(std::uint64_t) + sizeof(Int128) +
-                      sizeof(double) * (kShareLanes + 2));
+         n_results *
+             (3 * sizeof(std::uint64_t) + sizeof(Int128) + sizeof(double) * (kShareLanes + 2));
 }
 
 template class CornerStream<std::int32_t>;

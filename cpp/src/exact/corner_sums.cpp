@@ -152,7 +152,10 @@ class CornerSumsBy final : public CornerSums {
     std::vector<Int128> shares;
   };
 
+  using Worker = typename Count::Worker;
+
   [[nodiscard]] const CornerLayout& layout() const { return count_.plan().layout; }
+  [[nodiscard]] std::unique_ptr<Worker> hired() const;
   [[nodiscard]] std::uint64_t blocks_at_once(std::uint64_t n_asked, unsigned n_threads) const;
   [[nodiscard]] Totals no_totals() const;
   template <class Outcome>
@@ -161,7 +164,23 @@ class CornerSumsBy final : public CornerSums {
 
   Count count_;
   std::vector<MaskIndex> mask_at_;
+  // Between calls, workers keep their memory and their place in the lists.
+  mutable std::mutex idle_mutex_;
+  mutable std::vector<std::unique_ptr<Worker>> idle_;
 };
+
+template <class Count>
+std::unique_ptr<typename Count::Worker> CornerSumsBy<Count>::hired() const {
+  {
+    const std::scoped_lock lock(idle_mutex_);
+    if (!idle_.empty()) {
+      std::unique_ptr<Worker> worker = std::move(idle_.back());
+      idle_.pop_back();
+      return worker;
+    }
+  }
+  return std::make_unique<Worker>(count_);
+}
 
 // Whole sweeps of the last outer axis, where they are not too long: its slices are then inserted
 // once, not once per thread.
@@ -211,15 +230,16 @@ CornerCounts CornerSumsBy<Count>::count(std::uint64_t first, std::uint64_t end, 
   std::mutex mutex;
   // What a thread takes, it finishes: the blocks that are done are the first ones.
   const auto work = [&](std::size_t) {
-    typename Count::Worker worker(count_);
+    std::unique_ptr<Worker> worker = hired();
     Totals own = no_totals();
     while (next.load() < end && !stop.is_over()) {
       const std::uint64_t begin = next.fetch_add(step);
       for (std::uint64_t b = begin; b < std::min(end, begin + step); ++b) {
-        add(worker.count_block(b), b, own);
+        add(worker->count_block(b), b, own);
       }
     }
-    const std::scoped_lock lock(mutex);
+    const std::scoped_lock lock(mutex, idle_mutex_);
+    idle_.push_back(std::move(worker));
     for (std::size_t i = 0; i < own.counts.size(); ++i) totals.counts[i] += own.counts[i];
     for (std::size_t i = 0; i < own.shares.size(); ++i) totals.shares[i] += own.shares[i];
   };

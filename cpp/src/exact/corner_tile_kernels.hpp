@@ -270,7 +270,6 @@ void settle_columns(TileJob<T>& job, std::size_t begin, std::size_t end) {
   for (std::size_t column = begin; column < end; ++column) {
     const std::size_t lane = (column - begin) * LaneTraits<T>::kLanes;
     if (!room.has_doubts(lane)) continue;
-    job.narrow->has_tally = true;
     if (many) {
       job.filter = room.filter(lane);
       count_columns<T, false>(job, column, column + 1, Start::kKept);
@@ -289,15 +288,11 @@ void settle_columns(TileJob<T>& job, std::size_t begin, std::size_t end) {
 template <class T>
 void count_narrow(TileJob<T>& job, std::size_t begin, std::size_t end) {
   NarrowRoom<T>& room = *job.narrow->room;
-  if (room.skips()) {
-    job.narrow->has_tally = true;
-    return count_columns<T, false>(job, begin, end, job.start);
-  }
+  if (room.skips()) return count_columns<T, false>(job, begin, end, job.start);
   shrink_columns<T>(job, begin, end, job.start);
   if (room.grows()) shrink_columns<T>(job, begin, end, Start::kKept);
   if (!room.is_usable()) {
     room.finish(false);
-    job.narrow->has_tally = true;
     return count_columns<T, false>(job, begin, end, Start::kKept);
   }
   decide_narrow<T>(job);

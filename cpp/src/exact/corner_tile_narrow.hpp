@@ -109,7 +109,7 @@ template <class T>
 XCOUNT_INLINE void decide_gaps(NarrowTile<T>& narrow, TileJob<Q>& tile) {
   const auto decide = [&narrow, &tile, decided = tile.decided, offset = tile.offset,
                        changes = narrow.changes, n_changes = tile.n_changes, n_masks = tile.n_masks,
-                       counts = narrow.counts](std::size_t m, const Extremes<Q>& extremes)
+                       counts = tile.counts](std::size_t m, const Extremes<Q>& extremes)
                           XCOUNT_LAMBDA {
                             const auto own = load<Signed<Q>>(decided[m], offset);
                             Rises rises{extremes.high - own, own - extremes.low, {}};
@@ -118,7 +118,7 @@ XCOUNT_INLINE void decide_gaps(NarrowTile<T>& narrow, TileJob<Q>& tile) {
                             for (std::size_t i = 0; i < n_changes; ++i) {
                               const Signed<Q>& rise = rises.along(changes[i].direction);
                               const Mask<Q> surely = rise > broadcast<Q>(changes[i].surely);
-                              counts[i * n_masks + m] += n_set(surely);
+                              counts[i * n_masks + m] += n_set<Q>(surely);
                               doubt |= surely ^ (rise > broadcast<Q>(changes[i].possibly));
                             }
                             if (any_of<Q>(doubt)) note_doubts<T>(narrow, tile, m, rises);
@@ -129,7 +129,7 @@ XCOUNT_INLINE void decide_gaps(NarrowTile<T>& narrow, TileJob<Q>& tile) {
 template <class T>
 XCOUNT_INLINE void decide_flips(const NarrowTile<T>& narrow, TileJob<Q>& tile) {
   const auto decide = [decided = tile.decided, offset = tile.offset, changes = narrow.changes,
-                       n_changes = tile.n_changes, n_masks = tile.n_masks, counts = narrow.counts](
+                       n_changes = tile.n_changes, n_masks = tile.n_masks, counts = tile.counts](
                           std::size_t m, const Extremes<Q>& extremes) XCOUNT_LAMBDA {
     const auto own = load<Signed<Q>>(decided[m], offset);
     for (std::size_t i = 0; i < n_changes; ++i) {
@@ -141,7 +141,7 @@ XCOUNT_INLINE void decide_flips(const NarrowTile<T>& narrow, TileJob<Q>& tile) {
       const Mask<Q> hit = change.direction == Direction::kAny  ? up | down
                           : change.direction == Direction::kUp ? up
                                                                : down;
-      counts[i * n_masks + m] += n_set(hit);
+      counts[i * n_masks + m] += n_set<Q>(hit);
     }
   };
   decide_near<Q>(tile, decide);

@@ -107,30 +107,28 @@ XCOUNT_INLINE bool any_of(const Mask<T>& mask) {
   }
 }
 
+// How many lanes are set.
 template <class T>
-XCOUNT_INLINE void count_mask(TallyLanes<T>& tally, std::size_t offset, const Mask<T>& mask) {
-  if constexpr (kIsVector<T>) {
-    store(tally, offset, Unsigned<T>(load<Unsigned<T>>(tally, offset) - Unsigned<T>(mask)));
+XCOUNT_INLINE std::uint32_t n_set(const Mask<T>& mask) {
+  if constexpr (!kIsVector<T>) {
+    return mask ? 1 : 0;
   } else {
-    tally.lane[0] += mask ? 1 : 0;
-  }
-}
-
-// How many lanes of 16 bits are set.
-XCOUNT_INLINE std::uint32_t n_set(const Mask<std::uint16_t>& mask) {
 #if XCOUNT_VECTOR_BYTES == 64
-  return static_cast<std::uint32_t>(__builtin_popcount(_mm512_movepi16_mask(__m512i(mask))));
+    const auto lanes = __m512i(mask);
+    unsigned bits = 0;
+    if constexpr (sizeof(T) == 2) bits = _mm512_movepi16_mask(lanes);
+    if constexpr (sizeof(T) == 4) bits = _mm512_movepi32_mask(lanes);
+    if constexpr (sizeof(T) == 8) bits = _mm512_movepi64_mask(lanes);
+    return static_cast<std::uint32_t>(__builtin_popcount(bits));
 #elif XCOUNT_VECTOR_BYTES == 32
-  const auto bytes = static_cast<unsigned>(_mm256_movemask_epi8(__m256i(mask)));
-  return static_cast<std::uint32_t>(__builtin_popcount(bytes)) / 2;
+    const auto bytes = static_cast<unsigned>(_mm256_movemask_epi8(__m256i(mask)));
+    return static_cast<std::uint32_t>(__builtin_popcount(bytes)) / sizeof(T);
 #else
-  constexpr std::uint64_t kOnes = 0x0001000100010001;
-  std::uint64_t words[sizeof mask / 8];
-  __builtin_memcpy(words, &mask, sizeof words);
-  std::uint64_t sum = 0;  // of each fourth lane
-  for (const std::uint64_t word : words) sum += word & kOnes;
-  return static_cast<std::uint32_t>((sum * kOnes) >> 48);
+    std::uint32_t n = 0;
+    for (std::size_t i = 0; i < kRegisterLanes<T>; ++i) n += mask[i] != 0 ? 1 : 0;
+    return n;
 #endif
+  }
 }
 
 // Sums of weights in a fixed order: lane i of a vector goes to sum i modulo kShareLanes.

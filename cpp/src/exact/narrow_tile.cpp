@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <utility>
 
 namespace xcount {
 
@@ -90,15 +89,12 @@ void point_to_windows(const MaskWindows& windows, TileJob<T>& job,
 }
 
 template <class T>
-bool NarrowRoom<T>::suits(std::span<const Change<T>> changes, std::size_t n_columns,
-                          std::size_t n_tiles) {
+bool NarrowRoom<T>::suits(std::span<const Change<T>> changes, std::size_t n_columns) {
   const bool flips = asks_flips(changes);
   const bool alike = std::all_of(changes.begin(), changes.end(), [&](const Change<T>& change) {
     return (change.form == ChangeForm::kFlip) == flips && change.threshold >= (flips ? -1 : 0);
   });
-  const std::size_t n_times = n_tiles * ((n_columns + kColumns<T> - 1) / kColumns<T>);
-  return alike && cuts_of(changes).size() <= kMaxCuts && 2 * n_columns >= kColumns<T> &&
-         n_times * kNarrowLanes < std::size_t{1} << 32;  // what a count holds
+  return alike && cuts_of(changes).size() <= kMaxCuts && 2 * n_columns >= kColumns<T>;
 }
 
 template <class T>
@@ -107,7 +103,7 @@ std::size_t NarrowRoom<T>::bytes_for(std::size_t n_changes, const MaskWindows& w
   const std::size_t n_vectors = 2 * windows.n_masks + 2 * windows.table_size() + n_results;
   return n_vectors * sizeof(Lanes<std::uint16_t>) +
          2 * kColumns<T> * windows.plane_size() * sizeof(Lanes<T>) +
-         n_results * sizeof(std::uint32_t) + kMostParts * n_results * sizeof(Doubt) +
+         kMostParts * n_results * sizeof(Doubt) +
          windows.near.size() * sizeof(NearExtremes<std::uint16_t>);
 }
 
@@ -117,7 +113,6 @@ NarrowRoom<T>::NarrowRoom(const TileJob<T>& job, const MaskWindows& windows)
       decided_(windows.n_masks),
       fine_(needs_fine(job) ? windows.n_masks : 0),
       tables_(2 * windows.table_size()),
-      counts_(job.n_changes * windows.n_masks),
       before_(kColumns<T> * 2 * windows.plane_size()),
       exact_(job.changes, job.changes + job.n_changes) {
   // Most of this is never touched.
@@ -127,7 +122,7 @@ NarrowRoom<T>::NarrowRoom(const TileJob<T>& job, const MaskWindows& windows)
   tile.decided = decided_.data();
   tile.highest = tables_.data();
   tile.lowest = tables_.data() + windows.table_size();
-  narrow_.counts = counts_.data();
+  tile.counts = job.counts;
   narrow_.fine = fine_.data();
   narrow_.before = before_.data();
   tile.n_changes = exact_.size();
@@ -204,18 +199,14 @@ void NarrowRoom<T>::settle_finely() {
     for (std::size_t lane = 0; lane < kNarrowLanes; ++lane) {
       if (doubt.lanes.lane[lane] == 0) continue;
       const Verdict verdict = look_closer(doubt, lane);
-      if (verdict == Verdict::kYes) ++counts_[doubt.change * windows_.n_masks + doubt.mask];
+      if (verdict == Verdict::kYes)
+        ++narrow_.tile.counts[doubt.change * windows_.n_masks + doubt.mask];
       if (verdict != Verdict::kOpen) doubt.lanes.lane[lane] = 0;
       is_left = is_left || verdict == Verdict::kOpen;
     }
     if (is_left) narrow_.doubts[n_left++] = doubt;
   }
   narrow_.n_doubts = n_left;
-}
-
-template <class T>
-std::uint64_t NarrowRoom<T>::take(std::size_t i) {
-  return std::exchange(counts_[i], 0);
 }
 
 template <class T>
@@ -287,7 +278,7 @@ void NarrowRoom<T>::settle(TileJob<T>& job, std::size_t lane) const {
     const Doubt& doubt = narrow_.doubts[i];
     for (std::size_t j = 0; j < LaneTraits<T>::kLanes; ++j) {
       if (doubt.lanes.lane[lane + j] == 0 || !differs(job, doubt, j)) continue;
-      ++job.tally[doubt.change * job.n_masks + doubt.mask].lane[j];
+      ++job.counts[doubt.change * job.n_masks + doubt.mask];
     }
   }
 }

@@ -49,6 +49,8 @@ _BYTES_PER_CORNER = 64
 _VECTOR_BYTES = 64
 _CACHE_BYTES = ((1e6, 1.0), (8e6, 3.0), (math.inf, 12.0))
 """How much longer it takes where a column needs up to so many bytes."""
+_NARROW_CACHE_BYTES = ((1e6, 1.0), (8e6, 1.2), (math.inf, 6.0))
+"""The same where 16 bits are compared: of the sums, each is read once."""
 
 
 def corner_seconds(problem: Problem, settings: Settings, *, is_weighed: bool = False) -> float:
@@ -82,10 +84,9 @@ def visiting_seconds(question: CornerQuestion, *, is_weighed: bool = False) -> f
     per_region += n_asked * _SECONDS_PER_WEIGHT * is_weighed
     if question.probability is not None:
         per_region += len(question.outputs) * _SECONDS_PER_EXPONENTIAL[n_bits]
-    # Tables of 16 bits are a quarter of the sums, or half.
     sums = _VECTOR_BYTES * len(question.masks) * len(question.outputs)
-    held = sums if compared == 16 else cost.column_bytes
-    slower = next(factor for most, factor in _CACHE_BYTES if held <= most)
+    held, factors = (sums, _NARROW_CACHE_BYTES) if is_narrow else (cost.column_bytes, _CACHE_BYTES)
+    slower = next(factor for most, factor in factors if held <= most)
     n_regions = cost.n_lanes if n_bits <= 64 else cost.n_regions
     corners = cost.n_corners * _SECONDS_PER_CORNER[question.outputs[0].n_limbs]
     setup = corners + cost.column_bytes * _SECONDS_PER_BYTE

@@ -73,7 +73,7 @@ class CornerStream {
   std::vector<Lanes<T>*> sums_;
   std::vector<Lanes<T>> column_, tables_;
   std::vector<NearExtremes<T>> near_;
-  std::vector<TallyLanes<T>> tally_;
+  std::vector<std::uint64_t> counts_;  // since the last block: see TileJob
   std::unique_ptr<NarrowRoom<T>> narrow_;
   std::vector<double> row_weights_, tile_shares_;
   std::vector<Lanes<T>> row_;

@@ -84,10 +84,10 @@ struct TileJob {
   Lanes<T>* decided = nullptr;  // what is compared, [mask]: V, the largest's index, probabilities
   Lanes<T>* highest = nullptr;  // tables of extremes, [table][mask]: balls from level 1 on, windows
   Lanes<T>* lowest = nullptr;
-  TallyLanes<T>* tally = nullptr;         // [change][mask]
-  TallyLanes<T>* common_tally = nullptr;  // [change]: what counts for every mask
-  NarrowTile<T>* narrow = nullptr;        // where 16 bits are compared first
-  const Lanes<T>* filter = nullptr;       // [change][mask]: only these lanes count; null: all
+  std::uint64_t* counts = nullptr;         // [change][mask]: lanes that changed
+  std::uint64_t* common_counts = nullptr;  // [change]: what counts for every mask
+  NarrowTile<T>* narrow = nullptr;         // where 16 bits are compared first
+  const Lanes<T>* filter = nullptr;        // [change][mask]: only these lanes count; null: all
 
   const TileJudge<T>* judge = nullptr;  // only where probabilities are compared
   bool softmax = false;

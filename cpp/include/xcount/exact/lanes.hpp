@@ -18,35 +18,30 @@ struct LaneTraits;
 template <>
 struct LaneTraits<std::uint16_t> {  // for comparisons alone: see narrow_tile.hpp
   using Residue = std::uint16_t;
-  using Tally = std::uint16_t;
   static constexpr std::size_t kLanes = 32;
 };
 
 template <>
 struct LaneTraits<std::int32_t> {
   using Residue = std::uint32_t;
-  using Tally = std::uint32_t;
   static constexpr std::size_t kLanes = 16;
 };
 
 template <>
 struct LaneTraits<std::int64_t> {
   using Residue = std::uint64_t;
-  using Tally = std::uint64_t;
   static constexpr std::size_t kLanes = 8;
 };
 
 template <>
 struct LaneTraits<Int128> {
   using Residue = UInt128;
-  using Tally = std::uint64_t;
   static constexpr std::size_t kLanes = 1;
 };
 
 template <>
 struct LaneTraits<Int2304> {
   using Residue = Int2304;
-  using Tally = std::uint64_t;
   static constexpr std::size_t kLanes = 1;
 };
 
@@ -67,11 +62,6 @@ template <class T, class Value>
 template <class T>
 struct alignas(LaneTraits<T>::kLanes > 1 ? 64 : alignof(T)) Lanes {
   LaneResidue<T> lane[LaneTraits<T>::kLanes];
-};
-
-template <class T>
-struct alignas(LaneTraits<T>::kLanes > 1 ? 64 : 8) TallyLanes {
-  typename LaneTraits<T>::Tally lane[LaneTraits<T>::kLanes];
 };
 
 }  // namespace xcount

@@ -17,7 +17,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "xcount/exact/corner_tile.hpp"
@@ -56,10 +55,8 @@ struct NarrowTile {
   const T* cuts = nullptr;  // of flips, ascending
   std::size_t n_cuts = 0;
   const NarrowChange* changes = nullptr;
-  std::uint32_t* counts = nullptr;       // [change][mask]: lanes that surely change
   Lanes<std::uint16_t>* fine = nullptr;  // of gaps: the 16 bits below q, [mask]
   Lanes<T>* before = nullptr;            // sums of the rows and planes before, of each column
-  bool has_tally = false;  // whether TileJob::tally was used since the counts were taken
   unsigned shift = 0;
   LaneResidue<T> magnitude = 0;  // of V - V0, or-ed over all lanes and masks
   Doubt* doubts = nullptr;       // room for one per change, mask and register
@@ -77,15 +74,10 @@ class NarrowRoom {
   NarrowRoom& operator=(const NarrowRoom&) = delete;
 
   // Whether 16 bits can be compared, and that pays.
-  [[nodiscard]] static bool suits(std::span<const Change<T>> changes, std::size_t n_columns,
-                                  std::size_t n_tiles);
+  [[nodiscard]] static bool suits(std::span<const Change<T>> changes, std::size_t n_columns);
   [[nodiscard]] static std::size_t bytes_for(std::size_t n_changes, const MaskWindows& windows);
 
   [[nodiscard]] NarrowTile<T>* tile() { return &narrow_; }
-  // Whether TileJob::tally was used, too, since the last time that this was asked.
-  [[nodiscard]] bool takes_tally() { return std::exchange(narrow_.has_tally, false); }
-  // What was counted since the last time, of change and mask number i.
-  [[nodiscard]] std::uint64_t take(std::size_t i);
 
   // Whether the next columns are to be compared in full.
   [[nodiscard]] bool skips();
@@ -120,7 +112,6 @@ class NarrowRoom {
   std::vector<T> cuts_;
   std::vector<Lanes<std::uint16_t>> decided_, fine_, tables_;
   std::vector<NearExtremes<std::uint16_t>> near_;
-  std::vector<std::uint32_t> counts_;
   std::vector<Lanes<T>> before_;
   std::unique_ptr<Doubt[]> doubts_;
   std::vector<Lanes<T>> filter_;
