@@ -133,7 +133,7 @@ def share_of(measure: str, details: Mapping[str, Any]) -> str:
 def realism_words(results: Iterable[CountResult]) -> str | None:
     """Return how realistic the population of some results is; None where they have none."""
     measures = (result.details.get("measures", {}) for result in results)
-    entry = next((found["population"] for found in measures if "population" in found), {})
+    entry: Any = next((found["population"] for found in measures if "population" in found), {})
     realism = entry.get("realism")
     if realism is None:
         return None
