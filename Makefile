@@ -25,7 +25,7 @@ demo: $(VENV)/installed
 
 # The checks that take one core each run beside those that take all.
 test: $(VENV)/installed-for-tests
-	+$(MAKE) --jobs 2 --output-sync=target --no-print-directory lint native
+	$(MAKE) --jobs 2 --output-sync=target --no-print-directory lint native
 	$(MAKE) --no-print-directory pytest
 
 $(BIN)/python:

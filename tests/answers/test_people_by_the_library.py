@@ -123,8 +123,8 @@ def moved(rows: Any, name: str) -> Iterator[Any]:
         for colour in COLOURS:
             yield rows.assign(**{name: pd.Categorical([colour] * len(rows), categories=COLOURS)})
     else:
-        for value in np.arange(-1, 7, 0.25):  # thresholds are halves or quarters of two numbers
-            yield rows.assign(**{name: value})
+        for number in np.arange(-1, 7, 0.25):  # thresholds are halves or quarters of two numbers
+            yield rows.assign(**{name: number})
 
 
 def asked(trained: Trained, name: str, kind: str, **question: Any) -> CountResult:
