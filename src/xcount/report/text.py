@@ -20,7 +20,6 @@ from xcount.report.numbers import (
     share_text,
     share_words,
 )
-from xcount.report.shares import realism_words
 from xcount.report.terminal import escaped, style_of
 from xcount.support.numerals import scientific_text
 
@@ -105,8 +104,11 @@ def count_tables(result: CountResult) -> list[RenderableType]:
         _add_verdict(card, result)
     for name, entry in result.details.get("measures", {}).items():
         card.add_row(f"By {name}", measured_text(entry))
-    if (realism := realism_words([result])) is not None:
-        card.add_row("Population", realism)
+    if "population" in result.details.get("measures", {}):
+        from xcount.report.shares import realism_words
+
+        if (realism := realism_words([result])) is not None:
+            card.add_row("Population", realism)
     if result.judge != REGIONS:
         _add_verdict(card, result)
     card.add_row("Run", _run_text(result))
