@@ -106,8 +106,8 @@ BAD_QUESTIONS: dict[str, tuple[list[str], str]] = {
     "epsilon 0": ([*QUESTION, "--epsilon", "0"], "epsilon must lie strictly between 0 and 1"),
     "class of a model with one": ([*QUESTION, "--class", "1"], "the model has one margin"),
     "unknown option": ([*QUESTION, "--frob"], "No such option '--frob'"),
-    "data without a measure": ([*QUESTION, "--data", "nope.csv"], "give --measure, too"),
-    "bounds without a measure": ([*QUESTION, "--bounds", "age=0:1"], "give --measure, too"),
+    "data that is not there": ([*QUESTION, "--data", "nope.csv"], "cannot read nope.csv"),
+    "bounds of one feature alone": ([*QUESTION, "--bounds", "age=0:1"], "needs bounds of 'sex'"),
     "no question": ([], "Missing option '--sensitive'"),
     "time limit without a unit that exists": ([*QUESTION, "--timeout", "5 weeks"], "a duration"),
 }

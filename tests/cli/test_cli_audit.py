@@ -272,8 +272,13 @@ def test_sigterm_ends_an_audit_with_what_it_has(tmp_path: Path) -> None:
     assert AuditResult.from_journal(journal).n_planned == 2
 
 
-def test_data_without_a_measure_is_refused(xcount_command: Command, figure_1_file: str) -> None:
-    """Nobody would look at it."""
-    run = xcount_command("audit", figure_1_file, "--gap", "80", "--data", "people.csv")
-    assert (run.status, run.out) == (2, "")
-    assert "give --measure, too" in run.err
+def test_data_alone_weighs_its_rows(
+    xcount_command: Command, figure_1_file: str, tmp_path: Path
+) -> None:
+    """Who gives people asks about them."""
+    (tmp_path / "people.csv").write_text("age,sex\n1,1\n5,1\n")
+    given = ("--gap", "80", "--data", tmp_path / "people.csv", "--json")
+    run = xcount_command("audit", figure_1_file, *given)
+    assert run.status == 0
+    results = json.loads(run.out)["results"]
+    assert all("rows" in result["details"]["measures"] for result in results)

@@ -63,7 +63,7 @@ def test_the_highest_masks_tie() -> None:
 
 def test_more_masks_than_are_compared_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their outputs would take too long."""
-    monkeypatch.setattr("xcount.counters.swings.MAX_MASKS", 1)
+    monkeypatch.setattr("xcount.counters.swings.MANY_MASKS", 1)
     with pytest.raises(BudgetError, match="too many"):
         rows_of(3, None)
 

@@ -246,7 +246,7 @@ class Estimator:
         self._look()
         count = self._estimate()
         low, high = self.bounds.low, self.bounds.high
-        confidence = 1 - self._settings.delta
+        confidence = 1 - self._settings.delta if self._n_samples else 1.0
         details = self._details(details)
         return Tally(count, low, high, method, reason, confidence=confidence, details=details)
 
