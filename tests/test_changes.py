@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import random
+from collections import defaultdict
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import oracle
@@ -14,15 +17,16 @@ from strategies import random_classifier, random_ensemble
 
 import xcount
 from xcount.answers.result import CountResult
+from xcount.counters import decisions
 from xcount.counters.decisions import RegionDecider
-from xcount.counters.region_search import RegionSearch, is_always_decided, is_searchable
+from xcount.counters.region_search import Doubt, RegionSearch
 from xcount.counters.tally import StopReason
 from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble
 from xcount.model.examples import adult_model_path, ensemble_of
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid, Missing
-from xcount.question.probability import Sigmoid, Softmax
+from xcount.question.probability import Sigmoid, Softmax, _sign
 from xcount.question.query import Query
 
 # Cut-offs between 0 and 1 are margins here, as they should be.
@@ -161,10 +165,12 @@ def check(
     problem = Problem(
         ensemble, Grid.of(ensemble, missing=cells), Query.of(ensemble, **words, **change)
     )
-    decided = RegionDecider(problem).decide_regions(np.array(list(expected)))
-    assert (what, decided.tolist()) == (what, list(expected.values()))
+    for most in (decisions.MAX_CELL_ROW, 0):  # by rows of all masks, and by searches near by
+        with mock.patch.object(decisions, "MAX_CELL_ROW", most):
+            decided = RegionDecider(problem).decide_regions(np.array(list(expected)))
+        assert (what, most, decided.tolist()) == (what, most, list(expected.values()))
     question = problem.form.corner_question
-    if is_searchable(question) and is_always_decided(question):
+    if Doubt.of(question).always_ends:
         search = RegionSearch(question)
         searched = search.decide(np.array(list(expected), dtype=np.int32))
         assert (what, searched.tolist()) == (what, list(expected.values()))
@@ -251,6 +257,25 @@ def test_a_gap_in_votes_is_a_gap() -> None:
             assert by_margin.count == by_votes.count
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_bounds_of_shares_decide_like_the_sign_of_all_products(seed: int) -> None:
+    """Whether a softmax rises by more than a gap: far from it, close to it, and just by it."""
+    rng = random.Random(seed)
+    before, after = ([Fraction(rng.randint(-400, 400), 64) for _ in range(5)] for _ in range(2))
+    link = Softmax()
+    rise = Fraction(link.value(after, 1)) - Fraction(link.value(before, 1))
+    for gap in (rise - Fraction(1, 10**9), rise + Fraction(1, 10**9), Fraction(0), Fraction(1, 2)):
+        terms: defaultdict[Fraction, Fraction] = defaultdict(Fraction)
+        for a in before:
+            terms[after[1] + a] += 1
+            for b in after:
+                terms[a + b] -= gap
+        for b in after:
+            terms[before[1] + b] -= 1
+        assert link.rises(before, after, 1, gap) == (_sign(terms) > 0)
+    assert not link.rises(before, before, 1, Fraction(0))
+
+
 def test_near_ties_beyond_every_float_are_decided() -> None:
     """exp(-1e30) is no float, and yet 1 - exp(-1e30) - 1/2 is below 1/2."""
     half, far = Fraction(1, 2), Fraction(10**30)
@@ -282,11 +307,11 @@ def test_a_large_grid_is_bounded_and_estimated() -> None:
     question: dict[str, Any] = {"sensitive": 0, "probability_gap": "0.05", "distance": "any"}
     bounds = xcount.count(model, method="exact", **question)
     assert not bounds.exact
-    assert (bounds.low, bounds.stop_reason) == (0, StopReason.STEPS)
+    assert bounds.stop_reason is StopReason.STEPS
     found = xcount.count(model, method="auto", **question)
     assert found.stop_reason is StopReason.COMPLETE
     assert found.count is not None
-    assert 0 < found.low <= found.count <= found.high <= bounds.high
+    assert 0 < bounds.low < found.low <= found.count <= found.high <= bounds.high
 
 
 def test_leads_prove_that_a_softmax_does_not_change() -> None:

@@ -43,6 +43,7 @@ COMMANDS = [
     ("compare", ["compare", MODEL, MODEL, "--sensitive", "race", "--gap", "3"]),
     ("compare", ["compare", MODEL, MODEL, "--sensitive", "sex", "--flip", "--max-ratio", "1"]),
     ("witnesses", ["witness", MODEL, *ASKED, "-n", "2", "--verify"]),
+    ("witnesses", ["witness", MODEL, *ASKED, "-n", "1", "--where", "age >= 25"]),
     ("witnesses", ["witness", MODEL, "--sensitive", "sex", "--probability-gap", "0.1", "-n", "2"]),
     ("witnesses", ["witness", MODEL, "--sensitive", "sex", "--flip", "--near", "people.csv"]),
     ("inspect", ["inspect", MODEL]),

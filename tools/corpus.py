@@ -84,6 +84,7 @@ def catboost_files(folder: Path) -> Iterator[tuple[str, bytes]]:
         model.fit(rows, two).save_model(str(folder / "catboost.json"), format="json")
         yield f"catboost-{policy.lower()}.json", (folder / "catboost.json").read_bytes()
     yield "catboost-categories.json", _catboost_categories(folder)
+    yield "catboost-buckets.json", _catboost_buckets(folder)
 
 
 def _catboost_categories(folder: Path) -> bytes:
@@ -100,6 +101,30 @@ def _catboost_categories(folder: Path) -> bytes:
         one_hot_max_size=3,
         max_ctr_complexity=1,
         verbose=False,
+        allow_writing_files=False,
+        thread_count=1,
+        random_seed=0,
+    )
+    model.fit(pool).save_model(str(folder / "catboost.json"), format="json", pool=pool)
+    return (folder / "catboost.json").read_bytes()
+
+
+def _catboost_buckets(folder: Path) -> bytes:
+    """Return a model of three classes: two one-hot features that share names, two with buckets."""
+    import catboost
+
+    words = np.array(list("abcdefgh"), dtype=object)
+    _, two, three = rows_and_labels()
+    step = np.arange(len(two))
+    columns = [words[three], words[three + 2], words[(three + step) % 8], words[step * 3 % 8]]
+    pool = catboost.Pool(np.stack(columns, axis=1), (three + two) % 3, cat_features=[0, 1, 2, 3])
+    model = catboost.CatBoostClassifier(
+        iterations=4,
+        depth=2,
+        one_hot_max_size=3,
+        max_ctr_complexity=1,
+        simple_ctr=["Buckets", "Counter"],
+        logging_level="Silent",
         allow_writing_files=False,
         thread_count=1,
         random_seed=0,

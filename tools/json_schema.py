@@ -144,6 +144,10 @@ WITNESSES = {
     "description": "`xcount witness --json`.",
     "properties": {
         "kind": {"const": "witnesses", "description": "What this object is."},
+        "domain": {
+            **reference("domain"),
+            "description": "Which regions exist; only where a domain was given.",
+        },
         "witnesses": {
             "type": "array",
             "description": "The pairs of inputs.",

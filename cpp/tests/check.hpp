@@ -16,6 +16,16 @@ inline void check(bool condition, const char* text, const char* file, int line) 
   std::fprintf(stderr, "%s:%d: failed: %s\n", file, line, text);
 }
 
+// How many of n random worlds to try: the sanitizers make each many times as slow, and want to see
+// every line at work rather than every world.
+inline constexpr int worlds(int n) {
+#ifdef XCOUNT_ASSERTIONS
+  return (n + 2) / 3;
+#else
+  return n;
+#endif
+}
+
 // Whether calling the function throws an exception of the given type.
 template <class Exception, class Function>
 bool throws(Function&& function) {

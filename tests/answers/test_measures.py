@@ -22,6 +22,7 @@ import xcount
 from xcount.answers import count as counting
 from xcount.answers import weigh as measures
 from xcount.answers.measure import measure
+from xcount.counters import decisions
 from xcount.counters.decisions import RegionDecider
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
@@ -116,8 +117,12 @@ def test_measures_agree_with_enumeration(seed: int) -> None:
     assert found["rows"].share == len(sensitive) / max(1, N_ROWS - len(outside))
 
 
-def test_intervals_of_sampled_measures_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where exact weighing gives up, 90 % intervals hold as often as they say."""
+@pytest.mark.parametrize("in_rows", [True, False])
+def test_intervals_of_sampled_measures_hold(monkeypatch: pytest.MonkeyPatch, in_rows: bool) -> None:
+    """Where exact weighing gives up, 90 % intervals hold as often as they say.
+
+    Rows of all masks are drawn, or single regions.
+    """
     held = total = 0
     for seed in range(60):
         problem, _, weighing = random_problem(seed)
@@ -125,6 +130,9 @@ def test_intervals_of_sampled_measures_hold(monkeypatch: pytest.MonkeyPatch) -> 
         with monkeypatch.context() as patch:
             patch.setattr(measures, "MAX_TERMS", 0)
             patch.setattr(measures, "MAX_VISIT_SECONDS", -1.0)
+            if not in_rows:
+                patch.setattr(decisions, "MAX_CELL_ROW", 0)
+                patch.setattr(decisions, "MAX_ROW", 0)
             settings = Settings(jobs=1, epsilon=0.2, seed=seed)
             for name in ("volume", "marginals"):
                 if known(exact[name].share) < 0.02:

@@ -26,6 +26,7 @@ from xcount.answers.witness.points import friendly_value
 from xcount.answers.witness.search import NearestSearch, RegionFinder
 from xcount.answers.witness.witness import Witness
 from xcount.answers.witness.witnesses import _typical, witnesses
+from xcount.counters.decisions import MAX_LISTED
 from xcount.counters.exact import ExactRun
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress, StopReason
@@ -413,7 +414,8 @@ def test_an_interrupted_exact_run_is_no_lack_of_budget(
         return False
 
     monkeypatch.setattr(RegionFinder, "_draw_by_chance", lambda finder, n: [])
-    monkeypatch.setattr(finding, "MAX_CANDIDATES", 0)  # a small grid would be listed
+    monkeypatch.setattr(finding, "MAX_LISTED", 0)  # a small grid would be listed
+    monkeypatch.setattr(finding, "CORNER_SECONDS", -1.0)  # or visited
     monkeypatch.setattr(ExactRun, "solve", be_interrupted)
     query = Query.of(figure_1(), "f0", None if flip else 80, flip=flip)
     with pytest.raises(KeyboardInterrupt):
@@ -444,7 +446,7 @@ def test_witnesses_of_an_audit_have_the_limits_of_their_count(
     assert len(seen) == 1
 
 
-@pytest.mark.parametrize("limit", [finding.MAX_CANDIDATES, 0])
+@pytest.mark.parametrize("limit", [MAX_LISTED, 0])
 def test_where_a_visit_proves_zero_there_are_none(
     limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -459,7 +461,17 @@ def test_where_a_visit_proves_zero_there_are_none(
         probability="softmax",
     )
     asked: dict[str, Any] = {"sensitive": "f0", "probability_gap": 0.5, "class_": 1}
-    monkeypatch.setattr(finding, "MAX_CANDIDATES", limit)
+    monkeypatch.setattr(finding, "MAX_LISTED", limit)
     monkeypatch.setattr(finding, "MAX_DRAWS", 1)
     assert xcount.count(ensemble, **asked).high == 0
     assert not list(witnesses(ensemble, **asked))
+
+
+def test_witnesses_say_which_regions_exist() -> None:
+    """Where that was said, and what is printed as JSON keeps to its schema."""
+    found = xcount.witnesses(figure_1(), sensitive="f0", gap=80, n=1, where="f1 < 3")
+    assert found.domain == xcount.Domain.of(where="f1 < 3")
+    assert found.to_dict()["domain"]["where"] == ["f1 < 3"]
+    anywhere = xcount.witnesses(figure_1(), sensitive="f0", gap=80, n=1)
+    assert anywhere.domain is None
+    assert "domain" not in anywhere.to_dict()

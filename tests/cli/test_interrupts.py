@@ -108,7 +108,7 @@ def comparison_facts(data: dict[str, Any]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(
     ("words", "n", "facts_of"),
-    [(AUDIT, 24, audit_facts), (COMPARE, 8, comparison_facts)],
+    [(AUDIT, 10, audit_facts), (COMPARE, 8, comparison_facts)],
     ids=["audit", "compare"],
 )
 def test_a_stopped_run_is_whole_and_goes_on(

@@ -320,6 +320,22 @@ def test_a_lost_scheduler_loses_no_result(
     assert facts(adult_audit(journal=path, resume=True).results) == alone
 
 
+def test_a_scheduler_that_ends_before_the_good_bye_is_no_error(
+    frail: DaskProcesses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Leaving may take too long on a busy machine; that hides nothing that has happened."""
+    frail.add_worker()
+    wait_for_workers(frail, 1)
+
+    def late(*_: object, **__: object) -> None:
+        raise TimeoutError("timed out after 1 s.")
+
+    with Cluster(frail.address) as found:
+        closed = found.client.close
+        monkeypatch.setattr(found.client, "close", late)
+    closed()
+
+
 def test_a_worker_with_another_version_is_refused(frail: DaskProcesses, tmp_path: Path) -> None:
     """Before any count, by name."""
     installed = tmp_path / "old" / "xcount-0.0.1.dist-info"

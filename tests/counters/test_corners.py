@@ -297,7 +297,7 @@ def test_leaves_with_too_many_corners_are_refused_at_once() -> None:
 
 def test_listing_corners_obeys_the_limits() -> None:
     """Time, memory and an interrupt end it as they end counting: with valid bounds, or refused."""
-    ensemble = chain(18)
+    ensemble = chain(21)
     problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, 0, flip=True, cutoff=3))
     late = corners.count_by_corner_sums(problem, Settings(timeout_seconds=0.0))
     assert late.stop_reason is StopReason.TIMEOUT

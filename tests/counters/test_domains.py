@@ -54,6 +54,7 @@ def ask(
         method=method,
         profile=profile,
         epsilon=0.1 if method == "sample" else 1e-9,
+        delta=1e-5,  # hundreds of intervals, and none may miss
         **change,
         **world.words,
     )

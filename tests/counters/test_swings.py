@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from strategies import random_ensemble
+from strategies import random_classifier, random_ensemble
 
+from xcount.counters.class_swings import ClassSwingRows, swing_rows
 from xcount.counters.swings import SwingRows
 from xcount.errors import BudgetError
 from xcount.problem.problem import Problem
@@ -81,3 +82,38 @@ def test_flips_are_those_that_the_question_decides(seed: int, scale: str) -> Non
         rows = SwingRows(problem)
         found = rows.swings(rows.outputs(cells)).size(way)
         assert ((found > 0) == problem.form.decide(cells)).all()
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("distance", [1, 2, None])
+def test_a_mask_alone_moves_between_classes_as_among_all(seed: int, distance: int | None) -> None:
+    """Its neighbours alone are evaluated; where nothing moves, the question decides so, too."""
+    ensemble = random_classifier(seed)
+    if ensemble.n_outputs < 2:
+        return
+    features = range(min(2, ensemble.n_features))
+    query = Query.of(ensemble, features, flip=True, distance=distance)
+    problem = Problem(ensemble, Grid.of(ensemble), query)
+    rows = swing_rows(problem)
+    assert isinstance(rows, ClassSwingRows)
+    rng = np.random.default_rng(seed)
+    counts = problem.grid.cell_counts
+    cells = rng.integers(0, counts, (20, len(counts))).astype(np.int32)
+    cells[:, list(features)] = 0
+    everywhere = rows.swings(rows.outputs(cells))
+    flags = problem.form.decide(cells)
+    for mask in range(problem.n_masks):
+        alone = rows.swings(rows.outputs(cells), np.full(len(cells), mask))
+        assert np.array_equal(alone.up, everywhere.up[:, mask])
+        assert np.array_equal(alone.down, everywhere.down[:, mask])
+        assert np.array_equal(np.maximum(alone.up, alone.down) > 0, flags[:, mask])
+
+
+def test_all_outputs_of_a_softmax_are_work() -> None:
+    """How many regions are evaluated depends on the numbers that one takes."""
+    classifiers = map(random_classifier, range(20))
+    several = next(each for each in classifiers if each.n_outputs > 1)
+    ensemble = replace(several, probability="softmax", task="multiclass")
+    query = Query.of(ensemble, [0], probability_gap="0.1", output=0)
+    rows = SwingRows(Problem(ensemble, Grid.of(ensemble), query))
+    assert rows.n_numbers == 2 * ensemble.n_outputs * rows.problem.n_masks + rows.n_near

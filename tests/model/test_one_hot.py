@@ -92,3 +92,14 @@ def test_groups_that_make_no_sense_are_refused(groups: list[OneHotGroup], messag
     """Columns twice, names twice, a group of one."""
     with pytest.raises(QueryError, match=message):
         pulled_back(people(), groups)
+
+
+def test_a_column_with_other_categories_is_no_one_hot_column() -> None:
+    """Their names say what they are; those of a column of 0 and 1 do no harm."""
+    names = ("low", "middle", "high")
+    several = replace(people(), features=(Feature("age", (0, 1, 2), names), *people().features[1:]))
+    with pytest.raises(QueryError, match=r"'age' is no one-hot column.* low, middle, high"):
+        pulled_back(several, [OneHotGroup("race", (0, 1))])
+    yes_or_no = Feature("race_White", (0, 1), ("False", "True"))
+    model = replace(people(), features=(people().features[0], yes_or_no, *people().features[2:]))
+    assert pulled_back(model, [GROUP]).features[1].labels == ("White", "Black")

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xcount.problem.integers import LIMB_BITS, from_limbs, limbs_for, scale_leaves, to_limbs
+from xcount.problem.integers import (
+    LIMB_BITS,
+    Integers,
+    from_limbs,
+    limbs_for,
+    scale_leaves,
+    to_limbs,
+)
 from xcount.problem.laid_trees import LaidTrees
 from xcount.question.grid import Grid
 
@@ -33,7 +40,9 @@ def test_rounded_leaves_are_the_nearest_decimals(
     """To nearest, ties to even, decided on the exact value of the float."""
     scaled = scale_leaves(np.array(leaves), divisor, precision)
     assert scaled.scale == 10**precision
-    assert scaled.values == [round(Fraction(leaf) / divisor * 10**precision) for leaf in leaves]
+    assert list(scaled.values) == [
+        round(Fraction(leaf) / divisor * 10**precision) for leaf in leaves
+    ]
 
 
 @pytest.mark.parametrize(
@@ -52,7 +61,7 @@ def test_rounded_leaves_are_the_nearest_decimals(
 )
 def test_ties_are_decided_exactly(leaf: float, precision: int, expected: int) -> None:
     """A decimal that no float holds is above or below the tie, and rounds that way."""
-    assert scale_leaves(np.array([leaf]), 1, precision).values == [expected]
+    assert list(scale_leaves(np.array([leaf]), 1, precision).values) == [expected]
 
 
 @given(leaf_lists, st.fractions(min_value=0, max_value=10**6), st.sampled_from([None, 0, 3]))
@@ -70,8 +79,8 @@ def test_the_integer_threshold_decides_like_the_gap(
 
 def test_no_leaves_have_a_scale() -> None:
     """An ensemble without trees, and one whose leaves are all zero."""
-    assert scale_leaves(np.empty(0), 1, None).values == []
-    assert scale_leaves(np.array([0.0, -0.0]), 3, None).values == [0, 0]
+    assert list(scale_leaves(np.empty(0), 1, None).values) == []
+    assert list(scale_leaves(np.array([0.0, -0.0]), 3, None).values) == [0, 0]
 
 
 @given(st.integers(-(2**2200), 2**2200), st.sampled_from([1, 2, 36]))
@@ -94,3 +103,38 @@ def test_the_widest_type_holds_any_sum_of_floats() -> None:
     """A million leaves of the largest float, scaled so that the smallest one is an integer."""
     largest = int(Fraction(1.7976931348623157e308) * 2**1074)
     assert limbs_for(10**6 * largest) == 36
+
+
+numbers = st.one_of(
+    st.integers(-(2**70), 2**70), st.integers(-(2**127), 2**127 - 1), st.integers(-(2**300), 2**300)
+)
+
+
+@given(st.lists(numbers, min_size=1, max_size=6), st.integers(0, 5))
+def test_integers_in_arrays_are_the_integers(values: list[int], cut: int) -> None:
+    """Whether 128 bits hold them or not: elements, parts, extremes, opposites and limbs."""
+    found = Integers.of(values)
+    assert list(found) == values
+    assert [found[i] for i in range(len(found))] == values
+    assert list(Integers.joined([found[:cut], found[cut:]])) == values
+    assert list(-found[: len(values)]) == [-value for value in values]
+    assert list(found.times(2**40)) == [value * 2**40 for value in values]
+    assert (found.lowest(), found.highest()) == (min(values), max(values))
+    assert found.largest() == max(map(abs, values))
+    marked = np.array(values) > 0
+    assert list(found.at(marked)) == [value for value in values if value > 0]
+    n_limbs = limbs_for(found.largest())
+    np.testing.assert_array_equal(found.limbs(n_limbs), to_limbs(values, n_limbs))
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(-(2**53), 2**53), st.one_of(st.integers(0, 140), st.just(2000))),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_shifted_mantissas_are_the_products(pairs: list[tuple[int, int]]) -> None:
+    """Shifts within a limb, from one into the next, beyond it, and beyond both."""
+    mantissas, shifts = np.array(pairs, dtype=np.int64).T
+    assert list(Integers.shifted(mantissas, shifts)) == [m << s for m, s in pairs]

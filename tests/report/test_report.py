@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import math
-import os
 import re
 from dataclasses import replace
 from fractions import Fraction
@@ -21,21 +20,13 @@ from report.samples import HOSTILE, audit_of, count_of, hostile, huge, measured,
 from xcount.answers.result import Verdict
 from xcount.answers.witness.witness import Contribution, Crossing, Witness
 from xcount.counters.tally import StopReason
-from xcount.errors import XCountError
 from xcount.model.examples import adult_model_path, ensemble_of, figure_1
 from xcount.question.cell import CellRange
-from xcount.report import html_report, markdown_report, write_atomically
-from xcount.report.files import check_writable
+from xcount.report import html_report, markdown_report
 from xcount.report.lead import headline
 from xcount.report.markup import element, escape
 from xcount.report.numbers import (
-    integer,
-    percent,
-    scientific,
-    seconds_text,
-    share_text,
     share_words,
-    time_text,
 )
 from xcount.report.sentences import certificate, glossary
 from xcount.report.spreadsheet import csv_report
@@ -353,114 +344,6 @@ def test_no_text_breaks_out(text: str) -> None:
     page = Page(element("div", element("p", text, title=text), id="x"))
     assert [tag for tag, _ in page.tags] == ["div", "p"]
     assert escape(text).count("<") == 0
-
-
-@given(st.integers(1, 10**30), st.integers(1, 10**30))
-def test_percentages_are_close_and_never_lie_about_the_ends(a: int, b: int) -> None:
-    """Three digits are right; 0 % and 100 % are only said when they are meant."""
-    count, total = min(a, b), max(a, b)
-    text = percent(count, total)
-    assert (text == "100 %") == (count == total)
-    assert text != "0 %"
-    if text.startswith(">"):
-        assert Fraction(count, total) > Fraction(999, 1000)
-        return
-    shown = _odds(text) if text.startswith("1 in ") else Fraction(text.removesuffix(" %")) / 100
-    assert abs(shown / Fraction(count, total) - 1) < Fraction(1, 100)
-
-
-def _odds(text: str) -> Fraction:
-    """Read ``1 in 3.4 million``."""
-    mantissa, _, power = text.removeprefix("1 in ").partition(" \u00d7 10")
-    number, _, word = mantissa.partition(" ")
-    exponent = int(power.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")) or 0)
-    exponent += {"": 0, "million": 6, "billion": 9, "trillion": 12}[word]
-    return 1 / (Fraction(number.replace(",", "")) * Fraction(10) ** exponent)
-
-
-@given(st.integers(0, 10**40))
-def test_integers_are_whole_or_three_digits(value: int) -> None:
-    """Up to 15 digits an integer is shown whole."""
-    text = integer(value)
-    if value < 10**15:
-        assert int(text.replace(",", "")) == value
-    else:
-        assert text == scientific(Fraction(value))
-
-
-def test_an_estimate_of_all_or_none_is_about() -> None:
-    """Only an exact count says 100 % or 0 % without more ado."""
-    every = count_of("a", "1", 10**6, low=900_000, high=10**6)
-    assert share_text(every) == "about 100 %"
-    assert share_text(count_of("a", "1", 0, low=0, high=5)) == "about 0 %"
-    assert share_text(count_of("a", "1", 0)) == "0 %"
-
-
-def test_times_and_durations() -> None:
-    """As people write them."""
-    assert time_text("2026-03-01T12:30:00+00:00") == "1 March 2026, 12:30 UTC"
-    assert time_text("") == ""
-    assert [seconds_text(s) for s in (0.001, 0.25, 59.9, 60, 3700)] == [
-        "< 0.01 s",
-        "0.25 s",
-        "1 min 0 s",
-        "1 min 0 s",
-        "1 h 1 min",
-    ]
-
-
-def test_files_are_whole_or_absent(tmp_path: Path) -> None:
-    """A write that fails leaves the old file, and no debris."""
-    target = tmp_path / "r.html"
-    write_atomically(target, "old")
-    with pytest.raises(XCountError, match="cannot write"):
-        write_atomically(tmp_path / "absent" / "r.html", "new")
-    with pytest.raises(XCountError, match="cannot write"):
-        write_atomically(tmp_path, "new")
-    write_atomically(target, "new")
-    assert target.read_text() == "new"
-    assert [path.name for path in tmp_path.iterdir()] == ["r.html"]
-
-
-def test_half_a_character_in_a_name_is_no_obstacle(tmp_path: Path) -> None:
-    """JSON can hold what no file in UTF-8 can."""
-    write_atomically(tmp_path / "r.html", "f\ud800")
-    assert (tmp_path / "r.html").read_text(encoding="utf-8") == "f\\ud800"
-
-
-def test_a_link_stays_a_link(tmp_path: Path) -> None:
-    """What it leads to is written, be it there already or not."""
-    folder = tmp_path / "real"
-    folder.mkdir()
-    link = tmp_path / "r.html"
-    link.symlink_to(folder / "report.html")
-    for text in ("old", "new"):
-        check_writable(link)
-        write_atomically(link, text)
-        assert link.is_symlink()
-        assert (folder / "report.html").read_text() == text
-    link.unlink()
-    link.symlink_to(tmp_path / "absent" / "report.html")
-    with pytest.raises(XCountError, match="there is no folder"):
-        check_writable(link)
-
-
-def test_a_pipe_is_written_to_and_stays_one(tmp_path: Path) -> None:
-    """Neither a named pipe nor a device is replaced by a file, nor behind a link."""
-    pipe, link = tmp_path / "pipe", tmp_path / "link"
-    os.mkfifo(pipe)
-    link.symlink_to(pipe)
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        for path in (pipe, link):
-            check_writable(path)
-            write_atomically(path, "new")
-            assert os.read(reader, 100) == b"new"
-    finally:
-        os.close(reader)
-    assert pipe.is_fifo()
-    assert link.is_symlink()
-    assert len(list(tmp_path.iterdir())) == 2
 
 
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])

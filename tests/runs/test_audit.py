@@ -32,6 +32,7 @@ from xcount.question.flip import Flip
 from xcount.question.gap import Gap
 from xcount.question.grid import Grid
 from xcount.question.query import Query
+from xcount.question.share import Limit
 from xcount.runs import task as tasks
 from xcount.runs.audit import AuditResult, audit
 from xcount.runs.batch import BatchProgress
@@ -465,3 +466,15 @@ def test_a_journal_cut_anywhere_resumes_to_the_same_audit(
     assert facts(AuditResult.from_journal(path)) == facts(result)
     keys = [record["key"] for record in read_journal(path) if record["kind"] == "result"]
     assert len(keys) == len(set(keys)) == 6
+
+
+def test_a_group_has_a_limit_of_its_own() -> None:
+    """Its features are joined by a plus sign; with a comma, that is what is said."""
+    groups = ["f0,f1", "f0"]
+    result = audit(figure_1(), gaps=80, sensitive=groups, max_share="f0+f1=1,f0=0")
+    limits = {each.sensitive: each.max_share for each in result.results}
+    assert limits == {("f0", "f1"): Limit.share("1", ""), ("f0",): Limit.share("0", "")}
+    with pytest.raises(QueryError, match=r"no share for 'f0': .* join the features .* \+"):
+        audit(figure_1(), gaps=80, sensitive="f0,f1", max_share="f0,f1=1%")
+    with pytest.raises(QueryError, match="'much' is not a share"):
+        audit(figure_1(), gaps=80, max_share="much")

@@ -17,7 +17,6 @@ constexpr std::size_t kMaxCaches = 16;     // beyond, what only makes refining q
 constexpr double kSecondsPerTree = 15e-9;  // of a decider, of which a sample walks all trees
 constexpr double kSecondsPerResidual = 300e-9;
 constexpr double kSecondsPerDraw = 7e-7;
-constexpr std::uint64_t kWeightUnit = std::uint64_t{1} << 62;
 
 }  // namespace
 
@@ -53,7 +52,7 @@ template <class Value>
 std::size_t Cover<Value>::bytes() const {
   std::size_t total = 0;
   for (const auto& cover : covers_) total += cover->bytes();
-  return total + held_bytes(frozen_) + held_bytes(cumulative_);
+  return total + held_bytes(frozen_) + picker_.bytes();
 }
 
 template <class Value>
@@ -68,10 +67,16 @@ Share Cover<Value>::weight(std::size_t task) const {
 }
 
 template <class Value>
+Share Cover<Value>::weight(const Frozen& frozen) const {
+  return static_cast<Share>(multiplicity_[frozen.task]) *
+         covers_[frozen.task]->state(frozen.state).volume;
+}
+
+template <class Value>
 void Cover<Value>::refine(std::uint64_t work, std::size_t max_bytes, unsigned n_threads,
                           std::uint64_t max_paths) {
   release(frozen_);
-  release(cumulative_);
+  picker_.release();
   std::vector<Share> weights;
   Share total = 0;
   for (std::size_t i = 0; i < covers_.size(); ++i) total += weights.emplace_back(weight(i));
@@ -117,19 +122,15 @@ double Cover<Value>::seconds_per_sample() const {
 template <class Value>
 void Cover<Value>::freeze() {
   frozen_.clear();
-  cumulative_.clear();
   Share total = 0;
-  for (std::size_t i = 0; i < covers_.size(); ++i) total += weight(i);
-  Share before = 0;
-  for (std::uint32_t i = 0; i < covers_.size(); ++i) {
-    for (std::uint32_t state = 0; state < covers_[i]->n_open(); ++state) {
-      before += static_cast<Share>(multiplicity_[i]) * covers_[i]->state(state).volume;
-      frozen_.push_back({i, state});
-      const Share part = std::min<Share>(1, before / total);
-      cumulative_.push_back(static_cast<std::uint64_t>(std::ldexp(part, 62)));
+  for (std::uint32_t task = 0; task < covers_.size(); ++task) {
+    for (std::uint32_t state = 0; state < covers_[task]->n_open(); ++state) {
+      frozen_.push_back({task, state});
+      total += weight(frozen_.back());
     }
   }
-  if (!cumulative_.empty()) cumulative_.back() = kWeightUnit;
+  picker_.start(frozen_.size(), total);
+  for (const Frozen& state : frozen_) picker_.add(weight(state));
 }
 
 template <class Value>
@@ -163,9 +164,8 @@ typename Cover<Value>::Thread Cover<Value>::make_thread() const {
 template <class Value>
 void Cover<Value>::draw_batch(Random& random, Thread& thread, std::span<std::uint8_t> hits) const {
   for (std::size_t i = 0; i < hits.size(); ++i) {
-    const std::uint64_t target = random.next() >> 2;
-    const auto found = std::upper_bound(cumulative_.begin(), cumulative_.end(), target);
-    const Frozen& drawn = frozen_[static_cast<std::size_t>(found - cumulative_.begin())];
+    const auto weigh = [this](std::size_t state) { return weight(frozen_[state]); };
+    const Frozen& drawn = frozen_[picker_.pick(random, weigh)];
     thread.drawn[i] = drawn;
     if (!deciders_.empty()) continue;
     hits[i] = covers_[drawn.task]->sample(drawn.state, random, thread.draws[drawn.task]) ? 1 : 0;

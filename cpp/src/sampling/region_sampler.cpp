@@ -283,6 +283,13 @@ template <class Value>
 void RegionSampler<Value>::search(Sample& sample, Thread& thread, Stop& stop) const {
   const Ball ball = ball_of(sample);
   std::fill(sample.answers.begin(), sample.answers.end(), Answer::kOpen);
+  const StartingPoint start =
+      rule_.compares_sums() ? rule_.start_of(std::span<const Value>(thread.values).first(n_sums()))
+                            : StartingPoint::kCounts;
+  if (start == StartingPoint::kNever) {
+    std::fill(sample.answers.begin(), sample.answers.end(), Answer::kNot);
+    return;
+  }
   if (n_masks_ > 1) compare_with_each_other(sample, thread);
   std::uint64_t budget = thread.budget;
   bool is_done = true;
@@ -294,6 +301,9 @@ void RegionSampler<Value>::search(Sample& sample, Thread& thread, Stop& stop) co
   thread.n_nodes += thread.budget - budget;
   if (is_done)
     std::replace(sample.answers.begin(), sample.answers.end(), Answer::kOpen, Answer::kNot);
+  // A neighbour differs, but whether that counts is for others to tell.
+  if (start == StartingPoint::kInDoubt)
+    std::replace(sample.answers.begin(), sample.answers.end(), Answer::kSensitive, Answer::kOpen);
 }
 
 template <class Value>

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 
 namespace xcount {
 
@@ -45,10 +44,7 @@ ToleranceRule<Value>::ToleranceRule(const Change<Value>& change, const Probabili
       link_(link),
       up_(change.direction != Direction::kDown),
       down_(change.direction != Direction::kUp) {
-  if (change_.form == ChangeForm::kSureLargest) {
-    throw std::invalid_argument("a sure decision among several has no interval of sums");
-  }
-  if (change_.form != ChangeForm::kProbability) return;
+  if (change_.form != ChangeForm::kProbability && change_.form != ChangeForm::kSureLargest) return;
   gap_ = ValueTraits<Value>::to_number(change_.threshold) / static_cast<double>(kProbabilityOne);
 }
 
@@ -102,12 +98,28 @@ Tolerance<Value> ToleranceRule<Value>::around_probability(const Value& start) co
 }
 
 template <class Value>
-Tolerance<Value> ToleranceRule<Value>::around_chance(std::span<const Value> sums) const {
+double ToleranceRule<Value>::chance_at(std::span<const Value> sums, std::size_t output) const {
   double weights = 0.0;
   for (std::size_t j = 0; j < sums.size(); ++j) {
-    if (j != link_.output) weights += weight_of(sums[j] - sums[link_.output]);
+    if (j != output) weights += weight_of(sums[j] - sums[output]);
   }
-  const double own = 1.0 / (1.0 + weights);
+  return 1.0 / (1.0 + weights);
+}
+
+template <class Value>
+StartingPoint ToleranceRule<Value>::start_of(std::span<const Value> sums) const {
+  if (change_.form != ChangeForm::kSureLargest) return StartingPoint::kCounts;
+  const std::size_t best = largest(sums);
+  if (!link_.softmax)
+    return sums[best] > change_.sure_above ? StartingPoint::kCounts : StartingPoint::kNever;
+  const double own = chance_at(sums, best);
+  if (own > gap_ + kDoubt) return StartingPoint::kCounts;
+  return own < gap_ - kDoubt ? StartingPoint::kNever : StartingPoint::kInDoubt;
+}
+
+template <class Value>
+Tolerance<Value> ToleranceRule<Value>::around_chance(std::span<const Value> sums) const {
+  const double own = chance_at(sums, link_.output);
   const auto at = [&](double chance) {
     return Value(static_cast<std::int64_t>(chance * static_cast<double>(kChanceOne)));
   };

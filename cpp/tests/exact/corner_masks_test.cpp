@@ -11,6 +11,7 @@ using xcount::test::deep_world;
 using xcount::test::failures;
 using xcount::test::random_weights;
 using xcount::test::scaled;
+using xcount::test::worlds;
 
 namespace {
 
@@ -34,7 +35,7 @@ void many_masks_agree(unsigned seed, std::int64_t unit, int n_worlds) {
   static const std::vector<std::vector<Feature>> kSets{
       {0, 1}, {1, 0}, {2, 3}, {0, 1, 2}, {2, 0, 1}, {1, 2, 3}, {3, 2, 1, 4}, {4, 3}};
   std::mt19937 random(seed);
-  for (int i = 0; i < n_worlds; ++i) {
+  for (int i = 0; i < worlds(n_worlds); ++i) {
     Forest<std::int64_t> forest = scaled(deep_world(random, {6, 7, 4, 3, 12}), unit);
     for (std::int64_t& value : forest.values) {
       value += static_cast<std::int64_t>(random() % 3) - 1;
@@ -56,7 +57,7 @@ void many_masks_agree(unsigned seed, std::int64_t unit, int n_worlds) {
 // Two masks change together; with a direction they do not.
 void two_masks_agree() {
   std::mt19937 random(31);
-  for (int i = 0; i < 30; ++i) {
+  for (int i = 0; i < worlds(30); ++i) {
     const auto forest = deep_world(random, {2, 7, 4, 3, 12}).build<std::int64_t>();
     const MaskSpace masks(forest, {0}, std::nullopt);
     const auto changes = several_changes(random, 1);

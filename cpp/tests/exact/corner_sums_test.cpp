@@ -29,6 +29,7 @@ using xcount::test::random_world;
 using xcount::test::scaled;
 using xcount::test::throws;
 using xcount::test::World;
+using xcount::test::worlds;
 
 namespace {
 
@@ -65,7 +66,7 @@ std::vector<Change<Value>> random_changes(std::mt19937& random, const Value& uni
 template <class Value>
 void random_worlds_agree(unsigned seed, int n_worlds, const Value& unit) {
   std::mt19937 random(seed);
-  for (int i = 0; i < n_worlds; ++i) {
+  for (int i = 0; i < worlds(n_worlds); ++i) {
     const World world = random_world(random, 1 + static_cast<int>(random() % 6), 3);
     const Forest<Value> forest = scaled(world, unit);
     const MaskSpace masks(forest, random_features(random), random_distance(random));
@@ -83,7 +84,7 @@ void random_worlds_agree(unsigned seed, int n_worlds, const Value& unit) {
 // Leaves that are no multiples of any unit: the rounded sums are off by up to half a unit each.
 void rounded_leaves_decide() {
   std::mt19937 random(8);
-  for (int i = 0; i < 12; ++i) {
+  for (int i = 0; i < worlds(12); ++i) {
     const World world = random_world(random, 6, 3);
     Forest<Int128> forest = world.build<Int128>();
     for (Int128& value : forest.values) {
@@ -132,7 +133,7 @@ std::vector<Change<Value>> few_changes(std::mt19937& random, const Value& unit) 
 void sixteen_bits_decide(unsigned seed, std::int64_t unit, std::int64_t noise, bool rare) {
   std::mt19937 random(seed);
   const auto below = [&](std::int64_t n) { return static_cast<std::int64_t>(random() % at(n)); };
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < worlds(60); ++i) {
     Forest<std::int64_t> forest = scaled(random_world(random, 5, 3), unit);
     for (std::int64_t& value : forest.values) {
       value += rare && random() % 8 != 0 ? below(unit) : below(2 * noise + 1) - noise;
@@ -164,7 +165,7 @@ void a_stop_ends_the_making() {
 
 void largest_of_several_agrees() {
   std::mt19937 random(5);
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < worlds(40); ++i) {
     const std::size_t n_outputs = 2 + random() % 3;
     std::vector<Forest<std::int64_t>> outputs;
     std::vector<const Forest<std::int64_t>*> forests;

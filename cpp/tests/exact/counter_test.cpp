@@ -15,6 +15,7 @@ using namespace xcount;
 using xcount::test::failures;
 using xcount::test::random_world;
 using xcount::test::World;
+using xcount::test::worlds;
 
 namespace {
 
@@ -123,7 +124,7 @@ void tiny_worlds_are_counted_exhaustively() {
 template <class Value>
 void random_worlds_are_counted_as_by_enumeration() {
   std::mt19937 random(7);
-  for (int i = 0; i < 30; ++i) {
+  for (int i = 0; i < worlds(30); ++i) {
     const World world = random_world(random, 2 + i % 4, 3);
     const Forest<Value> forest = world.build<Value>();
     const std::optional<std::int64_t> distance =
@@ -145,7 +146,7 @@ void independent_groups_are_counted_as_by_enumeration() {
     const auto cut = static_cast<std::int32_t>(1 + random() % 2);
     return Shape{feature, cut, 0, {std::move(low), std::move(high)}};
   };
-  for (int i = 0; i < 12; ++i) {
+  for (int i = 0; i < worlds(12); ++i) {
     World world(std::vector<std::int32_t>(9, 3));
     for (std::int32_t feature = 1; feature < 9; ++feature) {
       const std::int32_t other = feature % 4 == 0 ? feature - 1 : feature;
@@ -162,7 +163,7 @@ void independent_groups_are_counted_as_by_enumeration() {
 // What one pair and the overlap of two pairs count, and that their inclusion-exclusion fits.
 void overlaps_and_unions_add_up() {
   std::mt19937 random(11);
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < worlds(20); ++i) {
     const World world = random_world(random, 4, 3);
     const Forest<std::int64_t> forest = world.build<std::int64_t>();
     const MaskSpace masks(forest, {0}, 1);
@@ -202,7 +203,7 @@ void sums_at_the_edge_of_64_bits_do_not_wrap() {
 // A memo of next to nothing, and one that only grows.
 void a_memo_that_is_emptied_changes_no_answer() {
   std::uint64_t n_forgotten = 0;
-  for (unsigned seed = 0; seed < 20; ++seed) {
+  for (unsigned seed = 0; seed < unsigned{worlds(20)}; ++seed) {
     std::mt19937 random(seed);
     const World world = random_world(random, 30, 5);
     const Forest<std::int64_t> forest = world.build<std::int64_t>();
@@ -220,7 +221,7 @@ void a_memo_that_is_emptied_changes_no_answer() {
 }
 
 void parts_add_up() {
-  for (unsigned seed = 0; seed < 60; ++seed) {
+  for (unsigned seed = 0; seed < unsigned{worlds(60)}; ++seed) {
     std::mt19937 random(seed);
     const World world = random_world(random, 3 + seed % 20, 2 + seed % 4);
     const Forest<std::int64_t> forest = world.build<std::int64_t>();
@@ -300,7 +301,7 @@ double weight_by_enumeration(const Forest<std::int64_t>& forest, const MaskSpace
 
 // A weighted counter gives the weight of the solutions in each part, and of the part itself.
 void weights_of_parts_add_up() {
-  for (unsigned seed = 0; seed < 30; ++seed) {
+  for (unsigned seed = 0; seed < unsigned{worlds(30)}; ++seed) {
     std::mt19937 random(seed);
     const World world = random_world(random, 3 + seed % 8, 2 + seed % 3);
     const Forest<std::int64_t> forest = world.build<std::int64_t>();

@@ -60,7 +60,7 @@ struct Question {
 // However far it is refined: solved <= share <= solved + open, and at the end nothing is open.
 // With small states enumerated, and without.
 void what_is_decided_bounds_the_share() {
-  for (unsigned seed = 0; seed < 40; ++seed) {
+  for (unsigned seed = 0; seed < unsigned{worlds(40)}; ++seed) {
     const Question question(seed);
     const std::vector<CoverTask> tasks{{{{0, 1}}, 2, Combine::kAny},
                                        {{{0, 1}, {1, 2}}, 1, Combine::kAny},
@@ -115,7 +115,7 @@ void memory_is_kept() {
 // with few it is the trees. Five standard deviations: one miss in two million such tests.
 void samples_have_the_mean_of_the_frontier() {
   for (const std::size_t n_copies : {std::size_t{1}, std::size_t{20}}) {
-    for (unsigned seed = 0; seed < 12; ++seed) {
+    for (unsigned seed = 0; seed < unsigned{worlds(12)}; ++seed) {
       const Question question(seed);
       const CoverTask task{{{0, 1}, {1, 2}}, 1, seed % 2 == 0 ? Combine::kAny : Combine::kAll};
       const std::vector<CoverTask> tasks(n_copies, task);

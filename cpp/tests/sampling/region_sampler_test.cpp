@@ -172,6 +172,15 @@ void the_largest_of_several_is_compared() {
     question.forests = {&forest, &constant};
     question.bases = {0, base};
     CHECK(RegionSampler(question).decide(all_regions(), never) == expected);
+    // From where one of them is above 10 alone.
+    question.change.form = ChangeForm::kSureLargest;
+    question.change.sure_above = 10;
+    const auto sure = RegionSampler(question).decide(all_regions(), never);
+    const auto sums = RegionSampler(question).sums(all_regions());
+    for (std::size_t i = 0; i < sure.size(); ++i) {
+      const bool starts = std::max(sums[2 * i], sums[2 * i + 1]) > 10;
+      CHECK(sure[i] == (starts ? expected[i] : static_cast<std::uint8_t>(Answer::kNot)));
+    }
     total += count(expected, Answer::kSensitive);
   }
   CHECK(total > 10);

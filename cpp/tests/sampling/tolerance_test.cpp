@@ -117,9 +117,29 @@ void the_chance_of_one_of_several_has_a_tolerance() {
   CHECK(!rule.around_chance(sums).may_differ(0, 0));  // down is not asked for
 }
 
-void a_sure_decision_is_refused() {
-  const Change<std::int64_t> sure(ChangeForm::kSureLargest, Direction::kAny, 0);
-  CHECK(throws<std::invalid_argument>([&] { ToleranceRule<std::int64_t>(sure, {}); }));
+// A decision that must be sure is the largest of several sums, from where it is sure enough.
+void sure_decisions_start_where_they_are_sure() {
+  constexpr auto kUnit = std::int64_t{1} << 40;
+  const Change<std::int64_t> any(ChangeForm::kLargest, Direction::kAny, 0);
+  const std::vector<std::int64_t> none(3);
+  CHECK((ToleranceRule<std::int64_t>(any, {}).start_of(none) == StartingPoint::kCounts));
+  // Where sums are probabilities, they are integers.
+  Change<std::int64_t> sure(ChangeForm::kSureLargest, Direction::kAny, 0);
+  sure.sure_above = 7;
+  const ToleranceRule<std::int64_t> votes(sure, {});
+  CHECK(votes.compares_sums() && !votes.is_of_chance());
+  CHECK(votes.start_of(std::vector<std::int64_t>{1, 8, 3}) == StartingPoint::kCounts);
+  CHECK(votes.start_of(std::vector<std::int64_t>{1, 7, 3}) == StartingPoint::kNever);
+  // Of a softmax, sums of log 2, 0 and 0 have the chances 1/2, 1/4 and 1/4.
+  const auto lead = static_cast<std::int64_t>(std::log(2.0) * static_cast<double>(kUnit));
+  const auto start_from = [&](double least) {
+    sure.threshold = static_cast<std::int64_t>(least * static_cast<double>(kProbabilityOne));
+    return ToleranceRule<std::int64_t>(sure, {true, 0, 1.0, -40})
+        .start_of(std::vector<std::int64_t>{5 * kUnit, 5 * kUnit + lead, 5 * kUnit});
+  };
+  CHECK(start_from(0.499) == StartingPoint::kCounts);
+  CHECK(start_from(0.5) == StartingPoint::kInDoubt);
+  CHECK(start_from(0.501) == StartingPoint::kNever);
 }
 
 }  // namespace
@@ -135,6 +155,6 @@ int main() {
   large_sums_are_compared_as_well();
   several_sums_are_led_by_the_first_largest();
   the_chance_of_one_of_several_has_a_tolerance();
-  a_sure_decision_is_refused();
+  sure_decisions_start_where_they_are_sure();
   return failures;
 }

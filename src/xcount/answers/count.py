@@ -187,6 +187,7 @@ def count(
     )
     cells = grid or Grid.of(ensemble, missing=missing, domain=regions)
     problem = Problem(ensemble, cells, query)
+    settings.check_time()
     weighing = None
     if measures or judge != REGIONS:
         from xcount.answers.measure import weighing_of

@@ -281,6 +281,9 @@ class Explorer:
         n_rows = sum(math.prod(_other_counts(p.problem)) for p in parts)
         near = max(self._rows(p.problem).n_near for p in parts)
         work = n_rows * self._seconds + problem.n_regions * near * _SECONDS_PER_NUMBER
+        lists = [self._rows(p.problem).near for p in parts]
+        if any(near is not None and not near.is_soon_listed for near in lists):
+            return {}
         if problem.n_regions > MAX_REGIONS or work > MAX_SECONDS:
             return {}
         names = list(pieces)

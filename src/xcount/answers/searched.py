@@ -21,7 +21,7 @@ from xcount import _core
 from xcount.answers.explorer import Spectra, ladder
 from xcount.answers.pieces import components_of, placed_rows, refuse_without_room
 from xcount.answers.spectrum import SIDES, Observed, spectrum_of
-from xcount.counters.region_search import RegionSearch, is_always_decided
+from xcount.counters.region_search import Doubt, RegionSearch
 from xcount.counters.sampling.draws import Drawn, WeighedRegionDraws
 from xcount.counters.settings import Settings
 from xcount.counters.swings import Swings, own_link
@@ -51,7 +51,7 @@ def has_searches(problem: Problem) -> bool:
     is_between_classes = isinstance(change, Flip) and change.cutoff is None
     if problem.grid.rules or is_between_classes:
         return False
-    return is_always_decided(problem.form.corner_question)
+    return Doubt.of(problem.form.corner_question).always_ends
 
 
 def searched_spectra(

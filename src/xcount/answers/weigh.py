@@ -21,7 +21,7 @@ from xcount.answers.pieces import WeighedPart, products_of, weighed_parts
 from xcount.answers.result import Verdict, verdict_of
 from xcount.counters.bounds import Bounds
 from xcount.counters.corners import CornerRun, corner_seconds
-from xcount.counters.decisions import MAX_FLAGS, RegionDecider
+from xcount.counters.decisions import MAX_FLAGS, RegionDecider, is_long_row
 from xcount.counters.exact import ExactRun, looking_seconds
 from xcount.counters.known_counts import HARD_STEPS
 from xcount.counters.sampling.box_draws import WeighedBoxDraws
@@ -277,9 +277,15 @@ def _estimator(
 ) -> Estimator:
     """Return who draws from the open masks: one product's, or all masks of a mixture.
 
-    Where masks are too many to list, it draws from all regions.
+    Where masks are too many to decide a row of them, it draws from all regions.
     """
-    if RegionDecider(problem).searches:
+    decider = RegionDecider(problem)
+    if decider.searches or (
+        not known.share
+        and len(known.rest) == _n_weighed(products)
+        and decider.can_search
+        and is_long_row(problem)
+    ):
         whole = Ground(0, _UNITS, Bounds(0, _UNITS), _UNITS)
         return Estimator(WeighedRegionDraws(problem, products), whole, settings)
     rest = known.rest
@@ -290,6 +296,11 @@ def _estimator(
         for product, own in zip(products, masses, strict=True)
     ]
     return Estimator(CellDraws(problem, rest, drawn), _ground(known.share, undecided), settings)
+
+
+def _n_weighed(products: Sequence[Drawn]) -> int:
+    """Return how many masks have any weight."""
+    return int(np.count_nonzero(sum(product.mask_weights for product in products)))
 
 
 def _ground(certain: float, undecided: float) -> Ground:

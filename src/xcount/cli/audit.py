@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     "--max-share",
     metavar="SHARES",
     help="Give a verdict: the largest share allowed, for all features (1%) or for each "
-    "(age=1%,sex=0).",
+    "(age=1%,sex=0; age+sex=1% for both together).",
 )
 @parameters.cluster_option
 @parameters.measure_options

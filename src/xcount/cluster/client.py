@@ -193,7 +193,8 @@ class Cluster:
     def close(self) -> None:
         """Leave the cluster; a client that was given stays open."""
         if self._is_own:
-            self.client.close(timeout=1)
+            with suppress(OSError, TimeoutError):  # a lost scheduler does not say good-bye
+                self.client.close(timeout=1)
 
     def _stream(
         self, submit: Callable[[], None], has_more: Callable[[], bool]

@@ -38,6 +38,9 @@ LAST_SECONDS = 60.0
 
 INSTANT_SECONDS = 0.02
 """Up to here, all regions are visited without a look at anything else."""
+LATE_PART, LATE_SECONDS = 0.2, 0.2
+"""Samples get this part of the limit, and no longer than that, even where the limit came before the
+first: some bounds are worth more than none in time."""
 CORNER_SECONDS = 2.0
 """Up to here, all regions are visited rather than sampled: a second on two cores."""
 
@@ -72,7 +75,15 @@ def _estimate_everything(problem: Problem, settings: Settings) -> Tally:
     from xcount.counters.sampling.estimation import estimate
     from xcount.counters.sampling.rest import Rest
 
-    return estimate(problem, settings, Rest.everything(problem), method="auto")
+    return estimate(problem, _not_late(settings), Rest.everything(problem), method="auto")
+
+
+def _not_late(settings: Settings) -> Settings:
+    """Return settings with time for a few samples."""
+    limit = settings.timeout_seconds
+    if limit is None:
+        return settings
+    return settings.within(1.0, least=min(LATE_SECONDS, LATE_PART * limit))
 
 
 class _SideBySide:
@@ -149,6 +160,9 @@ class _SideBySide:
     def _take_turns(self) -> None:
         """Go on with whichever has cost less, until one of them has the answer."""
         sampling = self._sampling
+        if self._settings.expired() and not sampling.has_begun:
+            self._settings, self._can_count = _not_late(self._settings), False
+            sampling.limit(self._settings)
         while not self._settings.expired():
             if self._is_turn_of_estimate():
                 sampling.advance()

@@ -12,6 +12,7 @@ probabilities add up to 1, it is the change of the probability.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -24,15 +25,15 @@ from xcount.counters.swings import (
     Flags,
     SwingRows,
     Swings,
-    near_masks,
     own_link,
     refuse_many,
 )
 from xcount.problem.margin_rows import DOUBT, Classes, MarginRows, first_largest
 from xcount.problem.margins import IntegerMargins
+from xcount.problem.neighbours import NearMasks
 from xcount.problem.problem import Problem
 from xcount.question.flip import Flip
-from xcount.question.probability import Votes
+from xcount.question.probability import Link, Votes
 from xcount.support.dataclass import dataclass
 
 
@@ -41,20 +42,32 @@ class ClassOutputs:
     """What the classes have at all masks, for some combinations of the other cells.
 
     Attributes:
-        values: shape (n_rows, n_masks, n_classes).
+        scaled: the margins, shape (n_rows, n_masks, n_classes), as the link takes them.
+        link: what makes the outputs of them.
         decided: the classes that win, exactly, shape (n_rows, n_masks).
         starts: from which of them a flip counts, being sure enough; None for all.
     """
 
-    values: NDArray[np.float64]
+    scaled: NDArray[np.float64]
+    link: Link
     decided: Classes
     starts: Flags | None = None
+
+    @cached_property
+    def values(self) -> NDArray[np.float64]:
+        """The outputs, of the same shape."""
+        return _outputs_of(self.link, self.scaled)
+
+    def values_at(self, masks: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the outputs of some masks of each row, shape (n_rows, n, n_classes)."""
+        chosen = np.take_along_axis(self.scaled, masks[..., np.newaxis], axis=1)
+        return _outputs_of(self.link, chosen)
 
     @cached_property
     def highest(self) -> Flags:
         """Which class wins in which mask; none where the same one wins in all of them."""
         is_same = (self.decided == self.decided[:, :1]).all(axis=1)
-        wins: Flags = self.decided[..., np.newaxis] == np.arange(self.values.shape[2])
+        wins: Flags = self.decided[..., np.newaxis] == np.arange(self.scaled.shape[2])
         wins &= ~is_same[:, np.newaxis, np.newaxis]
         return wins
 
@@ -78,7 +91,7 @@ class ClassSwingRows:
         self._margins = IntegerMargins.of(problem)
         self._own_link = own_link(problem)
         self._link = self._own_link or Votes()
-        self._near = near_masks(problem)
+        self.near = NearMasks.of_question(problem)
         self.n_classes = self._margins.n_outputs
 
     @property
@@ -106,7 +119,7 @@ class ClassSwingRows:
     @property
     def n_near(self) -> int:
         """How many outputs are compared for a region."""
-        return 4 * (self.problem.n_masks if self._near is None else self._near.shape[1])
+        return 4 * (self.problem.n_masks if self.near is None else self.near.width)
 
     @property
     def n_numbers(self) -> int:
@@ -129,15 +142,14 @@ class ClassSwingRows:
         mantissa, exponent = self._link.unit_as_float(self._margins.scale)
         floats, limbs = self._rows.at(own, exponent)
         with np.errstate(over="ignore"):
-            of_classes = [self._link.of_floats(floats * mantissa, k) for k in range(self.n_classes)]
-        values, decided = np.stack(of_classes, axis=2), first_largest(limbs)
+            scaled = floats * mantissa
+        found = ClassOutputs(scaled, self._link, first_largest(limbs))
         change = self.problem.query.change
         assert isinstance(change, Flip)
         if change.sureness is None:
-            return ClassOutputs(values, decided)
-        return ClassOutputs(
-            values, decided, self._rows.sure_of(values, limbs, decided, change.sureness)
-        )
+            return found
+        sure = self._rows.sure_of(found.values, limbs, found.decided, change.sureness)
+        return replace(found, starts=sure)
 
     def evaluated(
         self, cells: NDArray[np.int32], masks: NDArray[np.int64] | None = None
@@ -149,26 +161,59 @@ class ClassSwingRows:
     def swings(self, outputs: ClassOutputs, masks: NDArray[np.int64] | None = None) -> Swings:
         """Return how far regions can move: one mask of each row, or all of them."""
         if masks is not None:
-            return self._swings(outputs, masks)
-        n_rows = len(outputs.values)
+            return self._swings_near(outputs, masks)
+        n_rows = len(outputs.scaled)
         each = [self._swings(outputs, np.full(n_rows, m)) for m in range(self.problem.n_masks)]
         return Swings(*(np.stack([getattr(s, side) for s in each], 1) for side in ("up", "down")))
 
+    def _swings_near(self, outputs: ClassOutputs, masks: NDArray[np.int64]) -> Swings:
+        """Return how far one mask of each row can move, and evaluate its neighbours alone."""
+        if self.near is None:
+            return self._swings(outputs, masks)
+        columns = np.concatenate([masks[:, np.newaxis], self.near.of(masks)], axis=1)
+        values = outputs.values_at(columns)
+        decided = np.take_along_axis(outputs.decided, columns, axis=1)
+        starts = outputs.starts
+        own = None if starts is None else np.take_along_axis(starts, columns[:, :1], axis=1)
+        return _moved(values[:, 0], decided[:, 0], values[:, 1:], decided[:, 1:], own)
+
     def _swings(self, outputs: ClassOutputs, masks: NDArray[np.int64]) -> Swings:
         values, decided = outputs.values, outputs.decided
-        rows = np.arange(len(masks))[:, np.newaxis]
-        own = masks[:, np.newaxis]
-        near = np.arange(self.problem.n_masks) if self._near is None else self._near[masks]
-        before, after = decided[rows, own], decided[rows, near]
-        lead_before = values[rows, own, after] - values[rows, own, before]
-        lead_after = values[rows, near, after] - values[rows, near, before]
-        size = np.maximum((lead_after - lead_before) / 2, TINY)
-        if outputs.starts is not None:
-            size = np.where(outputs.starts[rows, own], size, 0.0)
-        return Swings(
-            np.where(after > before, size, 0.0).max(axis=1),
-            np.where(after < before, size, 0.0).max(axis=1),
-        )
+        rows = np.arange(len(masks))
+        starts = None if outputs.starts is None else outputs.starts[rows, masks][:, np.newaxis]
+        own_values, own = values[rows, masks], decided[rows, masks]
+        if self.near is not None:
+            near = self.near.table[masks]
+            values, decided = values[rows[:, np.newaxis], near], decided[rows[:, np.newaxis], near]
+        return _moved(own_values, own, values, decided, starts)
+
+
+def _moved(
+    own_values: NDArray[np.float64],
+    own: Classes,
+    values: NDArray[np.float64],
+    decided: Classes,
+    starts: Flags | None,
+) -> Swings:
+    """Return how far regions can move, given their outputs and those of their neighbours."""
+    before = own[:, np.newaxis]
+    lead_before = np.take_along_axis(own_values, decided, axis=1)
+    lead_before = lead_before - np.take_along_axis(own_values, before, axis=1)
+    after = np.take_along_axis(values, decided[..., np.newaxis], axis=2)[..., 0]
+    rows = np.arange(len(own))
+    lead_after = after - values[rows, :, own]
+    size = np.maximum((lead_after - lead_before) / 2, TINY)
+    if starts is not None:
+        size = np.where(starts, size, 0.0)
+    return Swings(
+        np.where(decided > before, size, 0.0).max(axis=1),
+        np.where(decided < before, size, 0.0).max(axis=1),
+    )
+
+
+def _outputs_of(link: Link, scaled: NDArray[np.float64]) -> NDArray[np.float64]:
+    with np.errstate(over="ignore"):
+        return link.of_classes(scaled)
 
 
 def swing_rows(problem: Problem) -> SwingRows | ClassSwingRows:

@@ -24,16 +24,19 @@ _PART = 0.25
 """Part of the time and memory left that the difference trees of a cover may take."""
 _SECONDS_PER_DIFFERENCE = 1e-7
 _BYTES_PER_DIFFERENCE = 16
+_TINY_SECONDS = 1e-9
 
 
 def is_affordable(problem: Problem, settings: Settings, n_pairs: int) -> bool:
     """Tell whether a cover of so many pairs fits the limits: it begins with all their trees."""
-    if n_pairs > MAX_COVERED_PAIRS:
-        return False
-    left = settings.seconds_left()
-    is_slow = left is not None and seconds_of_trees(problem, n_pairs) > _PART * left
-    n_bytes = _n_nodes(problem, n_pairs) * _BYTES_PER_DIFFERENCE
-    return not is_slow and n_bytes <= _PART * settings.free_bytes()
+    return n_pairs <= affordable_pairs(problem, settings)
+
+
+def affordable_pairs(problem: Problem, settings: Settings) -> int:
+    """Return how many pairs a cover may have within the limits."""
+    by_time = _PART * settings.search_seconds() / max(_TINY_SECONDS, seconds_of_trees(problem, 1))
+    n_bytes = max(1, _n_nodes(problem, 1)) * _BYTES_PER_DIFFERENCE
+    return int(min(MAX_COVERED_PAIRS, by_time, _PART * settings.free_bytes() // n_bytes))
 
 
 def seconds_of_trees(problem: Problem, n_pairs: int) -> float:
@@ -106,13 +109,13 @@ class Refinement:
             cover.refine(*piece, 1, self._max_paths)
 
 
-def fewest_pairs_first(tasks: Sequence[Subproblem]) -> list[int]:
-    """Return which subproblems a cover can take together, those with few pairs first."""
+def fewest_pairs_first(tasks: Sequence[Subproblem], most: int = MAX_COVERED_PAIRS) -> list[int]:
+    """Return which subproblems have so many pairs together at most, those with few pairs first."""
     chosen: list[int] = []
     n_pairs = 0
     for number in sorted(range(len(tasks)), key=lambda i: (len(tasks[i].pairs), i)):
         n_pairs += len(tasks[number].pairs)
-        if n_pairs > MAX_COVERED_PAIRS:
+        if n_pairs > most:
             break
         chosen.append(number)
     return chosen

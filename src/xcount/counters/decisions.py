@@ -12,7 +12,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from xcount.counters.region_search import RegionSearch, is_searchable
+from xcount.counters.region_search import RegionSearch
+from xcount.counters.settings import Settings
 from xcount.problem.form import refuse_many_masks
 from xcount.problem.parts import parts_of
 from xcount.problem.problem import Problem
@@ -22,14 +23,48 @@ MAX_FLAGS = 1 << 24
 BLOCK_FLAGS = 1 << 20
 """Flags decided at a time: margins of all of them are held meanwhile, 40 bytes each and more."""
 
+SEEN_WALKS = 2**22
+"""Trees that are walked through for a look at a few regions: about a twentieth of a second."""
+_MOST_SEEN = 1024
+
+MAX_LISTED = 200_000
+"""Regions of a small grid, which are all decided rather than drawn."""
 MAX_ROW = 2**17
 """Masks and pairs of them beyond which single regions are decided, not a row of all masks."""
+MAX_CELL_ROW = 2**9
+"""The same where a row is decided in arrays: a search takes a small part of the time of that."""
 
 
 def n_decided_together(problem: Problem) -> int:
     """Return how many masks, and pairs of them that have to be listed, decide a row."""
     lists_pairs = len(problem.query.sensitive) > 1 and problem.distance is not None
     return problem.n_masks + (problem.n_pairs_about if lists_pairs else 0)
+
+
+def n_seen(problem: Problem, settings: Settings) -> int:
+    """Return how many sensitive regions a look at a few finds, all of them different ones."""
+    decider = RegionDecider(problem)
+    if decider.searches:
+        return 0  # one region may take as long as all of the time
+    generator = np.random.default_rng([settings.seed & (2**64 - 1), 4])
+    walks = problem.n_masks * max(1, problem.form.n_trees)
+    n_rows = max(1, min(_MOST_SEEN, decider.block, SEEN_WALKS // walks))
+    sizes = _row_sizes(problem)
+    rows = {tuple(row) for row in generator.integers(0, sizes, (n_rows, len(sizes))).tolist()}
+    return int(decider.decide(np.array(sorted(rows))).sum())
+
+
+def _row_sizes(problem: Problem) -> NDArray[np.int64]:
+    """Return the numbers of cells of a row of all masks: one for each sensitive feature."""
+    sizes = np.array(problem.grid.cell_counts)
+    sizes[list(problem.query.sensitive)] = 1
+    return sizes
+
+
+def is_long_row(problem: Problem) -> bool:
+    """Tell whether single regions are drawn and searched, not rows of all masks decided."""
+    is_native = problem.form.native_draws() is not None
+    return n_decided_together(problem) > (MAX_ROW if is_native else MAX_CELL_ROW)
 
 
 class RegionDecider:
@@ -69,6 +104,12 @@ class RegionDecider:
         flags = [self.problem.form.decide(block) for block in blocks]
         return np.concatenate(flags) if flags else self.problem.form.decide(cells)
 
+    def decide_all(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Return all combinations of non-sensitive cells, and the same of them: for small grids."""
+        sizes = _row_sizes(self.problem)
+        rows = np.stack(np.unravel_index(np.arange(sizes.prod()), sizes), axis=1)
+        return rows, self.decide(rows)
+
     def _decide_parts(self, regions: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Decide where there are rules: what does not exist is not sensitive."""
         flags = np.zeros((len(regions), self.problem.n_masks), dtype=np.bool_)
@@ -85,12 +126,26 @@ class RegionDecider:
         return RegionSearch(self.problem.form.corner_question)
 
     @cached_property
+    def can_search(self) -> bool:
+        """Whether a search may decide single regions."""
+        return not self.problem.grid.rules
+
+    @cached_property
     def searches(self) -> bool:
         """Whether single regions are decided by a search, as masks and pairs are too many."""
-        problem = self.problem
-        if problem.grid.rules or not is_searchable(problem.form.corner_question):
+        return self.can_search and n_decided_together(self.problem) > MAX_ROW
+
+    @cached_property
+    def _searches_soonest(self) -> bool:
+        """Whether a search decides a single region sooner than a row of all masks does.
+
+        A search near by meets few masks, whatever the number of all of them.
+        """
+        if not self.can_search:
             return False
-        return n_decided_together(problem) > MAX_ROW
+        if self.problem.distance is None:
+            return is_long_row(self.problem)
+        return n_decided_together(self.problem) > MAX_CELL_ROW
 
     def _check(self, cells: NDArray[np.int32]) -> None:
         sizes = np.array(self.problem.grid.cell_counts)
@@ -112,10 +167,19 @@ class RegionDecider:
         Raises:
             OutOfLimitsError: the time was over; only searches end then.
         """
+        cells = np.array(regions, dtype=np.int32, ndmin=2)
         if self.searches:
-            cells = np.array(regions, dtype=np.int32, ndmin=2)
             self._check(cells)
             return self.search.decide(cells, seconds)
+        if not self._searches_soonest:
+            return self._decide_in_rows(regions)
+        self._check(cells)
+        flags, doubtful = self.search.tried(cells, seconds)
+        flags[doubtful] = self._decide_in_rows(cells[doubtful])
+        return flags
+
+    def _decide_in_rows(self, regions: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Decide all masks at the cells of each region, and look its own up."""
         masks = self.masks_of(regions)
         flags = [np.empty(0, dtype=np.bool_)]
         for start in range(0, len(regions), self.block):

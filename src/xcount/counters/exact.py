@@ -11,15 +11,16 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import compress, islice
 from typing import Any
 
 from xcount.counters.corners import corner_seconds, visited
 from xcount.counters.cover import (
     Refinement,
+    affordable_pairs,
     counts,
     fewest_pairs_first,
-    is_affordable,
     native_cover,
 )
 from xcount.counters.engine import Tuning, Weights
@@ -73,7 +74,22 @@ def count_exactly(problem: Problem, settings: Settings) -> Tally:
                 return within(tally, run)
         run.solve((budget,))
     run.cover(settings)
-    return run.tally("exact")
+    return _with_seen(run.tally("exact"), problem, settings)
+
+
+def _with_seen(tally: Tally, problem: Problem, settings: Settings) -> Tally:
+    """Return a tally with what a look at some regions proves, where bounds prove nothing.
+
+    One sensitive region is enough to know that there are any. A profile adds up to its tally, and
+    stays as it is.
+    """
+    is_known = tally.low > 0 or tally.high == 0 or settings.want_profile
+    if is_known or tally.stop_reason is StopReason.INTERRUPTED:
+        return tally
+    from xcount.counters.decisions import n_seen
+
+    seen = min(tally.high, n_seen(problem, settings))
+    return replace(tally, low=seen, count=seen if seen == tally.high else None)
 
 
 def within(tally: Tally, run: ExactRun) -> Tally:
@@ -215,9 +231,8 @@ class ExactRun:
             return
         numbers = self._open_subproblems()
         tasks = [found.subproblem(number) for number in numbers]
-        chosen = fewest_pairs_first(tasks)
-        n_pairs = sum(len(tasks[i].pairs) for i in chosen)
-        if not chosen or not is_affordable(self.problem, settings, n_pairs):
+        chosen = fewest_pairs_first(tasks, affordable_pairs(self.problem, settings))
+        if not chosen:
             return
         try:
             self._narrow([numbers[i] for i in chosen], [tasks[i] for i in chosen], settings)
@@ -369,17 +384,18 @@ class ExactRun:
             self.stop_reason = StopReason.TIMEOUT
 
     def _live(self, pairs: Iterable[Pair]) -> list[Pair]:
-        """Return the pairs that may differ at all."""
+        """Return the pairs that may differ at all; of none, it still hears the limits."""
         found: list[Pair] = []
         remaining = iter(pairs)
-        while chunk := list(islice(remaining, _PAIRS_PER_SLICE)):
+        while True:
             if self._stopped():
                 raise _TimeIsUpError
+            if not (chunk := list(islice(remaining, _PAIRS_PER_SLICE))):
+                return found
             left = self.settings.seconds_left()
             seconds = math.inf if left is None else left
             live = self._solver.live(chunk, self.settings.n_threads, seconds, self._pause)
             found += compress(chunk, live)
-        return found
 
     def _round(self, budget: int, most: Callable[[], float] = lambda: math.inf) -> Iterator[float]:
         """Try the open pairs, then what must be looked at together; yield the work."""

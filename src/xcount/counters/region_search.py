@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -17,26 +18,14 @@ from numpy.typing import NDArray
 
 from xcount import _core
 from xcount.errors import BudgetError, OutOfLimitsError
-from xcount.problem.corner_question import CornerQuestion
+from xcount.problem.corner_question import CornerChange, CornerQuestion
 from xcount.problem.integers import last_integer, to_limbs
+from xcount.question.flip import Sureness
 from xcount.question.gap import ProbabilityGap
 
 _OPEN, _SENSITIVE = 0, 1  # answers of the native search
 _ANY_BUDGET = 2**62
 _MAX_REMEMBERED = 2**12
-
-
-def is_searchable(question: CornerQuestion) -> bool:
-    """Tell whether a region's neighbours alone decide: of several classes, it must not be sure."""
-    return question.kind != "sure largest"
-
-
-def is_always_decided(question: CornerQuestion) -> bool:
-    """Tell whether no region is ever left in doubt: one margin without a difference is an interval.
-
-    Of a softmax all margins take part, and only floats tell its probabilities apart.
-    """
-    return question.probability is None or len(question.outputs) == 1
 
 
 def region_sampler(question: CornerQuestion, budget: int | None = None) -> _core.RegionSampler:
@@ -61,7 +50,7 @@ class RegionSearch:
 
     def __init__(self, question: CornerQuestion) -> None:
         self._question = question
-        self._tolerance = lru_cache(_MAX_REMEMBERED)(self._find_tolerance)
+        self._doubt = Doubt.of(question)
 
     @cached_property
     def _native(self) -> _core.RegionSampler:
@@ -78,28 +67,32 @@ class RegionSearch:
             OutOfLimitsError: the time was over.
             BudgetError: of several classes, a probability is too close to the gap to tell.
         """
-        end = time.monotonic() + seconds
-        answers = self._decided(cells, end)
-        doubtful = np.flatnonzero(answers == _OPEN)
+        flags, doubtful = self.tried(cells, seconds)
         if len(doubtful):
-            regions = np.ascontiguousarray(cells[doubtful])
-            answers[doubtful] = self._decided(regions, end, *self._tolerances(regions.ravel()))
-        flags: NDArray[np.bool_] = answers == _SENSITIVE
+            raise BudgetError(
+                "among so many masks, floats cannot tell whether the probability changes by more "
+                "than the gap; ask about fewer sensitive features",
+                code="too_many_masks",
+            )
         return flags
 
-    def _decided(
-        self,
-        cells: NDArray[np.int32],
-        end: float,
-        low: NDArray[np.uint64] | None = None,
-        high: NDArray[np.uint64] | None = None,
-    ) -> NDArray[np.uint8]:
-        """Return the native answers; they are decided before the end, or not at all."""
-        left = max(0.0, end - time.monotonic())
-        answers: NDArray[np.uint8] = self._native.decide(cells.ravel(), low, high, left)
-        if len(answers) < len(cells):
-            raise OutOfLimitsError("the time limit came before all regions were decided")
-        return answers
+    def tried(
+        self, cells: NDArray[np.int32], seconds: float = math.inf
+    ) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+        """Return the same, and which regions floats cannot tell, of several classes.
+
+        Raises:
+            OutOfLimitsError: the time was over.
+        """
+        end = time.monotonic() + seconds
+        answers = _decided(self._native, cells, end)
+        doubtful = np.flatnonzero(answers == _OPEN)
+        flags: NDArray[np.bool_] = answers == _SENSITIVE
+        if len(doubtful) and self._doubt.always_ends:
+            regions = np.ascontiguousarray(cells[doubtful])
+            flags[doubtful] = self._doubt.decide(self._native, regions, end)
+            doubtful = doubtful[:0]
+        return flags, doubtful
 
     def partner(self, region: NDArray[np.int32], seconds: float = math.inf) -> list[int]:
         """Return the nearest mask that differs from a sensitive region's own.
@@ -109,33 +102,105 @@ class RegionSearch:
         Raises:
             OutOfLimitsError: the time was over before any was found.
         """
-        low: NDArray[np.uint64] | None = None
-        high: NDArray[np.uint64] | None = None
-        if self._question.probability is not None and is_always_decided(self._question):
-            low, high = self._tolerances(region)
-        found = self._native.partner(region, low, high, seconds)
+        found = self._doubt.partner(self._native, region, seconds)
         if not found:
             raise OutOfLimitsError("the time limit came before the other side was found")
         return found
 
-    def _tolerances(
-        self, regions: NDArray[np.int32]
-    ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """Return the ends of the regions' intervals, in limbs.
+
+def _decided(
+    native: _core.RegionSampler,
+    cells: NDArray[np.int32],
+    end: float,
+    low: NDArray[np.uint64] | None = None,
+    high: NDArray[np.uint64] | None = None,
+) -> NDArray[np.uint8]:
+    """Return the native answers; they are decided before the end, or not at all."""
+    left = max(0.0, end - time.monotonic())
+    answers: NDArray[np.uint8] = native.decide(cells.ravel(), low, high, left)
+    if len(answers) < len(cells):
+        raise OutOfLimitsError("the time limit came before all regions were decided")
+    return answers
+
+
+class Doubt:
+    """What decides the regions that the native search leaves open: of a softmax's gap, nothing.
+
+    Sums are integers, and leave nothing open. Of probabilities, floats know the ends of what a
+    neighbour may have up to rounding.
+
+    Args:
+        question: what is asked of regions.
+
+    Attributes:
+        always_ends: whether no region is ever left in doubt.
+    """
+
+    always_ends = False
+
+    def __init__(self, question: CornerQuestion) -> None:
+        self._question = question
+
+    @staticmethod
+    def of(question: CornerQuestion) -> Doubt:
+        """Return what decides the regions that a question leaves open."""
+        if isinstance(question.probability, Sureness) and question.kind == "sure largest":
+            return _SureDoubt(question)
+        if question.probability is None:
+            return _NoDoubt(question)
+        return _IntervalDoubt(question) if len(question.outputs) == 1 else Doubt(question)
+
+    def decide(
+        self, native: _core.RegionSampler, regions: NDArray[np.int32], end: float
+    ) -> NDArray[np.bool_]:
+        """Return whether each of these regions is sensitive; asked where that always ends.
 
         Raises:
-            BudgetError: there is no interval.
+            OutOfLimitsError: the time was over.
         """
-        if not is_always_decided(self._question):
-            raise BudgetError(
-                "among so many masks, floats cannot tell whether the probability changes by more "
-                "than the gap; ask about fewer sensitive features",
-                code="too_many_masks",
-            )
+        raise NotImplementedError
+
+    def partner(
+        self, native: _core.RegionSampler, region: NDArray[np.int32], seconds: float
+    ) -> list[int]:
+        """Return the nearest mask found that differs; none if the time was over."""
+        return native.partner(region, None, None, seconds)
+
+
+class _NoDoubt(Doubt):
+    """Sums are compared in integers."""
+
+    always_ends = True
+
+
+class _IntervalDoubt(Doubt):
+    """One margin without a difference is an interval, found exactly from its start."""
+
+    always_ends = True
+
+    def __init__(self, question: CornerQuestion) -> None:
+        super().__init__(question)
+        self._tolerance = lru_cache(_MAX_REMEMBERED)(self._find_tolerance)
+
+    def decide(
+        self, native: _core.RegionSampler, regions: NDArray[np.int32], end: float
+    ) -> NDArray[np.bool_]:
+        found: NDArray[np.bool_] = (
+            _decided(native, regions, end, *self._tolerances(native, regions)) == _SENSITIVE
+        )
+        return found
+
+    def partner(
+        self, native: _core.RegionSampler, region: NDArray[np.int32], seconds: float
+    ) -> list[int]:
+        return native.partner(region, *self._tolerances(native, region), seconds)
+
+    def _tolerances(
+        self, native: _core.RegionSampler, regions: NDArray[np.int32]
+    ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        """Return the ends of the regions' intervals, in limbs."""
+        ends = [self._tolerance(start) for (start,) in _sums(self._question, native, regions)]
         n_limbs = self._question.outputs[0].n_limbs
-        sums, size = self._native.sums(regions), 8 * n_limbs
-        starts = (sums[i : i + size] for i in range(0, len(sums), size))
-        ends = [self._tolerance(int.from_bytes(start, "little", signed=True)) for start in starts]
         low, high = (to_limbs(side, n_limbs) for side in zip(*ends, strict=True))
         return low, high
 
@@ -155,3 +220,43 @@ class RegionSearch:
             low if asked.direction == "up" else first + 1,
             high if asked.direction == "down" else last,
         )
+
+
+class _SureDoubt(Doubt):
+    """A decision is sure enough or not; whether it flips is a matter of integers."""
+
+    always_ends = True
+
+    @cached_property
+    def _any_flip(self) -> _core.RegionSampler:
+        """What finds flips, from however sure a decision."""
+        flips = replace(self._question, changes=(CornerChange("largest"),), probability=None)
+        return region_sampler(flips, _ANY_BUDGET)
+
+    def decide(
+        self, native: _core.RegionSampler, regions: NDArray[np.int32], end: float
+    ) -> NDArray[np.bool_]:
+        sureness, scale = self._question.probability, self._question.outputs[0].scale
+        assert isinstance(sureness, Sureness)
+        flags: NDArray[np.bool_] = _decided(self._any_flip, regions, end) == _SENSITIVE
+        for row, sums in enumerate(_sums(self._question, native, regions)):
+            margins = [value / scale for value in sums]
+            flags[row] &= sureness.holds(margins, sums.index(max(sums)))
+        return flags
+
+    def partner(
+        self, native: _core.RegionSampler, region: NDArray[np.int32], seconds: float
+    ) -> list[int]:
+        return self._any_flip.partner(region, None, None, seconds)
+
+
+def _sums(
+    question: CornerQuestion, native: _core.RegionSampler, regions: NDArray[np.int32]
+) -> list[list[int]]:
+    """Return the sums of each region, one per output."""
+    data, size = native.sums(regions.ravel()), 8 * question.outputs[0].n_limbs
+    numbers = [
+        int.from_bytes(data[i : i + size], "little", signed=True) for i in range(0, len(data), size)
+    ]
+    n = len(question.outputs)
+    return [numbers[i : i + n] for i in range(0, len(numbers), n)]

@@ -31,6 +31,8 @@ DEFAULT_MEMORY_BYTES = 4 * 2**30
 MOST_JOBS = 1024
 """More threads than any machine has cores for are a slip of the finger."""
 _LEAST_BYTES = 16 * 2**20
+LEAST_READING_SECONDS = 0.1
+"""A limit that is over in less says nothing about the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +162,17 @@ class Settings:
                 f"the process holds {held / 1e6:.0f} MB already, model included, more than the "
                 f"{self.memory_bytes / 1e6:.3g} MB of --memory: counting gets "
                 f"{_LEAST_BYTES / 1e6:.0f} MB on top at most, and may have to stop at once",
+                QueryWarning,
+                stacklevel=3,
+            )
+
+    def check_time(self) -> None:
+        """Say so where reading the model has taken all of the time."""
+        taken = time.monotonic() - self.started
+        if self.expired() and taken >= LEAST_READING_SECONDS:
+            warnings.warn(
+                f"reading the model took {taken:.1f} s, all of the time "
+                f"limit; raise --timeout for bounds that are worth more",
                 QueryWarning,
                 stacklevel=3,
             )

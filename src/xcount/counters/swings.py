@@ -26,6 +26,7 @@ from xcount.problem.integers import exceeds
 from xcount.problem.laid_trees import LaidTrees
 from xcount.problem.margin_rows import DOUBT, MarginRows
 from xcount.problem.margins import Cutoffs, IntegerMargins
+from xcount.problem.neighbours import NearMasks
 from xcount.problem.problem import Problem
 from xcount.question.flip import Flip
 from xcount.question.gap import Gap, ProbabilityGap
@@ -37,8 +38,6 @@ MAX_MASKS = 4096
 """Masks whose outputs are compared with each other in as many regions as it takes."""
 MANY_MASKS = 1 << 16
 """Masks whose outputs are compared in a few regions, where nothing else explains them."""
-MAX_NEAR = 1 << 19
-"""Entries of the list of all neighbours of all masks."""
 MAX_NUMBERS = 1 << 21
 """Numbers that are held at a time."""
 TINY = float(np.finfo(np.float64).tiny)
@@ -176,12 +175,12 @@ class SwingRows:
     @cached_property
     def n_near(self) -> int:
         """How many outputs are compared for a region."""
-        return self.problem.n_masks if self._near is None else self._near.shape[1]
+        return self.problem.n_masks if self.near is None else self.near.width
 
     @property
     def n_numbers(self) -> int:
         """How many numbers are looked at for a row."""
-        return 2 * self.problem.n_masks + self.n_near
+        return self._source.n_numbers * self.problem.n_masks + self.n_near
 
     @property
     def block(self) -> int:
@@ -243,13 +242,14 @@ class SwingRows:
     ) -> Numbers:
         """Return what a mask of each row, or all of them, have with their neighbours together."""
         found: Numbers
-        if self._near is None:
+        if self.near is None:
             found = combine.reduce(array, axis=1, keepdims=masks is None)
         elif masks is not None:
-            found = combine.reduce(np.take_along_axis(array, self._near[masks], axis=1), axis=1)
+            found = combine.reduce(np.take_along_axis(array, self.near.of(masks), axis=1), axis=1)
         else:
-            found = array[:, self._near[:, 0]]
-            for near in self._near.T[1:]:
+            table = self.near.table
+            found = array[:, table[:, 0]]
+            for near in table.T[1:]:
                 combine(found, array[:, near], out=found)
         return found
 
@@ -257,21 +257,22 @@ class SwingRows:
         """Return whether any neighbour's output is another one."""
         found: Flags
         rows = np.arange(len(same))[:, np.newaxis]
-        if self._near is None:  # then so for all masks of a row, or for none
+        if self.near is None:  # then so for all masks of a row, or for none
             found = (same != same[:, :1]).any(axis=(1, 2))
             return found[:, np.newaxis] if masks is None else found
         if masks is not None:
-            around = same[rows, self._near[masks]]
+            around = same[rows, self.near.of(masks)]
             found = (around != same[rows, masks[:, np.newaxis]]).any(axis=(1, 2))
             return found
         found = np.zeros(same.shape[:2], dtype=np.bool_)
-        for near in self._near.T:
+        for near in self.near.table.T:
             found |= (same[:, near] != same).any(axis=2)
         return found
 
     @cached_property
-    def _near(self) -> NDArray[np.int64] | None:
-        return near_masks(self.problem)
+    def near(self) -> NearMasks | None:
+        """Who is near whom; None where all masks are neighbours."""
+        return NearMasks.of_question(self.problem)
 
     @cached_property
     def _cutoffs(self) -> Cutoffs | None:
@@ -298,17 +299,6 @@ def refuse_many(problem: Problem) -> None:
     """Raise if there are more masks than are compared with each other."""
     if problem.n_masks > MANY_MASKS:
         raise BudgetError(f"{problem.n_masks:,} masks are too many to compare their outputs")
-
-
-def near_masks(problem: Problem) -> NDArray[np.int64] | None:
-    """Return each mask and its neighbours, itself repeated to fill up; None for all of them."""
-    if problem.distance is None:
-        return None
-    listed = [problem.around(mask) for mask in range(problem.n_masks)]
-    width = max(map(len, listed))
-    if width * len(listed) > MAX_NEAR:
-        raise BudgetError(f"{width * len(listed):,} pairs of masks are too many to compare")
-    return np.array([(*near, *[near[0]] * (width - len(near))) for near in listed])
 
 
 def _sides(margins: NDArray[np.uint64], cutoffs: Cutoffs) -> FlipSides:
@@ -378,9 +368,8 @@ def span_of(laid: LaidTrees, sensitive: Sequence[int]) -> int:
     total, start = 0, 0
     for tree in laid.trees:
         if np.isin(tree.feature, sensitive).any():
-            leaves = np.flatnonzero(tree.feature < 0)
-            values = [laid.values[start + leaf] for leaf in leaves.tolist()]
-            total += max(values) - min(values)
+            values = laid.values[start : start + tree.n_nodes].at(tree.feature < 0)
+            total += values.highest() - values.lowest()
         start += tree.n_nodes
     return total
 

@@ -26,6 +26,8 @@ from xcount.support.dataclass import dataclass
 
 NONE = "none"
 """The category in which no column of a group is 1."""
+_ZERO_OR_ONE = {"0", "1", "0.0", "1.0", "False", "True", "false", "true", "(other)"}
+"""Names of the categories of a column that says yes or no."""
 _PREFIX = r".*[^0-9A-Za-z]"
 
 
@@ -98,11 +100,22 @@ def _check(ensemble: Ensemble, groups: Sequence[OneHotGroup]) -> None:
                     f"the one-hot column {names[column]!r} is in {where}; it belongs in one, once"
                 )
             owner[column] = group.name
+            _check_column(ensemble.features[column], group)
     kept = [name for column, name in enumerate(names) if column not in owner]
     called = [group.name for group in groups]
     for name in called:
         if name in kept or called.count(name) > 1:
             raise QueryError(f"there are two features called {name!r}; give the group another name")
+
+
+def _check_column(feature: Feature, group: OneHotGroup) -> None:
+    """Refuse a column whose categories have names other than 0 and 1, or no and yes."""
+    if feature.labels is not None and not _ZERO_OR_ONE.issuperset(feature.labels):
+        listed = ", ".join(feature.labels[:3]) + (", ..." if len(feature.labels) > 3 else "")
+        raise QueryError(
+            f"{feature.name!r} is no one-hot column, and cannot be in the group {group.name!r}: it "
+            f"has the categories {listed}"
+        )
 
 
 @dataclass(frozen=True, eq=False)

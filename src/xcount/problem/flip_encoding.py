@@ -155,7 +155,7 @@ def _sure_classes(
 def _space(margins: IntegerMargins, functions: Sequence[Function]) -> PairSpace:
     """Return the space of the masks with the switch, in which D > 0 is a pair that differs."""
     based = [replace(f, constant=f.constant + _base(margins, f)) for f in functions]
-    total = sum(max(map(abs, leaves)) for leaves in margins.leaves)
+    total = sum(leaves.largest() for leaves in margins.leaves)
     shift = 2 * total + max(abs(f.constant) for f in based) + 1
     shifted = [replace(f, constant=f.constant + shift) for f in based]
     asked = margins.asked

@@ -35,7 +35,7 @@ from xcount.problem.flip_encoding import OFF_CELL, FlipEncoding
 from xcount.problem.form import Form, LivePairs, PairSpace
 from xcount.problem.margin_rows import MarginRows
 from xcount.problem.margins import Cutoffs, IntegerMargins, SureClasses
-from xcount.problem.neighbours import neighbour_pairs
+from xcount.problem.neighbours import NearMasks
 from xcount.problem.subproblem import Decomposition, Expression, Subproblem
 from xcount.question.flip import Flip
 
@@ -206,9 +206,8 @@ class FlipForm(Form):
         return self.space.sampler(pairs[:, 1].copy(), pairs)
 
     @cached_property
-    def _neighbours(self) -> NDArray[np.int64] | None:
-        """The pairs of neighbours; None where all masks are neighbours."""
-        return None if self.problem.distance is None else neighbour_pairs(self.problem)
+    def _near(self) -> NearMasks | None:
+        return NearMasks.of_question(self.problem)
 
     @property
     def flags_per_row(self) -> int:
@@ -225,15 +224,10 @@ class FlipForm(Form):
 
     def _flips(self, decisions: NDArray[np.int16]) -> NDArray[np.bool_]:
         """Return where a neighbour decides otherwise."""
-        if self._neighbours is None:
-            changes = (decisions != decisions[:, :1]).any(axis=1)
-            return np.repeat(changes[:, np.newaxis], self.problem.n_masks, axis=1)
-        flags = np.zeros(decisions.shape, dtype=np.bool_)
-        for first, second in self._neighbours:
-            differ = decisions[:, first] != decisions[:, second]
-            flags[:, first] |= differ
-            flags[:, second] |= differ
-        return flags
+        if self._near is not None:
+            return self._near.differ(decisions)
+        changes = (decisions != decisions[:, :1]).any(axis=1)
+        return np.repeat(changes[:, np.newaxis], self.problem.n_masks, axis=1)
 
     def _holds(self, cells: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Return whether the functions hold that tell of decisions: (n_rows, n_masks, n_told)."""

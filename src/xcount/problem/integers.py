@@ -8,8 +8,9 @@ nearest multiple of ``10**-N`` and scaled by ``10**N``. Either way the question
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +19,138 @@ from xcount.support.dataclass import dataclass
 
 LIMB_BITS = 64
 _LIMB = 2**LIMB_BITS - 1
+_WIDE = 2 ** (2 * LIMB_BITS - 1)
 LIMB_CHOICES = (1, 2, 36)
 """64-bit, 128-bit, and wide enough for any sum of 64-bit floats (2**1024 down to 2**-1074)."""
+
+
+class Integers(Sequence[int]):
+    """Integers of any size, ``high * 2**64 + low`` in two arrays.
+
+    Leaves of a large forest are millions: as objects of Python they would take longer to make than
+    the forest takes to read. Where 128 bits do not hold all of them, they are objects nevertheless,
+    in ``high``, and there is no ``low``.
+
+    Example:
+        >>> numbers = Integers.of([3, -(2**70)])
+        >>> numbers[1] == -(2**70), numbers.largest() == 2**70, list(numbers[:1])
+        (True, True, [3])
+    """
+
+    def __init__(self, high: NDArray[Any], low: NDArray[np.uint64] | None) -> None:
+        self._high, self._low = high, low
+
+    @classmethod
+    def of(cls, values: Sequence[int]) -> Integers:
+        """Return integers of Python in this form."""
+        if any(not -_WIDE < value < _WIDE for value in values):
+            objects = np.empty(len(values), dtype=object)
+            objects[:] = values
+            return cls(objects, None)
+        low = np.fromiter((value & _LIMB for value in values), np.uint64, len(values))
+        high = np.fromiter((value >> LIMB_BITS for value in values), np.int64, len(values))
+        return cls(high, low)
+
+    @classmethod
+    def shifted(cls, mantissas: NDArray[np.int64], shifts: NDArray[np.integer]) -> Integers:
+        """Return ``mantissas << shifts``; no mantissa has more than 53 bits, no shift is negative.
+
+        Example:
+            >>> list(Integers.shifted(np.array([-3, 5]), np.array([0, 64]))) == [-3, 5 * 2**64]
+            True
+        """
+        if (shifts > 2 * LIMB_BITS - 55).any():
+            pairs = zip(mantissas.tolist(), shifts.tolist(), strict=True)
+            return cls.of([mantissa << shift for mantissa, shift in pairs])
+        small = np.minimum(shifts, LIMB_BITS - 1)
+        # In two steps: no shift may be by as many bits as a limb has.
+        carried = (mantissas >> (LIMB_BITS - 1 - small)) >> 1
+        beyond = mantissas << np.maximum(shifts - LIMB_BITS, 0)
+        is_small = shifts < LIMB_BITS
+        low = np.where(is_small, mantissas << small, 0).view(np.uint64)
+        return cls(np.where(is_small, carried, beyond), low)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Integers]) -> Integers:
+        """Return integers one after the other."""
+        if not parts:
+            return cls.of(())
+        if any(part._low is None for part in parts):
+            return cls.of([value for part in parts for value in part])
+        lows = [part._low for part in parts if part._low is not None]
+        return cls(np.concatenate([part._high for part in parts]), np.concatenate(lows))
+
+    def spread(self, places: NDArray[np.intp], size: int) -> Integers:
+        """Return so many integers: these at the given places, 0 elsewhere."""
+        high = np.zeros(size, dtype=self._high.dtype)
+        high[places] = self._high
+        if self._low is None:
+            return Integers(high, None)
+        low = np.zeros(size, dtype=np.uint64)
+        low[places] = self._low
+        return Integers(high, low)
+
+    def __len__(self) -> int:
+        return len(self._high)
+
+    @overload
+    def __getitem__(self, place: int) -> int: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Integers: ...
+
+    def __getitem__(self, place: int | slice) -> int | Integers:
+        if isinstance(place, slice):
+            return Integers(self._high[place], None if self._low is None else self._low[place])
+        high = int(self._high[place])
+        return high if self._low is None else (high << LIMB_BITS) + int(self._low[place])
+
+    def __iter__(self) -> Iterator[int]:
+        if self._low is None:
+            return iter(self._high.tolist())
+        pairs = zip(self._high.tolist(), self._low.tolist(), strict=True)
+        return ((high << LIMB_BITS) + low for high, low in pairs)
+
+    def at(self, places: NDArray[np.bool_]) -> Integers:
+        """Return the integers at the places that are marked."""
+        return Integers(self._high[places], None if self._low is None else self._low[places])
+
+    def times(self, factor: int) -> Integers:
+        """Return all integers multiplied by a number."""
+        return self if factor == 1 else Integers.of([value * factor for value in self])
+
+    def __neg__(self) -> Integers:
+        if self._low is None:
+            return Integers(-self._high, None)
+        # -x is the complement of x, plus 1.
+        low = ~self._low + np.uint64(1)
+        return Integers(~self._high + (low == 0), low)
+
+    def largest(self) -> int:
+        """Return the largest absolute value."""
+        return max(abs(self.highest()), abs(self.lowest()))
+
+    def highest(self) -> int:
+        """Return the largest integer."""
+        high = int(self._high.max())
+        if self._low is None:
+            return high
+        return (high << LIMB_BITS) + int(self._low[self._high == high].max())
+
+    def lowest(self) -> int:
+        """Return the smallest integer."""
+        high = int(self._high.min())
+        if self._low is None:
+            return high
+        return (high << LIMB_BITS) + int(self._low[self._high == high].min())
+
+    def limbs(self, n_limbs: int) -> NDArray[np.uint64]:
+        """Return two's complement little-endian limbs, as :func:`to_limbs` does."""
+        if self._low is None or n_limbs > 2:
+            return to_limbs(list(self), n_limbs)
+        if n_limbs == 1:
+            return self._low.reshape(-1, 1)
+        return np.stack([self._low, self._high.view(np.uint64)], axis=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +162,7 @@ class ScaledLeaves:
         scale: what one unit of margin is in these integers.
     """
 
-    values: list[int]
+    values: Integers
     scale: Fraction
 
 
@@ -43,37 +174,35 @@ def scale_leaves(leaves: NDArray[np.float64], divisor: int, precision: int | Non
 
 
 def _scale_by_power_of_two(leaves: NDArray[np.float64], divisor: int) -> ScaledLeaves:
-    mantissas, exponents = np.frexp(leaves)
+    places = np.flatnonzero(leaves)  # inner nodes hold 0
+    mantissas, exponents = np.frexp(leaves[places])
     integers = (mantissas * 2.0**53).astype(np.int64)
-    shifts = exponents.astype(np.int64) - 53
-    nonzero = integers != 0
-    trailing = _trailing_zeros(integers[nonzero])
-    integers[nonzero] >>= trailing
-    shifts[nonzero] += trailing
-    lowest = int(shifts[nonzero].min()) if nonzero.any() else 0
-    values = [
-        m << (s - lowest) if m else 0
-        for m, s in zip(integers.tolist(), shifts.tolist(), strict=True)
-    ]
-    return ScaledLeaves(values, divisor * Fraction(2) ** -lowest)
+    trailing = _trailing_zeros(integers)
+    shifts = exponents + (trailing - 53)
+    lowest = int(shifts.min()) if places.size else 0
+    found = Integers.shifted(integers >> trailing, shifts - lowest)
+    return ScaledLeaves(found.spread(places, len(leaves)), divisor * Fraction(2) ** -lowest)
 
 
-def _trailing_zeros(integers: NDArray[np.int64]) -> NDArray[np.int64]:
+def _trailing_zeros(integers: NDArray[np.int64]) -> NDArray[np.int32]:
     lowest_bit = (integers & -integers).astype(np.float64)
-    return np.log2(lowest_bit).astype(np.int64)
+    return np.frexp(lowest_bit)[1] - 1
 
 
-def _rounded(leaves: NDArray[np.float64], divisor: int, precision: int) -> list[int]:
+def _rounded(leaves: NDArray[np.float64], divisor: int, precision: int) -> Integers:
     """Round to nearest, ties to even, deciding near-ties with exact fractions."""
     power = 10**precision
     with np.errstate(over="ignore", invalid="ignore"):
         scaled = leaves * float(power) / divisor
         near_tie = np.abs(scaled - np.floor(scaled) - 0.5) < 1e-6 + np.abs(scaled) * 1e-12
         unsure = near_tie | ~(np.abs(scaled) < 2**40)
-    values = np.where(unsure, 0.0, np.rint(scaled)).astype(np.int64).tolist()
+    values = np.where(unsure, 0.0, np.rint(scaled)).astype(np.int64)
+    if not unsure.any():
+        return Integers.shifted(values, np.zeros_like(values))
+    integers = values.tolist()
     for i in np.flatnonzero(unsure):
-        values[i] = round(Fraction(float(leaves[i])) * power / divisor)
-    return [int(value) for value in values]
+        integers[i] = round(Fraction(float(leaves[i])) * power / divisor)
+    return Integers.of(integers)
 
 
 def last_integer(holds: Callable[[int], bool], low: int, high: int) -> int:

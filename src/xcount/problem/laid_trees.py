@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from xcount import _core
 from xcount.model.ensemble import ZERO_RANGE, Ensemble, Tree, in_ranges
-from xcount.problem.integers import limbs_for, scale_leaves, to_limbs
+from xcount.problem.integers import Integers, limbs_for, scale_leaves
 from xcount.question.grid import Axis, Grid
-from xcount.question.guards import rounded_up, zero_range_matters
+from xcount.question.guards import by_feature, rounded_up, zero_range_matters
 from xcount.support.dataclass import dataclass
 
 
@@ -32,7 +32,7 @@ class LaidTrees:
     """
 
     trees: tuple[Tree, ...]
-    values: Sequence[int]
+    values: Integers
     grid: Grid
     scale: Fraction = Fraction(1)
     known_bound: int | None = None
@@ -59,7 +59,7 @@ class LaidTrees:
     def axes_of(cls, grid: Grid) -> LaidTrees:
         """Return a grid without trees, made only once: its axes in native form."""
         if "axes" not in grid.derived:
-            grid.derived["axes"] = cls((), (), grid)
+            grid.derived["axes"] = cls((), Integers.of(()), grid)
         laid: LaidTrees = grid.derived["axes"]
         return laid
 
@@ -70,7 +70,7 @@ class LaidTrees:
             return self.known_bound
         total, start = 0, 0
         for tree in self.trees:
-            total += max(map(abs, self.values[start : start + tree.n_nodes]))
+            total += self.values[start : start + tree.n_nodes].largest()
             start += tree.n_nodes
         return total
 
@@ -118,10 +118,8 @@ class _ForestBuilder:
         trees, axes = self._laid.trees, self._laid.grid.axes
         sizes = [tree.n_nodes for tree in trees]
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-        shifts = np.repeat(starts[:-1], sizes)
-        left = _joined([tree.left for tree in trees], np.int32)
-        right = _joined([tree.right for tree in trees], np.int32)
-        cuts = self._cuts(starts)
+        feature = _joined([tree.feature for tree in trees], np.int32)
+        cuts = self._cuts(feature, starts)
         return _core.Forest(
             n_cells=np.array([axis.n_cells for axis in axes], dtype=np.int32),
             missing_cell=np.array(
@@ -130,28 +128,28 @@ class _ForestBuilder:
             ),
             ordered=np.array([not axis.feature.is_categorical for axis in axes], dtype=np.uint8),
             roots=starts[:-1],
-            feature=_joined([tree.feature for tree in trees], np.int32),
+            feature=feature,
             cut=cuts,
             missing_left=_joined([tree.missing_left for tree in trees], np.uint8),
-            left=np.where(left >= 0, left + shifts, -1).astype(np.int32),
-            right=np.where(right >= 0, right + shifts, -1).astype(np.int32),
-            limbs=to_limbs(self._laid.values, self._laid.n_limbs),
+            left=_moved([tree.left for tree in trees], starts),
+            right=_moved([tree.right for tree in trees], starts),
+            limbs=self._laid.values.limbs(self._laid.n_limbs),
             membership=_joined(self._membership, np.uint8),
             positions=_positions(axes),
         )
 
-    def _cuts(self, starts: NDArray[np.int32]) -> NDArray[np.int32]:
+    def _cuts(self, feature: NDArray[np.int32], starts: NDArray[np.int32]) -> NDArray[np.int32]:
         trees, grid = self._laid.trees, self._laid.grid
-        feature = _joined([tree.feature for tree in trees], np.int32)
         threshold = _joined([tree.threshold for tree in trees], np.float64)
-        threshold = rounded_up(threshold, grid.input_dtype)
         cuts = np.zeros(len(feature), dtype=np.int32)
-        order = np.argsort(feature, kind="stable")
-        ends = np.searchsorted(feature[order], np.arange(len(grid.axes) + 1))
+        inner = np.flatnonzero(feature >= 0)
+        inner = inner[by_feature(feature[inner], len(grid.axes))]
+        ends = np.searchsorted(feature[inner], np.arange(len(grid.axes) + 1))
         for f, axis in enumerate(grid.axes):
-            nodes = order[ends[f] : ends[f + 1]]
+            nodes = inner[ends[f] : ends[f + 1]]
             if nodes.size and not axis.feature.is_categorical:
-                cuts[nodes] = axis.cells_below(threshold[nodes])
+                guards = rounded_up(threshold[nodes], grid.input_dtype)
+                cuts[nodes] = axis.cells_below(guards)
         for tree, start in zip(trees, starts, strict=False):
             for node in np.flatnonzero(tree.zero_side):
                 if zero_range_matters(float(tree.threshold[node]), int(tree.zero_side[node])):
@@ -214,6 +212,14 @@ def _left_cells_beside_zero(tree: Tree, node: int, axis: Axis) -> NDArray[np.boo
     in_zero = (lower_ends >= -ZERO_RANGE) & (lower_ends <= ZERO_RANGE)
     below: NDArray[np.bool_] = lower_ends < tree.threshold[node]
     return np.where(in_zero, tree.zero_side[node] < 0, below)
+
+
+def _moved(parts: Sequence[NDArray[np.int32]], starts: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the children of all trees, numbered among the nodes of all trees; -1 stays -1."""
+    moved = [
+        np.where(part >= 0, part + start, -1) for part, start in zip(parts, starts, strict=False)
+    ]
+    return _joined(moved, np.int32)
 
 
 def _joined(parts: Sequence[NDArray[Any]], dtype: type[np.generic]) -> NDArray[Any]:

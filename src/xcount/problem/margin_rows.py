@@ -78,10 +78,7 @@ class MarginRows:
         floats, limbs = self.at(cells, exponent)
         decided = first_largest(limbs)
         with np.errstate(over="ignore", invalid="ignore"):
-            of_classes = [
-                sureness.link.of_floats(floats * mantissa, k) for k in range(len(self._outputs))
-            ]
-        values = np.stack(of_classes, axis=2)
+            values = sureness.link.of_classes(floats * mantissa)
         return self.sure_of(values, limbs, decided, sureness)
 
     def sure_of(

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from xcount.problem.asked import Asked
-from xcount.problem.integers import last_integer, scale_leaves
+from xcount.problem.integers import Integers, last_integer, scale_leaves
 from xcount.problem.laid_trees import LaidTrees
 from xcount.question.flip import Flip, Sureness
 from xcount.question.probability import Sigmoid
@@ -58,7 +58,7 @@ class IntegerMargins:
     """
 
     asked: Asked
-    leaves: Sequence[Sequence[int]]
+    leaves: Sequence[Integers]
     bases: tuple[int, ...]
     scale: Fraction
 
@@ -74,7 +74,7 @@ class IntegerMargins:
         if precision is None:
             finer = max(base.denominator for base in bases)  # powers of two
         ends = np.cumsum([len(part) for part in parts]).tolist()
-        integers = [value * finer for value in scaled.values]
+        integers = scaled.values.times(finer)
         leaves = [integers[e - len(p) : e] for e, p in zip(ends, parts, strict=True)]
         rounded = tuple(round(base * finer) for base in bases)
         return cls(asked, leaves, rounded, scaled.scale * finer)
@@ -86,7 +86,7 @@ class IntegerMargins:
     @cached_property
     def bound(self) -> int:
         """A bound of |V| of every output, and of the difference of any two of them, halved."""
-        return sum(max(map(abs, own)) for own in self.leaves) + max(map(abs, self.bases)) + 1
+        return sum(own.largest() for own in self.leaves) + max(map(abs, self.bases)) + 1
 
     def cutoffs(self, flip: Flip) -> Cutoffs | None:
         """Return the cut-offs of a flip as integers; None where several margins decide."""
@@ -146,6 +146,6 @@ class IntegerMargins:
         for output in range(ensemble.n_outputs):
             own = [i for i, tree in enumerate(ensemble.trees) if tree.output == output]
             trees = tuple(ensemble.trees[i] for i in own)
-            values = [leaf for i in own for leaf in self.leaves[i]]
+            values = Integers.joined([self.leaves[i] for i in own])
             laid.append(LaidTrees(trees, values, grid, self.scale, known_bound=self.bound))
         return tuple(laid)

@@ -26,13 +26,15 @@ from xcount.problem.directed_gap_form import gap_form
 from xcount.problem.form import Form, LivePairs, PairSpace
 from xcount.problem.margin_rows import DOUBT, Limbs, MarginRows
 from xcount.problem.margins import IntegerMargins
-from xcount.problem.neighbours import extremes_near
+from xcount.problem.neighbours import NearMasks
 from xcount.problem.subproblem import Decomposition, Expression, Subproblem
 from xcount.question.gap import Gap, ProbabilityGap
 from xcount.question.probability import Softmax
 
 MAX_LEADS = 200_000
 """Pairs of masks, for each class, up to which bounds tell which masks a softmax can change at."""
+
+_LEADS_PER_SLICE = 64
 
 
 def probability_form(asked: Asked) -> Form:
@@ -90,7 +92,7 @@ class ProbabilityForm(Form):
     def decompose(self, live: LivePairs, masks: Sequence[int]) -> Decomposition:
         if not self._is_bounded:
             everything = Expression(is_complement=True, is_upper_bound=True)
-            may_change = self._masks_with_live_leads(masks)
+            may_change = self._masks_with_live_leads(live, masks)
             numbers = [int(m in may_change) for m in range(self.problem.n_masks)]
             return Decomposition((), (), [Expression(), everything], numbers)
         found = self._wider.decompose(live, masks)
@@ -99,14 +101,22 @@ class ProbabilityForm(Form):
         bounds = [expression._replace(is_upper_bound=True) for expression in found.expressions]
         return Decomposition((), [*joint, *found.joint], bounds, found.expression_of)
 
-    def _masks_with_live_leads(self, masks: Sequence[int]) -> set[int]:
+    def _masks_with_live_leads(self, live: LivePairs, masks: Sequence[int]) -> set[int]:
         """Return the masks whose lead over some other class may move as far as it must."""
         if self.problem.n_pairs_about * len(self.outputs) > MAX_LEADS:
             return set(masks)
         pairs, found = list(self.problem.pairs_of(masks)), set[int]()
         for form in self._leads:
-            live = form.space.counter().live(pairs, 1, math.inf, None)
-            found.update(mask for pair in compress(pairs, live) for mask in pair)
+            counter, first = form.space.counter(), 0
+            while first < len(pairs):
+                live(())  # hears the limits
+                # One pair is enough for a mask, and most masks have one among the first.
+                chunk = pairs[first : first + _LEADS_PER_SLICE]
+                chunk = [pair for pair in chunk if not found.issuperset(pair)]
+                flags = counter.live(chunk, 1, math.inf, None) if chunk else ()
+                found.update(mask for pair in compress(chunk, flags) for mask in pair)
+                first += _LEADS_PER_SLICE
+            pairs = [pair for pair in pairs if not found.issuperset(pair)]
         return found
 
     @cached_property
@@ -150,7 +160,7 @@ class ProbabilityForm(Form):
         mantissa, exponent = self.change.link.unit_as_float(self.margins.scale)
         floats, limbs = self._rows.at(cells, exponent)
         gap, chances = float(self.change.gap), self._probabilities(floats * mantissa)
-        low, high = extremes_near(self.problem, chances)
+        low, high = self._extremes(chances)
         rise = np.where(self.change.direction == "down", 0.0, high - chances)
         fall = np.where(self.change.direction == "up", 0.0, chances - low)
         size = np.maximum(rise, fall)
@@ -158,6 +168,18 @@ class ProbabilityForm(Form):
         for row, mask in np.argwhere(~flags & ~(size < gap - DOUBT)).tolist():
             flags[row, mask] = self._changes(limbs[row], mask)
         return flags
+
+    @cached_property
+    def _near(self) -> NearMasks | None:
+        return NearMasks.of_question(self.problem)
+
+    def _extremes(
+        self, chances: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the least and the largest probability around each mask."""
+        if self._near is not None:
+            return self._near.extremes(chances)
+        return chances.min(axis=1, keepdims=True), chances.max(axis=1, keepdims=True)
 
     def _probabilities(self, floats: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the probabilities of the output asked about; not a number where floats fail."""

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount.model.ensemble import Feature, Tree
+from xcount.problem.integers import Integers
 from xcount.problem.laid_trees import LaidTrees
 from xcount.question.grid import Axis, Grid
 from xcount.support.dataclass import dataclass
@@ -50,32 +51,32 @@ class Switch:
         return len(self.grid.axes)
 
     def laid(
-        self, trees: Sequence[Tree], leaves: Sequence[Sequence[int]], scale: Fraction, bound: int
+        self, trees: Sequence[Tree], leaves: Sequence[Integers], scale: Fraction, bound: int
     ) -> LaidTrees:
         """Return the trees, whose nodes have these integers, and the constants, as one forest.
 
         Integers from the start: no float could hold the leaves and the constants.
         """
-        values: list[int] = []
+        values: list[Integers] = []
         switched = [
             self._switched(tree, own, values) for tree, own in zip(trees, leaves, strict=True)
         ]
         for cell, function in enumerate(self.functions):
             if function.constant:
                 switched.append(self._constant(cell, function.constant, values))
-        return LaidTrees(tuple(switched), values, self._grid(), scale, bound)
+        return LaidTrees(tuple(switched), Integers.joined(values), self._grid(), scale, bound)
 
-    def _switched(self, tree: Tree, leaves: Sequence[int], values: list[int]) -> Tree:
+    def _switched(self, tree: Tree, leaves: Integers, values: list[Integers]) -> Tree:
         """Return the tree with tests of the switch above it: added, subtracted, or turned off."""
         cells = list(enumerate(self.functions))
         plus = frozenset(cell for cell, f in cells if f.plus == tree.output)
         minus = frozenset(cell for cell, f in cells if f.minus == tree.output)
         if len(plus) == len(cells):
-            values += leaves
+            values.append(leaves)
             return tree
         # 0: in plus? -> 3; else 1: in minus? -> 3 + n; else 2: a leaf of 0
         n, switch = tree.n_nodes, self.feature
-        values += [0, 0, 0, *leaves, *(-leaf for leaf in leaves)]
+        values += [Integers.of((0, 0, 0)), leaves, -leaves]
         copies = (3, 3 + n)
         categories = {i + by: codes for i, codes in tree.left_categories.items() for by in copies}
         head = np.array([3, 3 + n, -1])
@@ -91,9 +92,9 @@ class Switch:
             left_ranges={i + by: ends for i, ends in tree.left_ranges.items() for by in copies},
         )
 
-    def _constant(self, cell: int, value: int, values: list[int]) -> Tree:
+    def _constant(self, cell: int, value: int, values: list[Integers]) -> Tree:
         """Return a tree that adds a constant where the switch is at one cell."""
-        values += [0, value, 0]
+        values.append(Integers.of((0, value, 0)))
         return Tree(
             feature=np.array([self.feature, -1, -1], dtype=np.int32),
             threshold=np.full(3, np.nan),

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from xcount.model.ensemble import ZERO_RANGE, Tree
 
+_NOTHING = np.empty(0)
 _ZERO_GUARDS = (-ZERO_RANGE, float(np.nextafter(ZERO_RANGE, np.inf)))
 
 
@@ -49,15 +50,32 @@ def collect_guards(
             known = extra.setdefault(int(tree.feature[node_index]), np.empty(0))
             more = rounded_up(np.array(range_ends), dtype)
             extra[int(tree.feature[node_index])] = np.concatenate([known, more])
-    threshold = rounded_up(threshold, dtype)
+    is_inner = feature >= 0
+    feature, threshold = feature[is_inner], rounded_up(threshold[is_inner], dtype)
     # x < -inf and x < inf tell no two numbers apart: such a test is about missing values only.
-    numeric = (feature >= 0) & np.isfinite(threshold)
-    feature, threshold = feature[numeric], threshold[numeric]
-    by_feature = np.argsort(feature)
-    ends = np.searchsorted(feature[by_feature], np.arange(1, n_features))
-    # Not np.unique: it imports numpy.ma, a tenth of the start-up time.
+    is_guard = np.isfinite(threshold)
+    feature, threshold = feature[is_guard], threshold[is_guard]
+    order = by_feature(feature, n_features)
+    ends = np.searchsorted(feature[order], np.arange(n_features + 1))
+    threshold = threshold[order]
     guards = [
-        np.array(sorted({*threshold[nodes].tolist(), *extra.get(f, ())}), dtype=np.float64)
-        for f, nodes in enumerate(np.split(by_feature, ends))
+        _distinct(np.concatenate([threshold[ends[f] : ends[f + 1]], extra.get(f, _NOTHING)]))
+        for f in range(n_features)
     ]
     return guards, sets
+
+
+def by_feature(feature: NDArray[np.int32], n_features: int) -> NDArray[np.intp]:
+    """Return the order of nodes by their features."""
+    # Numbers of 16 bits are sorted by their digits, in a fraction of the time.
+    keys = feature.astype(np.uint16) if n_features <= 2**16 else feature
+    return np.argsort(keys, kind="stable")
+
+
+def _distinct(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the distinct numbers in order."""
+    # Not np.unique: it imports numpy.ma, a tenth of the start-up time.
+    numbers = np.sort(numbers) + 0.0  # -0.0 is 0.0
+    is_new = np.ones(len(numbers), dtype=np.bool_)
+    is_new[1:] = numbers[1:] != numbers[:-1]
+    return numbers[is_new]

@@ -19,6 +19,7 @@ are 0 only if all margins are the same on one side and p is 0 on the other, whic
 from __future__ import annotations
 
 import decimal
+import functools
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -67,6 +68,10 @@ class Link(ABC):
     @abstractmethod
     def of_floats(self, scaled: NDArray[np.float64], output: int) -> NDArray[np.float64]:
         """Return probabilities in floats, of margins (last axis) in units of exponents."""
+
+    def of_classes(self, scaled: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the same of all outputs, along the last axis."""
+        return np.stack([self.of_floats(scaled, k) for k in range(scaled.shape[-1])], axis=-1)
 
     @abstractmethod
     def concerns(self, output: int, asked: int) -> bool:
@@ -138,6 +143,11 @@ class _Exponential(Link):
     def rises(self, before: Margins, after: Margins, output: int, gap: Fraction) -> bool:
         own, every = self.exponents(before, output)
         own_after, every_after = self.exponents(after, output)
+        low, high = _share_bounds(own, every)
+        low_after, high_after = _share_bounds(own_after, every_after)
+        if low_after - high > gap or high_after - low <= gap:
+            return low_after - high > gap
+        # Too close to tell, or just the gap: a sign decides, of a product for each pair of classes.
         terms: defaultdict[Fraction, Fraction] = defaultdict(Fraction)
         for a in every:
             terms[own_after + a] += 1
@@ -217,6 +227,14 @@ class Softmax(_Exponential):
         probabilities: NDArray[np.float64] = 1 / others.sum(axis=-1)
         return probabilities
 
+    def of_classes(self, scaled: NDArray[np.float64]) -> NDArray[np.float64]:
+        # Outputs are few and masks are many: whole arrays are added, not short rows.
+        outputs = [scaled[..., k] for k in range(scaled.shape[-1])]
+        largest = functools.reduce(np.maximum, outputs)
+        powers = [np.exp(output - largest) for output in outputs]
+        total = functools.reduce(np.add, powers)
+        return np.stack([power / total for power in powers], axis=-1)
+
     def concerns(self, output: int, asked: int) -> bool:
         return True
 
@@ -266,6 +284,16 @@ def _sign(terms: Mapping[Fraction, Fraction]) -> int:
         if low > 0 or high < 0:
             return 1 if low > 0 else -1
         digits *= 2
+
+
+def _share_bounds(own: Fraction, every: Sequence[Fraction]) -> tuple[Fraction, Fraction]:
+    """Return bounds of ``exp(own) / (sum of exp of every)``, to which own belongs."""
+    top = max(every)
+    low, high = _exp_bounds(own - top, _FIRST_DIGITS)
+    ends = [_exp_bounds(exponent - top, _FIRST_DIGITS) for exponent in every]
+    least_others = sum(end[0] for end in ends) - low
+    most_others = sum(end[1] for end in ends) - high
+    return low / (low + most_others), high / (high + least_others)
 
 
 def _logit_gap(gap: Fraction) -> Fraction:

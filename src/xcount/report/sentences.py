@@ -271,10 +271,13 @@ def _sampled(sampled: Sequence[CountResult], total: int) -> str:
     )
 
 
-def _counts(number: int, total: int) -> str:
+_PAST = ("was", "were")
+
+
+def _counts(number: int, total: int, one: str = "is", several: str = "are") -> str:
     if number == total:
-        return "The count is" if total == 1 else f"All {total} counts are"
-    return f"{number} of the {total} counts {'is' if number == 1 else 'are'}"
+        return f"The count {one}" if total == 1 else f"All {total} counts {several}"
+    return f"{number} of the {total} counts {one if number == 1 else several}"
 
 
 def _arithmetic(results: Sequence[CountResult]) -> str:
@@ -291,14 +294,14 @@ def _what_stopped(audit: AuditResult) -> list[str]:
         number = sum(result.stop_reason is reason for result in audit.results)
         if number:
             said.append(
-                f"{_counts(number, len(audit.results))} cut short by {words}, before the accuracy "
-                f"asked for was reached. The bounds are still valid."
+                f"{_counts(number, len(audit.results), *_PAST)} cut short by {words}, before the "
+                "accuracy asked for was reached. The bounds are still valid."
             )
     decided = sum(result.stop_reason is StopReason.DECIDED for result in audit.results)
     if decided:
         said.append(
-            f"{_counts(decided, len(audit.results))} stopped as soon as the verdict was certain: "
-            "the interval is wider than asked for, but lies on one side of the limit."
+            f"{_counts(decided, len(audit.results), *_PAST)} stopped as soon as the verdict was "
+            "certain: the interval is wider than asked for, but lies on one side of the limit."
         )
     unfinished = audit.n_planned - len(audit.results)
     if unfinished > 0:

@@ -101,7 +101,8 @@ class Share:
     def among(self) -> str:
         """The share with its whole, as after ``decide otherwise``.
 
-        Rows are counted: ``for 147 of the 7,000 cases in x.csv (2.1 %)``.
+        Rows are counted: ``for 147 of the 7,000 cases in x.csv (2.1 %)``. An estimate says so:
+        ``for about 8.17 % (5.27 to 11.9 %) of a population like x.csv``.
         """
         details = self.details
         if self.is_zero:
@@ -112,7 +113,10 @@ class Share:
         if self.measure == "rows" and "n_sensitive" in details:
             found = integer(details["n_sensitive"])
             return f"for {found} {self.of_whom} ({share_words(self.low)})"
-        return f"{self.preposition} {self.text} {self.of_whom}"
+        text = self.text
+        if self.value is not None and not self.exact:
+            text = f"about {text.removeprefix('about ')} ({self.interval})"
+        return f"{self.preposition} {text} {self.of_whom}"
 
 
 def share_of(measure: str, details: Mapping[str, Any]) -> str:

@@ -214,5 +214,18 @@ def _split_max_share(max_share: MaxShare) -> tuple[Limit | None, dict[str, Limit
         if equals:
             named[name.strip()] = Limit.share(share, "--max-share")
         else:
-            default = Limit.share(share, "--max-share")
+            default = _share_for_all(share.strip(), "=" in max_share)
     return default, named
+
+
+def _share_for_all(text: str, others_are_named: bool) -> Limit:
+    """Return a share without a name; where others have one, it may be half a group."""
+    try:
+        return Limit.share(text, "--max-share")
+    except QueryError:
+        if not others_are_named:
+            raise
+        raise QueryError(
+            f"--max-share has no share for {text!r}: give {text}=1%, or join the features of a "
+            "group by +, as in age+sex=1%"
+        ) from None

@@ -12,16 +12,18 @@ import pandas as pd
 import pytest
 from oracle import all_regions
 from strategies import random_classifier, random_ensemble
+from sums_of_cells import STUMPS, check_many_masks
 
 import xcount
 from benchmarks.coverage import StopEarly
 from benchmarks.known_counts import HASTY_BUDGET, region_instances
 from xcount import _core
 from xcount.answers.count import solve
+from xcount.counters import decisions
 from xcount.counters.bounds import Bounds
 from xcount.counters.decisions import RegionDecider
-from xcount.counters.region_search import RegionSearch, region_sampler
-from xcount.counters.sampling import counter, draws, estimation
+from xcount.counters.region_search import RegionSearch, _IntervalDoubt, region_sampler
+from xcount.counters.sampling import counter, draws
 from xcount.counters.sampling.draws import BATCH, RegionDraws
 from xcount.counters.sampling.estimator import Estimator, Ground
 from xcount.counters.settings import Settings
@@ -278,7 +280,7 @@ def test_more_masks_than_a_row_holds_are_sampled_region_by_region(
     """The answer of the two ways of sampling is the same but for chance."""
     ensemble: Ensemble = random_ensemble(7)
     by_row = xcount.count(ensemble, sensitive="f0", gap=0, method="sample", epsilon=0.05)
-    monkeypatch.setattr(estimation, "MAX_ROW", 0)
+    monkeypatch.setattr(decisions, "MAX_ROW", 0)
     monkeypatch.setattr(counter, "MAX_CHECKED_TERMS", 0)
     by_region = xcount.count(ensemble, sensitive="f0", gap=0, method="sample", epsilon=0.05)
     assert by_region.low <= by_row.high
@@ -287,29 +289,10 @@ def test_more_masks_than_a_row_holds_are_sampled_region_by_region(
 
 
 def question_about_sums(**words: Any) -> Problem:
-    """Return a question about three features of 201 cells each, 8 million masks.
-
-    With i the sum of their cells, V = i / 64 or -i / 64, as a fourth feature says.
-    """
-    stumps = [(f, float(t), 0.0, (3, 0.5, 1 / 64, -1 / 64)) for f in range(3) for t in range(200)]
-    ensemble = replace(ensemble_of(*stumps), probability="sigmoid")
+    """Ask about three features of 201 cells each, 8 million masks (:mod:`sums_of_cells`)."""
+    ensemble = replace(ensemble_of(*STUMPS), probability="sigmoid")
     query = Query.of(ensemble, range(3), **words)
     return Problem(ensemble, Grid.of(ensemble), query)
-
-
-def sensitive_sums(problem: Problem) -> dict[tuple[int, int], bool]:
-    """Tell by definition for which signs and sums of cells a region is sensitive.
-
-    What differs from a start most is at one of the two ends of its reach.
-    """
-    differs, distance = problem.query.change.differs, problem.distance or 600
-
-    def is_sensitive(i: int, sign: int) -> bool:
-        ends = (max(0, i - distance), min(600, i + distance))
-        start, *others = ([sign * Fraction(1, 64) * j] for j in (i, *ends))
-        return any(differs(start, other) for other in others)
-
-    return {(sign, i): is_sensitive(i, sign) for sign in (-1, 1) for i in range(601)}
 
 
 MANY_MASKS: dict[str, dict[str, Any]] = {
@@ -326,18 +309,7 @@ MANY_MASKS: dict[str, dict[str, Any]] = {
 def test_every_change_is_answered_with_any_number_of_masks(what: str) -> None:
     """A count within its accuracy, and given regions."""
     problem = question_about_sums(**MANY_MASKS[what])
-    ways = np.convolve(np.convolve(np.ones(201), np.ones(201)), np.ones(201))
-    expected = sensitive_sums(problem)
-    share = sum(float(ways[i]) for (_, i), is_so in expected.items() if is_so) / 2 / 201**3
-    assert 0.001 < share < 0.99
-    result = solve(problem, Settings(memory_bytes=10**9, epsilon=0.2), "auto")
-    assert result.stop_reason is StopReason.COMPLETE
-    assert result.share_low <= share <= result.share_high
-    rows = np.random.default_rng(1).integers(0, problem.grid.cell_counts, (300, 4))
-    decided = RegionDecider(problem).decide_regions(rows)
-    signs = np.where(rows[:, 3], -1, 1).tolist()
-    keys = zip(signs, rows[:, :3].sum(axis=1).tolist(), strict=True)
-    assert decided.tolist() == [expected[key] for key in keys]
+    check_many_masks(problem)
 
 
 @pytest.mark.filterwarnings("ignore:the cut-off .* is a margin:xcount.errors.QueryWarning")
@@ -388,14 +360,14 @@ def test_what_is_in_doubt_is_decided_within_the_time(monkeypatch: pytest.MonkeyP
     model = replace(ensemble_of((0, 0.0, 0.0, 1.0)), probability="sigmoid")
     query = Query.of(model, "f0", probability_gap="0.23105857863000487", distance="any")
     problem = Problem(model, Grid.of(model), query)
-    search, find = RegionSearch(problem.form.corner_question), RegionSearch._tolerances
+    search, find = RegionSearch(problem.form.corner_question), _IntervalDoubt._tolerances
     assert search.decide(all_regions(problem)).all()
 
-    def slowly(self: RegionSearch, regions: Any) -> Any:
+    def slowly(self: _IntervalDoubt, native: Any, regions: Any) -> Any:
         time.sleep(0.3)
-        return find(self, regions)
+        return find(self, native, regions)
 
-    monkeypatch.setattr(RegionSearch, "_tolerances", slowly)
+    monkeypatch.setattr(_IntervalDoubt, "_tolerances", slowly)
     with pytest.raises(OutOfLimitsError, match="time limit"):
         search.decide(all_regions(problem), seconds=0.2)
 

@@ -24,8 +24,10 @@ from xcount.model.loaders.catboost_hash import category_hash, hash_of_key, key_o
 from xcount.model.loaders.check import check
 from xcount.model.loaders.xgboost_json import parse_json
 from xcount.model.tables import read_table
+from xcount.question.domain import Domain
 from xcount.question.grid import Grid
 
+SEEDS = Path(__file__).parents[2] / "corpus" / "seeds"
 WORDS = ("a", "b", "nan", "", "NaN", "None", "Ärger", "x y", "7", "12.5", "a very long name " * 5)
 STRANGERS = ("unheard of", "#5", "zz")
 STATISTICS: tuple[list[str] | None, ...] = (
@@ -174,8 +176,21 @@ def test_names_may_belong_to_one_feature_or_another(tmp_path: Path) -> None:
     first, second = ensemble.features
     listed = {*(first.labels or ()), *(second.labels or ())} - {"(other)"}
     assert listed | {*first.other_labels} == {"x", "y", "z", "u", "v", "w"}
-    assert first.other_labels == second.other_labels
+    for feature in (first, second):
+        assert {*(feature.labels or ()), *feature.other_labels} == {"(other)", *"xyzuvw"}
     assert xcount.count(ensemble, sensitive=0, flip=True, where="f1 in {u, v, w}").exact
+
+
+def test_a_name_that_another_feature_has_too_may_be_said() -> None:
+    """Of a one-hot feature it is one of the others, whoever else has it."""
+    model = xcount.load(SEEDS / "catboost-buckets.json")
+    first, last = model.features[0], model.features[3]
+    assert first.labels == ("b", "(other)")
+    assert {*(last.labels or ())} >= {"a", "b", "c"}
+    for word in ("a", "'(other)'"):
+        asked = Grid.of(model, domain=Domain.of(where=f"f0 == {word}"))
+        assert asked.axes[0].n_cells == 1
+        assert [asked.axes[0].describe(0)] == ["f0 = (other)"]
 
 
 def test_a_file_without_names_still_knows_texts(tmp_path: Path) -> None:

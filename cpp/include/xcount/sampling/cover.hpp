@@ -17,6 +17,7 @@
 #include "xcount/sampling/cover_decider.hpp"
 #include "xcount/sampling/sampler.hpp"
 #include "xcount/sampling/task_cover.hpp"
+#include "xcount/sampling/weighted_picker.hpp"
 
 namespace xcount {
 
@@ -58,6 +59,7 @@ class Cover {
     std::uint32_t task, state;
   };
   [[nodiscard]] Share weight(std::size_t task) const;  // of its open states
+  [[nodiscard]] Share weight(const Frozen& frozen) const;
   // Room for the samples of one batch; one per thread.
   struct Thread {
     std::vector<Frozen> drawn;
@@ -74,7 +76,7 @@ class Cover {
   std::vector<std::uint32_t> multiplicity_;
   std::vector<CoverDecider<Value>> deciders_;  // per task; none if the tasks are many
   std::vector<Frozen> frozen_;
-  std::vector<std::uint64_t> cumulative_;  // per frozen state, up to 2^62
+  WeightedPicker picker_;  // of frozen states
 };
 
 }  // namespace xcount

@@ -7,6 +7,7 @@
 //   kProbability  the V' with |p(V') - p(V)| <= gap, for one sum: p grows with V'
 //   kLargest      of several sums, with k the first largest at the start: D_j = V'_j - V'_k <= -1
 //                 for j < k, D_j <= 0 for j > k; the start differs iff some D_j is beyond its end
+//   kSureLargest  the same, where the start itself is sure enough: see StartingPoint
 //   kProbability  of several sums, of which k is asked about: p = 1 / (1 + sum of exp(D_j)) falls
 //                 with every D_j = V'_j - V'_k, so that bounds of them bound it; p itself, in units
 //                 of 1 / kChanceOne, is the one number that has a tolerance
@@ -53,21 +54,26 @@ struct Tolerance {
   }
 };
 
+// Whether a change from a region counts at all: a decision may have to be sure enough. Of a softmax
+// that is known up to the error of floating point.
+enum class StartingPoint : std::uint8_t { kCounts, kNever, kInDoubt };
+
 // Makes tolerances of starts, for one change.
 template <class Value>
 class ToleranceRule {
  public:
   static constexpr std::int64_t kChanceOne = std::int64_t{1} << 50;
 
-  // Throws std::invalid_argument for decisions of several sums that must be sure: no interval tells
-  // them.
   ToleranceRule(const Change<Value>& change, const ProbabilityLink& link);
 
   // What of the sum V is asked: all of it, or only what masks change.
   [[nodiscard]] bool needs_whole_sums() const { return change_.form != ChangeForm::kGap; }
   [[nodiscard]] bool compares_sums() const {
-    return change_.form == ChangeForm::kLargest || is_of_chance();
+    return change_.form == ChangeForm::kLargest || change_.form == ChangeForm::kSureLargest ||
+           is_of_chance();
   }
+  // Whether a change from a start counts, of several sums.
+  [[nodiscard]] StartingPoint start_of(std::span<const Value> sums) const;
   // Whether several sums make one number that is asked about.
   [[nodiscard]] bool is_of_chance() const {
     return change_.form == ChangeForm::kProbability && link_.softmax;
@@ -96,13 +102,14 @@ class ToleranceRule {
   [[nodiscard]] Tolerance<Value> around_gap(const Value& start) const;
   [[nodiscard]] Tolerance<Value> around_flip(const Value& start) const;
   [[nodiscard]] Tolerance<Value> around_probability(const Value& start) const;
+  [[nodiscard]] double chance_at(std::span<const Value> sums, std::size_t output) const;
   [[nodiscard]] double argument(const Value& sum) const;
   [[nodiscard]] Value last_sum(double probability) const;
 
   Change<Value> change_;
   ProbabilityLink link_;
   bool up_, down_;
-  double gap_ = 0.0;  // of a probability
+  double gap_ = 0.0;  // of a probability; how probable a sure decision is at least
 };
 
 }  // namespace xcount

@@ -5,23 +5,28 @@ from __future__ import annotations
 import bisect
 import itertools
 import random
+import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from contextlib import suppress
+from dataclasses import field, replace
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
+from xcount.answers.witness.climb import Climber, can_climb
+from xcount.answers.witness.visited_draws import VisitedDraws
 from xcount.counters.auto import CORNER_SECONDS
 from xcount.counters.corners import corner_seconds, visited
-from xcount.counters.decisions import RegionDecider
+from xcount.counters.decisions import MAX_LISTED, RegionDecider
 from xcount.counters.exact import FREE_LOOKING_SECONDS, ExactRun, looking_seconds
 from xcount.counters.sampling.box_draws import BoxDraws
 from xcount.counters.sampling.draws import CellDraws
 from xcount.counters.settings import Settings
 from xcount.counters.solutions import Solutions
 from xcount.counters.tally import Progress, StopReason
-from xcount.errors import BudgetError, OutOfLimitsError
+from xcount.errors import BudgetError, OutOfLimitsError, QueryWarning
 from xcount.problem.parts import Part, parts_of
 from xcount.problem.problem import Problem
 from xcount.problem.subproblem import Decomposition
@@ -36,6 +41,8 @@ MAX_CANDIDATES = 200_000
 """Combinations of cells around a row that are looked at."""
 _STEPS = (200_000, 3_000_000, 40_000_000)
 _BATCH = 4096
+_BATCH_WALKS = 2**24
+"""Trees that are walked through for a batch, at most: some tenths of a second."""
 _SEARCHED_BATCH = 256
 _MAX_MOVED = 2
 _STARTS = 40
@@ -45,6 +52,14 @@ _TOO_HARD = (
 )
 
 
+_NOT_DRAWN = (
+    "the sensitive regions are too rare to be drawn and too hard to be counted within the limits: "
+    "these were found by climbing to large changes, and are no fair sample"
+)
+_CHANCE_PART = 0.25
+"""Of the time, for random regions before anything else is tried."""
+_SOLUTIONS_PART = 0.5
+"""Of the time that is left then, for solutions of subproblems before a climb."""
 _OUT_OF_TIME = (
     "the time limit came before enough sensitive regions were found; there may be some: raise "
     "--timeout, or look near rows with --near"
@@ -63,27 +78,78 @@ class RegionFinder:
         return RegionDecider(self.problem)
 
     def draw(self, n: int) -> list[NDArray[np.int64]]:
-        """Return n sensitive regions, uniform and independent."""
+        """Return n sensitive regions, uniform and independent.
+
+        Where they are too rare to be drawn and too hard to be counted, those that a climb finds:
+        as many as the time is enough for, up to n, and a warning says that they were not drawn.
+
+        Raises:
+            BudgetError: nothing was found, and it is not proved that there is nothing.
+        """
         if self._is_empty():
             return []
         found = self._draw_by_chance(n)
         if len(found) == n:
             return found
-        if self.problem.n_combinations * self.problem.n_masks <= MAX_CANDIDATES:
+        if self.problem.n_combinations * self.problem.n_masks <= MAX_LISTED:
             return self._draw_listed(n)
+        with suppress(BudgetError):
+            return self._draw_visited(n)
+        return self._draw_rare(n, found)
+
+    def _draw_rare(self, n: int, found: list[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
+        """Draw from solutions, or climb for what is lacking to those that chance has found."""
         try:
-            return self.draw_solutions(n)
-        except BudgetError:
+            return self._with_less_time(_SOLUTIONS_PART).draw_solutions(n)
+        except BudgetError as error:
             if self._is_proved_empty():
                 return []
-            raise
+            climbed = self._climb(n - len(found))
+            if not found and not climbed:
+                raise self._why_not(error) from None
+            warnings.warn(_NOT_DRAWN, QueryWarning, stacklevel=4)
+            return found + climbed
+
+    def _with_less_time(self, part: float) -> RegionFinder:
+        """Return the same finder with a part of the time that is left, if a climb may follow."""
+        return replace(self, settings=self.settings.within(part)) if self._climbs else self
+
+    @property
+    def _climbs(self) -> bool:
+        has_time = self.settings.timeout_seconds is not None
+        return has_time and not self.decider.searches and can_climb(self.problem)
+
+    def _climb(self, n: int) -> list[NDArray[np.int64]]:
+        """Return up to n sensitive regions that climbs find before the time is over."""
+        found: list[NDArray[np.int64]] = []
+        if not self._climbs:
+            return found
+        with suppress(BudgetError):
+            climber = Climber(self.problem, self.decider, self.go_on, self.settings.seed)
+            for cells, mask in islice(climber.found(), n):
+                found.append(self.with_mask(cells, mask))
+        return found
+
+    def _why_not(self, error: BudgetError) -> BudgetError:
+        """Return what to say where nothing was found."""
+        return OutOfLimitsError(_OUT_OF_TIME) if self.settings.expired() else error
+
+    def _draw_visited(self, n: int) -> list[NDArray[np.int64]]:
+        """Draw by visits of all regions, where those are soon done.
+
+        Raises:
+            BudgetError: they are not.
+        """
+        if parts_of(self.problem) or self.decider.searches:
+            raise BudgetError(_TOO_HARD)
+        if corner_seconds(self.problem, self.settings) > CORNER_SECONDS:
+            raise BudgetError(_TOO_HARD)
+        return VisitedDraws(self.problem, self.settings).draw(n)
 
     def _draw_listed(self, n: int) -> list[NDArray[np.int64]]:
         """List all sensitive regions of a small grid, and draw from them."""
-        sizes = np.array(self.problem.grid.cell_counts)
-        sizes[list(self.problem.query.sensitive)] = 1
-        regions = np.stack(np.unravel_index(np.arange(sizes.prod()), sizes), axis=1)
-        rows, masks = np.nonzero(self.decider.decide(regions))
+        regions, flags = self.decider.decide_all()
+        rows, masks = np.nonzero(flags)
         chance = random.Random(self.settings.seed)
         chosen = [chance.randrange(len(rows)) for _ in range(n if len(rows) else 0)]
         return [self.with_mask(regions[rows[i]], int(masks[i])) for i in chosen]
@@ -112,8 +178,13 @@ class RegionFinder:
         draw = self._draws()
         generator = np.random.default_rng([self.settings.seed, 2])
         found: list[NDArray[np.int64]] = []
-        size = min(_BATCH, self.decider.block)
+        walks = n_masks * max(1, self.problem.ensemble.n_trees)
+        size = max(1, min(_BATCH, self.decider.block, _BATCH_WALKS // walks))
+        limits = self.settings.within(_CHANCE_PART)
         for _ in range(max(1, MAX_DRAWS // (size * max(1, n_masks // 64)))):
+            if limits.expired():
+                self.go_on()
+                break
             regions, masks = draw(generator, size)
             flags = self.decider.decide(regions)
             for index in np.flatnonzero(flags[np.arange(size), masks]):

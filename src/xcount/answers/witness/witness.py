@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Annotated, Any
 
 from xcount.question.cell import CellRange
+from xcount.question.domain import Domain
 from xcount.support.dataclass import dataclass
 from xcount.support.numerals import to_json
 from xcount.support.records import Json, Spread, from_dict, record, to_dict, written
@@ -223,6 +224,9 @@ class Witness(Shown):
 class Witnesses(Shown, tuple[Witness, ...]):
     """Witnesses in a row: a tuple that shows itself.
 
+    Attributes:
+        domain: which regions exist, where that was said.
+
     Example:
         >>> import xcount
         >>> from xcount.model.examples import figure_1
@@ -231,11 +235,20 @@ class Witnesses(Shown, tuple[Witness, ...]):
         (2, 1)
     """
 
-    __slots__ = ()
+    domain: Domain | None = None
+
+    @classmethod
+    def within(cls, domain: Domain, found: Iterable[Witness]) -> Witnesses:
+        """Return witnesses of a domain."""
+        witnesses = cls(found)
+        witnesses.domain = domain or None
+        return witnesses
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``xcount witness --json`` prints."""
-        return {"kind": "witnesses", "witnesses": [witness.to_dict() for witness in self]}
+        asked = {} if self.domain is None else {"domain": self.domain.to_dict()}
+        listed = [witness.to_dict() for witness in self]
+        return {"kind": "witnesses", **asked, "witnesses": listed}
 
     def to_json(self, indent: int | None = None) -> str:
         """Return the same as JSON text."""

@@ -210,7 +210,7 @@ def witnesses(
         found = maker.nearest(read_table(near, ensemble).rows, n)
     if verify and found:
         found = _verified(found, problem, model, trust_pickle)
-    return Witnesses(found)
+    return Witnesses.within(regions, found)
 
 
 @dataclass(frozen=True, eq=False)

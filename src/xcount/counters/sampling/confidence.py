@@ -1,6 +1,6 @@
 """Confidence statements that stay true however and whenever a run stops.
 
-Three tools for independent outcomes ``0 <= Y <= 1`` with unknown mean p:
+Two tools for independent outcomes ``0 <= Y <= 1`` with unknown mean p:
 
 * :class:`BettingSequence`: an interval at every moment. It is a confidence sequence by betting
   (Waudby-Smith and Ramdas, "Estimating means of bounded random variables by betting", JRSS-B 2024,
@@ -13,15 +13,13 @@ Three tools for independent outcomes ``0 <= Y <= 1`` with unknown mean p:
   mean estimate with known relative error distribution", Random Structures & Algorithms 2017): let N
   be the number of draws up to the k-th success, and R the sum of N independent Exp(1) variables;
   then ``p * R`` is Gamma(k, 1), whatever p is.
-* :class:`PlannedLook`: one interval after a number of 0/1 outcomes that was fixed beforehand, by
-  the Poisson distribution (Garwood, Biometrika 1936), whose tails are heavier than the binomial's
-  (Anderson and Samuels, "Some inequalities among binomial and Poisson probabilities", 1967).
+
+A third one, for counts of which a part is certain, is in :mod:`xcount.counters.sampling.stopping`.
 """
 
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -221,12 +219,25 @@ def plan_gamma_bernoulli(epsilon: float, delta: float) -> GammaPlan:
 
 def gamma_below(k: int, x: float) -> float:
     """Return P(A <= x) for A a Gamma(k, 1) variable, that is P(Poisson(x) >= k)."""
+    return _upwards(k, x) if x < k else 1 - _downwards(k, x)
+
+
+def gamma_above(k: int, x: float) -> float:
+    """Return P(A > x) for A a Gamma(k, 1) variable, that is P(Poisson(x) < k)."""
+    return 1 - _upwards(k, x) if x < k else _downwards(k, x)
+
+
+def _upwards(k: int, x: float) -> float:
+    """Sum the Poisson probabilities from k on: terms shrink by x / (j + 1)."""
     if x <= 0:
         return 0.0
-    log_term = k * math.log(x) - x - math.lgamma(k + 1)
-    if x < k:  # sum upwards from k, terms shrink by x / (j + 1)
-        return _tail(log_term, lambda j: x / (k + j + 1))
-    return 1 - _tail(log_term + math.log(k / x), lambda j: (k - 1 - j) / x)
+    return _tail(k * math.log(x) - x - math.lgamma(k + 1), lambda j: x / (k + j + 1))
+
+
+def _downwards(k: int, x: float) -> float:
+    """Sum the Poisson probabilities from k - 1 down."""
+    log_term = (k - 1) * math.log(x) - x - math.lgamma(k)
+    return _tail(log_term, lambda j: (k - 1 - j) / x)
 
 
 def _tail(log_first: float, ratio: Any) -> float:
@@ -273,110 +284,3 @@ class GammaBernoulli:
         self._successes = self.plan.successes
         estimate = self.plan.constant / float(self._random.gamma(self._draws))
         self.interval = (estimate / (1 + self.epsilon), estimate / (1 - self.epsilon))
-
-
-class PlannedLook:
-    """One interval after a fixed number of 0/1 outcomes.
-
-    The number must not depend on the outcomes. Unlike Huber's estimate it is not told which error
-    to reach: the interval is what the hits allow.
-
-    Args:
-        samples: after how many.
-        delta: probability with which the interval may be wrong.
-
-    Example:
-        >>> look = PlannedLook(1000, delta=0.1)
-        >>> look.update(np.arange(2000) % 50 == 0)
-        >>> [round(1000 * end, 2) for end in look.interval]
-        [13.25, 29.06]
-    """
-
-    def __init__(self, samples: int, delta: float) -> None:
-        self._samples, self._delta = samples, delta
-        self._draws = self._hits = 0
-        self.interval: tuple[float, float] | None = None
-        """Once done: p lies in it with probability at least 1 - delta."""
-
-    @property
-    def fraction_done(self) -> float:
-        return min(1.0, self._draws / self._samples)
-
-    def update(self, hits: NDArray[Any]) -> None:
-        """Take the next outcomes in order; those beyond the fixed number do not matter."""
-        if self.interval is not None:
-            return
-        taken = hits[: self._samples - self._draws]
-        self._draws += len(taken)
-        self._hits += int(np.count_nonzero(taken))
-        if self._draws == self._samples:
-            self.interval = hit_rate_interval(self._hits, self._samples, self._delta)
-
-
-def hit_rate_interval(hits: int, n: int, delta: float) -> tuple[float, float]:
-    """Return an interval of p that so many hits of n leave, wrong with probability at most delta.
-
-    Each end is the p at which as many hits, or as few, have probability delta/2 by the Poisson
-    distribution of mean n p. That is more than by the binomial one for numbers of hits from n p + 1
-    on, and up to n p - 1 (Anderson and Samuels): so it is at the ends here, but for the lower end
-    of a single hit, which the binomial distribution itself gives.
-    """
-    half = delta / 2
-    high = _mean_where(lambda mean: 1 - gamma_below(hits + 1, mean) >= half, hits, math.inf)
-    low = 0.0
-    if hits == 1:
-        low = -math.expm1(math.log1p(-half) / n) * n
-    elif hits > 1:
-        low = _mean_where(lambda mean: gamma_below(hits, mean) <= half, 0.0, hits)
-    return low / n * (1 - _SOLVED), min(1.0, high / n * (1 + _SOLVED))
-
-
-_SOLVED = 1e-9
-"""Relative widening of ends that are found by bisection: beyond its error."""
-
-
-def _mean_where(is_before: Any, low: float, high: float) -> float:
-    """Return where a condition that holds at ``low`` ends."""
-    if high == math.inf:
-        high = 2.0 * low + 20
-        while is_before(high):
-            high *= 2
-    for _ in range(100):
-        middle = (low + high) / 2
-        low, high = (middle, high) if is_before(middle) else (low, middle)
-        if high - low <= 1e-12 * high:
-            break
-    return (low + high) / 2
-
-
-def hits_needed(ratio: float, epsilon: float, delta: float) -> float:
-    """Guess after how many hits a planned look settles a count with a certain part.
-
-    Wilson and Hilferty's approximation of the interval is all that a plan needs.
-
-    Args:
-        ratio: what is certain, in units of what is not.
-        epsilon: relative error of the whole.
-        delta: of the look.
-
-    Example:
-        >>> [round(hits_needed(ratio, 0.1, 0.1)) for ratio in (0.0, 1.0, 3.0)]
-        [279, 72, 19]
-    """
-    z = NormalDist().inv_cdf(1 - delta / 2)
-
-    def is_settled(hits: float) -> bool:
-        low = hits * max(0.0, 1 - 1 / (9 * hits) - z / (3 * math.sqrt(hits))) ** 3
-        more = hits + 1
-        high = more * (1 - 1 / (9 * more) + z / (3 * math.sqrt(more))) ** 3
-        certain = ratio * hits
-        return (1 - epsilon) * (certain + high) <= (1 + epsilon) * (certain + low)
-
-    most = 1.0
-    while not is_settled(most):
-        most *= 2
-    least = most / 2
-    for _ in range(12):
-        middle = math.sqrt(least * most)
-        least, most = (least, middle) if is_settled(middle) else (middle, most)
-    return most

@@ -12,9 +12,8 @@ from typing import Any
 
 from xcount.counters.bounds import Bounds
 from xcount.counters.cover import is_affordable, seconds_of_trees
-from xcount.counters.decisions import MAX_ROW, n_decided_together
+from xcount.counters.decisions import is_long_row, n_decided_together
 from xcount.counters.engine import Draws
-from xcount.counters.region_search import is_searchable
 from xcount.counters.sampling.cover import CoverDraws, pooled
 from xcount.counters.sampling.draws import BATCH, CellDraws, RegionDraws, RowDraws
 from xcount.counters.sampling.estimator import (
@@ -43,9 +42,6 @@ _FIRST_WORK = 2_000_000
 _SECONDS_PER_WORK = 40e-9
 """Rough, and the same everywhere on purpose: it only weighs one kind of work against another."""
 
-MAX_CELL_ROW = 2**9
-"""The same where a row is decided in arrays: a search takes a small part of the time of that."""
-
 # Sizes of the native structures.
 _BYTES_PER_MASK = 28
 _BYTES_PER_PAIR = 16
@@ -54,12 +50,11 @@ _BYTES_PER_NODE = 40
 
 def _draws_regions(problem: Problem, settings: Settings, rest: Rest) -> bool:
     """Tell whether a row of all masks, and the pairs among them, would be too much for a sample."""
-    if rest.pairs is not None or not is_searchable(problem.form.corner_question):
+    if rest.pairs is not None:
         return False
-    together = n_decided_together(problem)
-    if together > (MAX_ROW if problem.form.native_draws() is not None else MAX_CELL_ROW):
+    if is_long_row(problem):
         return True
-    n_masks = problem.n_masks
+    n_masks, together = problem.n_masks, n_decided_together(problem)
     row = 8 * problem.form.corner_question.outputs[0].n_limbs + 1
     needed = n_masks * (_BYTES_PER_MASK + settings.n_threads * row)
     needed += _BYTES_PER_PAIR * (together - n_masks)
@@ -118,6 +113,12 @@ class Estimation:
         # Regions are drawn with all masks, solved ones included.
         self.rest = replace(Rest.everything(problem), known=rest.known)
         return RegionDraws(problem.form.corner_question)
+
+    def limit(self, settings: Settings) -> None:
+        """Go on within these limits; what delta is for stays as it is."""
+        self._settings = replace(settings, delta=self._settings.delta)
+        if "_plain" in self.__dict__:
+            self._plain.limit(self._settings)
 
     @property
     def is_needed(self) -> bool:

@@ -4,7 +4,8 @@ The regions not counted yet are ``undecided = (combinations of other cells) x (m
 share p of them is sensitive, and ``C = certain + p * undecided``. One sample is one combination of
 the non-sensitive cells; its outcome is the fraction of the masks that are sensitive there, so its
 mean is p. Outcomes feed a confidence sequence and, where the outcomes vary much, Huber's estimate
-or a planned look (see :mod:`xcount.counters.sampling.confidence`); delta is split between the two.
+or one stopped by a curve (see :mod:`xcount.counters.sampling.confidence` and
+:mod:`xcount.counters.sampling.stopping`); delta is split between the two.
 
 Same seed, same answer: samples are numbered, the interval is looked at after numbers of samples
 that do not depend on time, and how the work was sliced leaves no trace.
@@ -33,8 +34,10 @@ from xcount.support.dataclass import dataclass
 
 PILOT, MAIN = 0, 1
 """Streams of random numbers; later series of samples have streams of their own."""
+WAITING = (0, 0, 1)
+"""Tells the generator of waiting times from those of batches, whose keys end in a number: numpy
+takes a key that is shorter for one that ends in zeros."""
 
-_PILOT_HITS = 20
 _MAX_PILOT_BATCHES = 64
 _PILOT_CHUNK = 4
 """A pilot grows by one part in so many at a time."""
@@ -46,8 +49,8 @@ LEAST_BARREN_SAMPLES, MOST_BARREN_SAMPLES = 100_000, 10_000_000
 """Samples without a hit after which sampling gives up, where there is no limit of time: from four
 times as many as there are regions on, and at the latest at the second number."""
 FLOAT_MARGIN = Fraction(1, 2**40)
-"""Relative widening of sampled shares: beyond the rounding of volumes and floats, but not beyond
-that of the chances with which a cover's states are drawn (docs/approximate.md)."""
+"""Relative widening of sampled shares: beyond the rounding of floats, of volumes, and of chances
+with which a cover's states are drawn (docs/approximate.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +142,7 @@ class Evidence:
 
     @property
     def estimated(self) -> tuple[float, float] | None:
-        """The interval of Huber's estimate or of the planned look, once it is there."""
+        """The interval of Huber's estimate, or of one stopped by a curve, once it is there."""
         return None if self.final is None else self.final.interval
 
 
@@ -191,16 +194,18 @@ class Estimator:
         self._pilot_batches = self._pilot_hits = 0
 
     def pilot(self, max_batches: int = _MAX_PILOT_BATCHES) -> Pilot:
-        """Draw a few samples to plan by: until some are hits, or as many batches as given.
+        """Draw a few samples to plan by: until enough are hits, or as many batches as given.
 
         What was drawn by earlier calls counts.
         Under a time limit they take no more than a small part of what is left of it.
         """
-        values = self._values()
         if not self._pilot_batches:
-            self._piloted = np.zeros(len(values))
+            self._piloted = np.zeros(len(self._values()))
         end = time.monotonic() + _PILOT_PART * self._settings.search_seconds()
-        while self._pilot_hits < _PILOT_HITS and self._pilot_batches < max(1, max_batches):
+        asked = (self._settings.epsilon, self._settings.delta, self.ground.certain_share)
+        while self._pilot_batches < max(1, max_batches):
+            if self._pilot_so_far().is_enough(self._pilot_hits, *asked):
+                break
             batches, left = self._pilot_batches, end - time.monotonic()
             if left <= 0:
                 break
@@ -212,7 +217,10 @@ class Estimator:
             self._piloted += drawn
             self._pilot_batches += chunk
             self._pilot_hits += int(hits.sum())
-        n = float(self._piloted.sum())
+        return self._pilot_so_far()
+
+    def _pilot_so_far(self) -> Pilot:
+        values, n = self._values(), float(self._piloted.sum())
         if not n:
             return Pilot(1, 0.0, 0.0)  # nobody knows: any plan is as good
         mean = float(values @ self._piloted) / n
@@ -234,6 +242,10 @@ class Estimator:
         finally:
             if self._ahead is not None:
                 self._ahead.close()
+
+    def limit(self, settings: Settings) -> None:
+        """Go on within these limits."""
+        self._settings = settings
 
     def narrow(self, known: Bounds) -> None:
         """Take over bounds that hold in any case."""
@@ -262,16 +274,12 @@ class Estimator:
 
     def seconds_left(self) -> float:
         """Guess what the rest of the estimate costs, in seconds of one core."""
-        epsilon, delta, share = (
-            self._settings.epsilon,
-            self._settings.delta,
-            self.ground.certain_share,
-        )
+        asked = (self._settings.epsilon, self._settings.delta, self.ground.certain_share)
         sequence = None if self._lower is None else self._lower.sequence
         if sequence is None or sequence.n == 0:
             return math.inf
         seen = Pilot(sequence.n, sequence.mean, sequence.variance)
-        needed = seen.samples_needed(epsilon, delta, share) - sequence.n
+        needed = seen.samples_needed(*asked) - sequence.n
         return max(0.0, needed) * self.seconds_per_sample
 
     def _values(self) -> NDArray[np.float64]:
@@ -282,7 +290,7 @@ class Estimator:
         delta, epsilon = self._settings.delta, self._settings.epsilon
         share = self.ground.certain_share
         self._n_expected = pilot.samples_needed(epsilon, delta, share)
-        random = np.random.default_rng([self._seed, self._main_stream])
+        random = np.random.default_rng([self._seed, self._main_stream, *WAITING])
         final = pilot.final_interval(epsilon, delta, share, random)
         if final is not None:
             delta *= 1 - FINAL_DELTA
@@ -328,9 +336,11 @@ class Estimator:
             self._ahead = self._others(end)
         if self._ahead is None:
             n = min(end - self._batches, self._affordable(_SLICE_SECONDS))
-            outcomes = self._draw(self._main_stream, self._batches, n, self._seconds_left())
+            outcomes = self._draw(
+                self._main_stream, self._batches, n, self._settings.search_seconds()
+            )
         else:
-            taken = self._ahead.take(_SLICE_SECONDS, self._seconds_left())
+            taken = self._ahead.take(_SLICE_SECONDS, self._settings.search_seconds())
             if taken is None:
                 return self._pause()
             n, outcomes = taken
@@ -363,10 +373,6 @@ class Estimator:
         settings = self._settings
         key = (self._seed, self._main_stream)
         return settings.engine.batches(self._draws, key, span, settings.n_threads)
-
-    def _seconds_left(self) -> float:
-        left = self._settings.seconds_left()
-        return math.inf if left is None else left
 
     def _draw(self, stream: int, first: int, n: int, seconds: float) -> Outcomes:
         """Draw batches, or the first samples of them that fit the time.

@@ -1,7 +1,8 @@
 """What a few samples, which are not used again, say of an estimate: its cost, and which tools.
 
-The confidence sequence is there in any case. Beside it, Huber's estimate or a planned look finishes
-first where outcomes vary much; a part of delta is theirs.
+The confidence sequence is there in any case. Beside it, Huber's estimate or, where a part of the
+count is certain, one stopped by a curve finishes first if outcomes vary much; a part of delta is
+theirs.
 """
 
 from __future__ import annotations
@@ -10,22 +11,29 @@ import math
 
 import numpy as np
 
-from xcount.counters.sampling.confidence import GammaBernoulli, PlannedLook, hits_needed
+from xcount.counters.sampling.confidence import GammaBernoulli
+from xcount.counters.sampling.draws import BATCH
+from xcount.counters.sampling.stopping import StoppedEstimate, hits_needed
 from xcount.support.dataclass import dataclass
 
-FinalInterval = GammaBernoulli | PlannedLook
+FinalInterval = GammaBernoulli | StoppedEstimate
 """What has an interval only once, when it has seen enough."""
 
 MIN_GAMMA_EPSILON = 1e-3
 """Huber's estimate is planned in time proportional to 1 / epsilon; below this it is not used."""
 FINAL_DELTA = 0.8
-"""Part of delta that goes to Huber's estimate, or to a planned look, where one is used."""
-_LOOK_RATIO = 0.4
-"""With more than this certain, in units of the rest, a look is planned: the number of samples that
-Huber's estimate takes depends on the pilot's mean much more than that of a look does."""
-_HUBER_CAUTION, _LOOK_CAUTION, _LOOK_MARGIN = 2.2, 1.2, 1.06
-"""Plans allow for so many standard errors of the pilot's mean, and for the hits of the look
-(benchmarks/certain_part.py)."""
+"""Part of delta that goes to Huber's estimate, or to one stopped by a curve, where one is used."""
+_CURVE_RATIO = 0.02
+"""With more than this certain, in units of the rest, a curve takes fewer samples than Huber's
+estimate of the rest by epsilon."""
+_CAUTION = 1.2
+"""So many standard errors of the pilot's mean are allowed for."""
+_CURVE_MARGIN = 1.05
+"""A curve takes so many times the samples of an interval at the right time: it waits for looks."""
+_LEAST_HITS, _MOST_HITS = 3, 20
+_SHARE = 0.1
+"""A pilot is enough at the latter number of hits; from the former on once it has this share of the
+samples that the estimate seems to take; and with this share of those that it takes at most."""
 _GAMMA_MARGIN = 1e-9
 """Huber's estimate aims at this much less than epsilon: room for the widening below."""
 
@@ -38,41 +46,28 @@ class Pilot:
     mean: float
     variance: float
 
-    def relative_target(self, epsilon: float, certain_share: float) -> float:
-        """Return the relative error of p that makes one of epsilon in the whole count.
-
-        For a p well above the pilot's: an error that turns out too large is of no use.
-        """
-        mean = self._mean * (1 + _HUBER_CAUTION * self._spread)
-        return min(0.5, epsilon * (1 + certain_share / mean))
+    def is_enough(self, hits: int, epsilon: float, delta: float, certain_share: float) -> bool:
+        """Tell whether so many hits are enough to plan by: more would cost more than they save."""
+        if hits >= _MOST_HITS:
+            return True
+        asked = (epsilon, delta, certain_share)
+        needed = self.samples_needed(*asked) if hits >= _LEAST_HITS else _most_samples(*asked)
+        return self.n >= max(_LEAST_HITS, _SHARE * needed)
 
     def betting_samples(self, epsilon: float, delta: float, certain_share: float) -> float:
         """Guess how many samples the confidence sequence takes (constant measured)."""
         variance = self.variance + 0.5 / self.n
         return 2.4 * math.log(2 / delta) * variance / (epsilon * (self._mean + certain_share)) ** 2
 
-    def gamma_samples(self, epsilon: float, delta: float, certain_share: float) -> float:
-        """Guess how many samples Huber's estimate takes: about log(2/delta) / eps^2 successes."""
-        target = self.relative_target(epsilon, certain_share)
-        return math.log(2 / (FINAL_DELTA * delta)) / target**2 / self._mean
-
-    def look_samples(self, epsilon: float, delta: float, certain_share: float) -> float:
-        """Guess how many samples a planned look takes, wherever near the pilot's mean p is."""
-        shifts = (-_LOOK_CAUTION, 0.0, _LOOK_CAUTION)
-        near = (self._mean * max(0.2, 1 + shift * self._spread) for shift in shifts)
-        part = FINAL_DELTA * delta
-        needed = max(hits_needed(certain_share / p, epsilon, part) / p for p in near)
-        return _LOOK_MARGIN * needed
-
-    def plans_look(self, certain_share: float) -> bool:
-        """Tell whether a planned look beats Huber's estimate: by what is certain."""
-        return certain_share > _LOOK_RATIO * self._mean
-
     def final_samples(self, epsilon: float, delta: float, certain_share: float) -> float:
-        """Guess how many samples the better of the two takes."""
-        if self.plans_look(certain_share):
-            return self.look_samples(epsilon, delta, certain_share)
-        return self.gamma_samples(epsilon, delta, certain_share)
+        """Guess how many samples Huber's estimate or one stopped by a curve takes."""
+        part = FINAL_DELTA * delta
+        if self._has_curve(certain_share):
+            spread = 1 / math.sqrt(self._mean * self.n)
+            near = (self._mean * max(0.2, 1 + error * spread) for error in (-_CAUTION, 0, _CAUTION))
+            needed = max(hits_needed(certain_share / p, epsilon, part) / p for p in near)
+            return _CURVE_MARGIN * needed
+        return math.log(2 / part) / epsilon**2 / self._mean  # log(2/delta) / eps^2 successes
 
     def samples_needed(self, epsilon: float, delta: float, certain_share: float) -> float:
         """Guess how many samples the answer takes; from above when there was no hit."""
@@ -89,16 +84,25 @@ class Pilot:
         is_fine = epsilon < MIN_GAMMA_EPSILON
         if is_fine or self.final_samples(*asked) >= self.betting_samples(*asked):
             return None
-        if self.plans_look(certain_share):
-            return PlannedLook(math.ceil(self.look_samples(*asked)), FINAL_DELTA * delta)
-        inside = self.relative_target(epsilon, certain_share) * (1 - _GAMMA_MARGIN)
-        return GammaBernoulli(inside, FINAL_DELTA * delta, random)
+        delta *= FINAL_DELTA
+        if self._has_curve(certain_share):
+            return StoppedEstimate(epsilon, delta, certain_share, random, BATCH)
+        return GammaBernoulli(epsilon * (1 - _GAMMA_MARGIN), delta, random)
+
+    def _has_curve(self, certain_share: float) -> bool:
+        return certain_share > _CURVE_RATIO * self._mean
 
     @property
     def _mean(self) -> float:
         return max(self.mean, 1 / self.n)
 
-    @property
-    def _spread(self) -> float:
-        """About the relative error of the mean."""
-        return 1 / math.sqrt(self._mean * self.n)
+
+def _most_samples(epsilon: float, delta: float, certain_share: float) -> float:
+    """Guess how many samples an estimate takes at most, where a part of the count is certain.
+
+    That is the case where the rest is about as large as what is certain: a larger one has more
+    hits, of a smaller one a rougher estimate is enough.
+    """
+    if certain_share == 0:
+        return math.inf
+    return _CURVE_MARGIN * hits_needed(1.0, epsilon, FINAL_DELTA * delta) / certain_share

@@ -63,6 +63,13 @@ class RestEstimate:
         """Whether the estimate has ended with what was asked for."""
         return self.is_over and self.reason in (StopReason.COMPLETE, StopReason.DECIDED)
 
+    def limit(self, settings: Settings) -> None:
+        """Go on within these limits."""
+        self._settings = settings
+        for estimation in (self._next, self._current):
+            if estimation is not None:
+                estimation.limit(settings)
+
     def price(self, worth: float) -> float:
         """Guess what an estimate of the rest costs; looking costs a small part of ``worth``."""
         candidate = self._candidate()

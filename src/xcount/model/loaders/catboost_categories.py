@@ -271,7 +271,7 @@ class Categories:
         found = {}
         for number, column in self.columns.items():
             known = self._known[number]
-            others = self._nobodys.difference(known)
+            others = set(self._named).difference(known)
             found[column] = Feature(
                 names[column],
                 tuple(range(len(known))),

@@ -57,7 +57,7 @@ def read(path: str | os.PathLike[str], *, max_bytes: int = MAX_FILE_BYTES) -> Mo
         if size > max_bytes:
             raise ModelFormatError(f"{name}: {size} bytes; at most {max_bytes} are read")
         with open(name, "rb") as stream:
-            packed = _read_at_most(stream, max_bytes + 1)
+            packed = _read_at_most(stream, max_bytes + 1, size)
     except FileNotFoundError:
         raise ModelFormatError(f"{name}: no such file") from None
     except (OSError, ValueError) as error:
@@ -66,7 +66,7 @@ def read(path: str | os.PathLike[str], *, max_bytes: int = MAX_FILE_BYTES) -> Mo
     if len(packed) > max_bytes:
         raise ModelFormatError(f"{name}: more than {max_bytes} bytes; at most that many are read")
     data = _unpacked(packed, name, max_bytes)
-    if not data.strip():
+    if not data or data.isspace():
         raise ModelFormatError(f"{name}: the file is empty")
     return ModelFile(name, data, _sha256(packed))
 
@@ -81,12 +81,18 @@ def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _read_at_most(stream: BinaryIO, n_bytes: int) -> bytes:
-    """Read piece by piece: one large read would ask for all the memory at once."""
+def _read_at_most(stream: BinaryIO, n_bytes: int, size: int) -> bytes:
+    """Read a file of a known size in one go, so that nothing is copied.
+
+    What has no size, or has grown, is read piece by piece: one large read would ask for all the
+    memory at once.
+    """
     pieces: list[bytes] = []
-    while n_bytes > 0 and (piece := stream.read(min(n_bytes, _PIECE_BYTES))):
+    next_bytes = size if 0 < size <= n_bytes else _PIECE_BYTES
+    while n_bytes > 0 and (piece := stream.read(min(n_bytes, next_bytes))):
         pieces.append(piece)
         n_bytes -= len(piece)
+        next_bytes = _PIECE_BYTES
     return b"".join(pieces)
 
 

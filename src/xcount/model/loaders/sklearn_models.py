@@ -36,8 +36,16 @@ from xcount.errors import (
     XCountError,
 )
 from xcount.model.ensemble import Ensemble, Tree
-from xcount.model.loaders import files, hist_gradient_boosting, meaning, pipelines, splits
+from xcount.model.loaders import (
+    files,
+    hist_gradient_boosting,
+    meaning,
+    pipelines,
+    skops_trees,
+    splits,
+)
 from xcount.model.loaders.meaning import Meaning
+from xcount.model.loaders.skops_trees import StoredEstimator
 
 _SUPPORTED = (
     "DecisionTree, ExtraTree, RandomForest, ExtraTrees, GradientBoosting and HistGradientBoosting "
@@ -99,6 +107,15 @@ def from_live(model: Any) -> Ensemble:
             f"{where}: a multi-output model ({estimator.n_outputs_} outputs); "
             "train one model per output"
         )
+    return _ensemble_of(estimator, family, where)
+
+
+def _from_stored(model: StoredEstimator) -> Ensemble:
+    """Return the ensemble of a plain tree or forest that was read without scikit-learn."""
+    return _ensemble_of(model, "forest" if model.estimators_ else "tree", model.kind)
+
+
+def _ensemble_of(estimator: Any, family: str, where: str) -> Ensemble:
     ensemble = replace(_READERS[family](estimator, where), format="sklearn")
     if not hasattr(estimator, "classes_"):
         return meaning.numbers(1).put_on(ensemble)
@@ -121,7 +138,9 @@ def _meaning(estimator: Any, family: str) -> Meaning:
 
 def from_skops(data: bytes, where: str, *, trust: bool = False) -> Ensemble:
     """Read a skops file; types that the supported models do not need are refused by name."""
-    return _read_opened(open_skops(data, where, trust=trust), where, "skops")
+    stored = skops_trees.opened(data, files.MAX_FILE_BYTES)
+    model = open_skops(data, where, trust=trust) if stored is None else stored
+    return _read_opened(model, where, "skops")
 
 
 def from_pickle(data: bytes, where: str) -> Ensemble:
@@ -171,15 +190,20 @@ def _library_margins(estimator: Any, family: str, rows: NDArray[np.float64]) -> 
 def _read_opened(model: Any, where: str, source: str) -> Ensemble:
     """Read a model that a file held; whatever is broken in it is the file's fault."""
     try:
-        ensemble = from_live(model)
+        is_stored = isinstance(model, StoredEstimator)
+        ensemble = _from_stored(model) if is_stored else from_live(model)
         in_file = f"{ensemble.format}-{source}"
         return replace(ensemble, format=in_file)
     except XCountError as error:
         raise type(error)(f"{where}: {error}") from None
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise ModelFormatError(
-            f"{where}: a damaged {type(model).__name__}: {_first_line(error)}"
+            f"{where}: a damaged {_kind_of(model)}: {_first_line(error)}"
         ) from None
+
+
+def _kind_of(model: Any) -> str:
+    return model.kind if isinstance(model, StoredEstimator) else type(model).__name__
 
 
 def open_skops(data: bytes, where: str, *, trust: bool = False) -> Any:
@@ -275,10 +299,11 @@ def _check_fitted(estimator: Any) -> None:
         ) from None
 
 
-def _names(estimator: Any) -> list[str]:
+def _names(estimator: Any, where: str) -> list[str]:
     names = getattr(estimator, "feature_names_in_", None)
     if names is None:
-        return splits.default_names(int(estimator.n_features_in_))
+        n_features = splits.check_feature_count(where, int(estimator.n_features_in_))
+        return splits.default_names(n_features)
     return [str(name) for name in names]
 
 
@@ -347,7 +372,7 @@ def _initial_margins(estimator: Any, where: str) -> tuple[float, ...]:
 
 
 def _read_hist_gradient_boosting(estimator: Any, where: str) -> Ensemble:
-    return hist_gradient_boosting.read(estimator, _names(estimator), where)
+    return hist_gradient_boosting.read(estimator, _names(estimator, where), where)
 
 
 _READERS: dict[str, Callable[[Any, str], Ensemble]] = {
@@ -368,15 +393,22 @@ def _float32_ensemble(
     first: Any = None,
 ) -> Ensemble:
     """Return the ensemble of plain trees; ``first`` is the tree that says if NaN is accepted."""
-    sample = np.zeros((1, estimator.n_features_in_), dtype=np.float32)
-    takes_missing = first is not None and bool(first._support_missing_values(sample))
+    names = _names(estimator, where)
     return Ensemble(
-        features=splits.make_features(where, _names(estimator), can_be_missing=takes_missing),
+        features=splits.make_features(where, names, can_be_missing=_takes_missing(first)),
         trees=tuple(trees),
         base=base,
         divisor=divisor,
         input_dtype="float32",
     )
+
+
+def _takes_missing(tree: Any) -> bool:
+    """Tell whether a tree's library accepts missing values."""
+    if tree is None or isinstance(tree, StoredEstimator):
+        return tree is not None
+    sample = np.zeros((1, tree.n_features_in_), dtype=np.float32)
+    return bool(tree._support_missing_values(sample))
 
 
 def _build(

@@ -106,7 +106,7 @@ def tree_from_arrays(
     lefts, rights = _ints(left), _ints(right)
     n_nodes = len(lefts)
     inner = _check_children(where, lefts, rights)
-    zeros = np.asarray([0] * n_nodes if zero_side is None else zero_side, dtype=np.int8)
+    zeros = np.zeros(n_nodes, np.int8) if zero_side is None else np.asarray(zero_side, np.int8)
     categories = dict(left_categories or {})
     numeric = _numeric(where, inner, categories)
     nodes = _Nodes(
@@ -261,7 +261,7 @@ def _order(
     parents = nodes[inner]
     children = np.concatenate([left[inner], right[inner]])
     in_order = bool(np.all(children > np.concatenate([parents, parents])))
-    if in_order and len(children) == len(left) - 1 and len({*children.tolist()}) == len(children):
+    if in_order and len(children) == len(left) - 1 and np.bincount(children, minlength=1).max() < 2:
         return nodes
     seen = np.zeros(len(left), dtype=np.bool_)
     seen[0] = True
