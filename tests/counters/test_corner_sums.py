@@ -20,7 +20,7 @@ from xcount.counters.exact import ExactRun
 from xcount.counters.settings import Settings
 from xcount.errors import BudgetError
 from xcount.model.ensemble import Ensemble, Tree
-from xcount.model.examples import figure_1
+from xcount.model.examples import ensemble_of, figure_1
 from xcount.problem.integers import to_limbs
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
@@ -299,6 +299,24 @@ def test_the_cost_is_known_beforehand() -> None:
     assert sums.n_corners <= cost.n_corners
     assert cost.work == cost.n_regions * cost.n_axes + cost.n_corners
     assert sums.n_corners * 8 < sums.bytes(1) < sums.bytes(2) < 50_000_000
+
+
+def test_tiles_are_as_small_as_the_memory_asks() -> None:
+    """Many masks with little memory take a shorter row at a time, and are counted all the same."""
+    rng = np.random.default_rng(4)
+    n_cuts = (40, 40, 15, 15, 5)
+    trees = []
+    for _ in range(300):
+        first, second = rng.permutation(5)[:2].tolist()
+        cuts = [float(rng.integers(n_cuts[f])) for f in (first, second)]
+        inner = (second, cuts[1], *rng.normal(size=2).tolist())
+        trees.append((first, cuts[0], inner, float(rng.normal())))
+    model = ensemble_of(*trees)
+    problem = Problem(model, Grid.of(model), Query.of(model, "f0,f1", 3, distance="any"))
+    assert problem.space.trees.n_limbs > 1  # rounded leaves, and in full where these are not enough
+    ample, scarce = (gap_sums(problem, [problem.threshold], max_bytes=2**n) for n in (32, 22))
+    assert 2 * scarce.bytes(1) < ample.bytes(1)
+    np.testing.assert_array_equal(count_all(scarce), count_all(ample))
 
 
 def test_gaps_need_no_leaf_that_cancels() -> None:

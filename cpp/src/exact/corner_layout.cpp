@@ -30,7 +30,8 @@ unsigned bits_for(std::uint64_t n) { return static_cast<unsigned>(std::bit_width
 
 CornerLayout::CornerLayout(std::span<const CellOrder> orders, const MaskSpace& masks,
                            const std::vector<bool>& is_idle, std::size_t n_outputs,
-                           std::size_t lane_bytes, std::size_t lanes, std::size_t block_bytes)
+                           std::size_t lane_bytes, std::size_t lanes, std::size_t block_bytes,
+                           std::size_t max_tile_cells)
     : n_lanes(lanes) {
   Axes axes;
   for (std::size_t f = 0; f < orders.size(); ++f) {
@@ -52,7 +53,7 @@ CornerLayout::CornerLayout(std::span<const CellOrder> orders, const MaskSpace& m
     n_masks *= n;
   }
   std::sort(axes.begin(), axes.end());
-  choose_row(axes);
+  choose_row(axes, max_tile_cells / n_masks);
   const std::size_t vector_bytes = n_outputs * lane_bytes * n_lanes;
   if (tile_vectors() > kMaxTileBytes / vector_bytes) too_large("masks");
   choose_middle(axes, block_bytes / vector_bytes);
@@ -71,8 +72,9 @@ CornerLayout CornerLayout::with_one_lane() const {
   return result;
 }
 
-// The longest axis; short ones join it where vectors would be half empty, or tiles tiny.
-void CornerLayout::choose_row(Axes& axes) {
+// The longest axis of at most max_cells, or else the shortest; short ones join it where vectors
+// would be half empty, or tiles tiny.
+void CornerLayout::choose_row(Axes& axes, std::size_t max_cells) {
   const auto take = [&](std::size_t i) {
     const auto& [n, f] = axes[i];
     row.insert(row.begin(), f);
@@ -82,12 +84,16 @@ void CornerLayout::choose_row(Axes& axes) {
     n_columns = (row_size + n_lanes - 1) / n_lanes;
   };
   if (n_lanes == 1) return;
-  if (!axes.empty()) take(axes.size() - 1);
+  if (!axes.empty()) {
+    std::size_t longest = axes.size() - 1;
+    while (longest > 0 && axes[longest].first > max_cells) --longest;
+    take(longest);
+  }
   const auto is_short = [&] {
     return row_size < (tile_vectors() > kLargeTile ? kShortRow : kLongRow);
   };
   while (!axes.empty() && (is_short() || tile_vectors() < kTileVectors) &&
-         row_size * axes.front().first <= kMaxRow) {
+         row_size * axes.front().first <= std::min(kMaxRow, max_cells)) {
     take(0);
   }
 }

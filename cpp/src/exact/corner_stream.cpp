@@ -350,13 +350,16 @@ std::size_t CornerStream<T>::bytes_for(const CornerPlan<T>& plan) {
   if (n_levels > 0) n_listed += 2 * longest;
   const std::size_t n_results = plan.changes.size() * layout.n_masks;
   const std::size_t n_rows = plan.corners.size() + (plan.judge != nullptr ? 1 : 0);
-  const std::size_t n_vectors = 2 * plan.corners.size() * layout.n_tiles * layout.tile_vectors() +
-                                n_rows * layout.n_masks + 2 * plan.windows.table_size() +
-                                layout.n_columns;
+  std::size_t n_summed = layout.n_tiles * layout.tile_vectors();  // a block, and its slabs
+  std::size_t slab = n_summed;
+  for (const std::size_t n : layout.middle_cells) n_summed += slab /= n;
+  const std::size_t n_vectors = plan.corners.size() * n_summed + n_rows * layout.n_masks +
+                                2 * plan.windows.table_size() + layout.n_columns;
+  const std::size_t share_bytes =
+      plan.weights.empty() ? 0 : sizeof(Int128) + sizeof(double) * (kShareLanes + 2);
   return narrow_bytes(plan) + 2 * n_listed * sizeof(Corner<T>) + n_vectors * sizeof(Lanes<T>) +
          plan.windows.near.size() * sizeof(NearExtremes<T>) +
-         n_results *
-             (3 * sizeof(std::uint64_t) + sizeof(Int128) + sizeof(double) * (kShareLanes + 2));
+         n_results * (4 * sizeof(std::uint64_t) + share_bytes);
 }
 
 template class CornerStream<std::int32_t>;

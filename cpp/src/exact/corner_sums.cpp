@@ -28,6 +28,10 @@ constexpr std::uint64_t kRegionsAtOnce = std::uint64_t{1} << 24;
 // not depend on who adds them up.
 constexpr int kShareBits = 100;
 
+// Tiles that would fill the memory: two threads have one each, and their counters, lists and
+// tables.
+constexpr std::size_t kTileParts = 6;
+
 [[noreturn]] void fail(const std::string& what) {
   throw std::invalid_argument("corner sums: " + what);
 }
@@ -328,10 +332,15 @@ bool asks_gaps_only(std::span<const Change<Value>> changes) {
                      [](const auto& change) { return change.form == ChangeForm::kGap; });
 }
 
+// cell_bytes: of all sums that are held for a cell of a tile, one for each output. A tile may take
+// a small part of the memory: it is held once per thread, with what is compared beside it.
 template <class T, class Value>
-CornerLayout layout_for(const CornerQuestion<Value>& question, const CornerGround& ground) {
-  return {ground.orders, *question.masks,       ground.is_idle,      ground.forests.size(),
-          sizeof(T),     LaneTraits<T>::kLanes, question.block_bytes};
+CornerLayout layout_for(const CornerQuestion<Value>& question, const CornerGround& ground,
+                        std::size_t cell_bytes) {
+  const std::size_t n_outputs = ground.forests.size();
+  const std::size_t max_cells = question.max_bytes / kTileParts / (cell_bytes * n_outputs);
+  return {ground.orders, *question.masks,       ground.is_idle,       n_outputs,
+          sizeof(T),     LaneTraits<T>::kLanes, question.block_bytes, max_cells};
 }
 
 template <class Count>
@@ -345,7 +354,7 @@ template <class T, class Value>
 std::unique_ptr<CornerSums> make_full(const CornerQuestion<Value>& question,
                                       const CornerGround& ground, const SumRange<Value>& range,
                                       Stop& stop) {
-  const CornerLayout layout = layout_for<T>(question, ground);
+  const CornerLayout layout = layout_for<T>(question, ground, sizeof(T));
   CornerPlan<T> plan =
       make_plan(question, ground, layout, exact_integers<T>(question, range), stop);
   if constexpr (!std::is_same_v<T, std::int32_t>) {
@@ -361,7 +370,7 @@ std::unique_ptr<CornerSums> make_wide(const CornerQuestion<Value>& question,
   if (!question.may_round || !can_round(question, range)) {
     return make_full<T>(question, ground, range, stop);
   }
-  const CornerLayout layout = layout_for<std::int64_t>(question, ground);
+  const CornerLayout layout = layout_for<std::int64_t>(question, ground, 8 + sizeof(T));
   CornerPlan<std::int64_t> rounded =
       make_plan(question, ground, layout, rounded_integers(question, range), stop);
   CornerQuestion<Value> rest = question;

@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -33,10 +34,11 @@ struct OuterAxis {
 struct CornerLayout {
   // is_idle: features whose cells nothing tells apart; as if they had one cell, they have no axis.
   // lane_bytes: width of one sum; block_bytes: of a block of all outputs, unless a single tile has
-  // more.
+  // more; max_tile_cells: of a tile, unless its shortest row has more.
   CornerLayout(std::span<const CellOrder> orders, const MaskSpace& masks,
                const std::vector<bool>& is_idle, std::size_t n_outputs, std::size_t lane_bytes,
-               std::size_t n_lanes, std::size_t block_bytes);
+               std::size_t n_lanes, std::size_t block_bytes,
+               std::size_t max_tile_cells = std::numeric_limits<std::size_t>::max());
 
   // The same blocks and keys for vectors of one lane.
   [[nodiscard]] CornerLayout with_one_lane() const;
@@ -65,7 +67,7 @@ struct CornerLayout {
  private:
   using Axes = std::vector<std::pair<std::size_t, Feature>>;  // (cells, feature), ascending
 
-  void choose_row(Axes& axes);
+  void choose_row(Axes& axes, std::size_t max_cells);
   void choose_middle(Axes& axes, std::size_t max_vectors);
   void set_steps(std::size_t n_features);
 };
