@@ -50,7 +50,7 @@ void many_masks_agree(unsigned seed, std::int64_t unit, int n_worlds) {
     if (i % 5 == 0) question.weights = random_weights(random, forest);
     question.vector_unit = static_cast<VectorUnit>(i % 3);
     if (random() % 2 == 0) question.block_bytes = random() % 4 << 10;
-    if (random() % 4 == 0) question.max_bytes = std::size_t{1} << 15;  // then rows are short
+    if (random() % 4 == 0) question.max_bytes = std::size_t{1} << 18;  // then rows are short
     agrees(question);
   }
 }

@@ -77,7 +77,7 @@ void random_worlds_agree(unsigned seed, int n_worlds, const Value& unit) {
     if (random() % 2 == 0) question.weights = random_weights(random, forest);
     question.vector_unit = static_cast<VectorUnit>(i % 3);
     if (random() % 2 == 0) question.block_bytes = random() % 4 << 10;  // then blocks are many
-    if (random() % 4 == 0) question.max_bytes = std::size_t{1} << 15;  // then rows are short
+    if (random() % 4 == 0) question.max_bytes = std::size_t{1} << 18;  // then rows are short
     agrees(question);
   }
 }
@@ -146,7 +146,7 @@ void sixteen_bits_decide(unsigned seed, std::int64_t unit, std::int64_t noise, b
     CornerQuestion<std::int64_t> question{forests, bases, &masks, changes, {}};
     question.vector_unit = static_cast<VectorUnit>(i % 3);
     if (random() % 2 == 0) question.block_bytes = random() % 4 << 10;
-    if (random() % 4 == 0) question.max_bytes = std::size_t{1} << 15;  // then rows are short
+    if (random() % 4 == 0) question.max_bytes = std::size_t{1} << 18;  // then rows are short
     agrees(question);
   }
 }
@@ -195,7 +195,7 @@ void largest_of_several_agrees() {
     if (random() % 2 == 0) question.weights = random_weights(random, outputs[0]);
     question.vector_unit = static_cast<VectorUnit>(i % 3);
     if (random() % 2 == 0) question.block_bytes = random() % 4 << 10;  // then blocks are many
-    if (random() % 4 == 0) question.max_bytes = std::size_t{1} << 15;  // then rows are short
+    if (random() % 4 == 0) question.max_bytes = std::size_t{1} << 18;  // then rows are short
     agrees(question);
   }
 }
