@@ -28,7 +28,7 @@ MODULES_OF_A_COUNT = {
     },
     "counters": {
         *("auto", "bounds", "corners", "cover", "engine", "exact", "known_counts", "profile"),
-        *("settings", "tally"),
+        *("settings", "side_by_side", "tally"),
     },
     "answers": {"count", "explanation", "measured", "result"},
 }

@@ -13,7 +13,7 @@ from oracle import known
 from strategies import random_ensemble, random_tree
 
 import xcount
-from xcount.counters import auto, exact
+from xcount.counters import auto, exact, side_by_side
 from xcount.counters.exact import ExactRun
 from xcount.counters.sampling import estimator, rest_estimate
 from xcount.counters.sampling.rest_estimate import RestEstimate
@@ -50,8 +50,8 @@ def wide_ensemble() -> Ensemble:
 @pytest.fixture
 def tiny_budgets(monkeypatch: pytest.MonkeyPatch, no_corner_sums: None) -> None:
     """Let the exact rounds give up early, so that sampling gets its part."""
-    monkeypatch.setattr(auto, "BUDGETS", (200, 2_400))
-    monkeypatch.setattr(auto, "FREE_SECONDS", 0.0)
+    monkeypatch.setattr(side_by_side, "BUDGETS", (200, 2_400))
+    monkeypatch.setattr(side_by_side, "FREE_SECONDS", 0.0)
 
 
 @pytest.mark.usefixtures("tiny_budgets")
@@ -145,8 +145,8 @@ def test_slices_find_what_rounds_find(seed: int, monkeypatch: pytest.MonkeyPatch
 @pytest.fixture
 def many_estimates(tiny_budgets: None, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Let a new estimate begin at every chance; return the deltas of all that began."""
-    monkeypatch.setattr(auto, "BUDGETS", (200, 400, 800, 1_600, 3_200))
-    monkeypatch.setattr(auto, "ALONE_SECONDS", 0.0)
+    monkeypatch.setattr(side_by_side, "BUDGETS", (200, 400, 800, 1_600, 3_200))
+    monkeypatch.setattr(side_by_side, "ALONE_SECONDS", 0.0)
     monkeypatch.setattr(exact, "_LEAST_SLICE_SECONDS", 0.0)
     monkeypatch.setattr(exact, "_SLICE_PART", 0.0)
     monkeypatch.setattr(rest_estimate, "_SHRUNK", 1.0)
@@ -181,8 +181,8 @@ def test_estimates_that_begin_anew_share_delta(many_estimates: list[float]) -> N
 @pytest.mark.usefixtures("no_corner_sums")
 def test_exact_counting_goes_on_where_samples_lead_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sampling gives up without a hit; the count comes out exactly all the same."""
-    monkeypatch.setattr(auto, "FREE_SECONDS", 0.0)
-    monkeypatch.setattr(auto, "ALONE_SECONDS", 0.0)
+    monkeypatch.setattr(side_by_side, "FREE_SECONDS", 0.0)
+    monkeypatch.setattr(side_by_side, "ALONE_SECONDS", 0.0)
     monkeypatch.setattr(estimator, "LEAST_BARREN_SAMPLES", 256)
     monkeypatch.setattr(estimator, "MOST_BARREN_SAMPLES", 256)
     ensemble = wide_ensemble()
@@ -205,7 +205,7 @@ def test_exact_slices_end_with_the_time_of_the_whole(monkeypatch: pytest.MonkeyP
     model = wide_ensemble()
     problem = Problem(model, Grid.of(model), Query.of(model, "f0", "0.4"))
     started = time.monotonic() - 99
-    auto._SideBySide(problem, Settings(timeout_seconds=100, started=started), 0.0)._count_until(0.0)
+    auto._Count(problem, Settings(timeout_seconds=100, started=started), 0.0)._work_until(0.0)
     (limited,) = seen
     assert limited.timeout_seconds is not None
     assert limited.started + limited.timeout_seconds <= started + 100

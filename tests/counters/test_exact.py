@@ -432,13 +432,13 @@ def test_time_that_runs_out_in_the_last_round_is_a_timeout(
 ) -> None:
     """What the clock stopped is not called a lack of steps."""
     run = ExactRun(wide_problem, Settings(timeout_seconds=60))
-    real = run._round
+    real = run.round
 
     def solve_until_time_is_up(budget: int) -> Iterator[float]:
         yield from real(1)
         monkeypatch.setattr(Settings, "seconds_left", lambda _self: 0.0)
 
-    monkeypatch.setattr(run, "_round", solve_until_time_is_up)
+    monkeypatch.setattr(run, "round", solve_until_time_is_up)
     run.solve([10**9])
     assert not run.is_exact()
     assert run.stop_reason is StopReason.TIMEOUT

@@ -108,6 +108,25 @@ def looking_seconds(problem: Problem) -> float:
     return problem.form.n_terms * problem.form.n_trees * _SECONDS_PER_TREE_OF_PAIR
 
 
+def slices_of(runs: Sequence[ExactRun], budgets: Iterable[int]) -> Iterator[float]:
+    """Run the rounds of all runs in slices; yield the work of each, in seconds of one core.
+
+    Ends when all of them are exact, or nothing is left to try.
+    """
+    spent = 0.0
+
+    def most() -> float:
+        return max(_LEAST_SLICE_SECONDS, _SLICE_PART * spent)
+
+    for budget in budgets:
+        for run in runs:
+            for work in run.round(budget, most):
+                spent += work
+                yield work
+        if not any(run.n_open_subproblems for run in runs):
+            return
+
+
 class _TimeIsUpError(Exception):
     """The time was over before the pairs were looked at."""
 
@@ -121,6 +140,7 @@ class ExactRun:
         tuning: of the native counter.
         weights: of all features' cells, for shares instead of counts.
         masks: the masks that matter; all of them unless given.
+        decomposition: of the count of these masks, where it is known already.
     """
 
     def __init__(
@@ -131,11 +151,12 @@ class ExactRun:
         *,
         weights: Weights | None = None,
         masks: Sequence[int] | None = None,
+        decomposition: Decomposition | None = None,
     ) -> None:
         self.problem, self.settings = problem, settings
         self.stop_reason = StopReason.COMPLETE
         self.masks = range(problem.n_masks) if masks is None else masks
-        self.decomposition: Decomposition | None = None
+        self.decomposition = decomposition
         form = problem.form
         given = None if weights is None else form.cell_weights(weights)
         self._is_weighed = weights is not None
@@ -148,6 +169,21 @@ class ExactRun:
     @property
     def n_steps(self) -> int:
         return self._counts.n_steps
+
+    @property
+    def n_slices(self) -> int:
+        """How often something was tried: what is known only changes with it."""
+        return self._counts.n_slices
+
+    @property
+    def lacked_memory(self) -> bool:
+        """Whether a subproblem was given up because its tables did not fit."""
+        return self._counts.lacked_memory
+
+    @property
+    def open_size(self) -> int:
+        """The number of masks whose count is open."""
+        return len(self.unsolved_masks())
 
     @property
     def is_over(self) -> bool:
@@ -186,7 +222,7 @@ class ExactRun:
                 self._decompose()
             for budget in budgets if self.decomposition is not None else ():
                 if not self._stopped():
-                    for _ in self._round(budget):
+                    for _ in self.round(budget):
                         pass
         except KeyboardInterrupt:
             self._solver.cancel()
@@ -199,17 +235,7 @@ class ExactRun:
 
         Ends when there is an exact count, or nothing is left to try.
         """
-        spent = 0.0
-
-        def most() -> float:
-            return max(_LEAST_SLICE_SECONDS, _SLICE_PART * spent)
-
-        for budget in budgets:
-            for work in self._round(budget, most):
-                spent += work
-                yield work
-            if self.is_exact() or self.n_open_subproblems == 0:
-                return
+        return slices_of([self], budgets)
 
     def limit(self, settings: Settings) -> None:
         """Go on within these limits."""
@@ -397,7 +423,7 @@ class ExactRun:
             live = self._solver.live(chunk, self.settings.n_threads, seconds, self._pause)
             found += compress(chunk, live)
 
-    def _round(self, budget: int, most: Callable[[], float] = lambda: math.inf) -> Iterator[float]:
+    def round(self, budget: int, most: Callable[[], float] = lambda: math.inf) -> Iterator[float]:
         """Try the open pairs, then what must be looked at together; yield the work."""
         found = self.decomposition
         assert found is not None

@@ -53,7 +53,7 @@ class KnownCounts:
         self._solved_parts: dict[int, set[int]] = {}
         self._given_up: set[int] = set()
         self._failed_steps: dict[int, int] = {}
-        self.n_steps = 0
+        self.n_steps = self.n_slices = 0
 
     def __getitem__(self, number: int) -> Bounded:
         """Return bounds of the subproblem's count: equal when it is known."""
@@ -160,6 +160,7 @@ class KnownCounts:
     def _take(self, parts: Mapping[PartKey, Subproblem], bits: int) -> float:
         """Take over what was solved and what follows for whole subproblems; return the work."""
         work = 0.0
+        self.n_slices += 1
         for (number, part), result in zip(parts, self._solver.results(), strict=True):
             status, count, total, size, n_steps = result
             self.n_steps += n_steps

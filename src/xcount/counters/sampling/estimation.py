@@ -23,6 +23,7 @@ from xcount.counters.sampling.estimator import (
     run_through,
 )
 from xcount.counters.sampling.pilot import Pilot
+from xcount.counters.sampling.plain import pilot_worth, price_of, samples_needed
 from xcount.counters.sampling.rest import Rest
 from xcount.counters.settings import DEFAULT_MEMORY_BYTES, Settings
 from xcount.counters.tally import Progress, StopReason, Tally
@@ -32,7 +33,6 @@ from xcount.support.process import held_memory_bytes
 
 PLAIN_SECONDS = 0.5
 """Below this price nothing but plain sampling is considered."""
-_PILOT_PART = 20
 _COVER_PILOT_BATCHES = 40
 _TUNING_PART = 0.2
 """Part of the time that a few samples may take that tell how long to search for each."""
@@ -120,6 +120,11 @@ class Estimation:
         if "_plain" in self.__dict__:
             self._plain.limit(self._settings)
 
+    def spend(self, delta: float) -> None:
+        """Take this chance of being wrong; before the first slice."""
+        self._settings = replace(self._settings, delta=delta)
+        self.limit(self._settings)
+
     @property
     def is_needed(self) -> bool:
         """Whether there is anything to estimate at all."""
@@ -131,10 +136,7 @@ class Estimation:
         """Guess the cost of the estimate; looking costs a small part of ``worth``."""
         if self._obstacle is not None:
             return 0.0
-        plain = self._plain
-        cost = plain.seconds_per_sample
-        pilot = plain.pilot(math.ceil(worth / cost / _PILOT_PART / BATCH))
-        return self._plain_price(pilot, plain.ground)
+        return self._plain_price(pilot_worth(self._plain, worth))
 
     @property
     def pilot_seconds(self) -> float:
@@ -193,7 +195,7 @@ class Estimation:
         before = plain.pilot_seconds
         pilot = plain.pilot()
         yield plain.pilot_seconds - before
-        if self._plain_price(pilot, plain.ground) > PLAIN_SECONDS and self._can_cover():
+        if self._plain_price(pilot) > PLAIN_SECONDS and self._can_cover():
             yield seconds_of_trees(self._problem, len(self.rest.pairs or ()))
             cover = CoverDraws(self._problem.space, self.rest, self._settings.free_bytes() // 2)
             try:
@@ -217,10 +219,8 @@ class Estimation:
         self._chosen = estimator
         return (yield from estimator.slices(pilot))
 
-    def _plain_price(self, pilot: Pilot, ground: Ground) -> float:
-        if self._is_clear(pilot, ground):
-            return 0.0
-        return self._plain.seconds_per_sample * self._needed(pilot, ground)
+    def _plain_price(self, pilot: Pilot) -> float:
+        return price_of(self._plain, pilot, self._settings)
 
     def _plain_ground(self) -> Ground:
         undecided = self._problem.n_combinations * self.rest.n_unresolved
@@ -240,19 +240,6 @@ class Estimation:
         known = self.rest.known
         self._settings.report(Progress(0.0, known.low, known.high, "a few samples"))
 
-    def _needed(self, pilot: Pilot, ground: Ground) -> float:
-        settings = self._settings
-        return pilot.samples_needed(settings.epsilon, settings.delta, ground.certain_share)
-
-    def _is_clear(self, pilot: Pilot, ground: Ground) -> bool:
-        """Tell whether the asked share is so far from the pilot's that few samples decide it."""
-        if self._settings.max_share is None:
-            return False
-        asked = self._settings.max_share.value * ground.n_regions - ground.certain
-        share = max(0.0, float(asked / ground.undecided))
-        few = 30 / pilot.n  # a share that the pilot's size can tell from zero
-        return abs(pilot.mean - share) > max(few, 0.3 * share)
-
     def _can_cover(self) -> bool:
         """Tell whether a cover fits the limits: it begins with all difference trees."""
         pairs = self.rest.pairs
@@ -266,7 +253,7 @@ class Estimation:
         Where it decides everything, what is certain says so.
         """
         settings = self._settings
-        plain_price = self._plain_price(plain_pilot, plain)
+        plain_price = self._plain_price(plain_pilot)
         half = settings.within(0.5)
         deadline = math.inf if half.timeout_seconds is None else half.started + half.timeout_seconds
         before = plain.undecided
@@ -282,7 +269,7 @@ class Estimation:
             estimator = Estimator(cover, ground, settings, is_long=False, series=self._series)
             pilot = pooled(plain_pilot, plain, estimator.pilot(_COVER_PILOT_BATCHES), ground)
             yield estimator.pilot_seconds
-            price = cover.seconds_per_sample * self._needed(pilot, ground)
+            price = cover.seconds_per_sample * samples_needed(pilot, ground, settings)
             spent = cover.work * _SECONDS_PER_WORK
             limit = settings.memory_bytes or DEFAULT_MEMORY_BYTES
             full = cover.is_full or cover.n_bytes * 3 > limit or time.monotonic() >= deadline
