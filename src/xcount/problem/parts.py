@@ -121,12 +121,13 @@ def by_masks(problem: Problem, parts: Sequence[Part]) -> list[tuple[Part, list[i
     for number, part in enumerate(parts):
         members.setdefault(part.masks.tobytes(), []).append(number)
     shape = [problem.grid.axes[f].n_cells for f in problem.query.sensitive]
-    found = []
-    for numbers in members.values():
-        exists = np.zeros(shape, dtype=np.bool_)
-        exists.ravel()[parts[numbers[0]].masks] = True
-        found.append((Part.of_box(problem, Box({}, exists)), numbers))
-    return found
+    made: dict[bytes, Part] = problem.derived.setdefault("parts by masks", {})
+    for key, numbers in members.items():
+        if key not in made:
+            exists = np.zeros(shape, dtype=np.bool_)
+            exists.ravel()[parts[numbers[0]].masks] = True
+            made[key] = Part.of_box(problem, Box({}, exists))
+    return [(made[key], numbers) for key, numbers in members.items()]
 
 
 def parts_of(problem: Problem) -> tuple[Part, ...]:

@@ -9,7 +9,15 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from xcount.counters.sampling.draws import BATCH, LEVELS, CellDraws, Drawn, ends_of
+from xcount.counters.sampling.draws import (
+    BATCH,
+    LEVELS,
+    CellDraws,
+    Drawn,
+    ends_of,
+    moved,
+    moved_ends,
+)
 from xcount.problem.parts import Part, by_masks
 from xcount.problem.problem import Problem
 
@@ -154,7 +162,7 @@ class _WeighedTable:
         self._set_of = np.array([sets[own.tobytes()] for own in cells])
         self._n_products = len(weights)
         ends = [_ends(weight[own]) for own in distinct for weight in weights]
-        self._ends = np.concatenate([row + number for number, row in enumerate(ends)])
+        self._ends = moved_ends(ends)
         self._cells = np.concatenate([own for own in distinct for _ in weights])
 
     def cells(
@@ -162,8 +170,8 @@ class _WeighedTable:
     ) -> NDArray[np.int64]:
         """Return a cell of each part, chosen by a number in [0, 1)."""
         rows = self._set_of[parts] * self._n_products + products
-        moved = np.minimum(rows + chances, np.nextafter(rows + 1.0, 0.0))  # a sum may round up
-        found: NDArray[np.int64] = self._cells[np.searchsorted(self._ends, moved, side="right")]
+        ends = np.searchsorted(self._ends, moved(rows, chances), side="right")
+        found: NDArray[np.int64] = self._cells[ends]
         return found
 
 

@@ -221,7 +221,10 @@ class _WeighedDraws:
         self._n_features = len(counts)
         self._sizes = np.array([counts[f] for f in self._features], dtype=np.int64)
         self._part_ends = ends_of(np.array([part.weight for part in parts])) if parts else None
-        self._ends = [[ends_of(part.cell_weights[f]) for f in self._features] for part in parts]
+        self._ends = [
+            moved_ends([ends_of(part.cell_weights[f]) for part in parts])
+            for f in (self._features if parts else ())
+        ]
         self.levels = levels
 
     @property
@@ -242,13 +245,12 @@ class _WeighedDraws:
             if self._features:
                 regions[:, self._features] = random.integers(0, self._sizes, (n, len(self._sizes)))
             return regions, parts
-        if len(self._ends) > 1:
+        if len(self._part_ends) > 1:
             parts = np.searchsorted(self._part_ends, random.random(n), side="right")
         chances = random.random((len(self._features), n))
-        for number, ends in enumerate(self._ends):
-            own = parts == number
-            for feature, ends_of_cells, chance in zip(self._features, ends, chances, strict=True):
-                regions[own, feature] = np.searchsorted(ends_of_cells, chance[own], side="right")
+        for number, feature in enumerate(self._features):
+            found = np.searchsorted(self._ends[number], moved(parts, chances[number]), side="right")
+            regions[:, feature] = found - parts * self._sizes[number]
         return regions, parts
 
 
@@ -409,6 +411,22 @@ class WeighedRegionDraws(_WeighedDraws):
         both = [hits] if np.array_equal(hits, upper) else [hits, upper]
         pairs = [(np.bincount(each, minlength=2).astype(np.uint64), each) for each in both]
         return tuple(array for pair in pairs for array in pair)
+
+
+def moved_ends(ends: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Return where cells end on [0, 1), for several sets of cells: each moved by its number.
+
+    So one search finds the cells of all samples, whichever set each is drawn from.
+    """
+    return np.concatenate([row + number for number, row in enumerate(ends)])
+
+
+def moved(numbers: NDArray[np.int64], chances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return chances in [0, 1), moved by the numbers of the sets that cells are drawn from."""
+    found: NDArray[np.float64] = np.minimum(  # a sum may round up
+        numbers + chances, np.nextafter(numbers + 1.0, 0.0)
+    )
+    return found
 
 
 def ends_of(weights: NDArray[np.float64]) -> NDArray[np.float64]:
