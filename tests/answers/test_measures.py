@@ -20,7 +20,7 @@ from strategies import random_classifier, random_ensemble
 
 import xcount
 from xcount.answers import count as counting
-from xcount.answers import weigh as measures
+from xcount.answers import exact_shares, weigh
 from xcount.answers.measure import measure
 from xcount.counters import decisions
 from xcount.counters.decisions import RegionDecider
@@ -128,8 +128,8 @@ def test_intervals_of_sampled_measures_hold(monkeypatch: pytest.MonkeyPatch, in_
         problem, _, weighing = random_problem(seed)
         exact = measure(problem, weighing, Settings(jobs=1))
         with monkeypatch.context() as patch:
-            patch.setattr(measures, "MAX_TERMS", 0)
-            patch.setattr(measures, "MAX_VISIT_SECONDS", -1.0)
+            patch.setattr(exact_shares, "MAX_TERMS", 0)
+            patch.setattr(weigh, "corner_seconds", lambda *_, **__: math.inf)
             if not in_rows:
                 patch.setattr(decisions, "MAX_CELL_ROW", 0)
                 patch.setattr(decisions, "MAX_ROW", 0)

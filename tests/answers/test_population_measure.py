@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from test_measures import random_problem
 
 import xcount
-from xcount.answers import weigh as measures
+from xcount.answers import exact_shares
 from xcount.answers.measure import measure, with_population
 from xcount.counters.decisions import RegionDecider
 from xcount.counters.settings import Settings
@@ -93,11 +93,11 @@ def rational_population(problem: Problem, seed: int) -> Population:
 @pytest.mark.parametrize("way", ["visited", "solved"])
 @pytest.mark.parametrize("seed", range(20))
 def test_rational_weights_are_weighed_to_the_last_digit(
-    seed: int, way: str, monkeypatch: pytest.MonkeyPatch
+    seed: int, way: str, request: pytest.FixtureRequest
 ) -> None:
     """By both exact ways, against enumeration in fractions."""
     if way == "solved":
-        monkeypatch.setattr(measures, "MAX_VISIT_SECONDS", -1.0)
+        request.getfixturevalue("no_corner_sums")
     problem, regions, _ = random_problem(seed)
     population = rational_population(problem, seed)
     tables = [column.probabilities for column in population.columns]
@@ -138,10 +138,10 @@ def test_a_large_model_is_weighed_as_a_million_draws_say() -> None:
     assert abs(share - found.share) < 4 * spread
 
 
+@pytest.mark.usefixtures("no_corner_sums")
 def test_what_is_not_counted_is_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
     """With an interval that holds with the confidence that it says."""
-    monkeypatch.setattr(measures, "MAX_VISIT_SECONDS", 0.0)
-    monkeypatch.setattr(measures, "MAX_TERMS", -1)
+    monkeypatch.setattr(exact_shares, "MAX_TERMS", -1)
     inside = n = 0
     for seed in range(40):
         problem, regions, _ = random_problem(seed)

@@ -67,6 +67,8 @@ def measure(
         except BudgetError as error:
             found[name] = unknown(name, StopReason.MEMORY, error)
         except KeyboardInterrupt:
+            found[name] = unknown(name, StopReason.INTERRUPTED)
+        if found[name].stop_reason is StopReason.INTERRUPTED:
             rest = weighing.names[len(found) :]
             return found | {name: unknown(name, StopReason.INTERRUPTED) for name in rest}
     return found

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,19 +47,17 @@ class Piece:
 
 def pieces_of(name: str, problem: Problem, weighing: Weighing | None = None) -> list[Piece]:
     """Return the pieces of a measure, ``rows`` excepted; one where the domain has no rules."""
-    products: list[Drawn] = []
     if name != "regions":
         assert weighing is not None
         products = products_of(problem, components_of(name, problem, weighing))
+        return weighed_pieces(problem, products)
     if not problem.grid.rules:
-        return [Piece(problem, np.arange(problem.n_masks), products, 1.0)]
-    if name == "regions":
-        n_regions = problem.n_regions
-        parts = [WeighedPart(p, (), p.problem.n_regions / n_regions) for p in parts_of(problem)]
-    else:
-        parts = weighed_parts(problem, products) or []
-    whole = math.fsum(weight for _, _, weight in parts)
-    return [Piece(p.problem, p.masks, inside, weight / whole, p) for p, inside, weight in parts]
+        return [Piece(problem, np.arange(problem.n_masks), (), 1.0)]
+    n_regions = problem.n_regions
+    return [
+        Piece(part.problem, part.masks, (), part.problem.n_regions / n_regions, part)
+        for part in parts_of(problem)
+    ]
 
 
 def components_of(name: str, problem: Problem, weighing: Weighing) -> Sequence[Component]:
@@ -87,21 +84,12 @@ def mask_masses(problem: Problem, weights: Weights) -> NDArray[np.float64]:
     return masses
 
 
-class WeighedPart(NamedTuple):
-    """A part of a domain with rules, the product measures inside it, and what it weighs."""
-
-    part: Part
-    inside: Sequence[Drawn]
-    weight: float
-
-
-def weighed_parts(problem: Problem, products: Sequence[Drawn]) -> list[WeighedPart] | None:
-    """Return the parts that have any weight; None without rules."""
-    parts = parts_of(problem)
-    if not parts:
-        return None
+def weighed_pieces(problem: Problem, products: Sequence[Drawn]) -> list[Piece]:
+    """Return the pieces that have any weight under a mixture of product measures."""
+    if not problem.grid.rules:
+        return [Piece(problem, np.arange(problem.n_masks), products, 1.0)]
     found = []
-    for part in parts:
+    for part in parts_of(problem):
         inside = []
         for product in products:
             cells, masses, mass = part.weights(list(product.cell_weights), product.mask_weights)
@@ -110,8 +98,9 @@ def weighed_parts(problem: Problem, products: Sequence[Drawn]) -> list[WeighedPa
         weight = math.fsum(product.weight for product in inside)
         if weight > 0:
             inside = [replace(product, weight=product.weight / weight) for product in inside]
-            found.append(WeighedPart(part, inside, weight))
-    return found
+            found.append(Piece(part.problem, part.masks, inside, weight, part))
+    whole = math.fsum(piece.weight for piece in found)
+    return [replace(piece, weight=piece.weight / whole) for piece in found]
 
 
 def placed_rows(

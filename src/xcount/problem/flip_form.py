@@ -260,6 +260,8 @@ class FlipForm(Form):
 class SureFlipForm(FlipForm):
     """A flip from a decision that a softmax says is sure enough."""
 
+    only_bounds = True
+
     def decompose(self, live: LivePairs, masks: Sequence[int]) -> Decomposition:
         found = super().decompose(live, masks)
         bounds = [expression._replace(is_upper_bound=True) for expression in found.expressions]

@@ -98,6 +98,8 @@ class Form(ABC):
     """Terms beyond which exact counting is not tried."""
     max_auto_terms: int
     """Terms beyond which ``auto`` samples at once."""
+    only_bounds = False
+    """Whether expressions only bound counts from above: they prove what is never sensitive."""
 
     def __init__(self, problem: Asked) -> None:
         self.problem = problem

@@ -47,6 +47,8 @@ def probability_form(asked: Asked) -> Form:
 class ProbabilityForm(Form):
     """A question about a gap in probability that is no gap in margin."""
 
+    only_bounds = True
+
     def __init__(self, problem: Asked) -> None:
         super().__init__(problem)
         change = problem.query.change

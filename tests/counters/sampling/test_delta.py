@@ -6,6 +6,7 @@ That the tools keep what they are given is tested where they are (``test_certifi
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -14,14 +15,16 @@ import pytest
 from strategies import random_tree
 
 from benchmarks.certain_part import CoinFlips
-from xcount.answers import weigh
+from xcount.answers import exact_shares
 from xcount.answers.measure import measure
+from xcount.counters import exact, side_by_side
 from xcount.counters import parts as counting_parts
 from xcount.counters.bounds import Bounds
 from xcount.counters.exact import ExactRun
 from xcount.counters.parts import count_parts
 from xcount.counters.sampling import estimator as estimating
 from xcount.counters.sampling import pilot as planning
+from xcount.counters.sampling import rest_estimate
 from xcount.counters.sampling.confidence import BettingSequence, GammaBernoulli
 from xcount.counters.sampling.estimation import Estimation
 from xcount.counters.sampling.estimator import Estimator, Ground
@@ -127,7 +130,7 @@ def test_an_estimate_of_a_question_spends_delta(
 def test_estimates_of_a_shrinking_rest_share_delta() -> None:
     """However often a new one begins, their parts add up to less than delta."""
     problem = a_problem()
-    series = RestEstimate(ExactRun(problem, Settings()), Settings(delta=DELTA))
+    series = RestEstimate.of_run(ExactRun(problem, Settings()), Settings(delta=DELTA))
     deltas = []
     for _ in range(12):
         estimation = series._candidate()
@@ -159,26 +162,58 @@ def test_parts_that_are_counted_one_by_one_share_delta(monkeypatch: pytest.Monke
     assert sum(deltas) == pytest.approx(DELTA)
 
 
+WEIGHED = Settings(epsilon=0.3, delta=DELTA, jobs=1, judge="volume", timeout_seconds=20)
+
+
+def by_volume(problem: Problem) -> Weighing:
+    """Return a uniform measure."""
+    bounds = ",".join(f"f{i}=0:8" for i in range(5))
+    return Weighing.of(problem.ensemble, "volume", bounds=bounds)
+
+
+@pytest.mark.usefixtures("no_corner_sums")
 @pytest.mark.parametrize("rules", [(), ("f1 < 3 -> f2 < 5",)])
 def test_weights_spend_delta(
     spent: list[tuple[str, float]], rules: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Under a measure, with parts of a domain or without; with a limit, twice a half."""
+    """Under a measure, with pieces of a domain or without, with a limit or without.
 
-    def nothing(problem: Problem, *more: object) -> weigh._Exact:
-        return weigh._Exact(0.0, list(range(problem.n_masks)))
-
-    monkeypatch.setattr(weigh, "_exact_shares", nothing)
-    monkeypatch.setattr(weigh, "EARLY_SECONDS", 0.0)
+    Nothing can be weighed exactly: there is one estimate, and it spends all of delta.
+    """
+    monkeypatch.setattr(exact_shares, "MAX_TERMS", -1)
     problem = in_domain(*rules)
-    weighing = Weighing.of(
-        problem.ensemble, "volume", bounds=",".join(f"f{i}=0:8" for i in range(5))
-    )
-    settings = Settings(epsilon=0.3, delta=DELTA, jobs=1, judge="volume", timeout_seconds=20)
-    share = measure(problem, weighing, settings)["volume"].share
+    found = measure(problem, by_volume(problem), WEIGHED)["volume"]
     assert sum(part for _, part in spent) == pytest.approx(DELTA)
     spent.clear()
-    limited = replace(settings, max_share=Limit.of(str(share)), epsilon=0.5)
-    assert measure(problem, weighing, limited)["volume"].confidence == pytest.approx(1 - DELTA)
-    assert len({part for _, part in spent}) < len(spent)
+    limited = replace(WEIGHED, max_share=Limit.of(str(found.share)), epsilon=0.5)
+    assert measure(problem, by_volume(problem), limited)["volume"].confidence == 1 - DELTA
     assert sum(part for _, part in spent) == pytest.approx(DELTA)
+
+
+@pytest.mark.usefixtures("no_corner_sums")
+@pytest.mark.parametrize("rules", [(), ("f1 < 3 -> f2 < 5",)])
+@pytest.mark.parametrize("limit", [None, "1/2"])
+@pytest.mark.parametrize("begins_anew", [False, True])
+def test_estimates_of_a_shrinking_weight_share_delta(
+    spent: list[tuple[str, float]],
+    rules: tuple[str, ...],
+    limit: str | None,
+    begins_anew: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where exact weighing goes on, another estimate may follow: the first has 0.9 of delta."""
+    monkeypatch.setattr(side_by_side, "BUDGETS", (20, 40, 80, 160))
+    monkeypatch.setattr(side_by_side, "FREE_SECONDS", 0.0)
+    monkeypatch.setattr(side_by_side, "ALONE_SECONDS", 0.0)
+    monkeypatch.setattr(exact, "_LEAST_SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(exact, "_SLICE_PART", 0.0)
+    monkeypatch.setattr(rest_estimate, "_SHRUNK", 1.0 if begins_anew else 0.0)
+    monkeypatch.setattr(rest_estimate, "_CHEAPER", math.inf)
+    problem = in_domain(*rules)
+    settings = replace(WEIGHED, epsilon=0.02, max_share=None if limit is None else Limit.of(limit))
+    found = measure(problem, by_volume(problem), settings)["volume"]
+    assert found.confidence == 1 - DELTA
+    total = sum(part for _, part in spent)
+    assert total < DELTA
+    if not begins_anew:  # else exact weighing may be done before the last one's first look
+        assert total == pytest.approx(0.9 * DELTA)
