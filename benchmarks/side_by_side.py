@@ -4,10 +4,11 @@
 
 Questions about gaps, rare gaps and flips, of models of the paper's suite and of larger ones, are
 asked of the three methods in turns, in one process and on one thread, and timed in processor
-seconds. A method that reaches its limit has no time: the ratio is to the cheaper one of those that
-answered. `auto` gives exact counting a tenth of a second before it asks what sampling would cost;
-the table says, too, what is above twice the cheaper one, in seconds. With ``--only``, what an
-earlier run found about other models stays in the table.
+seconds; and so are shares under measures, which are weighed exactly, sampled, or both side by side.
+A method that reaches its limit has no time: the ratio is to the cheaper one of those that answered.
+`auto` gives exact work a tenth of a second before it asks what sampling would cost; the table says,
+too, what is above twice the cheaper one, in seconds. With ``--only``, what an earlier run found
+about other models stays in the table.
 """
 
 from __future__ import annotations
@@ -19,18 +20,35 @@ import math
 import statistics
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.datasets import BY_KEY, PLAIN
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.datasets import BY_KEY, PLAIN, load_dataset
 from benchmarks.models import Training, models_of
 from benchmarks.summary import markdown
 from xcount import Ensemble, Grid, count, load
+from xcount.answers.exact_shares import UNITS
+from xcount.answers.measure import weighing_of
+from xcount.answers.pieces import components_of, products_of, weighed_pieces
+from xcount.answers.weigh import Weight
+from xcount.counters.bounds import Bounds
+from xcount.counters.settings import Settings
+from xcount.counters.side_by_side import BUDGETS
+from xcount.counters.tally import StopReason
+from xcount.problem.problem import Problem
+from xcount.question.domain import Domain
+from xcount.question.query import Query
 
 METHODS = ("auto", "exact", "sample")
 RESULTS = Path(__file__).parent / "results"
+Asker = Callable[["Asked", str, float], dict[str, Any]]
+"""Asks a question of a method within some seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +80,13 @@ class Asked:
     kind: str
     feature: int
     options: dict[str, Any] = field(default_factory=dict)
+    measure: str = "regions"
+    rule: str | None = None
 
     @property
     def text(self) -> str:
-        options = ", ".join(f"{name} {value}" for name, value in self.options.items())
+        said = {**self.options, **({} if self.rule is None else {"rule": self.rule})}
+        options = ", ".join(f"{name} {value}" for name, value in said.items())
         return f"f{self.feature}: {options}".replace("flip True", "flip")
 
 
@@ -81,6 +102,19 @@ def flips(*features: int) -> list[Asked]:
     ]
 
 
+def weighed(features: Sequence[int], gaps_asked: Sequence[str], rule: str) -> list[Asked]:
+    """Return flips and gaps in margin and probability under each measure, some within a rule."""
+    changes: list[dict[str, Any]] = [{"flip": True}, {"probability_gap": "0.05"}]
+    changes += [{"gap": gap} for gap in gaps_asked]
+    return [
+        Asked(next(iter(change)).replace("_", " "), feature, change, measure, within)
+        for measure in ("volume", "marginals", "population")
+        for feature in features
+        for change in changes
+        for within in ((None, rule) if feature == features[0] else (None,))
+    ]
+
+
 QUESTIONS: dict[Model, list[Asked]] = {
     Model("higgs", 6, 100, "paper"): [
         *gaps("rare gap", (20, "1.4"), (20, "1.5"), (20, "1.7"), (25, "1.4"), (5, "1.1")),
@@ -93,11 +127,59 @@ QUESTIONS: dict[Model, list[Asked]] = {
     Model("adult", 6, 800): [*flips(9), *gaps("gap", (0, "1"), (0, "4"), (9, "1"))],
     Model("higgs", 6, 300): gaps("gap", (3, "0.5"), (20, "0.5"), (5, "2")),
     Model("protein", 6, 300): gaps("gap", (0, "2"), (4, "8")),
+    Model("adult", 4, 50): weighed((0, 9), ("0.5", "2"), "f0 < 30 -> f4 < 14"),
+    Model("adult", 6, 300): weighed((0, 9), ("0.5", "2"), "f0 < 30 -> f4 < 14"),
 }
 
 
+class Weights:
+    """A model with what its regions weigh: by the rows that it was not trained on."""
+
+    def __init__(self, model: Ensemble, rows: NDArray[np.float64], rule: str | None) -> None:
+        self.model = model
+        self.grid = Grid.of(model, domain=Domain.of(rule=() if rule is None else rule))
+        names = ("volume", "marginals", "population")
+        self.weighing = weighing_of(model, self.grid, Settings(), names, rows, None, None)
+
+    def ask(self, asked: Asked, method: str, limit: float) -> dict[str, Any]:
+        """Ask once; return what it cost and what came out."""
+        assert self.weighing is not None
+        query = Query.of(self.model, [asked.feature], **asked.options)
+        problem = Problem(self.model, self.grid, query)
+        components = components_of(asked.measure, problem, self.weighing)
+        settings = Settings(timeout_seconds=limit, jobs=1)
+        began = time.process_time()
+        products = products_of(problem, components)
+        pieces = weighed_pieces(problem, products)
+        weight = Weight(asked.measure, problem, products, pieces, settings, {})
+        low, high, answered = _weighed(weight, method, settings)
+        return {
+            "seconds": round(time.process_time() - began, 4),
+            "answered": answered,
+            "exact": low == high,
+            "share_low": low,
+            "share_high": high,
+        }
+
+
+def _weighed(weight: Weight, method: str, settings: Settings) -> tuple[float, float, bool]:
+    """Return bounds of a share, and whether they are as near as was asked."""
+    if method == "auto":
+        found = weight.run()
+        return found.low, found.high, found.stop_reason is StopReason.COMPLETE
+    if method == "exact":
+        shares = weight.shares
+        for _ in shares.slices(BUDGETS):
+            if settings.expired():
+                break
+        low, high = shares.bounds()
+        return low / UNITS, high / UNITS, not shares.open_size
+    tally = weight.estimation(settings, Bounds(0, UNITS), 0).run("sample", {})
+    return tally.low / UNITS, tally.high / UNITS, tally.stop_reason is StopReason.COMPLETE
+
+
 def ask(model: Ensemble, grid: Grid, asked: Asked, method: str, limit: float) -> dict[str, Any]:
-    """Ask once; return what it cost and what came out."""
+    """Ask for a count once; return what it cost and what came out."""
     began = time.process_time()
     result = count(
         model,
@@ -124,11 +206,17 @@ def records(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         if options.only and model.name not in options.only:
             continue
         ensemble = load(model.path(options.cache, options.data))
-        grid = Grid.of(ensemble)
+        grid, weights = Grid.of(ensemble), dict[str | None, Weights]()
         for asked in questions:
             number += 1
+            asker: Asker = partial(ask, ensemble, grid)
+            if asked.measure != "regions":
+                if asked.rule not in weights:
+                    rows = load_dataset(model.dataset, options.data).test_rows.astype(np.float64)
+                    weights[asked.rule] = Weights(ensemble, rows, asked.rule)
+                asker = weights[asked.rule].ask
             order = METHODS[number % 3 :] + METHODS[: number % 3]
-            answers = {m: ask(ensemble, grid, asked, m, options.limit_seconds) for m in order}
+            answers = {m: asker(asked, m, options.limit_seconds) for m in order}
             about = {"model": model.name, "limit_seconds": options.limit_seconds}
             yield {**about, **asdict(asked), "text": asked.text, "answers": answers}
 
@@ -166,8 +254,10 @@ def table(found: Sequence[dict[str, Any]]) -> str:
             ratios.append(ratio)
         cells = [_cell(answers[m]) for m in METHODS]
         judged = [f"{ratio:.2f}", f"{over:.2f}"] if math.isfinite(best) else ["-", "-"]
-        rows.append([record["model"], record["kind"], record["text"], *cells, *judged])
-    head = ["model", "kind", "question", *METHODS, "auto / cheaper", "above twice, s"]
+        measure = record.get("measure", "regions")
+        about = [record["model"], measure, record["kind"], record["text"]]
+        rows.append([*about, *cells, *judged])
+    head = ["model", "share of", "kind", "question", *METHODS, "auto / cheaper", "above twice, s"]
     answered = sum(r["answers"]["auto"]["answered"] for r in found)
     unanswered = sum(
         math.isfinite(cheapest(r)) and not r["answers"]["auto"]["answered"] for r in found
@@ -178,6 +268,15 @@ def table(found: Sequence[dict[str, Any]]) -> str:
         f"{statistics.median(ratios):.2f}, of the sums {_ratio_of_sums(found):.2f}."
     )
     return f"{summary} Processor seconds, one thread.\n\n{markdown(head, rows)}\n"
+
+
+def tables(found: Sequence[dict[str, Any]]) -> str:
+    """Return a table of the counts, and one of the measures."""
+    kinds = itertools.groupby(found, lambda record: record.get("measure", "regions") == "regions")
+    parts: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
+    for are_counts, records_of in kinds:
+        parts[are_counts] += records_of
+    return "\n".join(table(part) for part in parts.values() if part)
 
 
 def _ratio_of_sums(found: Sequence[dict[str, Any]]) -> float:
@@ -202,7 +301,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.output.mkdir(parents=True, exist_ok=True)
         lines = "".join(json.dumps(r) + "\n" for r in found)
         (options.output / "side_by_side.jsonl").write_text(lines)
-        (options.output / "side_by_side.md").write_text(table(found))
+        (options.output / "side_by_side.md").write_text(tables(found))
     return 0
 
 
