@@ -26,10 +26,11 @@ from xcount.counters.sampling.draws import CellDraws
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
 from xcount.model.ensemble import Ensemble, Feature
-from xcount.model.examples import adult_model_path
+from xcount.model.examples import adult_model_path, ensemble_of
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
 from xcount.question.query import Query
+from xcount.question.share import Limit
 from xcount.question.weighting import Weighing
 
 
@@ -266,3 +267,55 @@ def test_too_many_terms_are_sampled(monkeypatch: pytest.MonkeyPatch, no_corner_s
     assert found.stop_reason is StopReason.COMPLETE
     assert found.details["samples"] > 0
     assert found.confidence == 0.9
+
+
+def never_flipping(*more: Any) -> tuple[Problem, Weighing]:
+    """Return flips that other trees alone make happen, and weights that are rounded in every sum.
+
+    An odd number of twos, with either sign, never adds up to less than a quarter.
+    """
+    rng = np.random.default_rng(9)
+    stumps = [(1 + i % 3, float(rng.random()), 2.0, -2.0) for i in range(27)]
+    model = ensemble_of((0, 0.5, 0.25, -0.25), *stumps, *more)
+    query = Query.of(model, "f0", flip=True, cutoff=0)
+    weighing = Weighing.of(model, "volume", bounds={f"f{i}": (0.0, 1.0) for i in range(4)})
+    return Problem(model, Grid.of(model), query), weighing
+
+
+def test_a_weight_of_nothing_is_nothing(no_corner_sums: None) -> None:
+    """What never flips weighs 0, also where that is 1 less a sum of weights that is rounded."""
+    problem, weighing = never_flipping()
+    products = products_of(problem, components_of("volume", problem, weighing))
+    run = ExactRun(problem, Settings(), weights=list(products[0].cell_weights))
+    run.solve((2**62,))
+    assert any(low == high > 0 for low, high in run.all_mask_bounds())  # rounding
+    found = measure(problem, weighing)["volume"]
+    assert (found.share, found.low, found.high, found.exact) == (0.0, 0.0, 0.0, True)
+
+
+def test_a_weight_that_may_be_rounding_has_bounds(no_corner_sums: None) -> None:
+    """Where regions flip that weigh less than the rounding of all others."""
+    problem, weighing = never_flipping((1, 1e-20, (0, 0.5, 100.0, -100.0), 0.0))
+    found = measure(problem, weighing)["volume"]
+    assert not found.exact
+    assert found.share is None
+    assert found.low == 0.0 < found.high < 1e-12
+
+
+@pytest.mark.parametrize("judge", ["regions", "volume"])
+def test_a_count_of_nothing_proves_every_measure(
+    judge: str, monkeypatch: pytest.MonkeyPatch, no_corner_sums: None
+) -> None:
+    """What no region does, no weight does, however little samples alone would prove."""
+    monkeypatch.setattr(exact_shares, "MAX_TERMS", 0)
+    problem, weighing = never_flipping()
+    decided = Settings(max_share=Limit.share("50%"), judge="volume")
+    assert not measure(problem, weighing, decided)["volume"].exact
+    bounds = {f"f{i}": (0.0, 1.0) for i in range(4)}
+    asked: dict[str, Any] = {"sensitive": "f0", "flip": True, "cutoff": 0, "max_share": "50%"}
+    result = xcount.count(
+        problem.ensemble, **asked, method="exact", measures="volume", judge=judge, bounds=bounds
+    )
+    assert result.high == 0
+    found = result.measures["volume"]
+    assert (found.share, found.low, found.high, found.exact) == (0.0, 0.0, 0.0, True)

@@ -319,6 +319,15 @@ def _solved(
     return replace(result, stop_reason=_stop_reason(result))
 
 
+def _proved_share(tally: Tally, problem: Problem) -> float | None:
+    """Return the share that a count has proved for every measure: nothing, or everything."""
+    if tally.confidence < 1:
+        return None
+    if tally.high == 0:
+        return 0.0
+    return 1.0 if tally.low == problem.n_regions else None
+
+
 def _counted(
     problem: Problem, settings: Settings, method: str, weighing: Weighing | None
 ) -> tuple[Tally, dict[str, Measured]]:
@@ -342,7 +351,10 @@ def _counted(
         return Tally.of_bounds(0, problem.n_regions, method, StopReason.INTERRUPTED), found
     tally = _tally(problem, rest.within(0.5) if others.n_weighed else rest, method)
     if tally.stop_reason is not StopReason.INTERRUPTED:
-        found |= measure(problem, others, rest)
+        proved = _proved_share(tally, problem)
+        if proved is not None:
+            others = weighing.of_names(n for n in names if n not in found or not found[n].exact)
+        found |= measure(problem, others, rest, proved)
         if _was_interrupted(found):
             tally = replace(tally, stop_reason=StopReason.INTERRUPTED)
     return tally, {name: found[name] for name in names if name in found}

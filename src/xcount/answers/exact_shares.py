@@ -28,6 +28,8 @@ MAX_TERMS = 200_000
 """Pairs of masks of all subproblems beyond which a piece is only sampled."""
 _ROUNDING = 2.0**-40
 """Bounds that add up what is known of open masks are widened by this part of themselves."""
+_NOISE = 2.0**-44
+"""What is left of a difference of weights may be their rounding where it is below this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,7 @@ class Known:
         open_weight: what they weigh.
         low: at least so much is sensitive, of all masks.
         high: at most so much.
+        doubt: by so much the weight of the solved masks may be off, beyond the rounding of a sum.
     """
 
     certain: float
@@ -47,6 +50,7 @@ class Known:
     open_weight: float
     low: float
     high: float
+    doubt: float = 0.0
 
 
 class WeighedProduct:
@@ -64,6 +68,7 @@ class WeighedProduct:
         self._masses = self.product.mask_weights[self._masks]
         self.run: ExactRun | None = None
         self._seen = -1
+        self._is_nothing: dict[int, bool] = {}
         self._known = Known(0.0, self._masks, 1.0, 0.0, 1.0)
         if piece.problem.n_masks == 1:  # nothing changes
             self._known = Known(0.0, self._masks[:0], 0.0, 0.0, 0.0)
@@ -100,10 +105,30 @@ class WeighedProduct:
     def _found(self, run: ExactRun) -> Known:
         ends = np.array(run.all_mask_bounds(), dtype=np.float64).reshape(-1, 2)
         is_open = ends[:, 0] != ends[:, 1]
+        doubt = self._without_rounding(run, ends)
         low, high = (math.fsum(self._masses * end) for end in ends.T)
         certain = math.fsum((self._masses * ends[:, 0])[~is_open])
         open_weight = math.fsum(self._masses[is_open])
-        return Known(certain, self._masks[is_open], open_weight, low, high)
+        return Known(certain, self._masks[is_open], open_weight, low, high, doubt)
+
+    def _without_rounding(self, run: ExactRun, ends: NDArray[np.float64]) -> float:
+        """Set shares to 0 that are nothing but rounding; return the weight of what may still be.
+
+        A tiny share that is left of a difference may be nothing: then no region is counted.
+        """
+        assert run.decomposition is not None
+        is_tiny = (ends[:, 0] == ends[:, 1]) & (ends[:, 0] < _NOISE)
+        of_mask = run.decomposition.of_mask
+        tiny = [i for i in np.flatnonzero(is_tiny) if of_mask(int(self._masks[i])).is_difference]
+        unknown = [mask for mask in self._masks[tiny].tolist() if mask not in self._is_nothing]
+        if unknown:
+            counted = ExactRun(self.problem, run.settings, masks=unknown)
+            counted.solve((run.n_steps + 1,))
+            found = (bounds == (0, 0) for bounds in counted.all_mask_bounds())
+            self._is_nothing |= dict(zip(unknown, found, strict=True))
+        doubtful = [i for i in tiny if not self._is_nothing[int(self._masks[i])]]
+        ends[[i for i in tiny if i not in doubtful]] = 0.0
+        return math.fsum(self._masses[doubtful] * _NOISE)
 
 
 class ExactShares:
@@ -206,6 +231,11 @@ class ExactShares:
             math.fsum(product.weight * product.known.certain for product in products)
             for products in self.products
         )
+
+    @property
+    def doubt(self) -> float:
+        """By so much the weight may be off, where little is left of a difference of weights."""
+        return math.fsum(product.weight * product.known.doubt for product in self._each)
 
     def bounds(self) -> tuple[int, int]:
         """Return bounds of the weight, in units."""

@@ -29,12 +29,16 @@ from xcount.question.weighting import Interval, Weighing, marginal_weights, volu
 
 
 def measure(
-    problem: Problem, weighing: Weighing, settings: Settings | None = None
+    problem: Problem,
+    weighing: Weighing,
+    settings: Settings | None = None,
+    proved: float | None = None,
 ) -> dict[str, Measured]:
     """Return the share of the sensitive regions under each measure.
 
     A time limit is that of all measures together, from when the settings were made. The one that
-    the settings judge ends as soon as their limit is decided.
+    the settings judge ends as soon as their limit is decided. Where a count has proved that no
+    region is sensitive, or that all are, ``proved`` is 0 or 1: the share under every measure.
 
     Example:
         >>> from xcount.model.examples import figure_1
@@ -47,7 +51,7 @@ def measure(
         0.08
     """
     chosen = settings or Settings()
-    makers: dict[str, Callable[[Problem, Weighing, Settings], Measured]] = {
+    makers: dict[str, Callable[[Problem, Weighing, Settings, float | None], Measured]] = {
         "volume": _volume,
         "marginals": _marginals,
         "population": _population,
@@ -59,7 +63,8 @@ def measure(
                 limited = chosen.within(1 / n_open, LEAST_SECONDS, DEFAULT_TIMEOUT_SECONDS)
                 n_open -= 1
                 limit = chosen.max_share if name == chosen.judge else None
-                found[name] = makers[name](problem, weighing, replace(limited, max_share=limit))
+                judging = replace(limited, max_share=limit)
+                found[name] = makers[name](problem, weighing, judging, proved)
             else:
                 found[name] = _rows(problem, weighing, chosen)
         except OutOfLimitsError:
@@ -104,19 +109,26 @@ def _rows(problem: Problem, weighing: Weighing, settings: Settings) -> Measured:
     return Measured("rows", share, share, share, True, 1.0, StopReason.COMPLETE, details)
 
 
-def _volume(problem: Problem, weighing: Weighing, settings: Settings) -> Measured:
+def _volume(
+    problem: Problem, weighing: Weighing, settings: Settings, proved: float | None
+) -> Measured:
     details = {"bounds": volume_weights(problem.grid, weighing)[1]}
-    return weigh("volume", problem, components_of("volume", problem, weighing), settings, details)
+    components = components_of("volume", problem, weighing)
+    return weigh("volume", problem, components, settings, details, proved)
 
 
-def _marginals(problem: Problem, weighing: Weighing, settings: Settings) -> Measured:
+def _marginals(
+    problem: Problem, weighing: Weighing, settings: Settings, proved: float | None
+) -> Measured:
     assert weighing.rows is not None
     details = {"n_rows": len(weighing.rows), "source": weighing.source}
     components = components_of("marginals", problem, weighing)
-    return weigh("marginals", problem, components, settings, details)
+    return weigh("marginals", problem, components, settings, details, proved)
 
 
-def _population(problem: Problem, weighing: Weighing, settings: Settings) -> Measured:
+def _population(
+    problem: Problem, weighing: Weighing, settings: Settings, proved: float | None
+) -> Measured:
     population = weighing.population
     assert population is not None, "with_population comes first"
     details = {
@@ -125,7 +137,7 @@ def _population(problem: Problem, weighing: Weighing, settings: Settings) -> Mea
         "realism": asdict(population.realism),
     }
     components = components_of("population", problem, weighing)
-    return weigh("population", problem, components, settings, details)
+    return weigh("population", problem, components, settings, details, proved)
 
 
 def weighing_of(

@@ -50,15 +50,26 @@ def unknown(name: str, reason: StopReason, refusal: BudgetError | None = None) -
     return Measured(name, None, 0.0, 1.0, False, 1.0, reason, details)
 
 
+def exactly(name: str, share: float, details: Mapping[str, Any]) -> Measured:
+    """Return a measure that is known."""
+    return Measured(name, share, share, share, True, 1.0, StopReason.COMPLETE, details)
+
+
 def weigh(
     name: str,
     problem: Problem,
     components: Sequence[Component],
     settings: Settings,
     details: Mapping[str, Any],
+    proved: float | None = None,
 ) -> Measured:
-    """Weigh by a mixture of product measures, piece by piece where rules make pieces."""
+    """Weigh by a mixture of product measures, piece by piece where rules make pieces.
+
+    ``proved`` is what the count has proved of the share: 0 of nothing, 1 of everything.
+    """
     settings = replace(settings, want_profile=False)
+    if proved is not None and problem.n_masks > MAX_FLAGS:
+        return exactly(name, proved, details)
     if problem.n_masks > MAX_LISTED and RegionDecider(problem).searches:
         drawn = [Drawn(c.weight, np.empty(0), c.cells) for c in components]
         everything = Ground(0, UNITS, Bounds(0, UNITS), UNITS)
@@ -71,6 +82,8 @@ def weigh(
     pieces = weighed_pieces(problem, products)
     if not pieces:
         raise QueryError(f"nothing of the domain has any weight under {name!r}")
+    if proved is not None:
+        return exactly(name, proved, details)
     return Weight(name, problem, products, pieces, settings, details).run()
 
 
@@ -173,13 +186,20 @@ class Weight(SideBySide[Measured]):
         return self._exactly(math.fsum(shares))
 
     def _exactly(self, share: float) -> Measured:
-        share = min(1.0, max(0.0, share))
-        complete = (True, 1.0, StopReason.COMPLETE, self._details)
-        return Measured(self._name, share, share, share, *complete)
+        return exactly(self._name, min(1.0, max(0.0, share)), self._details)
+
+    def _weighed(self) -> Measured:
+        """Return what exact weighing found, within bounds where rounding may be all of it."""
+        certain, doubt = self.shares.certain, self.shares.doubt
+        if certain > doubt or not doubt:
+            return self._exactly(certain)
+        high = min(1.0, certain + doubt)
+        complete = StopReason.COMPLETE
+        return Measured(self._name, None, 0.0, high, False, 1.0, complete, self._details)
 
     def _found(self) -> Measured:
         if not self.shares.open_size:
-            return self._exactly(self.shares.certain)
+            return self._weighed()
         reason = self._reason()
         if self._is_sampled:
             assert self._estimate is not None

@@ -47,6 +47,11 @@ class Expression(NamedTuple):
     union_of: tuple[int, ...] = ()
     is_upper_bound: bool = False
 
+    @property
+    def is_difference(self) -> bool:
+        """Whether something is taken away: of weights, which are floats, rounding is left."""
+        return self.is_complement or any(sign < 0 for sign, _ in self.terms)
+
 
 @dataclass(frozen=True, slots=True)
 class Decomposition:
