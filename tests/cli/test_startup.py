@@ -23,8 +23,8 @@ MODULES_OF_A_COUNT = {
         *("probability", "query", "rules", "share", "values"),
     },
     "problem": {
-        *("asked", "corner_question", "directed_gap_form", "form", "gap_form", "integers"),
-        *("laid_trees", "problem", "subproblem", "switch"),
+        *("asked", "corner_question", "form", "gap_form", "integers", "laid_trees"),
+        *("problem", "subproblem"),
     },
     "counters": {
         *("auto", "bounds", "corners", "cover", "engine", "exact", "known_counts", "profile"),
@@ -84,6 +84,30 @@ def test_count_imports_no_library_that_trains_models(figure_1_file: str, json: l
     assert not packages(modules) & {"rich", "hashlib"}
     used = {name for name in modules if name.partition(".")[0] == "xcount"}
     assert used <= modules_of_a_count(is_table=not json)
+
+
+def test_a_command_imports_numpy_without_its_documentation(figure_1_file: str) -> None:
+    """Docstrings that nobody reads take a tenth of a small count; the libraries do without them."""
+    command = ["-m", "xcount", "count", figure_1_file, "--sensitive", "age", "--gap", "80"]
+    process = subprocess.run(
+        [sys.executable, "-X", "importtime", *command], capture_output=True, text=True, check=True
+    )
+    assert "numpy._core.numeric" in process.stderr
+    assert "_add_newdocs" not in process.stderr
+    program = "from xcount.cli import _leave_out_documentation\n_leave_out_documentation()\n"
+    program += "".join(f"import {library}\n" for library in sorted(LIBRARIES))
+    program += "import numpy\nassert not numpy.ndarray.sort.__doc__"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_whoever_imports_xcount_has_all_of_numpy() -> None:
+    """Only a process that is the command's own leaves anything out."""
+    program = """
+import xcount.cli, xcount.answers.count, numpy
+xcount.cli.main(["--version"])
+assert "Sort an array" in numpy.ndarray.sort.__doc__
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
 
 
 def modules_of_a_count(*, is_table: bool) -> set[str]:

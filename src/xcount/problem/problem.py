@@ -23,6 +23,8 @@ _FORMS: dict[type[Change], tuple[str, str]] = {
     Flip: ("xcount.problem.flip_form", "flip_form"),
 }
 """Where the form of a change is made; imported when it is needed: start-up time counts."""
+_PLAIN_GAP = ("xcount.problem.gap_form", "GapForm")
+"""The form of most questions, which needs nothing of what a direction does."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +34,9 @@ class Problem(Asked):
     @cached_property
     def form(self) -> Form:
         """How regions that change are found and counted."""
-        home, name = _FORMS[type(self.query.change)]
+        change = self.query.change
+        is_plain_gap = isinstance(change, Gap) and change.direction == "any"
+        home, name = _PLAIN_GAP if is_plain_gap else _FORMS[type(change)]
         form: Form = getattr(import_module(home), name)(self)
         return form
 

@@ -31,18 +31,21 @@ class _Factory:
 
 _FACTORY = _Factory()
 
-_NO_DOC = "Fields."
-"""A class without a docstring would get its signature for one, and that takes a tokenizer."""
+_FIELD = vars(dataclasses)["_FIELD"]
+"""By this mark the functions of the standard library know a field from a class variable."""
 
 
 class _OnDemand:
-    """An attribute of a class that is made when it is first asked for."""
+    """An attribute of a class that is made of the class when it is first asked for."""
 
-    def __init__(self, cls: type, name: str, make: Callable[[], Any]) -> None:
-        self.cls, self.name, self.make = cls, name, make
+    def __init__(self, make: Callable[[Any], Any]) -> None:
+        self.make = make
+
+    def __set_name__(self, cls: type, name: str) -> None:
+        self.cls, self.name = cls, name
 
     def __get__(self, instance: Any, owner: type) -> Any:
-        made = self.make()
+        made = self.make(self.cls)
         setattr(self.cls, self.name, made)
         return made.__get__(instance, owner) if hasattr(made, "__get__") else made
 
@@ -64,24 +67,19 @@ def _dataclass(
             return dataclasses.dataclass(slots=slots, eq=eq, kw_only=kw_only, repr=repr)(cls)
         types = _types(cls)
         defaults = {name: vars(cls)[name] for name in types if name in vars(cls)}
-        made = _with_slots(cls, types) if slots else _with_defaults(cls, defaults)
-        methods = _methods(slots, eq)
-        if not repr:
-            del methods["__repr__"]
-        for name, method in methods.items():
-            if vars(made).get(name) is None:  # defining __eq__ makes __hash__ None
-                setattr(made, name, method)
-        on_demand = {
-            "__init__": lambda: _init(made),
-            "__dataclass_fields__": lambda: _standard_fields(made),
-            "__match_args__": lambda: _names_of_arguments(made),
-            "_described": lambda: _fields(made, types, defaults, kw_only),
-            "_compared": lambda: _compared(made),
+        members = _methods(slots, eq) | {
+            "__init__": _OnDemand(_init),
+            "__dataclass_fields__": _OnDemand(lambda made: made._described),
+            "__match_args__": _OnDemand(_names_of_arguments),
+            "_described": _OnDemand(lambda made: _fields(made, types, defaults, kw_only)),
+            "_compared": _OnDemand(_compared),
         }
-        for name, make in on_demand.items():
-            if name not in vars(made):
-                setattr(made, name, _OnDemand(made, name, make))
-        return made
+        if not repr:
+            del members["__repr__"]
+        for name in [*members]:
+            if vars(cls).get(name) is not None:  # defining __eq__ makes __hash__ None
+                del members[name]
+        return _with_slots(cls, types, members) if slots else _with(cls, defaults, members)
 
     return decorate if cls is None else decorate(cls)
 
@@ -92,25 +90,30 @@ def _types(cls: type) -> dict[str, str]:
     return {name: type_ for name, type_ in found.items() if not type_.startswith("ClassVar")}
 
 
-def _with_defaults(cls: type, defaults: dict[str, Any]) -> type:
-    """Leave only defaults themselves at a class, not what describes its fields."""
+def _with(cls: type, defaults: dict[str, Any], members: dict[str, Any]) -> type:
+    """Leave only defaults themselves at a class, not what describes its fields; add members."""
     for name, default in defaults.items():
         if isinstance(default, dataclasses.Field):
             if default.default is dataclasses.MISSING:
                 delattr(cls, name)
             else:
                 setattr(cls, name, default.default)
+    for name, member in members.items():
+        setattr(cls, name, member)
+        if isinstance(member, _OnDemand):
+            member.__set_name__(cls, name)
     return cls
 
 
-def _with_slots(cls: type, names: dict[str, str]) -> type:
-    """Return the class once more, with a slot for each field."""
+def _with_slots(cls: type, names: dict[str, str], members: dict[str, Any]) -> type:
+    """Return the class once more, with a slot for each field, and members."""
     above = {slot for base in cls.__mro__ for slot in vars(base).get("__slots__", ())}
     body = {
         name: value
         for name, value in vars(cls).items()
         if name not in names and name not in {"__dict__", "__weakref__"}
     }
+    body |= members
     body["__slots__"] = tuple(name for name in names if name not in above)
     made = type(cls)(cls.__name__, cls.__bases__, body)
     made.__qualname__ = cls.__qualname__
@@ -125,23 +128,15 @@ def _fields(
     for base in cls.__mro__[:0:-1]:
         found |= getattr(base, "_described", {})
     for name, type_ in types.items():
-        each = defaults.get(name, dataclasses.MISSING)
+        each: Any = defaults.get(name, dataclasses.MISSING)
         if not isinstance(each, dataclasses.Field):
             each = dataclasses.field(default=each)
         if each.kw_only is dataclasses.MISSING:
             each.kw_only = kw_only
         each.name, each.type = name, type_
+        each._field_type = _FIELD
         found[name] = each
     return found
-
-
-def _standard_fields(cls: Any) -> dict[str, dataclasses.Field[Any]]:
-    """Return the fields as the standard library's functions look for them."""
-    described = [(name, each.type, each) for name, each in cls._described.items()]
-    made = dataclasses.make_dataclass(
-        cls.__name__, described, init=False, repr=False, eq=False, namespace={"__doc__": _NO_DOC}
-    )
-    return {each.name: each for each in dataclasses.fields(made)}
 
 
 def _names_of_arguments(cls: Any) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import zlib
 from contextlib import suppress
 from importlib import import_module
@@ -128,21 +127,27 @@ def _unpack_member(
     return at - len(unpacker.unused_data)
 
 
-_BEGINNINGS: tuple[tuple[bytes, FileFormat], ...] = (
-    (rb"CBM1", "catboost-binary"),
-    (rb"PK\x03\x04", "skops"),
-    (rb"\x80[\x02-\x05]", "pickle"),
+_BEGINNINGS: tuple[tuple[FileFormat, tuple[bytes, ...]], ...] = (
+    ("catboost-binary", (b"CBM1",)),
+    ("skops", (b"PK\x03\x04",)),
+    ("pickle", (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")),
     # What joblib packs with zlib, bz2 or xz; gzip'd files come unpacked.
-    (rb"\x78[\x01\x5e\x9c\xda]|BZh|\xfd7zXZ", "pickle"),
-    (rb"binf|bs64", "xgboost-binary"),
+    ("pickle", (b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda", b"BZh", b"\xfd7zXZ")),
+    ("xgboost-binary", (b"binf", b"bs64")),
     # In UBJSON a key's length, or the mark of a typed container, follows the brace.
-    (rb"\{[LlIiU$#]", "ubjson"),
-    (rb"(\xef\xbb\xbf)?\s*[{\[]", "json"),
-    (rb"\s*(tree\r?\n|Tree=)", "lightgbm-text"),
+    ("ubjson", (b"{L", b"{l", b"{I", b"{i", b"{U", b"{$", b"{#")),
 )
+_MARK = b"\xef\xbb\xbf"
+"""Of UTF-8; some editors begin a file with it."""
 
 
 def recognise(data: bytes) -> FileFormat:
     """Tell the format of a file by how it begins."""
     start = data[:4096]
-    return next((name for pattern, name in _BEGINNINGS if re.match(pattern, start)), "unknown")
+    for name, beginnings in _BEGINNINGS:
+        if start.startswith(beginnings):
+            return name
+    if start.removeprefix(_MARK).lstrip().startswith((b"{", b"[")):
+        return "json"
+    text = start.lstrip()
+    return "lightgbm-text" if text.startswith((b"tree\n", b"tree\r\n", b"Tree=")) else "unknown"
