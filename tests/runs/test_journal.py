@@ -95,18 +95,37 @@ def test_blocks_of_zeros_after_a_power_failure_are_cut_off(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "content",
     [
-        b"hello",
-        b"a,b\n1,2\n",
         b'{"kind": "run"}\nnot json\n{"kind": "result"}\n',
         b'{"kind": "run"}\n[1]\n',
         b'{"kind": "run"}\n{"no": 1}\n',
     ],
 )
 def test_what_is_no_torn_line_is_left_alone(tmp_path: Path, content: bytes) -> None:
-    """Damage in the middle, or a file that is no journal, is an error and stays untouched."""
+    """Damage in the middle is an error, and the file stays untouched."""
     path = tmp_path / "j.jsonl"
     path.write_bytes(content)
     with pytest.raises(JournalError, match=r"line [123] of .* is not a journal record"):
+        Journal(path, resume=True)
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"hello", "is not a journal"),
+        (b"hello\nworld\n", "is not a journal"),
+        (b"a,b\n1,2\n", "is a table, not a journal"),
+        (b'{"learner": {}}\n', "is a model file, not a journal"),
+        (b'{"kind": "audit", "format": 1}\n', "is a result, not a journal"),
+    ],
+)
+def test_what_never_was_a_journal_is_left_alone(
+    tmp_path: Path, content: bytes, message: str
+) -> None:
+    """Nothing is appended to a model, a table or a result, and the line says what it is."""
+    path = tmp_path / "j.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(JournalError, match=message):
         Journal(path, resume=True)
     assert path.read_bytes() == content
 
@@ -167,7 +186,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     """A missing folder and a folder in place of a file are errors that name the path."""
     with pytest.raises(JournalError, match=r"absent/j\.jsonl"):
         Journal(tmp_path / "absent" / "j.jsonl")
-    with pytest.raises(JournalError, match="not a regular file"):
+    with pytest.raises(JournalError, match="is a directory, expected a journal"):
         Journal(tmp_path)
     with pytest.raises(JournalError, match="cannot read"):
         read_journal(tmp_path / "none.jsonl")

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from xcount.errors import MissingExtraError, ModelFormatError, TableError
 from xcount.model.ensemble import Ensemble, Feature
-from xcount.model.loaders import files
+from xcount.model.loaders import files, kinds
 from xcount.model.loaders.catboost_hash import category_hash
 from xcount.support.dataclass import dataclass
 from xcount.support.nearest import nearest
@@ -145,11 +145,14 @@ def _file_columns(path: Path, feature_names: Sequence[str]) -> _Columns:
             start = file.read(4)
         if start == b"PAR1":
             return _parquet_columns(path)
-        whole = files.read(path)
+        whole = files.read(path, expected=kinds.TABLE.expected)
+        other = kinds.mistaken(path, whole.data, kinds.TABLE)
+        if other is not None:
+            raise TableError(other)
         columns = _csv_columns(whole.data.decode("utf-8-sig"), str(path), feature_names)
         return replace(columns, sha256=whole.sha256)
     except OSError as error:
-        raise TableError(f"cannot read {path}: {error.strerror or error}") from error
+        raise TableError(kinds.unreadable(path, error, kinds.TABLE)) from error
     except ModelFormatError as error:
         raise TableError(str(error)) from None
     except UnicodeDecodeError as error:

@@ -237,6 +237,9 @@ def _read(domain: str | os.PathLike[str]) -> str:
     try:
         with open(domain, encoding="utf-8") as file:
             text = file.read(MAX_CHARACTERS + 1)
+    except IsADirectoryError:
+        message = f"{os.fspath(domain)}: is a directory, expected a TOML file; name a file in it"
+        raise QueryError(message) from None
     except OSError as error:
         raise QueryError(f"cannot read the domain {domain}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
@@ -252,6 +255,11 @@ def _parsed(domain: str | os.PathLike[str], text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
+        from xcount.model.loaders import kinds
+
+        other = kinds.mistaken(domain, text.encode(), kinds.DOMAIN)
+        if other is not None:
+            raise QueryError(other) from None
         raise QueryError(f"the domain {domain} is no readable TOML: {error}") from None
 
 

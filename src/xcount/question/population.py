@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from xcount.errors import QueryError
 from xcount.model.ensemble import Feature
+from xcount.model.loaders import kinds
 from xcount.question.grid import Axis, Grid
 from xcount.question.portrait import Check, ComponentPortrait, Realism, component_portraits
 from xcount.support.dataclass import dataclass
@@ -292,6 +293,9 @@ class Population(Shown):
                 text = file.read(MAX_CHARACTERS + 1)
             if len(text) > MAX_CHARACTERS:
                 raise ValueError(f"more than {MAX_CHARACTERS:,} characters")
+            other = kinds.mistaken(path, text.encode(), kinds.POPULATION)
+            if other is not None:
+                raise QueryError(other)
             data = json.loads(text)
             if not isinstance(data, dict):
                 raise ValueError("no object in braces")
@@ -299,7 +303,9 @@ class Population(Shown):
                 raise ValueError(f"its format is {data['format']!r}")
             return cls._from_dict(data)
         except OSError as error:
-            raise QueryError(f"{where}: {error.strerror or error}") from None
+            raise QueryError(kinds.unreadable(path, error, kinds.POPULATION)) from None
+        except QueryError:
+            raise  # a ValueError, too
         except KeyError as error:
             raise QueryError(f"{where}: not a population that xcount saved (no {error})") from None
         except (ValueError, TypeError, AttributeError) as error:

@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from xcount.errors import JournalError
+from xcount.model.loaders import kinds
 from xcount.support.numerals import from_json, to_json
 
 Record = Mapping[str, Any]
@@ -129,6 +130,9 @@ def read_journal(path: str | os.PathLike[str], check: Check | None = None) -> tu
 
 def _refuse_devices(path: Path) -> None:
     """Refuse what is no regular file: a device may never end."""
+    if path.is_dir():
+        expected = kinds.JOURNAL.expected
+        raise JournalError(f"{path}: is a directory, expected {expected}; name a file in it")
     if path.exists() and not path.is_file():
         raise JournalError(f"{path} is not a regular file; name one for the journal")
 
@@ -167,6 +171,9 @@ def _parse(data: bytes, path: Path, check: Check | None = None) -> tuple[tuple[R
     Only the last line may be unfinished: an append that was cut short by a crash. Damage anywhere
     else is not ours to repair.
     """
+    other = kinds.mistaken(path, data, kinds.JOURNAL) if data.strip() else None
+    if other is not None:
+        raise JournalError(other)
     records: list[Record] = []
     end = 0
     lines = data.split(b"\n")
@@ -180,6 +187,8 @@ def _parse(data: bytes, path: Path, check: Check | None = None) -> tuple[tuple[R
         elif line.strip() == b"" and number != last:
             end += len(line) + 1
         elif number != last or not _looks_torn(line, data.endswith(b"\n"), bool(records)):
+            if not any(map(_record, lines)):
+                raise JournalError(f"{path} is not {kinds.JOURNAL.expected}; name one of those")
             raise JournalError(
                 f"line {number + 1} of {path} is not a journal record; "
                 "restore the file from a copy, or remove that line"

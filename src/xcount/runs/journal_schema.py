@@ -47,6 +47,8 @@ def last_run(path: str | os.PathLike[str], command: str) -> KeptRun:
     records = read_journal(path, line_fault)
     runs = [r for r in records if r["kind"] == "run" and r.get("command") == command]
     if not runs:
+        if not records:
+            raise JournalError(f"{path}: the journal is empty; nothing was saved in it yet")
         what = {"audit": "an audit", "compare": "a comparison"}[command]
         raise JournalError(
             f"{path} is not the journal of {what}: it has no {what.split()[-1]}'s run line"

@@ -115,6 +115,7 @@ def _parse(data: bytes, where: str, trust_pickle: bool) -> Ensemble:
         "lightgbm-text": "xcount.model.loaders.lightgbm_text",
     }
     if kind not in homes:
+        _refuse_other_kinds(data, where)
         raise ModelFormatError(
             f"{where}: not a model file; expected XGBoost JSON or UBJSON, a LightGBM text model, "
             "CatBoost JSON or a skops file"
@@ -126,7 +127,11 @@ def _parse_json(data: bytes, where: str) -> Ensemble:
     """Read one of the JSON formats; the document is parsed once and told apart by its keys."""
     from xcount.model.loaders import xgboost_json
 
-    document = xgboost_json.parse_json(data, where)
+    try:
+        document = xgboost_json.parse_json(data, where)
+    except ModelFormatError:
+        _refuse_other_kinds(data, where)  # a journal is no JSON as a whole
+        raise
     if isinstance(document, list):
         return _call("xcount.model.loaders.xgboost_dump", "from_document", document, where)
     if "learner" in document:
@@ -138,10 +143,20 @@ def _parse_json(data: bytes, where: str) -> Ensemble:
         raise UnsupportedModelError(
             f"{where}: LightGBM's JSON dump; save the model as text instead (Booster.save_model)"
         )
+    _refuse_other_kinds(data, where)
     raise ModelFormatError(
         f"{where}: JSON, but not a model: expected XGBoost's 'learner', an array of trees, "
         "or CatBoost's 'oblivious_trees'"
     )
+
+
+def _refuse_other_kinds(data: bytes, where: str) -> None:
+    """Refuse the files that other arguments take, with a word of what they are."""
+    from xcount.model.loaders import kinds  # only for this message
+
+    message = kinds.mistaken(where, data, kinds.MODEL)
+    if message is not None:
+        raise ModelFormatError(message)
 
 
 def _load_live(model: Any) -> Ensemble:

@@ -46,12 +46,19 @@ class ModelFile:
     sha256: str
 
 
-def read(path: str | os.PathLike[str], *, max_bytes: int = MAX_FILE_BYTES) -> ModelFile:
-    """Read a model file, unpacking gzip."""
+def read(
+    path: str | os.PathLike[str],
+    *,
+    max_bytes: int = MAX_FILE_BYTES,
+    expected: str = "a model file",
+) -> ModelFile:
+    """Read a model file, unpacking gzip; or another that is so called in messages."""
     name = os.fspath(path)
     try:
         if os.path.isdir(name):
-            raise ModelFormatError(f"{name}: is a directory, expected a model file")
+            raise ModelFormatError(
+                f"{name}: is a directory, expected {expected}; name a file in it"
+            )
         size = os.stat(name).st_size
         if size > max_bytes:
             raise ModelFormatError(f"{name}: {size} bytes; at most {max_bytes} are read")
@@ -66,7 +73,7 @@ def read(path: str | os.PathLike[str], *, max_bytes: int = MAX_FILE_BYTES) -> Mo
         raise ModelFormatError(f"{name}: more than {max_bytes} bytes; at most that many are read")
     data = _unpacked(packed, name, max_bytes)
     if not data or data.isspace():
-        raise ModelFormatError(f"{name}: the file is empty")
+        raise ModelFormatError(f"{name}: the file is empty, expected {expected}")
     return ModelFile(name, data, _sha256(packed))
 
 
