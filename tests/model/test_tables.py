@@ -146,7 +146,8 @@ def test_what_unpacks_to_too_much_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tables are read within the limits of model files."""
-    monkeypatch.setitem(files.read.__kwdefaults__, "max_bytes", 1000)
+    defaults = {**(files.read.__kwdefaults__ or {}), "max_bytes": 1000}
+    monkeypatch.setattr(files.read, "__kwdefaults__", defaults)
     path = tmp_path / "t.csv.gz"
     path.write_bytes(gzip.compress(b"age,job,member\n" + b"1,2,3\n" * 1000))
     with pytest.raises(TableError, match="unpacks to more than 1000 bytes"):

@@ -176,7 +176,8 @@ def test_what_is_no_model_file_is_refused_in_one_line(
     """The line begins with the path."""
     path = bad_file(tmp_path, kind)
     if kind.startswith("large"):
-        monkeypatch.setitem(files.read.__kwdefaults__, "max_bytes", 1000)
+        defaults = {**(files.read.__kwdefaults__ or {}), "max_bytes": 1000}
+        monkeypatch.setattr(files.read, "__kwdefaults__", defaults)
     with pytest.raises(ModelFormatError, match=message) as caught:
         xcount.load(path)
     assert str(caught.value).startswith(str(path))
