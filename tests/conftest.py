@@ -31,6 +31,21 @@ settings.register_profile("xcount", derandomize=True, deadline=None)
 settings.load_profile("xcount")
 
 
+LONG = (
+    "tests/test_documents.py",
+    "tests/test_newcomer.py",
+    "tests/cluster/",
+    "tests/cli/test_interrupts.py",
+    "tests/model/test_examples.py::test_documented_commands_work",
+)
+"""Where single tests, or groups of them, take half a minute."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes long: at the end, no process is to wait for another's last test."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
+
+
 @dataclass(frozen=True)
 class Run:
     """What a command left behind."""

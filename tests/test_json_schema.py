@@ -20,6 +20,7 @@ SCHEMA = json.loads(json_schema.SCHEMA.read_text(encoding="utf-8"))
 MODEL = str(adult_model_path())
 EXTRACT = str(Path(__file__).parent.parent / "examples" / "adult-extract.csv.gz")
 ASKED = ("--sensitive", "sex", "--gap", "0.5")
+SURE = ("--flip", "--from-probability", "0.7")
 
 COMMANDS = [
     ("count", ["count", MODEL, *ASKED]),
@@ -28,7 +29,7 @@ COMMANDS = [
     ("count", ["count", MODEL, "--sensitive", "sex", "--flip", "--method", "sample"]),
     ("count", ["count", MODEL, "--sensitive", "sex", "--probability-gap", "0.1"]),
     ("count", ["count", MODEL, *ASKED, "--direction", "down"]),
-    ("count", ["count", MODEL, "--sensitive", "sex", "--flip", "--from-probability", "0.7"]),
+    ("count", ["count", MODEL, "--sensitive", "sex", *SURE, "--epsilon", "0.5"]),
     (
         "count",
         ["count", MODEL, *ASKED, "--measure", "volume,marginals,rows", "--data", "people.csv"],

@@ -24,7 +24,8 @@ PACKAGE = f"{Path(xcount.__file__).parent}/"
 MODEL = str(adult_model_path())
 QUICK = ("--method", "sample", "--epsilon", "0.1", "--seed", "3")
 ASKED = ("--sensitive", "sex", "--sensitive", "age", "--sensitive", "workclass")
-AUDIT = ("audit", MODEL, "--gap", "0.5,1", *ASKED, *QUICK, "--json")
+AUDIT = ("audit", MODEL, "--gap", "0.5,1", *ASKED, *QUICK, "--no-explain", "--json")
+EXPLAINED = ("audit", MODEL, "--gap", "0.5", "--sensitive", "sex", *QUICK, "--json")
 COMPARE = ("compare", MODEL, MODEL, "--gap", "0.5,1", "--sensitive", "sex", *QUICK, "--json")
 COUNT = ("count", MODEL, "--sensitive", "age", "--gap", "1", *QUICK, "--epsilon", "0.02", "--json")
 
@@ -108,8 +109,8 @@ def comparison_facts(data: dict[str, Any]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(
     ("words", "n", "facts_of"),
-    [(AUDIT, 10, audit_facts), (COMPARE, 8, comparison_facts)],
-    ids=["audit", "compare"],
+    [(AUDIT, 10, audit_facts), (EXPLAINED, 4, audit_facts), (COMPARE, 8, comparison_facts)],
+    ids=["audit", "explained", "compare"],
 )
 def test_a_stopped_run_is_whole_and_goes_on(
     words: tuple[str, ...],
