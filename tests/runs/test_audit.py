@@ -241,8 +241,11 @@ def test_a_journal_is_about_one_model(tmp_path: Path) -> None:
     with pytest.raises(JournalError, match="another model"):
         audit(random_ensemble(3), gaps=1, journal=path, resume=True)
     (tmp_path / "empty.jsonl").write_bytes(b"")
-    with pytest.raises(JournalError, match="no audit's run line"):
+    with pytest.raises(JournalError, match="the journal is empty"):
         AuditResult.from_journal(tmp_path / "empty.jsonl")
+    (tmp_path / "other.jsonl").write_bytes(b'{"kind": "note"}\n')
+    with pytest.raises(JournalError, match="no audit's run line"):
+        AuditResult.from_journal(tmp_path / "other.jsonl")
 
 
 def test_other_questions_do_not_stand_for_missing_ones(tmp_path: Path) -> None:
