@@ -87,7 +87,7 @@ def test_count_imports_no_library_that_trains_models(figure_1_file: str, json: l
 
 
 def test_a_command_imports_numpy_without_its_documentation(figure_1_file: str) -> None:
-    """Docstrings that nobody reads take a tenth of a small count; the libraries do without them."""
+    """Docstrings that nobody reads take a twentieth of a count; the libraries do without them."""
     command = ["-m", "xcount", "count", figure_1_file, "--sensitive", "age", "--gap", "80"]
     process = subprocess.run(
         [sys.executable, "-X", "importtime", *command], capture_output=True, text=True, check=True

@@ -75,9 +75,9 @@ def _run_alone(words: list[str]) -> int:
 def _leave_out_documentation() -> None:
     """Import numpy without the docstrings of its compiled functions: no command shows them.
 
-    numpy adds 350 of them when it is imported, which takes a tenth of a small count. They are in
-    modules that do nothing else, so empty ones take their places; where a version of numpy has no
-    modules of these names, nothing changes. This is for a process that is all ours: whoever
+    numpy adds 350 of them when it is imported, which takes a twentieth of a small count. They are
+    in modules that do nothing else, so empty ones take their places; where a version of numpy has
+    no modules of these names, nothing changes. This is for a process that is all ours: whoever
     imports xcount has numpy as it is.
     """
     for name in _DOCUMENTATION:
