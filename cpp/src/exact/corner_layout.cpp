@@ -56,6 +56,7 @@ CornerLayout::CornerLayout(std::span<const CellOrder> orders, const MaskSpace& m
   choose_row(axes, max_tile_cells / n_masks);
   const std::size_t vector_bytes = n_outputs * lane_bytes * n_lanes;
   if (tile_vectors() > kMaxTileBytes / vector_bytes) too_large("masks");
+  is_large = tile_vectors() > block_bytes / vector_bytes;
   choose_middle(axes, block_bytes / vector_bytes);
   for (const auto& [n, f] :
        axes) {  // the longest last: its lists are read most often, and shortest

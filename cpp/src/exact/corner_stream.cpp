@@ -29,6 +29,33 @@ bool is_narrow(const CornerPlan<T>& plan) {
   }
 }
 
+// Columns that are held: see TileJob.
+template <class T>
+std::size_t n_held_columns(const CornerLayout& layout) {
+  constexpr std::size_t kColumns = LaneTraits<std::uint16_t>::kLanes / kLanes<T>;
+  return (layout.n_columns + kColumns - 1) / kColumns * kColumns;
+}
+
+// Whether sums are held of the masks alone that have corners: see docs/corner-sums.md, "Large
+// tiles".
+template <class T>
+bool holds_few(const CornerPlan<T>& plan) {
+  if constexpr (kLanes<T> == 1) {
+    return false;
+  } else {
+    const CornerLayout& layout = plan.layout;
+    return layout.is_large && plan.corners.size() == 1 && is_narrow(plan) &&
+           !plan.windows.growth.empty() && layout.sensitive.size() <= kRowAxes;
+  }
+}
+
+// Of sums of few masks, and of their places.
+template <class T>
+std::size_t held_bytes_for(const CornerLayout& layout) {
+  return (layout.n_masks + 1) *
+         (n_held_columns<T>(layout) * sizeof(Lanes<T>) + sizeof(std::uint32_t));
+}
+
 template <class T>
 std::size_t narrow_bytes(const CornerPlan<T>& plan) {
   if constexpr (kLanes<T> == 1) {
@@ -49,20 +76,35 @@ CornerStream<T>::CornerStream(const CornerPlan<T>& plan)
   std::size_t n_vectors = layout_.n_tiles * layout_.tile_vectors();
   for (const std::size_t n : layout_.middle_cells) slab_vectors_.push_back(n_vectors /= n);
   slabs_.assign(layout_.middle_cells.size(), std::vector<const Lanes<T>*>(plan.corners.size()));
+  if (holds_few(plan)) set_places();
   for (std::size_t k = 0; k < plan.corners.size(); ++k) {
     Output& output = outputs_.emplace_back();
     output.levels.resize(layout_.outer.size());
-    output.block.resize(layout_.n_tiles * layout_.tile_vectors());
+    output.block.resize(place_.empty() ? layout_.n_tiles * layout_.tile_vectors()
+                                       : n_places_ * job_.n_held_columns);
     for (const std::size_t n : slab_vectors_) output.partials.emplace_back(n);
   }
   row_.resize(layout_.n_columns);
   set_job();
-  block_counts_.resize(n_results);
   if (plan.weights.empty()) return;
   tile_shares_.resize(n_results * kShareLanes);
   job_.shares = tile_shares_.data();
   block_shares_.resize(n_results);
   set_row_weights();
+}
+
+// Masks in the order of their positions, so that places are read in their order.
+template <class T>
+void CornerStream<T>::set_places() {
+  place_.resize(layout_.n_masks);
+  job_.n_held_columns = n_held_columns<T>(layout_);
+  const unsigned n_bits = layout_.outer.empty() ? layout_.key_bits : layout_.outer.back().shift;
+  const std::uint64_t below = n_bits < 64 ? (std::uint64_t{1} << n_bits) - 1 : ~std::uint64_t{0};
+  for (const Corner<T>& corner : plan_.corners[0]) {
+    place_[static_cast<std::size_t>((corner.key & below) >> layout_.row_bits)] = 1;
+  }
+  for (std::uint32_t& place : place_)
+    place = place > 0 ? static_cast<std::uint32_t>(n_places_++) : 0;
 }
 
 template <class T>
@@ -116,6 +158,10 @@ void CornerStream<T>::set_job() {
   point_to_windows(windows, job_, near_);
   job_.counts = counts_.data();
   job_.common_counts = counts_.data() + plan_.changes.size() * n_masks;
+  if (!place_.empty()) {
+    job_.place = place_.data();
+    job_.filler = this;
+  }
   if constexpr (kLanes<T> > 1) {
     if (!is_narrow(plan_)) return;
     narrow_ = std::make_unique<NarrowRoom<T>>(job_, windows);
@@ -127,6 +173,7 @@ template <class T>
 void CornerStream<T>::count_block(std::uint64_t block) {
   move_to(block);
   if (changed_) {
+    std::fill(counts_.begin(), counts_.end(), std::uint64_t{0});
     std::fill(block_shares_.begin(), block_shares_.end(), 0.0);
     if (layout_.middle.empty()) {
       count_tile();
@@ -134,7 +181,7 @@ void CornerStream<T>::count_block(std::uint64_t block) {
       for (std::size_t k = 0; k < outputs_.size(); ++k) slabs_[0][k] = outputs_[k].block.data();
       count_slabs(0, 1.0);
     }
-    collect_block();
+    add_common_counts();
     changed_ = false;
   }
 }
@@ -215,15 +262,20 @@ void CornerStream<T>::insert(std::size_t output, std::span<const Corner<T>> corn
     while (end < corners.size() && (corners[end].key & mask) >> layout_.row_bits == number) ++end;
     const auto row = static_cast<std::size_t>(number);
     const std::size_t tile = row / layout_.n_masks;
-    insert_row(block + tile * layout_.tile_vectors() + row % layout_.n_masks,
-               corners.subspan(i, end - i));
+    if (place_.empty()) {
+      insert_row(block + tile * layout_.tile_vectors() + row % layout_.n_masks, layout_.n_masks,
+                 corners.subspan(i, end - i));
+    } else {
+      insert_row(block + place_[row] * job_.n_held_columns, 1, corners.subspan(i, end - i));
+    }
     i = end;
   }
 }
 
-// Adds the corners of one row, and their sums along it, to its vectors, n_masks apart.
+// Adds the corners of one row, and their sums along it, to its vectors, `stride` apart.
 template <class T>
-void CornerStream<T>::insert_row(Lanes<T>* block, std::span<const Corner<T>> corners) {
+void CornerStream<T>::insert_row(Lanes<T>* block, std::size_t stride,
+                                 std::span<const Corner<T>> corners) {
   const std::uint64_t places = (std::uint64_t{1} << layout_.row_bits) - 1;
   const auto first = static_cast<std::size_t>(corners[0].key & places) / kLanes<T>;
   if (layout_.row.size() > 1) {
@@ -232,7 +284,7 @@ void CornerStream<T>::insert_row(Lanes<T>* block, std::span<const Corner<T>> cor
     spread_steps(corners);
   }
   for (std::size_t c = first; c < layout_.n_columns; ++c) {
-    Lanes<T>& target = block[c * layout_.n_masks];
+    Lanes<T>& target = block[c * stride];
     for (std::size_t i = 0; i < kLanes<T>; ++i) target.lane[i] += row_[c].lane[i];
   }
 }
@@ -271,10 +323,22 @@ void CornerStream<T>::spread(std::span<const Corner<T>> corners) {
   }
 }
 
+template <class T>
+void CornerStream<T>::fill() {
+  if (!filled_.empty() && sums_[0] == filled_.data()) return;  // since the tile was begun
+  filled_.resize(layout_.tile_vectors());
+  for (std::size_t m = 0; m < layout_.n_masks; ++m) {
+    const Lanes<T>* held = job_.held + place_[m] * job_.n_held_columns;
+    for (std::size_t c = 0; c < layout_.n_columns; ++c) filled_[c * layout_.n_masks + m] = held[c];
+  }
+  sums_[0] = filled_.data();
+}
+
 // Without middle axes, the block is a tile whose sums are there.
 template <class T>
 void CornerStream<T>::count_tile() {
   for (std::size_t k = 0; k < outputs_.size(); ++k) sums_[k] = outputs_[k].block.data();
+  if (!place_.empty()) job_.held = outputs_[0].block.data();
   slab_.assign(sums_.begin(), sums_.end());
   job_.start = Start::kKept;
   kernels_.count_tile(job_);
@@ -324,15 +388,13 @@ void CornerStream<T>::add_tile_shares(double weight) {
 }
 
 template <class T>
-void CornerStream<T>::collect_block() {
+void CornerStream<T>::add_common_counts() {
   const std::size_t n_masks = layout_.n_masks;
   for (std::size_t change = 0; change < plan_.changes.size(); ++change) {
-    const std::uint64_t common = counts_[plan_.changes.size() * n_masks + change];
-    for (std::size_t i = change * n_masks; i < (change + 1) * n_masks; ++i) {
-      block_counts_[i] = common + counts_[i];
-    }
+    const std::uint64_t common = job_.common_counts[change];
+    if (common == 0) continue;
+    for (std::size_t m = 0; m < n_masks; ++m) counts_[change * n_masks + m] += common;
   }
-  std::fill(counts_.begin(), counts_.end(), std::uint64_t{0});
 }
 
 // Lists along the outer axes have at most as many corners as the whole list, and room for twice as
@@ -359,6 +421,7 @@ std::size_t CornerStream<T>::bytes_for(const CornerPlan<T>& plan) {
       plan.weights.empty() ? 0 : sizeof(Int128) + sizeof(double) * (kShareLanes + 2);
   return narrow_bytes(plan) + 2 * n_listed * sizeof(Corner<T>) + n_vectors * sizeof(Lanes<T>) +
          plan.windows.near.size() * sizeof(NearExtremes<T>) +
+         (holds_few(plan) ? held_bytes_for<T>(layout) : 0) +
          n_results * (4 * sizeof(std::uint64_t) + share_bytes);
 }
 

@@ -160,134 +160,146 @@ __attribute__((noinline)) void decide_line(const TileJob<T>& job, std::size_t ba
   }
 }
 
-// Planes of a table: plane p is at place p % n_planes.
+// A shift at work on one plane, that is a cell of the slowest axis: what it reads from the plane's
+// first mask on, where the planes are that it reaches (or the ends of the axis), and what it makes.
 template <class T>
-struct Planes {
+struct Shift {
+  std::size_t plane, reach;
   const Lanes<T>* high;
   const Lanes<T>* low;
-  std::size_t n_planes;
+  std::ptrdiff_t down, up;
+  Lanes<T>* to_high;
+  Lanes<T>* to_low;
+  bool is_first, is_last;  // the first one has the mask itself, the last one decides
 };
 
-// A row of masks along the first axis: its tables from its first place on, and where it finds its
-// neighbours on the other axes.
-template <class T>
-struct GrownRow {
-  const Lanes<T>* high;
-  const Lanes<T>* low;
-  std::ptrdiff_t down[kMaxGrownAxes], up[kMaxGrownAxes];
-};
-
-// The row that begins at `base` of a plane.
-template <class T>
-XCOUNT_INLINE void set_row(const TileJob<T>& job, const Planes<T>& from, std::size_t shift,
-                           std::size_t plane, std::size_t base, GrownRow<T>& row) {
-  const std::size_t last = job.n_grown - 1;
-  const std::size_t size = job.grown[last].stride;
-  for (std::size_t i = 1; i <= last; ++i) {
-    const MaskAxis& axis = job.grown[i];
-    const std::size_t cell = i == last ? plane : base / axis.stride % axis.n_cells;
-    const std::size_t left = axis.n_cells - 1 - cell;
-    const std::size_t low = cell - (cell < shift ? cell : shift);
-    const std::size_t high = cell + (left < shift ? left : shift);
-    const auto place = [&](std::size_t c) XCOUNT_LAMBDA {
-      const std::size_t at = i == last ? c % from.n_planes * size : c * axis.stride;
-      return static_cast<std::ptrdiff_t>(at);
-    };
-    row.down[i - 1] = place(low) - place(cell);
-    row.up[i - 1] = place(high) - place(cell);
-  }
-  const std::size_t begin = plane % from.n_planes * size + base;
-  row.high = from.high + begin;
-  row.low = from.low + begin;
-}
-
-// Calls visit(place in the plane, extremes) with the balls of a plane that a shift makes. On its
-// own, and for a known number of axes: registers are few. Visit holds copies, which no store
-// changes. (kAxes = 0: any number.)
+// Calls visit(place in the plane, extremes) with the balls that a shift makes. On its own, and for
+// a known number of axes: registers are few. Visit holds copies, which no store changes. (kAxes =
+// 0: any number.)
 template <class T, bool kFirst, std::size_t kAxes, class Visit>
-__attribute__((noinline)) void grow(const TileJob<T>& job, Planes<T> from, std::size_t shift,
-                                    std::size_t plane, Visit visit) {
+__attribute__((noinline)) void grow(const TileJob<T>& job, const Shift<T>& own, Visit visit) {
   const std::size_t n = job.grown[0].n_cells;
   const std::size_t size = job.grown[job.n_grown - 1].stride;
   const std::size_t n_others = kAxes > 0 ? kAxes - 1 : job.n_grown - 1;
   const std::size_t offset = job.offset;
-  GrownRow<T> row;
-  for (std::size_t base = 0; base < size; base += n) {
-    set_row<T>(job, from, shift, plane, base, row);
+  const std::size_t reach = own.reach;
+  std::ptrdiff_t down[kMaxGrownAxes] = {own.down};
+  std::ptrdiff_t up[kMaxGrownAxes] = {own.up};
+  for (std::size_t base = 0, row = 0; base < size; base += n, ++row) {
+    for (std::size_t i = 1; i < n_others; ++i) {
+      const MaskAxis& axis = job.grown[i];
+      const std::size_t cell = kAxes == 3 ? row : base / axis.stride % axis.n_cells;
+      const std::size_t left = axis.n_cells - 1 - cell;
+      down[i] = -static_cast<std::ptrdiff_t>((cell < reach ? cell : reach) * axis.stride);
+      up[i] = static_cast<std::ptrdiff_t>((left < reach ? left : reach) * axis.stride);
+    }
+    const Lanes<T>* high = own.high + base;
+    const Lanes<T>* low = own.low + base;
     for (std::size_t cell = 0; cell < n; ++cell) {
-      const std::size_t before = cell < shift ? 0 : cell - shift;
-      const std::size_t after = cell + shift < n ? cell + shift : n - 1;
-      Extremes<T> extremes = extremes_at<T>(row.high, row.low, before, offset);
-      widen_by<T>(extremes, row.high, row.low, after, offset);
+      const std::size_t before = cell < reach ? 0 : cell - reach;
+      const std::size_t after = cell + reach < n ? cell + reach : n - 1;
+      Extremes<T> extremes = extremes_at<T>(high, low, before, offset);
+      widen_by<T>(extremes, high, low, after, offset);
       for (std::size_t i = 0; i < n_others; ++i) {
-        widen_by<T>(extremes, row.high + row.down[i], row.low + row.down[i], cell, offset);
-        widen_by<T>(extremes, row.high + row.up[i], row.low + row.up[i], cell, offset);
+        widen_by<T>(extremes, high + down[i], low + down[i], cell, offset);
+        widen_by<T>(extremes, high + up[i], low + up[i], cell, offset);
       }
-      if constexpr (kFirst) widen_by<T>(extremes, row.high, row.low, cell, offset);
+      if constexpr (kFirst) widen_by<T>(extremes, high, low, cell, offset);
       visit(base + cell, extremes);
     }
   }
 }
 
 template <class T, bool kFirst, class Visit>
-XCOUNT_INLINE void grow_plane(const TileJob<T>& job, const Planes<T>& from, std::size_t shift,
-                              std::size_t plane, Visit visit) {
+XCOUNT_INLINE void grow_plane(const TileJob<T>& job, const Shift<T>& own, Visit visit) {
   if (job.n_grown == 2) {
-    grow<T, kFirst, 2>(job, from, shift, plane, visit);
+    grow<T, kFirst, 2>(job, own, visit);
   } else if (job.n_grown == 3) {
-    grow<T, kFirst, 3>(job, from, shift, plane, visit);
+    grow<T, kFirst, 3>(job, own, visit);
   } else {
-    grow<T, kFirst, 0>(job, from, shift, plane, visit);
+    grow<T, kFirst, 0>(job, own, visit);
   }
 }
 
-template <class T, class Visit>
-XCOUNT_INLINE void grow_step(const TileJob<T>& job, const Planes<T>& from, std::size_t step,
-                             std::size_t plane, Visit visit) {
-  if (step == 0) {
-    grow_plane<T, true>(job, from, job.growth[step], plane, visit);
-  } else {
-    grow_plane<T, false>(job, from, job.growth[step], plane, visit);
-  }
-}
-
-// One plane of each shift's balls, each as far behind the one before as it reaches; the last ones
-// decide. The first shift is at `front` less its reach.
+// One plane of a shift's balls, which the last shift decides.
 template <class T, class Decide>
-XCOUNT_INLINE void grow_front(TileJob<T>& job, std::size_t front, Decide decide) {
+XCOUNT_INLINE void grow_or_decide(const TileJob<T>& job, const Shift<T>& own, Decide decide) {
+  const auto keep = [high = own.to_high, low = own.to_low, offset = job.offset](
+                        std::size_t place, const Extremes<T>& extremes) XCOUNT_LAMBDA {
+    store(high[place], offset, extremes.high);
+    store(low[place], offset, extremes.low);
+  };
+  const auto settle = [decide, begin = own.plane * job.grown[job.n_grown - 1].stride](
+                          std::size_t place, const Extremes<T>& extremes)
+                          XCOUNT_LAMBDA { decide(begin + place, extremes); };
+  if (own.is_first && own.is_last) {
+    grow_plane<T, true>(job, own, settle);
+  } else if (own.is_first) {
+    grow_plane<T, true>(job, own, keep);
+  } else if (own.is_last) {
+    grow_plane<T, false>(job, own, settle);
+  } else {
+    grow_plane<T, false>(job, own, keep);
+  }
+}
+
+// The shifts that have a plane to make, each as far behind the one before as it reaches: the first
+// one is at `front` less its reach. Returns how many.
+template <class T>
+XCOUNT_INLINE std::size_t set_shifts(const TileJob<T>& job, std::size_t front, Shift<T>* shifts) {
   const MaskAxis& slowest = job.grown[job.n_grown - 1];
   const std::size_t size = slowest.stride;
-  Planes<T> from{job.decided, job.decided, slowest.n_cells};
-  std::size_t lag = 0;
-  std::size_t table = 0;
+  const Lanes<T>* high = job.decided;
+  const Lanes<T>* low = job.decided;
+  std::size_t n_planes = slowest.n_cells;  // of what is read: plane p is at place p % n_planes
+  std::size_t n = 0, lag = 0, table = 0;
   for (std::size_t step = 0; step < job.n_growth; ++step) {
-    lag += job.growth[step];
-    if (front < lag) return;  // this shift has no plane yet, nor have the later ones
+    const std::size_t reach = job.growth[step];
+    lag += reach;
+    if (front < lag) break;  // this shift has no plane yet, nor have the later ones
     const std::size_t plane = front - lag;
-    const bool is_there = plane < slowest.n_cells;
-    if (step + 1 == job.n_growth) {
-      const auto settle =
-          [decide, begin = plane * size](std::size_t place, const Extremes<T>& extremes)
-              XCOUNT_LAMBDA { decide(begin + place, extremes); };
-      if (is_there) grow_step<T>(job, from, step, plane, settle);
-      return;
+    const bool is_last = step + 1 == job.n_growth;
+    const std::size_t n_made = is_last ? 1 : job.n_planes[step];
+    if (plane < slowest.n_cells) {
+      const std::size_t left = slowest.n_cells - 1 - plane;
+      const auto place = [&](std::size_t p) XCOUNT_LAMBDA {
+        return static_cast<std::ptrdiff_t>(p % n_planes * size);
+      };
+      const std::ptrdiff_t at = place(plane);
+      const std::ptrdiff_t down = place(plane - (plane < reach ? plane : reach)) - at;
+      const std::ptrdiff_t up = place(plane + (left < reach ? left : reach)) - at;
+      const std::size_t made = table + plane % n_made * size;
+      shifts[n++] = {plane,     reach,  high + at,          low + at,
+                     down,      up,     job.highest + made, job.lowest + made,
+                     step == 0, is_last};
     }
-    const std::size_t begin = table + plane % job.n_planes[step] * size;
-    const auto keep = [high = job.highest + begin, low = job.lowest + begin, offset = job.offset](
-                          std::size_t place, const Extremes<T>& extremes) XCOUNT_LAMBDA {
-      store(high[place], offset, extremes.high);
-      store(low[place], offset, extremes.low);
-    };
-    if (is_there) grow_step<T>(job, from, step, plane, keep);
-    from = {job.highest + table, job.lowest + table, job.n_planes[step]};
-    table += job.n_planes[step] * size;
+    high = job.highest + table;
+    low = job.lowest + table;
+    n_planes = n_made;
+    table += n_made * size;
   }
+  return n;
+}
+
+// One plane of each shift's balls.
+template <class T, class Decide>
+XCOUNT_INLINE void grow_front(const TileJob<T>& job, std::size_t front, Decide decide) {
+  Shift<T> shifts[kMaxShifts];
+  const std::size_t n = set_shifts<T>(job, front, shifts);
+  for (std::size_t i = 0; i < n; ++i) grow_or_decide<T>(job, shifts[i], decide);
+}
+
+// Fronts from the first one that has a plane to make on.
+template <class T>
+XCOUNT_INLINE std::size_t end_of_fronts(const TileJob<T>& job) {
+  std::size_t end = job.grown[job.n_grown - 1].n_cells;
+  for (std::size_t step = 0; step < job.n_growth; ++step) end += job.growth[step];
+  return end;
 }
 
 template <class T, class Decide>
 XCOUNT_INLINE void decide_grown(TileJob<T>& job, Decide decide) {
-  std::size_t end = job.grown[job.n_grown - 1].n_cells;
-  for (std::size_t step = 0; step < job.n_growth; ++step) end += job.growth[step];
+  const std::size_t end = end_of_fronts<T>(job);
   for (std::size_t front = job.growth[0]; front < end; ++front) grow_front<T>(job, front, decide);
 }
 

@@ -9,6 +9,7 @@
 
 #include "corner_tile_decisions.hpp"
 #include "corner_tile_narrow.hpp"
+#include "corner_tile_planes.hpp"
 #include "corner_tile_registers.hpp"
 #include "xcount/exact/corner_tile.hpp"
 
@@ -267,6 +268,7 @@ void settle_columns(TileJob<T>& job, std::size_t begin, std::size_t end) {
   NarrowRoom<T>& room = *job.narrow->room;
   const bool many = room.has_many_doubts();
   if (!many) room.settle_finely();
+  if (job.filler != nullptr && job.narrow->n_doubts > 0) job.filler->fill();
   for (std::size_t column = begin; column < end; ++column) {
     const std::size_t lane = (column - begin) * LaneTraits<T>::kLanes;
     if (!room.has_doubts(lane)) continue;
@@ -299,13 +301,37 @@ void count_narrow(TileJob<T>& job, std::size_t begin, std::size_t end) {
   settle_columns<T>(job, begin, end);
 }
 
+// The same where sums are held of few masks; those of all are asked for where they have to be
+// compared in full.
+template <class T>
+void count_held(TileJob<T>& job, std::size_t begin, std::size_t end) {
+  NarrowRoom<T>& room = *job.narrow->room;
+  const auto count_in_full = [&] {
+    job.filler->fill();
+    count_columns<T, false>(job, begin, end, Start::kKept);
+  };
+  if (room.skips()) return count_in_full();
+  bool is_done = false;
+  while (!is_done && room.is_usable()) {
+    is_done = count_fronts<T>(job, begin);
+    static_cast<void>(room.grows());  // also where it is: a smaller unit may do
+  }
+  if (is_done) return settle_columns<T>(job, begin, end);
+  room.finish(false);
+  count_in_full();
+}
+
 template <class T, bool kWeighted>
 void count_tile(TileJob<T>& job) {
   if constexpr (kIsVector<T> && !kWeighted) {
     constexpr std::size_t kColumns = LaneTraits<std::uint16_t>::kLanes / LaneTraits<T>::kLanes;
     for (std::size_t begin = 0; job.narrow != nullptr && begin < job.n_columns; begin += kColumns) {
-      const std::size_t end = begin + kColumns;
-      count_narrow<T>(job, begin, end < job.n_columns ? end : job.n_columns);
+      const std::size_t end = begin + kColumns < job.n_columns ? begin + kColumns : job.n_columns;
+      if (job.place != nullptr) {
+        count_held<T>(job, begin, end);
+      } else {
+        count_narrow<T>(job, begin, end);
+      }
     }
     if (job.narrow != nullptr) return;
   }

@@ -48,14 +48,19 @@ struct Shrinker {
       }
       store(decided[m], lane, __builtin_convertvector(n_below, Part));
     } else {
-      constexpr int kSign = 8 * sizeof(T) - 1;
-      const Signed<T> rise = value - first;
-      magnitude |= rise ^ (rise >> kSign);
-      const auto above = Unsigned<T>(rise + middle);
-      store(decided[m], lane, __builtin_convertvector(above >> shift, Part));
+      const Unsigned<T> units = above(value, first);
+      store(decided[m], lane, __builtin_convertvector(units >> shift, Part));
       if constexpr (kShrink == Shrink::kGaps) return;
-      store(fine[m], lane, __builtin_convertvector(above << left >> right, Part));
+      store(fine[m], lane, __builtin_convertvector(units << left >> right, Part));
     }
+  }
+
+  // The difference, from 0 on; its size is noted.
+  XCOUNT_INLINE Unsigned<T> above(const Signed<T>& value, const Signed<T>& first) {
+    constexpr int kSign = 8 * sizeof(T) - 1;
+    const Signed<T> rise = value - first;
+    magnitude |= rise ^ (rise >> kSign);
+    return Unsigned<T>(rise + middle);
   }
 
   // Tells the tile how large the differences were.
@@ -105,32 +110,34 @@ XCOUNT_INLINE void note_doubts(NarrowTile<T>& narrow, const TileJob<Q>& tile, st
   }
 }
 
-template <class T>
-XCOUNT_INLINE void decide_gaps(NarrowTile<T>& narrow, TileJob<Q>& tile) {
-  const auto decide = [&narrow, &tile, decided = tile.decided, offset = tile.offset,
-                       changes = narrow.changes, n_changes = tile.n_changes, n_masks = tile.n_masks,
-                       counts = tile.counts](std::size_t m, const Extremes<Q>& extremes)
-                          XCOUNT_LAMBDA {
-                            const auto own = load<Signed<Q>>(decided[m], offset);
-                            Rises rises{extremes.high - own, own - extremes.low, {}};
-                            rises.either = rises.up > rises.down ? rises.up : rises.down;
-                            Mask<Q> doubt{};
-                            for (std::size_t i = 0; i < n_changes; ++i) {
-                              const Signed<Q>& rise = rises.along(changes[i].direction);
-                              const Mask<Q> surely = rise > broadcast<Q>(changes[i].surely);
-                              counts[i * n_masks + m] += n_set<Q>(surely);
-                              doubt |= surely ^ (rise > broadcast<Q>(changes[i].possibly));
-                            }
-                            if (any_of<Q>(doubt)) note_doubts<T>(narrow, tile, m, rises);
-                          };
-  decide_near<Q>(tile, decide);
+// Calls run(decide), where decide(mask, extremes around it) counts what surely exceeds a gap and
+// notes the doubts.
+template <class T, class Count, class Run>
+XCOUNT_INLINE void decide_gaps(NarrowTile<T>& narrow, TileJob<Q>& tile, Count* counts, Run run) {
+  run([&narrow, &tile, decided = tile.decided, offset = tile.offset, changes = narrow.changes,
+       n_changes = tile.n_changes, n_masks = tile.n_masks,
+       counts](std::size_t m, const Extremes<Q>& extremes) XCOUNT_LAMBDA {
+    const auto own = load<Signed<Q>>(decided[m], offset);
+    Rises rises{extremes.high - own, own - extremes.low, {}};
+    rises.either = rises.up > rises.down ? rises.up : rises.down;
+    Mask<Q> doubt{};
+    for (std::size_t i = 0; i < n_changes; ++i) {
+      const Signed<Q>& rise = rises.along(changes[i].direction);
+      const Mask<Q> surely = rise > broadcast<Q>(changes[i].surely);
+      counts[i * n_masks + m] = static_cast<Count>(counts[i * n_masks + m] + n_set<Q>(surely));
+      doubt |= surely ^ (rise > broadcast<Q>(changes[i].possibly));
+    }
+    if (any_of<Q>(doubt)) note_doubts<T>(narrow, tile, m, rises);
+  });
 }
 
-template <class T>
-XCOUNT_INLINE void decide_flips(const NarrowTile<T>& narrow, TileJob<Q>& tile) {
-  const auto decide = [decided = tile.decided, offset = tile.offset, changes = narrow.changes,
-                       n_changes = tile.n_changes, n_masks = tile.n_masks, counts = tile.counts](
-                          std::size_t m, const Extremes<Q>& extremes) XCOUNT_LAMBDA {
+// The same for flips, which leave no doubts.
+template <class T, class Count, class Run>
+XCOUNT_INLINE void decide_flips(const NarrowTile<T>& narrow, TileJob<Q>& tile, Count* counts,
+                                Run run) {
+  run([decided = tile.decided, offset = tile.offset, changes = narrow.changes,
+       n_changes = tile.n_changes, n_masks = tile.n_masks,
+       counts](std::size_t m, const Extremes<Q>& extremes) XCOUNT_LAMBDA {
     const auto own = load<Signed<Q>>(decided[m], offset);
     for (std::size_t i = 0; i < n_changes; ++i) {
       const NarrowChange& change = changes[i];
@@ -141,10 +148,9 @@ XCOUNT_INLINE void decide_flips(const NarrowTile<T>& narrow, TileJob<Q>& tile) {
       const Mask<Q> hit = change.direction == Direction::kAny  ? up | down
                           : change.direction == Direction::kUp ? up
                                                                : down;
-      counts[i * n_masks + m] += n_set<Q>(hit);
+      counts[i * n_masks + m] = static_cast<Count>(counts[i * n_masks + m] + n_set<Q>(hit));
     }
-  };
-  decide_near<Q>(tile, decide);
+  });
 }
 
 // Counts what is sure; the rest becomes doubts.
@@ -154,10 +160,11 @@ XCOUNT_INLINE void decide_narrow(TileJob<T>& job) {
   narrow.n_doubts = 0;
   TileJob<Q> tile = narrow.tile;
   for (tile.offset = 0; tile.offset < LaneTraits<Q>::kLanes; tile.offset += kRegisterLanes<Q>) {
+    const auto run = [&tile](const auto& decide) XCOUNT_LAMBDA { decide_near<Q>(tile, decide); };
     if (narrow.is_flip) {
-      decide_flips<T>(narrow, tile);
+      decide_flips<T>(narrow, tile, tile.counts, run);
     } else {
-      decide_gaps<T>(narrow, tile);
+      decide_gaps<T>(narrow, tile, tile.counts, run);
     }
   }
 }

@@ -168,7 +168,7 @@ void MaskWindows::choose_growth(std::vector<MaskAxis> axes, std::size_t distance
   const double by_levels = rows_per_mask();
   grown = std::move(axes);
   growth = std::move(steps);
-  if (rows_per_mask() > by_levels) {
+  if (rows_per_mask() > by_levels || growth.size() > kMaxShifts) {
     growth.clear();
     return;
   }

@@ -12,6 +12,7 @@ constexpr std::size_t kMostParts = 4;  // registers that the lanes take, each wi
 constexpr std::size_t kMaxCuts = 8;
 constexpr unsigned kHalfBits = 15;  // of q, on either side of the first mask
 constexpr std::size_t kOften = 64;  // columns after which a smaller unit is tried
+constexpr std::int64_t kSpareUnits = 256;
 constexpr std::size_t kFirstSkipped = 16;
 constexpr std::size_t kMostSkipped = std::size_t{1} << 16;
 
@@ -102,7 +103,7 @@ std::size_t NarrowRoom<T>::bytes_for(std::size_t n_changes, const MaskWindows& w
   const std::size_t n_results = n_changes * windows.n_masks;
   const std::size_t n_vectors = 2 * windows.n_masks + 2 * windows.table_size() + n_results;
   return n_vectors * sizeof(Lanes<std::uint16_t>) +
-         2 * kColumns<T> * windows.plane_size() * sizeof(Lanes<T>) +
+         2 * kColumns<T> * windows.plane_size() * sizeof(Lanes<T>) + n_results +
          kMostParts * n_results * sizeof(Doubt) +
          windows.near.size() * sizeof(NearExtremes<std::uint16_t>);
 }
@@ -113,8 +114,10 @@ NarrowRoom<T>::NarrowRoom(const TileJob<T>& job, const MaskWindows& windows)
       decided_(windows.n_masks),
       fine_(needs_fine(job) ? windows.n_masks : 0),
       tables_(2 * windows.table_size()),
+      counts_(job.place != nullptr ? job.n_changes * windows.n_masks : 0),
       before_(kColumns<T> * 2 * windows.plane_size()),
-      exact_(job.changes, job.changes + job.n_changes) {
+      exact_(job.changes, job.changes + job.n_changes),
+      is_held_(job.place != nullptr) {
   // Most of this is never touched.
   doubts_ = std::make_unique_for_overwrite<Doubt[]>(kMostParts * exact_.size() * windows.n_masks);
   set_cuts(exact_);
@@ -125,6 +128,7 @@ NarrowRoom<T>::NarrowRoom(const TileJob<T>& job, const MaskWindows& windows)
   tile.counts = job.counts;
   narrow_.fine = fine_.data();
   narrow_.before = before_.data();
+  narrow_.counts = counts_.data();
   tile.n_changes = exact_.size();
   point_to_windows(windows, tile, near_);
   narrow_.changes = changes_.data();
@@ -239,9 +243,31 @@ void NarrowRoom<T>::finish(bool well) {
     n_skipped_ = std::min(2 * n_skipped_ + kFirstSkipped, kMostSkipped);
     n_to_skip_ = n_skipped_;
   }
-  if (narrow_.is_flip || ++n_seen_ % kOften != 0) return;
+  if (narrow_.is_flip) return;
+  ++n_seen_;
+  const bool may_center = is_held_ && well;
+  if (n_seen_ % kOften != 0 && !(may_center && n_seen_ == 1)) return;
+  if (may_center) set_center();
   if (least_shift_ < narrow_.shift) set_shift(least_shift_);
   least_shift_ = 0;
+}
+
+// The unit that holds what is there, and a little more, on either side of the center.
+template <class T>
+void NarrowRoom<T>::set_center() {
+  constexpr std::int64_t kMiddle = std::int64_t{1} << kHalfBits;
+  std::int64_t least = kMiddle;
+  std::int64_t most = kMiddle;
+  for (const Lanes<std::uint16_t>& lanes : decided_) {
+    for (const std::int64_t q : lanes.lane) {
+      least = std::min(least, q);
+      most = std::max(most, q);
+    }
+  }
+  narrow_.center += static_cast<T>((least + most) / 2 - kMiddle) * T(T(1) << narrow_.shift);
+  const auto n = static_cast<unsigned>(
+      std::bit_width(static_cast<std::uint64_t>((most - least) / 2 + kSpareUnits)));
+  least_shift_ = n + narrow_.shift > kHalfBits ? n + narrow_.shift - kHalfBits : 0;
 }
 
 template <class T>

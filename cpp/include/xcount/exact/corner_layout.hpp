@@ -63,6 +63,7 @@ struct CornerLayout {
     return outer.size() + middle.size() + sensitive.size() + row.size();
   }
   [[nodiscard]] std::size_t tile_vectors() const { return n_columns * n_masks; }
+  bool is_large = false;  // a single tile is larger than a block should be
 
  private:
   using Axes = std::vector<std::pair<std::size_t, Feature>>;  // (cells, feature), ascending

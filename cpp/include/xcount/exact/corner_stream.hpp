@@ -22,15 +22,19 @@
 namespace xcount {
 
 template <class T>
-class CornerStream {
+class CornerStream final : private TileFiller {
  public:
   explicit CornerStream(const CornerPlan<T>& plan);
+  CornerStream(const CornerStream&) = delete;
+  CornerStream& operator=(const CornerStream&) = delete;
 
   // Counts what is sensitive in a block. Going on to a later block is quicker than going back.
   void count_block(std::uint64_t block);
 
   // Of the last block, [change][mask position]; shares are in units of its outer cells' weight.
-  [[nodiscard]] std::span<const std::uint64_t> counts() const { return block_counts_; }
+  [[nodiscard]] std::span<const std::uint64_t> counts() const {
+    return std::span(counts_).first(plan_.changes.size() * layout_.n_masks);
+  }
   [[nodiscard]] std::span<const double> shares() const { return block_shares_; }
 
   // What a stream holds, at most.
@@ -44,43 +48,47 @@ class CornerStream {
   };
   struct Output {
     std::vector<Level> levels;
-    std::vector<Lanes<T>> block;                  // [tile][column][mask]
+    std::vector<Lanes<T>> block;                  // [tile][column][mask], or [place][column]
     std::vector<std::vector<Lanes<T>>> partials;  // per middle axis, sums along it and those above
   };
 
+  void set_places();
   void set_job();
   void set_row_weights();
   void move_to(std::uint64_t block);
   void advance(std::size_t output, std::size_t level, Cell target);
   void restart(std::size_t output, std::size_t level);
   void insert(std::size_t output, std::span<const Corner<T>> corners, std::uint64_t mask);
-  void insert_row(Lanes<T>* block, std::span<const Corner<T>> corners);
+  void insert_row(Lanes<T>* block, std::size_t stride, std::span<const Corner<T>> corners);
   void spread(std::span<const Corner<T>> corners);
   void spread_steps(std::span<const Corner<T>> corners);
+  void fill() override;
   void count_tile();
   void count_slabs(std::size_t axis, double weight);
   void add_tile_shares(double weight);
-  void collect_block();
+  void add_common_counts();
 
   const CornerPlan<T>& plan_;
   const CornerLayout& layout_;
   TileKernels<T> kernels_;
   TileJob<T> job_;
   std::vector<Output> outputs_;
+  std::vector<std::uint32_t> place_;  // see TileJob; empty where blocks hold all masks
+  std::size_t n_places_ = 1;
+  std::vector<Lanes<T>> filled_;           // sums of all masks, if they were asked for
   std::vector<std::size_t> slab_vectors_;  // per middle axis: of the slab of one of its cells
   std::vector<std::vector<const Lanes<T>*>> slabs_;  // per middle axis and output: where it reads
   std::vector<const Lanes<T>*> slab_;                // what the job points to
   std::vector<Lanes<T>*> sums_;
   std::vector<Lanes<T>> column_, tables_;
   std::vector<NearExtremes<T>> near_;
-  std::vector<std::uint64_t> counts_;  // since the last block: see TileJob
+  std::vector<std::uint64_t> counts_;  // of the last block; common ones behind: see TileJob
   std::unique_ptr<NarrowRoom<T>> narrow_;
   std::vector<double> row_weights_, tile_shares_;
   std::vector<Lanes<T>> row_;
   CornerList<T> merged_, gathered_;
   bool changed_ = true;  // since the last block that was counted
 
-  std::vector<std::uint64_t> block_counts_;
   std::vector<double> block_shares_;
 };
 

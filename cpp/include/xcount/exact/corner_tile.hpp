@@ -43,6 +43,13 @@ class TileJudge {
                                      std::size_t lane) const = 0;
 };
 
+// Who holds the sums of few masks, and can write down those of all.
+class TileFiller {
+ public:
+  virtual ~TileFiller() = default;
+  virtual void fill() = 0;  // sets TileJob::sums
+};
+
 // Which sums along the middle axes a column starts from: the slab itself, those so far with the
 // slab added, or those that are there.
 enum class Start : std::uint8_t { kFresh, kAdded, kKept };
@@ -79,6 +86,13 @@ struct TileJob {
   const Lanes<T>** slab = nullptr;  // per output: S, [column][mask]
   Lanes<T>** sums = nullptr;        // per output: E, [column][mask]
   Start start = Start::kFresh;
+  // Where E is held of the masks alone that have corners: [place][column], and the place of every
+  // mask (else null). At place 0, E is 0. Columns are filled up such that they fill lanes of 16
+  // bits.
+  const Lanes<T>* held = nullptr;
+  std::size_t n_held_columns = 0;
+  const std::uint32_t* place = nullptr;
+  TileFiller* filler = nullptr;
 
   Lanes<T>* column = nullptr;   // V, [output][mask]
   Lanes<T>* decided = nullptr;  // what is compared, [mask]: V, the largest's index, probabilities

@@ -26,6 +26,7 @@ struct MaskAxis {
 };
 
 inline constexpr std::size_t kMaxGrownAxes = 8;  // more axes find their balls by levels
+inline constexpr std::size_t kMaxShifts = 64;    // as do balls that would take more
 
 // A cell of the line that a mask lies on, and the level of the table that is read there.
 struct NearRow {

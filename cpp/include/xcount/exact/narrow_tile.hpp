@@ -1,7 +1,7 @@
 // Sums compared by 16 of their bits: the extremes around a mask are found at a quarter of the cost.
 //
-// For one combination of non-sensitive cells (a lane), with V0 the sum of the first mask and the
-// unit 2^shift, gaps compare
+// For one combination of non-sensitive cells (a lane), with V0 the sum of the first mask (and a
+// center that is learnt where sums are held of few masks) and the unit 2^shift, gaps compare
 //   q(m) = floor((V(m) - V0) / unit) + 2^15,  0 <= q < 2^16,
 // so that unit * (q(m') - q(m) - 1) < V(m') - V(m) < unit * (q(m') - q(m) + 1): a gap G is
 //   surely exceeded    if q(m') - q(m) > ceil(G / unit)
@@ -57,7 +57,9 @@ struct NarrowTile {
   const NarrowChange* changes = nullptr;
   Lanes<std::uint16_t>* fine = nullptr;  // of gaps: the 16 bits below q, [mask]
   Lanes<T>* before = nullptr;            // sums of the rows and planes before, of each column
+  std::uint8_t* counts = nullptr;        // as tile.counts, of this tile alone: of held sums
   unsigned shift = 0;
+  T center{};                    // of held sums: V0 is the first mask's sum plus this
   LaneResidue<T> magnitude = 0;  // of V - V0, or-ed over all lanes and masks
   Doubt* doubts = nullptr;       // room for one per change, mask and register
   std::size_t n_doubts = 0;
@@ -101,6 +103,7 @@ class NarrowRoom {
  private:
   void set_cuts(std::span<const Change<T>> changes);
   void set_shift(unsigned shift);
+  void set_center();
   [[nodiscard]] bool differs(const TileJob<T>& job, const Doubt& doubt, std::size_t lane) const;
   // What 32 bits tell of a doubt: it changes, it does not, or that remains open.
   enum class Verdict : std::uint8_t { kNo, kOpen, kYes };
@@ -111,12 +114,14 @@ class NarrowRoom {
   std::vector<NarrowChange> changes_;
   std::vector<T> cuts_;
   std::vector<Lanes<std::uint16_t>> decided_, fine_, tables_;
+  std::vector<std::uint8_t> counts_;
   std::vector<NearExtremes<std::uint16_t>> near_;
   std::vector<Lanes<T>> before_;
   std::unique_ptr<Doubt[]> doubts_;
   std::vector<Lanes<T>> filter_;
 
   std::vector<Change<T>> exact_;
+  bool is_held_ = false;  // see TileJob::held
   bool is_usable_ = true;
   unsigned least_shift_ = 0;  // that held what was seen of late
   std::size_t n_seen_ = 0;
