@@ -101,6 +101,27 @@ void many_doubts_are_skipped_for_a_while() {
   CHECK(skipped() == 0);
 }
 
+// Sums that lie on one side of the first mask's: around their middle, half the unit holds them. All
+// others stay as they are.
+void held_sums_have_a_center() {
+  for (const bool is_held : {false, true}) {
+    Example example({{ChangeForm::kGap, Direction::kAny, 1 << 20}});
+    const std::vector<std::uint32_t> place(example.windows.n_masks);
+    if (is_held) example.job.place = place.data();
+    NarrowRoom<std::int64_t> room(example.job, example.windows);
+    NarrowTile<std::int64_t>& tile = *room.tile();
+    tile.magnitude = 30'000ULL << 10;
+    CHECK(room.grows());
+    CHECK(tile.shift == 10);
+    for (std::size_t m = 0; m < example.windows.n_masks; ++m) {
+      for (auto& q : tile.tile.decided[m].lane) q = static_cast<std::uint16_t>(32'768 + 750 * m);
+    }
+    room.finish(true);
+    CHECK(tile.center == (is_held ? 750LL * 39 / 2 << 10 : 0));
+    CHECK(tile.shift == (is_held ? 9U : 10U));
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -108,5 +129,6 @@ int main() {
   cuts_of_flips_are_numbered();
   mixed_changes_do_not_suit();
   many_doubts_are_skipped_for_a_while();
+  held_sums_have_a_center();
   return failures;
 }
