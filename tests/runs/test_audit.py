@@ -28,6 +28,7 @@ from xcount.errors import BudgetError, JournalError, QueryError, QueryWarning
 from xcount.model.examples import ensemble_of, figure_1
 from xcount.problem.flip_form import FlipForm
 from xcount.problem.problem import Problem
+from xcount.question.domain import Domain
 from xcount.question.flip import Flip
 from xcount.question.gap import Gap
 from xcount.question.grid import Grid
@@ -37,6 +38,7 @@ from xcount.runs import task as tasks
 from xcount.runs.audit import AuditResult, audit
 from xcount.runs.batch import BatchProgress
 from xcount.runs.journal import read_journal
+from xcount.runs.plan import choose_groups
 from xcount.runs.task import Task
 from xcount.support.process import held_memory_bytes
 
@@ -136,6 +138,33 @@ def test_an_audit_survives_json() -> None:
     """to_json and from_dict are inverse."""
     result = audit(random_ensemble(3), distances=[1, "any"])
     assert AuditResult.from_dict(json.loads(result.to_json())) == result
+
+
+def test_a_limit_of_a_feature_that_no_tree_tests_passes() -> None:
+    """Dropping a feature from the trees does not break a gate: its count is a proved 0."""
+    ensemble = ensemble_of((0, 1.0, 0.0, 1.0), n_features=3)
+    rows = np.zeros((4, 3))
+    for limit, names in (("1,f1=0", [("f0",), ("f1",)]), ({"f2": 0}, [("f0",), ("f2",)])):
+        result = audit(ensemble, gaps=2, max_share=limit, data=rows)
+        assert sorted(ranked.sensitive for ranked in result.ranking) == names
+        unused = next(r for r in result.results if r.sensitive != ("f0",))
+        assert (unused.count, unused.high, unused.verdict) == (0, 0, Verdict.PASS)
+        assert unused.measures["rows"].share == 0
+        assert result.verdict is Verdict.PASS
+        assert result.exit_status == 0
+        assert result.named == (unused.sensitive[0],)
+    whole = audit(ensemble, flip=True, cutoff="0.5", max_share="f0+f1=0")
+    assert [r.sensitive for r in whole.results] == [("f0",), ("f0", "f1")]
+    assert whole.verdict is Verdict.FAIL
+
+
+def test_a_limit_of_a_feature_that_the_domain_fixes_is_refused_at_once() -> None:
+    """As where the feature is named as sensitive: before anything is counted."""
+    ensemble = ensemble_of((0, 1.0, 0.0, 1.0), (1, 1.0, 0.0, 1.0))
+    with pytest.raises(QueryError, match="'f1' cannot change: 'f1 < 1' leaves one cell of it"):
+        audit(ensemble, gaps="0.5", where="f1 < 1", max_share="1,f1=0")
+    with pytest.raises(QueryError, match="'f1' cannot change"):
+        choose_groups(ensemble, Grid.of(ensemble, domain=Domain.of(where="f1 < 1")), ["f0", "f1"])
 
 
 def test_unused_features_are_listed() -> None:

@@ -86,6 +86,27 @@ def test_without_groups_every_used_feature_is_audited() -> None:
     assert choose_groups(ensemble, Grid.of(ensemble), None) == ((0,), (2,))
 
 
+def test_what_a_limit_names_is_audited_though_no_tree_tests_it() -> None:
+    """Groups as well as features, each once; named groups alone are what they are."""
+    ensemble = ensemble_of((0, 1.0, 0.0, 1.0), (2, 1.0, 0.0, 1.0), n_features=4)
+    grid = Grid.of(ensemble)
+    assert choose_groups(ensemble, grid, None, [(3,), (0,)]) == ((0,), (2,), (3,))
+    assert choose_groups(ensemble, grid, None, [(0, 3)]) == ((0,), (2,), (0, 3))
+    assert choose_groups(ensemble, grid, "f2", [(3,)]) == ((2,),)
+    constant = ensemble_of((0, 1.0, 0.0, 1.0), n_features=2)
+    constant = replace(constant, trees=())
+    assert choose_groups(constant, Grid.of(constant), None, [(1,)]) == ((1,),)
+
+
+def test_a_limit_of_a_removed_column_says_so() -> None:
+    """A typing error gets a suggestion; a column that is gone, the way to drop its limit."""
+    ensemble = replace(figure_1(), features=(Feature("age"), Feature("Gender")))
+    with pytest.raises(QueryError, match=r"did you mean 'Gender'\?.* removed .* drop its limit"):
+        choose_max_shares(ensemble, ((0,),), "10%,Gendr=1%")
+    with pytest.raises(QueryError, match=r"named twice in Gender, Gender$"):
+        choose_max_shares(ensemble, ((0,),), "Gender+Gender=1%")
+
+
 def test_groups_in_all_spellings() -> None:
     """A group is a name, an index, names with commas, or a list; equal groups are one."""
     ensemble = figure_1()
@@ -112,7 +133,7 @@ def test_max_shares_for_all_and_per_feature() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("f1=0.1", "not audited"),
+        ("f1=0.1", "not audited: name it in --sensitive, too, or drop its share"),
         ("f0=2", "between 0 and 1"),
         ("f0=x", "not a share"),
         ("f9=0", "range"),

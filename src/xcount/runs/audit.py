@@ -328,7 +328,8 @@ def audit(
         memory: limit of each count: bytes, or ``"4GB"``.
         jobs: cores to use; 0 for all.
         max_share: the largest share allowed: a number for all, or per feature, as a mapping or as
-            ``"age=0.01,sex=0"``. Needs gaps that are given.
+            ``"age=0.01,sex=0"``. Needs gaps that are given. What it names is audited, also where
+            no tree tests it.
         judge: the measure whose share that is, and that ranks: ``regions``, or one of ``measures``.
         measures: other weights of the same regions (see :mod:`xcount.answers.measure`).
         data: the table that the measures need; alone, it asks for ``rows``.
@@ -387,14 +388,15 @@ def audit(
             "a verdict needs a gap of your choice: give --gap or --probability-gap, or --flip"
         )
     grid = Grid.of(ensemble, missing=missing, domain=regions)
-    groups = choose_groups(ensemble, grid, sensitive)
+    limited = tuple(named_limits(ensemble, max_share))
+    groups = choose_groups(ensemble, grid, sensitive, limited)
     limits = dict(zip(groups, choose_max_shares(ensemble, groups, max_share), strict=True))
     weighing = weighing_of(ensemble, grid, settings, measures, data, bounds, population)
     along = explaining(ensemble, chosen.values, explain, favourable)
     n_bits = len(groups) * len(chosen.values) * grid.n_regions.bit_length()
     if n_bits > MAX_PROFILE_BITS:
         settings = replace(settings, want_profile=False)
-    named = groups if sensitive is not None else tuple(named_limits(ensemble, max_share))
+    named = groups if sensitive is not None else limited
     asked = [
         Question(
             query,

@@ -125,24 +125,35 @@ def choose_gaps(ensemble: Ensemble, output: int, gaps: object = None) -> Gaps:
 
 
 def choose_groups(
-    ensemble: Ensemble, grid: Grid, sensitive: Iterable[Group] | str | int | None
+    ensemble: Ensemble,
+    grid: Grid,
+    sensitive: Iterable[Group] | str | int | None,
+    named: Iterable[tuple[int, ...]] = (),
 ) -> tuple[tuple[int, ...], ...]:
-    """Return the groups to audit; without any, each used feature by itself."""
+    """Return the groups to audit; without any, each used feature by itself.
+
+    What a limit names is then audited, too, though no tree may test it: a model that drops a
+    feature keeps the feature's limit.
+    """
+    used: list[tuple[int, ...]] = []
     if sensitive is None:
-        used = tuple(
+        used = [
             (f,)
             for f, axis in enumerate(grid.axes)
             if axis.n_cells > 1 and not grid.rules_fix(f, (f,))
-        )
-        if not used:
+        ]
+        given = list(named)
+        if not used and not given:
             which = " that can change in the domain" if grid.domain else ""
             raise QueryError(f"no tree tests any feature{which}: there is nothing to audit")
-        return used
-    groups = [sensitive] if isinstance(sensitive, str | int) else list(sensitive)
-    resolved = [resolve_features(ensemble, group) for group in groups]
-    if not resolved:
-        raise QueryError("no sensitive feature given; name at least one")
-    return tuple(dict.fromkeys(resolved))
+    else:
+        words = [sensitive] if isinstance(sensitive, str | int) else list(sensitive)
+        given = [resolve_features(ensemble, group) for group in words]
+        if not given:
+            raise QueryError("no sensitive feature given; name at least one")
+    for group in given:
+        grid.check_can_change(group, ensemble)
+    return tuple(dict.fromkeys((*used, *given)))
 
 
 def choose_max_shares(
@@ -160,7 +171,10 @@ def choose_max_shares(
     for group in by_group:
         if group not in groups:
             name = "+".join(ensemble.feature_names[f] for f in group)
-            raise QueryError(f"a maximum share is given for {name!r}, which is not audited")
+            raise QueryError(
+                f"a maximum share is given for {name!r}, which is not audited: name it in "
+                "--sensitive, too, or drop its share"
+            )
     return tuple(by_group.get(group, default) for group in groups)
 
 
@@ -168,9 +182,22 @@ def named_limits(ensemble: Ensemble, max_share: MaxShare | None) -> dict[tuple[i
     """Return the groups that a maximum share names, with theirs."""
     limits: dict[tuple[int, ...], Limit] = {}
     for name, share in _split_max_share(max_share)[1].items() if max_share is not None else ():
-        whole = name in ensemble.feature_names
-        limits[resolve_features(ensemble, [name] if whole else name.split("+"))] = share
+        limits[_limited_group(ensemble, name)] = share
     return limits
+
+
+def _limited_group(ensemble: Ensemble, name: str) -> tuple[int, ...]:
+    """Return the features that a limit names; an unknown one may have been removed on purpose."""
+    parts = [name] if name in ensemble.feature_names else name.split("+")
+    try:
+        return resolve_features(ensemble, parts)
+    except QueryError as error:
+        if all(part.strip() in ensemble.feature_names for part in parts):
+            raise
+        raise QueryError(
+            f"{error} -- --max-share limits it; if the column was removed from the model, nothing "
+            "can be sensitive to it: drop its limit"
+        ) from None
 
 
 def as_list(value: object) -> list[object]:
