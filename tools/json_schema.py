@@ -148,6 +148,12 @@ WITNESSES = {
             **reference("domain"),
             "description": "Which regions exist; only where a domain was given.",
         },
+        "unconfirmed": {
+            "type": "integer",
+            "minimum": 1,
+            "description": "Only with `--verify`: pairs that were found and left out, since the "
+            "library does not confirm them.",
+        },
         "witnesses": {
             "type": "array",
             "description": "The pairs of inputs.",

@@ -67,9 +67,13 @@ class Flip(Change):
 
     def differs(self, before: Margins, after: Margins) -> bool:
         start, end = self.decision(before), self.decision(after)
-        if start == end or start == {"any": None, "up": 1, "down": 0}[self.direction]:
+        if not self.counts(start, end):
             return False
         return self.sureness is None or self.sureness.holds(before, start)
+
+    def counts(self, start: int, end: int) -> bool:
+        """Tell whether two decisions differ, in the direction asked about."""
+        return start != end and start != {"any": None, "up": 1, "down": 0}[self.direction]
 
     def may_differ(self, before: Sequence[float], after: Sequence[float], slack: float) -> bool:
         if self.cutoff is None:

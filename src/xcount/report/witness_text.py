@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from xcount.answers.result import CountResult
-from xcount.answers.witness.witness import Crossing, Witness
+from xcount.answers.witness.witness import Crossing, Witness, Witnesses
 from xcount.question.change import decimal_text
 from xcount.question.flip import Flip
 from xcount.report.explanation_words import explanation_of
@@ -96,12 +96,12 @@ def _guards(crossing: Crossing) -> str:
     return ", ".join(map(finer.edge_text, crossing.guards))
 
 
-def witness_tables(found: Sequence[Witness], title: str) -> list[RenderableType]:
+def witness_tables(found: Witnesses, title: str) -> list[RenderableType]:
     """Return the witnesses as a table of changes, and tables of the inputs."""
     from rich.table import Table
 
     if not found:
-        return ["There are none: no region is sensitive."]
+        return [f"There are none: {found.why_none}."]
     changes = Table(title=escaped(title), title_justify="left", title_style="bold")
     rows = list(map(summary, found))
     for head in ("#", *rows[0]):

@@ -226,6 +226,7 @@ class Witnesses(Shown, tuple[Witness, ...]):
 
     Attributes:
         domain: which regions exist, where that was said.
+        n_unconfirmed: pairs that were found and left out, since the library does not confirm them.
 
     Example:
         >>> import xcount
@@ -236,19 +237,27 @@ class Witnesses(Shown, tuple[Witness, ...]):
     """
 
     domain: Domain | None = None
+    n_unconfirmed: int = 0
 
     @classmethod
-    def within(cls, domain: Domain, found: Iterable[Witness]) -> Witnesses:
+    def within(cls, domain: Domain, found: Iterable[Witness], n_unconfirmed: int = 0) -> Witnesses:
         """Return witnesses of a domain."""
         witnesses = cls(found)
         witnesses.domain = domain or None
+        witnesses.n_unconfirmed = n_unconfirmed
         return witnesses
+
+    @property
+    def why_none(self) -> str:
+        """Why there are none, where there are none."""
+        return "the library confirms no pair" if self.n_unconfirmed else "no region is sensitive"
 
     def to_dict(self) -> dict[str, Any]:
         """Return what ``xcount witness --json`` prints."""
         asked = {} if self.domain is None else {"domain": self.domain.to_dict()}
         listed = [witness.to_dict() for witness in self]
-        return {"kind": "witnesses", **asked, "witnesses": listed}
+        left_out = {"unconfirmed": self.n_unconfirmed} if self.n_unconfirmed else {}
+        return {"kind": "witnesses", **asked, **left_out, "witnesses": listed}
 
     def to_json(self, indent: int | None = None) -> str:
         """Return the same as JSON text."""

@@ -14,6 +14,7 @@ sends into the cells, the shortest decimals there are.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -25,12 +26,13 @@ from numpy.typing import NDArray
 
 from xcount.answers.witness.points import friendly_point
 from xcount.answers.witness.search import NearestSearch, RegionFinder
+from xcount.answers.witness.verified import Verifier, left_out_text
 from xcount.answers.witness.witness import Contribution, Crossing, Witness, Witnesses
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress
-from xcount.errors import BudgetError, ModelFormatError, QueryError, UnsupportedModelError
+from xcount.errors import BudgetError, QueryError, QueryWarning, UnsupportedModelError
 from xcount.model.ensemble import Ensemble, Feature
-from xcount.model.tables import read_table
+from xcount.model.tables import Table, read_table
 from xcount.problem.exact_sums import ExactSums
 from xcount.problem.problem import Problem
 from xcount.question.domain import Domain, DomainLike, OneHot, Words
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
     from xcount.support.spellings import Duration, Size
 
 Item = TypeVar("Item")
+_SEEDS_APART = 1_000_003
+"""Between the seeds of turns, so that few people's seeds meet them."""
 DRAWS_PER_WITNESS = 4
 """So many are drawn for each witness of an audit; the most realistic ones are kept."""
 
@@ -157,7 +161,9 @@ def witnesses(
         timeout: when to give up; reading the model is part of it.
         memory: the memory that counting may take.
         jobs: threads; 0 for all cores.
-        verify: predict them with the library itself, and refuse one that does not hold.
+        verify: predict them with the library itself, and leave out those that it does not confirm
+            by its own decisions, probabilities or margins (ties within its rounding; a warning and
+            ``n_unconfirmed`` say how many).
         trust_pickle: whether a pickle may be opened.
         on_progress: called a few times a second; what it raises ends the search. A
             notebook shows a bar unless this is given.
@@ -166,7 +172,7 @@ def witnesses(
     Raises:
         BudgetError: the sensitive regions are too rare to be drawn and too hard to be listed, or
             the time was up.
-        ModelFormatError: the library contradicts a witness.
+        ModelFormatError: the library contradicts a witness by more than rounding.
 
     Example:
         >>> import xcount
@@ -204,13 +210,13 @@ def witnesses(
     )
     problem = Problem(ensemble, Grid.of(ensemble, missing=missing, domain=regions), query)
     maker = _Maker(RegionFinder(problem, settings))
-    if near is None:
-        found = list(maker.witnesses(n))
-    else:
-        found = maker.nearest(read_table(near, ensemble).rows, n)
-    if verify and found:
-        found = _verified(found, problem, model, trust_pickle)
-    return Witnesses.within(regions, found)
+    verifier = Verifier(problem, model, trust_pickle) if verify else None
+    table = None if near is None else read_table(near, ensemble)
+    found, n_dropped = maker.asked(n, table, verifier)
+    if n_dropped:
+        text = left_out_text(n_dropped, n_dropped + len(found), query.precision)
+        warnings.warn(text, QueryWarning, stacklevel=3)
+    return Witnesses.within(regions, found, n_dropped)
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,6 +232,25 @@ class _Maker:
     @cached_property
     def sums(self) -> ExactSums:
         return ExactSums(self.problem.ensemble, self.problem.query.precision)
+
+    def asked(
+        self, n: int, near: Table | None, verifier: Verifier | None
+    ) -> tuple[list[Witness], int]:
+        """Return n witnesses, drawn or near to rows, and how many the library did not confirm."""
+        if near is not None:
+            found = self.nearest(near.rows, n)
+            kept = found if verifier is None else verifier.confirmed(found)
+            return kept, len(found) - len(kept)
+        if verifier is None:
+            return list(self.witnesses(n)), 0
+        return verifier.drawn(n, self._drawn_in_turn, self.finder.settings.expired)
+
+    def _drawn_in_turn(self, n: int, turn: int) -> list[Witness]:
+        """Return n drawn witnesses, others in each turn."""
+        settings = self.finder.settings
+        seed = settings.seed + turn * _SEEDS_APART
+        finder = replace(self.finder, settings=replace(settings, seed=seed))
+        return list(replace(self, finder=finder).witnesses(n))
 
     def nearest(self, rows: NDArray[np.float64], n: int) -> list[Witness]:
         """Return the nearest witness of each of the first n rows that exist, where it has one."""
@@ -361,34 +386,6 @@ class _Maker:
             if a != b and change.concerns(trees[i].output)
         ]
         return tuple(sorted(found, key=lambda c: (-abs(c.change), c.tree)))
-
-
-def _verified(
-    found: list[Witness], problem: Problem, model: Any, trust_pickle: bool
-) -> list[Witness]:
-    """Predict with the library; refuse a witness that does not hold there, but for rounding."""
-    from xcount.model.loaders.check import check, library_margins, rounding_bound
-
-    ensemble, query = problem.ensemble.source, problem.query
-    points = [point for witness in found for point in (witness.point, witness.other)]
-    rows = problem.ensemble.columns_of(np.array(points))
-    check(ensemble, model, rows, trust_pickle=trust_pickle)
-    margins = library_margins(ensemble, model, rows, trust_pickle=trust_pickle)
-    room = rounding_bound(ensemble, rows)
-    checked = []
-    for i, witness in enumerate(found):
-        a, b = margins[2 * i], margins[2 * i + 1]
-        slack = float(room[2 * i : 2 * i + 2].sum())
-        if query.precision is not None:
-            slack += ensemble.n_trees * 10.0**-query.precision
-        if not query.change.may_differ(a.tolist(), b.tolist(), slack):
-            raise ModelFormatError(
-                f"witness {i} does not hold: the library predicts {a.tolist()} and {b.tolist()}"
-            )
-        output = query.change.shown_output(a.tolist())
-        pair = (float(a[output]), float(b[output]))
-        checked.append(replace(witness, library_margins=pair))
-    return checked
 
 
 def _as_float(number: Fraction) -> float:

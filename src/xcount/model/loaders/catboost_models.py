@@ -82,6 +82,15 @@ def raw_predictions(
         rows: inputs; a category is its code.
         features: the columns; none where all are numbers.
     """
+    raw = predictions(model_or_path, rows, features, "RawFormulaVal")
+    margins: NDArray[np.float64] = np.asarray(raw, dtype=np.float64).reshape(len(raw), -1)
+    return margins
+
+
+def predictions(
+    model_or_path: Any, rows: ArrayLike, features: Sequence[Feature], kind: str
+) -> NDArray[Any]:
+    """Return predictions of one of CatBoost's kinds, such as ``Class``."""
     model = model_or_path
     if isinstance(model_or_path, str | os.PathLike):
         catboost = _catboost()
@@ -97,9 +106,7 @@ def raw_predictions(
         for column, feature in enumerate(features):
             if feature.is_categorical:
                 matrix[:, column] = [_text_of(feature, code) for code in matrix[:, column]]
-    raw = model.predict(matrix, prediction_type="RawFormulaVal", thread_count=1)
-    margins: NDArray[np.float64] = np.asarray(raw, dtype=np.float64).reshape(len(matrix), -1)
-    return margins
+    return np.asarray(model.predict(matrix, prediction_type=kind, thread_count=1))
 
 
 def _text_of(feature: Feature, code: float) -> str:

@@ -79,11 +79,17 @@ def library_margins(
     return _library_margins(ensemble, model, _as_rows(rows, ensemble), trust_pickle)
 
 
-def raw_predictions(ensemble: Ensemble, model: Any, rows: ArrayLike) -> NDArray[np.float64]:
-    """Return the margins of XGBoost or LightGBM themselves, shape ``(n_rows, n_outputs)``."""
+def raw_predictions(
+    ensemble: Ensemble, model: Any, rows: ArrayLike, *, are_margins: bool = True
+) -> NDArray[np.float64]:
+    """Return the margins of XGBoost or LightGBM themselves, shape ``(n_rows, n_outputs)``.
+
+    Or what they make of margins, as their objective says.
+    """
     matrix = np.atleast_2d(np.asarray(rows, dtype=np.float64))
     predict = _xgboost if ensemble.format.startswith("xgboost") else _lightgbm
-    return np.asarray(predict(ensemble, model, matrix), dtype=np.float64).reshape(len(matrix), -1)
+    predicted = predict(ensemble, model, matrix, are_margins)
+    return np.asarray(predicted, dtype=np.float64).reshape(len(matrix), -1)
 
 
 def _as_rows(rows: ArrayLike, ensemble: Ensemble) -> NDArray[np.float64]:
@@ -114,7 +120,7 @@ def _library_margins(
             f"{_name(ensemble, model)}: no library predicts with this, so nothing can be checked"
         )
     try:
-        source = _unpickled(model) if trust_pickle else model
+        source = unpickled(model) if trust_pickle else model
         if library not in _OTHER_HOMES:
             return raw_predictions(ensemble, source, rows)
         home = import_module(_OTHER_HOMES[library])
@@ -132,7 +138,7 @@ def _library_margins(
         raise QueryError(f"{library} cannot predict the rows to check: {reason[0]}") from None
 
 
-def _unpickled(model: Any) -> Any:
+def unpickled(model: Any) -> Any:
     """Return the live model in a file that the user trusts; any other model as it is."""
     if isinstance(model, str | os.PathLike):
         file, home = files.read(model), import_module(_OTHER_HOMES["sklearn"])
@@ -144,7 +150,7 @@ def _unpickled(model: Any) -> Any:
     return model
 
 
-def _xgboost(ensemble: Ensemble, model: Any, rows: NDArray[np.float64]) -> Any:
+def _xgboost(ensemble: Ensemble, model: Any, rows: NDArray[np.float64], are_margins: bool) -> Any:
     import xgboost
 
     if isinstance(model, str | os.PathLike):
@@ -162,14 +168,16 @@ def _xgboost(ensemble: Ensemble, model: Any, rows: NDArray[np.float64]) -> Any:
     # A wrapper predicts up to its best iteration, a plain Booster with all trees.
     best = booster.attributes().get("best_iteration") if is_wrapper else None
     end = 0 if best is None else int(best) + 1
-    return booster.predict(matrix, output_margin=True, iteration_range=(0, end))
+    return booster.predict(matrix, output_margin=are_margins, iteration_range=(0, end))
 
 
-def _lightgbm(ensemble: Ensemble, model: Any, rows: NDArray[np.float64]) -> Any:
+def _lightgbm(ensemble: Ensemble, model: Any, rows: NDArray[np.float64], are_margins: bool) -> Any:
     import lightgbm
 
     booster = model if hasattr(model, "model_to_string") else getattr(model, "booster_", None)
     if booster is None:
         booster = lightgbm.Booster(model_str=files.read(model).data.decode())
+    if not are_margins:
+        return booster.predict(rows)
     # LightGBM's raw score of a random forest is the sum, and its prediction the average.
     return np.asarray(booster.predict(rows, raw_score=True)) / ensemble.divisor

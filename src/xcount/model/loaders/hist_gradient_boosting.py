@@ -77,7 +77,7 @@ def read(model: Any, names: Sequence[str], where: str) -> Ensemble:
 
 def raw_predictions(model: Any, rows: NDArray[np.float64], where: str) -> NDArray[np.float64]:
     """Return the model's own raw margins of rows that hold the ensemble's category codes."""
-    margins: NDArray[np.float64] = model._raw_predict(_as_user_input(model, rows, where))
+    margins: NDArray[np.float64] = model._raw_predict(as_user_input(model, rows, where))
     return margins
 
 
@@ -162,7 +162,7 @@ def _left_codes(bitset: NDArray[np.uint32], coding: Coding) -> list[int]:
     ]
 
 
-def _as_user_input(model: Any, rows: NDArray[np.float64], where: str) -> NDArray[Any]:
+def as_user_input(model: Any, rows: NDArray[np.float64], where: str) -> NDArray[Any]:
     """Return the rows with the user's own category values; unknown codes become missing."""
     codings = columns_of(model, where).codings
     if all(coding.labels is None for coding in codings.values()):

@@ -21,7 +21,8 @@ import io
 import os
 import warnings
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
@@ -160,20 +161,46 @@ def raw_predictions(model_or_path: Any, rows: ArrayLike) -> NDArray[np.float64]:
 
     A path is that of a skops file; a pickle is opened with :func:`open_pickle` first.
     """
-    model = model_or_path
-    if isinstance(model_or_path, str | os.PathLike):
-        file = files.read(model_or_path)
-        model = open_skops(file.data, file.path)
+    is_path = isinstance(model_or_path, str | os.PathLike)
+    model = opened(model_or_path) if is_path else model_or_path
     if pipelines.is_wrapper(model):
         return pipelines.raw_predictions(model, rows)
-    estimator = model
     matrix = np.atleast_2d(np.asarray(rows, dtype=np.float64))
-    # scikit-learn sums all inputs up to see whether they are finite; huge ones overflow there.
+    with _quietly():
+        raw = _library_margins(model, _family_of(model), matrix)
+    return np.asarray(raw, dtype=np.float64).reshape(len(matrix), -1)
+
+
+def opened(path: str | os.PathLike[str]) -> Any:
+    """Return the model in a skops file."""
+    file = files.read(path)
+    return open_skops(file.data, file.path)
+
+
+def classified(
+    estimator: Any, rows: NDArray[np.float64]
+) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    """Return the classes that a classifier itself predicts, and their probabilities.
+
+    Of two classes, the probability is that of the second.
+    """
+    inputs: NDArray[Any] = rows
+    if _family_of(estimator) == "hist_gradient_boosting":
+        inputs = hist_gradient_boosting.as_user_input(estimator, rows, type(estimator).__name__)
+    with _quietly():
+        probabilities = np.asarray(estimator.predict_proba(inputs), dtype=np.float64)
+        predicted = np.asarray(estimator.predict(inputs))
+    return predicted, probabilities[:, 1:] if probabilities.shape[1] == 2 else probabilities
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Silence what scikit-learn says about rows that come as plain arrays, and about huge ones."""
+    # It sums all inputs up to see whether they are finite; huge ones overflow there.
     with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore"):
         # Rows come as plain arrays, also to a model that was fitted on a data frame.
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        raw = _library_margins(estimator, _family_of(estimator), matrix)
-    return np.asarray(raw, dtype=np.float64).reshape(len(matrix), -1)
+        yield
 
 
 def _library_margins(estimator: Any, family: str, rows: NDArray[np.float64]) -> Any:

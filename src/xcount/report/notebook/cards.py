@@ -118,7 +118,7 @@ def _least(result: CompareResult) -> list[str]:
 @card_of.register
 def _(result: Witnesses) -> Markup:
     if not result:
-        return _card("Witnesses", "There are none: no region is sensitive", None, [])
+        return _card("Witnesses", f"There are none: {result.why_none}", None, [])
     pairs = "1 pair of inputs" if len(result) == 1 else f"{len(result)} pairs of inputs"
     facts = [f"#{i}: {same_inputs(w)}" for i, w in enumerate(result[:_SHOWN_PAIRS], start=1)]
     return _card("Witnesses: only the sensitive features differ", pairs, bars_of(result), facts)

@@ -83,7 +83,7 @@ def _(result: Witness) -> str:
 @_inside.register
 def _(result: Witnesses) -> str:
     if not result:
-        return "none: no region is sensitive"
+        return f"none: {result.why_none}"
     return f"{_several(len(result), 'pair')}, the first: {_inside(result[0])}"
 
 

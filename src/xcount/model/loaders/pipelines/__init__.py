@@ -28,7 +28,7 @@ from xcount.model.loaders.pipelines.trace import Column, Layer, Trace
 from xcount.model.loaders.pipelines.wrappers import Opened, is_wrapper, opened
 from xcount.support.dataclass import dataclass
 
-__all__ = ["from_live", "is_wrapper", "raw_predictions"]
+__all__ = ["from_live", "inside", "is_wrapper", "raw_predictions"]
 
 
 def from_live(wrapper: Any) -> Ensemble:
@@ -53,6 +53,20 @@ def raw_predictions(wrapper: Any, rows: ArrayLike) -> NDArray[np.float64]:
         reading = _Reading(wrapper)
         encoded = reading.encoded(np.atleast_2d(np.asarray(rows, dtype=np.float64)))
         return library_margins(reading.model, reading.opened.model, encoded)
+
+
+def inside(
+    wrapper: Any, rows: NDArray[np.float64]
+) -> tuple[Ensemble, Any, NDArray[np.float64]] | None:
+    """Return the model inside, as read and as it is, and the rows as it gets them.
+
+    None where the wrapper calibrates: its decisions and probabilities are its own.
+    """
+    with _quietly():
+        reading = _Reading(wrapper)
+        if reading.opened.calibrator is not None:
+            return None
+        return reading.model, reading.opened.model, reading.encoded(rows)
 
 
 @contextmanager

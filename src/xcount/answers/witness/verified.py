@@ -1,0 +1,160 @@
+"""Witnesses that the library itself confirms: its own decisions, probabilities and margins differ.
+
+Whether regions differ is decided by exact sums; the library adds floats. A pair within their
+rounding of a tie holds by the one and not by the other: it is left out. A pair that rounding does
+not explain is an error, for then the model was not read as the library reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from xcount.answers.witness.witness import Witness
+from xcount.errors import BudgetError, ModelFormatError
+from xcount.model.ensemble import Ensemble
+from xcount.problem.problem import Problem
+from xcount.question.change import Change, in_direction
+from xcount.question.flip import Flip
+from xcount.question.gap import ProbabilityGap
+from xcount.support.dataclass import dataclass
+
+MAX_TURNS = 5
+"""So often others are drawn for pairs that are not confirmed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """What the library predicts at one input of a pair; None for what it does not say."""
+
+    margins: tuple[Fraction, ...]
+    decision: int | None
+    probabilities: tuple[Fraction, ...] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Verifier:
+    """Asks the library about pairs."""
+
+    problem: Problem
+    model: Any
+    trust_pickle: bool = False
+
+    def confirmed(self, found: Sequence[Witness]) -> list[Witness]:
+        """Return the pairs that hold by the library's own numbers, with its margins.
+
+        Raises:
+            ModelFormatError: a pair does not hold there, and rounding does not explain it.
+        """
+        from xcount.model.loaders.check import check, rounding_bound
+
+        if not found:
+            return []
+        ensemble, query = self.problem.ensemble.source, self.problem.query
+        points = [point for witness in found for point in (witness.point, witness.other)]
+        rows = self.problem.ensemble.columns_of(np.array(points))
+        check(ensemble, self.model, rows, trust_pickle=self.trust_pickle)
+        sides, room = self._sides(rows), rounding_bound(ensemble, rows)
+        kept = []
+        for i, witness in enumerate(found):
+            a, b = sides[2 * i], sides[2 * i + 1]
+            before, after = (list(map(float, side.margins)) for side in (a, b))
+            slack = float(room[2 * i : 2 * i + 2].sum())
+            if query.precision is not None:
+                slack += ensemble.n_trees * 10.0**-query.precision
+            if not query.change.may_differ(before, after, slack):
+                raise ModelFormatError(
+                    f"witness {i} does not hold: the library predicts {before} and {after}"
+                )
+            if _confirms(query.change, ensemble, a, b):
+                output = query.change.shown_output(before)
+                kept.append(replace(witness, library_margins=(before[output], after[output])))
+        return kept
+
+    def _sides(self, rows: Any) -> list[_Side]:
+        from xcount.model.loaders.predictions import library_predictions
+
+        found = library_predictions(
+            self.problem.ensemble.source, self.model, rows, trust_pickle=self.trust_pickle
+        )
+        sides = []
+        for i, margins in enumerate(found.margins.tolist()):
+            decision = None if found.decisions is None else int(found.decisions[i])
+            shares = None if found.probabilities is None else found.probabilities[i].tolist()
+            probabilities = None if shares is None else tuple(map(Fraction, shares))
+            sides.append(_Side(tuple(map(Fraction, margins)), decision, probabilities))
+        return sides
+
+    def drawn(
+        self, n: int, draw: Callable[[int, int], list[Witness]], expired: Callable[[], bool]
+    ) -> tuple[list[Witness], int]:
+        """Return up to n confirmed pairs, and how many were drawn that are not.
+
+        Args:
+            n: how many are wanted.
+            draw: draws so many pairs, others in each turn.
+            expired: tells whether the time is up.
+        """
+        kept: list[Witness] = []
+        n_dropped = 0
+        for turn in range(MAX_TURNS):
+            try:
+                found = draw(n - len(kept), turn)
+            except BudgetError:
+                if not turn:
+                    raise
+                break
+            confirmed = self.confirmed(found)
+            kept += confirmed
+            n_dropped += len(found) - len(confirmed)
+            if len(confirmed) == len(found) or expired():
+                break
+        return kept, n_dropped
+
+
+def left_out_text(n_dropped: int, n_found: int, precision: int | None) -> str:
+    """Return why pairs were left out, and how many."""
+    rounds = "" if precision is None else f", and leaves were rounded to {precision} decimals here"
+    return (
+        f"{n_dropped} of {n_found} pairs are left out, since the library does not confirm them: it "
+        "adds floats, which rounds, where XCount adds the leaves exactly, and these pairs are so "
+        f"near to a tie that it matters{rounds}"
+    )
+
+
+def _confirms(change: Change, ensemble: Ensemble, before: _Side, after: _Side) -> bool:
+    """Tell whether the library's own numbers differ as asked."""
+    if isinstance(change, Flip):
+        return _confirms_flip(change, ensemble, before, after)
+    if isinstance(change, ProbabilityGap) and before.probabilities and after.probabilities:
+        output, gap = change.output, change.gap
+        shares = before.probabilities[output], after.probabilities[output]
+        return in_direction(change.direction, lambda a, b: b - a > gap, *shares)
+    return change.differs(before.margins, after.margins)
+
+
+def _confirms_flip(change: Flip, ensemble: Ensemble, before: _Side, after: _Side) -> bool:
+    start, end = before.decision, after.decision
+    if start is None or end is None or not _is_own(change, ensemble):
+        start, end = change.decision(before.margins), change.decision(after.margins)
+    if not change.counts(start, end):
+        return False
+    if change.sureness is None:
+        return True
+    if before.probabilities is None:
+        return change.sureness.holds(before.margins, start)
+    is_single = len(before.margins) == 1
+    share = before.probabilities[0 if is_single else start]
+    return (1 - share if is_single and start == 0 else share) >= change.sureness.least
+
+
+def _is_own(change: Flip, ensemble: Ensemble) -> bool:
+    """Tell whether a flip is one of the decision that the library itself takes."""
+    if change.cutoff is None or ensemble.decides_at is None:
+        return change.cutoff is None
+    same_tie = change.tie_is_above == ensemble.tie_is_above
+    return change.cutoff == Fraction(ensemble.decides_at) and same_tie
