@@ -97,6 +97,11 @@ MEASURED = {
             **reference("realism"),
             "description": "`population`: how well it fits rows that it has not seen.",
         },
+        "fitted_to_other_data": {
+            "type": "string",
+            "description": "`population`: that it was fitted to another table than the one given; "
+            "only then.",
+        },
         "n_sensitive": {
             "type": "integer",
             "description": "`rows`: how many of them are sensitive.",

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from conftest import Command
 from numpy.typing import NDArray
+from rich.console import Console
 from test_measures import random_problem
 
 import xcount
@@ -19,7 +23,7 @@ from xcount.answers import exact_shares
 from xcount.answers.measure import measure, with_population
 from xcount.counters.decisions import RegionDecider
 from xcount.counters.settings import Settings
-from xcount.errors import QueryError
+from xcount.errors import QueryError, QueryWarning
 from xcount.model.examples import adult_model_path, figure_1
 from xcount.model.tables import read_table
 from xcount.problem.problem import Problem
@@ -29,6 +33,8 @@ from xcount.question.population import Column, Population
 from xcount.question.portrait import Realism
 from xcount.question.query import Query
 from xcount.question.weighting import Weighing
+from xcount.report.batch_text import audit_tables, comparison_tables
+from xcount.report.text import count_tables
 
 PEOPLE = Path(__file__).parent.parent.parent / "examples" / "adult-extract.csv.gz"
 
@@ -200,3 +206,41 @@ def test_a_fit_stops_at_the_limit() -> None:
     assert ready.population is not None
     assert ready.population.n_components == 1
     assert math.isfinite(ready.population.realism.log_likelihood)
+
+
+def test_a_population_of_another_table_is_told(tmp_path: Path) -> None:
+    """In a warning, in the result, and in every form of it; not where the table is the same."""
+    rows = np.random.default_rng(0).uniform(0, 6, (600, 2)).round(2)
+    for name, some in (("old.csv", rows[:400]), ("new.csv", rows)):
+        np.savetxt(tmp_path / name, some, delimiter=",", header="f0,f1", comments="")
+    kept = tmp_path / "kept.json"
+    asked: dict[str, Any] = {"judge": "population", "population": kept, "explain": False}
+    model, said = figure_1(), "fitted to another table (old.csv, 400 rows) than the one given"
+    first = xcount.audit(model, gaps=80, data=tmp_path / "old.csv", **asked)
+    again = xcount.audit(model, gaps=80, data=tmp_path / "old.csv", **asked)
+    alone = xcount.audit(model, gaps=80, **asked)
+    for fine in (first, again, alone):
+        assert "another table" not in fine.to_json()
+    with pytest.warns(QueryWarning, match=r"given \(new.csv, 600 rows\); fit it again"):
+        found = xcount.audit(model, gaps=80, data=tmp_path / "new.csv", **asked)
+    assert said in found.results[0].measures["population"].details["fitted_to_other_data"]
+    with pytest.warns(QueryWarning, match="another table"):
+        compared = xcount.compare([model, model], gaps=80, data=tmp_path / "new.csv", **asked)
+    with pytest.warns(QueryWarning, match="another table"):
+        one = xcount.count(model, sensitive=0, gap=80, data=tmp_path / "new.csv", **asked)
+    with pytest.warns(QueryWarning, match=r"given \(.*600 rows\)"):
+        xcount.count(model, sensitive=0, gap=80, data=rows, **asked)
+    forms = [
+        *(found.to_html(), found.to_markdown(), found.to_json()),
+        *(compared.to_html(), compared.to_json(), one.to_json()),
+        *map(printed, (count_tables(one), audit_tables(found), comparison_tables(compared))),
+    ]
+    for form in forms:
+        assert said in " ".join(re.sub("[│\\s]+", " ", form.replace("\\", "")).split())
+
+
+def printed(tables: Sequence[object]) -> str:
+    """Return tables as a terminal shows them."""
+    console = Console(width=300, record=True, file=io.StringIO())
+    console.print(*tables)
+    return console.export_text()

@@ -7,6 +7,7 @@ mixture of some; :mod:`xcount.answers.weigh` weighs by them. Rows are decided on
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
@@ -19,7 +20,7 @@ from xcount.answers.weigh import LEAST_SECONDS, unknown, weigh
 from xcount.counters.decisions import RegionDecider
 from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS, Settings
 from xcount.counters.tally import Progress, StopReason
-from xcount.errors import BudgetError, OutOfLimitsError
+from xcount.errors import BudgetError, OutOfLimitsError, QueryWarning
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
 from xcount.question.fitting import fit_population
@@ -135,6 +136,7 @@ def _population(
         "source": population.source,
         "n_components": population.n_components,
         "realism": asdict(population.realism),
+        **({"fitted_to_other_data": weighing.population_note} if weighing.population_note else {}),
     }
     components = components_of("population", problem, weighing)
     return weigh("population", problem, components, settings, details, proved)
@@ -159,6 +161,8 @@ def weighing_of(
     if not listed:
         return None
     weighing = Weighing.of(ensemble, listed, data, bounds, population)
+    if "population" in weighing.names and (note := weighing.population_note) is not None:
+        warnings.warn(note, QueryWarning, stacklevel=4)
     return with_population(weighing, grid, settings)
 
 

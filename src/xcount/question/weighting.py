@@ -107,6 +107,28 @@ class Weighing:
             None if table is None else table.sha256,
         )
 
+    @property
+    def population_note(self) -> str | None:
+        """What to say of a population that was fitted to other data than are given; else None.
+
+        Files are told apart by their hashes; where one of the two has none, by their rows.
+        """
+        fitted = self.population
+        if fitted is None or self.rows is None:
+            return None
+        marks: tuple[object, object] = (fitted.data_sha256, self.sha256)
+        if None in marks:
+            marks = (fitted.n_data_rows, len(self.rows))
+        if None in marks or marks[0] == marks[1]:
+            return None
+        of_rows = "" if fitted.n_data_rows is None else f", {fitted.n_data_rows:,} rows"
+        known_as = [os.path.basename(name) for name in (fitted.source, self.source)]
+        before, now = (name or "a table" for name in known_as)
+        return (
+            f"the population was fitted to another table ({before}{of_rows}) than the one given "
+            f"({now}, {len(self.rows):,} rows); fit it again, or leave --data out"
+        )
+
     def of_names(self, names: Iterable[str]) -> Weighing:
         """Return the same for some of the measures."""
         return replace(self, names=tuple(name for name in self.names if name in names))

@@ -104,7 +104,11 @@ def _answer(audit: AuditResult) -> list[RenderableType]:
 
 def _population(audit: AuditResult) -> list[RenderableType]:
     """Return how realistic the population is, where there is one."""
-    words = realism_words(audit.results)
+    return [*_population_of(audit.results)]
+
+
+def _population_of(results: Sequence[CountResult]) -> list[str]:
+    words = realism_words(results)
     return [] if words is None else [f"Population: {escaped(words)}."]
 
 
@@ -164,6 +168,7 @@ def comparison_tables(comparison: CompareResult) -> list[RenderableType]:
     others = dict.fromkeys(name for row in comparison.rows for name in (REGIONS, *row.measures))
     tables = [_shares_table(comparison, name) for name in (judge, *others) if name != judge]
     lines = [f"Gaps: {escaped(comparison.gap_origin)}.", *_domain(comparison.domain)]
+    lines += _population_of(comparison.results)
     if not comparison.is_whole:
         lines.append(f"Stopped after {comparison.n_results} of {comparison.n_planned} counts.")
     word = "" if comparison.verdict is None else f"{coloured(comparison.verdict)}: "

@@ -142,6 +142,12 @@ def realism_words(results: Iterable[CountResult]) -> str | None:
     realism = entry.get("realism")
     if realism is None:
         return None
+    note = f"; {entry['fitted_to_other_data']}" if "fitted_to_other_data" in entry else ""
+    return f"{_fit_words(entry, realism)}{note}"
+
+
+def _fit_words(entry: Mapping[str, Any], realism: Mapping[str, Any]) -> str:
+    """Return how well a population fits its rows."""
     if entry["n_components"] == 1:
         return "1 component, the product of the marginals: columns are independent in it"
     gain = realism["log_likelihood"] - realism["marginals_log_likelihood"]

@@ -45,7 +45,7 @@ from xcount.report.page.record import glossary_section, input_text
 from xcount.report.page.shell import answer_card, page, tabs, toolbar
 from xcount.report.page.tables import Cell, Row, fact_list, number_cell, row, table, text_cell
 from xcount.report.sentences import NOT_SAID, mean_share_text, panel_label
-from xcount.report.shares import Share, file_name
+from xcount.report.shares import Share, file_name, realism_words
 from xcount.runs.compare import CompareResult
 from xcount.runs.compared import Compared, together
 from xcount.runs.protected import is_protected
@@ -398,6 +398,7 @@ def _record(comparison: CompareResult) -> Markup:
         facts.append((label, [f"{what}{model.n_trees} trees, {model.format}, SHA-256 ", text]))
     facts += [
         *((given.role.capitalize(), input_text(given)) for given in comparison.inputs),
+        *(("How realistic", words) for words in [realism_words(results)] if words is not None),
         ("Domain", comparison.domain.text if comparison.domain else "all inputs"),
         ("Shared grid", _shared_grid(comparison)),
         ("Judged by", comparison.judge),
