@@ -57,7 +57,7 @@ def test_people_who_are_judged_are_the_example() -> None:
     lines = failure(figure_1(), sensitive="f0", gap=80, max_share=0, judge="rows", data=rows)
     assert lines[0] == "FAIL: the share is 50.0 % of the rows, allowed 0 %"
     assert lines[1].startswith("For how many rows does the margin move by more than 80")
-    assert lines[-2].startswith("  for example row 1 of the data, f0 3.5 -> ")
+    assert lines[-2].startswith("  for example row 1 of the data (from 0), f0 3.5 -> ")
 
 
 def test_names_may_come_from_a_generator() -> None:

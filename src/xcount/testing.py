@@ -133,7 +133,7 @@ def _example(model: Any, question: Mapping[str, Any], result: CountResult) -> st
     first = found[-1]
     row = summary(first)
     shown = [f"{name.lower()} {row[name]}" for name in ("Margin", "Decision") if name in row]
-    of_data = "" if first.row is None else f"row {first.row} of the data, "
+    of_data = "" if first.row is None else f"row {first.row} of the data (from 0), "
     return (
         f"\n  for example {of_data}{row['Change']}: {', '.join(shown)}"
         f"\n  where {same_inputs(first)}"

@@ -70,7 +70,7 @@ def test_rows_have_the_columns_of_the_model() -> None:
     ensemble = pulled_back(people(), [GROUP])
     assert read_table(table, ensemble).rows.tolist() == [[20, 0, 0], [40, 1, 0]]
     table["race_Black"] = [0, 0]
-    with pytest.raises(TableError, match=r"1 of 2 rows .*'race'.*row 1, .*\+none"):
+    with pytest.raises(TableError, match=r"1 of 2 rows .*'race'.*first in row 1 .*\+none"):
         read_table(table, ensemble)
     with_none = pulled_back(people(), [replace(GROUP, allows_none=True)])
     assert read_table(table, with_none).rows[:, 1].tolist() == [0, 2]

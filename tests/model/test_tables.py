@@ -13,8 +13,10 @@ import pytest
 
 from xcount.errors import TableError
 from xcount.model.ensemble import Ensemble, Feature
+from xcount.model.examples import ensemble_of
 from xcount.model.loaders import files
 from xcount.model.tables import read_table
+from xcount.question.domain import Domain
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
@@ -103,10 +105,16 @@ def test_pandas_categories_without_labels_are_codes() -> None:
     [
         ({"age": None, "Age ": [1, 2, 3]}, r"lacks column 'age'.*is 'Age ' meant to be 'age'"),
         ({"age": None}, r"lacks column 'age', which the model needs; .*unknown column 'income'"),
-        ({"age": [1, 2, "old"]}, r"column 'age', row 2: 'old' is text, the model takes numbers"),
-        ({"age": [1, [2], 3]}, r"column 'age', row 1: \[2\] is of type list"),
-        ({"job": ["clerk", "king", "3"]}, r"column 'job', row 1: 'king' is no category.*'admin'"),
-        ({"job": [0, 1, 7]}, r"column 'job', row 2: 7 is no category"),
+        (
+            {"age": [1, 2, "old"]},
+            r"column 'age', row 2 \(counted from 0\): 'old' is text, the model takes numbers",
+        ),
+        ({"age": [1, [2], 3]}, r"column 'age', row 1 \(counted from 0\): \[2\] is of type list"),
+        (
+            {"job": ["clerk", "king", "3"]},
+            r"column 'job', row 1 \(counted from 0\): 'king' is no category.*'admin'",
+        ),
+        ({"job": [0, 1, 7]}, r"column 'job', row 2 \(counted from 0\): 7 is no category"),
         ({"age": [1, 2]}, "differ in length"),
         ({"age": [], "job": [], "member": [], "income": []}, "no rows"),
     ],
@@ -122,7 +130,10 @@ def test_what_does_not_fit_is_named(change: dict[str, Any], message: str) -> Non
     ("content", "message"),
     [
         (b"", "empty"),
-        (b"age,job,member\n1,2\n", "row 1: 2 fields, where the first line has 3"),
+        (
+            b"age,job,member\n1,2\n",
+            r"row 0 \(counted from 0; line 2 of the file\): 2 fields, where the first line has 3",
+        ),
         (b"1,2\n", "2 columns without names, the model has 3 features"),
         (b"\xff\xfe\x00", "neither Parquet nor CSV"),
         (b"PAR1garbage", "no readable Parquet"),
@@ -131,6 +142,8 @@ def test_what_does_not_fit_is_named(change: dict[str, Any], message: str) -> Non
         (gzip.compress(b"age,job,member\n1,2,3\n", mtime=0)[:-9], "truncated"),
         (b"age,age,job,member\n1,1,1,1\n", "has column 'age' more than once"),
         (b"age,job,member\n", "no rows"),
+        (b"age;job;member\n1;2,5;3\n", "separated by semicolons; XCount reads .* commas"),
+        (b"1\t2\t3\n", "separated by tabs"),
     ],
 )
 def test_bad_files_are_named(tmp_path: Path, content: bytes, message: str) -> None:
@@ -172,6 +185,30 @@ def test_absent_files_and_foreign_objects(tmp_path: Path) -> None:
         read_table(3, MODEL)
     with pytest.raises(TableError, match="two dimensions"):
         read_table(np.zeros(3), MODEL)
+
+
+def test_rows_are_counted_from_0_in_messages_and_csv_has_lines(tmp_path: Path) -> None:
+    """A line is that of a text editor: with blank lines, and with line ends inside quotes."""
+    path = tmp_path / "t.csv"
+    path.write_text('age,job,member,note\n\n1,clerk,1,"two\nlines"\n\n2,king,0,\n')
+    expected = r"column 'job', row 1 \(counted from 0; line 6 of the file\): 'king' is no category"
+    with pytest.raises(TableError, match=expected):
+        read_table(path, MODEL)
+    path.write_text("1,0,5\n2,1,x\n")
+    with pytest.raises(TableError, match=r"row 1 \(counted from 0; line 2 of the file\): 'x'"):
+        read_table(path, MODEL)
+
+
+def test_rows_of_one_hot_groups_are_counted_alike(tmp_path: Path) -> None:
+    """In a file with the line, in memory without."""
+    model = ensemble_of((0, 0.5, 0.0, 1.0), (1, 0.5, 0.0, 2.0))
+    grouped = Domain.of(one_hot="kind=f0,f1").pulled_back(model)
+    path = tmp_path / "t.csv"
+    path.write_text("f0,f1\n1,0\n1,1\n")
+    with pytest.raises(TableError, match=r"first in row 1 \(counted from 0; line 3 of the file"):
+        read_table(path, grouped)
+    with pytest.raises(TableError, match=r"first in row 1 \(counted from 0\);"):
+        read_table(np.array([[1.0, 0.0], [1.0, 1.0]]), grouped)
 
 
 def test_csv_needs_no_data_library(tmp_path: Path) -> None:

@@ -266,7 +266,9 @@ def test_a_witness_is_two_rows_with_the_changed_cells_marked() -> None:
     assert "Example 1; thresholds crossed: age: 30.5" in table
     near = replace(WITNESS, row=7, moved=("age",))
     beside = replace(result, details={"witnesses": [near.to_dict()]})
-    assert "Example 1: row 7 of the data with another age" in html_report(audit_of([beside]))
+    assert "Example 1: row 7 of the data (from 0) with another age" in html_report(
+        audit_of([beside])
+    )
 
 
 def test_a_glossary_has_the_words_of_its_questions() -> None:

@@ -11,7 +11,7 @@ the model. All splits have one form (see :class:`Tree`), so a threshold means th
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from functools import cached_property
 from typing import Literal, Protocol
@@ -153,6 +153,11 @@ def _category(value: float) -> int:
     return int(value) if np.isfinite(value) else -1
 
 
+def row_from_0(index: int) -> str:
+    """Return how messages name a row of a table in memory."""
+    return f"row {index} (counted from 0)"
+
+
 class Encoding(Protocol):
     """How the columns that a model takes are made of an ensemble's features."""
 
@@ -163,7 +168,12 @@ class Encoding(Protocol):
     def columns_of(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return inputs as the model takes them, of inputs by feature."""
 
-    def features_of(self, columns: NDArray[np.float64], table: str) -> NDArray[np.float64]:
+    def features_of(
+        self,
+        columns: NDArray[np.float64],
+        table: str,
+        row_name: Callable[[int], str] = row_from_0,
+    ) -> NDArray[np.float64]:
         """Return inputs by feature; raise if some are none, with the name of their table."""
 
     def feature_of(self, column: int) -> int:

@@ -13,7 +13,7 @@ do.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount.errors import QueryError, TableError
-from xcount.model.ensemble import Ensemble, Feature, Tree
+from xcount.model.ensemble import Ensemble, Feature, Tree, row_from_0
 from xcount.support.dataclass import dataclass
 
 NONE = "none"
@@ -188,18 +188,28 @@ class OneHotEncoding:
                 columns[:, place] = values
         return columns
 
-    def features_of(self, columns: NDArray[np.float64], table: str) -> NDArray[np.float64]:
+    def features_of(
+        self,
+        columns: NDArray[np.float64],
+        table: str,
+        row_name: Callable[[int], str] = row_from_0,
+    ) -> NDArray[np.float64]:
         """Return inputs by feature; raise if some break a group, with the name of their table."""
         rows = np.empty((len(columns), len(self._places)))
         for feature, place in enumerate(self._places):
             if isinstance(place, OneHotGroup):
-                rows[:, feature] = _codes(place, columns[:, place.columns], table)
+                rows[:, feature] = _codes(place, columns[:, place.columns], table, row_name)
             else:
                 rows[:, feature] = columns[:, place]
         return rows
 
 
-def _codes(group: OneHotGroup, columns: NDArray[np.float64], table: str) -> NDArray[np.float64]:
+def _codes(
+    group: OneHotGroup,
+    columns: NDArray[np.float64],
+    table: str,
+    row_name: Callable[[int], str],
+) -> NDArray[np.float64]:
     """Return the category of each row."""
     n_ones = (columns == 1).sum(axis=1)
     is_binary = ((columns == 0) | (columns == 1)).all(axis=1)
@@ -212,6 +222,6 @@ def _codes(group: OneHotGroup, columns: NDArray[np.float64], table: str) -> NDAr
         what = "none of its columns is 1" if only_none else "not exactly one of its columns is 1"
         raise TableError(
             f"{len(broken):,} of {len(columns):,} rows of {table} break the one-hot group "
-            f"{group.name!r}: {what} (the first is row {broken[0]}, counted from 0); {remedy}"
+            f"{group.name!r}: {what}, first in {row_name(int(broken[0]))}; {remedy}"
         )
     return np.where(n_ones == 0, len(group.columns), columns.argmax(axis=1)).astype(np.float64)

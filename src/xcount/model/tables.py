@@ -15,11 +15,13 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import itertools
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount.errors import MissingExtraError, ModelFormatError, TableError
-from xcount.model.ensemble import Ensemble, Feature
+from xcount.model.ensemble import Ensemble, Feature, row_from_0
 from xcount.model.loaders import files, kinds
 from xcount.model.loaders.catboost_hash import category_hash
 from xcount.support.dataclass import dataclass
@@ -54,6 +56,8 @@ class Table:
     source: str
     other_columns: tuple[str, ...] = ()
     sha256: str | None = None
+    row_name: Callable[[int], str] = row_from_0
+    """How messages name a row."""
 
     @property
     def n_rows(self) -> int:
@@ -67,8 +71,8 @@ class _Columns:
     names: tuple[str, ...] | None
     values: tuple[Any, ...]
     source: str
-    first_row: int = 0
-    """What the first row is called in messages."""
+    row_name: Callable[[int], str] = row_from_0
+    """How messages name a row."""
     sha256: str | None = None
 
 
@@ -89,7 +93,8 @@ def read_table(data: Any, ensemble: Ensemble) -> Table:
     """
     if ensemble.encoding is not None:  # tables have the columns that the model itself takes
         table = read_table(data, ensemble.encoding.source)
-        return replace(table, rows=ensemble.encoding.features_of(table.rows, table.source))
+        rows = ensemble.encoding.features_of(table.rows, table.source, table.row_name)
+        return replace(table, rows=rows)
     with ended_by_signals():
         columns = _columns_of(data, ensemble.feature_names)
         positions, others = _matched(columns, ensemble)
@@ -98,7 +103,7 @@ def read_table(data: Any, ensemble: Ensemble) -> Table:
             rows[:, index] = _numbers(feature, columns.values[positions[index]], columns)
     if not len(rows):
         raise TableError(f"{columns.source} has no rows")
-    return Table(rows, columns.source, others, columns.sha256)
+    return Table(rows, columns.source, others, columns.sha256, columns.row_name)
 
 
 def _columns_of(data: Any, feature_names: Sequence[str]) -> _Columns:
@@ -186,15 +191,38 @@ def _csv_columns(text: str, source: str, feature_names: Sequence[str]) -> _Colum
     if not lines:
         raise TableError(f"{source} is empty")
     head = [word.strip() for word in lines[0]]
+    _check_separator(head, source, feature_names)
     has_names = any(_number(word) is None for word in head) or head == [*feature_names]
     body = lines[1:] if has_names else lines
-    for number, line in enumerate(body, start=1):
+    row_name = partial(_row_of_csv, text, int(has_names))
+    for number, line in enumerate(body):
         if len(line) != len(head):
             raise TableError(
-                f"{source}, row {number}: {len(line)} fields, where the first line has {len(head)}"
+                f"{source}, {row_name(number)}: {len(line)} fields, where the first line has "
+                f"{len(head)}"
             )
     values = tuple(list(column) for column in zip(*body, strict=True)) or ([],) * len(head)
-    return _Columns(tuple(head) if has_names else None, values, source, first_row=1)
+    return _Columns(tuple(head) if has_names else None, values, source, row_name=row_name)
+
+
+def _check_separator(head: Sequence[str], source: str, feature_names: Sequence[str]) -> None:
+    """Refuse a file whose values are separated by something else than commas."""
+    if len(head) > 1 or len(feature_names) < 2:
+        return
+    for separator, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "vertical bars")):
+        if separator in head[0]:
+            raise TableError(
+                f"{source}: the values of its first line are separated by {name}; XCount reads "
+                "values separated by commas: save it with commas (pandas: to_csv(..., sep=','))"
+            )
+
+
+def _row_of_csv(text: str, n_heads: int, index: int) -> str:
+    """Return how messages name a row of a CSV file: with the line on which it ends."""
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    rows = (reader.line_num for fields in reader if fields)
+    line = next(itertools.islice(rows, index + n_heads, None))
+    return f"row {index} (counted from 0; line {line} of the file)"
 
 
 def _n_rows(columns: _Columns) -> int:
@@ -264,9 +292,9 @@ def _numbers_one_by_one(
     for index, value in enumerate(values):
         number = _number(value)
         if number is None:
-            row = index + columns.first_row
+            row = columns.row_name(index)
             raise TableError(
-                f"{columns.source}, column {feature.name!r}, row {row}: {value!r} is "
+                f"{columns.source}, column {feature.name!r}, {row}: {value!r} is "
                 f"{_kind(value)}, the model takes numbers; encode it as for the training"
             )
         numbers[index] = number
@@ -303,9 +331,9 @@ def _codes(
         code = _code(value, labels, feature)
         if code is None:
             known = list(feature.labels or ()) or [str(code) for code in categories]
-            row = index + columns.first_row
+            row = columns.row_name(index)
             raise TableError(
-                f"{columns.source}, column {feature.name!r}, row {row}: {value!r} is no category "
+                f"{columns.source}, column {feature.name!r}, {row}: {value!r} is no category "
                 f"of the model; it knows {_some(known).partition(' ')[2]}"
             )
         codes[index] = code

@@ -44,7 +44,7 @@ def summary(witness: Witness) -> dict[str, str]:
     more = len(witness.trees) - len(top)
     row["Trees"] = ", ".join(top) + (f" and {more} more" if more else "")
     if witness.row is not None:
-        row["Near row"] = f"{witness.row}{' (nearest)' if witness.proved else ''}"
+        row["Near row (from 0)"] = f"{witness.row}{' (nearest)' if witness.proved else ''}"
         row["Moved"] = ", ".join(witness.moved or ()) or "nothing"
     if witness.library_margins is not None:
         row["Library"] = " -> ".join(f"{margin:.6g}" for margin in witness.library_margins)

@@ -31,7 +31,7 @@ from xcount.answers.witness.witness import Contribution, Crossing, Witness, Witn
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress
 from xcount.errors import BudgetError, QueryError, QueryWarning, UnsupportedModelError
-from xcount.model.ensemble import Ensemble, Feature
+from xcount.model.ensemble import Ensemble, Feature, row_from_0
 from xcount.model.tables import Table, read_table
 from xcount.problem.exact_sums import ExactSums
 from xcount.problem.problem import Problem
@@ -279,8 +279,8 @@ class _Maker:
             name, value = self.problem.ensemble.features[place].name, float(rows[index, place])
             is_what = "is missing" if math.isnan(value) else f"= {value:g}"
             raise QueryError(
-                f"row {index}: no cell holds {name} {is_what}; --missing cell has cells for "
-                "missing values"
+                f"{row_from_0(index)}: no cell holds {name} {is_what}; --missing cell has cells "
+                "for missing values"
             )
         return list(range(min(n, len(rows))))
 

@@ -17,7 +17,7 @@ from xcount.errors import (
     UnsupportedModelError,
     XCountError,
 )
-from xcount.model.ensemble import Ensemble
+from xcount.model.ensemble import Ensemble, row_from_0
 from xcount.model.loaders import files
 
 _OTHER_HOMES = {
@@ -52,7 +52,7 @@ def check(ensemble: Ensemble, model: Any, rows: ArrayLike, *, trust_pickle: bool
     wrong = ~(np.abs(expected - found) <= tolerance)
     for row, output in np.argwhere(wrong):
         raise ModelFormatError(
-            f"{_name(ensemble, model)}: row {row}, output {output}: the library predicts "
+            f"{_name(ensemble, model)}: {row_from_0(row)}, output {output}: the library predicts "
             f"{expected[row, output]:.9g}, the loaded trees {found[row, output]:.9g}"
         )
 

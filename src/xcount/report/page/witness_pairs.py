@@ -84,7 +84,7 @@ def _whence(witness: Witness) -> str:
         return ""
     moved = witness.moved or ()
     if not moved:
-        return f": row {witness.row} of the data, as it is"
+        return f": row {witness.row} of the data (from 0), as it is"
     if len(moved) > _MOST_NAMED:
-        return f": row {witness.row} of the data with {len(moved)} other values"
-    return f": row {witness.row} of the data with another {joined_names(moved)}"
+        return f": row {witness.row} of the data (from 0) with {len(moved)} other values"
+    return f": row {witness.row} of the data (from 0) with another {joined_names(moved)}"
