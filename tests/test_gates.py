@@ -227,6 +227,8 @@ def test_the_hook_audits_every_file(tmp_path: Path) -> None:
     passed = hooked(tmp_path, *question, "1", "--", *names)
     assert passed.returncode == 0, passed.stderr
     assert passed.stdout.count("PASS: sex is within the limit") == 2
+    assert "Wrote" not in passed.stdout
+    assert not list((tmp_path / ".git").glob("*.part"))
     summary = (tmp_path / ".git" / "xcount-audit.md").read_text()
     assert summary.count("## Sensitivity") == 2
     assert hooked(tmp_path, *question, "0.5", "--", *names).returncode == 1

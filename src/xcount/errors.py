@@ -52,6 +52,7 @@ ARGUMENTS = {
     "probability-gap": "probability_gap=",
     "resume": "resume=True",
     "rule": "rule=",
+    "sensitive": "sensitive=",
     "timeout": "timeout=",
     "trust-pickle": "trust_pickle=True",
     "where": "where=",

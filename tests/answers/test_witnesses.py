@@ -352,6 +352,13 @@ def test_csv_has_no_formula(xcount_command: Command, tmp_path: Path) -> None:
     assert all(math.isfinite(float(line[2])) for line in lines)
 
 
+def test_csv_of_no_pair_says_so(xcount_command: Command, figure_1_file: str) -> None:
+    """On standard error; the table is empty."""
+    run = xcount_command("witness", figure_1_file, "--sensitive", "age", "--gap", "900", "--csv")
+    assert (run.status, run.out) == (0, "witness,side,margin,decision\n")
+    assert run.err == "xcount: there are none: no region is sensitive\n"
+
+
 def test_guards_that_six_digits_do_not_tell_apart_are_crossed() -> None:
     """Which cells differ is asked of the cells; texts have the digits that they need."""
     guards = (1000000.25, 1000000.5, 1000000.75)

@@ -13,6 +13,7 @@ from xcount.question.values import ValueSet
 
 AGE = Feature("age")
 SEX = Feature("sex", (0, 1), ("Female", "Male"))
+HASHED = Feature("race", (0, 1), ("#4208935421", "(other)"), hashes=(4208935421,), other=1)
 INF = math.inf
 
 
@@ -106,6 +107,7 @@ def test_missing_values_are_asked_about_by_name() -> None:
         ("age >= nan", AGE, "'nan' is no number"),
         ("sex >= Male", SEX, "have no order"),
         ("sex == Other", SEX, "no category 'Other'; it has Female, Male"),
+        ("race in {White}", HASHED, "does not name its categories.*save_model.*pool=pool"),
         ("sex == femal", SEX, "no category 'femal'; did you mean 'Female'"),
     ],
 )

@@ -159,10 +159,17 @@ def test_models_that_do_not_compare_are_refused() -> None:
     second = replace(plain, features=(Feature("c", (0, 1), ("y", "x")), Feature("f1")))
     with pytest.raises(QueryError, match="means 'x' in one model and 'y' in another"):
         compare([first, second], gaps=1)
-    with pytest.raises(QueryError, match="at least one"):
+    with pytest.raises(QueryError, match="at least two models, and none was given"):
         compare([], gaps=1)
+    with pytest.raises(QueryError, match=r"at least two .* one was given; xcount audit asks one"):
+        compare([ROUGH], gaps=1)
+    wide = ensemble_of((0, 1.0, 0.0, 1.0), n_features=9)
+    with pytest.raises(QueryError, match=r"lacks 'f2', 'f3', 'f4', 'f5', 'f6' and 2 more$"):
+        compare([wide, ROUGH], gaps=1)
+    with pytest.raises(QueryError, match=r"a model adds 'f2', .*'f6' and 2 more$"):
+        compare([ROUGH, wide], gaps=1)
     with pytest.raises(QueryError, match="3 names"):
-        compare([ROUGH], names=["a", "b", "c"], gaps=1)
+        compare([ROUGH, SMOOTH], names=["a", "b", "c"], gaps=1)
     with pytest.raises(QueryError, match="two models are called 'a'"):
         compare([ROUGH, SMOOTH, ROUGH], names=["a", "b", "a"], gaps=1)
 
@@ -257,7 +264,7 @@ def test_a_comparison_survives_json_and_its_journal(tmp_path: Path) -> None:
     other = tmp_path / "audit.jsonl"
     xcount.audit(ROUGH, gaps=1, journal=other)
     with pytest.raises(JournalError, match=r"journal of another command \(audit\)"):
-        compare([ROUGH], gaps=1, journal=other, resume=True)
+        compare([ROUGH, SMOOTH], gaps=1, journal=other, resume=True)
 
 
 def test_an_interrupted_comparison_keeps_what_it_has() -> None:

@@ -133,7 +133,7 @@ def test_max_shares_for_all_and_per_feature() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("f1=0.1", "not audited: name it in --sensitive, too, or drop its share"),
+        ("f1=0.1", "not audited: name it in sensitive=, too, or drop its share"),
         ("f0=2", "between 0 and 1"),
         ("f0=x", "not a share"),
         ("f9=0", "range"),

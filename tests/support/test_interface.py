@@ -217,3 +217,23 @@ def test_a_number_of_examples_is_checked() -> None:
     """In an audit, too."""
     with pytest.raises(QueryError, match="the number of witnesses must be a whole number"):
         xcount.audit(figure_1(), gap=80, witnesses=-1)
+
+
+@pytest.mark.parametrize("function", [*ONE, *MANY])
+def test_slips_are_refused_in_plain_words(function: Callable[..., Any]) -> None:
+    """What is no function cannot be called; a size without its unit is a few bytes."""
+    gap = {"gap": 80} if function in ONE else {"gaps": 80}
+    name = function.__name__
+    with pytest.raises(TypeError, match=rf"{name}\(\) calls on_progress .* function, not 3"):
+        asked(function, **gap, on_progress=3)
+    with pytest.raises(QueryError, match=r"memory= is 4 bytes, .* its unit, as in 4GB"):
+        asked(function, **gap, memory=4)
+    with pytest.raises(QueryError, match=r"memory= is 4,000 bytes"):
+        asked(function, **gap, memory="4kB")
+
+
+def test_limits_of_features_are_for_audits() -> None:
+    """A count has one limit."""
+    for limit in ({"f0": "5%"}, "f0=5%"):
+        with pytest.raises(QueryError, match=r"one count has one limit, .* are for an audit"):
+            xcount.count(figure_1(), sensitive="f0", gap=80, max_share=limit)

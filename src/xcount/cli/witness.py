@@ -84,6 +84,8 @@ def command(
         print_json(found.to_dict())
     elif as_csv:
         print_text(witness_csv(found))
+        if not found:
+            print_error(f"there are none: {found.why_none}")
     else:
         print_tables(*witness_tables(found, f"Witnesses of {model}"))
     return ANSWERED

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from xcount.counters.engine import LOCAL, Engine
 from xcount.counters.tally import Progress, Tally
-from xcount.errors import QueryWarning
+from xcount.errors import QueryError, QueryWarning
 from xcount.problem.problem import Problem
 from xcount.question.query import Query
 from xcount.question.share import Limit
@@ -31,6 +31,8 @@ DEFAULT_MEMORY_BYTES = 4 * 2**30
 MOST_JOBS = 1024
 """More threads than any machine has cores for are a slip of the finger."""
 _LEAST_BYTES = 16 * 2**20
+LEAST_MEMORY_BYTES = 10**6
+"""Less than this is a limit without its unit."""
 LEAST_READING_SECONDS = 0.1
 """A limit that is over in less says nothing about the model."""
 
@@ -105,12 +107,18 @@ class Settings:
             >>> Settings.of(timeout="5m", memory="1GB").timeout_seconds
             300.0
         """
+        memory_bytes = None if memory is None else n_bytes(memory, "--memory")
+        if memory_bytes is not None and memory_bytes < LEAST_MEMORY_BYTES:
+            raise QueryError(
+                f"--memory is {memory_bytes:,} bytes, too few to count anything with; give it with "
+                "its unit, as in 4GB"
+            )
         return cls(
             epsilon=open_share(epsilon, "epsilon"),
             delta=open_share(delta, "delta"),
             seed=whole_number(seed, "seed"),
             timeout_seconds=None if timeout is None else seconds(timeout, "--timeout"),
-            memory_bytes=None if memory is None else n_bytes(memory, "--memory"),
+            memory_bytes=memory_bytes,
             jobs=jobs,
             **more,
         )

@@ -14,8 +14,11 @@ from xcount.model.ensemble import Ensemble, Feature
 
 def aligned(ensembles: list[Ensemble]) -> list[Ensemble]:
     """Put every model's features into the order of the first one's."""
-    if not ensembles:
-        raise QueryError("give at least one model to compare")
+    if len(ensembles) < 2:
+        given = "one was given" if ensembles else "none was given"
+        raise QueryError(
+            f"a comparison needs at least two models, and {given}; xcount audit asks one alone"
+        )
     first = ensembles[0]
     aligned = [first, *(_reordered(ensemble, first) for ensemble in ensembles[1:])]
     for index in range(first.n_features):
@@ -127,9 +130,11 @@ def _reordered(ensemble: Ensemble, first: Ensemble) -> Ensemble:
     if sorted(ensemble.feature_names) != sorted(names) or len(set(names)) != len(names):
         only_here = sorted(set(ensemble.feature_names) - set(names))
         only_first = sorted(set(names) - set(ensemble.feature_names))
+        found = [("lacks", only_first), ("adds", only_here)]
+        differs = "; it ".join(f"{verb} {_some(those)}" for verb, those in found if those)
         raise QueryError(
             f"models compare only on the same features; {ensemble.path or 'a model'} "
-            f"lacks {only_first[:5]} and adds {only_here[:5]}"
+            f"{differs or 'has names that occur more than once'}"
         )
     place = {name: index for index, name in enumerate(names)}
     # Leaves have feature -1, which picks the last entry: it is -1 again.
@@ -137,6 +142,14 @@ def _reordered(ensemble: Ensemble, first: Ensemble) -> Ensemble:
     trees = tuple(replace(tree, feature=new_index[tree.feature]) for tree in ensemble.trees)
     by_name = {feature.name: feature for feature in ensemble.features}
     return replace(ensemble, features=tuple(by_name[name] for name in names), trees=trees)
+
+
+def _some(names: Sequence[str], most: int = 5) -> str:
+    """Return the first of some names, and how many more there are."""
+    listed = [repr(name) for name in names[:most]]
+    if len(names) > most:
+        listed.append(f"{len(names) - most} more")
+    return " and ".join([", ".join(listed[:-1]), listed[-1]] if len(listed) > 1 else listed)
 
 
 def distinct_names(ensembles: Sequence[Ensemble], names: Sequence[str] | None) -> tuple[str, ...]:

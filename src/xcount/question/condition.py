@@ -243,6 +243,11 @@ def _code(word: str, feature: Feature) -> int:
     if feature.labels is None and feature.other is not None and word.isdecimal():
         return feature.other
     has = f"{feature.name!r} has no category {word!r}"
+    if feature.hashes and any(f"#{known}" in labels for known in feature.hashes):
+        raise QueryError(
+            f"{has} that is known here: the model's file does not name its categories, which come "
+            "from the data; save it with save_model(..., format='json', pool=pool)"
+        )
     close = nearest(word.removeprefix(feature.name).lstrip("_=-. ") or word, _names(feature))
     if close is not None:
         raise QueryError(f"{has}; did you mean {close!r}? It has {_listed(feature)}")

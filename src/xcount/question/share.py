@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
@@ -39,6 +40,12 @@ class Limit:
         if isinstance(value, Limit):
             return value
         given = f"{f'{option} ' if option else ''}{str(value).strip()!r}"
+        is_named = isinstance(value, Mapping) or (isinstance(value, str) and "=" in value)
+        if is_named and what == "share":
+            raise QueryError(
+                f"{given} names features; one count has one limit, such as 5%: limits by feature "
+                "are for an audit"
+            )
         try:
             number = exact_number(value)
         except (ValueError, ZeroDivisionError):

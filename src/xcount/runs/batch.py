@@ -168,12 +168,12 @@ def _journal_of(path: str | os.PathLike[str], resume: bool, header: Record) -> J
 
 def _difference(run: Record, header: Record) -> str | None:
     """Return why a journal's run does not go with the one that is to be done, if it does not."""
+    if run.get("command") != header["command"]:
+        return f"is the journal of another command ({run.get('command')})"
     before, now = _models_of(run), _models_of(header)
     if before != now:
         other = "another model" if len(now) == 1 else "other models"
         return f"is about {other} (sha256 {', '.join(before)}, not {', '.join(now)})"
-    if run.get("command") != header["command"]:
-        return f"is the journal of another command ({run.get('command')})"
     return None
 
 

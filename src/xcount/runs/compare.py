@@ -310,8 +310,6 @@ def compare(
     loaded = aligned([load(model, trust_pickle=trust_pickle) for model in models])
     ensembles = [regions.pulled_back(ensemble) for ensemble in loaded]
     ratio = None if max_ratio is None else Limit.of(max_ratio, "--max-ratio")
-    if ratio is not None and len(ensembles) < 2:
-        raise QueryError("a maximum ratio compares with the first model; give at least two models")
     settings = Settings.of(
         epsilon=epsilon,
         delta=delta,

@@ -194,8 +194,9 @@ def _limited_group(ensemble: Ensemble, name: str) -> tuple[int, ...]:
     except QueryError as error:
         if all(part.strip() in ensemble.feature_names for part in parts):
             raise
+        said = str(error) if str(error).endswith("?") else f"{error}."
         raise QueryError(
-            f"{error} -- --max-share limits it; if the column was removed from the model, nothing "
+            f"{said} It is named in --max-share; if the column was removed from the model, nothing "
             "can be sensitive to it: drop its limit"
         ) from None
 

@@ -38,7 +38,14 @@ def public(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]
     def called(*args: Any, **given: Any) -> Any:
         __tracebackhide__ = True
         arguments = in_own_names(function, given)
-        if arguments.get("on_progress") is None and _in_a_notebook():
+        show_progress = arguments.get("on_progress")
+        if show_progress is not None and not callable(show_progress):
+            message = (
+                f"{function.__name__}() calls on_progress with the progress: give it a function, "
+                f"not {show_progress!r}"
+            )
+            raise TypeError(message)
+        if show_progress is None and _in_a_notebook():
             from xcount.report.notebook.live import progress_bar
 
             with progress_bar() as show:

@@ -163,7 +163,7 @@ def test_a_memory_limit_gives_valid_bounds(method: str) -> None:
     """Diagrams that outgrow the memory end the run with an interval that holds the count."""
     ensemble = wide_ensemble()
     with pytest.warns(QueryWarning, match="of memory="):
-        found = count(ensemble, sensitive=0, gap="0.001", method=method, memory_bytes=1)
+        found = count(ensemble, sensitive=0, gap="0.001", method=method, memory_bytes=10**6)
     assert found.stop_reason is StopReason.MEMORY
     assert 0 <= found.low < found.high <= found.n_regions
     assert found.count is None
