@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from report.samples import count_of
-from xcount.report.numbers import integer, percent, scientific, seconds_text, share_text, time_text
+from xcount.answers.explanation import Effect, Explanation, Place, ShareInterval
+from xcount.question.share import Limit
+from xcount.report import numbers
+from xcount.report.explanation_text import share_cell
+from xcount.report.explanation_words import effect_sentence
+from xcount.report.numbers import (
+    axis_words,
+    confidence_words,
+    estimate_words,
+    integer,
+    limit_percent,
+    percent,
+    scientific,
+    seconds_text,
+    share_and_interval,
+    share_text,
+    share_words,
+    time_text,
+)
+from xcount.report.page.explained import explained
 from xcount.report.shares import Share
 
 
@@ -79,3 +102,82 @@ def test_an_estimate_in_a_sentence_says_so_and_between_what_it_lies() -> None:
     assert estimate == "in about 8.17 % (5.27 to 11.9 %) of all regions"
     rare = said(count=10, low=9, high=11)
     assert rare.startswith("in about 1 in 100,000 (1 in 111,000 to 1 in 90,900)")
+
+
+@pytest.mark.parametrize("n", [879, 1071, 9, 11, 13, 2997])
+def test_a_share_is_rounded_one_way_whoever_writes_it(n: int) -> None:
+    """As a fraction, a float, or a product of floats; in the terminal and on the page."""
+    exact, known = Fraction(n, 6000), ShareInterval(n / 6000, n / 6000, n / 6000)
+    text = share_words(exact)
+    place = Place("regions", "a < 1", (), known, known, known, True, 1.0)
+    result = replace(count_of("a", "1", 500), explanation=Explanation(places=(place,)))
+    said = {
+        percent(n, 6000),
+        share_words(n / 6000),
+        share_words(n / 6000 * 0.3 / 0.3),
+        share_cell(known),
+        estimate_words(exact, exact, exact, True),
+    }
+    assert said == {text}
+    assert f">{text}<" in str(explained(result, "regions")[0])
+
+
+def test_halves_are_rounded_up() -> None:
+    """14.65 % is 14.7 %, though the float nearest to it is less."""
+    assert share_words(879 / 6000) == share_words(Fraction(879, 6000)) == "14.7 %"
+    assert share_words(0.09996) == "10.0 %"
+    assert share_words(1 - 1e-15) == "> 99.9 %"
+
+
+def test_small_shares_have_one_form() -> None:
+    """Odds below 1 in 1,000, of shares, limits and axes alike."""
+    small, large = Fraction(1, 4000), Fraction(1, 400)
+    assert share_words(small) == limit_percent(Limit(small)) == axis_words(small) == "1 in 4,000"
+    assert share_words(large) == "0.250 %"
+    assert limit_percent(Limit(large)) == axis_words(large) == "0.25 %"
+
+
+def test_estimates_and_only_they_say_about() -> None:
+    """Whether they are per cent or odds; an interval beside them says the same."""
+    for share, text in ((Fraction(1, 4000), "1 in 4,000"), (Fraction(1, 4), "25.0 %")):
+        ends = (share / 2, share * 2)
+        assert estimate_words(share, share, share, True) == text
+        assert estimate_words(share, *ends, False) == f"about {text}"
+        assert share_and_interval(share, share, share) == text
+        assert share_and_interval(share, *ends).startswith(f"{text} (")
+
+
+def test_the_sentence_of_an_effect_says_about_where_it_is_sampled() -> None:
+    """Of the two directions, each by itself."""
+    up, down = ShareInterval(0.25, 0.2, 0.3), ShareInterval(0.00025, 0.00025, 0.00025)
+    effect = Effect("regions", "margin", "all", up, down, None, (), (), False, 0.95, 100)
+    result = replace(count_of("a", "1", 500), explanation=Explanation(effects=(effect,)))
+    assert "up for about 25.0 % and down for 1 in 4,000" in effect_sentence(result, "regions")
+
+
+def test_a_confidence_is_never_rounded_up() -> None:
+    """99.9 % is not 100 %."""
+    assert [confidence_words(c) for c in (0.5, 0.95, 0.999, 0.9666, 1.0)] == [
+        "50%",
+        "95%",
+        "99.9%",
+        "96%",
+        "100%",
+    ]
+
+
+def test_nobody_else_writes_per_cent() -> None:
+    """One module formats shares; what remains is a bar of progress and a certificate's words."""
+    own = re.compile(r"\* 100:|100 \* [a-z_.]+:|:\.\d%\}|:\.\dg\} ?%")
+    room = Path(numbers.__file__).parent
+    found = {
+        str(path.relative_to(room))
+        for path in room.rglob("*.py")
+        if own.search(path.read_text(encoding="utf-8"))
+    }
+    assert found <= {
+        "numbers.py",
+        "sentences.py",
+        "notebook/live.py",
+        "explanation_words.py",  # percentage points
+    }

@@ -17,7 +17,7 @@ from xcount.question.population import Population
 from xcount.question.portrait import Check
 from xcount.report.explanation_words import NEAREST_TO_PEOPLE, of_measure
 from xcount.report.lead import first_groups, in_order, measure_of, panels
-from xcount.report.numbers import OF_MEASURE, limit_percent, share_words, short_share
+from xcount.report.numbers import OF_MEASURE, limit_percent, share_text, share_words, short_interval
 from xcount.report.sentences import label_of, panel_label
 from xcount.report.witness_text import summary
 from xcount.runs.audit import AuditResult
@@ -92,7 +92,7 @@ def _share_bar(label: str, result: CountResult, measure: str) -> Bar:
     """Return the bar of a share under a measure; the judged one has the verdict's colour."""
     shares = result.share_under(measure) or Judged.unknown()
     verdict = result.verdict if measure == result.judge else None
-    text = short_share(result, measure)
+    text = short_interval(result, measure) if shares.share is None else share_text(result, measure)
     return Bar(label, shares.low, shares.share, shares.high, text, verdict)
 
 
@@ -119,7 +119,7 @@ def _(result: CompareResult, top: int = TOP) -> Bars:
 
 
 def _mean_text(share: float | None) -> str:
-    return "bounds only" if share is None else f"{share * 100:.3g} %"
+    return "bounds only" if share is None else share_words(share)
 
 
 @bars_of.register

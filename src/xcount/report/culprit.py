@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from xcount.answers.result import Verdict
 from xcount.report.lead import short_names
-from xcount.report.numbers import NONE, distance_text, rounded
+from xcount.report.numbers import NONE, confidence_words, distance_text, rounded
 from xcount.report.shares import Share
 from xcount.runs.compare import CompareResult
 from xcount.runs.compared import Compared, Ratio
@@ -142,7 +142,11 @@ def times_text(ratio: Ratio) -> str:
         interval = f"{_factor(ratio.low)} to {_factor(ratio.high)}"
     known = ratio.value
     said = f"{interval} times" if known is None else f"{_factor(known)} times, {interval}"
-    return said if ratio.confidence == 1 else f"{said} with {ratio.confidence:.0%} confidence"
+    return (
+        said
+        if ratio.confidence == 1
+        else f"{said} with {confidence_words(ratio.confidence)} confidence"
+    )
 
 
 def ratio_text(ratio: Ratio | None, infinity: str = "∞") -> str:
@@ -167,4 +171,4 @@ def sure_of_ratio(ratio: Ratio | None) -> str:
         return ""
     if ratio.confidence == 1:
         return "exact" if ratio.low == ratio.high else "guaranteed"
-    return f"{ratio.confidence:.0%} confidence"
+    return f"{confidence_words(ratio.confidence)} confidence"

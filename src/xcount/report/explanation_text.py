@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from typing import TYPE_CHECKING, TypeVar
 
 from xcount.answers.explanation import (
@@ -20,7 +19,13 @@ from xcount.answers.explanation import (
 from xcount.answers.result import CountResult
 from xcount.question.change import Change
 from xcount.report.explanation_words import NEAREST_TO_PEOPLE
-from xcount.report.numbers import NONE, percent
+from xcount.report.numbers import (
+    NONE,
+    axis_words,
+    confidence_words,
+    estimate_words,
+    share_and_interval,
+)
 from xcount.report.terminal import escaped
 
 if TYPE_CHECKING:
@@ -35,7 +40,7 @@ MAX_PLACES = 5
 """Places of an audit in the terminal."""
 MAX_ROWS = 40
 _FAR = 0.99
-_HEADS = ("Can rise", "Can fall", "Mean change", f"{_FAR:.0%} change by at most")
+_HEADS = ("Can rise", "Can fall", "Mean change", "99 % change by at most")
 _OF = {"regions": "of all regions", "volume": "of the volume", "rows": "of the rows"}
 """Whom a measure weighs; people unless said."""
 
@@ -102,8 +107,8 @@ def _brief(effect: Effect) -> tuple[str, str, str, str]:
 
 def _brief_share(share: ShareInterval) -> str:
     if share.share == 0 and not share.is_exact:
-        return f"at most {share_text(share.high)}"
-    return share_text(share.share)
+        return share_cell(share)
+    return estimate_words(share.share, share.low, share.high, share.is_exact)
 
 
 def _effects_table(effects: Sequence[Effect], change: Change) -> RenderableType:
@@ -120,7 +125,7 @@ def _effects_table(effects: Sequence[Effect], change: Change) -> RenderableType:
     whose = " of those that flip" if change.size is None else ""
     table.add_row(f"Mean change{whose}", *(_mean(effect) for effect in effects))
     for number, quantile in enumerate(_quantiles(effects)):
-        label = {0.5: "Half", 1.0: "Largest change"}.get(quantile, f"{quantile:.0%}")
+        label = {0.5: "Half", 1.0: "Largest change"}.get(quantile, axis_words(quantile))
         label += "" if quantile == 1.0 else " change by at most"
         table.add_row(label, *(_quantile(effect, number) for effect in effects))
     for label in _top_cells(effects):
@@ -147,29 +152,9 @@ def _quantiles(effects: Sequence[Effect]) -> tuple[float, ...]:
     return next((tuple(q.level for q in e.quantiles) for e in effects if e.quantiles), ())
 
 
-def share_text(share: float) -> str:
-    """Return a share in per cent.
-
-    Example:
-        >>> share_text(0.0337), share_text(0.0), share_text(1.0)
-        ('3.37 %', '0 %', '100 %')
-    """
-    return percent(*Fraction(share).as_integer_ratio())
-
-
 def share_cell(share: ShareInterval) -> str:
-    """Return a share with its interval; ``at most`` where none was seen.
-
-    Example:
-        >>> share_cell(ShareInterval(0.25, 0.25, 0.25)), share_cell(ShareInterval(0.0, 0.0, 0.001))
-        ('25.0 %', 'at most 0.100 %')
-    """
-    if share.is_exact:
-        return share_text(share.share)
-    if share.low == 0 and share.share == 0:
-        return f"at most {share_text(share.high)}"
-    low, high = (share_text(end).removesuffix(" %") for end in (share.low, share.high))
-    return f"{share_text(share.share)} ({low} to {high})"
+    """Return a share with its interval."""
+    return share_and_interval(share.share, share.low, share.high)
 
 
 def _mean(effect: Effect) -> str:
@@ -245,7 +230,7 @@ def _footnotes(explanation: Explanation) -> list[RenderableType]:
         numbers = ", ".join(f"{n:,} of {name}" for name, n in sampled.items())
         lines.append(
             f"From random samples ({escaped(numbers)}): all intervals of these tables hold "
-            f"together with {confidence:.0%} confidence."
+            f"together with {confidence_words(confidence)} confidence."
         )
     for curve in explanation.curves:
         if curve.least_gap is not None:
@@ -326,9 +311,9 @@ def _confidence(entries: Sequence[Place] | Sequence[GroupRates]) -> str | None:
     sampled = [entry for entry in entries if not entry.exact]
     if not sampled:
         return None
-    confidence = min(entry.confidence for entry in sampled)
+    confidence = confidence_words(min(entry.confidence for entry in sampled))
     return (
-        f"From random samples: the intervals of one measure hold together with {confidence:.0%} "
+        f"From random samples: the intervals of one measure hold together with {confidence} "
         "confidence."
     )
 
@@ -352,8 +337,8 @@ def _main_place(result: CountResult) -> list[str]:
     who = _OF.get(place.measure, "of the people")
     asked = escaped(f"{' + '.join(result.sensitive)}, {result.change.label}: {place.text}")
     return [
-        f"  {asked}: holds {share_text(place.part.share)} of all that is sensitive, that is, "
-        f"{share_text(place.weight.share)} {who}"
+        f"  {asked}: holds {_brief_share(place.part)} of all that is sensitive, that is, "
+        f"{_brief_share(place.weight)} {who}"
     ]
 
 

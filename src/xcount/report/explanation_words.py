@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from xcount.answers.explanation import Curve, Effect, Explanation, GroupRates, Place
 from xcount.answers.result import CountResult
-from xcount.report.numbers import OF_MEASURE, about, share_words
+from xcount.report.numbers import OF_MEASURE, estimate_words
 
 FOUR_FIFTHS = 0.8
 """Below this adverse impact ratio, US agencies take a look (29 CFR 1607.4 D)."""
@@ -47,7 +47,10 @@ def effect_sentence(result: CountResult, measure: str) -> str:
         return ""
     effect = found[0]
     what = "decision" if result.change.size is None else unit_text(effect.unit)
-    up, down = (about(share_words(end.share)) for end in (effect.up, effect.down))
+    up, down = (
+        estimate_words(end.share, end.low, end.high, end.is_exact)
+        for end in (effect.up, effect.down)
+    )
     whom = said_of(effect, measure)
     said = f"The {what} could go up for {up} and down for {down}{whom and f' {whom}'}"
     size = _typical(effect)

@@ -1,8 +1,20 @@
-"""Numbers as people read them: shares, counts of any size, intervals."""
+"""Numbers as people read them: shares, counts of any size, intervals.
+
+The rule of shares, for the terminal, pages, Markdown and plots:
+
+- From 1 in 1,000 on (:data:`_SMALL`), per cent with three digits, halves rounded up: ``14.7 %``,
+  ``0.250 %``. Smaller ones are odds, to three digits: ``1 in 4,000``. Neither is rounded to none
+  or to all. :func:`share_words` alone writes them; :func:`axis_words` leaves out the zeros at
+  their end, and :func:`limit_percent` writes a limit to six digits, as somebody gave it.
+- An exact share stands as it is. An estimate has ``about`` before it, be it per cent or odds
+  (:func:`estimate_words`), or its interval right behind it, as in tables: ``3.2 % (3.1 to 3.3 %)``.
+"""
 
 from __future__ import annotations
 
 import datetime
+import math
+from decimal import Decimal
 from fractions import Fraction
 
 from xcount.answers.measured import REGIONS, Judged
@@ -127,19 +139,50 @@ def share_words(share: Fraction | float) -> str:
         >>> share_words(Fraction(357, 2000)), share_words(357 / 2000)
         ('17.9 %', '17.9 %')
     """
-    exact = Fraction(str(share)) if isinstance(share, float) else Fraction(share)
-    text = _percentage(exact)
-    return text if text.startswith("1 in ") else f"{text} %"
+    exact = _as_fraction(share)
+    if 0 < exact < _SMALL:
+        return f"1 in {rounded(1 / exact)}"
+    return f"{_percentage(exact)} %"
 
 
-def about(share: str) -> str:
-    """Return a share in a sentence: odds are rounded, and say so."""
-    return f"about {share}" if share.startswith("1 in ") else share
+def axis_words(share: Fraction | float) -> str:
+    """Return a round share beside an axis, without zeros at its end.
+
+    Example:
+        >>> axis_words(0.2), axis_words(0.0125), axis_words(0.0005), axis_words(0.001)
+        ('20 %', '1.25 %', '1 in 2,000', '0.1 %')
+    """
+    text = share_words(share)
+    number = text.removesuffix(" %")
+    if number == text or "." not in number:
+        return text
+    return f"{number.rstrip('0').rstrip('.')} %"
+
+
+def confidence_words(confidence: float) -> str:
+    """Return a confidence, never rounded up.
+
+    Example:
+        >>> confidence_words(0.95), confidence_words(0.999), confidence_words(1 - 0.1 / 3)
+        ('95%', '99.9%', '96%')
+    """
+    risk = Fraction(f"{1 - confidence:.9g}")
+    decimals = 2 if risk >= Fraction(1, 100) or risk <= 0 else -_exponent(risk)
+    kept = 1 - Fraction(math.ceil(risk * 10**decimals), 10**decimals)
+    return f"{float(kept * 100):.{decimals - 2}f}%"
+
+
+def _as_fraction(share: Fraction | float) -> Fraction:
+    """Return a share exactly; of a float, the decimal of twelve digits that it stands for."""
+    if not isinstance(share, float):
+        return Fraction(share)
+    found = Fraction(f"{share:.12g}")
+    return Fraction(share) if found in (0, 1) else found
 
 
 def in_a_table(share: str) -> str:
-    """Return a share in little room: odds without ``about``."""
-    return share.removeprefix("about ") if " in " in share else share
+    """Return a share in little room, without ``about``: its interval stands beside it."""
+    return share.removeprefix("about ")
 
 
 def _percentage(share: Fraction) -> str:
@@ -147,9 +190,14 @@ def _percentage(share: Fraction) -> str:
         return str(int(share * 100))
     if share > Fraction(999, 1000):
         return "> 99.9"
-    if share < _SMALL:
-        return f"1 in {rounded(1 / share)}"
-    return f"{float(share * 100):.{-_exponent(share)}f}"
+    decimals = -_exponent(share)
+    if _half_up(share * 100 * 10**decimals) == 1000:  # 9.996 % is 10.0 %, not 10.00 %
+        decimals -= 1
+    return f"{Decimal(_half_up(share * 100 * 10**decimals)).scaleb(-decimals):f}"
+
+
+def _half_up(value: Fraction) -> int:
+    return math.floor(value + Fraction(1, 2))
 
 
 def limit_percent(limit: Limit) -> str:
@@ -158,10 +206,18 @@ def limit_percent(limit: Limit) -> str:
     Example:
         >>> limit_percent(Limit.share("2/9")), limit_percent(Limit.share(0.05))
         ('22.2222 %', '5 %')
+        >>> limit_percent(Limit.share("1/4000")), limit_percent(Limit.share("0.0123%"))
+        ('1 in 4,000', '1 in 8,130.08')
     """
-    if 0 < limit.value < Fraction(1, 10**5):
-        return share_words(limit.value)
+    if 0 < limit.value < _SMALL:
+        odds = 1 / limit.value
+        return share_words(limit.value) if odds >= 10**6 else f"1 in {_six_digits(odds)}"
     return f"{float(limit.value * 100):.6g} %"
+
+
+def _six_digits(value: Fraction) -> str:
+    whole, _, rest = f"{float(value):.6g}".partition(".")
+    return f"{int(whole):,}{rest and f'.{rest}'}"
 
 
 def share_text(result: CountResult, measure: str = REGIONS) -> str:
@@ -183,7 +239,7 @@ def short_interval(result: CountResult, measure: str = REGIONS) -> str:
 
 
 def short_share(result: CountResult, measure: str = REGIONS) -> str:
-    """Return the share, or its interval, in little room."""
+    """Return the share, or its interval, in little room, where the interval stands beside it."""
     if _known(result, measure).estimate is None:
         return short_interval(result, measure)
     return in_a_table(share_text(result, measure))
@@ -199,10 +255,15 @@ def shares_of(known: Judged) -> tuple[Fraction | None, Fraction, Fraction]:
     return None if known.estimate is None else Fraction(known.estimate, known.whole), low, high
 
 
-def estimate_words(value: Fraction | None, low: Fraction, high: Fraction, exact: bool) -> str:
-    """Return a share, or where it lies; none and all are only said for certain when they are.
+def estimate_words(
+    value: Fraction | float | None, low: Fraction | float, high: Fraction | float, exact: bool
+) -> str:
+    """Return a share, or where it lies; an estimate says that it is one.
 
     Example:
+        >>> share = Fraction(1, 4000)
+        >>> estimate_words(share, share, share, True), estimate_words(share, 0, share, False)
+        ('1 in 4,000', 'about 1 in 4,000')
         >>> estimate_words(None, Fraction(31, 100), Fraction(1), False)
         'between 31.0 % and 100 %'
         >>> estimate_words(Fraction(0), Fraction(0), Fraction(1, 9), False)
@@ -210,8 +271,7 @@ def estimate_words(value: Fraction | None, low: Fraction, high: Fraction, exact:
     """
     if value is None:
         return bounds_text(low, high)
-    text = share_words(value)
-    return f"about {text}" if value in (0, 1) and not exact else about(text)
+    return share_words(value) if exact else f"about {share_words(value)}"
 
 
 def sure_words(
@@ -223,11 +283,11 @@ def sure_words(
     """
     if exact:
         return "exact"
-    sure = "guaranteed" if confidence == 1.0 else f"{confidence:.0%} confidence"
+    sure = "guaranteed" if confidence == 1.0 else f"{confidence_words(confidence)} confidence"
     return sure if value is None else f"{interval_words(low, high)}, {sure}"
 
 
-def bounds_text(low: Fraction, high: Fraction) -> str:
+def bounds_text(low: Fraction | float, high: Fraction | float) -> str:
     """Return between which bounds a share lies.
 
     Example:
@@ -250,6 +310,24 @@ def interval_words(low: Fraction | float, high: Fraction | float) -> str:
     if first == "0 %" or last.endswith("%"):
         first = first.removesuffix(" %")
     return f"{first} to {last}"
+
+
+def share_and_interval(
+    share: Fraction | float, low: Fraction | float, high: Fraction | float
+) -> str:
+    """Return a share with its interval, if it has one; ``at most`` where none was seen.
+
+    Example:
+        >>> share_and_interval(0.25, 0.25, 0.25), share_and_interval(0.25, 0.2, 0.3)
+        ('25.0 %', '25.0 % (20.0 to 30.0 %)')
+        >>> share_and_interval(0.0, 0.0, 0.001)
+        'at most 0.100 %'
+    """
+    if low == high:
+        return share_words(share)
+    if share == 0:
+        return f"at most {share_words(high)}"
+    return f"{share_words(share)} ({interval_words(low, high)})"
 
 
 def count_or_bounds(result: CountResult) -> str:

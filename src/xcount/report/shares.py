@@ -11,11 +11,11 @@ from typing import Any
 from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult
 from xcount.report.numbers import (
-    about,
     estimate_words,
     in_a_table,
     integer,
     interval_words,
+    share_and_interval,
     share_words,
     shares_of,
     sure_words,
@@ -60,7 +60,12 @@ class Share:
     @property
     def short(self) -> str:
         """The share, or its interval, in little room."""
-        return interval_words(self.low, self.high) if self.value is None else in_a_table(self.text)
+        return interval_words(self.low, self.high) if self.value is None else self.text
+
+    @property
+    def bare(self) -> str:
+        """The same where the interval stands beside it: without ``about``."""
+        return in_a_table(self.short)
 
     @property
     def interval(self) -> str:
@@ -115,7 +120,7 @@ class Share:
             return f"for {found} {self.of_whom} ({share_words(self.low)})"
         text = self.text
         if self.value is not None and not self.exact:
-            text = f"about {text.removeprefix('about ')} ({self.interval})"
+            text = f"{text} ({self.interval})"
         return f"{self.preposition} {text} {self.of_whom}"
 
 
@@ -174,8 +179,7 @@ def file_name(path: str) -> str:
 
 
 def measured_share(entry: Mapping[str, Any]) -> str:
-    """Return the share of a measure in little room, or between what it lies."""
-    interval = "" if entry["low"] == entry["high"] else interval_words(entry["low"], entry["high"])
+    """Return the share of a measure in little room with its interval, or between what it lies."""
     if entry["share"] is None:
-        return interval
-    return about(share_words(entry["share"])) + (f" ({interval})" if interval else "")
+        return interval_words(entry["low"], entry["high"])
+    return share_and_interval(entry["share"], entry["low"], entry["high"])

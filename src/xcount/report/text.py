@@ -14,6 +14,7 @@ from xcount.question.change import Change
 from xcount.report.card import Card
 from xcount.report.numbers import (
     OF_MEASURE,
+    confidence_words,
     limit_percent,
     percent,
     seconds_text,
@@ -133,7 +134,7 @@ def _add_verdict(card: Card, result: CountResult) -> None:
 def measured_text(entry: Mapping[str, Any]) -> str:
     """Return one measure of a result, e.g. ``12.5 % (exact)``."""
     low, high = (share_words(entry[key]) for key in ("low", "high"))
-    interval = f"between {low} and {high}, with {entry['confidence']:.0%} confidence"
+    interval = f"between {low} and {high}, with {confidence_words(entry['confidence'])} confidence"
     if entry["share"] is None:
         is_unknown = (entry["low"], entry["high"]) == (0, 1)
         why = entry.get("note") or _STOPPED[StopReason(entry["stop_reason"])]
@@ -293,11 +294,7 @@ def _component_table(portrait: Portrait, show_all: bool) -> RenderableType:
 
 
 def _trait_text(trait: Trait) -> str:
-    return f"{trait.text} ({_percent(trait.share)}, {_percent(trait.of_all)})"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f}%" if 0.01 <= share <= 0.99 else f"{100 * share:.3g}%"
+    return f"{trait.text} ({share_words(trait.share)}, {share_words(trait.of_all)})"
 
 
 def _check_table(realism: Realism) -> RenderableType:
@@ -309,7 +306,7 @@ def _check_table(realism: Realism) -> RenderableType:
         table.add_column(name, justify="right")
     for check in realism.checks:
         shares = (check.rows, check.population, check.marginals)
-        table.add_row(escaped(check.text), *(_percent(share) for share in shares))
+        table.add_row(escaped(check.text), *(share_words(share) for share in shares))
     return table
 
 
@@ -378,7 +375,11 @@ def _run_text(result: CountResult) -> str:
 
 
 def _confidence(result: CountResult) -> str:
-    return "guaranteed" if result.confidence == 1 else f"with {result.confidence:.0%} confidence"
+    return (
+        "guaranteed"
+        if result.confidence == 1
+        else f"with {confidence_words(result.confidence)} confidence"
+    )
 
 
 def _cells(number: int) -> str:

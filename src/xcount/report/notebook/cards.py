@@ -25,7 +25,7 @@ from xcount.report.culprit import comparison_headline
 from xcount.report.explanation_words import NEAREST_TO_PEOPLE, of_measure, ratio_sentence
 from xcount.report.lead import headline, opening
 from xcount.report.markup import Markup, element, joined, name
-from xcount.report.numbers import OF_MEASURE, seconds_text, share_text, share_words
+from xcount.report.numbers import OF_MEASURE, axis_words, seconds_text, share_text, share_words
 from xcount.report.text import answer_text, count_text, question_text
 from xcount.report.witness_text import same_inputs, summary
 from xcount.runs.audit import AuditResult
@@ -219,7 +219,7 @@ def _chart(bars: Bars) -> Markup:
     low, high = bars.span
     ends = f"0 to {high:.3g}" if low >= 0 else f"{low:.3g} to {high:.3g}"
     if bars.unit == SHARE:
-        ends = f"0 to {high * 100:.3g} %"
+        ends = f"0 to {axis_words(high)}"
     more = f", {bars.n_more:,} more" if bars.n_more else ""
     limit = f"; {bars.limit_text}" if bars.limit_text else ""
     caption = f"{bars.title}; bars from {ends}{limit}{more}"

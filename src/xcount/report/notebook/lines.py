@@ -13,7 +13,7 @@ from xcount.answers.result import CountResult, ModelInfo
 from xcount.answers.witness.witness import Witness, Witnesses
 from xcount.counters.tally import Profile
 from xcount.question.population import Population
-from xcount.report.numbers import OF_MEASURE, share_text
+from xcount.report.numbers import OF_MEASURE, confidence_words, share_text
 from xcount.report.sentences import label_of, panel_label
 from xcount.report.text import count_text
 from xcount.report.witness_text import summary
@@ -49,7 +49,11 @@ def _(result: CountResult) -> str:
         found = f"{count_text(result.low)} of {n_regions} = {share_text(result)}, exact"
     else:
         bounds = f"{count_text(result.low)} to {count_text(result.high)} of {n_regions}"
-        sure = "guaranteed" if result.confidence == 1.0 else f"{result.confidence:.0%} confidence"
+        sure = (
+            "guaranteed"
+            if result.confidence == 1.0
+            else f"{confidence_words(result.confidence)} confidence"
+        )
         found = f"{bounds}, {share_text(result)}, {sure}"
     judged = ""
     if result.judge != REGIONS:

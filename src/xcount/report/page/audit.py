@@ -10,7 +10,7 @@ from xcount.answers.result import CountResult, Verdict
 from xcount.report.explanation_words import effect_sentence, explanation_of, of_measure
 from xcount.report.lead import bound_text, headline, opening
 from xcount.report.markup import Child, Markup, element, joined, name
-from xcount.report.numbers import limit_percent, share_words, time_text
+from xcount.report.numbers import estimate_words, limit_percent, time_text
 from xcount.report.page.features import features
 from xcount.report.page.gaps import share_against_gap
 from xcount.report.page.ranking import ranking
@@ -96,9 +96,12 @@ def _key_figures(view: View) -> Markup | None:
     if view.lead is None:
         return None
     result, share = view.lead.result, view.lead.share
-    cards = [(share.short, share.of_whom)]
+    cards = [(share.text, share.of_whom)]
     for effect in of_measure(explanation_of(result).effects, share.measure)[:1]:
-        up, down = (_unbroken(share_words(end.share)) for end in (effect.up, effect.down))
+        up, down = (
+            _unbroken(estimate_words(end.share, end.low, end.high, end.is_exact))
+            for end in (effect.up, effect.down)
+        )
         arrows = f"{_unbroken('↑ ')}{up} {_unbroken('↓ ')}{down}"
         cards.append((arrows, "could go up, could go down"))
     for rates in of_measure(explanation_of(result).rates, share.measure)[:1]:

@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Sequence
 
 from xcount.report.markup import Child, Markup, element, joined
-from xcount.report.numbers import interval_words, share_words
+from xcount.report.numbers import axis_words, interval_words, share_words
 from xcount.report.page.axis import Axis, nice_ceiling, round_values
 from xcount.support.dataclass import dataclass
 
@@ -346,15 +346,9 @@ def _share_grid(axis: Axis, bottom: float) -> Markup:
     for tick in axis.ticks():
         y = axis.place(tick)
         parts.append(_segment(PLOT_LEFT, y, PLOT_RIGHT, y, "grid"))
-        parts.append(_label(_tick_text(tick), PLOT_LEFT - 1.5, y + 4, "end"))
+        parts.append(_label(axis_words(tick), PLOT_LEFT - 1.5, y + 4, "end"))
     parts.append(_segment(PLOT_LEFT, bottom, PLOT_RIGHT, bottom, "axis"))
     return joined(parts)
-
-
-def _tick_text(share: float) -> str:
-    if share == 0 or share >= 0.001:
-        return f"{share * 100:.4g} %"
-    return share_words(share)
 
 
 def _drawn_line(line: Line, index: int, x_axis: Axis, y_axis: Axis) -> Markup:

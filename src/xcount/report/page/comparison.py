@@ -21,13 +21,14 @@ from xcount.report.markup import Child, Markup, element, joined, name
 from xcount.report.numbers import (
     NONE,
     OF_MEASURE,
+    axis_words,
+    confidence_words,
     count_or_bounds,
     distance_text,
     how_sure,
     integer,
     plural,
     seconds_text,
-    share_words,
     time_text,
 )
 from xcount.report.page.axis import nice_ceiling
@@ -254,7 +255,7 @@ def _group(comparison: CompareResult, row: Compared) -> Markup:
     }
     axis = nice_ceiling(max(float(share.high) for share in shares.values()))
     bars = [_bar_row(comparison, row, index, share, axis) for index, share in shares.items()]
-    end = f"axis to {f'{axis * 100:g} %' if axis >= 0.001 else share_words(axis)}"
+    end = f"axis to {axis_words(axis)}"
     return element(
         "div",
         element("h4", name(row.label), element("small", end)),
@@ -331,7 +332,7 @@ def _bar_row(
         "li",
         element("span", name(model), class_="name"),
         bar(Bar(value, *ends, None, "none" if index else "base", text), axis),
-        element("span", element("b", share.short), small, class_="value"),
+        element("span", element("b", share.bare), small, class_="value"),
         data_model=model,
         data_count=None if result.count is None else digits(result.count),
         data_low=digits(result.low),
@@ -440,9 +441,9 @@ def _how_sure(comparison: CompareResult) -> str:
         shares = f"the shares {OF_MEASURE[comparison.judge]}"
         return f"The bounds of all ratios of {shares} are guaranteed: none was sampled."
     all_of_them = together(comparison.results)
-    joint = f" All counts hold at once with probability at least {all_of_them:.0%}."
+    joint = f" All counts hold at once with probability at least {confidence_words(all_of_them)}."
     return (
         "A ratio is as sure as both of its counts together: two intervals that hold with "
         "probability 1 - delta each hold together with at least 1 - 2 delta. Here that is "
-        f"{least:.0%} or more for each ratio.{joint if all_of_them > 0 else ''}"
+        f"{confidence_words(least)} or more for each ratio.{joint if all_of_them > 0 else ''}"
     )

@@ -14,7 +14,13 @@ from xcount.report.explanation_words import (
     unit_text,
 )
 from xcount.report.markup import Child, Markup, element
-from xcount.report.numbers import interval_words, share_words
+from xcount.report.numbers import (
+    axis_words,
+    confidence_words,
+    estimate_words,
+    share_and_interval,
+    share_words,
+)
 from xcount.report.page.charts import Bar, bar, both_ways
 from xcount.report.page.tables import number_cell, row, table, text_cell
 
@@ -50,7 +56,7 @@ def _effect(effect: Effect) -> list[Child]:
     up, down = effect.up, effect.down
     ends = [(e.share, e.low, e.high) for e in (down, up)]
     texts = [
-        f"{way}: {share_words(e.share)}{_between(e.low, e.high)}"
+        f"{way}: {share_and_interval(e.share, e.low, e.high)}"
         for way, e in (("down", down), ("up", up))
     ]
     return [
@@ -82,7 +88,7 @@ def _sizes(effect: Effect) -> Markup | None:
 
 def _level(level: float) -> str:
     """Return who moves by at most a quantile."""
-    who = {0.5: "Half", 1.0: "All"}.get(level, f"{level * 100:g} %")
+    who = {0.5: "Half", 1.0: "All"}.get(level, axis_words(level))
     return f"{who} move by at most"
 
 
@@ -90,7 +96,7 @@ def _highest(effect: Effect) -> Markup | None:
     rows = [
         row(
             text_cell(cell.label),
-            number_cell(f"{share_words(cell.share)}{_between(cell.low, cell.high)}", cell.share),
+            number_cell(share_and_interval(cell.share, cell.low, cell.high), cell.share),
         )
         for cell in effect.cells[:_TOP_CELLS]
     ]
@@ -101,10 +107,6 @@ def _highest(effect: Effect) -> Markup | None:
         return table(("With", "decided for"), rows, title, can_sort=False)
     title = f"Where the {unit_text(effect.unit)} is highest, all else equal"
     return table(("With", "highest for"), rows, title, can_sort=False)
-
-
-def _between(low: float, high: float) -> str:
-    return "" if low == high else f" ({interval_words(low, high)})"
 
 
 def _numbers(low: float, high: float) -> str:
@@ -119,7 +121,7 @@ def _sure(entry: Effect | GroupRates | Place, measure: str) -> str:
         return f"These numbers are exact{whose}."
     if entry.confidence == 1:
         return f"Intervals are guaranteed{whose}."
-    return f"Intervals hold together with {entry.confidence:.0%} confidence{whose}."
+    return f"Intervals hold together with {confidence_words(entry.confidence)} confidence{whose}."
 
 
 def _rates(rates: GroupRates, result: CountResult) -> list[Child]:
@@ -129,7 +131,7 @@ def _rates(rates: GroupRates, result: CountResult) -> list[Child]:
     if any(name != text for text, name in named.items()):  # categories have no order of their own
         cells.sort(key=lambda cell: -cell.rate)
     for cell in cells:
-        text = f"{cell.text}: {share_words(cell.rate)}{_between(cell.low, cell.high)}"
+        text = f"{cell.text}: {share_and_interval(cell.rate, cell.low, cell.high)}"
         rows.append(
             element(
                 "li",
@@ -137,7 +139,9 @@ def _rates(rates: GroupRates, result: CountResult) -> list[Child]:
                 bar(Bar(cell.rate, cell.low, cell.high, None, "none", text), 1.0),
                 element(
                     "span",
-                    element("b", share_words(cell.rate)),
+                    element(
+                        "b", estimate_words(cell.rate, cell.low, cell.high, cell.low == cell.high)
+                    ),
                     element("small", f"{share_words(cell.weight)} of all"),
                     class_="value",
                 ),
@@ -163,7 +167,7 @@ def _places(places: Sequence[Place]) -> list[Child]:
         row(
             text_cell(place.text),
             *(
-                number_cell(f"{share_words(s.share)}{_between(s.low, s.high)}", s.share)
+                number_cell(share_and_interval(s.share, s.low, s.high), s.share)
                 for s in (place.part, place.weight, place.within)
             ),
         )

@@ -11,8 +11,9 @@ from xcount.report.markup import Markup, element, name
 from xcount.report.numbers import (
     NONE,
     distance_text,
+    estimate_words,
     interval_words,
-    share_words,
+    share_and_interval,
 )
 from xcount.report.page.axis import nice_ceiling
 from xcount.report.page.charts import Bar, Line, bar, curve_chart, legend
@@ -39,8 +40,7 @@ class _Point:
     def words(self) -> str:
         if self.value is None:
             return interval_words(self.low, self.high)
-        is_open = self.value in (0, 1) and self.low != self.high
-        return f"{'about ' if is_open else ''}{share_words(self.value)}"
+        return estimate_words(self.value, self.low, self.high, self.low == self.high)
 
     @property
     def sort_key(self) -> float:
@@ -186,11 +186,9 @@ def _state(curve: _Curve, gap: float, axis: float) -> tuple[str, float, str]:
     if point is None:
         return NONE, 0.0, f"{curve.ranked.label}: not known at this gap"
     length = round(100 * min(1.0, point.sort_key / axis), 3)
-    interval = "" if point.low == point.high else f" ({interval_words(point.low, point.high)})"
-    value = interval_words(point.low, point.high) if point.value is None else f"{point.value:.6g}"
-    tip = (
-        f"{curve.ranked.label}, gap {point.text}: {value}{'' if point.value is None else interval}"
-    )
+    ends = (point.low, point.high)
+    value = interval_words(*ends) if point.value is None else share_and_interval(point.value, *ends)
+    tip = f"{curve.ranked.label}, gap {point.text}: {value}"
     return point.words, max(length, 0.6) if point.sort_key > 0 else 0.0, tip
 
 

@@ -8,7 +8,15 @@ from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult
 from xcount.report.lead import bound_text
 from xcount.report.markup import Child, Markup, element, name
-from xcount.report.numbers import NONE, OF_MEASURE, distance_text, integer, limit_percent
+from xcount.report.numbers import (
+    NONE,
+    OF_MEASURE,
+    axis_words,
+    confidence_words,
+    distance_text,
+    integer,
+    limit_percent,
+)
 from xcount.report.page.axis import nice_ceiling
 from xcount.report.page.charts import Bar, bar
 from xcount.report.page.shell import BADGES, tabs
@@ -88,13 +96,17 @@ def _bars(view: View, results: Sequence[CountResult], axis: float) -> Markup | N
 
 
 def _panel_note(view: View, results: Sequence[CountResult], axis: float, left_out: int) -> str:
-    said = [f"The axis ends at {axis * 100:g} %."] if axis < 1 else []
+    said = [f"The axis ends at {axis_words(axis)}."] if axis < 1 else []
     if left_out:
         said.append(f"{integer(left_out)} smaller ones are in the table below.")
     unsure = [s for r in results if not (s := view.share(r)).exact]
     if unsure:
         lowest = min(share.confidence for share in unsure)
-        sure = "are guaranteed" if lowest == 1 else f"hold with {lowest:.0%} confidence each"
+        sure = (
+            "are guaranteed"
+            if lowest == 1
+            else f"hold with {confidence_words(lowest)} confidence each"
+        )
         said.append(f"Intervals {sure}.")
     if any(r.max_share is not None and float(r.max_share) <= axis for r in results):
         said.append("The dashed line is the limit.")

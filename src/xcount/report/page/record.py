@@ -66,7 +66,7 @@ def _measured(share: Share | None) -> Cell:
     detail = (
         element("small", share.interval) if share.interval and share.value is not None else None
     )
-    return number_cell([share.short, detail], share.least, share.how_sure)
+    return number_cell([share.bare, detail], share.least, share.how_sure)
 
 
 def all_counts(view: View) -> Markup:
@@ -101,7 +101,7 @@ def _count_row(view: View, result: CountResult, is_judged: bool) -> Row:
         text_cell(view.link(result.sensitive)),
         Cell(panel_label(result.distance, result.change), result.change.size),
         _with_details(count_or_bounds(result), "" if result.exact else _bounds(result), share),
-        _with_details(share.short, share.how_sure, share),
+        _with_details(share.bare, share.how_sure, share),
         *([_measured(Share.of(result, judge))] if judge != REGIONS else []),
         *([_verdict(result)] if is_judged else []),
         text_cell([result.method, element("small", stopped)]),
