@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import oracle
@@ -20,8 +21,8 @@ from xcount.answers.people.people import Budget, People, exact_share, inside
 from xcount.answers.people.places import PlaceFinder
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress
-from xcount.model.ensemble import Ensemble
-from xcount.model.examples import Nested, ensemble_of
+from xcount.model.ensemble import Ensemble, Feature
+from xcount.model.examples import Nested, ensemble_of, tree_of
 from xcount.problem.problem import Problem
 from xcount.question.condition import parse_conditions
 from xcount.question.domain import Domain
@@ -31,6 +32,9 @@ from xcount.question.weighting import Weighing
 
 HERE: Nested = (1, 29.0, (2, 40.0, 0.0, (0, 0.5, -1.0, 1.0)), 0.0)
 """f0 matters where f1 < 29 and f2 >= 40, and nowhere else."""
+
+
+SIX = frozenset(range(6))
 
 
 def model_with_a_place() -> Ensemble:
@@ -80,6 +84,20 @@ def test_a_place_is_found_and_counted() -> None:
     assert place.part.share == place.within.share == 1.0
     counted = xcount.count(model_with_a_place(), sensitive="f0", gap=1)
     assert place.weight.share == pytest.approx(counted.share)
+    assert place.size == pytest.approx(counted.share)
+
+
+def test_a_place_names_all_of_its_categories() -> None:
+    """Cut names could not be asked for again."""
+    jobs = tuple(f"job {code}" for code in range(16))
+    trees = [replace(tree_of((1, np.nan, (0, 0.5, -1.0, 1.0), 0.0)), left_categories={0: SIX})]
+    for code in range(16):
+        tree = tree_of((1, np.nan, 0.01, 0.02))
+        trees.append(replace(tree, left_categories={0: frozenset([code])}))
+    features = (Feature("f0"), Feature("occupation", tuple(range(16)), jobs))
+    (place,) = places_of(problem_of(Ensemble(features, tuple(trees))))
+    assert place.text == f"occupation in {{{', '.join(jobs[:6])}}}"
+    assert place.size == 6 / 16
 
 
 def test_the_numbers_of_a_box_are_those_of_a_count_of_it() -> None:
@@ -135,6 +153,7 @@ def test_places_are_those_of_enumeration(
         here = is_in(regions, box_of(problem, place))
         weight = weights[here & hits].sum()
         assert place.exact
+        assert place.size == pytest.approx(weights[here].sum(), abs=1e-9)
         assert place.weight.share == pytest.approx(weight, abs=1e-9)
         assert place.within.share == pytest.approx(weight / weights[here].sum(), abs=1e-9)
         assert place.part.share == pytest.approx(weight / weights[hits].sum(), abs=1e-9)

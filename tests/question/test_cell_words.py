@@ -67,6 +67,8 @@ def test_categories_are_named() -> None:
     assert condition_text(axis, one) == "work class == a"
     assert condition_text(axis, ~one) == "work class != a"
     assert cells_text(axis, np.arange(6) < 2) == "work class in {a, b, c}"
+    assert cells_text(axis, np.arange(6) < 3, 2) == "work class in {a, 2 more}"
+    assert cells_text(axis, np.arange(6) < 3, None) == "work class in {a, b, c, d and e}"
     for flags in sets_of(axis)[:-1]:
         (condition,) = parse_conditions(condition_text(axis, flags))
         assert (axis.holds_in(condition.test.values(feature, "float64")) == flags).all()

@@ -109,7 +109,7 @@ def test_a_share_is_rounded_one_way_whoever_writes_it(n: int) -> None:
     """As a fraction, a float, or a product of floats; in the terminal and on the page."""
     exact, known = Fraction(n, 6000), ShareInterval(n / 6000, n / 6000, n / 6000)
     text = share_words(exact)
-    place = Place("regions", "a < 1", (), known, known, known, True, 1.0)
+    place = Place("regions", "a < 1", (), n / 6000, known, known, known, True, 1.0)
     result = replace(count_of("a", "1", 500), explanation=Explanation(places=(place,)))
     said = {
         percent(n, 6000),

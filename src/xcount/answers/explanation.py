@@ -256,6 +256,7 @@ class Place:
             "feature says where a change starts, not where it may lead."
         ),
     ]
+    size: Annotated[float, Json("How much of the measure is in the box: exact.", _SHARE)]
     weight: Annotated[ShareInterval, Json("How much of the measure is in the box and sensitive.")]
     within: Annotated[ShareInterval, Json("How much of the box is sensitive.")]
     part: Annotated[ShareInterval, Json("How much of all that is sensitive is in the box.")]

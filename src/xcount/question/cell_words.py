@@ -12,7 +12,8 @@ from xcount.question.grid import Axis
 
 _NEEDS_QUOTES = re.compile(r"[<>=!,{}'\"`]|->|\b(and|in|is|not)\b|^\s|\s$|^$")
 _QUOTES = "'\"`"
-_LISTED = 4
+LISTED = 4
+"""Categories of a set that is one of many."""
 
 
 def condition_text(axis: Axis, inside: NDArray[np.bool_]) -> str:
@@ -23,12 +24,18 @@ def condition_text(axis: Axis, inside: NDArray[np.bool_]) -> str:
     return _text(axis, inside, exact=True)
 
 
-def cells_text(axis: Axis, inside: NDArray[np.bool_]) -> str:
-    """Return cells in words: guards with as many digits as tell them apart."""
-    return _text(axis, inside, exact=False)
+def cells_text(axis: Axis, inside: NDArray[np.bool_], most: int | None = LISTED) -> str:
+    """Return cells in words: guards with as many digits as tell them apart.
+
+    Args:
+        axis: the feature.
+        inside: which of its cells.
+        most: categories that are listed, before ``3 more``; None for all of them.
+    """
+    return _text(axis, inside, exact=False, most=most)
 
 
-def _text(axis: Axis, inside: NDArray[np.bool_], *, exact: bool) -> str:
+def _text(axis: Axis, inside: NDArray[np.bool_], *, exact: bool, most: int | None = None) -> str:
     name = quoted(axis.feature.name) if exact else axis.feature.name
     cells = np.flatnonzero(inside)
     if cells.tolist() == [axis.missing_cell]:
@@ -37,12 +44,18 @@ def _text(axis: Axis, inside: NDArray[np.bool_], *, exact: bool) -> str:
     if len(cells) == n_values:
         return f"{name} is not missing" if axis.missing_cell is not None else f"any {name}"
     if axis.feature.is_categorical:
-        return _categories_text(axis, name, cells, n_values, exact=exact)
+        return _categories_text(axis, name, cells, n_values, exact=exact, most=most)
     return _numbers_text(axis, name, int(cells[0]), int(cells[-1]), exact=exact)
 
 
 def _categories_text(
-    axis: Axis, name: str, cells: NDArray[np.int64], n_values: int, *, exact: bool
+    axis: Axis,
+    name: str,
+    cells: NDArray[np.int64],
+    n_values: int,
+    *,
+    exact: bool,
+    most: int | None,
 ) -> str:
     others = np.setdiff1d(np.arange(n_values), cells)
     is_negated = len(others) < len(cells)
@@ -55,8 +68,8 @@ def _categories_text(
         equals = "!=" if is_negated else "==" if exact else "="
         return f"{name} {equals} {words[0]}"
     listed = words
-    if not exact and len(words) > _LISTED:
-        listed = [*words[: _LISTED - 1], f"{len(words) - _LISTED + 1} more"]
+    if most is not None and len(words) > most:
+        listed = [*words[: most - 1], f"{len(words) - most + 1} more"]
     return f"{name} {'not ' if is_negated else ''}in {{{', '.join(listed)}}}"
 
 

@@ -18,12 +18,11 @@ from xcount.answers.explanation import (
 )
 from xcount.answers.result import CountResult
 from xcount.question.change import Change
-from xcount.report.explanation_words import NEAREST_TO_PEOPLE
+from xcount.report.explanation_words import NEAREST_TO_PEOPLE, brief_share, place_numbers
 from xcount.report.numbers import (
     NONE,
     axis_words,
     confidence_words,
-    estimate_words,
     share_and_interval,
 )
 from xcount.report.terminal import escaped
@@ -41,8 +40,6 @@ MAX_PLACES = 5
 MAX_ROWS = 40
 _FAR = 0.99
 _HEADS = ("Can rise", "Can fall", "Mean change", "99 % change by at most")
-_OF = {"regions": "of all regions", "volume": "of the volume", "rows": "of the rows"}
-"""Whom a measure weighs; people unless said."""
 
 
 def explanation_tables(result: CountResult) -> list[RenderableType]:
@@ -102,13 +99,7 @@ def _judged_effect(result: CountResult) -> Effect | None:
 def _brief(effect: Effect) -> tuple[str, str, str, str]:
     mean = NONE if effect.mean is None else f"{effect.mean.value:.3g}"
     far = [f"{q.value:.3g}" for q in effect.quantiles if q.level == _FAR]
-    return _brief_share(effect.up), _brief_share(effect.down), mean, far[0] if far else NONE
-
-
-def _brief_share(share: ShareInterval) -> str:
-    if share.share == 0 and not share.is_exact:
-        return share_cell(share)
-    return estimate_words(share.share, share.low, share.high, share.is_exact)
+    return brief_share(effect.up), brief_share(effect.down), mean, far[0] if far else NONE
 
 
 def _effects_table(effects: Sequence[Effect], change: Change) -> RenderableType:
@@ -242,17 +233,13 @@ def _footnotes(explanation: Explanation) -> list[RenderableType]:
 
 
 def _place_lines(places: Sequence[Place]) -> list[str]:
-    """Return two lines for each place: where it is, and what it holds."""
-    lines = ["[bold]Where it is[/bold]"]
+    """Return two lines for each place: where it is, and its three numbers."""
+    lines = ["[bold]Where it happens[/bold]"]
     for measure, own in itertools.groupby(places, key=lambda place: place.measure):
         lines.append(f"By {escaped(measure)}:")
         for place in own:
             lines.append(f"  {escaped(place.text)}")
-            lines.append(
-                f"    holds {share_cell(place.part)} of all that is sensitive, that is, "
-                f"{share_cell(place.weight)} {_OF.get(measure, 'of the people')}; "
-                f"{share_cell(place.within)} of the box is sensitive"
-            )
+            lines.append(f"    {place_numbers(place, share_cell)}")
     caption = _confidence(places)
     return lines if caption is None else [*lines, caption]
 
@@ -323,7 +310,7 @@ def people_of_audit(results: Sequence[CountResult]) -> list[RenderableType]:
     tables: list[RenderableType] = []
     lines = [line for result in results for line in _main_place(result)][:MAX_PLACES]
     if lines:
-        tables += ["[bold]Where it is[/bold]", *lines]
+        tables += ["[bold]Where it happens[/bold]", *lines]
     rates = {r.sensitive: _most_real(r.explanation.rates) for r in results if r.explanation}
     known = {names: own for names, own in rates.items() if own is not None}
     return [*tables, _ratios_table(known)] if known else tables
@@ -334,12 +321,8 @@ def _main_place(result: CountResult) -> list[str]:
     place = _most_real(result.explanation.places) if result.explanation else None
     if place is None:
         return []
-    who = _OF.get(place.measure, "of the people")
     asked = escaped(f"{' + '.join(result.sensitive)}, {result.change.label}: {place.text}")
-    return [
-        f"  {asked}: holds {_brief_share(place.part)} of all that is sensitive, that is, "
-        f"{_brief_share(place.weight)} {who}"
-    ]
+    return [f"  {asked}: {place_numbers(place, brief_share)}"]
 
 
 def _ratios_table(rates: Mapping[tuple[str, ...], GroupRates]) -> RenderableType:

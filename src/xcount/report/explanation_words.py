@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from xcount.answers.explanation import Curve, Effect, Explanation, GroupRates, Place
+from xcount.answers.explanation import (
+    Curve,
+    Effect,
+    Explanation,
+    GroupRates,
+    Place,
+    ShareInterval,
+)
 from xcount.answers.result import CountResult
-from xcount.report.numbers import OF_MEASURE, estimate_words
+from xcount.report.numbers import OF_MEASURE, estimate_words, share_and_interval, share_words
 
 FOUR_FIFTHS = 0.8
 """Below this adverse impact ratio, US agencies take a look (29 CFR 1607.4 D)."""
 
 NEAREST_TO_PEOPLE = ("rows", "population", "marginals", "volume", "regions")
 """The measures, those that are nearest to real people first."""
+
+_WHOSE = {"regions": "of all regions", "volume": "of the volume", "rows": "of the rows"}
+"""Whom a measure weighs; people unless said."""
 
 Entry = TypeVar("Entry", Effect, Curve, Place, GroupRates)
 
@@ -40,6 +50,33 @@ def explanation_of(result: CountResult) -> Explanation:
     return result.explanation or Explanation()
 
 
+def brief_share(share: ShareInterval) -> str:
+    """Return a share without its interval; ``at most`` where none was seen."""
+    if share.share == 0 and not share.is_exact:
+        return share_and_interval(share.share, share.low, share.high)
+    return estimate_words(share.share, share.low, share.high, share.is_exact)
+
+
+def whose(measure: str) -> str:
+    """Return of whom or what the shares of a measure are: ``of the rows``."""
+    return _WHOSE.get(measure, "of the people")
+
+
+def place_numbers(place: Place, written: Callable[[ShareInterval], str]) -> str:
+    """Return how large a place is, how much of it is sensitive, and how much of all of that it has.
+
+    Example:
+        >>> of = [ShareInterval(share, share, share) for share in (0.01, 0.83, 0.61)]
+        >>> place_numbers(Place("rows", "age < 29", (), 0.012, *of, True, 1.0), brief_share)
+        '1.20 % of the rows, 83.0 % of them sensitive, 61.0 % of all that is sensitive'
+    """
+    them = "it" if place.measure == "volume" else "them"
+    return (
+        f"{share_words(place.size)} {whose(place.measure)}, {written(place.within)} of {them} "
+        f"sensitive, {written(place.part)} of all that is sensitive"
+    )
+
+
 def effect_sentence(result: CountResult, measure: str) -> str:
     """Return direction and size in one sentence; empty where they are not known."""
     found = of_measure(explanation_of(result).effects, measure)
@@ -47,10 +84,7 @@ def effect_sentence(result: CountResult, measure: str) -> str:
         return ""
     effect = found[0]
     what = "decision" if result.change.size is None else unit_text(effect.unit)
-    up, down = (
-        estimate_words(end.share, end.low, end.high, end.is_exact)
-        for end in (effect.up, effect.down)
-    )
+    up, down = map(brief_share, (effect.up, effect.down))
     whom = said_of(effect, measure)
     said = f"The {what} could go up for {up} and down for {down}{whom and f' {whom}'}"
     size = _typical(effect)

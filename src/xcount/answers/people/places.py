@@ -190,8 +190,9 @@ class PlaceFinder:
         weight, within, part = intervals
         return Place(
             measure=self.people.measure,
-            text=" and ".join(cells_text(axes[f], flags) for f, flags in sorted(box.items())),
+            text=" and ".join(cells_text(axes[f], flags, None) for f, flags in sorted(box.items())),
             conditions=tuple(condition_text(axes[f], flags) for f, flags in sorted(box.items())),
+            size=self.people.mass(box),
             weight=weight,
             within=within,
             part=part,

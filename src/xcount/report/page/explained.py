@@ -12,6 +12,7 @@ from xcount.report.explanation_words import (
     ratio_sentence,
     said_of,
     unit_text,
+    whose,
 )
 from xcount.report.markup import Child, Markup, element
 from xcount.report.numbers import (
@@ -166,12 +167,14 @@ def _places(places: Sequence[Place]) -> list[Child]:
     rows = [
         row(
             text_cell(place.text),
+            number_cell(share_words(place.size), place.size),
             *(
                 number_cell(share_and_interval(s.share, s.low, s.high), s.share)
-                for s in (place.part, place.weight, place.within)
+                for s in (place.within, place.part)
             ),
         )
         for place in places
     ]
-    head = ("Where", "Part of all that is sensitive", "Sensitive there, of all", "Of the place")
+    size = f"How large it is, {whose(places[0].measure)}"
+    head = ("Where", size, "Sensitive of it", "Of all that is sensitive")
     return [table(head, rows, "Places that hold most of it")]
