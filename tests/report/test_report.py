@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,11 +24,10 @@ from xcount.counters.tally import StopReason
 from xcount.model.examples import adult_model_path, ensemble_of, figure_1
 from xcount.question.cell import CellRange
 from xcount.report import html_report, markdown_report
+from xcount.report.culprit import ratio_text
 from xcount.report.lead import headline
 from xcount.report.markup import element, escape
-from xcount.report.numbers import (
-    share_words,
-)
+from xcount.report.numbers import share_text, share_words
 from xcount.report.sentences import certificate, glossary
 from xcount.report.spreadsheet import csv_report
 
@@ -376,6 +376,31 @@ def test_a_comparison_can_be_plotted_and_shown(tmp_path: Path) -> None:
     assert sorted(counts) == sorted(
         str(r.count) for row in comparison.rows for r in row.results if r is not None
     )
+
+
+def test_a_comparison_shows_all_measures_side_by_side() -> None:
+    """Share and interval of each model, and the ratio to the first one, as the terminal does."""
+    rows = np.array([[1.0, 1.0], [3.5, 2.5], [5.0, 1.0]])
+    comparison = xcount.compare(
+        [figure_1(), ensemble_of((0, 4.0, (1, 3.0, 15.0, -15.0), 17.5))],
+        gaps=30,
+        data=rows,
+        measures="rows,marginals",
+        judge="rows",
+    )
+    page = comparison.to_html()
+    section = page.partition('id="measures"')[2].partition("</section>")[0]
+    text = Page(section.partition(">")[2]).text
+    assert "By regionsBy rowsBy marginals" in text
+    for row in comparison.rows:
+        for index, result in enumerate(row.results):
+            assert result is not None
+            for measure in ("regions", "rows", "marginals"):
+                assert share_text(result, measure) in text
+                ratio = row.ratio(index, measure)
+                assert not index or ratio is None or f"ratio {ratio_text(ratio)}" in text
+    alone = xcount.compare([figure_1(), figure_1()], gaps=80).to_html()
+    assert "Measures side by side" not in alone
 
 
 def test_why_nothing_is_decided_is_said() -> None:

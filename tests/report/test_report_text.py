@@ -9,15 +9,16 @@ import pytest
 from rich.console import Console, RenderableType
 
 import xcount
-from report.samples import audit_of, count_of
+from report.samples import audit_of, count_of, measured
 from xcount.answers.result import CountResult
 from xcount.counters.tally import MaskCount, Profile, StopReason
 from xcount.model.examples import ensemble_of, figure_1
 from xcount.question.cell import CellRange
 from xcount.question.share import Limit
-from xcount.report.batch_text import audit_tables
+from xcount.report.batch_text import audit_tables, comparison_tables
 from xcount.report.explanation_words import size_text
 from xcount.report.lead import headline
+from xcount.report.numbers import NONE
 from xcount.report.text import (
     MAX_ROWS,
     answer_text,
@@ -197,3 +198,39 @@ def test_groups_in_a_list_keep_their_features_together() -> None:
     race = count_of("race", "0.5", 200_000, max_share=0.1)
     said = headline(audit_of([age_sex, race]))
     assert said.endswith("age + sex (30.0 %) and race (20.0 %)")
+
+
+def test_measures_side_by_side_have_the_intervals_of_estimates() -> None:
+    """Of regions and of every other measure; an exact share has none, an unknown one a dash."""
+    measures = {"volume": measured(0.25, 0.2, 0.3), "rows": measured(0.125)}
+    sampled = count_of("age", "1", 81_700, low=52_700, high=119_000)
+    exact = count_of("sex", "1", 250)
+    unknown = {"rows": measured(0.5), "volume": measured(0.0, 0.0, 1.0) | {"share": None}}
+    audit = audit_of(
+        [
+            replace(sampled, details={"measures": measures}),
+            replace(exact, details={"measures": unknown}),
+        ]
+    )
+    text = shown(*audit_tables(audit)).partition("Measures side by side")[2]
+    (age,) = [line for line in text.splitlines() if "age" in line]
+    (sex,) = [line for line in text.splitlines() if "sex" in line]
+    assert "8.17 % (5.27 to 11.9 %)" in age
+    assert "25.0 % (20.0 to 30.0 %)" in age
+    assert "12.5 %" in age
+    assert "1 in 4,000" in sex
+    assert "about" not in text
+    assert NONE in sex
+
+
+def test_a_comparison_shows_intervals_in_the_terminal() -> None:
+    """Of every share that is not exact."""
+    compared = xcount.compare([figure_1(), figure_1()], gaps=80, sensitive="f0")
+    (row,) = compared.rows
+    sampled = replace(
+        count_of("f0", "80", 81_700, low=52_700, high=119_000), model=row.results[1].model
+    )
+    compared = replace(compared, rows=(replace(row, results=(row.results[0], sampled)),))
+    text = shown(*comparison_tables(compared))
+    assert "22.2 %" in text
+    assert "8.17 % (5.27 to 11.9 %)" in text

@@ -14,14 +14,14 @@ from xcount.report.lead import first_groups, headline, opening
 from xcount.report.numbers import (
     NONE,
     OF_MEASURE,
-    in_a_table,
     seconds_text,
+    share_with_interval,
     short_integer,
     short_interval,
     short_share,
 )
 from xcount.report.sentences import mean_share_text
-from xcount.report.shares import measured_share, realism_words
+from xcount.report.shares import realism_words
 from xcount.report.terminal import coloured, escaped
 from xcount.runs.audit import AuditResult
 from xcount.runs.compare import CompareResult
@@ -134,13 +134,11 @@ def _measures_table(audit: AuditResult) -> list[RenderableType]:
         is_name = head == "Sensitive to"
         table.add_column(escaped(head), justify="left" if is_name else "right", overflow="fold")
     for result in sorted((row[1] for row in _chosen(audit, rows)), key=lambda r: r.order):
-        entries = [result.details["measures"].get(name) for name in names]
         table.add_row(
             escaped(" + ".join(result.sensitive)),
             escaped(result.change.text),
             "any" if result.distance is None else str(result.distance),
-            short_share(result),
-            *("" if entry is None else in_a_table(measured_share(entry)) for entry in entries),
+            *(share_with_interval(result, name) for name in (REGIONS, *names)),
         )
     return [table]
 
@@ -196,7 +194,7 @@ def _shares_table(comparison: CompareResult, measure: str) -> RenderableType:
     for row in comparison.rows[:MAX_ROWS]:
         cells: list[str] = []
         for index, result in enumerate(row.results):
-            cells.append("" if result is None else short_share(result, measure))
+            cells.append("" if result is None else share_with_interval(result, measure))
             cells += [ratio_text(row.ratio(index, measure), "inf")] if index else []
         distance = "any" if row.distance is None else str(row.distance)
         table.add_row(escaped(row.label), escaped(row.change.text), distance, *cells)

@@ -245,6 +245,18 @@ def short_share(result: CountResult, measure: str = REGIONS) -> str:
     return in_a_table(share_text(result, measure))
 
 
+def share_with_interval(result: CountResult, measure: str = REGIONS) -> str:
+    """Return the share with its interval if it is not exact; the interval where there is no more.
+
+    Where nothing at all is known, a dash.
+    """
+    known = _known(result, measure)
+    value, low, high = shares_of(known)
+    if value is None:
+        return NONE if (low, high) == (0, 1) else interval_words(low, high)
+    return share_and_interval(value, low, high)
+
+
 def _known(result: CountResult, measure: str) -> Judged:
     return result.share_under(measure) or Judged.unknown()
 

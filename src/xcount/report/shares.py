@@ -15,7 +15,6 @@ from xcount.report.numbers import (
     in_a_table,
     integer,
     interval_words,
-    share_and_interval,
     share_words,
     shares_of,
     sure_words,
@@ -176,10 +175,3 @@ def _fit_words(entry: Mapping[str, Any], realism: Mapping[str, Any]) -> str:
 def file_name(path: str) -> str:
     """Return the last part of a path: the folders of a machine are nobody's business."""
     return os.path.basename(path.replace("\\", "/").rstrip("/"))
-
-
-def measured_share(entry: Mapping[str, Any]) -> str:
-    """Return the share of a measure in little room with its interval, or between what it lies."""
-    if entry["share"] is None:
-        return interval_words(entry["low"], entry["high"])
-    return share_and_interval(entry["share"], entry["low"], entry["high"])

@@ -13,8 +13,9 @@ from xcount.report.markup import Child, Markup, element, joined, name
 from xcount.report.numbers import estimate_words, limit_percent, time_text
 from xcount.report.page.features import features
 from xcount.report.page.gaps import share_against_gap
+from xcount.report.page.measures import measures
 from xcount.report.page.ranking import ranking
-from xcount.report.page.record import all_counts, certificate_section, glossary_section, measures
+from xcount.report.page.record import all_counts, certificate_section, glossary_section
 from xcount.report.page.shell import answer_card, page, toolbar, unbroken_units
 from xcount.report.page.view import View
 from xcount.report.sentences import panel_label

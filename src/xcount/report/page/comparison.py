@@ -42,6 +42,7 @@ from xcount.report.page.charts import (
     legend,
 )
 from xcount.report.page.explained import explained
+from xcount.report.page.measures import compared_measures
 from xcount.report.page.record import glossary_section, input_text
 from xcount.report.page.shell import answer_card, page, tabs, toolbar
 from xcount.report.page.tables import Cell, Row, fact_list, number_cell, row, table, text_cell
@@ -119,6 +120,7 @@ def _sections(comparison: CompareResult) -> list[Child]:
         _worse(comparison),
         _relative(comparison),
         _questions(comparison),
+        compared_measures(comparison),
         _table(comparison),
         _record(comparison),
         glossary_section(comparison.results),

@@ -153,7 +153,7 @@ def _bar_row(view: View, result: CountResult, axis: float) -> Markup:
         bar(drawn, axis),
         element(
             "span",
-            element("b", share.short),
+            element("b", share.bare),
             mark,
             element("small", share.interval) if has_detail else None,
             class_="value",

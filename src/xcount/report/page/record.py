@@ -1,4 +1,4 @@
-"""The end of a page: every count, the measures side by side, the certificate and the record."""
+"""The end of a page: every count, the certificate and the record."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from xcount.report.numbers import (
     plural,
     seconds_text,
 )
+from xcount.report.page.measures import measured_cell
 from xcount.report.page.shell import unbroken_units
 from xcount.report.page.tables import Cell, Row, fact_list, number_cell, row, table, text_cell
 from xcount.report.page.view import View
@@ -27,46 +28,6 @@ from xcount.runs.audit import AuditResult
 from xcount.runs.inputs import Input
 
 MAX_COUNT_ROWS = 400
-MAX_OPEN_ROWS = 12
-
-
-def measures(view: View) -> Markup | None:
-    """Return the shares under other measures side by side, where they were measured."""
-    found = [r for r in view.audit.results if r.measures]
-    if not found:
-        return None
-    names = list(dict.fromkeys(measure for r in found for measure in r.measures))
-    rows = [
-        row(
-            text_cell(view.link(r.sensitive)),
-            text_cell(panel_label(r.distance, r.change)),
-            *(_measured(Share.of(r, measure)) for measure in (REGIONS, *names)),
-            data_sensitive=label_of(r),
-            data_verdict=None if r.verdict is None else str(r.verdict),
-        )
-        for r in view.in_order(found)[:MAX_COUNT_ROWS]
-    ]
-    head = ("Features", "Question", *(f"By {measure}" for measure in (REGIONS, *names)))
-    body = table(head, rows, "Shares by measure")
-    if len(rows) > MAX_OPEN_ROWS:
-        summary = element("summary", f"{plural(len(rows), 'question')} by each measure")
-        body = element("details", summary, body, class_="rest")
-    return element(
-        "section",
-        element("h2", "Measures side by side"),
-        element("p", "The same questions, with other weights: of regions, of volume, of people."),
-        body,
-        id="measures",
-    )
-
-
-def _measured(share: Share | None) -> Cell:
-    if share is None:
-        return number_cell(NONE)
-    detail = (
-        element("small", share.interval) if share.interval and share.value is not None else None
-    )
-    return number_cell([share.bare, detail], share.least, share.how_sure)
 
 
 def all_counts(view: View) -> Markup:
@@ -102,7 +63,7 @@ def _count_row(view: View, result: CountResult, is_judged: bool) -> Row:
         Cell(panel_label(result.distance, result.change), result.change.size),
         _with_details(count_or_bounds(result), "" if result.exact else _bounds(result), share),
         _with_details(share.bare, share.how_sure, share),
-        *([_measured(Share.of(result, judge))] if judge != REGIONS else []),
+        *([measured_cell(Share.of(result, judge))] if judge != REGIONS else []),
         *([_verdict(result)] if is_judged else []),
         text_cell([result.method, element("small", stopped)]),
         data_sensitive=label_of(result),
