@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 import xcount
 from report.samples import HOSTILE, audit_of, count_of, hostile, huge, measured, ordinary
-from xcount.answers.result import Verdict
+from xcount.answers.explanation import Curve, CurvePoint, Explanation
+from xcount.answers.result import CountResult, Verdict
 from xcount.answers.witness.witness import Contribution, Crossing, Witness
 from xcount.counters.tally import StopReason
 from xcount.model.examples import adult_model_path, ensemble_of, figure_1
@@ -401,6 +402,40 @@ def test_a_comparison_shows_all_measures_side_by_side() -> None:
                 assert not index or ratio is None or f"ratio {ratio_text(ratio)}" in text
     alone = xcount.compare([figure_1(), figure_1()], gaps=80).to_html()
     assert "Measures side by side" not in alone
+
+
+def test_the_table_of_the_curves_has_no_empty_cell() -> None:
+    """Between the gaps that a feature was counted at, what monotonicity proves."""
+    results = [
+        with_curve("age", {0: 0.5, 0.1: 0.25, 0.3: 0.125, 0.7: 0.0}),
+        with_curve("sex", {0: 0.4, 0.2: 0.2, 0.3: 0.05}),
+        with_curve("race", {0: 0.3, 0.25: 0.3, 0.3: 0.1}),
+    ]
+    page = html_report(audit_of(results))
+    figure = page.partition("Share by gap")[2].partition("</table>")[0]
+    cells = re.findall(r"<t[hd][^>]*>(?:<bdi[^>]*>)?([^<]*)", figure)
+    columns = [cell for cell in cells if cell.startswith("gap ")]
+    assert "gap 0" in columns
+    assert "gap 0.3" in columns
+    table = {
+        cells[i]: dict(zip(columns, cells[i + 1 :], strict=False))
+        for i, cell in enumerate(cells)
+        if cell in ("age", "sex", "race")
+    }
+    assert table["age"]["gap 0.3"] == "12.5 %"
+    assert table["age"]["gap 0.2"] == "12.5 to 25.0 %"
+    assert table["sex"]["gap 0.1"] == "20.0 to 40.0 %"
+    assert table["sex"]["gap 0.7"] == "0 to 5.00 %"
+    assert table["race"]["gap 0.1"] == "30.0 %"
+    assert "\N{EN DASH}" not in figure
+    assert "not known at this gap" not in page
+
+
+def with_curve(name: str, shares: dict[float, float]) -> CountResult:
+    """Return a result whose explanation has these shares by gap."""
+    points = tuple(CurvePoint(g, f"{g:g}", s, s, s) for g, s in shares.items())
+    curve = Curve("regions", "probability", "any", points, True, 1.0)
+    return replace(count_of(name, "0.1", 1000), explanation=Explanation(curves=(curve,)))
 
 
 def test_why_nothing_is_decided_is_said() -> None:

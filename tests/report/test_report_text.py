@@ -228,7 +228,7 @@ def test_a_comparison_shows_intervals_in_the_terminal() -> None:
     compared = xcount.compare([figure_1(), figure_1()], gaps=80, sensitive="f0")
     (row,) = compared.rows
     sampled = replace(
-        count_of("f0", "80", 81_700, low=52_700, high=119_000), model=row.results[1].model
+        count_of("f0", "80", 81_700, low=52_700, high=119_000), model=compared.models[1]
     )
     compared = replace(compared, rows=(replace(row, results=(row.results[0], sampled)),))
     text = shown(*comparison_tables(compared))

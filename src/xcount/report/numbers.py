@@ -253,7 +253,7 @@ def share_with_interval(result: CountResult, measure: str = REGIONS) -> str:
     known = _known(result, measure)
     value, low, high = shares_of(known)
     if value is None:
-        return NONE if (low, high) == (0, 1) else interval_words(low, high)
+        return NONE if low == 0 and high == 1 else interval_words(low, high)
     return share_and_interval(value, low, high)
 
 

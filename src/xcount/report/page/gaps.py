@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from xcount.report.explanation_words import explanation_of, unit_text
 from xcount.report.markup import Markup, element, name
 from xcount.report.numbers import (
-    NONE,
     distance_text,
     estimate_words,
     interval_words,
@@ -55,9 +55,23 @@ class _Curve:
     points: tuple[_Point, ...]
     unit: str = ""
 
-    def at(self, gap: float) -> _Point | None:
-        """Return the point at a gap; beyond the last one, the share is not larger than there."""
-        return next((point for point in self.points if point.gap == gap), None)
+    def has(self, gap: float) -> bool:
+        """Tell whether the share was computed at a gap."""
+        return any(point.gap == gap for point in self.points)
+
+    def at(self, gap: float, text: str) -> _Point:
+        """Return the point at a gap; between those that were computed, what they prove.
+
+        A share can only fall as the gap grows: it is at most what it is at any smaller gap, and at
+        least what it is at any larger one.
+        """
+        for point in self.points:
+            if point.gap == gap:
+                return point
+        low = max((point.low for point in self.points if point.gap > gap), default=0.0)
+        high = min((point.high for point in self.points if point.gap < gap), default=1.0)
+        high = max(low, high)
+        return _Point(gap, text, low if low == high else None, low, high)
 
 
 def share_against_gap(view: View) -> Markup | None:
@@ -107,8 +121,8 @@ def _chart(view: View, distance: int | None) -> Markup | None:
         _slider(stations[0][0], stations[-1][0], stations[start][0]),
         legend(labels),
         element("h3", "At gap ", element("output", stops[gaps[start]], class_="at")),
-        element("ol", _rows(curves, gaps, start), class_="bars"),
-        _values(curves, gaps, stops),
+        element("ol", _rows(curves, stops, start), class_="bars"),
+        _values(curves, stops),
         data_stops=json.dumps(stations),
     )
 
@@ -157,15 +171,15 @@ def _slider(first: float, last: float, start: float) -> Markup:
     )
 
 
-def _rows(curves: Sequence[_Curve], gaps: Sequence[float], start: int) -> list[Markup]:
+def _rows(curves: Sequence[_Curve], stops: Mapping[float, str], start: int) -> list[Markup]:
     """Return a bar per feature at the slider's gap; it carries what it is at every other gap."""
+    gaps = sorted(stops)
     highest = max(point.high for curve in curves for point in curve.points)
     axis = nice_ceiling(highest)
     rows = []
     for curve in curves:
-        at = [_state(curve, gap, axis) for gap in gaps]
-        point = curve.at(gaps[start])
-        value = 0.0 if point is None else point.sort_key
+        at = [_state(curve, curve.at(gap, stops[gap]), axis) for gap in gaps]
+        value = curve.at(gaps[start], stops[gaps[start]]).sort_key
         drawn = Bar(value, value, value, None, "none", at[start][2])
         rows.append(
             element(
@@ -180,11 +194,8 @@ def _rows(curves: Sequence[_Curve], gaps: Sequence[float], start: int) -> list[M
     return rows
 
 
-def _state(curve: _Curve, gap: float, axis: float) -> tuple[str, float, str]:
+def _state(curve: _Curve, point: _Point, axis: float) -> tuple[str, float, str]:
     """Return a bar's text, length in per cent and exact numbers at a gap."""
-    point = curve.at(gap)
-    if point is None:
-        return NONE, 0.0, f"{curve.ranked.label}: not known at this gap"
     length = round(100 * min(1.0, point.sort_key / axis), 3)
     ends = (point.low, point.high)
     value = interval_words(*ends) if point.value is None else share_and_interval(point.value, *ends)
@@ -192,25 +203,39 @@ def _state(curve: _Curve, gap: float, axis: float) -> tuple[str, float, str]:
     return point.words, max(length, 0.6) if point.sort_key > 0 else 0.0, tip
 
 
-def _values(curves: Sequence[_Curve], gaps: Sequence[float], stops: dict[float, str]) -> Markup:
+def _columns(curves: Sequence[_Curve], gaps: Sequence[float]) -> list[float]:
+    """Return a few gaps, spread evenly; of neighbours, the first that most curves were computed at.
+
+    Args:
+        curves: of all features.
+        gaps: all gaps that any of them was computed at, ascending.
+    """
+    n = min(_MAX_COLUMNS, len(gaps))
+    ends = [len(gaps) * k // n for k in range(n + 1)]
+    runs = (gaps[first:end] for first, end in itertools.pairwise(ends))
+    return [max(run, key=lambda gap: sum(curve.has(gap) for curve in curves)) for run in runs]
+
+
+def _values(curves: Sequence[_Curve], stops: Mapping[float, str]) -> Markup:
     """Return the curves as a table, at a few gaps."""
-    step = max(1, -(-len(gaps) // _MAX_COLUMNS))
-    chosen = gaps[::step]
+    chosen = _columns(curves, sorted(stops))
     head = ["Features", *(f"gap {stops[gap]}" for gap in chosen)]
     rows = [
         row(
             text_cell(name(curve.ranked.label)),
-            *(_cell(curve.at(gap)) for gap in chosen),
+            *(_cell(curve.at(gap, stops[gap])) for gap in chosen),
             data_sensitive=curve.ranked.label,
         )
         for curve in curves
     ]
-    is_gappy = any(curve.at(gap) is None for curve in curves for gap in chosen)
-    caption = f"Share by gap{f' ({NONE}: not computed at this gap)' if is_gappy else ''}"
+    caption = "Share by gap"
+    if not all(curve.has(gap) for curve in curves for gap in chosen):
+        caption += (
+            ". Between the gaps that a feature was counted at, an interval: the share can only "
+            "fall as the gap grows."
+        )
     return element("details", element("summary", "The same as a table"), table(head, rows, caption))
 
 
-def _cell(point: _Point | None) -> Cell:
-    if point is None:
-        return number_cell(NONE)
+def _cell(point: _Point) -> Cell:
     return number_cell(point.words, Fraction(point.sort_key))
