@@ -18,7 +18,18 @@ from hypothesis import strategies as st
 
 import xcount
 from report.samples import HOSTILE, audit_of, count_of, hostile, huge, measured, ordinary
-from xcount.answers.explanation import Curve, CurvePoint, Explanation
+from xcount.answers.explanation import (
+    Curve,
+    CurvePoint,
+    Effect,
+    Explanation,
+    GroupRate,
+    GroupRates,
+    Place,
+    Quantile,
+    RatioInterval,
+    ShareInterval,
+)
 from xcount.answers.result import CountResult, Verdict
 from xcount.answers.witness.witness import Contribution, Crossing, Witness
 from xcount.counters.tally import StopReason
@@ -429,6 +440,44 @@ def test_the_table_of_the_curves_has_no_empty_cell() -> None:
     assert table["race"]["gap 0.1"] == "30.0 %"
     assert "\N{EN DASH}" not in figure
     assert "not known at this gap" not in page
+
+
+def test_markdown_says_who_is_affected() -> None:
+    """Share, direction, size, rates of groups and two places, of what was judged or named."""
+    one, few = ShareInterval(0.25, 0.25, 0.25), ShareInterval(0.1, 0.05, 0.2)
+    sizes = tuple(Quantile(level, size, size, size) for level, size in ((0.5, 0.02), (0.9, 0.08)))
+    groups = tuple(
+        GroupRate(((cell,),), f"sex = {cell}", 0.5, rate, rate, rate)
+        for cell, rate in enumerate((0.5, 0.2))
+    )
+    found = Explanation(
+        effects=(
+            Effect("regions", "probability", "all", one, few, None, sizes, (), False, 0.9, 9),
+        ),
+        places=tuple(
+            Place("regions", f"age < {k}", (), 0.3, one, few, one, True, 1.0) for k in "123"
+        ),
+        rates=(GroupRates("regions", "1", groups, RatioInterval(0.4, 0.4, 0.4), True, 1.0),),
+    )
+    results = [
+        replace(count_of("sex", "0.1", 250_000), explanation=found),
+        replace(count_of("x1", "0.1", 300_000), explanation=found),
+        replace(count_of("x2", "0.1", 1_000, max_share=0.5), explanation=found),
+        count_of("age", "0.1", 1_000),
+    ]
+    text = markdown_report(audit_of(results))
+    section = text.partition("### Who is affected")[2].partition("\n\nThe thresholds")[0]
+    assert re.findall(r"\*\*(.*?)\*\*", section) == ["sex", "x2"]
+    assert "- **sex**: 25.0 % of all regions (gap 0.1, 1 step)" in section
+    assert "up for 25.0 % and down for about 10.0 %" in section
+    assert "at most 2 percentage points for half" in section
+    assert "more than 8 percentage points for one in ten" in section
+    assert "lowest rate 20.0 % (sex = 1), highest 50.0 % (sex = 0)" in section
+    assert "lowest over highest 0.4." in section
+    assert "Where: age &lt; 1: 30.0 % of all regions, about 10.0 % of them sensitive" in section
+    assert "age &lt; 2" in section
+    assert "age &lt; 3" not in section
+    assert "Who is affected" not in markdown_report(ordinary())
 
 
 def with_curve(name: str, shares: dict[float, float]) -> CountResult:

@@ -6,6 +6,7 @@ import re
 
 from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult
+from xcount.report.affected import affected
 from xcount.report.lead import first_groups, headline, in_order, measure_of, opening
 from xcount.report.numbers import distance_text, how_sure, integer, plural, share_text
 from xcount.report.sentences import certificate, label_of
@@ -37,10 +38,20 @@ def markdown_report(audit: AuditResult) -> str:
             f"{shown} of {len(audit.results)} counts: named and judged ones, then the largest.",
             "",
         ]
+    lines += _affected(audit)
     for paragraph in certificate(audit):
         lines += [escaped(paragraph), ""]
     lines += [f"- {fact}" for fact in _record(audit)]
     return "\n".join(lines) + "\n"
+
+
+def _affected(audit: AuditResult) -> list[str]:
+    """Return a short list for each group that was judged or named, where they are explained."""
+    lines: list[str] = []
+    for group in affected(audit):
+        lines.append(f"- **{escaped(group.label)}**: {escaped(group.share)}")
+        lines += [f"  - {escaped(sentence)}" for sentence in group.sentences]
+    return ["### Who is affected", "", *lines, ""] if lines else []
 
 
 def escaped(text: str) -> str:
