@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -10,15 +12,18 @@ from rich.console import Console, RenderableType
 
 import xcount
 from report.samples import audit_of, count_of, measured
+from xcount.answers.explanation import CellShare, Effect, Explanation, ShareInterval
 from xcount.answers.result import CountResult
 from xcount.counters.tally import MaskCount, Profile, StopReason
 from xcount.model.examples import ensemble_of, figure_1
 from xcount.question.cell import CellRange
 from xcount.question.share import Limit
+from xcount.report import html_report
 from xcount.report.batch_text import audit_tables, comparison_tables
-from xcount.report.explanation_words import size_text
+from xcount.report.explanation_words import highest, size_text
 from xcount.report.lead import headline
 from xcount.report.numbers import NONE
+from xcount.report.sentences import mean_share_text
 from xcount.report.text import (
     MAX_ROWS,
     answer_text,
@@ -234,3 +239,63 @@ def test_a_comparison_shows_intervals_in_the_terminal() -> None:
     text = shown(*comparison_tables(compared))
     assert "22.2 %" in text
     assert "8.17 % (5.27 to 11.9 %)" in text
+
+
+def cells_of(name: str, shares: Sequence[float], first: int = 0) -> tuple[CellShare, ...]:
+    """Return neighbouring cells with these shares, the largest first."""
+    found = [
+        CellShare((k,), f"{k} <= {name} < {k + 1}", share, share, share)
+        for k, share in enumerate(shares, first)
+    ]
+    return tuple(sorted(found, key=lambda cell: -cell.share))
+
+
+def effect_of(cells: tuple[CellShare, ...], measure: str = "regions") -> Effect:
+    """Return an effect that is highest there."""
+    none = ShareInterval(0.0, 0.0, 0.0)
+    return Effect(measure, "margin", "all", none, none, None, (), cells, True, 1.0)
+
+
+def test_neighbours_that_nearly_tie_are_one_range() -> None:
+    """Where the output is highest, in the terminal and on the page."""
+    effect = effect_of(cells_of("age", [0.5, 0.794, 0.792, 0.791, 0.5, 0.1, 0.789, 0.4]))
+    found, more = highest(effect, ("age",))
+    texts = [(each.label, each.text_in(effect)) for each in found]
+    assert texts == [
+        ("1 <= age < 4", "79.1 to 79.4 % each"),
+        ("6 <= age < 7", "78.9 %"),
+        ("0 <= age < 1", "50.0 %"),
+    ]
+    assert more == "1 more nearly as high"
+    result = replace(count_of("age", "1", 9), explanation=Explanation(effects=(effect,)))
+    for text in (shown(*count_tables(result)), html_report(audit_of([result]))):
+        assert re.search(r"1 (<|&lt;)= age (<|&lt;) 4", text)
+        assert "79.1 to 79.4 % each" in text
+        assert "1 more nearly as high" in text
+        assert "2 <= age" not in text
+
+
+def test_only_ranges_of_one_feature_are_put_together() -> None:
+    """Not categories, not cells of several features; other measures have shares of their own."""
+    jobs = tuple(CellShare((k,), f"job = {name}", 0.5, 0.5, 0.5) for k, name in enumerate("abcd"))
+    found, more = highest(effect_of(jobs), ("job",))
+    assert [each.label for each in found] == ["job = a", "job = b", "job = c"]
+    assert more == "1 more nearly as high"
+    both = tuple(CellShare((k, 0), f"x < {k}, y < 1", 0.5, 0.5, 0.5) for k in range(2))
+    assert len(highest(effect_of(both), ("x", "y"))[0]) == 2
+    (first, *_), more = highest(effect_of(cells_of("x", [0.5, 0.0, 0.1])), ("x",))
+    assert not more
+    assert first.text_in(effect_of(cells_of("x", [0.2]), "rows")) == "20.0 %"
+    assert first.text_in(effect_of(cells_of("y", [0.2], first=40), "rows")) == NONE
+    apart = tuple(cells_of("x", [0.5], first=2 * k)[0] for k in range(12))
+    assert highest(effect_of(apart), ("x",))[1] == "at least 9 more nearly as high"
+
+
+def test_a_mean_of_estimates_says_so() -> None:
+    """An exact one does not."""
+    compared = xcount.compare([figure_1(), figure_1()], gaps=80, sensitive="f0")
+    assert mean_share_text(compared.ranking[0]) == "22.2 %"
+    (row,) = compared.rows
+    sampled = replace(count_of("f0", "80", 200_000, low=100_000, high=300_000))
+    compared = replace(compared, rows=(replace(row, results=(row.results[0], sampled)),))
+    assert mean_share_text(compared.ranking[0]) == "about 20.0 %"

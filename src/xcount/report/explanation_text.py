@@ -18,7 +18,7 @@ from xcount.answers.explanation import (
 )
 from xcount.answers.result import CountResult
 from xcount.question.change import Change
-from xcount.report.explanation_words import NEAREST_TO_PEOPLE, brief_share, place_numbers
+from xcount.report.explanation_words import NEAREST_TO_PEOPLE, brief_share, highest, place_numbers
 from xcount.report.numbers import (
     NONE,
     axis_words,
@@ -34,7 +34,6 @@ Entry = TypeVar("Entry", Place, GroupRates)
 
 MAX_POINTS = 12
 """Points of a curve in the terminal; ``--json`` has all."""
-MAX_CELLS = 4
 MAX_PLACES = 5
 """Places of an audit in the terminal."""
 MAX_ROWS = 40
@@ -49,7 +48,7 @@ def explanation_tables(result: CountResult) -> list[RenderableType]:
         return []
     tables: list[RenderableType] = []
     if explanation.effects:
-        tables.append(_effects_table(explanation.effects, result.change))
+        tables.append(_effects_table(explanation.effects, result.change, result.sensitive))
     if explanation.curves:
         tables.append(_curves_table(explanation.curves, result.change))
     tables += _footnotes(explanation)
@@ -102,7 +101,9 @@ def _brief(effect: Effect) -> tuple[str, str, str, str]:
     return brief_share(effect.up), brief_share(effect.down), mean, far[0] if far else NONE
 
 
-def _effects_table(effects: Sequence[Effect], change: Change) -> RenderableType:
+def _effects_table(
+    effects: Sequence[Effect], change: Change, sensitive: Sequence[str]
+) -> RenderableType:
     from rich.table import Table
 
     unit = effects[0].unit
@@ -119,9 +120,12 @@ def _effects_table(effects: Sequence[Effect], change: Change) -> RenderableType:
         label = {0.5: "Half", 1.0: "Largest change"}.get(quantile, axis_words(quantile))
         label += "" if quantile == 1.0 else " change by at most"
         table.add_row(label, *(_quantile(effect, number) for effect in effects))
-    for label in _top_cells(effects):
-        shares = [_share_of(effect, label) for effect in effects]
-        table.add_row(f"{_TOP[_has_classes(effects)]} {escaped(label)}", *shares)
+    found, more = highest(effects[-1], sensitive)
+    for each in found:
+        shares = [each.text_in(effect) for effect in effects]
+        table.add_row(f"{_TOP[_has_classes(effects)]} {escaped(each.label)}", *shares)
+    if more:
+        table.add_row(f"  {more}", *("" for _ in effects))
     return table
 
 
@@ -168,19 +172,9 @@ def _quantile(effect: Effect, number: int) -> str:
     return f"{quantile.value:.3g} ({quantile.low:.3g} to {quantile.high:.3g})"
 
 
-def _top_cells(effects: Sequence[Effect]) -> list[str]:
-    """Return the cells in which the output is highest most often, by the last measure."""
-    return [cell.label for cell in effects[-1].cells if cell.high > 0][:MAX_CELLS]
-
-
 def _has_classes(effects: Sequence[Effect]) -> bool:
     """Tell whether cells are listed with the classes that are decided there."""
     return any(cell.class_label is not None for effect in effects for cell in effect.cells)
-
-
-def _share_of(effect: Effect, label: str) -> str:
-    found = [cell for cell in effect.cells if cell.label == label]
-    return share_cell(ShareInterval(found[0].share, found[0].low, found[0].high)) if found else NONE
 
 
 def _curves_table(curves: Sequence[Curve], change: Change) -> RenderableType:

@@ -1,11 +1,13 @@
-"""What explains a count, in sentences: which way and how much, and who gets what."""
+"""What explains a count, in words: which way and how much, where, and who gets what."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from xcount.answers.explanation import (
+    CellShare,
     Curve,
     Effect,
     Explanation,
@@ -14,7 +16,16 @@ from xcount.answers.explanation import (
     ShareInterval,
 )
 from xcount.answers.result import CountResult
-from xcount.report.numbers import OF_MEASURE, estimate_words, share_and_interval, share_words
+from xcount.answers.spectrum import MAX_CELLS
+from xcount.report.numbers import (
+    NONE,
+    OF_MEASURE,
+    estimate_words,
+    interval_words,
+    share_and_interval,
+    share_words,
+)
+from xcount.support.dataclass import dataclass
 
 FOUR_FIFTHS = 0.8
 """Below this adverse impact ratio, US agencies take a look (29 CFR 1607.4 D)."""
@@ -24,6 +35,12 @@ NEAREST_TO_PEOPLE = ("rows", "population", "marginals", "volume", "regions")
 
 _WHOSE = {"regions": "of all regions", "volume": "of the volume", "rows": "of the rows"}
 """Whom a measure weighs; people unless said."""
+
+MOST_HIGHEST = 3
+"""Rows of where the output is highest; how many more nearly tie is said."""
+_NEARLY = 0.95
+"""Shares from this part of another one on are nearly equal to it."""
+_NUMBER = r"[-+0-9.einf]+"
 
 Entry = TypeVar("Entry", Effect, Curve, Place, GroupRates)
 
@@ -134,3 +151,93 @@ def ratio_sentence(rates: GroupRates) -> str:
     if ratio.low >= FOUR_FIFTHS:
         return f"{said}, above four fifths, a common warning line."
     return f"{said}; four fifths, a common warning line, lies in between."
+
+
+@dataclass(frozen=True, slots=True)
+class Highest:
+    """A cell, or neighbours with nearly equal shares, in words."""
+
+    label: str
+    cells: tuple[CellShare, ...]
+
+    @property
+    def share(self) -> float:
+        """The largest share of its cells, to sort by."""
+        return max(cell.share for cell in self.cells)
+
+    def text_in(self, effect: Effect) -> str:
+        """Return the shares of its cells under a measure; of several, from what to what."""
+        keys = {_key(cell) for cell in self.cells}
+        found = [cell for cell in effect.cells if _key(cell) in keys]
+        if not found:
+            return NONE
+        low, high = min(cell.low for cell in found), max(cell.high for cell in found)
+        if len(found) == 1 or low == high:
+            return share_and_interval(found[0].share, low, high)
+        return f"{interval_words(low, high)} each"
+
+
+def highest(effect: Effect, sensitive: Sequence[str]) -> tuple[list[Highest], str]:
+    """Return where the output is highest most often, and how many more cells nearly tie.
+
+    Args:
+        effect: direction and size under a measure.
+        sensitive: the features that change; cells of a single one may be neighbours.
+    """
+    left = [cell for cell in effect.cells if cell.high > 0]
+    found: list[Highest] = []
+    while left and len(found) < MOST_HIGHEST:
+        run = _neighbours(left, sensitive)
+        found.append(Highest(_range_label(run, sensitive), tuple(run)))
+        left = [cell for cell in left if cell not in run]
+    if not found:
+        return [], ""
+    least = _NEARLY * min(cell.share for cell in found[-1].cells)
+    n = sum(cell.share >= least for cell in left)
+    if not n:
+        return found, ""
+    may_be_more = n == len(left) and len(effect.cells) >= MAX_CELLS
+    many = f"{'at least ' if may_be_more else ''}{n} more"
+    return found, f"{many} nearly as high"
+
+
+def _neighbours(cells: Sequence[CellShare], sensitive: Sequence[str]) -> list[CellShare]:
+    """Return the first cell and the neighbours of it whose shares are nearly equal, in order."""
+    first = cells[0]
+    if len(sensitive) != 1 or _ends(first, sensitive[0]) is None:
+        return [first]
+    alike = {
+        cell.cells[0]: cell
+        for cell in cells
+        if cell.class_label == first.class_label
+        and cell.share >= _NEARLY * first.share
+        and _ends(cell, sensitive[0]) is not None
+    }
+    start = end = first.cells[0]
+    while start - 1 in alike:
+        start -= 1
+    while end + 1 in alike:
+        end += 1
+    return [alike[number] for number in range(start, end + 1)]
+
+
+def _ends(cell: CellShare, name: str) -> tuple[str, str] | None:
+    """Return what stands before and after the name of a range of numbers; None of other cells."""
+    range_of = rf"((?:{_NUMBER} <=? )?){re.escape(name)}((?: <=? {_NUMBER})?)"
+    found = re.fullmatch(range_of, cell.text)
+    return None if found is None else (found[1], found[2])
+
+
+def _range_label(run: Sequence[CellShare], sensitive: Sequence[str]) -> str:
+    if len(run) == 1:
+        return run[0].label
+    first, last = _ends(run[0], sensitive[0]), _ends(run[-1], sensitive[0])
+    assert first is not None
+    assert last is not None
+    text = f"{first[0]}{sensitive[0]}{last[1]}"
+    whole = text if text != sensitive[0] else f"any {text}"
+    return whole if run[0].class_label is None else f"{run[0].class_label} where {whole}"
+
+
+def _key(cell: CellShare) -> tuple[tuple[int, ...], str | None]:
+    return cell.cells, cell.class_label

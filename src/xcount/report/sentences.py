@@ -12,11 +12,11 @@ from xcount.report.lead import bound_text
 from xcount.report.numbers import (
     OF_MEASURE,
     distance_text,
+    estimate_words,
     integer,
     interval_words,
     limit_percent,
     plural,
-    share_words,
 )
 from xcount.report.shares import realism_words
 from xcount.runs.audit import AuditResult
@@ -165,9 +165,10 @@ def judgement(result: CountResult) -> str:
 
 def mean_share_text(summary: ModelSummary) -> str:
     """Return the mean share of a model, or between what it lies."""
-    if summary.mean_share is not None:
-        return share_words(summary.mean_share)
-    return interval_words(summary.mean_share_low, summary.mean_share_high)
+    ends = (summary.mean_share_low, summary.mean_share_high)
+    if summary.mean_share is None:
+        return interval_words(*ends)
+    return estimate_words(summary.mean_share, *ends, ends[0] == ends[1])
 
 
 def certificate(audit: AuditResult) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from xcount.answers.explanation import Effect, GroupRates, Place
 from xcount.answers.result import CountResult
 from xcount.report.explanation_words import (
     explanation_of,
+    highest,
     of_measure,
     ratio_sentence,
     said_of,
@@ -25,8 +26,6 @@ from xcount.report.numbers import (
 from xcount.report.page.charts import Bar, bar, both_ways
 from xcount.report.page.tables import number_cell, row, table, text_cell
 
-_TOP_CELLS = 5
-
 
 def explained(result: CountResult, measure: str, heading: str = "h4") -> list[Child]:
     """Return the parts of an explanation, those that there are, under one measure.
@@ -43,7 +42,7 @@ def explained(result: CountResult, measure: str, heading: str = "h4") -> list[Ch
         of_measure(found.places, measure),
     )
     parts: list[tuple[str, list[Child], Effect | GroupRates | Place]] = [
-        *(("Which way, and how much", _effect(each), each) for each in effects),
+        *(("Which way, and how much", _effect(each, result.sensitive), each) for each in effects),
         *(("Who gets the favourable decision", _rates(each, result), each) for each in rates),
         *(("Where it happens", _places(places), each) for each in places[:1]),
     ]
@@ -53,7 +52,7 @@ def explained(result: CountResult, measure: str, heading: str = "h4") -> list[Ch
     ]
 
 
-def _effect(effect: Effect) -> list[Child]:
+def _effect(effect: Effect, sensitive: Sequence[str]) -> list[Child]:
     up, down = effect.up, effect.down
     ends = [(e.share, e.low, e.high) for e in (down, up)]
     texts = [
@@ -65,7 +64,7 @@ def _effect(effect: Effect) -> list[Child]:
         element(
             "div",
             _sizes(effect),
-            _highest(effect),
+            _highest(effect, sensitive),
             class_="columns",
         ),
     ]
@@ -93,16 +92,14 @@ def _level(level: float) -> str:
     return f"{who} move by at most"
 
 
-def _highest(effect: Effect) -> Markup | None:
+def _highest(effect: Effect, sensitive: Sequence[str]) -> Markup | None:
+    found, more = highest(effect, sensitive)
     rows = [
-        row(
-            text_cell(cell.label),
-            number_cell(share_and_interval(cell.share, cell.low, cell.high), cell.share),
-        )
-        for cell in effect.cells[:_TOP_CELLS]
+        row(text_cell(each.label), number_cell(each.text_in(effect), each.share)) for each in found
     ]
     if not rows:
         return None
+    rows += [row(text_cell(more), number_cell(""))] if more else []
     if effect.cells[0].class_label is not None:
         title = "Which class is decided where, and not everywhere, all else equal"
         return table(("With", "decided for"), rows, title, can_sort=False)
