@@ -383,7 +383,8 @@ def _count_cell(result: CountResult | None) -> Cell:
     if result is None:
         return number_cell(NONE)
     least = result.share_low if result.share is None else result.share
-    return number_cell(count_or_bounds(result), least, how_sure(result))
+    about = "" if result.exact or result.count is None else "about "
+    return number_cell(f"{about}{count_or_bounds(result)}", least, how_sure(result))
 
 
 def _shared_grid(comparison: CompareResult) -> str:

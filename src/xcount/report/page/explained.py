@@ -172,6 +172,6 @@ def _places(places: Sequence[Place]) -> list[Child]:
         )
         for place in places
     ]
-    size = f"How large it is, {whose(places[0].measure)}"
-    head = ("Where", size, "Sensitive of it", "Of all that is sensitive")
+    size = f"Size, {whose(places[0].measure)}"
+    head = ("Where", size, "Sensitive in it", "Of all that is sensitive")
     return [table(head, rows, "Places that hold most of it")]
