@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 
-from xcount.answers.measured import REGIONS
+from xcount.answers.measured import REGIONS, Judged
 from xcount.answers.result import CountResult
 from xcount.counters.tally import StopReason
 from xcount.question.change import Change
@@ -17,6 +19,7 @@ from xcount.report.numbers import (
     interval_words,
     limit_percent,
     plural,
+    share_words,
 )
 from xcount.report.shares import realism_words
 from xcount.runs.audit import AuditResult
@@ -105,6 +108,14 @@ _LIMIT_WORDS = {
     StopReason.INTERRUPTED: "an interruption",
 }
 
+_EXACTLY = {
+    REGIONS: "every region was accounted for, none was sampled",
+    "rows": "every row was looked at in its own region, none was sampled",
+}
+_IS = ("is", "are")
+_WEIGHED = "all of it was weighed, none was sampled (weights are floating-point numbers)"
+_PAST = ("was", "were")
+
 
 def label_of(result: CountResult) -> str:
     """Return the sensitive features of a result as one label."""
@@ -172,12 +183,10 @@ def mean_share_text(summary: ModelSummary) -> str:
 
 
 def certificate(audit: AuditResult) -> tuple[str, ...]:
-    """Return the certificate, a paragraph each."""
-    results = audit.results
+    """Return the certificate, a paragraph each: how sure what decides is, then all else."""
     return (
         _what_was_asked(audit),
-        *_how_sure(results),
-        *_what_is_judged(audit),
+        *_sureness(audit),
         *_what_stopped(audit),
         *_how_realistic(audit),
         _what_it_is_not(audit.judge),
@@ -208,77 +217,172 @@ def _what_was_asked(audit: AuditResult) -> str:
     )
 
 
-def _what_is_judged(audit: AuditResult) -> list[str]:
-    """Say so where another share than that of the regions decides; of samples, how sure it is."""
-    if audit.judge == REGIONS:
-        return []
-    is_judged = audit.verdict is not None
-    what = "Limits apply to the share" if is_judged else "Features are ranked by the share"
-    sampled = [r for r in audit.results if r.judged.confidence < 1.0]
-    said = f"{what} {OF_MEASURE[audit.judge]}, not to that of the regions."
-    if not is_judged:
-        said = said.replace("not to that", "not by that")
-    if sampled:
-        worst = min(r.judged.confidence for r in sampled)
-        said += (
-            f" {plural(len(sampled), 'such share')} of {len(audit.results)} "
-            f"{'is' if len(sampled) == 1 else 'are'} estimated from random samples; the interval "
-            f"stated for each contains the truth with probability at least {worst:.0%}."
-        )
-    return [said]
-
-
 def _how_realistic(audit: AuditResult) -> list[str]:
     """Say how well a population fits the data, where there is one."""
     words = realism_words(audit.results)
     return [] if words is None else [f"How realistic the population is: {words}."]
 
 
-def _how_sure(results: Sequence[CountResult]) -> list[str]:
-    exact = sum(result.exact for result in results)
-    bounded = [r for r in results if not r.exact and r.confidence == 1.0]
-    sampled = [r for r in results if r.confidence < 1.0]
+def _sureness(audit: AuditResult) -> list[str]:
+    """Return how sure the judged shares are, then the other numbers, then all at once.
+
+    Intervals that fail with probability d each hold together with probability at least 1 - the sum
+    of all d, however they depend on each other.
+    """
+    judge, *others = _measures_of(audit)
+    judged = " ".join([*_what_decides(audit, others), *_how_sure(audit.results, judge, audit)])
+    said = [judged] if judged else []
+    beside = [_how_sure(audit.results, measure, audit) for measure in others]
+    if any(beside):
+        end = "decide nothing here" if audit.verdict is not None else "do not rank features here"
+        said.append(" ".join([f"The other numbers {end}.", *(s for own in beside for s in own)]))
+    return [*said, *_all_at_once(audit), *_explained(audit.results)]
+
+
+def _measures_of(audit: AuditResult) -> list[str]:
+    """Return the measures of an audit, the judging one first, then regions."""
+    found = dict.fromkeys(name for result in audit.results for name in result.measures)
+    return list(dict.fromkeys((audit.judge, REGIONS, *found)))
+
+
+def n_exact_words(audit: AuditResult) -> str:
+    """Return how many numbers are exact, the judged ones first."""
     said = []
-    if exact:
+    for measure in _measures_of(audit):
+        known = _known(audit.results, measure)
+        number = sum(share.exact for share in known)
+        said.append(f"{number} of {len(known)} {_noun(measure, audit, len(known) == 1)}")
+    return "; ".join(said)
+
+
+def at_least(probability: Fraction | float) -> str:
+    """Return a probability in per cent, never rounded up.
+
+    Example:
+        >>> at_least(0.9), at_least(0.6967), at_least(0.99999)
+        ('90%', '69.6%', '99.9%')
+    """
+    exact = Fraction(str(probability)) if isinstance(probability, float) else probability
+    return f"{math.floor(exact * 1000) / 10:g}%"
+
+
+def _what_decides(audit: AuditResult, others: Sequence[str]) -> list[str]:
+    """Say which share decides, or ranks, where there are several."""
+    if not others:
+        return []
+    is_judged = audit.verdict is not None
+    if not is_judged and audit.judge == REGIONS:
+        return []
+    what = "Limits apply to the share" if is_judged else "Features are ranked by the share"
+    rest = "people" if audit.judge == REGIONS else "the regions"
+    if audit.judge == REGIONS and not {"rows", "population"} & set(others):
+        rest = "any other measure"
+    not_by = "not to that" if is_judged else "not by that"
+    return [f"{what} {OF_MEASURE[audit.judge]}, {not_by} of {rest}."]
+
+
+def _known(results: Iterable[CountResult], measure: str) -> list[Judged]:
+    found = (result.share_under(measure) for result in results)
+    return [share for share in found if share is not None]
+
+
+def _how_sure(results: Sequence[CountResult], measure: str, audit: AuditResult) -> list[str]:
+    """Return what is known of the numbers of one measure: exact, bounded, or sampled."""
+    known = _known(results, measure)
+    noun, one = (_noun(measure, audit, is_one) for is_one in (False, True))
+    sampled = [share for share in known if share.confidence < 1.0]
+    n_exact = sum(share.exact and share.confidence == 1.0 for share in known)
+    n_bounded = len(known) - n_exact - len(sampled)
+    said = []
+    if n_exact:
+        how = _EXACTLY.get(measure, _WEIGHED)
+        said.append(f"{_some_of(n_exact, len(known), one, noun)} exact: {how}.")
+        said += [_arithmetic(results)] if measure == audit.judge else []
+    if n_bounded:
         said.append(
-            f"{_counts(exact, len(results))} exact: every region was accounted for, none was "
-            f"sampled. {_arithmetic(results)}"
-        )
-    if bounded:
-        said.append(
-            f"{_counts(len(bounded), len(results))} bounded: the true count is guaranteed to lie "
-            f"between the two bounds."
+            f"{_some_of(n_bounded, len(known), one, noun)} bounded: the true "
+            f"{'count' if measure == REGIONS else 'share'} is guaranteed to lie between the two "
+            "bounds."
         )
     if sampled:
-        said.append(_sampled(sampled, len(results)))
+        seeds = ", ".join(str(seed) for seed in sorted({r.seed for r in results}))
+        said.append(f"{_some_of(len(sampled), len(known), one, noun)} {_sampled(sampled, seeds)}")
     return said
 
 
-def _sampled(sampled: Sequence[CountResult], total: int) -> str:
-    worst = min(result.confidence for result in sampled)
-    risk = sum(1 - result.confidence for result in sampled)
-    together = (
-        f" All of them hold at once with probability at least {max(0.0, 1 - risk):.0%}."
-        if len(sampled) > 1 and risk < 1
-        else " The confidence is that of each interval by itself, not of all at once."
-        if len(sampled) > 1
-        else ""
-    )
-    seeds = ", ".join(str(seed) for seed in sorted({result.seed for result in sampled}))
+def _sampled(sampled: Sequence[Judged], seeds: str) -> str:
+    worst = min(share.confidence for share in sampled)
+    together = ""
+    if len(sampled) > 1:
+        all_of_them = _together(sampled)
+        together = (
+            f" All of them hold at once with probability at least {at_least(all_of_them)}."
+            if all_of_them > 0
+            else " The confidence is that of each interval by itself, not of all at once."
+        )
     return (
-        f"{_counts(len(sampled), total)} partly or wholly estimated from random samples of "
-        f"regions (seed {seeds}). The interval stated for each contains the truth with "
-        f"probability at least {worst:.0%}, whenever the run was stopped.{together}"
+        f"partly or wholly estimated from random samples (seed {seeds}). The interval stated for "
+        f"each contains the truth with probability at least {at_least(worst)}, whenever the run "
+        f"was stopped.{together}"
     )
 
 
-_PAST = ("was", "were")
+def _together(shares: Iterable[Judged]) -> Fraction:
+    """Return with what probability all intervals hold, at least; 0 where nothing is known."""
+    return max(Fraction(0), 1 - sum((1 - Fraction(str(s.confidence)) for s in shares), Fraction(0)))
 
 
-def _counts(number: int, total: int, one: str = "is", several: str = "are") -> str:
+def _all_at_once(audit: AuditResult) -> list[str]:
+    """Say how sure all numbers together are, where those of several measures are sampled."""
+    sampled = {
+        measure: [s for s in _known(audit.results, measure) if s.confidence < 1.0]
+        for measure in _measures_of(audit)
+    }
+    names = [measure for measure, shares in sampled.items() if shares]
+    if len(names) < 2:
+        return []
+    whole = _together(share for shares in sampled.values() for share in shares)
+    of_all = " and ".join(OF_MEASURE[measure] for measure in names)
+    if whole <= 0:
+        return [f"Nothing is claimed about all intervals {of_all} at once: they are too many."]
+    return [
+        f"All intervals {of_all} together hold at once with probability at least {at_least(whole)}."
+    ]
+
+
+def _explained(results: Sequence[CountResult]) -> list[str]:
+    """Say that the intervals of explanations are apart, where there are sampled ones."""
+    found = [result.explanation for result in results if result.explanation is not None]
+    parts = [
+        confidence
+        for each in found
+        for confidence in (
+            *(effect.confidence for effect in each.effects),
+            *(curve.confidence for curve in each.curves),
+            *(place.confidence for place in each.places),
+            *(rates.confidence for rates in each.rates),
+        )
+    ]
+    if all(confidence == 1.0 for confidence in parts):
+        return []
+    return [
+        "Intervals of directions, sizes, curves, places and groups' rates are not included in "
+        "these probabilities: each part states its own confidence."
+    ]
+
+
+def _noun(measure: str, audit: AuditResult, is_one: bool) -> str:
+    if measure != REGIONS:
+        return f"{'share' if is_one else 'shares'} {OF_MEASURE[measure]}"
+    counts = "count" if is_one else "counts"
+    return counts if _measures_of(audit) == [REGIONS] else f"{counts} of regions"
+
+
+def _some_of(number: int, total: int, one: str, several: str, verbs: Sequence[str] = _IS) -> str:
+    """Return ``All 3 counts are``, ``1 of the 3 counts is``."""
     if number == total:
-        return f"The count {one}" if total == 1 else f"All {total} counts {several}"
-    return f"{number} of the {total} counts {one if number == 1 else several}"
+        return f"The {one} {verbs[0]}" if total == 1 else f"All {total} {several} {verbs[1]}"
+    return f"{number} of the {total} {several} {verbs[number != 1]}"
 
 
 def _arithmetic(results: Sequence[CountResult]) -> str:
@@ -291,17 +395,19 @@ def _arithmetic(results: Sequence[CountResult]) -> str:
 
 def _what_stopped(audit: AuditResult) -> list[str]:
     said = []
+    kind = "" if _measures_of(audit) == [REGIONS] else " of regions"
+    counts = (len(audit.results), f"count{kind}", f"counts{kind}", _PAST)
     for reason, words in _LIMIT_WORDS.items():
         number = sum(result.stop_reason is reason for result in audit.results)
         if number:
             said.append(
-                f"{_counts(number, len(audit.results), *_PAST)} cut short by {words}, before the "
+                f"{_some_of(number, *counts)} cut short by {words}, before the "
                 "accuracy asked for was reached. The bounds are still valid."
             )
     decided = sum(result.stop_reason is StopReason.DECIDED for result in audit.results)
     if decided:
         said.append(
-            f"{_counts(decided, len(audit.results), *_PAST)} stopped as soon as the verdict was "
+            f"{_some_of(decided, *counts)} stopped as soon as the verdict was "
             "certain: the interval is wider than asked for, but lies on one side of the limit."
         )
     unfinished = audit.n_planned - len(audit.results)

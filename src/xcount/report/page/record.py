@@ -22,7 +22,7 @@ from xcount.report.page.measures import measured_cell
 from xcount.report.page.shell import unbroken_units
 from xcount.report.page.tables import Cell, Row, fact_list, number_cell, row, table, text_cell
 from xcount.report.page.view import View
-from xcount.report.sentences import certificate, glossary, label_of, panel_label
+from xcount.report.sentences import certificate, glossary, label_of, n_exact_words, panel_label
 from xcount.report.shares import Share, file_name
 from xcount.runs.audit import AuditResult
 from xcount.runs.inputs import Input
@@ -126,7 +126,7 @@ def record(audit: AuditResult) -> Markup:
         ("Accuracy asked", ", ".join(dict.fromkeys(_accuracy(r) for r in results))),
         ("Seed", ", ".join(dict.fromkeys(str(r.seed) for r in results))),
         ("Methods", ", ".join(sorted({r.method for r in results}))),
-        ("Exact", f"{sum(r.exact for r in results)} of {plural(len(results), 'count')}"),
+        ("Exact", n_exact_words(audit)),
         ("Computing time", seconds_text(sum(r.seconds for r in results))),
         ("Versions", ", ".join(f"{k} {v}" for k, v in audit.versions.items())),
         ("Begun", audit.created),
