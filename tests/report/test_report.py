@@ -33,11 +33,17 @@ from xcount.answers.explanation import (
 from xcount.answers.result import CountResult, Verdict
 from xcount.answers.witness.witness import Contribution, Crossing, Witness
 from xcount.counters.tally import StopReason
-from xcount.model.examples import adult_model_path, ensemble_of, figure_1
+from xcount.model.examples import (
+    adult_held_out_path,
+    adult_model_path,
+    adult_one_hot_paths,
+    ensemble_of,
+    figure_1,
+)
 from xcount.question.cell import CellRange
 from xcount.report import html_report, markdown_report
 from xcount.report.culprit import ratio_text
-from xcount.report.lead import headline
+from xcount.report.lead import headline, opening
 from xcount.report.markup import element, escape
 from xcount.report.numbers import share_text, share_words
 from xcount.report.sentences import certificate, glossary
@@ -157,11 +163,12 @@ def test_a_failure_says_what_is_above_what() -> None:
     """The share, or its lower bound, and the limit."""
     text = Page(html_report(ordinary(0.14))).text
     assert "age is above the limit: 30.0 % of all regions, at most 14 % allowed" in text
-    assert "age (gap 0.2, 1 step): 30.0 %, at most 14 % allowed" in text
-    assert "income (gap 0.2, 1 step): between 13.5 % and 16.5 %, at most 14 % allowed" in text
+    assert "age (gap 0.2, 1 step): 30.0 % of the regions, at most 14 % allowed" in text
+    between = "income (gap 0.2, 1 step): between 13.5 % and 16.5 % of the regions, at most 14 %"
+    assert between in text
     low = Page(html_report(ordinary(0.11))).text
-    assert "income (gap 0.2, 1 step): at least 13.5 %, at most 11 % allowed" in low
-    assert "2 of 4 features are above the limit of 11 %: age (30.0 %) and income" in low
+    assert "income (gap 0.2, 1 step): at least 13.5 % of the regions, at most 11 % allowed" in low
+    assert "2 of 4 features are above the limit of 11 % of all regions: age (30.0 %) and" in low
 
 
 def test_an_unfinished_audit_says_so() -> None:
@@ -232,6 +239,37 @@ def test_the_certificate_claims_no_more_than_the_intervals_do() -> None:
     said = certificate(audit_of([sure]))
     assert "Limits apply to the share of the regions, not to that of people." in said[1]
     assert "with probability at least 99.9%" in said[1]
+
+
+def test_no_paragraph_speaks_of_two_measures() -> None:
+    """Judged by regions, the people of a table come after, and are said to be another measure."""
+    model, domain = adult_one_hot_paths()
+    asked: dict[str, Any] = {"sensitive": "sex", "flip": True, "distances": "any"}
+    audit = xcount.audit(
+        model, **asked, domain=domain, data=adult_held_out_path(), max_share="0.1%"
+    )
+    assert audit.judge == "regions"
+    by_regions, by_rows = opening(audit)
+    assert "of all regions" in by_regions
+    assert "cases in" not in by_regions
+    assert by_rows.startswith("The limit is about regions, not about people. Of people: if sex")
+    assert "cases in adult-held" in by_rows
+    assert "of all regions" not in by_rows
+    page = html_report(audit).replace("\N{NO-BREAK SPACE}", " ")
+    first, second = re.findall(r'<p class="answer">(.*?)</p>', page)[:2]
+    assert first.startswith(by_regions)
+    assert re.search(r"could go up for [^;]* of the regions", first)
+    assert "of the rows" not in first
+    assert second.startswith(by_rows)
+    assert re.search(r"could go up for [^;]* of the rows", second)
+    assert "of the regions" not in second
+
+
+def test_several_limits_say_of_what() -> None:
+    """Shares in a list of features are those of the measure that is named with the limits."""
+    high, low = count_of("a", "1", 500_000, max_share=0.1), count_of("b", "1", 50_000, max_share=0)
+    said = headline(audit_of([high, low]))
+    assert said.startswith("2 of 2 features are above their limits (shares of all regions): a (")
 
 
 def test_ten_thousand_features_stay_small() -> None:
@@ -534,6 +572,6 @@ def test_why_nothing_is_decided_is_said() -> None:
     passing = count_of("age", "1", 10, max_share=0.5)
     wide = count_of("sex", "1", 500_000, low=0, high=10**6, max_share=0.5)
     assert headline(audit_of([passing], n_planned=2)) == "Not decided: 1 of 2 counts is missing"
-    across = "Not decided: some intervals reach across the limit of 50 %"
+    across = "Not decided: some intervals reach across the limit of 50 % of all regions"
     assert headline(audit_of([wide])) == across
     assert headline(audit_of([wide], n_planned=3)) == f"{across}, and 2 of 3 counts are missing"

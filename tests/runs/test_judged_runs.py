@@ -49,7 +49,7 @@ def test_an_audit_ranks_and_judges_by_rows() -> None:
     assert (plain.judge, result.judge) == ("regions", "rows")
     assert result.to_dict()["judge"] == "rows"
     assert AuditResult.from_dict(result.to_dict()) == result
-    assert headline(result) == "Both features stay within their limits"
+    assert headline(result) == "Both features stay within their limits (shares of the rows)"
     same = audited(sensitive=["f0", "f1"], judge="rows", max_share="5%")
     assert headline(same) == (
         "f0 is above the limit: 100 % of the 4 cases in the array, at most 5 % allowed"

@@ -102,8 +102,8 @@ def effect_sentence(result: CountResult, measure: str) -> str:
     effect = found[0]
     what = "decision" if result.change.size is None else unit_text(effect.unit)
     up, down = map(brief_share, (effect.up, effect.down))
-    whom = said_of(effect, measure)
-    said = f"The {what} could go up for {up} and down for {down}{whom and f' {whom}'}"
+    whom = OF_MEASURE[effect.measure]
+    said = f"The {what} could go up for {up} and down for {down} {whom}"
     size = _typical(effect)
     return f"{said}; {size}." if size else f"{said}."
 

@@ -124,22 +124,43 @@ def headline(audit: AuditResult) -> str:
 
 
 def opening(audit: AuditResult) -> tuple[str, ...]:
-    """Return what follows the headline: the answer in people, where the headline is a verdict."""
+    """Return what follows a verdict, a paragraph for each measure: see :func:`paragraphs`."""
+    return tuple(paragraphs(audit).values())
+
+
+def paragraphs(audit: AuditResult) -> dict[str, str]:
+    """Return what follows a verdict, by measure: the judged share, then people if that is not they.
+
+    No paragraph speaks of two measures, and that about people says that the limit is about another.
+    """
     leading = lead(audit)
     if leading is None or audit.verdict is None:
-        return ()
-    known = (Share.of(leading.result, measure) for measure in OF_PEOPLE)
+        return {}
+    result, judged = leading.result, leading.share
+    said = {judged.measure: f"{answer(audit, result, judged)}."}
+    known = (Share.of(result, measure) for measure in OF_PEOPLE)
     people = [share for share in known if share is not None and share.is_known]
-    judged = leading.share
-    share = judged if judged.measure in OF_PEOPLE or not people else people[0]
-    return (f"{answer(audit, leading.result, share)}.",)
+    if judged.measure not in OF_PEOPLE and people:
+        found = answer(audit, result, people[0])
+        said[people[0].measure] = (
+            f"The limit is about {_JUDGED_WHAT[judged.measure]}, not about people. Of people: "
+            f"{found[0].lower()}{found[1:]}."
+        )
+    return said
+
+
+_JUDGED_WHAT = {
+    REGIONS: "regions",
+    "volume": "volume",
+    "marginals": "cases put together from columns",
+}
 
 
 def _judged_headline(audit: AuditResult, verdict: Verdict) -> str:
     judged = [r for r in audit.results if r.verdict is not None]
     limits = {r.max_share for r in judged if r.max_share is not None}
-    of_what = "" if audit.judge == REGIONS else f" {OF_MEASURE[audit.judge]}"
-    limit = f" of {limit_percent(limits.pop())}{of_what}" if len(limits) == 1 else ""
+    of_what = "of all regions" if audit.judge == REGIONS else OF_MEASURE[audit.judge]
+    limit = f" of {limit_percent(limits.pop())} {of_what}" if len(limits) == 1 else ""
     groups = dict.fromkeys(r.sensitive for r in judged)
     measure = judged[0].judge
     found = in_order(audit, (r for r in judged if r.verdict is verdict), measure)
@@ -149,13 +170,18 @@ def _judged_headline(audit: AuditResult, verdict: Verdict) -> str:
         return _one_judged(shown[0], verdict)
     if verdict is Verdict.PASS:
         of_all = f"All {len(groups)}" if len(groups) > 2 else "Both"
-        within = f"within {'the limit' if limit else 'their limits'}{limit}"
+        within = f"within {_limits(limit, of_what)}"
         return f"{of_all} {_kind(groups)}s stay {within}"
     listed = [f"{_group_name(r.sensitive)} ({bound_text(r)})" for r in shown[:_LISTED]]
     more = len(shown) - len(listed)
     names = joined_names([*listed, f"{more} more"] if more else listed)
-    above = "the limit" if limit else "their limits"
-    return f"{len(shown)} of {plural(len(groups), _kind(groups))} are above {above}{limit}: {names}"
+    above = _limits(limit, of_what)
+    return f"{len(shown)} of {plural(len(groups), _kind(groups))} are above {above}: {names}"
+
+
+def _limits(limit: str, of_what: str) -> str:
+    """Return the limit, or that there are several, and whose shares they bound."""
+    return f"the limit{limit}" if limit else f"their limits (shares {of_what})"
 
 
 def _group_name(names: Sequence[str]) -> str:
@@ -193,7 +219,8 @@ def bound_text(result: CountResult) -> str:
 
 def _why_undecided(audit: AuditResult) -> str:
     limits = {r.max_share for r in audit.results if r.max_share is not None}
-    limit = f" of {limit_percent(limits.pop())}" if len(limits) == 1 else ""
+    of_what = "of all regions" if audit.judge == REGIONS else OF_MEASURE[audit.judge]
+    limit = f" of {limit_percent(limits.pop())} {of_what}" if len(limits) == 1 else ""
     reasons = []
     if any(result.verdict is Verdict.UNDECIDED for result in audit.results):
         reasons.append(f"some intervals reach across the limit{limit}")

@@ -18,8 +18,6 @@ from xcount.report.numbers import (
     integer,
     interval_words,
     limit_percent,
-    plural,
-    share_words,
 )
 from xcount.report.shares import realism_words
 from xcount.runs.audit import AuditResult

@@ -126,7 +126,8 @@ def count_tables(result: CountResult) -> list[RenderableType]:
 def _add_verdict(card: Card, result: CountResult) -> None:
     if result.verdict is None or result.max_share is None:
         return
-    of_what = "" if result.judge == REGIONS else f" {OF_MEASURE[result.judge]}"
+    is_plain = result.judge == REGIONS and not result.measures
+    of_what = "" if is_plain else f" {OF_MEASURE[result.judge]}"
     allowed = f"(at most {limit_percent(result.max_share)}{of_what} allowed)"
     card.add_row("Verdict", (str(result.verdict), style_of(result.verdict)), f" {allowed}")
 

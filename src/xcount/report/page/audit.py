@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from xcount.answers.result import CountResult, Verdict
 from xcount.report.explanation_words import effect_sentence, explanation_of, of_measure
-from xcount.report.lead import bound_text, headline, opening
+from xcount.report.lead import bound_text, headline, paragraphs
 from xcount.report.markup import Child, Markup, element, joined, name
-from xcount.report.numbers import estimate_words, limit_percent, time_text
+from xcount.report.numbers import OF_MEASURE, estimate_words, limit_percent, time_text
 from xcount.report.page.features import features
 from xcount.report.page.gaps import share_against_gap
 from xcount.report.page.measures import measures
@@ -79,10 +79,7 @@ def _header(audit: AuditResult) -> Markup:
 
 def _answer(view: View) -> Markup:
     audit = view.audit
-    lead = view.lead
-    said = [*opening(audit)]
-    if lead is not None and (sized := effect_sentence(lead.result, lead.share.measure)):
-        said.append(sized)
+    said = _said(view)
     return answer_card(
         audit.verdict,
         headline(audit),
@@ -90,6 +87,19 @@ def _answer(view: View) -> Markup:
         _key_figures(view),
         _findings(view),
     )
+
+
+def _said(view: View) -> list[str]:
+    """Return the paragraphs below the headline: direction and size stand with their own measure."""
+    said = paragraphs(view.audit)
+    if view.lead is None:
+        return [*said.values()]
+    result = view.lead.result
+    known = {effect.measure for effect in explanation_of(result).effects}
+    for measure in known & set(said):
+        said[measure] = f"{said[measure]} {effect_sentence(result, measure)}"
+    sized = "" if known & set(said) else effect_sentence(result, view.lead.share.measure)
+    return [*said.values(), *([sized] if sized else [])]
 
 
 def _key_figures(view: View) -> Markup | None:
@@ -104,7 +114,7 @@ def _key_figures(view: View) -> Markup | None:
             for end in (effect.up, effect.down)
         )
         arrows = f"{_unbroken('↑ ')}{up} {_unbroken('↓ ')}{down}"
-        cards.append((arrows, "could go up, could go down"))
+        cards.append((arrows, f"could go up, could go down, {OF_MEASURE[effect.measure]}"))
     for rates in of_measure(explanation_of(result).rates, share.measure)[:1]:
         if rates.ratio.value is not None:
             what = "favourable rate of the lowest group over that of the highest"
@@ -152,14 +162,18 @@ def _judged_finding(view: View, result: CountResult) -> Markup:
     return element(
         "li",
         element("strong", view.link(result.sensitive)),
-        f" ({panel_label(result.distance, result.change)}): {bound_text(result)}, "
-        f"at most {limit_percent(result.max_share)} allowed",
+        f" ({panel_label(result.distance, result.change)}): {bound_text(result)} "
+        f"{OF_MEASURE[result.judge]}, at most {limit_percent(result.max_share)} allowed",
     )
 
 
 def _finding(view: View, result: CountResult) -> Markup:
     share = view.share(result)
-    return element("li", element("strong", view.link(result.sensitive)), f": {share.text}")
+    return element(
+        "li",
+        element("strong", view.link(result.sensitive)),
+        f": {share.text} {OF_MEASURE[share.measure]}",
+    )
 
 
 def _footer(audit: AuditResult) -> Markup:

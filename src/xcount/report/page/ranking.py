@@ -123,7 +123,8 @@ def exact_numbers(result: CountResult, share: Share) -> str:
         said.append(f"{counted} of {_whole(result.n_regions)} regions")
     if result.verdict is not None and result.max_share is not None:
         limit = limit_percent(result.max_share)
-        said.append(f"{result.verdict}: {bound_text(result)}, at most {limit} allowed")
+        judged = f"{bound_text(result)} {OF_MEASURE[result.judge]}"
+        said.append(f"{result.verdict}: {judged}, at most {limit} allowed")
     return "; ".join(said)
 
 
