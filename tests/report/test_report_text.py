@@ -6,13 +6,20 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from rich.console import Console, RenderableType
 
 import xcount
 from report.samples import audit_of, count_of, measured
-from xcount.answers.explanation import CellShare, Effect, Explanation, ShareInterval
+from xcount.answers.explanation import (
+    CellShare,
+    Effect,
+    Explanation,
+    RatioInterval,
+    ShareInterval,
+)
 from xcount.answers.result import CountResult
 from xcount.counters.tally import MaskCount, Profile, StopReason
 from xcount.model.examples import ensemble_of, figure_1
@@ -299,3 +306,29 @@ def test_a_mean_of_estimates_says_so() -> None:
     sampled = replace(count_of("f0", "80", 200_000, low=100_000, high=300_000))
     compared = replace(compared, rows=(replace(row, results=(row.results[0], sampled)),))
     assert mean_share_text(compared.ranking[0]) == "about 20.0 %"
+
+
+def test_rates_as_they_are_stand_beside_rates_if_all_were() -> None:
+    """A model that looks at hours alone: groups differ as they are, and not by the feature."""
+    # sex moves the score, never the decision
+    model = ensemble_of((0, 0.5, 0.0, 0.1), (1, 40.0, -1.0, 1.0))
+    hours = [50.0] * 2 + [30.0] * 8 + [50.0] * 8 + [30.0] * 2
+    data = {"f0": [0.0] * 10 + [1.0] * 10, "f1": hours}
+    asked: dict[str, Any] = {"sensitive": "f0", "flip": True, "cutoff": 0, "data": data}
+    audit = xcount.audit(model, judge="rows", max_share="10%", explain=True, **asked)
+    (result,) = audit.results
+    assert str(audit.verdict) == "PASS"
+    assert result.explanation is not None
+    (rates,) = [own for own in result.explanation.rates if own.measure == "rows"]
+    assert (rates.ratio.value, rates.differs) == (0.25, True)
+    assert rates.ratio_if_all == RatioInterval(1.0, 1.0, 1.0)
+    page = re.sub("<[^>]+>", " ", html_report(audit)).replace("\N{NO-BREAK SPACE}", " ")
+    assert "The lowest rate is 0.25 times the highest, below four fifths" in page
+    assert "the lowest rate would be 1 times the highest: what the model itself makes" in page
+    assert html_report(audit).count('class="if-all"') == 2
+    table = " ".join(shown(*audit_tables(audit)).split())
+    assert "0.25" in table
+    assert "if all were │ 50.0 %, f0 < 0.5 │ 50.0 %, f0 >= 0.5 │ 1 │" in table
+    assert "what the model itself makes of the feature" in table
+    one = " ".join(shown(*count_tables(result)).split())
+    assert re.search(r"Lowest over highest │ [\d.]+ │ 0.25 │ │ if all were │ [\d.]+ │ 1 │", one)

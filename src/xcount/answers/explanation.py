@@ -15,6 +15,7 @@ a later class is up, and the size is half of the change of its lead over the cla
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Annotated, Literal
@@ -293,6 +294,19 @@ class RatioInterval:
     high: Annotated[float, Json("At most this.", _SHARE)]
 
 
+def ratio_of(rates: Sequence[RateInterval]) -> RatioInterval:
+    """Return the lowest rate over the highest, and what their intervals leave of it."""
+    most = max((rate.rate for rate in rates), default=0.0)
+    least_high = min((rate.high for rate in rates), default=1.0)
+    largest_low = max((rate.low for rate in rates), default=0.0)
+    largest_high = max((rate.high for rate in rates), default=1.0)
+    return RatioInterval(
+        value=min(rate.rate for rate in rates) / most if most else None,
+        low=min(rate.low for rate in rates) / largest_high if largest_high else 0.0,
+        high=min(1.0, least_high / largest_low) if largest_low else 1.0,
+    )
+
+
 @record("group_rate", "How often a group gets the favourable decision.")
 @dataclass(frozen=True, slots=True)
 class GroupRate:
@@ -351,6 +365,21 @@ class GroupRates:
         ),
     ]
     n_samples: Samples = None
+
+    @property
+    def ratio_if_all(self) -> RatioInterval | None:
+        """The lowest ``if_all`` over the highest; None where a group has none."""
+        found = [group.if_all for group in self.cells if group.if_all is not None]
+        return ratio_of(found) if found and len(found) == len(self.cells) else None
+
+    @property
+    def differs(self) -> bool:
+        """Whether groups differ in more than the features: a rate is not what it is if all were."""
+        return any(
+            group.if_all is not None
+            and group.if_all != RateInterval(group.rate, group.low, group.high)
+            for group in self.cells
+        )
 
 
 @record("explanation", "Who is affected, which way and how much (`--explain`, and in audits).")

@@ -13,12 +13,18 @@ from xcount.answers.explanation import (
     GroupRate,
     GroupRates,
     Place,
-    RateInterval,
+    RatioInterval,
     ShareInterval,
 )
 from xcount.answers.result import CountResult
 from xcount.question.change import Change
-from xcount.report.explanation_words import NEAREST_TO_PEOPLE, brief_share, highest, place_numbers
+from xcount.report.explanation_words import (
+    IF_ALL_MEANS,
+    NEAREST_TO_PEOPLE,
+    brief_share,
+    highest,
+    place_numbers,
+)
 from xcount.report.numbers import (
     NONE,
     axis_words,
@@ -250,14 +256,18 @@ def _rates_table(rates: Sequence[GroupRates]) -> RenderableType:
     table.add_column("Group")
     for own in rates:
         table.add_column(escaped(own.measure), justify="right")
+    differs = any(own.differs for own in rates)
     groups = {group.text: None for own in rates for group in own.cells}
     for text in groups:
         found = [next((g for g in own.cells if g.text == text), None) for own in rates]
         table.add_row(escaped(text), *(_rate(group) for group in found))
-        if any(group is not None and _differs(group) for group in found):
+        if differs:
             table.add_row("  if all were", *(_if_all(group) for group in found))
-    table.add_row("Lowest over highest", *(_ratio(own) for own in rates), style="bold")
-    table.caption = _confidence(rates)
+    table.add_row("Lowest over highest", *(_ratio(own.ratio) for own in rates), style="bold")
+    if differs:
+        table.add_row("  if all were", *(_ratio(own.ratio_if_all) for own in rates), style="bold")
+    said = [IF_ALL_MEANS if differs else None, _confidence(rates)]
+    table.caption = " ".join(each for each in said if each is not None) or None
     return table
 
 
@@ -267,21 +277,14 @@ def _rate(group: GroupRate | None) -> str:
     return share_cell(ShareInterval(group.rate, group.low, group.high))
 
 
-def _differs(group: GroupRate) -> bool:
-    return group.if_all is not None and group.if_all != RateInterval(
-        group.rate, group.low, group.high
-    )
-
-
 def _if_all(group: GroupRate | None) -> str:
     if group is None or group.if_all is None:
         return NONE
     return share_cell(ShareInterval(group.if_all.rate, group.if_all.low, group.if_all.high))
 
 
-def _ratio(rates: GroupRates) -> str:
-    ratio = rates.ratio
-    if ratio.value is None:
+def _ratio(ratio: RatioInterval | None) -> str:
+    if ratio is None or ratio.value is None:
         return NONE
     if ratio.low == ratio.high:
         return f"{ratio.value:.3g}"
@@ -324,13 +327,18 @@ def _ratios_table(rates: Mapping[tuple[str, ...], GroupRates]) -> RenderableType
 
     first = next(iter(rates.values()))
     title = f"How often the decision is {escaped(first.favourable)}, by {first.measure}"
-    table = Table(title=title, title_justify="left", title_style="bold")
+    table = Table(title=title, title_justify="left", title_style="bold", caption_justify="left")
     for head in ("Groups by", "Lowest", "Highest", "Lowest over highest"):
         table.add_column(head, justify="right" if head == "Lowest over highest" else "left")
     for names, own in rates.items():
         groups = sorted(own.cells, key=lambda group: group.rate)
         ends = (f"{_rate(group)}, {group.text}" for group in (groups[0], groups[-1]))
-        table.add_row(escaped(" + ".join(names)), *map(escaped, ends), _ratio(own))
+        table.add_row(escaped(" + ".join(names)), *map(escaped, ends), _ratio(own.ratio))
+        if own.differs and own.ratio_if_all is not None:
+            groups.sort(key=lambda group: group.if_all.rate if group.if_all else 0.0)
+            ends = (f"{_if_all(group)}, {group.text}" for group in (groups[0], groups[-1]))
+            table.add_row("  if all were", *map(escaped, ends), _ratio(own.ratio_if_all))
+            table.caption = IF_ALL_MEANS
     return table
 
 

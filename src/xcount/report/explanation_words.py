@@ -241,3 +241,23 @@ def _range_label(run: Sequence[CellShare], sensitive: Sequence[str]) -> str:
 
 def _key(cell: CellShare) -> tuple[tuple[int, ...], str | None]:
     return cell.cells, cell.class_label
+
+
+IF_ALL_MEANS = (
+    "“If all were” puts everybody into one group after another and leaves the rest as it is: "
+    "what the model itself makes of the feature. What is left of a difference comes from all "
+    "else in which the groups differ."
+)
+
+
+def if_all_sentence(rates: GroupRates) -> str:
+    """Return the same ratio if only the feature differed; empty where that is no other."""
+    ratio = rates.ratio_if_all
+    if ratio is None or ratio.value is None or not rates.differs:
+        return ""
+    bounds = "" if ratio.low == ratio.high else f" ({ratio.low:.3g} to {ratio.high:.3g})"
+    return (
+        f"That is as people are. If everybody were in one group after another, all else as it is, "
+        f"the lowest rate would be {ratio.value:.3g} times the highest{bounds}: what the model "
+        "itself makes of the feature; the rest comes from all else in which the groups differ."
+    )

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from xcount.answers.explanation import GroupRate, GroupRates, RateInterval, RatioInterval
+from xcount.answers.explanation import GroupRate, GroupRates, RateInterval, ratio_of
 from xcount.answers.people.decided import Decision, undecided
 from xcount.answers.people.groups import EVERYBODY, Group, groups_of
 from xcount.answers.people.people import BLOCK, Box, Budget, People, decide_rows, exact_share
@@ -142,23 +142,10 @@ def group_rates(
         measure=people.measure,
         favourable=decision.label,
         cells=tuple(entries),
-        ratio=_ratio(rates),
+        ratio=ratio_of(rates),
         exact=is_exact,
         confidence=1.0 if is_exact else 1 - settings.delta,
         n_samples=finder.n_samples or None,
-    )
-
-
-def _ratio(rates: list[RateInterval]) -> RatioInterval:
-    """Return the lowest rate over the highest, and what their intervals leave of it."""
-    most = max((rate.rate for rate in rates), default=0.0)
-    least_high = min((rate.high for rate in rates), default=1.0)
-    largest_low = max((rate.low for rate in rates), default=0.0)
-    largest_high = max((rate.high for rate in rates), default=1.0)
-    return RatioInterval(
-        value=min(rate.rate for rate in rates) / most if most else None,
-        low=min(rate.low for rate in rates) / largest_high if largest_high else 0.0,
-        high=min(1.0, least_high / largest_low) if largest_low else 1.0,
     )
 
 

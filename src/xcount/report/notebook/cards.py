@@ -22,7 +22,12 @@ from xcount.model.ensemble import Ensemble
 from xcount.question.population import Population
 from xcount.report.bars import SHARE, Bar, Bars, bars_of
 from xcount.report.culprit import comparison_headline
-from xcount.report.explanation_words import NEAREST_TO_PEOPLE, of_measure, ratio_sentence
+from xcount.report.explanation_words import (
+    NEAREST_TO_PEOPLE,
+    if_all_sentence,
+    of_measure,
+    ratio_sentence,
+)
 from xcount.report.lead import headline, opening
 from xcount.report.markup import Markup, element, joined, name
 from xcount.report.numbers import OF_MEASURE, axis_words, seconds_text, share_text, share_words
@@ -144,7 +149,8 @@ def _(result: Explanation) -> Markup:
         for place in of_measure(result.places, nearest)[:1]
     ]
     facts += [
-        f"favourable decisions ({rates.favourable}): {ratio_sentence(rates)}"
+        f"favourable decisions ({rates.favourable}): {ratio_sentence(rates)} "
+        f"{if_all_sentence(rates)}".rstrip()
         for rates in of_measure(result.rates, nearest)[:1]
     ]
     title = "Explanation: which way, how much, where and for whom"

@@ -117,8 +117,11 @@ def _key_figures(view: View) -> Markup | None:
         cards.append((arrows, f"could go up, could go down, {OF_MEASURE[effect.measure]}"))
     for rates in of_measure(explanation_of(result).rates, share.measure)[:1]:
         if rates.ratio.value is not None:
-            what = "favourable rate of the lowest group over that of the highest"
+            what = f"lowest favourable rate over highest, as people are, by {rates.measure}"
             cards.append((f"{rates.ratio.value:.3g}", what))
+        if_all = rates.ratio_if_all
+        if rates.differs and if_all is not None and if_all.value is not None:
+            cards.append((f"{if_all.value:.3g}", "the same if only this feature differed"))
     if len(cards) == 1:
         return None
     return element(

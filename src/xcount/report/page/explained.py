@@ -9,6 +9,7 @@ from xcount.answers.result import CountResult
 from xcount.report.explanation_words import (
     explanation_of,
     highest,
+    if_all_sentence,
     of_measure,
     ratio_sentence,
     said_of,
@@ -130,25 +131,37 @@ def _rates(rates: GroupRates, result: CountResult) -> list[Child]:
         cells.sort(key=lambda cell: -cell.rate)
     for cell in cells:
         text = f"{cell.text}: {share_and_interval(cell.rate, cell.low, cell.high)}"
-        rows.append(
-            element(
-                "li",
-                element("span", element("bdi", named[cell.text]), class_="name"),
-                bar(Bar(cell.rate, cell.low, cell.high, None, "none", text), 1.0),
-                element(
-                    "span",
-                    element(
-                        "b", estimate_words(cell.rate, cell.low, cell.high, cell.low == cell.high)
-                    ),
-                    element("small", f"{share_words(cell.weight)} of all"),
-                    class_="value",
-                ),
-            )
-        )
+        as_is = Bar(cell.rate, cell.low, cell.high, None, "none", text)
+        share = f"{share_words(cell.weight)} of all"
+        rows.append(_rate_row(element("bdi", named[cell.text]), as_is, share))
+        if rates.differs and cell.if_all is not None:
+            other = cell.if_all
+            text = f"if all were: {share_and_interval(other.rate, other.low, other.high)}"
+            if_all = Bar(other.rate, other.low, other.high, None, "none", text)
+            rows.append(_rate_row("if all were", if_all, None))
     return [
         element("p", f"The favourable decision is {rates.favourable}. {ratio_sentence(rates)}"),
+        element("p", said) if (said := if_all_sentence(rates)) else None,
         element("ol", rows, class_="bars"),
     ]
+
+
+def _rate_row(title: Child, drawn: Bar, detail: str | None) -> Markup:
+    """Return a group's bar; that of ``if all were`` has no detail, and stands back."""
+    assert drawn.value is not None
+    is_exact = drawn.low == drawn.high
+    return element(
+        "li",
+        element("span", title, class_="name"),
+        bar(drawn, 1.0),
+        element(
+            "span",
+            element("b", estimate_words(drawn.value, drawn.low, drawn.high, is_exact)),
+            None if detail is None else element("small", detail),
+            class_="value",
+        ),
+        class_="if-all" if detail is None else None,
+    )
 
 
 def _group_name(text: str, sensitive: Sequence[str]) -> str:
