@@ -363,6 +363,23 @@ def test_a_witness_is_two_rows_with_the_changed_cells_marked() -> None:
     )
 
 
+def test_examples_show_the_probability_and_the_decision() -> None:
+    """Log-odds are for those who ask: they are under the pointer, where there is a probability."""
+    model, domain = adult_one_hot_paths()
+    asked: dict[str, Any] = {"sensitive": "sex", "flip": True, "distances": "any"}
+    audit = xcount.audit(model, **asked, domain=domain, n_witnesses=1)
+    witness = Witness.from_dict(audit.results[0].details["witnesses"][0])
+    assert witness.probability is not None
+    assert witness.probability == pytest.approx(1 / (1 + math.exp(-witness.margin)))
+    assert witness.other_probability == pytest.approx(1 / (1 + math.exp(-witness.other_margin)))
+    page = html_report(audit)
+    table = page.partition('class="pair"')[2].partition("</table>")[0]
+    heads = re.findall(r"<th scope=\"col\"><bdi>(.*?)</bdi>", table)
+    assert heads[-2:] == ["Decision", "Probability"]
+    assert f"{100 * witness.probability:.1f} %" in table.replace("\N{NO-BREAK SPACE}", " ")
+    assert f'title="score {witness.margin:.4g}"' in table
+
+
 def test_a_glossary_has_the_words_of_its_questions() -> None:
     """An audit of flips has no gap; one of gaps has no decision."""
     flips = xcount.audit(ensemble_of((0, 1.0, -1.0, 1.0)), flip=True, cutoff=0)

@@ -153,16 +153,28 @@ def _mask_bar(mask: MaskCount) -> Bar:
 @bars_of.register
 def _(result: Witnesses, top: int = TOP) -> Bars:
     bars = tuple(_witness_bar(witness) for witness in result[:top])
-    return Bars("margin before and after", "margin", bars, n_more=len(result) - len(bars))
+    title, unit = _before_and_after(result[:1])
+    return Bars(title, unit, bars, n_more=len(result) - len(bars))
 
 
 @bars_of.register
 def _(result: Witness, top: int = TOP) -> Bars:
-    return Bars("margin before and after", "margin", (_witness_bar(result),))
+    return Bars(*_before_and_after([result]), (_witness_bar(result),))
+
+
+def _before_and_after(found: Sequence[Witness]) -> tuple[str, str]:
+    """Return what bars of witnesses show: probabilities, where the model has any."""
+    if all(witness.probability is not None for witness in found):
+        return "probability before and after", SHARE
+    return "margin before and after", "margin"
 
 
 def _witness_bar(witness: Witness) -> Bar:
     row = summary(witness)
+    if witness.probability is not None and witness.other_probability is not None:
+        before, after = witness.probability, witness.other_probability
+        text = f"{share_words(before)} -> {share_words(after)}"
+        return Bar(row["Change"], after, after, after, text, start=before)
     after = witness.other_margin
     return Bar(row["Change"], after, after, after, row["Margin"], start=witness.margin)
 

@@ -80,8 +80,7 @@ class Witness(Shown):
         class_label: the class whose margins these are; None where the model has one margin.
         decision: the class that wins at ``point``, or the side of the cut-off; None for a gap.
         other_decision: the same at ``other``.
-        probability: the predicted probability at ``point``; None where the question is not about
-            probabilities.
+        probability: the predicted probability at ``point``; None where the model has none.
         other_probability: the same at ``other``.
         row: the row it is near to, counted from 0; None if drawn.
         moved: names of the features in another cell than the row's; None if drawn.
@@ -134,7 +133,7 @@ class Witness(Shown):
     probability: Annotated[
         float | None,
         Json(
-            "Only where the question is about probabilities: the one at `point`.",
+            "Only where the model has a probability: the one at `point`.",
             {"minimum": 0, "maximum": 1},
             is_optional=True,
         ),
@@ -142,7 +141,7 @@ class Witness(Shown):
     other_probability: Annotated[
         float | None,
         Json(
-            "Only where the question is about probabilities: the one at `other`.",
+            "Only where the model has a probability: the one at `other`.",
             {"minimum": 0, "maximum": 1},
             is_optional=True,
         ),

@@ -37,7 +37,7 @@ from xcount.problem.exact_sums import ExactSums
 from xcount.problem.problem import Problem
 from xcount.question.domain import Domain, DomainLike, OneHot, Words
 from xcount.question.grid import Grid, Missing
-from xcount.question.query import Query
+from xcount.question.query import Query, resolve_link
 from xcount.support.dataclass import dataclass
 from xcount.support.interface import public
 from xcount.support.spellings import whole_number
@@ -333,7 +333,7 @@ class _Maker:
         )
         sides = (here, there[index])
         decisions = [_decision_text(side, problem) for side in sides]
-        probabilities = [change.probability(side) for side in sides]
+        probabilities = [self._probability(side, shown) for side in sides]
         cells = [(f, int(region[f]), int(regions[index][f])) for f in sensitive]
         return Witness(
             features=problem.ensemble.feature_names,
@@ -353,6 +353,16 @@ class _Maker:
             labels=_labels(problem.ensemble.features, point),
             other_labels=_labels(problem.ensemble.features, points[index]),
         )
+
+    def _probability(self, margins: Sequence[Fraction], shown: int) -> float | None:
+        """Return the probability asked about, or else that of the shown output, if there is one."""
+        asked = self.problem.query.change.probability(margins)
+        if asked is not None:
+            return asked
+        try:
+            return resolve_link(self.problem.ensemble).value(margins, shown)
+        except QueryError:
+            return None
 
     def _neighbours(self, region: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         """Return the neighbours that exist; of a region with too many, a nearest that differs."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from xcount.answers.result import CountResult
 from xcount.answers.witness.witness import Witness
 from xcount.report.lead import joined_names
 from xcount.report.markup import Child, Markup, element, name
+from xcount.report.numbers import share_words
 from xcount.report.page.tables import Cell, row, table
 from xcount.report.witness_text import decisions, summary, values
 
@@ -21,12 +23,15 @@ def witness_pair(witness: Witness, number: int, result: CountResult) -> Markup:
     inputs = values(witness)
     changed = [entry for entry in inputs if entry[1] != entry[2]]
     outcomes = _outcomes(witness, result)
-    head = ["", *(entry[0] for entry in (*changed, *outcomes))]
+    head = ["", *(entry[0] for entry in changed), *(each.title for each in outcomes)]
     rows = [
         row(
             Cell(title, is_heading=True),
             *(_changed(entry[side], side) for entry in changed),
-            *(Cell(entry[side], kind="n outcome") for entry in outcomes),
+            *(
+                Cell(each.sides[side - 1], tip=each.tips[side - 1], kind="n outcome")
+                for each in outcomes
+            ),
         )
         for side, title in ((1, "As it is"), (2, "Changed"))
     ]
@@ -44,18 +49,26 @@ def _changed(text: str, side: int) -> Cell:
     return Cell(element("mark" if side == 2 else "span", text), kind="n changed")
 
 
-def _outcomes(witness: Witness, result: CountResult) -> list[tuple[str, str, str]]:
-    """Return what the model makes of both sides: decision, probability, score."""
+def _outcomes(witness: Witness, result: CountResult) -> list[Outcome]:
+    """Return what the model makes of both sides: decision and probability, else the score."""
     found = []
-    if witness.decision is not None:
-        found.append(("Decision", *decisions(witness, result)))
-    if witness.probability is not None:
-        found.append(
-            ("Probability", f"{witness.probability:.3g}", f"{witness.other_probability:.3g}")
-        )
     of_class = "" if witness.class_label is None else f" of {witness.class_label}"
-    found.append((f"Score{of_class}", f"{witness.margin:.4g}", f"{witness.other_margin:.4g}"))
-    return found
+    scores = (f"{witness.margin:.4g}", f"{witness.other_margin:.4g}")
+    if witness.decision is not None:
+        found.append(Outcome("Decision", decisions(witness, result)))
+    if witness.probability is None or witness.other_probability is None:
+        return [*found, Outcome(f"Score{of_class}", scores)]
+    shown = tuple(map(share_words, (witness.probability, witness.other_probability)))
+    tips = tuple(f"score {score}" for score in scores)
+    return [*found, Outcome(f"Probability{of_class}", shown, tips)]
+
+
+class Outcome(NamedTuple):
+    """What the model makes of both sides, and what a pointer over it says."""
+
+    title: str
+    sides: tuple[str, ...]
+    tips: tuple[str | None, ...] = (None, None)
 
 
 def _the_same(entries: Sequence[tuple[str, str]]) -> Markup | None:
