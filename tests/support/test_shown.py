@@ -21,6 +21,7 @@ from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.examples import ensemble_of, figure_1
 from xcount.question.fitting import fit_population
 from xcount.question.grid import Grid
+from xcount.report.bars import SHARE, Bar, Bars
 from xcount.report.notebook.live import bar_html, progress_bar
 
 HOSTILE = '<script>alert(1)</script>"\x1b[31m\u202e$x$'
@@ -178,6 +179,34 @@ def test_protected_features_come_first_and_are_never_cut() -> None:
     drawn = [label.get_text() for label in audit.plot().axes[0].get_yticklabels()]
     assert drawn[:2] == ["sex", "other 0"]
     assert len(drawn) == 15
+
+
+def test_no_small_share_fills_its_card() -> None:
+    """The scale is the whole, or a round part of it with room to spare, and the caption says so."""
+
+    def drawn(share: float, limit: float | None = None) -> Bars:
+        return Bars("", SHARE, (Bar("a", share, share, share, ""),), limit)
+
+    assert drawn(0.0672).span == (0.0, 1.0)
+    assert drawn(0.0).span == (0.0, 1.0)
+    assert drawn(0.02).span == pytest.approx((0.0, 0.05))
+    assert drawn(0.0001).span == pytest.approx((0.0, 0.0002))
+    assert drawn(0.0001, 0.03).span == pytest.approx((0.0, 0.05))
+    assert drawn(0.0001, 0.5).span == (0.0, 1.0)
+
+
+def test_the_card_of_a_count_leads_with_people() -> None:
+    """Where data was given and no limit judges regions; a limit leads with what it is about."""
+    rows = {"f0": [3.5, 3.5, 3.5, 5.0], "f1": [1.0, 1.0, 9.0, 9.0]}
+    asked: dict[str, Any] = {"sensitive": "f0", "gap": 80, "data": rows}
+    card = xcount.count(figure_1(), **asked)._repr_html_()
+    assert "For how many rows does" in card
+    assert "2 of the 4 cases in the table (50.0 %)" in card
+    assert card.index("<bdi>rows</bdi>") < card.index("<bdi>regions</bdi>")
+    assert "bars from 0 to 100 %" in card
+    judged = xcount.count(figure_1(), **asked, max_share="5%")._repr_html_()
+    assert "In how many regions does" in judged
+    assert judged.index("<bdi>regions</bdi>") < judged.index("<bdi>rows</bdi>")
 
 
 def test_all_that_has_a_dictionary_has_json() -> None:

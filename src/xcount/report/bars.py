@@ -16,8 +16,9 @@ from xcount.model.ensemble import Ensemble
 from xcount.question.population import Population
 from xcount.question.portrait import Check
 from xcount.report.explanation_words import NEAREST_TO_PEOPLE, of_measure
-from xcount.report.lead import first_groups, in_order, measure_of, panels
+from xcount.report.lead import first_groups, in_order, measure_of, measure_shown, panels
 from xcount.report.numbers import OF_MEASURE, limit_percent, share_text, share_words, short_interval
+from xcount.report.page.axis import nice_ceiling
 from xcount.report.sentences import label_of, panel_label
 from xcount.report.witness_text import summary
 from xcount.runs.audit import AuditResult
@@ -27,6 +28,9 @@ from xcount.support.dataclass import dataclass
 TOP = 8
 """Bars of a card; a plot has more room, and :data:`TOP_OF_A_PLOT`."""
 TOP_OF_A_PLOT = 40
+_SMALL = 0.05
+"""Shares up to this are drawn on a part of the scale, which its caption states."""
+_ROOM = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +62,16 @@ class Bars:
 
     @property
     def span(self) -> tuple[float, float]:
-        """The ends of the scale: zero is always on it, and all of a share if most of it is."""
+        """The ends of the scale: zero is always on it, and all of a share, unless all are small.
+
+        Small shares end at a round one, with room to spare: a full bar would look like everybody.
+        """
         ends = [0.0, *(x for b in self.bars for x in (b.low, b.high, b.start))]
         low, high = min(ends), max(ends)
         if self.unit == SHARE:
-            return 0.0, 1.0 if high > 0.5 else max(high, min(self.limit or 0.0, 1.0)) or 1.0
+            most = max(high, min(self.limit or 0.0, 1.0))
+            is_small = 0 < most <= _SMALL
+            return 0.0, nice_ceiling(_ROOM * most) if is_small else 1.0
         return (low, high) if low < high else (0.0, 1.0)
 
 
@@ -77,7 +86,7 @@ def bars_of(result: Any, top: int = TOP) -> Bars:
 
 @bars_of.register
 def _(result: CountResult, top: int = TOP) -> Bars:
-    names = list(dict.fromkeys((result.judge, REGIONS, *result.measures)))
+    names = list(dict.fromkeys((measure_shown(result), REGIONS, *result.measures)))
     limit = result.max_share
     return Bars(
         f"{label_of(result)}: {panel_label(result.distance, result.change)}",

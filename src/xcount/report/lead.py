@@ -59,6 +59,22 @@ def measure_of(audit: AuditResult) -> str:
     return REGIONS
 
 
+def measure_shown(result: CountResult) -> str:
+    """Return the measure that one result leads with: the judged one, or one of people, or regions.
+
+    Example:
+        >>> import xcount
+        >>> from xcount.model.examples import figure_1
+        >>> rows = {"f0": [3.5, 5.0], "f1": [1.0, 9.0]}
+        >>> measure_shown(xcount.count(figure_1(), sensitive="f0", gap=80, data=rows))
+        'rows'
+    """
+    if result.verdict is not None or result.judge != REGIONS:
+        return result.judge
+    known = (Share.of(result, measure) for measure in OF_PEOPLE)
+    return next((share.measure for share in known if share is not None and share.is_known), REGIONS)
+
+
 def share_shown(result: CountResult, measure: str) -> Share:
     """Return a result's share under a measure, or its share of regions where it has no other."""
     found = Share.of(result, measure) or Share.of(result)

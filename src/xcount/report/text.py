@@ -72,15 +72,15 @@ def bytes_text(size: int) -> str:
     return f"{size / factor:.3g} {unit}"
 
 
-def question_text(result: CountResult) -> str:
-    """Return the question in words."""
+def question_text(result: CountResult, measure: str | None = None) -> str:
+    """Return the question in words; of a measure, or of the judged one."""
     names = _listed(result.sensitive)
     how = "in any way" if result.distance is None else f"by at most {_cells(result.distance)}"
     many = "change" if len(result.sensitive) > 1 else "changes"
     rounded = "" if result.precision is None else f" (leaves at {result.precision} decimals)"
     of_class = f" of class {result.class_label}" if result.class_label else ""
     asked = result.change.asked(of_class, rounded)
-    return f"{_ASKED_OF[result.judge]} does {asked} when only {names} {many}, {how}?"
+    return f"{_ASKED_OF[measure or result.judge]} does {asked} when only {names} {many}, {how}?"
 
 
 def answer_text(result: CountResult) -> str:

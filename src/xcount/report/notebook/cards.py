@@ -28,9 +28,10 @@ from xcount.report.explanation_words import (
     of_measure,
     ratio_sentence,
 )
-from xcount.report.lead import headline, opening
+from xcount.report.lead import headline, measure_shown, opening
 from xcount.report.markup import Markup, element, joined, name
 from xcount.report.numbers import OF_MEASURE, axis_words, seconds_text, share_text, share_words
+from xcount.report.shares import Share
 from xcount.report.text import answer_text, count_text, question_text
 from xcount.report.witness_text import same_inputs, summary
 from xcount.runs.audit import AuditResult
@@ -65,9 +66,10 @@ def card_of(result: Any) -> Markup:
 
 @card_of.register
 def _(result: CountResult) -> Markup:
+    measure = measure_shown(result)
     return _card(
-        question_text(result),
-        f"{share_text(result, result.judge)} {OF_MEASURE[result.judge]}",
+        question_text(result, measure),
+        _share_line(result, measure),
         bars_of(result),
         [
             f"sensitive regions: {answer_text(result)}; all: {count_text(result.n_regions)}",
@@ -79,10 +81,19 @@ def _(result: CountResult) -> Markup:
     )
 
 
+def _share_line(result: CountResult, measure: str) -> str:
+    """Return the share that leads; of rows, their numbers, too."""
+    share = Share.of(result, measure)
+    if share is None or measure != "rows":
+        return f"{share_text(result, measure)} {OF_MEASURE[measure]}"
+    said = share.among.removeprefix("for ")
+    return f"{said[0].upper()}{said[1:]}"
+
+
 def _places(result: CountResult) -> list[str]:
     """Say where most of what is sensitive lies, if the result explains itself."""
     found = () if result.explanation is None else result.explanation.places
-    place = next((place for place in found if place.measure == result.judge), None)
+    place = next((place for place in found if place.measure == measure_shown(result)), None)
     if place is None:
         return []
     return [f"{share_words(place.part.share)} of all that is sensitive is where {place.text}"]
@@ -184,7 +195,10 @@ def _(result: Ensemble) -> Markup:
 @card_of.register
 def _(result: Population) -> Markup:
     realism = result.realism
-    said = f"{result.n_components} kinds of rows, fitted to {realism.n_rows:,} of them"
+    kinds = (
+        "1 kind of cases" if result.n_components == 1 else f"{result.n_components} kinds of cases"
+    )
+    said = f"A mixture of {kinds}, fitted to {realism.n_rows:,} rows"
     facts = [f"from {result.source}"] if result.source else []
     facts.append(
         f"log-likelihood of a row that was held out: {realism.log_likelihood:.3f}; "
