@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
+from fractions import Fraction
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -207,6 +209,24 @@ def test_the_card_of_a_count_leads_with_people() -> None:
     judged = xcount.count(figure_1(), **asked, max_share="5%")._repr_html_()
     assert "In how many regions does" in judged
     assert judged.index("<bdi>regions</bdi>") < judged.index("<bdi>rows</bdi>")
+
+
+def test_a_number_of_many_digits_is_rounded_for_people_alone() -> None:
+    """A cut-off that a calibration computed, a gap that a program did: six digits, JSON has all."""
+    whole = "0.470230990618041133632942774056573398411273956298828125"
+    model = ensemble_of((0, 1.0, -1.0, 1.0))
+    audit = xcount.audit(model, sensitive="f0", flip=True, cutoff=Fraction(whole))
+    (result,) = audit.results
+    page = re.sub("<[^>]+>", "", audit.to_html())  # attributes are the script's
+    said = [repr(result), result._repr_html_(), repr(audit), audit._repr_html_(), page]
+    assert all(whole[:9] not in text for text in said)
+    assert "flip at 0.470231" in repr(result)
+    assert whole[:9] not in audit.to_markdown()
+    data = result.to_dict()
+    assert (data["cutoff_text"], data["gap_text"]) == (whole, f"flip at {whole}")
+    gap = xcount.count(model, sensitive="f0", gap=Fraction(whole))
+    assert repr(gap).startswith("CountResult(f0, gap 0.470231, 1 step: ")
+    assert gap.to_dict()["gap_text"] == whole
 
 
 def test_all_that_has_a_dictionary_has_json() -> None:

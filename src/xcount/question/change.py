@@ -36,6 +36,8 @@ SIDEWAYS = {"any": "", "up": " upwards", "down": " downwards"}
 MOVES = {"any": "changes", "up": "rises", "down": "falls"}
 """What a number does, in the present tense; its infinitive has no s."""
 
+_MOST_DIGITS = 12
+
 
 class Change(ABC):
     """What makes two regions differ."""
@@ -105,7 +107,12 @@ class Change(ABC):
     @property
     @abstractmethod
     def text(self) -> str:
-        """The change as briefly as possible, e.g. ``2`` or ``flip at 0``."""
+        """The change as briefly as possible, with all digits, e.g. ``2`` or ``flip at 0``."""
+
+    @property
+    @abstractmethod
+    def brief(self) -> str:
+        """The same for people: numbers of many digits are rounded."""
 
     @property
     @abstractmethod
@@ -166,3 +173,15 @@ def decimal_text(value: Fraction) -> str:
             return str(value)
     digits = str(abs(value * 10**places).numerator).rjust(places + 1, "0")
     return f"{'-' if value < 0 else ''}{digits[:-places]}.{digits[-places:]}"
+
+
+def shown_decimal(value: Fraction) -> str:
+    """Return a number as people read it: as it is, or with six digits where it has many.
+
+    Example:
+        >>> shown_decimal(Fraction(1, 20)), shown_decimal(Fraction(0.4702309906180411))
+        ('0.05', '0.470231')
+    """
+    text = decimal_text(value)
+    is_short = value.denominator == 1 or len(text) <= _MOST_DIGITS
+    return text if is_short else f"{float(value):.6g}"

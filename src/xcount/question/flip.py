@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -14,6 +14,7 @@ from xcount.question.change import (
     Direction,
     decimal_text,
     in_direction,
+    shown_decimal,
 )
 from xcount.question.probability import Link, Margins, link_fields
 from xcount.support.dataclass import dataclass
@@ -149,13 +150,20 @@ class Flip(Change):
 
     @property
     def text(self) -> str:
-        where = "" if self.cutoff is None else f" at {decimal_text(self.cutoff)}"
-        sure = "" if self.sureness is None else f" from {decimal_text(self.sureness.least)}"
-        return f"flip{BRIEFLY[self.direction]}{where}{sure}"
+        return self._text(decimal_text)
+
+    @property
+    def brief(self) -> str:
+        return self._text(shown_decimal)
 
     @property
     def label(self) -> str:
-        return self.text
+        return self.brief
+
+    def _text(self, written: Callable[[Fraction], str]) -> str:
+        where = "" if self.cutoff is None else f" at {written(self.cutoff)}"
+        sure = "" if self.sureness is None else f" from {written(self.sureness.least)}"
+        return f"flip{BRIEFLY[self.direction]}{where}{sure}"
 
     @property
     def sentence(self) -> str:
@@ -183,19 +191,19 @@ class Flip(Change):
 
     def asked(self, of_class: str, rounded: str) -> str:
         sure = "" if self.sureness is None else f", taken with {self._sure},"
-        where = "" if self.cutoff is None else f" at the cut-off {decimal_text(self.cutoff)}"
+        where = "" if self.cutoff is None else f" at the cut-off {shown_decimal(self.cutoff)}"
         return f"the decision{where}{sure} flip{SIDEWAYS[self.direction]}"
 
     @property
     def _details(self) -> str:
-        where = "" if self.cutoff is None else f" at the cut-off {decimal_text(self.cutoff)}"
+        where = "" if self.cutoff is None else f" at the cut-off {shown_decimal(self.cutoff)}"
         sure = "" if self.sureness is None else f", from one taken with {self._sure}"
         return f"{SIDEWAYS[self.direction]}{where}{sure}"
 
     @property
     def _sure(self) -> str:
         assert self.sureness is not None
-        return f"a probability of at least {decimal_text(self.sureness.least)}"
+        return f"a probability of at least {shown_decimal(self.sureness.least)}"
 
     @property
     def size(self) -> None:

@@ -16,6 +16,7 @@ from xcount.question.change import (
     Direction,
     decimal_text,
     in_direction,
+    shown_decimal,
 )
 from xcount.question.probability import Link, Margins, Sigmoid, link_fields
 from xcount.support.dataclass import dataclass
@@ -31,7 +32,7 @@ def points_text(gap: Fraction) -> str:
         >>> points_text(Fraction(1, 20)), points_text(Fraction(1, 100))
         ('5 percentage points', '1 percentage point')
     """
-    return f"{decimal_text(100 * gap)} percentage point{'' if gap == Fraction(1, 100) else 's'}"
+    return f"{shown_decimal(100 * gap)} percentage point{'' if gap == Fraction(1, 100) else 's'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class _AnyGap(Change):
 
     @property
     def sentence(self) -> str:
-        return f"{self._what.capitalize()} {MOVES[self.direction]} by more than {self._gap_text}"
+        return f"{self._what.capitalize()} {MOVES[self.direction]} by more than {self._shown_gap}"
 
     @property
     def what_changes(self) -> str:
@@ -83,16 +84,16 @@ class _AnyGap(Change):
 
     @property
     def effect(self) -> str:
-        return f"{self._what}{SIDEWAYS[self.direction]} by more than {self._gap_text}"
+        return f"{self._what}{SIDEWAYS[self.direction]} by more than {self._shown_gap}"
 
     def outcome(self, modal: str, margin: str, of_class: str) -> str:
         what = PREDICTED if self._what == "probability" else margin
-        size = points_text(self.gap) if what == PREDICTED else self._gap_text
+        size = points_text(self.gap) if what == PREDICTED else self._shown_gap
         return f"{what}{of_class} {modal} {_VERBS[self.direction]} by more than {size}"
 
     def asked(self, of_class: str, rounded: str) -> str:
         verb = _VERBS[self.direction]
-        return f"the {self._what}{of_class} {verb} by more than {self._gap_text}{rounded}"
+        return f"the {self._what}{of_class} {verb} by more than {self._shown_gap}{rounded}"
 
     @property
     def size(self) -> float:
@@ -101,6 +102,10 @@ class _AnyGap(Change):
     @property
     def _gap_text(self) -> str:
         return decimal_text(self.gap)
+
+    @property
+    def _shown_gap(self) -> str:
+        return shown_decimal(self.gap)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +155,12 @@ class Gap(_AnyGap):
         return f"{self._gap_text}{BRIEFLY[self.direction]}"
 
     @property
+    def brief(self) -> str:
+        return f"{self._shown_gap}{BRIEFLY[self.direction]}"
+
+    @property
     def label(self) -> str:
-        return f"gap {self.text}"
+        return f"gap {self.brief}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,5 +221,9 @@ class ProbabilityGap(_AnyGap):
         return f"probability {self._gap_text}{BRIEFLY[self.direction]}"
 
     @property
+    def brief(self) -> str:
+        return f"probability {self._shown_gap}{BRIEFLY[self.direction]}"
+
+    @property
     def label(self) -> str:
-        return f"probability gap {self._gap_text}{BRIEFLY[self.direction]}"
+        return f"probability gap {self._shown_gap}{BRIEFLY[self.direction]}"

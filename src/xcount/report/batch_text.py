@@ -60,7 +60,7 @@ def audit_tables(audit: AuditResult, title: str | None = None) -> list[Renderabl
         table.add_row(
             str(ranked.rank) if is_first else "",
             escaped(ranked.label) if is_first else "",
-            escaped(result.change.text),
+            escaped(result.change.brief),
             "any" if result.distance is None else str(result.distance),
             NONE if result.judged.estimate is None else short_share(result, audit.judge),
             short_interval(result, audit.judge) or "exact",
@@ -136,7 +136,7 @@ def _measures_table(audit: AuditResult) -> list[RenderableType]:
     for result in sorted((row[1] for row in _chosen(audit, rows)), key=lambda r: r.order):
         table.add_row(
             escaped(" + ".join(result.sensitive)),
-            escaped(result.change.text),
+            escaped(result.change.brief),
             "any" if result.distance is None else str(result.distance),
             *(share_with_interval(result, name) for name in (REGIONS, *names)),
         )
@@ -197,7 +197,7 @@ def _shares_table(comparison: CompareResult, measure: str) -> RenderableType:
             cells.append("" if result is None else share_with_interval(result, measure))
             cells += [ratio_text(row.ratio(index, measure), "inf")] if index else []
         distance = "any" if row.distance is None else str(row.distance)
-        table.add_row(escaped(row.label), escaped(row.change.text), distance, *cells)
+        table.add_row(escaped(row.label), escaped(row.change.brief), distance, *cells)
     if len(comparison.rows) > MAX_ROWS:
         table.caption = (
             f"{len(comparison.rows) - MAX_ROWS:,} more; --html, --csv and --json have all"

@@ -111,7 +111,7 @@ def _row(result: CountResult, measures: list[str]) -> str:
     shares = [f(result, measure) for measure in measures for f in (share_text, how_sure)]
     cells = (
         escaped(label_of(result)),
-        result.change.text,
+        result.change.brief,
         distance_text(result.distance),
         *shares,
         "" if result.verdict is None else str(result.verdict),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from xcount.answers.result import CountResult
 from xcount.answers.witness.witness import Crossing, Witness, Witnesses
-from xcount.question.change import decimal_text
+from xcount.question.change import shown_decimal
 from xcount.question.flip import Flip
 from xcount.report.explanation_words import explanation_of
 from xcount.report.spreadsheet import cell
@@ -63,7 +63,7 @@ def decisions(witness: Witness, result: CountResult) -> tuple[str, str]:
     change = result.change
     if not isinstance(change, Flip) or change.cutoff is None or "above" not in found:
         return found
-    cutoff = decimal_text(change.cutoff)
+    cutoff = shown_decimal(change.cutoff)
     return f"{found[0]} {cutoff}", f"{found[1]} {cutoff}"
 
 

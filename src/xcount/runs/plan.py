@@ -9,7 +9,7 @@ from typing import NamedTuple
 from xcount.answers.inspection import gap_ladder, leaf_scale, max_changes
 from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble
-from xcount.question.change import Change, decimal_text
+from xcount.question.change import Change, shown_decimal
 from xcount.question.flip import Flip
 from xcount.question.gap import Gap
 from xcount.question.grid import Grid
@@ -109,7 +109,7 @@ def _flip_origin(change: Flip) -> str:
     """Say what stands for the gaps of a run about flips: none, and what counts instead."""
     if change.cutoff is None:
         return "none; what counts is that another class wins"
-    cutoff = decimal_text(change.cutoff)
+    cutoff = shown_decimal(change.cutoff)
     tie = "above" if change.tie_is_above else "below"
     return f"none; what counts is that the margin crosses {cutoff} (a tie is {tie})"
 

@@ -29,7 +29,7 @@ from xcount.counters.tally import Progress
 from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
-from xcount.question.change import Change, decimal_text
+from xcount.question.change import Change, shown_decimal
 from xcount.question.flip import Flip
 from xcount.question.query import resolve_flip
 
@@ -86,7 +86,7 @@ def _names(ensemble: Ensemble, flip: Flip) -> list[str]:
             return labels
         if ensemble.task == "binary":
             return ["0", "1"]
-    cutoff = decimal_text(flip.cutoff)
+    cutoff = shown_decimal(flip.cutoff)
     return [f"not above {cutoff}", f"above {cutoff}"]
 
 

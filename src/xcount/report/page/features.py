@@ -118,7 +118,7 @@ def _profile(ranked: Ranked) -> list[Child]:
     chart: Child = None
     if len(first.sensitive) == 1 and len(masks) > 1:
         layers = [
-            Layer(r.change.text, tuple(_mask_bounds(mask) for mask in _masks(r))) for r in shown
+            Layer(r.change.brief, tuple(_mask_bounds(mask) for mask in _masks(r))) for r in shown
         ]
         title = f"Where along {ranked.label}, {distance_text(first.distance)}"
         texts = [mask.description for mask in masks]

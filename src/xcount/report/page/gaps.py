@@ -143,7 +143,7 @@ def _curve(view: View, ranked: Ranked, distance: int | None) -> _Curve | None:
             share = view.share(result)
             value = None if share.value is None else float(share.value)
             ends = (float(share.low), float(share.high))
-            counted.append(_Point(result.change.size, result.change.text, value, *ends))
+            counted.append(_Point(result.change.size, result.change.brief, value, *ends))
     return _Curve(ranked, tuple(counted)) if len(counted) > 1 else None
 
 

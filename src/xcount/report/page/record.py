@@ -160,7 +160,7 @@ def _whole(number: int) -> str:
 
 def _sorted_changes(results: Sequence[CountResult]) -> list[str]:
     changes = sorted({r.change for r in results}, key=lambda change: change.order)
-    return [change.text for change in changes]
+    return [change.brief for change in changes]
 
 
 def _precision(result: CountResult) -> str:
