@@ -44,12 +44,14 @@ def results(model: Ensemble) -> dict[str, Any]:
     return {
         "count": count,
         "count with a profile": xcount.count(model, sensitive=0, gap=80, profile=True),
-        "count with measures": xcount.count(
-            model,
-            sensitive=0,
-            gap=80,
-            measures="volume",
-            bounds=dict.fromkeys(model.feature_names, (0, 9)),
+        "count with measures": (
+            measured := xcount.count(
+                model,
+                sensitive=0,
+                gap=80,
+                measures="volume",
+                bounds=dict.fromkeys(model.feature_names, (0, 9)),
+            )
         ),
         "explained count": (explained := xcount.count(model, sensitive=0, gap=80, explain=True)),
         "explanation": explained.explanation,
@@ -67,7 +69,13 @@ def results(model: Ensemble) -> dict[str, Any]:
         "witness": xcount.witnesses(model, sensitive=0, gap=80, n=1)[0],
         "flip": xcount.witnesses(model, sensitive=0, flip=True, cutoff=0, n=1),
         "inspection": xcount.inspect(model),
-        "population": fit_population(Grid.of(model), np.array([[1.0, 1.0], [5.0, 2.5]] * 50)),
+        "population": (
+            people := fit_population(Grid.of(model), np.array([[1.0, 1.0], [5.0, 2.5]] * 50))
+        ),
+        "portrait": people.portrait,
+        "ranked": audit.ranking[0],
+        "compared": compared.rows[0],
+        "measured": measured.measures["volume"],
         "ensemble": model,
         "stump": ensemble_of((0, 1.0, 0.0, 0.0)),
     }
@@ -135,7 +143,7 @@ def test_a_table_each(shown: dict[str, Any], kind: str) -> None:
         **dict.fromkeys(("unfinished audit", "unfinished comparison", "no witnesses"), 0),
         **{"audit": 4, "comparison": 4, "witnesses": 4, "witness": 2, "flip": 2},
         **{"inspection": 2, "ensemble": 10, "stump": 3, "empty explanation": 0},
-        "population": 1,
+        **{"population": 1, "portrait": 2, "ranked": 2, "compared": 2},
         **{"explanation": 28, "profile": 4},  # 2 ways, 22 gaps, 3 groups, 1 place; 3 + 1 masks
     }
     assert len(shown[kind].to_dataframe()) == rows.get(kind, 1)
@@ -246,6 +254,10 @@ def test_what_a_line_says() -> None:
         "CountResult(f0, gap 80, 1 step: 1 to 4 of 9 regions, 22.2 %, 90% confidence, UNDECIDED)"
     )
     assert repr(found["ensemble"]) == "Ensemble(ensemble, unknown, 2 trees, 2 features)"
+    assert repr(found["portrait"]) == "Portrait(2 columns, 2 components)"
+    assert repr(found["ranked"]) == "Ranked(1, f0: mean share 33.3 % over 2 questions)"
+    assert repr(found["compared"]) == "Compared(f0, gap 80, 1 step: 22.2 %, 22.2 % of the regions)"
+    assert repr(found["measured"]) == "Measured(volume: 9.88 %, exact)"
     assert repr(found["no witnesses"]) == "Witnesses(none: no region is sensitive)"
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from xcount.counters.tally import StopReason
 from xcount.support.dataclass import dataclass
+from xcount.support.shown import Shown
 
 REGIONS = "regions"
 """The measure under which all regions weigh the same: the count itself."""
@@ -59,8 +60,8 @@ class Judged:
         return cls(None, 0.0, 1.0, False, 1.0, None, (0, 1), 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+@dataclass(frozen=True, slots=True, repr=False)
+class Measured(Shown):
     """The weight of the sensitive regions, as a share of the whole.
 
     It is between ``low`` and ``high`` with probability at least ``confidence``; ``share`` is an

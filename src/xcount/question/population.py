@@ -32,8 +32,8 @@ MAX_CHARACTERS = 2**28
 
 
 @record("population", "A fitted population: what it is made of, and how realistic it is.")
-@dataclass(frozen=True, slots=True)
-class Portrait:
+@dataclass(frozen=True, slots=True, repr=False)
+class Portrait(Shown):
     """A population in words and numbers."""
 
     source: Annotated[str, Json("The data that it was fitted to, by name.")]

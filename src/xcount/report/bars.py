@@ -8,21 +8,30 @@ from typing import Any
 
 from xcount.answers.explanation import Explanation
 from xcount.answers.inspection import FeatureInfo, Inspection, inspect
-from xcount.answers.measured import REGIONS, Judged
+from xcount.answers.measured import REGIONS, Judged, Measured
 from xcount.answers.result import CountResult, Verdict
 from xcount.answers.witness.witness import Witness, Witnesses
 from xcount.counters.tally import MaskCount, Profile
 from xcount.model.ensemble import Ensemble
-from xcount.question.population import Population
-from xcount.question.portrait import Check
+from xcount.question.population import Population, Portrait
+from xcount.question.portrait import Check, ComponentPortrait
 from xcount.report.explanation_words import NEAREST_TO_PEOPLE, of_measure
 from xcount.report.lead import first_groups, in_order, measure_of, measure_shown, panels
-from xcount.report.numbers import OF_MEASURE, limit_percent, share_text, share_words, short_interval
+from xcount.report.numbers import (
+    NONE,
+    OF_MEASURE,
+    limit_percent,
+    share_text,
+    share_words,
+    short_interval,
+)
 from xcount.report.page.axis import nice_ceiling
 from xcount.report.sentences import label_of, panel_label
 from xcount.report.witness_text import summary
 from xcount.runs.audit import AuditResult
 from xcount.runs.compare import CompareResult
+from xcount.runs.compared import Compared
+from xcount.runs.ranked import Ranked
 from xcount.support.dataclass import dataclass
 
 TOP = 8
@@ -125,6 +134,47 @@ def _(result: CompareResult, top: int = TOP) -> Bars:
         for m in means[:top]
     )
     return Bars("mean share of all questions", SHARE, bars, n_more=len(means) - len(bars))
+
+
+@bars_of.register
+def _(result: Ranked, top: int = TOP) -> Bars:
+    judge = result.results[0].judge
+    bars = tuple(
+        _share_bar(panel_label(r.distance, r.change), r, judge) for r in result.results[:top]
+    )
+    title = f"{result.label}: shares {OF_MEASURE[judge]}"
+    return Bars(title, SHARE, bars, n_more=len(result.results) - len(bars))
+
+
+@bars_of.register
+def _(result: Compared, top: int = TOP) -> Bars:
+    known = [(number, r) for number, r in enumerate(result.results, 1) if r is not None]
+    judge = known[0][1].judge if known else REGIONS
+    bars = tuple(_share_bar(f"model {number}", r, judge) for number, r in known[:top])
+    title = f"{result.label}: {panel_label(result.distance, result.change)}, {OF_MEASURE[judge]}"
+    return Bars(title, SHARE, bars, n_more=len(known) - len(bars))
+
+
+@bars_of.register
+def _(result: Measured, top: int = TOP) -> Bars:
+    text = NONE if result.share is None else share_words(result.share)
+    bar = Bar(result.name, result.low, result.share, result.high, text)
+    return Bars(f"share {OF_MEASURE[result.name]}", SHARE, (bar,))
+
+
+@bars_of.register
+def _(result: Portrait, top: int = TOP) -> Bars:
+    bars = tuple(
+        Bar(traits_text(c), c.weight, c.weight, c.weight, share_words(c.weight))
+        for c in result.components[:top]
+    )
+    title = "its kinds of cases, by weight"
+    return Bars(title, SHARE, bars, n_more=len(result.components) - len(bars))
+
+
+def traits_text(component: ComponentPortrait) -> str:
+    """Return what sets a component apart."""
+    return "; ".join(trait.text for trait in component.traits) or "like everybody"
 
 
 def _mean_text(share: float | None) -> str:

@@ -15,6 +15,7 @@ from xcount.question.change_fields import change_from
 from xcount.question.share import Limit
 from xcount.support.dataclass import dataclass
 from xcount.support.records import Json, Spread, record, reference, to_dict, written
+from xcount.support.shown import Shown
 
 _SHARE = {"minimum": 0, "maximum": 1}
 
@@ -107,8 +108,8 @@ _MEASURE_RATIOS = Spread(
 
 
 @record("compared", "One question and the answers of all models.")
-@dataclass(frozen=True, slots=True)
-class Compared:
+@dataclass(frozen=True, slots=True, repr=False)
+class Compared(Shown):
     """One question, answered by every model (None where the run was interrupted)."""
 
     sensitive: Sensitive

@@ -7,13 +7,14 @@ from typing import Annotated
 from xcount.answers.result import CountResult, Sensitive
 from xcount.support.dataclass import dataclass
 from xcount.support.records import Json, record
+from xcount.support.shown import Shown
 
 _SHARE = {"minimum": 0, "maximum": 1}
 
 
 @record("ranked", "A place in the ranking of an audit.")
-@dataclass(frozen=True, slots=True)
-class Ranked:
+@dataclass(frozen=True, slots=True, repr=False)
+class Ranked(Shown):
     """A group of features in the ranking.
 
     ``score`` is the mean of its judged shares over all panels; the largest comes first. Where only

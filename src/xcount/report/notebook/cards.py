@@ -15,11 +15,12 @@ from typing import Any
 
 from xcount.answers.explanation import Explanation
 from xcount.answers.inspection import Inspection, inspect
+from xcount.answers.measured import Measured
 from xcount.answers.result import CountResult, ModelInfo, Verdict
 from xcount.answers.witness.witness import Witness, Witnesses
 from xcount.counters.tally import Profile
 from xcount.model.ensemble import Ensemble
-from xcount.question.population import Population
+from xcount.question.population import Population, Portrait
 from xcount.report.bars import SHARE, Bar, Bars, bars_of
 from xcount.report.culprit import comparison_headline
 from xcount.report.explanation_words import (
@@ -30,12 +31,15 @@ from xcount.report.explanation_words import (
 )
 from xcount.report.lead import headline, measure_shown, opening
 from xcount.report.markup import Markup, element, joined, name
+from xcount.report.notebook.lines import line_of
 from xcount.report.numbers import OF_MEASURE, axis_words, seconds_text, share_text, share_words
 from xcount.report.shares import Share
 from xcount.report.text import answer_text, count_text, question_text
 from xcount.report.witness_text import same_inputs, summary
 from xcount.runs.audit import AuditResult
 from xcount.runs.compare import CompareResult
+from xcount.runs.compared import Compared
+from xcount.runs.ranked import Ranked
 from xcount.support.visible import visible
 
 _COLOURS = {
@@ -205,6 +209,23 @@ def _(result: Population) -> Markup:
         f"if columns were independent: {realism.marginals_log_likelihood:.3f}"
     )
     return _card("Population: a mixture of products", said, bars_of(result), facts)
+
+
+@card_of.register(Ranked)
+@card_of.register(Compared)
+@card_of.register(Measured)
+@card_of.register(Portrait)
+def _(result: Ranked | Compared | Measured | Portrait) -> Markup:
+    said = line_of(result).partition("(")[2].removesuffix(")")
+    return _card(_OF_A_PART[type(result)], said, bars_of(result), [])
+
+
+_OF_A_PART = {
+    Ranked: "A place in the ranking of an audit",
+    Compared: "One question of a comparison",
+    Measured: "Share of a count under a measure",
+    Portrait: "Population: a mixture of products",
+}
 
 
 def _model_text(model: ModelInfo) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import singledispatch
 from typing import Any
@@ -12,14 +12,17 @@ import numpy as np
 
 from xcount.answers.explanation import Explanation
 from xcount.answers.inspection import Inspection
+from xcount.answers.measured import Measured
 from xcount.answers.result import CountResult
 from xcount.answers.witness.witness import Witness, Witnesses
 from xcount.counters.tally import Profile
 from xcount.errors import MissingExtraError
 from xcount.model.ensemble import Ensemble, Tree
-from xcount.question.population import Population
+from xcount.question.population import Population, Portrait
 from xcount.runs.audit import AuditResult
 from xcount.runs.compare import CompareResult
+from xcount.runs.compared import Compared
+from xcount.runs.ranked import Ranked
 from xcount.support.records import columns_of, to_dict
 
 Row = Mapping[str, Any]
@@ -62,17 +65,48 @@ def _(result: AuditResult) -> Iterable[Row]:
 def _(result: CompareResult) -> Iterable[Row]:
     """Yield a row per question and model, with the ratio to the first model."""
     for compared in result.rows:
-        for index, each in enumerate(compared.results):
-            if each is None:
-                continue
-            ratio = compared.ratio(index)
-            bounds = (None,) * 3 if ratio is None else (ratio.value, ratio.low, ratio.high)
-            ratios = dict(zip(("ratio", "ratio_low", "ratio_high"), bounds, strict=True))
-            for name in compared.measures:
-                weighed = compared.ratio(index, name)
-                ratios[f"{name}_ratio"] = None if weighed is None else weighed.value
-            (row,) = rows_of(each)
-            yield {"model": result.names[index], **ratios, **row}
+        yield from _compared(compared, result.names)
+
+
+@rows_of.register
+def _(result: Compared) -> Iterable[Row]:
+    """Yield a row per model, numbered from 1, with the ratio to the first model."""
+    return _compared(result, [f"model {number}" for number in range(1, len(result.results) + 1)])
+
+
+def _compared(compared: Compared, names: Sequence[str]) -> Iterable[Row]:
+    for index, each in enumerate(compared.results):
+        if each is None:
+            continue
+        ratio = compared.ratio(index)
+        bounds = (None,) * 3 if ratio is None else (ratio.value, ratio.low, ratio.high)
+        ratios = dict(zip(("ratio", "ratio_low", "ratio_high"), bounds, strict=True))
+        for name in compared.measures:
+            weighed = compared.ratio(index, name)
+            ratios[f"{name}_ratio"] = None if weighed is None else weighed.value
+        (row,) = rows_of(each)
+        yield {"model": names[index], **ratios, **row}
+
+
+@rows_of.register
+def _(result: Ranked) -> Iterable[Row]:
+    """Yield a row per count."""
+    return [row for each in result.results for row in rows_of(each)]
+
+
+@rows_of.register
+def _(result: Measured) -> Iterable[Row]:
+    """Yield one row: the share and its bounds."""
+    names = ("name", "share", "low", "high", "exact", "confidence")
+    yield {name: getattr(result, name) for name in names}
+
+
+@rows_of.register
+def _(result: Portrait) -> Iterable[Row]:
+    """Yield a row per component."""
+    for component in result.components:
+        traits = "; ".join(trait.text for trait in component.traits)
+        yield {"weight": component.weight, "traits": traits}
 
 
 @rows_of.register

@@ -8,17 +8,25 @@ from typing import Any
 
 from xcount.answers.explanation import Explanation
 from xcount.answers.inspection import Inspection
-from xcount.answers.measured import REGIONS
+from xcount.answers.measured import REGIONS, Measured
 from xcount.answers.result import CountResult, ModelInfo
 from xcount.answers.witness.witness import Witness, Witnesses
 from xcount.counters.tally import Profile
-from xcount.question.population import Population
-from xcount.report.numbers import OF_MEASURE, confidence_words, share_text
+from xcount.question.population import Population, Portrait
+from xcount.report.numbers import (
+    OF_MEASURE,
+    confidence_words,
+    interval_words,
+    share_text,
+    share_words,
+)
 from xcount.report.sentences import label_of, panel_label
 from xcount.report.text import count_text
 from xcount.report.witness_text import summary
 from xcount.runs.audit import AuditResult
 from xcount.runs.compare import CompareResult
+from xcount.runs.compared import Compared
+from xcount.runs.ranked import Ranked
 from xcount.support.visible import visible
 
 _MOST = 3
@@ -130,6 +138,48 @@ def _(result: Population) -> str:
     size = f"{_several(len(result.columns), 'column')}, "
     fitted = f", fitted to {result.source}" if result.source else ""
     return f"{size}{_several(result.n_components, 'component')}{fitted}"
+
+
+@_inside.register
+def _(result: Portrait) -> str:
+    size = f"{_several(result.n_columns, 'column')}, "
+    fitted = f", fitted to {result.source}" if result.source else ""
+    return f"{size}{_several(result.n_components, 'component')}{fitted}"
+
+
+@_inside.register
+def _(result: Ranked) -> str:
+    mean = share_or_bounds(result.score, result.score_low, result.score_high)
+    over = "" if len(result.results) == 1 else f" over {len(result.results)} questions"
+    return f"{result.rank}, {result.label}: mean share {mean}{over}"
+
+
+@_inside.register
+def _(result: Compared) -> str:
+    known = [each for each in result.results if each is not None]
+    judge = known[0].judge if known else REGIONS
+    shares = ", ".join("not counted" if r is None else share_text(r, judge) for r in result.results)
+    asked = f"{result.label}, {panel_label(result.distance, result.change)}"
+    return f"{asked}: {shares} {OF_MEASURE[judge]}"
+
+
+@_inside.register
+def _(result: Measured) -> str:
+    shares = (result.share, result.low, result.high)
+    return f"{result.name}: {share_or_bounds(*shares)}, {_how_sure(result)}"
+
+
+def _how_sure(result: Measured) -> str:
+    if result.exact:
+        return "exact"
+    bounds = interval_words(result.low, result.high)
+    sure = "guaranteed" if result.confidence == 1.0 else f"{result.confidence:.0%} confidence"
+    return f"{bounds}, {sure}"
+
+
+def share_or_bounds(share: float | None, low: float, high: float) -> str:
+    """Return a share, or between what it lies."""
+    return interval_words(low, high) if share is None else share_words(share)
 
 
 def _several(number: int, what: str) -> str:
