@@ -117,7 +117,8 @@ def _key_figures(view: View) -> Markup | None:
         cards.append((arrows, f"could go up, could go down, {OF_MEASURE[effect.measure]}"))
     for rates in of_measure(explanation_of(result).rates, share.measure)[:1]:
         if rates.ratio.value is not None:
-            what = f"lowest favourable rate over highest, as people are, by {rates.measure}"
+            whose = "as people are, " if rates.differs else ""
+            what = f"lowest favourable rate over highest, {whose}by {rates.measure}"
             cards.append((f"{rates.ratio.value:.3g}", what))
         if_all = rates.ratio_if_all
         if rates.differs and if_all is not None and if_all.value is not None:
