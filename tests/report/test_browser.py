@@ -375,7 +375,7 @@ def test_exact_numbers_under_the_pointer(browser: Browser, page: Path) -> None:
     browser.hover("#ranking .bars li .bar")
     assert visible(browser, ".tip") == [
         "age: 30.0 % of all regions, exact; 300,000 of 1,000,000 regions; "
-        "FAIL: 30.0 %, at most 14 % allowed"
+        "FAIL: 30.0 % of the regions, at most 14 % allowed"
     ]
     browser.hover("#gaps .series .mark")
     assert visible(browser, ".tip") == ["age, gap 0.2: 30.0 %, exact"]
