@@ -251,7 +251,8 @@ def test_what_a_line_says() -> None:
         "CountResult(f0, gap 80, 1 step: 2 of 9 regions = 22.2 %, exact, PASS)"
     )
     assert repr(found["estimate"]) == (
-        "CountResult(f0, gap 80, 1 step: 1 to 4 of 9 regions, 22.2 %, 90% confidence, UNDECIDED)"
+        "CountResult(f0, gap 80, 1 step: 1 to 4 of 9 regions, about 22.2 %, 90% confidence, "
+        "UNDECIDED)"
     )
     assert repr(found["ensemble"]) == "Ensemble(ensemble, unknown, 2 trees, 2 features)"
     assert repr(found["portrait"]) == "Portrait(2 columns, 2 components)"

@@ -353,7 +353,7 @@ def _counted(
     if tally.stop_reason is not StopReason.INTERRUPTED:
         proved = _proved_share(tally, problem)
         if proved is not None:
-            others = weighing.of_names(n for n in names if n not in found or not found[n].exact)
+            others = weighing.of_names([n for n in names if n not in found or not found[n].exact])
         found |= measure(problem, others, rest, proved)
         if _was_interrupted(found):
             tally = replace(tally, stop_reason=StopReason.INTERRUPTED)

@@ -173,8 +173,8 @@ def _how_sure(result: Measured) -> str:
     if result.exact:
         return "exact"
     bounds = interval_words(result.low, result.high)
-    sure = "guaranteed" if result.confidence == 1.0 else f"{result.confidence:.0%} confidence"
-    return f"{bounds}, {sure}"
+    sure = f"{confidence_words(result.confidence)} confidence"
+    return f"{bounds}, {'guaranteed' if result.confidence == 1.0 else sure}"
 
 
 def share_or_bounds(share: float | None, low: float, high: float) -> str:
