@@ -16,6 +16,7 @@ from strategies import SCALES, random_classifier, random_ensemble
 from xcount import _core
 from xcount.answers.measure import measure
 from xcount.answers.pieces import mask_masses
+from xcount.counters.corners import visiting_seconds
 from xcount.counters.exact import ExactRun
 from xcount.counters.settings import Settings
 from xcount.errors import BudgetError
@@ -317,6 +318,18 @@ def test_tiles_are_as_small_as_the_memory_asks() -> None:
     ample, scarce = (gap_sums(problem, [problem.threshold], max_bytes=2**n) for n in (32, 22))
     assert 2 * scarce.bytes(1) < ample.bytes(1)
     np.testing.assert_array_equal(count_all(scarce), count_all(ample))
+
+
+def test_rows_are_short_where_masks_are_many() -> None:
+    """A million masks are visited too: by rows of one axis, where several would be too large."""
+    n_cuts = (1200, 1200, 15, 5)
+    stumps = [(f, float(cut), 0.0, 1.0) for f, n in enumerate(n_cuts) for cut in range(n)]
+    model = ensemble_of(*stumps)
+    problem = Problem(model, Grid.of(model), Query.of(model, "f0,f1", flip=True, cutoff=3))
+    assert problem.n_masks == 1201**2
+    cost = problem.form.corner_question.cost
+    assert cost.n_regions == problem.n_regions
+    assert math.isfinite(visiting_seconds(problem.form.corner_question))
 
 
 def test_gaps_need_no_leaf_that_cancels() -> None:

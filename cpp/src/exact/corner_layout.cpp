@@ -53,8 +53,9 @@ CornerLayout::CornerLayout(std::span<const CellOrder> orders, const MaskSpace& m
     n_masks *= n;
   }
   std::sort(axes.begin(), axes.end());
-  choose_row(axes, max_tile_cells / n_masks);
   const std::size_t vector_bytes = n_outputs * lane_bytes * n_lanes;
+  const std::size_t most_cells = kMaxTileBytes / vector_bytes * n_lanes;
+  choose_row(axes, std::min(max_tile_cells, most_cells) / n_masks);
   if (tile_vectors() > kMaxTileBytes / vector_bytes) too_large("masks");
   is_large = tile_vectors() > block_bytes / vector_bytes;
   choose_middle(axes, block_bytes / vector_bytes);
