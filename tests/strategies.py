@@ -105,3 +105,12 @@ def random_classifier(seed: int, max_features: int = 3) -> Ensemble:
         divisor=int(rng.choice([1, 1, 3])),
         task="binary" if n_outputs == 1 else "multiclass",
     )
+
+
+def wide_ensemble() -> Ensemble:
+    """Return an ensemble whose count takes many steps or samples: 40 trees on 6 features."""
+    rng = np.random.default_rng(5)
+    features = tuple(Feature(f"f{i}") for i in range(6))
+    leaves = rng.normal(size=64) * 0.2
+    trees = tuple(random_tree(rng, features, 4, leaves, np.arange(8.0)) for _ in range(40))
+    return Ensemble(features, trees)

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from report.samples import audit_of, count_of
-from report.test_report import Page
+from report.samples import Page, audit_of, count_of
 from rich.console import Console, RenderableType
 from strategies import random_ensemble
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from oracle import known
-from strategies import random_tree
+from strategies import wide_ensemble
 from test_measures import random_problem
 from test_population_measure import expected_share, random_population
 
@@ -25,7 +25,6 @@ from xcount.counters.sampling import rest_estimate
 from xcount.counters.sampling.draws import CellDraws
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
-from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.examples import adult_model_path, ensemble_of
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
@@ -58,15 +57,6 @@ def tiny_slices(monkeypatch: pytest.MonkeyPatch, no_corner_sums: None) -> None:
     monkeypatch.setattr(side_by_side, "ALONE_SECONDS", 0.0)
     monkeypatch.setattr(exact, "_LEAST_SLICE_SECONDS", 0.0)
     monkeypatch.setattr(exact, "_SLICE_PART", 0.0)
-
-
-def wide_ensemble() -> Ensemble:
-    """Return an ensemble that few steps do not solve: 40 trees on 6 features."""
-    rng = np.random.default_rng(5)
-    features = tuple(Feature(f"f{i}") for i in range(6))
-    leaves = rng.normal(size=64) * 0.2
-    trees = tuple(random_tree(rng, features, 4, leaves, np.arange(8.0)) for _ in range(40))
-    return Ensemble(features, trees)
 
 
 def demo_problem(**change: Any) -> tuple[Problem, Weighing]:

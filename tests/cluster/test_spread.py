@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from oracle import known
-from strategies import random_ensemble, random_tree
+from strategies import random_ensemble, random_tree, wide_ensemble
 
 from xcount.answers import exact_shares
 from xcount.answers.measure import measure
@@ -83,15 +83,6 @@ class ScrambledHelpers:
 
     def crew(self, tool: Any) -> Crew:
         return ScrambledCrew(self, tool)
-
-
-def wide_ensemble() -> Ensemble:
-    """Return an ensemble whose count takes many steps or samples: 40 trees on 6 features."""
-    rng = np.random.default_rng(5)
-    features = tuple(Feature(f"f{i}") for i in range(6))
-    leaves = rng.normal(size=64) * 0.2
-    trees = tuple(random_tree(rng, features, 4, leaves, np.arange(8.0)) for _ in range(40))
-    return Ensemble(features, trees)
 
 
 def problem_of(ensemble: Ensemble, gap: object = None, **question: Any) -> Problem:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from enumeration import count_by_enumeration
 from oracle import known
-from strategies import random_ensemble, random_tree
+from strategies import random_ensemble, random_tree, wide_ensemble
 
 import xcount
 from xcount.counters import auto, exact, side_by_side
@@ -36,15 +36,6 @@ def test_small_ensembles_are_counted_exactly(seed: int) -> None:
     ]
     assert counts[0].count == counts[1].count
     assert counts[1].exact
-
-
-def wide_ensemble() -> Ensemble:
-    """Return an ensemble that tiny budgets of steps do not solve: 40 trees on 6 features."""
-    rng = np.random.default_rng(5)
-    features = tuple(Feature(f"f{i}") for i in range(6))
-    leaves = rng.normal(size=64) * 0.2
-    trees = tuple(random_tree(rng, features, 4, leaves, np.arange(8.0)) for _ in range(40))
-    return Ensemble(features, trees)
 
 
 @pytest.fixture

@@ -1,10 +1,11 @@
-"""Audits to render: made up, so that every kind of result is in one of them."""
+"""Audits to render, with every kind of result in one of them, and a strict reader of pages."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from html.parser import HTMLParser
 from typing import Any
 
 from xcount.answers.result import CountResult, ModelInfo
@@ -159,3 +160,34 @@ def huge(n_features: int) -> AuditResult:
             count = (index * 7919) % 100_000 if index % 10 == 0 else 0
             results.append(count_of(f"feature_{index}", gap, count))
     return audit_of(results)
+
+
+VOID = {"meta", "link", "input", "br", "hr"}
+
+
+class Page(HTMLParser):
+    """A strict reader: every tag is closed in order; gathers tags, attributes and text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open_tags: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+        assert self.open_tags == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note an opening tag."""
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open_tags.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        """Check a closing tag."""
+        assert self.open_tags.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        """Gather what is shown."""
+        if self.open_tags and self.open_tags[-1] not in ("style", "script"):
+            self.text += data.replace("\N{NO-BREAK SPACE}", " ")

@@ -7,7 +7,6 @@ import math
 import re
 from dataclasses import replace
 from fractions import Fraction
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import xcount
-from report.samples import HOSTILE, audit_of, count_of, hostile, huge, measured, ordinary
+from report.samples import HOSTILE, Page, audit_of, count_of, hostile, huge, measured, ordinary
 from xcount.answers.explanation import (
     Curve,
     CurvePoint,
@@ -32,7 +31,6 @@ from xcount.answers.explanation import (
 )
 from xcount.answers.result import CountResult, Verdict
 from xcount.answers.witness.witness import Contribution, Crossing, Witness
-from xcount.counters.tally import StopReason
 from xcount.model.examples import (
     adult_held_out_path,
     adult_model_path,
@@ -48,36 +46,6 @@ from xcount.report.markup import element, escape
 from xcount.report.numbers import share_text, share_words
 from xcount.report.sentences import certificate, glossary
 from xcount.report.spreadsheet import csv_report
-
-VOID = {"meta", "link", "input", "br", "hr"}
-
-
-class Page(HTMLParser):
-    """A strict reader: every tag is closed in order; gathers tags, attributes and text."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open_tags: list[str] = []
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.feed(text)
-        self.close()
-        assert self.open_tags == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note an opening tag."""
-        self.tags.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open_tags.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        """Check a closing tag."""
-        assert self.open_tags.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        """Gather what is shown."""
-        if self.open_tags and self.open_tags[-1] not in ("style", "script"):
-            self.text += data.replace("\N{NO-BREAK SPACE}", " ")
 
 
 @pytest.mark.parametrize("audit", [ordinary(), ordinary(0.1), hostile(), audit_of([])])
@@ -179,66 +147,6 @@ def test_an_unfinished_audit_says_so() -> None:
     assert any("19 of 24 planned counts" in paragraph for paragraph in certificate(partial))
     judged = replace(ordinary(0.9), results=ordinary(0.9).results[:5])
     assert judged.verdict is Verdict.UNDECIDED
-
-
-def test_the_certificate_tells_exact_from_estimated() -> None:
-    """Each kind of count is claimed for what it is."""
-    said = " ".join(certificate(ordinary()))
-    assert "18 of the 24 counts are exact" in said
-    assert "6 of the 24 counts are partly or wholly estimated" in said
-    assert "all of them hold at once with probability at least 40%" in said.lower()
-    only_exact = audit_of([count_of("a", "1", 5)])
-    assert "estimated" not in " ".join(certificate(only_exact))
-    bounded = audit_of([replace(count_of("a", "1", 5, low=4, high=6), confidence=1.0)])
-    assert "guaranteed to lie between" in " ".join(certificate(bounded))
-    assert "not a share of people" in said
-    assert "raw score" in said
-    decided = replace(count_of("a", "1", 50, low=40, high=60), stop_reason=StopReason.DECIDED)
-    assert "as soon as the verdict was certain" in " ".join(certificate(audit_of([decided])))
-    votes = " ".join(certificate(replace(ordinary(), margin="probability")))
-    assert "change the model's predicted probability" in votes
-
-
-def weighed(name: str, judge: str = "rows") -> CountResult:
-    """Return a sampled count with exact rows and a sampled population."""
-    measures = {"rows": measured(0.01), "population": measured(0.02, 0.01, 0.03)}
-    result = count_of(name, "1", 50, low=40, high=60, max_share=0.5)
-    return replace(result, judge=judge, details={"measures": measures})
-
-
-def test_the_certificate_begins_with_what_is_judged() -> None:
-    """Judged by exact rows, the verdict is certain, whatever is sampled beside it."""
-    audit = audit_of([weighed(name) for name in ("a", "b", "c")])
-    paragraphs = certificate(audit)
-    assert paragraphs[1].startswith(
-        "Limits apply to the share of the rows, not to that of the regions. All 3 shares of the "
-        "rows are exact: every row was looked at"
-    )
-    assert "estimated" not in paragraphs[1]
-    assert paragraphs[2].startswith(
-        "The other numbers decide nothing here. All 3 counts of regions are partly"
-    )
-    assert "All 3 shares of the population are partly or wholly estimated" in paragraphs[2]
-    assert paragraphs[2].count("at once with probability at least 70%") == 2
-    assert paragraphs[3] == (
-        "All intervals of the regions and of the population together hold at once with "
-        "probability at least 40%."
-    )
-    exact = "3 of 3 shares of the rows; 0 of 3 counts of regions; 0 of 3 shares of the population"
-    assert exact in Page(html_report(audit)).text
-
-
-def test_the_certificate_claims_no_more_than_the_intervals_do() -> None:
-    """Probabilities are never rounded up, and nothing is claimed where they add up to nothing."""
-    audit = audit_of([weighed(f"f{i}", "population") for i in range(6)])
-    said = certificate(audit)
-    assert said[1].startswith("Limits apply to the share of the population")
-    assert "All of them hold at once with probability at least 40%" in said[1]
-    assert "Nothing is claimed about all intervals" in said[3]
-    sure = replace(weighed("a", "regions"), confidence=0.9996)
-    said = certificate(audit_of([sure]))
-    assert "Limits apply to the share of the regions, not to that of people." in said[1]
-    assert "with probability at least 99.9%" in said[1]
 
 
 def test_no_paragraph_speaks_of_two_measures() -> None:
