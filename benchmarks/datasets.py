@@ -182,6 +182,23 @@ def load_dataset(key: str, folder: str | Path | None = None) -> Dataset:
     return Dataset(spec, names, train_rows, train_target, test_rows, test_target)
 
 
+def training_part(
+    rows: NDArray[np.float32], target: NDArray[np.float64], is_split: bool
+) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    """Return what is trained on: the first part of the split, or all rows in their own order.
+
+    Histograms depend on the order of the rows.
+    """
+    if not is_split:
+        return rows, target
+    from sklearn.model_selection import train_test_split
+
+    rows, _, target, _ = train_test_split(
+        rows, target, test_size=TEST_SIZE, random_state=SPLIT_SEED
+    )
+    return rows, target
+
+
 def load_table(
     spec: DatasetSpec, folder: str | Path | None = None
 ) -> tuple[tuple[str, ...], NDArray[np.float32], NDArray[np.float64]]:

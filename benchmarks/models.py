@@ -18,9 +18,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from benchmarks.datasets import BY_KEY, PLAIN, SPECS, DataError, Recipe, load_dataset
+from benchmarks.datasets import (
+    BY_KEY,
+    PLAIN,
+    SPECS,
+    DataError,
+    Recipe,
+    load_table,
+    training_part,
+)
 
 N_THREADS = 2
 PAPER_TREES = tuple(range(10, 101, 10))
@@ -61,6 +67,8 @@ class Training:
     def describe(self) -> dict[str, Any]:
         """Return what tells this training from others, as it is noted beside its models."""
         data = asdict(self) | {"parameters": self.parameters}
+        if not self.recipe.is_split:
+            data["order"] = "as read"
         described: dict[str, Any] = json.loads(json.dumps(data))
         return described
 
@@ -147,12 +155,9 @@ def _cached_notes(training: Training, path: Path) -> dict[str, Any] | None:
 def _train(training: Training, folder: Path, data: str | Path | None) -> dict[str, Any]:
     import xgboost as xgb
 
-    dataset = load_dataset(training.dataset, data)
-    names = list(dataset.feature_names)
-    rows, target = dataset.train_rows, dataset.train_target
-    if not training.recipe.is_split:
-        rows = np.concatenate([rows, dataset.test_rows])
-        target = np.concatenate([target, dataset.test_target])
+    columns, *table = load_table(BY_KEY[training.dataset], data)
+    names = list(columns)
+    rows, target = training_part(*table, training.recipe.is_split)
     matrix = xgb.DMatrix(rows, target, feature_names=names, nthread=N_THREADS)
     booster = xgb.train(training.parameters, matrix, max(training.sizes))
     models = []

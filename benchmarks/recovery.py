@@ -30,12 +30,11 @@ from benchmarks.datasets import (
     BY_KEY,
     PROJECT,
     SPECS,
-    SPLIT_SEED,
-    TEST_SIZE,
     as_numbers,
     as_target,
     load_table,
     read_table,
+    training_part,
 )
 from benchmarks.summary import markdown
 
@@ -58,7 +57,6 @@ UNSAID = (
 )
 """How splits are searched, and the base score: 0.5 in versions before 2, else estimated."""
 IMAGES = ("mnist", "fashion")
-"""Sets of 784 columns: only histograms are tried, the other searches take minutes a training."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +97,6 @@ def settings_of(key: str) -> Iterator[Setting]:
         for eta in (0.1, 0.3):
             for objective, target in targets:
                 for method, base in UNSAID:
-                    if key in IMAGES and method != "hist":
-                        continue
                     yield Setting(method, base, eta, objective, target, part)
 
 
@@ -147,15 +143,7 @@ def rows_and_target(
     key: str, setting: Setting, data: str | Path | None
 ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
     """Return what a setting is trained on."""
-    from sklearn.model_selection import train_test_split
-
-    rows, target = readings(key, setting.target, data)
-    if setting.part == "all":
-        return rows, target
-    rows, _, target, _ = train_test_split(
-        rows, target, test_size=TEST_SIZE, random_state=SPLIT_SEED
-    )
-    return rows, target
+    return training_part(*readings(key, setting.target, data), setting.part == "split")
 
 
 def n_guards(

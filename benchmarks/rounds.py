@@ -64,7 +64,10 @@ def ablations_order(options: Namespace) -> list[Instance]:
 
 
 def gaps_order(options: Namespace) -> list[Instance]:
-    return stratified_order(gaps.instances(options))
+    """Return every question with all its gaps, so that any part of them compares the gaps."""
+    asked = {(i.model, i.sensitive, i.gap): i for i in gaps.instances(options)}
+    questions = stratified_order([i for i in asked.values() if i.gap == gaps.GAPS[0]])
+    return [asked[i.model, i.sensitive, gap] for i in questions for gap in gaps.GAPS]
 
 
 def hard_order(options: Namespace) -> list[Instance]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks import ablations, encodings, page, rounds
+from benchmarks import ablations, encodings, gaps, page, rounds
 from benchmarks.instances import Instance, alternating_order
 from benchmarks.methods import common, comparison, method_table
 from benchmarks.records import Run, RunSettings, read_run, surroundings
@@ -103,6 +104,22 @@ def test_rounds_begin_nothing_that_might_end_too_late(
     ending = datetime.now() + timedelta(seconds=30)  # a clock on a wall
     rounds.run_round(part, argparse.Namespace(output=tmp_path), ending)
     assert not list(tmp_path.iterdir())
+
+
+def test_any_part_of_the_sweep_asks_the_same_at_every_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a stopped run has compares the gaps: each question comes with all of them."""
+    asked = [
+        replace(instance(f"f{feature}-g{gap}"), sensitive=(feature,), gap=gap)
+        for gap in gaps.GAPS
+        for feature in range(5)
+    ]
+    monkeypatch.setattr(gaps, "instances", lambda options: asked)
+    order = rounds.gaps_order(argparse.Namespace())
+    assert sorted(i.name for i in order) == sorted(i.name for i in asked)
+    for start in range(0, len(order), len(gaps.GAPS)):
+        part = order[start : start + len(gaps.GAPS)]
+        assert len({i.sensitive for i in part}) == 1
+        assert [i.gap for i in part] == list(gaps.GAPS)
 
 
 def test_a_run_knows_the_cores_that_it_is_pinned_to(monkeypatch: pytest.MonkeyPatch) -> None:
