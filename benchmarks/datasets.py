@@ -105,7 +105,8 @@ SPECS: tuple[DatasetSpec, ...] = (
     ),
     DatasetSpec(
         "mnist", "Mnist", "mnist.npz", "reg:squarederror", "2", ("mnist_784", 1), (58, 4597),
-        note="the 10000 images of the t10k part, of 70000", recipe=Recipe(is_split=False),
+        note="the 10000 images of the t10k part, of 70000",
+        recipe=Recipe("exact", is_split=False),
     ),
     DatasetSpec(
         "webspam", "Webspam", "webspam_subset.csv.gz", "binary:logistic", "2",
