@@ -133,7 +133,7 @@ SPECS: tuple[DatasetSpec, ...] = (
         "fashion", "Fashion-MNIST", "fashion_mnist.npz", "binary:logistic", "2",
         ("Fashion-MNIST", 1), (51, 2513), positive=("0",),
         note="20000 of 70000 images, class 0 (T-shirt) against the rest",
-        recipe=Recipe("hist", 0.5),
+        recipe=Recipe("approx", 0.5),
     ),
     DatasetSpec(
         "protein", "Protein structure", "protein.csv.gz", "reg:squarederror", "2",
