@@ -47,7 +47,7 @@ ROUNDS = (
     Round("methods", ("add-baseline",), 20, 60),
     Round("methods", (*QUICK, "xcount", "xcount-exact-union", *CNF), 40, 60),
     Round("ablations", tuple(reversed(ablations.LABELS)), 48, 10),
-    Round("hard", ("exact",), 13, 1800),
+    Round("hard", ("exact",), 40, 1800),
     Round("methods", ("xcount",), 80, 60),
     Round("methods", (*QUICK, "xcount", "xcount-exact-union", *CNF, "add-baseline"), 80, 60),
     Round("ablations", tuple(reversed(ablations.LABELS)), 158, 10),
