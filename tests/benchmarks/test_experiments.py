@@ -14,7 +14,6 @@ import pytest
 from benchmarks import (
     ablations,
     archive,
-    authors,
     beyond,
     gaps,
     page,
@@ -343,37 +342,6 @@ def test_a_long_trace_is_thinned_by_the_logarithm_of_time() -> None:
     assert len(trace) <= sampling.MAX_POINTS + 2
     assert trace[-1][0] == 60.0
     assert 15 <= sum(point[0] < 1 for point in trace) <= 45
-
-
-def test_the_authors_program_is_asked_the_same_question(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Both get the dump of the model; a stand-in for the program prints what the real one would."""
-    pytest.importorskip("xgboost")
-    pytest.importorskip("sklearn")
-    (model,) = models_of(Training("diabetes", 3, (2,)), tmp_path / "cache")
-    asked = Instance("one", model.path, "diabetes", 3, 2, model.n_guards, (2,), "2")
-    monkeypatch.setattr(authors, "paper_instances", lambda *_: [asked])
-    binary = tmp_path / "program"
-    binary.write_text(
-        '#!/bin/sh\necho "$@" > "$0.asked"\necho "Total count (naive counting): 564"\n'
-    )
-    binary.chmod(0o755)
-    output = ["--output", str(tmp_path / "authors.jsonl")]
-    assert authors.main([str(binary), "--sample", "1", *output]) == 0
-    assert "-g 2 -p 3 -s 2 -k 1" in binary.with_suffix(".asked").read_text()
-    (line,) = authors.read(tmp_path / "authors.jsonl")
-    assert line["authors"]["count"] == line["xcount"]["count"] == 564
-    assert "1 have the same count" in capsys.readouterr().out
-    assert authors.main([str(tmp_path / "absent"), *output]) == 2
-
-
-def test_a_program_that_does_not_end_is_ended() -> None:
-    """Its time is noted, and it has no count."""
-    text, outcome = authors.measured(["sh", "-c", "echo begun; sleep 60"], 0.2, 1 << 30)
-    assert text == ""
-    assert outcome.count is None
-    assert outcome.wall_seconds < 30
 
 
 def test_an_archive_tells_what_was_changed(
