@@ -7,6 +7,7 @@ not that of some diagram.
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -51,19 +52,53 @@ def solutions(problem: Problem, a: int, b: int) -> list[tuple[int, ...]]:
     return [x for x in others(problem) if value((a, *x)) - value((b, *x)) > gap]
 
 
-def estimate(problem: Problem, n_elements: int, seed: int) -> float:
+def estimate(n_elements: int, seed: int) -> float:
     """Algorithm 1's estimate of one subproblem whose t is ``n_elements``, while p stays 1."""
-    return float(np.random.default_rng(seed).poisson(n_elements))
+    return float(np.random.default_rng(seed).poisson(float(n_elements)))
 
 
 def exact_count(problem: Problem) -> int:
-    """ExactCount: the number of pairs (b, b') within the distance with V(b') - V(b) > G."""
+    """ExactCount: the number of pairs (b, b') with V(b') - V(b) > G.
+
+    They agree in all features that are not sensitive, and are within the distance in the last that
+    is: AtMostDistance stands after the loop over S, and takes the f that the loop has left.
+    """
+    value, gap = value_of(problem), float(problem.query.change.order)
+    sensitive, limit = problem.query.sensitive, problem.query.distance
+    cells = itertools.product(*(range(axis.n_cells) for axis in problem.grid.axes))
+    return sum(
+        value(b) - value(a) > gap
+        for a, b in itertools.product(list(cells), repeat=2)
+        if all(x == y for f, (x, y) in enumerate(zip(a, b, strict=True)) if f not in sensitive)
+        and (limit is None or abs(a[sensitive[-1]] - b[sensitive[-1]]) <= limit)
+    )
+
+
+def bits_apart(a: int, b: int) -> int:
+    """Return the Hamming distance of two cells' bits, as in (C2)."""
+    return abs(a - b)
+
+
+def features_apart(a: int, b: int) -> int:
+    """Return the Hamming distance of two values of one feature, as in "Notion of Distance"."""
+    return int(a != b)
+
+
+def regions(
+    problem: Problem,
+    exceeds: Callable[[float, float], bool] = operator.gt,
+    distance: Callable[[int, int], int] = bits_apart,
+) -> int:
+    """Return the number of sensitive regions, by one reading of the gap and of the distance."""
     value, gap = value_of(problem), float(problem.query.change.order)
     n_cells, limit = problem.grid.axes[0].n_cells, problem.query.distance
     return sum(
-        value((b, *x)) - value((a, *x)) > gap
-        for a, b in itertools.product(range(n_cells), repeat=2)
-        if limit is None or abs(a - b) <= limit
+        any(
+            exceeds(abs(value((a, *x)) - value((b, *x))), gap)
+            for b in range(n_cells)
+            if limit is None or distance(a, b) <= limit
+        )
+        for a in range(n_cells)
         for x in others(problem)
     )
 
