@@ -261,10 +261,14 @@ def gaps_section(runs: Runs, folder: Path) -> str:
 def regularisation_section(runs: Runs, folder: Path) -> str:
     """The regularisation study."""
     lines = regularisation.read(folder / regularisation.FILE)
-    path = folder / "regularisation.svg"
-    regularisation_report.draw(lines, path)
-    text = regularisation_report.report(lines)
-    return "\n\n".join([text, picture(path, "relative sensitivity by alpha")])
+    one_split = folder / "regularisation-configurations.svg"
+    regularisation_report.draw_configurations(lines, one_split)
+    all_splits = folder / "regularisation.svg"
+    regularisation_report.draw(lines, all_splits)
+    parts = [regularisation_report.report(lines)]
+    parts += [picture(one_split, "relative sensitivity of the configurations of one split")]
+    parts += [picture(all_splits, "relative sensitivity of each split")]
+    return "\n\n".join(parts)
 
 
 def recovery_section(runs: Runs, folder: Path) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,14 +24,44 @@ LABEL_WORDS = {"paper": "the paper's labels", "right": "the right labels"}
 SIGNIFICANCE = 0.05
 PAPER_SPLIT = 42
 PAPER_SCORES = {
-    (3, 20): (0.859, 0.671, 0.229, 0.341, 0.857),
-    (3, 30): (0.858, 0.680, 0.213, 0.325, 0.863),
-    (3, 40): (0.859, 0.684, 0.218, 0.330, 0.867),
-    (4, 20): (0.859, 0.676, 0.227, 0.339, 0.864),
-    (4, 30): (0.859, 0.677, 0.229, 0.342, 0.869),
-    (4, 40): (0.859, 0.656, 0.254, 0.366, 0.872),
+    (3, 20): (
+        (0.859, 0.671, 0.229, 0.341, 0.857),
+        (0.859, 0.671, 0.226, 0.338, 0.857),
+        (0.859, 0.672, 0.225, 0.337, 0.857),
+        (0.858, 0.675, 0.218, 0.330, 0.857),
+    ),
+    (3, 30): (
+        (0.858, 0.680, 0.213, 0.325, 0.863),
+        (0.857, 0.665, 0.210, 0.319, 0.864),
+        (0.858, 0.669, 0.217, 0.328, 0.864),
+        (0.859, 0.681, 0.222, 0.335, 0.863),
+    ),
+    (3, 40): (
+        (0.859, 0.684, 0.218, 0.330, 0.867),
+        (0.858, 0.672, 0.216, 0.327, 0.867),
+        (0.857, 0.668, 0.209, 0.319, 0.867),
+        (0.858, 0.668, 0.218, 0.329, 0.867),
+    ),
+    (4, 20): (
+        (0.859, 0.676, 0.227, 0.339, 0.864),
+        (0.859, 0.676, 0.228, 0.341, 0.865),
+        (0.858, 0.654, 0.229, 0.339, 0.865),
+        (0.859, 0.666, 0.231, 0.343, 0.864),
+    ),
+    (4, 30): (
+        (0.859, 0.677, 0.229, 0.342, 0.869),
+        (0.859, 0.666, 0.239, 0.352, 0.869),
+        (0.859, 0.652, 0.237, 0.348, 0.869),
+        (0.859, 0.666, 0.234, 0.346, 0.868),
+    ),
+    (4, 40): (
+        (0.859, 0.656, 0.254, 0.366, 0.872),
+        (0.859, 0.656, 0.252, 0.364, 0.872),
+        (0.859, 0.652, 0.250, 0.361, 0.872),
+        (0.859, 0.654, 0.245, 0.356, 0.871),
+    ),
 }
-"""The paper's scores of its six models with alpha 0, by depth and number of trees."""
+"""The paper's scores of its 24 models: by depth and number of trees, one line for each alpha."""
 
 
 def report(lines: Sequence[Line]) -> str:
@@ -40,36 +71,78 @@ def report(lines: Sequence[Line]) -> str:
     first = [line for line in lines if line["seed"] == PAPER_SPLIT]
     parts = [_conditions(lines)]
     parts += [_scores_table(line) for line in first if line["labels"] == "paper"]
+    parts += [difference_table(first)]
     for line in first:
-        parts += [f"As in the paper, one split, {LABEL_WORDS[line['labels']]}:", ratio_table(line)]
-    parts += ["Over all splits, one number for each:", split_table(lines), conclusion(lines)]
-    return "\n\n".join(parts)
+        words = LABEL_WORDS[line["labels"]]
+        parts += [f"As in the paper, configurations of one split, {words}:", ratio_table(line)]
+    parts += ["The median of the configurations, over all splits:", configuration_table(lines)]
+    parts += ["The ratio of mean shares, one number for each split:", split_table(lines)]
+    return "\n\n".join([*parts, conclusion(lines)])
 
 
 def _conditions(lines: Sequence[Line]) -> str:
-    about = lines[0]
-    machine = about["machine"]
+    """Say what was studied, and from which revisions, when, and under which load."""
+    machine = lines[0]["machine"]
     n_splits = len({line["seed"] for line in lines})
+    groups: dict[tuple[str, str], list[Line]] = defaultdict(list)
+    for line in sorted(lines, key=lambda line: line["date"]):
+        groups[line["revision"], line.get("placement", "")].append(line)
+    states = "; ".join(_state(*state, members) for state, members in groups.items())
     return (
-        f"{n_splits} splits of 80 % and 20 % of the rows, every count exact. "
-        f"{machine['processor']}, {machine['cores']} cores, {machine['system']}; revision "
-        f"{about['revision']}; "
-        f"{about['date']}, load {about['load']:g} at the start."
+        f"{n_splits} splits of 80 % and 20 % of the rows, {len(lines)} studies of a split with one "
+        f"kind of labels, every count exact. {machine['processor']}, {machine['cores']} cores, "
+        f"{machine['system']}. Studies by revision, with dates and loads at their ends: {states}."
     )
 
 
+def _state(revision: str, placement: str, members: Sequence[Line]) -> str:
+    """Say what was noted at one revision: how much, when, and under which load."""
+    dates = _from_to(sorted({line["date"][:16] for line in members}))
+    load = _from_to([f"{value:g}" for value in sorted({line["load"] for line in members})])
+    where = f", {placement}" if placement else ""
+    return f"{len(members)} at {revision} ({dates}, load {load}{where})"
+
+
+def _from_to(values: Sequence[str]) -> str:
+    return values[0] if len(values) == 1 else f"{values[0]} to {values[-1]}"
+
+
+def _paper_scores(note: Mapping[str, Any]) -> dict[str, float]:
+    """Return the paper's scores of the model that a note is about."""
+    by_alpha = PAPER_SCORES[note["depth"], note["n_trees"]]
+    return dict(zip(METRICS, by_alpha[ALPHAS.index(note["alpha"])], strict=True))
+
+
 def _scores_table(line: Line) -> str:
-    """Return the scores with the paper's labels beside the paper's own, of alpha 0."""
+    """Return the scores of the 24 models beside the paper's own."""
     rows = []
-    for note in line["scores"]:
-        if note["alpha"] == 0:
-            theirs = PAPER_SCORES[note["depth"], note["n_trees"]]
-            cells = [
-                f"{note[name]:.3f} / {paper:.3f}"
-                for name, paper in zip(METRICS, theirs, strict=True)
-            ]
-            rows.append([str(note["depth"]), str(note["n_trees"]), *cells])
-    return markdown(["depth", "trees", *(f"{name}: here / paper" for name in METRICS)], rows)
+    for note in sorted(line["scores"], key=_size_and_alpha):
+        theirs = _paper_scores(note)
+        cells = [f"{note[name]:.3f} / {theirs[name]:.3f}" for name in METRICS]
+        rows.append([*map(str, _size_and_alpha(note)), *cells])
+    header = ["depth", "trees", "alpha"]
+    return markdown([*header, *(f"{name}: here / paper" for name in METRICS)], rows)
+
+
+def _size_and_alpha(note: Mapping[str, Any]) -> tuple[int, int, int]:
+    return note["depth"], note["n_trees"], note["alpha"]
+
+
+def difference_table(lines: Sequence[Line]) -> str:
+    """Return how far the scores are from the paper's, for each kind of labels and each metric."""
+    rows = []
+    for line in lines:
+        notes = line["scores"]
+        for name in METRICS if notes else ():
+            found = [(abs(note[name] - _paper_scores(note)[name]), note) for note in notes]
+            largest, note = max(found, key=lambda pair: pair[0])
+            depth, n_trees, alpha = _size_and_alpha(note)
+            where = f"depth {depth}, {n_trees} trees, alpha {alpha}"
+            mean = statistics.fmean(difference for difference, _ in found)
+            numbers = [str(len(found)), f"{mean:.3f}", f"{largest:.3f}", where]
+            rows.append([LABEL_WORDS[line["labels"]], name, *numbers])
+    header = ["labels", "metric", "models", "mean difference from the paper", "largest", "where"]
+    return markdown(header, rows)
 
 
 def kept(line: Line) -> list[Mapping[str, Any]]:
@@ -77,19 +150,58 @@ def kept(line: Line) -> list[Mapping[str, Any]]:
     return [c for c in line["counts"] if c["is_used"] and c["regions"][0] > 0]
 
 
+def configuration_ratios(line: Line, alpha: int) -> list[float]:
+    """Return C_alpha / C_0 of the configurations that the paper would keep."""
+    place = ALPHAS.index(alpha)
+    return [c["regions"][place] / c["regions"][0] for c in kept(line)]
+
+
+def from_zero(line: Line, alpha: int) -> tuple[int, int]:
+    """Count the configurations with C_0 = 0, and those of them with C_alpha > 0.
+
+    The paper leaves them out, as no ratio can show such an increase.
+    """
+    place = ALPHAS.index(alpha)
+    shares = [c["regions"][place] for c in line["counts"] if c["regions"][0] == 0]
+    return len(shares), sum(share > 0 for share in shares)
+
+
 def ratio_table(line: Line) -> str:
     """Return how C_alpha / C_0 is spread over the configurations of one split."""
     rows = []
-    found = kept(line)
-    for place, alpha in enumerate(ALPHAS[1:], start=1):
-        ratios = [c["regions"][place] / c["regions"][0] for c in found]
+    for alpha in ALPHAS[1:]:
+        ratios = configuration_ratios(line, alpha)
         low, middle, high = quartiles(ratios)
         below, above = sum(r < 1 for r in ratios), sum(r > 1 for r in ratios)
         numbers = [len(ratios), f"{middle:.3f}", f"{low:.3f} to {high:.3f}"]
-        numbers += [f"{min(ratios):.3g} to {max(ratios):.3g}"]
-        rows.append([str(alpha), *map(str, numbers), str(below), str(above)])
+        numbers += [f"{min(ratios):.3g} to {max(ratios):.3g}", below, above]
+        numbers += from_zero(line, alpha)
+        rows.append([str(alpha), *map(str, numbers)])
     header = ["alpha", "configurations", "median C_alpha/C_0", "quartiles", "range"]
-    return markdown([*header, "fewer regions", "more regions"], rows)
+    header += ["fewer regions", "more regions", "left out: C_0 = 0", "of these C_alpha > 0"]
+    return markdown(header, rows)
+
+
+def configuration_table(lines: Sequence[Line]) -> str:
+    """Return the median C_alpha / C_0 of the paper's split beside that of all splits."""
+    rows = []
+    for labels, words in LABEL_WORDS.items():
+        asked = [line for line in lines if line["labels"] == labels]
+        for alpha in ALPHAS[1:] if asked else ():
+            medians = [statistics.median(configuration_ratios(line, alpha)) for line in asked]
+            low, middle, high = quartiles(medians)
+            zeros, risen = map(sum, zip(*(from_zero(line, alpha) for line in asked), strict=True))
+            numbers = [str(len(medians)), _of_paper_split(asked, medians), f"{middle:.3f}"]
+            numbers += [f"{low:.3f} to {high:.3f}", str(sum(value < 1 for value in medians))]
+            rows.append([words, str(alpha), *numbers, f"{risen} of {zeros}"])
+    header = ["labels", "alpha", "splits", "the paper's split", "median of all", "quartiles"]
+    return markdown([*header, "below 1", "C_0 = 0 and C_alpha > 0"], rows)
+
+
+def _of_paper_split(lines: Sequence[Line], values: Sequence[float]) -> str:
+    """Return the value that belongs to the paper's split."""
+    pairs = zip(lines, values, strict=True)
+    return next((f"{value:.3f}" for line, value in pairs if line["seed"] == PAPER_SPLIT), "-")
 
 
 def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
@@ -143,18 +255,17 @@ def split_table(lines: Sequence[Line]) -> str:
             for alpha in ALPHAS[1:]:
                 ratios = [split_ratio(line, measure, alpha) for line in asked]
                 if ratios:
-                    rows.append([words, name, str(alpha), *_spread(ratios)])
-    header = ["labels", "measure", "alpha", "splits", "median ratio", "quartiles"]
-    return markdown([*header, "below 1", "sign-flip test p"], rows)
+                    one = _of_paper_split(asked, ratios)
+                    rows.append([words, name, str(alpha), str(len(ratios)), one, *_spread(ratios)])
+    header = ["labels", "measure", "alpha", "splits", "the paper's split", "median of all"]
+    return markdown([*header, "quartiles", "below 1", "sign-flip test p"], rows)
 
 
 def _spread(ratios: Sequence[float]) -> list[str]:
     low, middle, high = quartiles(ratios)
     p = sign_flip_test([math.log(ratio) for ratio in ratios])
     below = sum(ratio < 1 for ratio in ratios)
-    return [
-        str(len(ratios)), f"{middle:.3f}", f"{low:.3f} to {high:.3f}", str(below), f"{p:.2g}",
-    ]  # fmt: skip
+    return [f"{middle:.3f}", f"{low:.3f} to {high:.3f}", str(below), f"{p:.2g}"]
 
 
 def conclusion(lines: Sequence[Line]) -> str:
@@ -189,16 +300,46 @@ def draw(lines: Sequence[Line], path: Path) -> None:
     with figure(path, 1, 2, size=(8, 3.8)) as both:
         for axes, (measure, name) in zip(both, MEASURES.items(), strict=True):
             ratios = [[split_ratio(line, measure, a) for line in asked] for a in ALPHAS[1:]]
-            line_style = {"color": COLOURS[2], "linewidth": 2.2}
-            axes.boxplot(ratios, widths=0.5, showfliers=False, medianprops=line_style)
-            for place, values in enumerate(ratios, 1):
-                spots = [place + 0.2 * ((7 * i % 11) / 5 - 1) for i in range(len(values))]
-                axes.plot(spots, values, "o", color=COLOURS[0], markersize=3.5, alpha=0.6)
-            axes.axhline(1, color=INK, linewidth=1, linestyle="--")
-            axes.set_xticks(range(1, len(ALPHAS)), [f"alpha {alpha}" for alpha in ALPHAS[1:]])
+            _boxes(axes, ratios)
+            own = [place for place, line in enumerate(asked) if line["seed"] == PAPER_SPLIT]
+            spots = [(alpha, values[i]) for alpha, values in enumerate(ratios, 1) for i in own]
+            style = {"color": COLOURS[1], "zorder": 4, "label": "the paper's split"}
+            axes.plot([x for x, _ in spots], [y for _, y in spots], "D", **style)
             axes.set_title(name)
-        low, high = zip(*(axes.get_ylim() for axes in both), strict=True)
-        for axes in both:
-            axes.set_ylim(min(low), max(high))
+        _share_range(both)
         both[0].set_ylabel("share with alpha / share without")
         both[0].set_xlabel(f"{len(asked)} splits, the right labels", color=MUTED)
+        both[1].legend(loc="lower left")
+
+
+def draw_configurations(lines: Sequence[Line], path: Path) -> None:
+    """Draw the paper's figure: C_alpha / C_0 of the configurations of its split, as boxes."""
+    first = [line for line in lines if line["seed"] == PAPER_SPLIT]
+    with figure(path, 1, len(first), size=(4 * len(first), 3.8)) as cells:
+        panels = list(getattr(cells, "flat", [cells]))
+        for axes, line in zip(panels, first, strict=True):
+            _boxes(axes, [configuration_ratios(line, alpha) for alpha in ALPHAS[1:]])
+            axes.set_title(LABEL_WORDS[line["labels"]])
+            shown, zeros = len(kept(line)), from_zero(line, ALPHAS[1])[0]
+            axes.set_xlabel(f"{shown} configurations; C_0 = 0 in {zeros} others", color=MUTED)
+        _share_range(panels)
+        panels[0].set_ylabel("C_alpha / C_0")
+
+
+def _boxes(axes: Any, by_alpha: Sequence[Sequence[float]]) -> None:
+    """Draw one box for each alpha, all values as dots, and a line where nothing changes."""
+    axes.boxplot(
+        by_alpha, widths=0.5, showfliers=False, medianprops={"color": COLOURS[2], "linewidth": 2.2}
+    )
+    for place, values in enumerate(by_alpha, 1):
+        spots = [place + 0.2 * ((7 * i % 11) / 5 - 1) for i in range(len(values))]
+        axes.plot(spots, values, "o", color=COLOURS[0], markersize=3.5, alpha=0.6)
+    axes.axhline(1, color=INK, linewidth=1, linestyle="--")
+    axes.set_xticks(range(1, len(ALPHAS)), [f"alpha {alpha}" for alpha in ALPHAS[1:]])
+
+
+def _share_range(panels: Sequence[Any]) -> None:
+    """Give all panels the range of values that holds everything."""
+    low, high = zip(*(axes.get_ylim() for axes in panels), strict=True)
+    for axes in panels:
+        axes.set_ylim(min(low), max(high))
