@@ -138,11 +138,12 @@ def difference_table(lines: Sequence[Line]) -> str:
             largest, note = max(found, key=lambda pair: pair[0])
             depth, n_trees, alpha = _size_and_alpha(note)
             where = f"depth {depth}, {n_trees} trees, alpha {alpha}"
-            mean = statistics.fmean(difference for difference, _ in found)
-            numbers = [str(len(found)), f"{mean:.3f}", f"{largest:.3f}", where]
-            rows.append([LABEL_WORDS[line["labels"]], name, *numbers])
-    header = ["labels", "metric", "models", "mean difference from the paper", "largest", "where"]
-    return markdown(header, rows)
+            differences = [difference for difference, _ in found]
+            numbers = [min(differences), statistics.fmean(differences), largest]
+            cells = [str(len(found)), *(f"{number:.3f}" for number in numbers), where]
+            rows.append([LABEL_WORDS[line["labels"]], name, *cells])
+    header = ["labels", "metric", "models", "difference from the paper: least", "mean", "most"]
+    return markdown([*header, "the model with most"], rows)
 
 
 def kept(line: Line) -> list[Mapping[str, Any]]:

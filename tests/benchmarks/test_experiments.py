@@ -163,8 +163,8 @@ def test_scores_are_held_against_all_of_the_papers() -> None:
     scores[-1]["recall"] += 0.24
     line = split(labels="paper") | {"scores": scores}
     table = regularisation_report.difference_table([line])
-    assert "| recall | 24 | 0.010 | 0.240 | depth 4, 40 trees, alpha 10 |" in table
-    assert "| AUC | 24 | 0.000 | 0.000 |" in table
+    assert "| recall | 24 | 0.000 | 0.010 | 0.240 | depth 4, 40 trees, alpha 10 |" in table
+    assert "| AUC | 24 | 0.000 | 0.000 | 0.000 |" in table
 
 
 def test_a_split_is_one_number() -> None:
