@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.plots import INK, figure, legend_beside, line_style
+from benchmarks.plots import INK, figure, legend_beside, method_style
 from benchmarks.records import Run, Status, read_run
 from benchmarks.summary import is_solved, markdown
 
@@ -92,10 +92,12 @@ def spread(errors: Sequence[Errors], path: Path) -> None:
     """Draw how many of the answers are within how large a relative error, for each run."""
     with figure(path, size=(7, 3.6)) as axes:
         for i, e in enumerate(errors):
+            again = any(e.method == before.method for before in errors[:i])
+            style = method_style(e.method) | {"linewidth": 1.2 if again else 2.0}
             found = sorted(e.relative)
             shares = [100 * (n + 1) / len(found) for n in range(len(found))]
             label = f"{e.method}, {e.suite} suite ({len(found)} instances)"
-            axes.step([0.0, *found], [0.0, *shares], where="post", label=label, **line_style(i))
+            axes.step([0.0, *found], [0.0, *shares], where="post", label=label, **style)
         for epsilon in {e.epsilon for e in errors}:
             axes.axvline(
                 epsilon, color=INK, linewidth=1, linestyle="--", label=f"epsilon {epsilon:g}"

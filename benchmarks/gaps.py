@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.commands import run_command, suite_parser
 from benchmarks.instances import Instance, paper_instances
-from benchmarks.plots import draw_cactus, draw_limits, figure, legend_beside
+from benchmarks.plots import draw_cactus, draw_limits, figure, legend_beside, line_style
 from benchmarks.records import Run
 from benchmarks.summary import conditions, grouped_table, is_solved, markdown
 
@@ -56,7 +56,7 @@ def draw(run: Run, path: Path) -> None:
     with figure(path) as axes:
         for i, gap in enumerate(GAPS):
             records = [r for r in run.records if r["gap"] == gap]
-            draw_cactus(axes, records, f"gap {gap}", i)
+            draw_cactus(axes, records, f"gap {gap}", line_style(i))
         axes.set_title(f"Adult, all used features, by gap ({run.settings.method})")
         axes.set_xlabel("instances solved")
         axes.set_ylabel("seconds an instance")

@@ -128,7 +128,7 @@ def paper_section(runs: Runs, folder: Path) -> str:
         parts += ["What was given up, once more with a longer limit:", conditions(run)]
         parts += [method_table([run]), unsolved_table(run, 20)]
     cactus, by_set = folder / "paper-cactus.svg", folder / "paper-cactus-by-set.svg"
-    plots.cactus(runs["paper"], cactus)
+    plots.cactus(runs["paper"], cactus, paper=plots.PAPER_SHARES)
     plots.cactus_by_dataset(runs["paper"], by_set)
     parts += [picture(cactus, "instances solved within a time")]
     parts += [picture(by_set, "the same by data set")]
@@ -244,7 +244,10 @@ def ablations_section(runs: Runs, folder: Path) -> str:
     """The paper's ablations, and ours."""
     ordered = _in_order(runs["ablations"], tuple(ablations.LABELS))
     path = folder / "ablations-cactus.svg"
-    plots.cactus(ordered, path)
+    paper = {
+        name: solved / ablations.PAPER_INSTANCES for name, (solved, _) in ablations.PAPER.items()
+    }
+    plots.cactus(ordered, path, "Ablations on Adult", paper)
     return "\n\n".join([ablations.report(ordered), picture(path, "ablations on Adult")])
 
 

@@ -12,7 +12,6 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +24,26 @@ INK, MUTED, RULE = "#1f2430", "#6b7280", "#e3e6eb"
 COLOURS = ("#0b6e99", "#d1495b", "#edae49", "#3a7d44", "#7a5195", "#8c6d46", "#4d4d4d")
 MARKERS = "osD^vPX"
 LINES = ("-", "--", ":")
+METHOD_STYLES = {
+    "auto": ("#0b6e99", "-", "o"),
+    "exact": ("#d1495b", "-", "s"),
+    "sample": ("#edae49", "-", "D"),
+    "xcount": ("#3a7d44", "-", "^"),
+    "xcount-exact-union": ("#7a5195", "-", "v"),
+    "xcount-sum-first": ("#8c6d46", "-", "<"),
+    "add-baseline": ("#4d4d4d", "-", "P"),
+    "add-baseline-plain": ("#4d4d4d", "-.", "X"),
+    "cnf-ganak": ("#4aa8c0", "--", ">"),
+    "cnf-approxmc": ("#c65b9b", "--", "p"),
+    "subproblems-cnf": ("#d97a1c", "--", "h"),
+}
+"""The colour, line and marker that a method has in every picture; dotted lines are the paper's."""
+OTHER_METHOD = (MUTED, (0, (6, 2)), ".")
 UNDATED = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 FASTEST_SHOWN = 1e-4
 GUARD_BINS = (0, 50, 100, 200, 400, 800, 1600, 3200, 6400)
+FEW = 5
+"""Shares of fewer instances than this are hollow marks that no line joins."""
 PAPER_SOLVED = {"XCount": 1552, "Ganak": 721, "ApproxMC": 579, "ADD baseline": 153}
 PAPER_TOOLS = {
     "xcount": "XCount",
@@ -39,6 +55,10 @@ PAPER_TOOLS = {
 PAPER_LIMIT_SECONDS = 1800.0
 PAPER_HALF_GUARDS = 400
 PAPER_INSTANCES = 3194
+PAPER_SHARES = {
+    method: PAPER_SOLVED[tool] / PAPER_INSTANCES for method, tool in PAPER_TOOLS.items()
+}
+"""The share of its instances that each of the paper's tools solved."""
 
 STYLE: Any = {
     "font.family": "DejaVu Sans",
@@ -100,27 +120,55 @@ def solved_seconds(records: Sequence[Record]) -> list[float]:
     return [max(value, FASTEST_SHOWN) for value in seconds]
 
 
-def cactus(runs: Sequence[Run], path: Path, reference: bool = True) -> None:
-    """Draw how many instances each run solved within how much time each."""
+def cactus(
+    runs: Sequence[Run],
+    path: Path,
+    title: str = "Instances solved within a time",
+    paper: Mapping[str, float] | None = None,
+) -> None:
+    """Draw how many instances each run solved within how much time each.
+
+    ``paper`` are the shares that the paper says its methods solved.
+    """
     with figure(path) as axes:
-        for i, run in enumerate(runs):
-            draw_cactus(axes, run.records, _label(run), i)
-        axes.set_title(f"Instances solved within a time ({_suite_name(runs)})")
+        for run in runs:
+            draw_cactus(axes, run.records, _label(run), method_style(run.settings.method))
+        _draw_paper(axes, paper or {}, max(len(run.records) for run in runs))
+        axes.set_title(f"{title} ({_suite_name(runs)})")
         axes.set_xlabel("instances solved")
         axes.set_ylabel("seconds an instance")
         draw_limits(axes, runs)
-        if reference and max(len(run.records) for run in runs) > 0.9 * PAPER_INSTANCES:
-            _draw_paper(axes)
         legend_beside(axes)
 
 
+def _draw_paper(axes: Any, shares: Mapping[str, float], n_instances: int) -> None:
+    """Mark the shares that the paper's methods solved, in their own colours.
+
+    They are of its own instances, with 1800 s, on its own machine.
+    """
+    for method, share in shares.items():
+        name = PAPER_TOOLS.get(method, method)
+        label = f"{name} in the paper: {100 * share:.0f} %, {PAPER_LIMIT_SECONDS:g} s"
+        style = {"color": method_style(method)["color"], "linewidth": 1.2, "linestyle": ":"}
+        axes.axvline(share * n_instances, label=label, **style)
+
+
+def cactus_of_paper(runs: Sequence[Run], path: Path) -> None:
+    """Draw the paper's tools as a cactus plot, with what the paper says that each solved."""
+    cactus(runs, path, "The paper's four tools", PAPER_SHARES)
+
+
 def draw_limits(axes: Any, runs: Sequence[Run]) -> None:
-    """Mark how long an instance might take."""
-    for limit in sorted({run.settings.limit_seconds for run in runs}):
+    """Mark how long an instance might take; where limits differ, with the methods that had them."""
+    limits: dict[float, list[str]] = defaultdict(list)
+    for run in runs:
+        limits[run.settings.limit_seconds].append(_label(run))
+    for limit, methods in sorted(limits.items()):
         axes.axhline(limit, color=MUTED, linewidth=1, linestyle="--")
-        where = (1, limit)
+        whose = f" of {', '.join(methods)}" if len(limits) > 1 else ""
         style = {"ha": "right", "va": "bottom", "fontsize": 7.5, "color": MUTED}
-        axes.text(*where, f"limit {limit:g} s ", transform=axes.get_yaxis_transform(), **style)
+        place: Any = {"xycoords": axes.get_yaxis_transform(), "textcoords": "offset points"}
+        axes.annotate(f"limit {limit:g} s{whose}", (1, limit), (-2, 3), **place, **style)
 
 
 def line_style(number: int) -> dict[str, Any]:
@@ -129,46 +177,26 @@ def line_style(number: int) -> dict[str, Any]:
     return {"color": COLOURS[colour], "linestyle": LINES[turn % len(LINES)]}
 
 
-def draw_cactus(axes: Any, records: Sequence[Record], label: str, colour: int) -> None:
+def method_style(method: str) -> dict[str, Any]:
+    """Return the colour and the line that a method has in every picture."""
+    colour, line, _ = METHOD_STYLES.get(method, OTHER_METHOD)
+    return {"color": colour, "linestyle": line}
+
+
+def method_marker(method: str) -> str:
+    """Return the marker that a method has in every picture."""
+    return METHOD_STYLES.get(method, OTHER_METHOD)[2]
+
+
+def draw_cactus(axes: Any, records: Sequence[Record], label: str, style: Mapping[str, Any]) -> None:
     """Draw one line of a cactus plot, labelled with what was solved."""
     seconds = solved_seconds(records)
     text = f"{label}: {len(seconds)} of {len(records)}"
-    style = line_style(colour)
-    if len(seconds) == 1:
-        style["marker"] = "o"
-    axes.plot(range(1, len(seconds) + 1), seconds, label=text, **style)
+    marker = "o" if len(seconds) == 1 else None
+    axes.plot(range(1, len(seconds) + 1), seconds, label=text, marker=marker, **style)
     axes.set_yscale("log")
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_xlim(0, max(axes.get_xlim()[1], 1.02 * len(records)))
-
-
-def _draw_paper(axes: Any) -> None:
-    """Mark what the paper's methods solved in its own runs, on its own machine, with 1800 s."""
-    for i, (name, solved) in enumerate(PAPER_SOLVED.items(), 2):
-        label = f"{name} in the paper: {solved}"
-        axes.axvline(solved, color=COLOURS[i], linewidth=1.2, linestyle=":", label=label)
-
-
-def cactus_of_paper(runs: Sequence[Run], path: Path) -> None:
-    """Draw the paper's tools as a cactus plot, with what the paper says that each solved.
-
-    Its numbers are of 3194 instances and 1800 s, on its own machine: as a share of the sample they
-    are vertical lines in the tools' own colours.
-    """
-    with figure(path) as axes:
-        for i, run in enumerate(runs):
-            tool = PAPER_TOOLS[run.settings.method]
-            draw_cactus(axes, run.records, run.settings.method, i)
-            share = PAPER_SOLVED[tool] / PAPER_INSTANCES
-            place = share * len(run.records)
-            label = f"{tool} in the paper: {100 * share:.0f} %, 1800 s"
-            colour = line_style(i)["color"]
-            axes.axvline(place, color=colour, linewidth=1, linestyle=":", label=label)
-        axes.set_title(f"The paper's four tools ({_suite_name(runs)})")
-        axes.set_xlabel("instances solved")
-        axes.set_ylabel("seconds an instance")
-        draw_limits(axes, runs)
-        legend_beside(axes)
 
 
 def cactus_by_dataset(runs: Sequence[Run], path: Path) -> None:
@@ -182,14 +210,16 @@ def cactus_by_dataset(runs: Sequence[Run], path: Path) -> None:
     with figure(path, n_rows, n_columns, size) as grid:
         cells = list(getattr(grid, "flat", [grid]))
         for axes, key in zip(cells, present, strict=False):
-            for i, run in enumerate(runs):
+            for run in runs:
                 records = [r for r in run.records if r["dataset"] == key]
-                draw_cactus(axes, records, _label(run), i)
+                draw_cactus(axes, records, _label(run), method_style(run.settings.method))
+            draw_limits(axes, runs)
             axes.set_title(BY_KEY[key].title)
         for axes in cells[len(present) :]:
             axes.set_visible(False)
-        _share_limits(cells[: len(present)])
-        handles = cells[0].get_lines()
+        _share_seconds(cells[: len(present)])
+        styles = [method_style(run.settings.method) for run in runs]
+        handles = [cells[0].plot([], [], **style)[0] for style in styles]
         cells[0].figure.legend(
             handles, [_label(run) for run in runs], loc="outside upper right", ncols=len(runs)
         )
@@ -197,9 +227,10 @@ def cactus_by_dataset(runs: Sequence[Run], path: Path) -> None:
         cells[0].figure.supylabel("seconds an instance")
 
 
-def _share_limits(cells: Sequence[Any]) -> None:
+def _share_seconds(cells: Sequence[Any]) -> None:
+    """Give all panels the same seconds."""
     low = min(axes.get_ylim()[0] for axes in cells)
-    high = max(axes.get_ylim()[1] for axes in cells)
+    high = 2 * max(axes.get_ylim()[1] for axes in cells)  # room for the words at the limit
     for axes in cells:
         axes.set_ylim(low, high)
 
@@ -231,32 +262,61 @@ def heat_map(run: Run, path: Path) -> None:
         axes.tick_params(length=0)
         axes.figure.colorbar(image, ax=axes, label="seconds", pad=0.02)
         axes.set_title(f"Mean seconds an instance ({_label(run)}, {_suite_name([run])})")
-        axes.set_xlabel("trees")
+        axes.set_xlabel(f"trees\n{_heat_note(run, groups, len(depths) * len(trees))}")
         axes.set_ylabel("depth")
+
+
+def _heat_note(run: Run, groups: Mapping[Any, Sequence[float]], n_cells: int) -> str:
+    """Say what the cells of a heat map are about."""
+    numbers = [len(group) for group in groups.values()]
+    notes = [f"{_least_most(numbers)} instance{'s' * (max(numbers) > 1)} a cell"]
+    notes += [f"unsolved counts as the limit of {run.settings.limit_seconds:g} s"]
+    notes += ["blank: none asked"] if len(groups) < n_cells else []
+    return "; ".join(notes)
 
 
 def completion_by_guards(runs: Sequence[Run], path: Path) -> None:
     """Draw the share of solved instances for each range of the number of guards."""
+    used = sorted({_guard_bin(record) for run in runs for record in run.records})
+    numbers: dict[int, list[int]] = defaultdict(list)
     with figure(path, size=(9, 3.8)) as axes:
-        names = [f"{low + 1}-{high}" for low, high in pairwise(GUARD_BINS)]
-        used = sorted({_guard_bin(record) for run in runs for record in run.records})
         for i, run in enumerate(runs):
             groups: dict[int, list[bool]] = defaultdict(list)
             for record in run.records:
                 groups[_guard_bin(record)].append(is_solved(record))
-            shares = [100 * statistics.fmean(groups[b]) if groups[b] else math.nan for b in used]
-            marker = MARKERS[(i + i // len(COLOURS)) % len(MARKERS)]
-            axes.plot(range(len(used)), shares, **line_style(i), marker=marker, label=_label(run))
+            shift = 0.06 * (i - (len(runs) - 1) / 2)  # equal shares stand side by side
+            _draw_shares(axes, [groups[b] for b in used], run, shift)
+            for b in used:
+                numbers[b].append(len(groups[b]))
         _draw_paper_guards(axes, used)
-        largest = max(runs, key=lambda run: len(run.records))
-        numbers = [sum(_guard_bin(r) == b for r in largest.records) for b in used]
-        labels = [f"{names[b]}\n{n} inst." for b, n in zip(used, numbers, strict=True)]
+        labels = [f"{_guard_name(b)}\n{_least_most(numbers[b])} inst." for b in used]
         axes.set_xticks(range(len(used)), labels, fontsize=8)
-        axes.set_ylim(0, 104)
+        axes.set_ylim(-3, 104)
         axes.set_title(f"Completion by number of guards ({_suite_name(runs)})")
-        axes.set_xlabel("guards of the model")
+        axes.set_xlabel(f"guards of the model, instances of a method (hollow: fewer than {FEW})")
         axes.set_ylabel("% solved")
         legend_beside(axes)
+
+
+def _draw_shares(axes: Any, groups: Sequence[Sequence[bool]], run: Run, shift: float) -> None:
+    """Draw the share of each group that is solved: a line, and hollow marks for small groups."""
+    style, marker = method_style(run.settings.method), method_marker(run.settings.method)
+    places = [place + shift for place in range(len(groups))]
+    large = [100 * _mean(group) if len(group) >= FEW else math.nan for group in groups]
+    axes.plot(places, large, marker=marker, label=_label(run), **style)
+    small = [100 * _mean(group) if len(group) < FEW else math.nan for group in groups]
+    hollow = {"color": style["color"], "markerfacecolor": "none", "linestyle": "none"}
+    axes.plot(places, small, marker=marker, **hollow)
+
+
+def _guard_name(guard_bin: int) -> str:
+    low, high = GUARD_BINS[guard_bin : guard_bin + 2]
+    return f"{low + 1}-{high}"
+
+
+def _least_most(numbers: Sequence[int]) -> str:
+    least, most = min(numbers), max(numbers)
+    return str(most) if least == most else f"{least} to {most}"
 
 
 def _draw_paper_guards(axes: Any, used: Sequence[int]) -> None:
@@ -286,17 +346,19 @@ def growth(runs: Sequence[Run], path: Path) -> None:
     with figure(path, 3, len(GROWTH), (10.5, 6.6)) as grid:
         for column, (name, key) in zip(grid.T, GROWTH.items(), strict=True):
             values = sorted({key(r) for run in runs for r in run.records}, key=_any_last)
-            for i, run in enumerate(runs):
+            for run in runs:
                 groups = [[r for r in run.records if key(r) == value] for value in values]
-                _draw_growth(column, groups, run, i)
+                _draw_growth(column, groups, run)
             for axes in column:
                 axes.set_xticks(range(len(values)), [str(value) for value in values])
             column[0].set_ylim(0, 104)
             column[1].set_yscale("log")
+            draw_limits(column[1], runs)
             column[2].set_ylim(0, 104)
             column[2].set_xlabel(name)
         grid[0, 0].set_ylabel("% solved")
-        grid[1, 0].set_ylabel("median seconds")
+        _share_seconds(grid[1])
+        grid[1, 0].set_ylabel("median seconds\n(unsolved: the limit)")
         grid[2, 0].set_ylabel("% of regions left open")
         labels = [_label(run) for run in runs]
         grid[0, 0].figure.legend(
@@ -304,14 +366,13 @@ def growth(runs: Sequence[Run], path: Path) -> None:
         )
 
 
-def _draw_growth(column: Any, groups: Sequence[Sequence[Record]], run: Run, colour: int) -> None:
-    style = {"color": COLOURS[colour % 7], "marker": MARKERS[colour % 7]}
+def _draw_growth(column: Any, groups: Sequence[Sequence[Record]], run: Run) -> None:
+    style = method_style(run.settings.method) | {"marker": method_marker(run.settings.method)}
     solved = [100 * _mean([float(is_solved(r)) for r in group]) for group in groups]
     left_open = [100 * _mean([open_share(r) for r in group]) for group in groups]
     medians = [_median_seconds(group, run) for group in groups]
     for axes, values in zip(column, (solved, medians, left_open), strict=True):
         axes.plot(range(len(values)), values, **style)
-    column[1].axhline(run.settings.limit_seconds, color=MUTED, linewidth=1, linestyle="--")
 
 
 def _median_seconds(records: Sequence[Record], run: Run) -> float:
@@ -352,7 +413,7 @@ def draw_all(runs: Sequence[Run], folder: Path, kind: str = "svg") -> list[Path]
     made = {
         name: folder / f"{prefix}-{name}.{kind}" for name in ("cactus", "cactus-by-set", "guards")
     }
-    cactus(runs, made["cactus"])
+    cactus(runs, made["cactus"], paper=PAPER_SHARES if prefix == "paper" else None)
     cactus_by_dataset(runs, made["cactus-by-set"])
     completion_by_guards(runs, made["guards"])
     for run in runs:

@@ -366,6 +366,46 @@ def test_every_picture_can_be_drawn(tmp_path: Path) -> None:
     assert files[0].read_bytes() == (tmp_path / "again.svg").read_bytes()
 
 
+def test_a_method_looks_the_same_in_every_picture() -> None:
+    """No two methods share colour and line, or a marker; dotted lines are left to the paper."""
+    from benchmarks.methods import METHODS
+    from benchmarks.plots import METHOD_STYLES
+
+    styles = [METHOD_STYLES[method] for method in METHODS]
+    assert len({(colour, line) for colour, line, _ in styles}) == len(METHODS)
+    assert len({marker for _, _, marker in styles}) == len(METHODS)
+    assert ":" not in {line for _, line, _ in styles}
+
+
+def test_pictures_say_limits_and_what_few_instances_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Words in the pictures: limits, the paper's shares, small groups, and what a cell counts."""
+    pytest.importorskip("matplotlib")
+    from benchmarks import plots
+
+    monkeypatch.setitem(plots.STYLE, "svg.fonttype", "none")  # words instead of outlines
+    records = [
+        synthetic(n, depth, 0, "adult").to_dict() | {"status": "exact", "seconds": n / 100}
+        for n, depth in ((10, 3), (20, 3), (20, 4))
+    ]
+    run = Run(dataclasses.replace(SETTINGS, method="exact"), {}, tuple(records))
+    names = ("cactus", "sets", "guards", "heat", "growth")
+    made = {name: tmp_path / f"{name}.svg" for name in names}
+    plots.cactus([run], made["cactus"], paper={"xcount": 0.5})
+    plots.cactus_by_dataset([run], made["sets"])
+    plots.completion_by_guards([run], made["guards"])
+    plots.heat_map(run, made["heat"])
+    plots.growth([run], made["growth"])
+    words = {name: path.read_text() for name, path in made.items()}
+    limit = f"limit {SETTINGS.limit_seconds:g} s<"
+    assert all(limit in words[name] for name in ("cactus", "sets", "growth"))
+    assert "XCount in the paper: 50 %, 1800 s" in words["cactus"]
+    assert "hollow: fewer than 5" in words["guards"]
+    assert "1 instance a cell; unsolved counts as the limit" in words["heat"]
+    assert "blank: none asked" in words["heat"]
+
+
 def test_errors_are_measured_against_exact_counts(tmp_path: Path) -> None:
     """Answers beyond epsilon, wrong zeros and intervals that miss are counted."""
     pytest.importorskip("matplotlib")
