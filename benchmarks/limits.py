@@ -4,11 +4,12 @@ Each question is a command of its own, as a user would give it. The whole proces
 interpreter and model included. A limit holds if the process ends within 10 % + 0.5 s of the
 time and 10 % + 50 MB of the memory. A signal must end it within a second, whatever it is doing.
 
-    python -m benchmarks.limits --output benchmarks/results/limits.md
+    python -m benchmarks.limits --restart --output benchmarks/results/limits.jsonl
     python -m benchmarks.limits --only signals --models trees-5000
 
-On a busy machine seconds mean little: ``--processor-time`` checks the processor's seconds, of two
-cores. Exit status 1 if something does not hold.
+Every command is noted in the file at once, and a run goes on where it ended; ``--table`` only
+prints the table of what is there. On a busy machine seconds mean little: ``--processor-time``
+checks the processor's seconds, of two cores. Exit status 1 if something does not hold.
 """
 
 from __future__ import annotations
@@ -20,13 +21,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.datasets import PROJECT
 from benchmarks.limits_models import HARD_MODELS, LIGHTGBM, hard_model
-from benchmarks.records import surroundings
+from benchmarks.records import RecordFile, ResumeError, Run, RunSettings, read_run
+from benchmarks.summary import markdown
+
+FILE = "limits.jsonl"
 
 TIMEOUT_SECONDS, MEMORY_BYTES = 5.0, 300 * 10**6
 LIMITS = ("--timeout", "5s", "--memory", "300MB")
@@ -158,25 +163,49 @@ def _wait(process: subprocess.Popen[bytes], deadline: float) -> tuple[int, Any]:
     return process.returncode, usage
 
 
-def row(case: Case, found: Measured, fault: str) -> str:
+def row(record: Mapping[str, Any]) -> list[str]:
     """Return a line of the table."""
-    return (
-        f"| {case.name} | {found.seconds:.1f} | {found.processor_seconds:.1f} "
-        f"| {found.peak_bytes / 1e6:.0f} | {found.status} | {fault or 'yes'} |"
-    )
+    return [
+        record["name"],
+        f"{record['seconds']:.1f}",
+        f"{record['processor_seconds']:.1f}",
+        f"{record['peak_bytes'] / 1e6:.0f}",
+        str(record["status"]),
+        record["fault"] or "yes",
+    ]
 
 
-def heading(by_processor: bool) -> str:
-    """Say on which machine, and what is checked."""
-    about = surroundings()
-    machine = about["machine"]
+def report(run: Run) -> str:
+    """Return the table as Markdown: on which machine, what is checked, and what does not hold."""
+    machine, settings = run.header["machine"], run.settings
+    by_processor = any(record["by_processor"] for record in run.records)
     clock = "processor's seconds, halved" if by_processor else "clock's seconds"
-    return (
-        f"Limits of {TIMEOUT_SECONDS:g} s and {MEMORY_BYTES / 1e6:g} MB, checked by the {clock}; "
-        f"signals by the clock's. {machine['processor']}, {machine['cores']} cores; load "
-        f"{about['load']}; revision {about['revision']}; {about['date']}.\n\n"
-        "| command | seconds | processor | peak MB | status | holds |\n|---|---|---|---|---|---|"
+    about = (
+        f"Limits of {settings.limit_seconds:g} s and {settings.memory_bytes / 1e6:g} MB, checked "
+        f"by the {clock}; signals by the clock's. {machine['processor']}, {machine['cores']} "
+        f"cores; load {run.header['load']} at the start; revision {run.header['revision']}; "
+        f"{run.header['date']}."
     )
+    header = ["command", "seconds", "processor", "peak MB", "status", "holds"]
+    faults = [f"- {r['name']}: {r['fault']}" for r in run.records if r["fault"]]
+    verdict = f"{len(faults)} of {len(run.records)} do not hold{':' if faults else '.'}"
+    table = markdown(header, map(row, run.records))
+    return "\n\n".join([about, table, verdict, *(["\n".join(faults)] if faults else [])])
+
+
+def _run(options: argparse.Namespace) -> None:
+    """Measure what the file does not hold yet."""
+    settings = RunSettings("limits", "auto", TIMEOUT_SECONDS, MEMORY_BYTES)
+    file = RecordFile(options.output, settings, options.restart)
+    paths = {name: hard_model(name, options.cache, options.data) for name in options.models}
+    for case in cases(options.models, (options.only,) if options.only else KINDS):
+        if case.name in file.done:
+            continue
+        found = measure(case, paths[case.model])
+        fault = found.fault(case, options.processor_time)
+        checked = {"by_processor": options.processor_time, "fault": fault}
+        file.add({"name": case.name, "after": case.after, **asdict(found), **checked})
+        print(f"{case.name}: {found.seconds:.1f} s, {fault or 'holds'}", file=sys.stderr)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -184,25 +213,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--models", nargs="*", choices=HARD_MODELS, default=HARD_MODELS)
     parser.add_argument("--only", choices=KINDS)
     parser.add_argument("--processor-time", action="store_true")
-    parser.add_argument("--output", type=Path, help="also write the table into this file")
+    parser.add_argument("--output", type=Path, default=PROJECT / "benchmarks" / "runs" / FILE)
+    parser.add_argument("--restart", action="store_true", help="forget what the file holds")
+    parser.add_argument("--table", action="store_true", help="only print what the file holds")
     parser.add_argument("--cache", help="folder of the models (default: XCOUNT_CACHE)")
     parser.add_argument("--data", help="folder of the data sets (default: XCOUNT_DATA)")
     options = parser.parse_args(arguments)
-    paths = {name: hard_model(name, options.cache, options.data) for name in options.models}
-    lines = [heading(options.processor_time)]
-    print(lines[0])
-    n_wrong = 0
-    for case in cases(options.models, (options.only,) if options.only else KINDS):
-        found = measure(case, paths[case.model])
-        fault = found.fault(case, options.processor_time)
-        n_wrong += bool(fault)
-        lines.append(row(case, found, fault))
-        print(lines[-1], flush=True)
-    lines += ["", f"{n_wrong} of {len(lines) - 1} do not hold."]
-    print("\n".join(lines[-2:]))
-    if options.output is not None:
-        options.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return 1 if n_wrong else 0
+    try:
+        if not options.table:
+            _run(options)
+    except ResumeError as error:
+        print(error, file=sys.stderr)
+        return 2
+    run = read_run(options.output)
+    print(report(run))
+    return 1 if any(record["fault"] for record in run.records) else 0
 
 
 if __name__ == "__main__":

@@ -4,10 +4,11 @@ Usual gaps, rare gaps and flips; distances 1 and any; one to five sensitive feat
 is a command of its own, as a user would type it, with a limit of time and of memory:
 
     python -m benchmarks.wild [--before OTHER/src] [--only adult] [--sample 42]
+    python -m benchmarks.wild --restart --output benchmarks/results/wild_all.jsonl
 
 ``OTHER/src`` is the ``src`` folder of another checkout with its native core built into it; both
 states are asked in turns. Results go to ``benchmarks/runs/wild.jsonl``, and a run goes on where it
-ended; ``--table`` only prints the table of what is there, and ``--page`` writes it into a file.
+ended; ``--table`` only prints the table of what is there.
 ``--sample`` takes so many of the 102 questions, evenly from every change, distance and model.
 """
 
@@ -33,6 +34,8 @@ from benchmarks.wild_models import WILD_MODELS, model_file, notes_file
 CHANGES = ("usual", "rare", "flip")
 DISTANCES = ("1", "any")
 SIZES = (1, 2, 3, 5)
+FILE, FILE_OF_ALL = "wild.jsonl", "wild_all.jsonl"
+"""Two states on a sample, and this one on all questions."""
 GRACE_SECONDS = 6
 """A command that goes on for so long after its limit is ended."""
 
@@ -177,23 +180,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--memory", default="2G")
     parser.add_argument("--cache", help="folder of the models (default: XCOUNT_CACHE)")
     parser.add_argument("--data", help="folder of the data sets (default: XCOUNT_DATA)")
-    parser.add_argument("--output", type=Path, default=PROJECT / "benchmarks/runs/wild.jsonl")
+    parser.add_argument("--output", type=Path, default=PROJECT / "benchmarks" / "runs" / FILE)
     parser.add_argument("--restart", action="store_true", help="forget what the file holds")
     parser.add_argument("--table", action="store_true", help="only print what the file holds")
     parser.add_argument("--sample", type=int, metavar="N", help="so many of the questions")
-    parser.add_argument("--page", type=Path, help="also write the table into this file")
     options = parser.parse_args(arguments)
     if not options.table:
         _run(options)
-    run = read_run(options.output)
-    found = page(run)
-    print(found, end="")
-    if options.page is not None:
-        options.page.write_text(found, encoding="utf-8")
+    print(report(read_run(options.output)))
     return 0
 
 
-def page(run: Run) -> str:
+def report(run: Run) -> str:
     """Return the table, on which machine it was made, and what contradicts itself."""
     machine = run.header["machine"]
     limit = run.settings.limit_seconds
@@ -204,7 +202,7 @@ def page(run: Run) -> str:
         f"{machine['cores']} cores; load {run.header['load']} at the start; revision "
         f"{run.header['revision']}; {run.header['date']}. *Late* ended more than 10 % "
         "+ 0.5 s behind the limit. Answers of the two states that exclude each other: "
-        f"{', '.join(wrong) or 'none'}.\n"
+        f"{', '.join(wrong) or 'none'}."
     )
 
 
