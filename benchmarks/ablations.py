@@ -4,7 +4,7 @@ Every used feature of the 40 Adult models is asked about (509 instances in the p
 methods need a sample and a short limit. Two thirds of the counts are 0, which some methods see at
 once; so a sample has one with a count for each without, as far as they are known.
 
-    python -m benchmarks.ablations --sample 40 --limit-seconds 10
+    python -m benchmarks.ablations --sample 40 --limit-seconds 10 --jobs 1
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from benchmarks.commands import suite_parser
 from benchmarks.datasets import BY_KEY, PROJECT
 from benchmarks.instances import Instance, alternating_order, paper_instances
 from benchmarks.methods import comparison, run_methods, zero_names
-from benchmarks.records import Run, read_run
+from benchmarks.records import Run, Status, read_run
 from benchmarks.summary import conditions, is_solved, loads, markdown, par2
 
 LABELS = {
@@ -67,18 +67,24 @@ def ablation_table(runs: Sequence[Run]) -> str:
         if method not in by_method:
             continue
         run = by_method[method]
+        n_exact = sum(record["status"] == Status.EXACT for record in run.records)
         n_solved = sum(map(is_solved, run.records))
         percent = 100 * n_solved / len(run.records) if run.records else 0.0
         solved, score = PAPER.get(method, (None, "-"))
         paper = "-" if solved is None else f"{solved} ({100 * solved / PAPER_INSTANCES:.0f}%)"
-        score_here = f"{par2(run.records, run.settings):.3f}"
         limit = f"{run.settings.limit_seconds:g}"
         here = f"{n_solved} of {len(run.records)} ({percent:.0f}%)"
         others = [record for record in run.records if record["name"] not in zeros]
         rest = f"{sum(map(is_solved, others))} of {len(others)}"
-        rows.append([f"`{method}`", label, here, rest, limit, score_here, paper, score])
-    header = ["method", "what it is", "solved", "where not 0", "limit s", "PAR-2 s"]
-    return markdown([*header, "paper: solved", "PAR-2 s"], rows)
+        kinds = f"{n_exact} / {n_solved - n_exact}"
+        scores = [
+            f"{par2(records, run.settings):.3f}" if records else "-"
+            for records in (run.records, others)
+        ]
+        rows.append([f"`{method}`", label, here, kinds, rest, limit, *scores, paper, score])
+    header = ["method", "what it is", "solved", "exact / estimated", "solved where not 0"]
+    header += ["limit s", "PAR-2 s", "PAR-2 s where not 0", "paper: solved", "PAR-2 s"]
+    return markdown(header, rows)
 
 
 def report(runs: Sequence[Run]) -> str:

@@ -1,9 +1,9 @@
 """Turns the runs in a folder into tables and pictures, and puts them into the pages in docs.
 
 A folder of results holds runs (``SUITE-METHOD.jsonl``, or the same packed as ``.jsonl.gz``). For
-each section one Markdown file and its pictures are written beside them; docs/experiments.md and
-docs/cluster.md have places for sections, between ``<!-- begin NAME -->`` and ``<!-- end NAME -->``,
-and are filled from them.
+each section one Markdown file and its pictures are written beside them; docs/experiments.md,
+docs/cluster.md and docs/reproducibility.md have places for sections, between
+``<!-- begin NAME -->`` and ``<!-- end NAME -->``, and are filled from them.
 
     python -m benchmarks.page                     # benchmarks/results -> the pages in docs
     python -m benchmarks.page --pack              # pack the runs first
@@ -27,8 +27,10 @@ from benchmarks import (
     accuracy,
     beyond,
     cluster,
+    durations,
     encodings,
     gaps,
+    limits,
     methods,
     plots,
     recovery,
@@ -36,10 +38,12 @@ from benchmarks import (
     regularisation_report,
     sampling,
     weights,
+    wild,
 )
 from benchmarks.datasets import BY_KEY, PROJECT
 from benchmarks.records import Run, read_run
 from benchmarks.summary import (
+    TITLES,
     conditions,
     dataset_table,
     growth_tables,
@@ -49,10 +53,14 @@ from benchmarks.summary import (
     method_table,
     par2,
     unsolved_table,
+    without_zeros_table,
 )
+from xcount.counters.exact import COVER_PART
 
 RESULTS = PROJECT / "benchmarks" / "results"
-PAGES = tuple(PROJECT / "docs" / name for name in ("experiments.md", "cluster.md"))
+PAGES = tuple(
+    PROJECT / "docs" / name for name in ("experiments.md", "cluster.md", "reproducibility.md")
+)
 PAPER_PAR2 = {
     "XCount": "1937.474",
     "Ganak": "2901.421",
@@ -78,6 +86,14 @@ def run_files(folder: Path) -> list[Path]:
 def read_runs(folder: Path) -> list[Run]:
     """Return the runs in a folder that have any records."""
     return [run for run in map(read_run, run_files(folder)) if run.records]
+
+
+def runs_by_suite(folder: Path) -> Runs:
+    """Return the runs in a folder by their suites."""
+    by_suite: dict[str, list[Run]] = defaultdict(list)
+    for run in read_runs(folder):
+        by_suite[run.settings.suite].append(run)
+    return by_suite
 
 
 def pack(folder: Path) -> None:
@@ -117,8 +133,11 @@ def paper_section(runs: Runs, folder: Path) -> str:
         rows.append([name, "paper", *numbers])
     header = ["method", "where", "instances", "limit s", "solved", "%", "PAR-2 s at 1800 s"]
     table = markdown(header, rows)
-    parts = [table, *map(_zeros, runs["paper"]), method_table(runs["paper"])]
+    parts = [table, "The same without the counts that are 0, each method with its own limit:"]
+    parts += [_without_zeros(runs["paper"], "data set", "dataset", TITLES)]
     parts += [
+        "All instances:",
+        method_table(runs["paper"]),
         "What shorter limits would have solved, going by the seconds of these runs:",
         limits_table(runs["paper"]),
     ]
@@ -126,7 +145,7 @@ def paper_section(runs: Runs, folder: Path) -> str:
         parts += [conditions(run), dataset_table(run), unsolved_table(run, 20)]
     for run in runs.get("hard", ()):
         parts += ["What was given up, once more with a longer limit:", conditions(run)]
-        parts += [method_table([run]), unsolved_table(run, 20)]
+        parts += [method_table([run]), _ending_early(run), unsolved_table(run, 20)]
     cactus, by_set = folder / "paper-cactus.svg", folder / "paper-cactus-by-set.svg"
     plots.cactus(runs["paper"], cactus, paper=plots.PAPER_SHARES)
     plots.cactus_by_dataset(runs["paper"], by_set)
@@ -147,14 +166,25 @@ def _solved(run: Run) -> list[str]:
     return [str(len(run.records)), f"{limit:g}", str(n_solved), percent, f"{score:.3f}"]
 
 
-def _zeros(run: Run) -> str:
-    """Say how much of a run is about counts of zero, which bounds alone often prove."""
-    rest = [record for record in run.records if record.get("high") != 0]
-    n_zero, n_solved = len(run.records) - len(rest), sum(map(is_solved, rest))
+def _ending_early(run: Run) -> str:
+    """Say when ``exact`` gave up, and why that may be before its limit."""
+    limit = run.settings.limit_seconds
+    ends = [100 * float(r["seconds"]) / limit for r in run.records if not is_solved(r)]
+    if not ends:
+        return ""
     return (
-        f"`{run.settings.method}`: {n_zero} of {len(run.records)} counts are 0; of the other "
-        f"{len(rest)} instances {n_solved} are solved."
+        f"`exact` counts for {1 - COVER_PART:.0%} of its time and keeps the rest for a cover of "
+        f"what it leaves open, which may need less: it gave up after {min(ends):.0f} to "
+        f"{max(ends):.0f} % of its limit."
     )
+
+
+def _without_zeros(
+    runs: Sequence[Run], title: str, trait: str, names: Mapping[str, str] | None = None
+) -> str:
+    """Return what is left of the runs of a suite without the zeros that any of them proves."""
+    zeros = methods.zero_names(runs)
+    return without_zeros_table(runs, zeros, title, lambda record: record[trait], names)
 
 
 def methods_section(runs: Runs, folder: Path) -> str:
@@ -258,6 +288,7 @@ def gaps_section(runs: Runs, folder: Path) -> str:
         path = folder / f"gaps-{run.settings.method}.svg"
         gaps.draw(run, path)
         parts += [gaps.report(run), picture(path, f"gap sweep, {run.settings.method}")]
+    parts += ["Without the counts that are 0:", _without_zeros(runs["gaps"], "gap", "gap")]
     return "\n\n".join(parts)
 
 
@@ -324,7 +355,28 @@ def sampling_section(runs: Runs, folder: Path) -> str:
 
 def encodings_section(runs: Runs, folder: Path) -> str:
     """What the kind of formula is worth to the CNF counters."""
-    return encodings.report(json.loads((folder / encodings.FILE).read_text()))
+    zeros = methods.zero_names(runs.get("paper", ()))
+    return encodings.report(json.loads((folder / encodings.FILE).read_text()), zeros)
+
+
+def wild_section(runs: Runs, folder: Path) -> str:
+    """Models as people have them: an earlier state and this one."""
+    return wild.report(read_run(folder / wild.FILE))
+
+
+def wild_all_section(runs: Runs, folder: Path) -> str:
+    """Models as people have them: all questions."""
+    return wild.report(read_run(folder / wild.FILE_OF_ALL))
+
+
+def limits_section(runs: Runs, folder: Path) -> str:
+    """Whether limits hold."""
+    return limits.report(read_run(folder / limits.FILE))
+
+
+def durations_section(runs: Runs, folder: Path) -> str:
+    """How long both versions take."""
+    return durations.report(runs, folder)
 
 
 def cluster_section(runs: Runs, folder: Path) -> str:
@@ -348,19 +400,24 @@ SECTIONS: dict[str, tuple[str, Callable[[Runs, Path], str]]] = {
     "gaps": ("gaps", gaps_section),
     "regularisation": (regularisation.FILE, regularisation_section),
     "frontier": ("frontier", frontier_section),
+    "wild": (wild.FILE, wild_section),
+    "wild_all": (wild.FILE_OF_ALL, wild_all_section),
+    "limits": (limits.FILE, limits_section),
     "beyond": ("beyond", beyond_section),
     "weights": (weights.FILE, weights_section),
     "sampling": (sampling.FILE, sampling_section),
     "cluster": (cluster.FILE, cluster_section),
+    "durations": ("hard", durations_section),
 }
-"""Each section: the suite or the file that it cannot do without, and what writes it."""
+"""Each section: the suite or the file that it cannot do without, and what writes it.
+
+Durations go by whole runs: only those have the suite ``hard``.
+"""
 
 
 def write_results(folder: Path) -> list[Path]:
     """Write the sections that the runs in a folder allow; return their files."""
-    by_suite: dict[str, list[Run]] = defaultdict(list)
-    for run in read_runs(folder):
-        by_suite[run.settings.suite].append(run)
+    by_suite = runs_by_suite(folder)
     written = []
     for name, (needed, write) in SECTIONS.items():
         if needed in by_suite or (folder / needed).is_file():

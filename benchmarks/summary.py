@@ -13,7 +13,7 @@ import re
 import statistics
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from benchmarks.records import Run, RunSettings, Status, read_run
 
 Record = Mapping[str, Any]
 MIB = 1 << 20
+ALL = "**all**"
+TITLES = {key: spec.title for key, spec in BY_KEY.items()}
 
 COLUMNS = (
     "instances",
@@ -95,15 +97,54 @@ def grouped_table(
     run: Run, title: str, key: Callable[[Record], Any], names: Mapping[Any, str] | None = None
 ) -> str:
     """Return the summary of a run with one row for each value of ``key``, and the total."""
-    groups: dict[Any, list[Record]] = defaultdict(list)
-    for record in run.records:
-        groups[key(record)].append(record)
-    rows = [
-        [(names or {}).get(value, str(value)), *summary_row(records, run.settings)]
-        for value, records in sorted(groups.items(), key=lambda item: _place(item[0], names))
-    ]
-    rows.append(["**all**", *summary_row(run.records, run.settings)])
+    groups = _groups(run.records, key, names) | {ALL: list(run.records)}
+    rows = [[name, *summary_row(records, run.settings)] for name, records in groups.items()]
     return markdown([title, *COLUMNS], rows)
+
+
+def without_zeros_table(
+    runs: Sequence[Run],
+    zeros: Container[str],
+    title: str,
+    key: Callable[[Record], Any],
+    names: Mapping[Any, str] | None = None,
+) -> str:
+    """Return what is left of runs without the counts of zero, which bounds alone often prove.
+
+    ``zeros`` holds the names of the instances whose count is 0.
+    """
+    rows = []
+    for run in runs:
+        groups = _groups(run.records, key, names) | {ALL: list(run.records)}
+        for name, records in groups.items():
+            others = [record for record in records if record["name"] not in zeros]
+            seconds = [float(record["seconds"]) for record in others]
+            rows.append(
+                [
+                    name,
+                    f"`{run.settings.method}`",
+                    f"{run.settings.limit_seconds:g}",
+                    str(len(records)),
+                    str(len(records) - len(others)),
+                    str(len(others)),
+                    str(sum(map(is_solved, others))),
+                    f"{par2(others, run.settings):.3f}" if others else "-",
+                    f"{statistics.median(seconds):.4f}" if seconds else "-",
+                ]
+            )
+    header = [title, "method", "limit s", "instances", "zero", "not zero"]
+    return markdown([*header, "of these solved", "PAR-2 s", "median s"], rows)
+
+
+def _groups(
+    records: Iterable[Record], key: Callable[[Record], Any], names: Mapping[Any, str] | None
+) -> dict[str, list[Record]]:
+    """Return the records for each value of ``key``, by its name, in the order of the names."""
+    groups: dict[Any, list[Record]] = defaultdict(list)
+    for record in records:
+        groups[key(record)].append(record)
+    ordered = sorted(groups.items(), key=lambda item: _place(item[0], names))
+    return {(names or {}).get(value, str(value)): found for value, found in ordered}
 
 
 def _place(value: Any, names: Mapping[Any, str] | None) -> tuple[int, bool, Any]:
@@ -132,8 +173,7 @@ def replace_parts(page: Path, parts: Mapping[str, Sequence[str]]) -> None:
 
 def dataset_table(run: Run) -> str:
     """Return the summary of a run by data set."""
-    titles = {key: spec.title for key, spec in BY_KEY.items()}
-    return grouped_table(run, "data set", lambda record: record["dataset"], titles)
+    return grouped_table(run, "data set", lambda record: record["dataset"], TITLES)
 
 
 def method_table(runs: Sequence[Run]) -> str:

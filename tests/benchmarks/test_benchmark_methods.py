@@ -136,7 +136,7 @@ def test_a_run_knows_the_cores_that_it_is_pinned_to(monkeypatch: pytest.MonkeyPa
 
 
 def test_formulas_are_compared_by_size_and_time() -> None:
-    """What was not solved in time is a dash, and the solved are counted for each kind."""
+    """What was not solved in time is a dash; the solved are counted, and those without zeros."""
     sizes = {"variables": 3, "clauses": 1200, "cnf-ganak": None, "cnf-approxmc": 2.5}
     found = {
         "limit_seconds": 30.0,
@@ -145,12 +145,14 @@ def test_formulas_are_compared_by_size_and_time() -> None:
         "date": "2026-01-01",
         "load": 1.0,
         "rows": [
-            {"name": "a", "masks": 4, "counterpart": sizes, "pairs": {**sizes, "cnf-ganak": 1}}
+            {"name": "a", "masks": 4, "counterpart": sizes, "pairs": {**sizes, "cnf-ganak": 1}},
+            {"name": "b", "masks": 4, "counterpart": sizes, "pairs": sizes},
         ],
     }
-    text = encodings.report(found)
-    assert "| a | 4 | 1,200 | 1,200 | - | 1.00 | 2.50 | 2.50 |" in text
-    assert "Ganak 0 and 1; ApproxMC 1 and 1." in text
+    text = encodings.report(found, {"b"})
+    assert "| a | not 0 | 4 | 1,200 | 1,200 | - | 1.00 | 2.50 | 2.50 |" in text
+    assert "| b | 0 | 4 |" in text
+    assert "Ganak 0 and 1, ApproxMC 2 and 2; of the 1 that are not 0: Ganak 0 and 1, " in text
 
 
 def test_contradictions_are_named() -> None:

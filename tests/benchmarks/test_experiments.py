@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +16,19 @@ from benchmarks import (
     ablations,
     archive,
     beyond,
+    durations,
     gaps,
     page,
     recovery,
     regularisation_report,
+    rounds,
     running,
     sampling,
+    studies,
     weights,
 )
 from benchmarks import all as everything
-from benchmarks.datasets import BY_KEY
+from benchmarks.datasets import BY_KEY, PROJECT, DataError
 from benchmarks.instances import Instance
 from benchmarks.models import Training, models_of
 from benchmarks.records import RecordFile, Run, RunSettings, Status, read_run
@@ -237,8 +241,9 @@ def test_ablations_stand_beside_the_papers() -> None:
         run_of("ablations", [record("a"), record("b", status=Status.TIMEOUT)], "xcount"),
     ]
     rows = ablations.ablation_table(runs).splitlines()[2:]
-    assert "1 of 2 (50%) | 0 of 1 | 10 | 10.250 | 345 (68%) | 1304.486 |" in rows[0]
-    assert rows[1].endswith("1 of 1 (100%) | 0 of 0 | 10 | 0.500 | - | - |")
+    numbers = "1 of 2 (50%) | 1 / 0 | 0 of 1 | 10 | 10.250 | 20.000 | 345 (68%) | 1304.486 |"
+    assert numbers in rows[0]
+    assert rows[1].endswith("1 of 1 (100%) | 1 / 0 | 0 of 0 | 10 | 0.500 | - | - | - |")
 
 
 def test_models_are_ranked_over_the_features_that_all_have_solved() -> None:
@@ -305,8 +310,40 @@ def test_the_score_beside_the_papers_has_the_papers_penalty(tmp_path: Path) -> N
     runs = [run_of("paper", [record("a"), record("b", status=Status.STOPPED)])]
     text = page.paper_section({"paper": runs}, tmp_path)
     assert "| `exact` | here | 2 | 10 | 1 | 50.00 | 1800.250 |" in text
-    assert "`exact`: 0 of 2 counts are 0; of the other 2 instances 1 are solved." in text
     assert "| XCount | paper | 3194 | 1800 | 1552 | 48.59 | 1937.474 |" in text
+
+
+def test_zeros_are_counted_and_left_out(tmp_path: Path) -> None:
+    """By data set and method; what one method proves to be 0 is none of the others' merit."""
+    pytest.importorskip("matplotlib")
+    found = [record("a", count=0, low=0, high=0), record("b", seconds=2.0)]
+    runs = [
+        run_of("paper", found, "auto"),
+        run_of("paper", [record("a", status=Status.STOPPED), found[1]], "xcount"),
+    ]
+    text = page.paper_section({"paper": runs}, tmp_path)
+    for method in ("auto", "xcount"):
+        for name in ("Adult", "**all**"):
+            assert f"| {name} | `{method}` | 10 | 2 | 1 | 1 | 1 | 2.000 | 2.0000 |" in text
+
+
+def test_hard_instances_say_when_they_ended(tmp_path: Path) -> None:
+    """Before their limit, because a part of the time is kept for a cover."""
+    pytest.importorskip("matplotlib")
+    given_up = [
+        record(name, status=Status.STOPPED, seconds=s) for name, s in (("a", 7.8), ("b", 8))
+    ]
+    runs = {"paper": [run_of("paper", [record("a")])], "hard": [run_of("hard", given_up)]}
+    assert "it gave up after 78 to 80 % of its limit." in page.paper_section(runs, tmp_path)
+
+
+def test_the_image_has_the_python_of_the_locked_versions() -> None:
+    """And installs them from the list."""
+    text = (PROJECT / "benchmarks" / "Containerfile").read_text()
+    lock = PROJECT / "requirements" / "test.lock"
+    version = lock.read_text().splitlines()[0].rpartition(" ")[2]
+    assert f"FROM python:{version}-slim" in text
+    assert f"-r requirements/{lock.name}" in text
 
 
 def test_the_pages_show_the_results_that_are_kept() -> None:
@@ -325,18 +362,113 @@ def test_budgets(text: str, seconds: float) -> None:
         everything.budget_seconds("10")
 
 
-def test_the_plan_goes_by_earlier_results(tmp_path: Path) -> None:
-    """What a run took is scaled to the instances planned; without a run it is unknown."""
-    settings = RunSettings("gaps", "auto", limit_seconds=1800)
-    file = RecordFile(tmp_path / "gaps-auto.jsonl", settings)
-    file.add(record("a", elapsed_seconds=6.0))
-    instance = Instance("i", Path("m.json"), "adult", 3, 2, 9, (2,), "2")
-    study = next(study for study in everything.STUDIES if study.suite == "gaps")
-    jobs = [everything.Job(study, settings, (instance,) * 60)]
-    jobs.append(dataclasses.replace(jobs[0], settings=RunSettings("gaps", "exact", 1800)))
-    rows = everything.plan_table(jobs, tmp_path).splitlines()
-    assert rows[2] == "| gaps | auto | 60 | 1800 | 6 min | 30 h 0 min |"
-    assert "unknown" in rows[3]
+def test_the_plan_goes_by_earlier_results() -> None:
+    """What a run took is scaled to the instances and the limit; without a run it is not noted."""
+    records = [record("a", elapsed_seconds=2.0), record("b", elapsed_seconds=8.0, status="stopped")]
+    runs = {"paper": [run_of("paper", records, "exact")]}
+    study = studies.Study("paper", ("exact", "auto"), lambda options: [], 60, 30)
+    exact, auto = durations.short(runs, Path("nowhere"), [study])
+    assert (exact.about_seconds, exact.most_seconds) == (60 * (2 + 24) / 2, 1800)
+    assert auto.about_seconds is None
+    rows = durations.table([exact, auto]).splitlines()
+    assert rows[2] == "| paper | exact | 60 | 30 | 13 min | 30 min |"
+    assert rows[3] == "| paper | auto | 60 | 30 | not noted | 30 min |"
+    assert "| paper | 2 | 13 min, without auto | 1 h 0 min |" in durations.by_suite([exact, auto])
+
+
+def test_the_plan_names_every_part_and_trains_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All sections of the page come from parts of the full version, but for the earlier state's."""
+    monkeypatch.setattr("benchmarks.models._train", lambda *_: pytest.fail("a model is trained"))
+    assert everything.main(["--full", "--plan"]) == 0
+    text = capsys.readouterr().out
+    for name in studies.FULL_NAMES:
+        assert f"\n| {name} |" in text
+    needed = {name.partition(".")[0] for name, _ in page.SECTIONS.values()}
+    assert needed - set(studies.FULL_NAMES) == {"wild"}
+    assert everything.main(["--plan", "--only", "paper", "--sample", "50"]) == 0
+    assert "| paper | exact | 50 | 2 |" in capsys.readouterr().out
+
+
+def test_the_full_version_has_the_limits_of_the_kept_runs() -> None:
+    """Also their threads: all cores for what auto and exact do alone, one beside the others."""
+    kept = {(run.settings.suite, run.settings.method): run for run in page.read_runs(page.RESULTS)}
+    for study in studies.WHOLE:
+        for method in study.methods:
+            found = kept[study.suite, method].settings
+            assert (found.limit_seconds, found.jobs) == (study.limit_seconds, study.jobs)
+    for study in studies.SHORT:
+        assert study.jobs == (study.suite in {"ablations", "methods"})
+
+
+def test_preparations_are_part_of_the_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time until the runs end is set before anything is prepared, and after training."""
+    happened: list[object] = []
+
+    def trained(options: argparse.Namespace) -> list[Instance]:
+        happened.append("trained")
+        return []
+
+    def timed() -> float:
+        happened.append("timed")
+        return 100.0
+
+    study = dataclasses.replace(
+        studies.SHORT[0],
+        instances=trained,
+        prepare=lambda options, folder: happened.append("prepared"),
+    )
+    monkeypatch.setattr(everything, "SHORT", (study,))
+    monkeypatch.setattr("time.monotonic", timed)
+    monkeypatch.setattr(everything, "run_jobs", lambda jobs, folder, ends: happened.append(ends))
+    options = argparse.Namespace(budget=60, sample=None, limit_seconds=None, full=False)
+    everything.run_short([study.suite], tmp_path, options)
+    assert happened == ["trained", "timed", "prepared", 160.0]
+
+
+def test_the_full_version_runs_rounds_and_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each writes into the folder; what lacks its data is left out, and Ctrl-C ends all."""
+    asked: list[object] = []
+
+    def command(arguments: Sequence[str]) -> int:
+        asked.append(list(arguments))
+        return everything.STOPPED
+
+    def lacking(part: rounds.Round, options: argparse.Namespace, ending: object) -> None:
+        asked.append((part.suite, options.output))
+        raise DataError("no data")
+
+    monkeypatch.setattr(everything, "WHOLE", ())
+    monkeypatch.setattr(rounds, "ROUNDS", (rounds.Round("hard", ("exact",), 1, 1),))
+    monkeypatch.setattr(rounds, "run_round", lacking)
+    one = studies.Command("limits.jsonl", command)
+    monkeypatch.setattr(everything, "COMMANDS", (one, one))
+    options = argparse.Namespace(data="d", cache="c", output=None)
+    with pytest.raises(KeyboardInterrupt):
+        everything.run_full(["hard", "limits"], tmp_path, options)
+    words = ["--output", str(tmp_path / "limits.jsonl"), "--data", "d", "--cache", "c"]
+    assert asked == [("hard", tmp_path), words]
+
+
+def test_what_is_forgotten_is_what_was_asked(tmp_path: Path) -> None:
+    """Files of other studies stay."""
+    for name in ("gaps-auto.jsonl", "paper-auto.jsonl", "weights.json", "sampling.json"):
+        (tmp_path / name).touch()
+    everything.forget(["gaps", "weights", "limits"], tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["paper-auto.jsonl", "sampling.json"]
+
+
+def test_words_that_the_full_version_does_not_know(capsys: pytest.CaptureFixture[str]) -> None:
+    """It has the page's samples; commands of their own are no part of the short version."""
+    for arguments in (["--full", "--sample", "3"], ["--only", "limits"]):
+        with pytest.raises(SystemExit):
+            everything.options_of(arguments)
+    assert "no study limits; there are gaps," in capsys.readouterr().err
 
 
 def test_ranks_of_equal_values_are_shared() -> None:

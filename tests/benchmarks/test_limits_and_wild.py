@@ -6,7 +6,10 @@ import signal
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 import xcount
+from benchmarks import limits, page
 from benchmarks.limits import CHANGES, Case, Measured, cases, measure
 from benchmarks.limits_models import RandomModel, random_document
 from benchmarks.wild import CHANGES as WILD_CHANGES
@@ -43,6 +46,33 @@ def test_a_command_is_measured() -> None:
     done = measure(Case("adult", "inspect", (), signal.SIGTERM, 0.05), path)
     assert done.seconds < 60
     assert done.peak_bytes > 0
+
+
+def test_runs_of_limits_are_kept_and_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each command is a line of the file; what is there is not run again; the page shows it."""
+    asked: list[str] = []
+
+    def measured(case: Case, path: Path) -> Measured:
+        asked.append(case.name)
+        return Measured(5.0, 9.0, 10**8, 3, case.command != "witness")
+
+    monkeypatch.setattr(limits, "measure", measured)
+    monkeypatch.setattr(limits, "hard_model", lambda *_: Path("m.json"))
+    words = ["--models", "trees-1000", "--only", "limits", "--output", str(tmp_path / limits.FILE)]
+    assert limits.main(words) == 1
+    n_cases = len(asked)
+    assert limits.main(words) == 1
+    assert len(asked) == n_cases == 16
+    text = capsys.readouterr().out
+    assert (
+        "| trees-1000 count --sensitive f0 --distance 1 --gap 1 | 5.0 | 9.0 | 100 | 3 | yes |"
+        in text
+    )
+    assert "3 of 16 do not hold:\n\n- trees-1000 witness" in text
+    assert page.write_results(tmp_path) == [tmp_path / "limits.md"]
+    assert (tmp_path / "limits.md").read_text() in text
 
 
 def test_random_models_are_models() -> None:
