@@ -155,9 +155,9 @@ def _cached_notes(training: Training, path: Path) -> dict[str, Any] | None:
 def _train(training: Training, folder: Path, data: str | Path | None) -> dict[str, Any]:
     import xgboost as xgb
 
-    columns, *table = load_table(BY_KEY[training.dataset], data)
+    columns, rows, target = load_table(BY_KEY[training.dataset], data)
     names = list(columns)
-    rows, target = training_part(*table, training.recipe.is_split)
+    rows, target = training_part(rows, target, training.recipe.is_split)
     matrix = xgb.DMatrix(rows, target, feature_names=names, nthread=N_THREADS)
     booster = xgb.train(training.parameters, matrix, max(training.sizes))
     models = []

@@ -67,8 +67,8 @@ SHORT = (
 WHOLE = (
     Study("gaps", ("auto",), gaps.instances, None, 1800),
     Study("beyond", ("auto",), beyond.instances, None, 1800),
-    Study("paper", ("auto",), paper.instances, None, 1800),
-    Study("paper", ("exact",), paper.instances, None, 10),
+    Study("paper", ("auto",), paper.instances, None, 1800, jobs=1),
+    Study("paper", ("exact",), paper.instances, None, 10, jobs=1),
     Study("frontier", ("exact", "auto"), frontier.instances, None, 10, isolated=True),
 )
 """The suites that the full version runs as a whole, with the limits of the page."""

@@ -28,7 +28,7 @@ from benchmarks import (
     weights,
 )
 from benchmarks import all as everything
-from benchmarks.datasets import BY_KEY, PROJECT, DataError
+from benchmarks.datasets import BY_KEY, PROJECT, SPECS, DataError, DatasetSpec
 from benchmarks.instances import Instance
 from benchmarks.models import Training, models_of
 from benchmarks.records import RecordFile, Run, RunSettings, Status, read_run
@@ -221,6 +221,24 @@ def test_the_nearest_settings_are_shown() -> None:
     lines = recovery.table(notes).splitlines()[2:]
     assert [line.split(",")[0].rpartition(" ")[2] for line in lines] == ["exact", "hist", "exact"]
     assert [line.endswith("| exactly |") for line in lines] == [True, False, False]
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.key)
+def test_the_suites_models_are_those_that_the_search_found(spec: DatasetSpec) -> None:
+    """The kept run has the numbers of guards that the search noted for the set's recipe."""
+    records = read_run(page.RESULTS / "paper-auto.jsonl.gz").records
+    guards = [record["n_guards"] for record in records if record["dataset"] == spec.key]
+    recipe = {
+        "dataset": spec.key,
+        "objective": spec.objective,
+        "tree_method": spec.recipe.tree_method,
+        "base_score": spec.recipe.base_score,
+        "eta": spec.recipe.eta,
+        "part": "split" if spec.recipe.is_split else "all",
+    }
+    notes = recovery.read_notes(page.RESULTS / recovery.FILE)
+    found = [(note["small"], note["large"]) for note in notes if recipe.items() <= note.items()]
+    assert (min(guards), max(guards)) in found
 
 
 def test_shares_are_told_by_gap() -> None:
