@@ -11,6 +11,7 @@ from __future__ import annotations
 import statistics
 import sys
 from argparse import Namespace
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -45,10 +46,32 @@ def share_table(run: Run) -> str:
     return markdown(header, rows)
 
 
+def pace_table(run: Run) -> str:
+    """Return how long each gap takes in units of the largest, on questions solved with all gaps."""
+    asked: dict[tuple[str, ...], dict[str, float]] = defaultdict(dict)
+    for record in filter(is_solved, run.records):
+        question = (record["model"], *map(str, record["sensitive"]))
+        asked[question][record["gap"]] = record["seconds"]
+    complete = [seconds for seconds in asked.values() if len(seconds) == len(GAPS)]
+    rows = []
+    for gap in GAPS if complete else ():
+        ratios = [seconds[gap] / seconds[GAPS[-1]] for seconds in complete]
+        part = statistics.quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else []
+        quartiles = f"{part[0]:.2f} to {part[2]:.2f}" if part else ""
+        rows.append([gap, str(len(ratios)), f"{statistics.median(ratios):.2f}", quartiles])
+    header = [
+        "gap",
+        "questions solved with every gap",
+        f"time / that of gap {GAPS[-1]}",
+        "quartiles",
+    ]
+    return markdown(header, rows)
+
+
 def report(run: Run) -> str:
     """Return everything about a sweep as Markdown."""
     by_gap = grouped_table(run, "gap", lambda record: record["gap"])
-    return "\n\n".join([conditions(run), by_gap, share_table(run)])
+    return "\n\n".join([conditions(run), by_gap, pace_table(run), share_table(run)])
 
 
 def draw(run: Run, path: Path) -> None:

@@ -252,6 +252,17 @@ def test_shares_are_told_by_gap() -> None:
     assert table.splitlines()[2:] == ["| 0.2 | 2 | 1 | 0.25 | 0.25 | 0.5 |"]
 
 
+def test_gaps_are_compared_on_the_same_questions() -> None:
+    """A question that some gap leaves open is left out; the largest gap is the unit."""
+    seconds = {"0.02": 4.0, "0.2": 3.0, "2": 2.0, "20": 1.0}
+    records = [record("a", gap=gap, seconds=seconds[gap]) for gap in gaps.GAPS]
+    records += [record("b", gap=gap, sensitive=[1], seconds=2 * seconds[gap]) for gap in gaps.GAPS]
+    records += [record("c", gap=gap, sensitive=[2], seconds=9.0) for gap in gaps.GAPS[:3]]
+    lines = gaps.pace_table(run_of("gaps", records)).splitlines()[2:]
+    assert lines[0] == "| 0.02 | 2 | 4.00 | 4.00 to 4.00 |"
+    assert lines[3] == "| 20 | 2 | 1.00 | 1.00 to 1.00 |"
+
+
 def test_ablations_stand_beside_the_papers() -> None:
     """Rows are in the paper's order, with its numbers where it has them."""
     runs = [
