@@ -9,6 +9,7 @@ import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 
 from benchmarks.plots import INK, figure, legend_beside, method_style
@@ -58,6 +59,7 @@ def errors_of(run: Run, exact: Mapping[str, int]) -> Errors:
     solved = [r for r in run.records if is_solved(r) and r["name"] in exact]
     pairs = [(r["count"], exact[r["name"]]) for r in solved]
     epsilon = run.settings.epsilon
+    allowed = Fraction(str(epsilon))  # counts may be larger than any float
     return Errors(
         method=run.settings.method,
         suite=run.settings.suite,
@@ -66,7 +68,7 @@ def errors_of(run: Run, exact: Mapping[str, int]) -> Errors:
         relative=tuple(abs(found - true) / true for found, true in pairs if true),
         n_compared=len(pairs),
         n_wrong_zeros=sum((found == 0) != (true == 0) for found, true in pairs),
-        n_outside=sum(abs(found - true) > epsilon * true for found, true in pairs),
+        n_outside=sum(abs(found - true) > allowed * true for found, true in pairs),
         n_missed=sum(not r["low"] <= exact[r["name"]] <= r["high"] for r in solved),
     )
 

@@ -426,3 +426,18 @@ def test_errors_are_measured_against_exact_counts(tmp_path: Path) -> None:
     assert "| sample | 3 | 3 | 1.0000 | 2 | 2 |" in error_table([errors])
     spread([errors], tmp_path / "errors.svg")
     assert (tmp_path / "errors.svg").stat().st_size > 1000
+
+
+def test_errors_of_counts_beyond_any_float() -> None:
+    """A count of four hundred digits has an error like any other."""
+    pytest.importorskip("matplotlib")
+    from benchmarks.accuracy import errors_of
+
+    true = 10**400
+    found = [
+        record(name, Status.GUARANTEE, 1.0, count=tenths * true // 10, low=0, high=2 * true)
+        for name, tenths in (("a", 11), ("b", 12))
+    ]
+    errors = errors_of(Run(SETTINGS, {}, tuple(found)), {"a": true, "b": true})
+    assert errors.n_outside == 1
+    assert errors.relative == (0.1, 0.2)
