@@ -448,6 +448,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--pack", action="store_true", help="pack the runs in the folder")
     parser.add_argument("--no-page", action="store_true", help="leave the pages in docs alone")
     options = parser.parse_args(arguments)
+    if not options.folder.is_dir():
+        parser.error(f"{options.folder} is no folder")
     if options.pack:
         pack(options.folder)
     for path in write_results(options.folder):

@@ -271,6 +271,19 @@ def test_the_pages_show_the_results_that_are_kept() -> None:
         assert sum(f"<!-- begin {name} -->" in text for text in texts) == 1
 
 
+def test_a_mistaken_folder_leaves_the_pages_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A folder that does not exist is named, and nothing is written."""
+    shown = tmp_path / "page.md"
+    shown.write_text("<!-- begin paper -->\nkept\n<!-- end paper -->\n")
+    monkeypatch.setattr(page, "PAGES", (shown,))
+    with pytest.raises(SystemExit):
+        page.main([str(tmp_path / "none")])
+    assert "is no folder" in capsys.readouterr().err
+    assert "kept" in shown.read_text()
+
+
 @pytest.mark.parametrize(("text", "seconds"), [("10m", 600), ("90s", 90), ("1.5h", 5400)])
 def test_budgets(text: str, seconds: float) -> None:
     """A budget is a number with its unit."""
