@@ -220,7 +220,7 @@ def methods_section(runs: Runs, folder: Path) -> str:
 def accuracy_section(runs: Runs, folder: Path) -> str:
     """Relative errors of the approximate methods against exact counts."""
     asked = [*runs.get("paper", ()), *runs.get("methods", ())]
-    exact = accuracy.exact_counts(asked)
+    exact = accuracy.exact_counts([*asked, *runs.get("hard", ())])
     judged = [run for run in asked if run.settings.method in APPROXIMATE]
     errors = [(run, accuracy.errors_of(run, exact)) for run in judged]
     rows = [

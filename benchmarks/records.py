@@ -181,13 +181,18 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
+LIBRARIES = (
+    "xgboost", "xgboost-cpu", "lightgbm", "catboost", "scikit-learn", "pyganak", "pyapproxmc"
+)  # fmt: skip
+
+
 def _versions() -> dict[str, str]:
     from importlib import metadata
 
     from xcount.answers.count import versions
 
     found = versions()
-    for package in ("xgboost", "xgboost-cpu", "pyganak", "pyapproxmc"):
+    for package in LIBRARIES:
         try:
             found[package] = metadata.version(package)
         except metadata.PackageNotFoundError:

@@ -55,6 +55,7 @@ ROUNDS = (
     Round("methods", (*QUICK, "xcount", "xcount-exact-union", *CNF), 80, 60),
     Round("methods", ("add-baseline",), 40, 60),
     Round("ablations", tuple(reversed(ablations.LABELS)), 256, 10),
+    Round("gaps", ("xcount",), 320, 10),
     Round("methods", ("xcount",), 640, 60),
     Round("methods", CNF, 120, 60),
     Round("methods", ("xcount",), SUITE, 60),

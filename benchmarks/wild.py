@@ -27,6 +27,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.commands import memory_size
 from benchmarks.datasets import PROJECT
 from benchmarks.records import RecordFile, Run, RunSettings, read_run
 from benchmarks.wild_models import WILD_MODELS, model_file, notes_file
@@ -194,11 +195,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def report(run: Run) -> str:
     """Return the table, on which machine it was made, and what contradicts itself."""
     machine = run.header["machine"]
-    limit = run.settings.limit_seconds
+    limit, memory = run.settings.limit_seconds, run.settings.memory_bytes >> 20
     wrong = contradictions(run.records)
     return (
         f"{table(run.records, limit)}\n\n"
-        f"{len(run.records)} questions, {limit:g} s each; {machine['processor']}, "
+        f"{len(run.records)} questions, {limit:g} s and {memory} MiB each; "
+        f"{machine['processor']}, "
         f"{machine['cores']} cores; load {run.header['load']} at the start; revision "
         f"{run.header['revision']}; {run.header['date']}. *Late* ended more than 10 % "
         "+ 0.5 s behind the limit. Answers of the two states that exclude each other: "
@@ -207,7 +209,8 @@ def report(run: Run) -> str:
 
 
 def _run(options: argparse.Namespace) -> None:
-    settings = RunSettings("wild", limit_seconds=options.limit_seconds)
+    memory_bytes = memory_size(options.memory)
+    settings = RunSettings("wild", limit_seconds=options.limit_seconds, memory_bytes=memory_bytes)
     file = RecordFile(options.output, settings, options.restart)
     states = {"now": PROJECT / "src"}
     if options.before:
