@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from benchmarks import durations, page, rounds
+from benchmarks import archive, durations, page, rounds
 from benchmarks.commands import run_into
 from benchmarks.datasets import BY_KEY, PROJECT, DataError
 from benchmarks.durations import duration
@@ -175,10 +175,10 @@ def forget(names: Collection[str], folder: Path) -> None:
 
 def plan_table(names: Collection[str], options: Namespace) -> str:
     """Return what will be run and how long it takes, going by the kept results."""
-    runs = page.runs_by_suite(page.RESULTS)
+    runs = page.runs_by_suite(archive.RESULTS)
     if options.full:
-        return durations.table(durations.full(runs, page.RESULTS, names))
-    return durations.table(durations.short(runs, page.RESULTS, short_studies(names, options)))
+        return durations.table(durations.full(runs, archive.RESULTS, names))
+    return durations.table(durations.short(runs, archive.RESULTS, short_studies(names, options)))
 
 
 def options_of(arguments: Sequence[str] | None) -> Namespace:

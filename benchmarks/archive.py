@@ -3,8 +3,9 @@
     python -m benchmarks.archive                     # writes dist/xcount-results-VERSION.tar.gz
     python -m benchmarks.archive --check FILE        # whether every file is as it was packed
 
-The same results give the same bytes. ``SHA256SUMS`` inside the archive is in the format of
-``sha256sum``; so ``sha256sum --check SHA256SUMS`` does the same once it is unpacked.
+The same results give the same bytes. ``SHA256SUMS`` is in the format of ``sha256sum``; so
+``sha256sum --check SHA256SUMS`` does the same in the folder that was unpacked, and in
+``benchmarks/results``, where :mod:`benchmarks.page` writes it.
 """
 
 from __future__ import annotations
@@ -19,15 +20,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.datasets import PROJECT
-from benchmarks.page import RESULTS
 from xcount import __version__
 
+RESULTS = PROJECT / "benchmarks" / "results"
 SUMS = "SHA256SUMS"
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    """Return the files of a folder of results by name."""
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
+    """Return the files of a folder of results by name, without the list of their checksums."""
+    paths = [path for path in sorted(folder.iterdir()) if path.is_file() and path.name != SUMS]
+    return {path.name: path.read_bytes() for path in paths}
 
 
 def sums_of(files: Mapping[str, bytes]) -> str:
@@ -35,6 +37,13 @@ def sums_of(files: Mapping[str, bytes]) -> str:
     return "".join(
         f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in files.items()
     )
+
+
+def write_sums(folder: Path) -> Path:
+    """Write the checksums of a folder of results beside them."""
+    path = folder / SUMS
+    path.write_text(sums_of(files_of(folder)))
+    return path
 
 
 def packed(files: Mapping[str, bytes]) -> bytes:

@@ -8,7 +8,7 @@ target is learnt with ``binary:logistic``, any other target (classes included) a
 ``reg:squarederror``; Fashion-MNIST as a number has nearly twice the paper's guards, so its class 0
 is told from the rest instead. The recipe of each set is the nearest to the paper's numbers of
 guards that :mod:`benchmarks.recovery` found (the very same for Diabetes and Protein structure).
-Adult's is nearly as near: it leaves rows to test on, and its smallest model has the paper's guards.
+Adult's is nearly as near: its smallest model has the paper's guards, and Diabetes has its recipe.
 """
 
 from __future__ import annotations

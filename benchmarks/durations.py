@@ -174,7 +174,7 @@ _SECONDS: dict[str, Callable[[Sequence[Any]], float]] = {
 
 
 def _of_first_split(folder: Path) -> float | None:
-    """Return what the paper's split takes of the regularisation study, with both labels."""
+    """Return what one split takes of the regularisation study, with both labels."""
     path = folder / "regularisation.jsonl"
     whole = _of_command("regularisation", path)
     return None if whole is None else 2 * whole / len(path.read_text().splitlines())

@@ -16,15 +16,17 @@ import argparse
 import gzip
 import json
 import re
+import statistics
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from benchmarks import (
     ablations,
     accuracy,
+    archive,
     beyond,
     cluster,
     durations,
@@ -40,6 +42,7 @@ from benchmarks import (
     weights,
     wild,
 )
+from benchmarks.archive import RESULTS
 from benchmarks.datasets import BY_KEY, PROJECT
 from benchmarks.records import Run, read_run
 from benchmarks.summary import (
@@ -57,7 +60,6 @@ from benchmarks.summary import (
 )
 from xcount.counters.exact import COVER_PART
 
-RESULTS = PROJECT / "benchmarks" / "results"
 PAGES = tuple(
     PROJECT / "docs" / name for name in ("experiments.md", "cluster.md", "reproducibility.md")
 )
@@ -125,21 +127,28 @@ def guards_section(runs: Runs, folder: Path) -> str:
 
 def paper_section(runs: Runs, folder: Path) -> str:
     """Table 2 and the cactus plots: the whole suite."""
-    rows = [[f"`{run.settings.method}`", "here", *_solved(run)] for run in runs["paper"]]
+    zeros = methods.zero_names(runs["paper"])
+    rows = [[f"`{run.settings.method}`", "here", *_solved(run, zeros)] for run in runs["paper"]]
+    for run in runs.get("hard", ()):
+        for whole in (_asked_again(each, run) for each in runs["paper"] if _same_way(each, run)):
+            rows.append(
+                [f"`{run.settings.method}`, what it gave up again", "here", *_solved(whole, zeros)]
+            )
     limit = f"{plots.PAPER_LIMIT_SECONDS:g}"
     for name, solved in plots.PAPER_SOLVED.items():
         percent = f"{100 * solved / plots.PAPER_INSTANCES:.2f}"
-        numbers = [str(plots.PAPER_INSTANCES), limit, str(solved), percent, PAPER_PAR2[name]]
+        numbers = [str(plots.PAPER_INSTANCES), "-", limit, str(solved), percent]
+        numbers += ["-", PAPER_PAR2[name]]
         rows.append([name, "paper", *numbers])
-    header = ["method", "where", "instances", "limit s", "solved", "%", "PAR-2 s at 1800 s"]
-    table = markdown(header, rows)
+    header = ["method", "where", "instances", "zero", "limit s", "solved", "%"]
+    table = markdown([*header, "% where not 0", "PAR-2 s at 1800 s"], rows)
     parts = [table, "The same without the counts that are 0, each method with its own limit:"]
     parts += [_without_zeros(runs["paper"], "data set", "dataset", TITLES)]
     parts += [
         "All instances:",
         method_table(runs["paper"]),
         "What shorter limits would have solved, going by the seconds of these runs:",
-        limits_table(runs["paper"]),
+        limits_table(runs["paper"], zeros),
     ]
     for run in runs["paper"]:
         parts += [conditions(run), dataset_table(run), unsolved_table(run, 20)]
@@ -154,7 +163,18 @@ def paper_section(runs: Runs, folder: Path) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _solved(run: Run) -> list[str]:
+def _same_way(run: Run, other: Run) -> bool:
+    return run.settings.method == other.settings.method
+
+
+def _asked_again(run: Run, again: Run) -> Run:
+    """Return a run with the answers of another in place of its own, where there are any."""
+    found = {record["name"]: record for record in again.records}
+    records = tuple(found.get(record["name"], record) for record in run.records)
+    return replace(run, records=records, settings=again.settings)
+
+
+def _solved(run: Run, zeros: Container[str]) -> list[str]:
     """Return what a run solved, and its PAR-2 with the paper's penalty for the rest.
 
     A run with a shorter limit than the paper's would score no worse with the paper's: whatever it
@@ -162,8 +182,14 @@ def _solved(run: Run) -> list[str]:
     """
     n_solved, limit = sum(map(is_solved, run.records)), run.settings.limit_seconds
     score = par2(run.records, replace(run.settings, limit_seconds=plots.PAPER_LIMIT_SECONDS))
-    percent = f"{100 * n_solved / len(run.records):.2f}"
-    return [str(len(run.records)), f"{limit:g}", str(n_solved), percent, f"{score:.3f}"]
+    others = [record for record in run.records if record["name"] not in zeros]
+    percent, of_others = (
+        f"{100 * statistics.fmean(map(is_solved, records)):.2f}" if records else "-"
+        for records in (run.records, others)
+    )
+    n, n_zero = len(run.records), len(run.records) - len(others)
+    numbers = [str(n), str(n_zero), f"{limit:g}", str(n_solved), percent]
+    return [*numbers, of_others, f"{score:.3f}"]
 
 
 def _ending_early(run: Run) -> str:
@@ -208,6 +234,15 @@ def methods_section(runs: Runs, folder: Path) -> str:
         path = folder / f"methods-{name}.svg"
         draw(drawn, path)
         parts.append(picture(path, title))
+    zeros = methods.zero_names([*ordered, *runs.get("paper", ())])
+    tools, large = (_others(drawn, zeros) for drawn in (four, many))
+    if tools and large:
+        path = folder / "methods-cactus-paper-not-zero.svg"
+        plots.cactus(tools, path, "The paper's four tools where the count is not 0")
+        parts.append(picture(path, "the paper's four tools where the count is not 0"))
+        path = folder / "methods-guards-not-zero.svg"
+        plots.completion_by_guards(large, path, "Completion where the count is not 0")
+        parts.append(picture(path, "completion by number of guards where the count is not 0"))
     for run in ordered:
         if run.settings.method == PAPER_METHOD:
             parts += [f"`{PAPER_METHOD}` by data set:", dataset_table(run), unsolved_table(run)]
@@ -215,6 +250,15 @@ def methods_section(runs: Runs, folder: Path) -> str:
             plots.heat_map(run, path)
             parts.append(picture(path, f"mean seconds by trees and depth, {PAPER_METHOD}"))
     return "\n\n".join(part for part in parts if part)
+
+
+def _others(runs: Sequence[Run], zeros: Container[str]) -> list[Run]:
+    """Return what is left of runs without the counts that are 0."""
+    left = [
+        replace(run, records=tuple(r for r in run.records if r["name"] not in zeros))
+        for run in runs
+    ]
+    return [run for run in left if run.records]
 
 
 def accuracy_section(runs: Runs, folder: Path) -> str:
@@ -239,6 +283,7 @@ def accuracy_section(runs: Runs, folder: Path) -> str:
         "not exact",
         "within 1%",
         "within epsilon",
+        "of those not exact",
     ]
     table = markdown([*header, "largest error", "interval missed"], rows)
     shown = [e for _, e in errors if e.relative]
@@ -253,9 +298,10 @@ def _error_numbers(errors: accuracy.Errors) -> list[str]:
     n = len(errors.relative)
     near = [sum(value <= bound for value in errors.relative) for bound in (0.01, errors.epsilon)]
     shares = [f"{100 * count / n:.1f}%" if n else "-" for count in near]
-    inexact = str(sum(value > 0 for value in errors.relative))
+    inexact = [value for value in errors.relative if value > 0]
+    kept = f"{sum(value <= errors.epsilon for value in inexact)} of {len(inexact)}"
     largest = f"{max(errors.relative, default=0.0):.4f}"
-    return [inexact, *shares, largest, str(errors.n_missed)]
+    return [str(len(inexact)), *shares, kept, largest, str(errors.n_missed)]
 
 
 def scalability_section(runs: Runs, folder: Path) -> str:
@@ -458,6 +504,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for page in PAGES:
             page.write_text(fill(page.read_text(), options.folder, "../benchmarks/results"))
             print(page)
+        print(archive.write_sums(options.folder))
     return 0
 
 

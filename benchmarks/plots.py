@@ -275,7 +275,9 @@ def _heat_note(run: Run, groups: Mapping[Any, Sequence[float]], n_cells: int) ->
     return "; ".join(notes)
 
 
-def completion_by_guards(runs: Sequence[Run], path: Path) -> None:
+def completion_by_guards(
+    runs: Sequence[Run], path: Path, title: str = "Completion by number of guards"
+) -> None:
     """Draw the share of solved instances for each range of the number of guards."""
     used = sorted({_guard_bin(record) for run in runs for record in run.records})
     numbers: dict[int, list[int]] = defaultdict(list)
@@ -292,7 +294,7 @@ def completion_by_guards(runs: Sequence[Run], path: Path) -> None:
         labels = [f"{_guard_name(b)}\n{_least_most(numbers[b])} inst." for b in used]
         axes.set_xticks(range(len(used)), labels, fontsize=8)
         axes.set_ylim(-3, 104)
-        axes.set_title(f"Completion by number of guards ({_suite_name(runs)})")
+        axes.set_title(f"{title} ({_suite_name(runs)})")
         axes.set_xlabel(f"guards of the model, instances of a method (hollow: fewer than {FEW})")
         axes.set_ylabel("% solved")
         legend_beside(axes)

@@ -6,6 +6,7 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,10 @@ METRICS = ("accuracy", "precision", "recall", "F1", "AUC")
 MEASURES = {"regions": "regions", "rows": "people (test rows)"}
 LABEL_WORDS = {"paper": "the paper's labels", "right": "the right labels"}
 SIGNIFICANCE = 0.05
-PAPER_SPLIT = 42
+SHOWN_SPLIT = 42
+"""The split that is shown alone, as the paper shows one: it does not name its own."""
+N_NEAREST = 5
+N_FLIPS = 20_000
 PAPER_SCORES = {
     (3, 20): (
         (0.859, 0.671, 0.229, 0.341, 0.857),
@@ -68,10 +72,11 @@ def report(lines: Sequence[Line]) -> str:
     """Return everything about the study as Markdown."""
     if not lines:
         return "Nothing has been run."
-    first = [line for line in lines if line["seed"] == PAPER_SPLIT]
+    first = [line for line in lines if line["seed"] == SHOWN_SPLIT]
     parts = [_conditions(lines)]
     parts += [_scores_table(line) for line in first if line["labels"] == "paper"]
-    parts += [difference_table(first)]
+    parts += [difference_table(first), "The splits whose scores come nearest, the paper's labels:"]
+    parts += [nearest_splits(lines)]
     for line in first:
         words = LABEL_WORDS[line["labels"]]
         parts += [f"As in the paper, configurations of one split, {words}:", ratio_table(line)]
@@ -146,6 +151,28 @@ def difference_table(lines: Sequence[Line]) -> str:
     return markdown([*header, "the model with most"], rows)
 
 
+def nearest_splits(lines: Sequence[Line]) -> str:
+    """Return the splits with the paper's labels whose scores are nearest to the paper's."""
+    by_seed = {
+        line["seed"]: {
+            name: [abs(note[name] - _paper_scores(note)[name]) for note in line["scores"]]
+            for name in METRICS
+        }
+        for line in lines
+        if line["labels"] == "paper" and line["scores"]
+    }
+    together = {seed: list(chain(*found.values())) for seed, found in by_seed.items()}
+    largest = sorted(max(values) for values in together.values())
+    rows = []
+    for seed in sorted(together, key=lambda seed: statistics.fmean(together[seed]))[:N_NEAREST]:
+        most = max(together[seed])
+        alike = (together[seed], *(by_seed[seed][name] for name in ("accuracy", "AUC")))
+        means = [f"{statistics.fmean(values):.4f}" for values in alike]
+        rows.append([str(seed), *means, f"{most:.3f}", str(largest.index(most) + 1)])
+    header = ["split", "mean difference of all scores", "accuracy", "AUC", "largest", "its place"]
+    return markdown(header, rows)
+
+
 def kept(line: Line) -> list[Mapping[str, Any]]:
     """Return the configurations that the paper would keep: C_0 > 0, and the feature is used."""
     return [c for c in line["counts"] if c["is_used"] and c["regions"][0] > 0]
@@ -184,7 +211,7 @@ def ratio_table(line: Line) -> str:
 
 
 def configuration_table(lines: Sequence[Line]) -> str:
-    """Return the median C_alpha / C_0 of the paper's split beside that of all splits."""
+    """Return the median C_alpha / C_0 of one split beside that of all splits."""
     rows = []
     for labels, words in LABEL_WORDS.items():
         asked = [line for line in lines if line["labels"] == labels]
@@ -192,17 +219,17 @@ def configuration_table(lines: Sequence[Line]) -> str:
             medians = [statistics.median(configuration_ratios(line, alpha)) for line in asked]
             low, middle, high = quartiles(medians)
             zeros, risen = map(sum, zip(*(from_zero(line, alpha) for line in asked), strict=True))
-            numbers = [str(len(medians)), _of_paper_split(asked, medians), f"{middle:.3f}"]
+            numbers = [str(len(medians)), _of_shown_split(asked, medians), f"{middle:.3f}"]
             numbers += [f"{low:.3f} to {high:.3f}", str(sum(value < 1 for value in medians))]
             rows.append([words, str(alpha), *numbers, f"{risen} of {zeros}"])
-    header = ["labels", "alpha", "splits", "the paper's split", "median of all", "quartiles"]
+    header = ["labels", "alpha", "splits", f"split {SHOWN_SPLIT}", "median of all", "quartiles"]
     return markdown([*header, "below 1", "C_0 = 0 and C_alpha > 0"], rows)
 
 
-def _of_paper_split(lines: Sequence[Line], values: Sequence[float]) -> str:
-    """Return the value that belongs to the paper's split."""
+def _of_shown_split(lines: Sequence[Line], values: Sequence[float]) -> str:
+    """Return the value that belongs to the split that is shown alone."""
     pairs = zip(lines, values, strict=True)
-    return next((f"{value:.3f}" for line, value in pairs if line["seed"] == PAPER_SPLIT), "-")
+    return next((f"{value:.3f}" for line, value in pairs if line["seed"] == SHOWN_SPLIT), "-")
 
 
 def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
@@ -230,7 +257,7 @@ def split_ratio(line: Line, measure: str, alpha: int) -> float:
     return math.exp(math.fsum(logs) / len(logs))
 
 
-def sign_flip_test(values: Sequence[float], n_flips: int = 20_000) -> float:
+def sign_flip_test(values: Sequence[float], n_flips: int = N_FLIPS) -> float:
     """Return how often random signs make the mean as far from 0 as it is: two-sided.
 
     Exact for up to 14 values, with 20,000 fixed random flips beyond.
@@ -256,9 +283,9 @@ def split_table(lines: Sequence[Line]) -> str:
             for alpha in ALPHAS[1:]:
                 ratios = [split_ratio(line, measure, alpha) for line in asked]
                 if ratios:
-                    one = _of_paper_split(asked, ratios)
+                    one = _of_shown_split(asked, ratios)
                     rows.append([words, name, str(alpha), str(len(ratios)), one, *_spread(ratios)])
-    header = ["labels", "measure", "alpha", "splits", "the paper's split", "median of all"]
+    header = ["labels", "measure", "alpha", "splits", f"split {SHOWN_SPLIT}", "median of all"]
     return markdown([*header, "quartiles", "below 1", "sign-flip test p"], rows)
 
 
@@ -266,7 +293,8 @@ def _spread(ratios: Sequence[float]) -> list[str]:
     low, middle, high = quartiles(ratios)
     p = sign_flip_test([math.log(ratio) for ratio in ratios])
     below = sum(ratio < 1 for ratio in ratios)
-    return [f"{middle:.3f}", f"{low:.3f} to {high:.3f}", str(below), f"{p:.2g}"]
+    least = "at most " if p <= 1 / N_FLIPS else ""  # the least that so many flips can show
+    return [f"{middle:.3f}", f"{low:.3f} to {high:.3f}", str(below), f"{least}{p:.2g}"]
 
 
 def conclusion(lines: Sequence[Line]) -> str:
@@ -302,9 +330,9 @@ def draw(lines: Sequence[Line], path: Path) -> None:
         for axes, (measure, name) in zip(both, MEASURES.items(), strict=True):
             ratios = [[split_ratio(line, measure, a) for line in asked] for a in ALPHAS[1:]]
             _boxes(axes, ratios)
-            own = [place for place, line in enumerate(asked) if line["seed"] == PAPER_SPLIT]
+            own = [place for place, line in enumerate(asked) if line["seed"] == SHOWN_SPLIT]
             spots = [(alpha, values[i]) for alpha, values in enumerate(ratios, 1) for i in own]
-            style = {"color": COLOURS[1], "zorder": 4, "label": "the paper's split"}
+            style = {"color": COLOURS[1], "zorder": 4, "label": f"split {SHOWN_SPLIT}"}
             axes.plot([x for x, _ in spots], [y for _, y in spots], "D", **style)
             axes.set_title(name)
         _share_range(both)
@@ -314,8 +342,8 @@ def draw(lines: Sequence[Line], path: Path) -> None:
 
 
 def draw_configurations(lines: Sequence[Line], path: Path) -> None:
-    """Draw the paper's figure: C_alpha / C_0 of the configurations of its split, as boxes."""
-    first = [line for line in lines if line["seed"] == PAPER_SPLIT]
+    """Draw the paper's figure: C_alpha / C_0 of the configurations of one split, as boxes."""
+    first = [line for line in lines if line["seed"] == SHOWN_SPLIT]
     with figure(path, 1, len(first), size=(4 * len(first), 3.8)) as cells:
         panels = list(getattr(cells, "flat", [cells]))
         for axes, line in zip(panels, first, strict=True):

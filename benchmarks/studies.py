@@ -65,8 +65,8 @@ SHORT = (
 )  # fmt: skip
 
 WHOLE = (
-    Study("gaps", ("auto",), gaps.instances, None, 1800),
-    Study("beyond", ("auto",), beyond.instances, None, 1800),
+    Study("gaps", ("auto",), gaps.instances, None, 1800, jobs=1),
+    Study("beyond", ("auto",), beyond.instances, None, 1800, jobs=1),
     Study("paper", ("auto",), paper.instances, None, 1800, jobs=1),
     Study("paper", ("exact",), paper.instances, None, 10, jobs=1),
     Study("frontier", ("exact", "auto"), frontier.instances, None, 10, isolated=True),

@@ -182,22 +182,33 @@ def method_table(runs: Sequence[Run]) -> str:
     return markdown(["method", *COLUMNS], rows)
 
 
-def limits_table(runs: Sequence[Run], limits: Sequence[float] = (1, 5, 10, 60, 300, 1800)) -> str:
-    """Return what shorter limits would have solved and cost, going by the recorded seconds."""
+def limits_table(
+    runs: Sequence[Run],
+    zeros: Container[str],
+    limits: Sequence[float] = (1, 5, 10, 60, 300, 1800),
+) -> str:
+    """Return what shorter limits would have solved and cost, going by the recorded seconds.
+
+    ``zeros`` holds the names of the instances whose count is 0.
+    """
     rows = []
     for run in runs:
         for limit in limits:
             if limit > run.settings.limit_seconds:
                 continue
             times = [float(record["seconds"]) for record in run.records]
-            solved = sum(
-                is_solved(record) and time <= limit
+            solved = [
+                record["name"]
                 for record, time in zip(run.records, times, strict=True)
-            )
-            percent = f"{100 * solved / len(times):.2f}"
-            total = sum(min(time, limit) for time in times)
-            rows.append([run.settings.method, f"{limit:g}", str(solved), percent, f"{total:.1f}"])
-    return markdown(["method", "limit s", "solved within it", "%", "seconds of all together"], rows)
+                if is_solved(record) and time <= limit
+            ]
+            n_others = sum(name not in zeros for name in solved)
+            percent = f"{100 * len(solved) / len(times):.2f}"
+            total = f"{sum(min(time, limit) for time in times):.1f}"
+            numbers = [str(len(solved)), str(n_others), percent, total]
+            rows.append([run.settings.method, f"{limit:g}", *numbers])
+    header = ["method", "limit s", "solved within it", "of these not 0", "%"]
+    return markdown([*header, "seconds of all together"], rows)
 
 
 def growth_tables(run: Run) -> str:

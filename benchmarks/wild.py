@@ -142,7 +142,9 @@ KINDS = ("exact", "within epsilon", "bounds", "at most", "nothing", "error")
 def table(records: Sequence[Mapping[str, Any]], limit_seconds: float) -> str:
     """Return how the questions ended, by their change and distance, as Markdown."""
     lines = [
-        "| state | change | distance | questions | " + " | ".join(KINDS) + " | median s | late |",
+        "| state | change | distance | questions | "
+        + " | ".join(KINDS).replace("exact", "exact (zeros)", 1)
+        + " | median s | late |",
         "|---|---|---|---|" + "---|" * (len(KINDS) + 2),
     ]
     groups: dict[tuple[str, str, str], list[Mapping[str, Any]]] = defaultdict(list)
@@ -156,6 +158,7 @@ def table(records: Sequence[Mapping[str, Any]], limit_seconds: float) -> str:
         seconds = [each["wall_seconds"] for each in found]
         late = sum(s > limit_seconds * 1.1 + 0.5 for s in seconds)
         numbers = [str(ends.count(kind)) for kind in KINDS]
+        numbers[0] += f" ({sum(bool(each.get('exact')) and each['high'] == 0 for each in found)})"
         lines.append(
             f"| {state} | {change} | {distance} | {len(found)} | {' | '.join(numbers)} | "
             f"{statistics.median(seconds):.2f} | {late} |"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import ablations, encodings, gaps, page, rounds
+from benchmarks import ablations, archive, encodings, gaps, rounds
 from benchmarks.instances import Instance, alternating_order
 from benchmarks.methods import common, comparison, method_table
 from benchmarks.records import Run, RunSettings, read_run, surroundings
@@ -73,7 +73,7 @@ def test_samples_take_counts_and_zeros_in_turns() -> None:
 def test_the_ablations_know_their_zeros() -> None:
     """The names in the kept gap sweep are those of the suite."""
     named = [f"adult-d3-t10-f{feature}" for feature in range(14)]
-    kept = page.RESULTS / "gaps-auto.jsonl.gz"
+    kept = archive.RESULTS / "gaps-auto.jsonl.gz"
     records = {r["name"]: r for r in read_run(kept).records}
     asked = [name for name in named if f"{name}-g2" in records]
     zeros = [name for name in asked if records[f"{name}-g2"]["high"] == 0]

@@ -215,15 +215,16 @@ def test_a_query_error_does_not_end_an_in_process_run(
 
 
 def test_shorter_limits_solve_what_was_fast_enough() -> None:
-    """Solved within a limit, and what all would have cost with it."""
+    """Solved within a limit, how much of it is not 0, and what all would have cost with it."""
     records = [
-        {"status": "exact", "seconds": 0.5},
-        {"status": "exact", "seconds": 7.0},
-        {"status": "stopped", "seconds": 30.0},
+        {"name": "a", "status": "exact", "seconds": 0.5},
+        {"name": "b", "status": "exact", "seconds": 7.0},
+        {"name": "c", "status": "stopped", "seconds": 30.0},
     ]
     run = Run(SETTINGS, {}, tuple(records))
-    rows = summary.limits_table([run], (1, 10, 60)).splitlines()[2:]
-    assert [row.split(" | ")[1:4:2] for row in rows] == [["1", "33.33"], ["10", "66.67"]]
+    rows = summary.limits_table([run], {"a"}, (1, 10, 60)).splitlines()[2:]
+    told = [row.split(" | ")[1:5] for row in rows]
+    assert told == [["1", "1", "0", "33.33"], ["10", "2", "1", "66.67"]]
     assert [row.split(" | ")[-1] for row in rows] == ["2.5 |", "17.5 |"]
 
 

@@ -114,7 +114,7 @@ def test_the_nearest_settings_are_shown() -> None:
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.key)
 def test_the_suites_models_are_those_that_the_search_found(spec: DatasetSpec) -> None:
     """The kept run has the numbers of guards that the search noted for the set's recipe."""
-    records = read_run(page.RESULTS / "paper-auto.jsonl.gz").records
+    records = read_run(archive.RESULTS / "paper-auto.jsonl.gz").records
     guards = [record["n_guards"] for record in records if record["dataset"] == spec.key]
     recipe = {
         "dataset": spec.key,
@@ -124,7 +124,7 @@ def test_the_suites_models_are_those_that_the_search_found(spec: DatasetSpec) ->
         "eta": spec.recipe.eta,
         "part": "split" if spec.recipe.is_split else "all",
     }
-    notes = recovery.read_notes(page.RESULTS / recovery.FILE)
+    notes = recovery.read_notes(archive.RESULTS / recovery.FILE)
     found = [(note["small"], note["large"]) for note in notes if recipe.items() <= note.items()]
     assert (min(guards), max(guards)) in found
 
@@ -226,8 +226,29 @@ def test_the_score_beside_the_papers_has_the_papers_penalty(tmp_path: Path) -> N
     pytest.importorskip("matplotlib")
     runs = [run_of("paper", [record("a"), record("b", status=Status.STOPPED)])]
     text = page.paper_section({"paper": runs}, tmp_path)
-    assert "| `exact` | here | 2 | 10 | 1 | 50.00 | 1800.250 |" in text
-    assert "| XCount | paper | 3194 | 1800 | 1552 | 48.59 | 1937.474 |" in text
+    assert "| `exact` | here | 2 | 0 | 10 | 1 | 50.00 | 50.00 | 1800.250 |" in text
+    assert "| XCount | paper | 3194 | - | 1800 | 1552 | 48.59 | - | 1937.474 |" in text
+
+
+def test_what_was_given_up_and_asked_again_makes_a_row(tmp_path: Path) -> None:
+    """Its answers stand in place of those that it gave up; zeros are told apart."""
+    pytest.importorskip("matplotlib")
+    zero, given_up = record("a", count=0, low=0, high=0), {"status": Status.STOPPED}
+    paper = run_of("paper", [zero, record("b", **given_up), record("c", **given_up)])
+    hard = run_of("hard", [record("b", seconds=5.5), record("c", **given_up)])
+    text = page.paper_section({"paper": [paper], "hard": [hard]}, tmp_path)
+    row = "| `exact`, what it gave up again | here | 3 | 1 | 10 | 2 | 66.67 | 50.00 | 1202.000 |"
+    assert row in text
+
+
+def test_estimates_are_judged_by_counts_with_a_longer_limit(tmp_path: Path) -> None:
+    """The hardest instances have no other exact count; exact answers do not hide a miss."""
+    pytest.importorskip("matplotlib")
+    estimates = [record(name, status=Status.GUARANTEE, count=10) for name in "ab"]
+    paper = run_of("paper", [*estimates, record("c")], "auto")
+    hard = run_of("hard", [record("a", count=10), record("b", count=8), record("c")])
+    table = page.accuracy_section({"paper": [paper], "hard": [hard]}, tmp_path)
+    assert "| auto (paper) | 3 | 3 | 1 | 66.7% | 66.7% | 0 of 1 | 0.2500 | 2 |" in table
 
 
 def test_zeros_are_counted_and_left_out(tmp_path: Path) -> None:
@@ -266,7 +287,7 @@ def test_the_image_has_the_python_of_the_locked_versions() -> None:
 def test_the_pages_show_the_results_that_are_kept() -> None:
     """They are what `python -m benchmarks.page` makes of benchmarks/results."""
     texts = [path.read_text() for path in page.PAGES]
-    assert [page.fill(text, page.RESULTS, "../benchmarks/results") for text in texts] == texts
+    assert [page.fill(text, archive.RESULTS, "../benchmarks/results") for text in texts] == texts
     for name in page.SECTIONS:
         assert sum(f"<!-- begin {name} -->" in text for text in texts) == 1
 
@@ -322,8 +343,10 @@ def test_the_plan_names_every_part_and_trains_nothing(
 
 
 def test_the_full_version_has_the_limits_of_the_kept_runs() -> None:
-    """Also their threads: all cores for what auto and exact do alone, one beside the others."""
-    kept = {(run.settings.suite, run.settings.method): run for run in page.read_runs(page.RESULTS)}
+    """Also their threads: one, but for the larger models and the short version of some suites."""
+    kept = {
+        (run.settings.suite, run.settings.method): run for run in page.read_runs(archive.RESULTS)
+    }
     for study in studies.WHOLE:
         for method in study.methods:
             found = kept[study.suite, method].settings
@@ -455,6 +478,13 @@ def test_a_long_trace_is_thinned_by_the_logarithm_of_time() -> None:
     assert len(trace) <= sampling.MAX_POINTS + 2
     assert trace[-1][0] == 60.0
     assert 15 <= sum(point[0] < 1 for point in trace) <= 45
+
+
+def test_the_kept_results_have_their_checksums() -> None:
+    """``python -m benchmarks.page`` writes them; a result that was changed since is noticed."""
+    listed = (archive.RESULTS / archive.SUMS).read_text()
+    found = archive.sums_of(archive.files_of(archive.RESULTS))
+    assert set(listed.splitlines()) ^ set(found.splitlines()) == set()
 
 
 def test_an_archive_tells_what_was_changed(

@@ -37,7 +37,7 @@ def test_counts_that_rise_from_zero_are_told() -> None:
 
 
 def test_one_split_stands_beside_all() -> None:
-    """The same number of the paper's split and of the median split, in one row."""
+    """The same number of one split and of the median split, in one row."""
     by_seed = {42: (0.4, 0.4, 0.4, 0.2), 0: (0.4, 0.4, 0.4, 0.3), 1: (0.4, 0.4, 0.4, 0.4)}
     lines = [split(shares, seed=seed) for seed, shares in by_seed.items()]
     words = "the right labels"
@@ -75,6 +75,8 @@ def test_scores_are_held_against_all_of_the_papers() -> None:
     table = regularisation_report.difference_table([line])
     assert "| recall | 24 | 0.000 | 0.010 | 0.240 | depth 4, 40 trees, alpha 10 |" in table
     assert "| AUC | 24 | 0.000 | 0.000 | 0.000 |" in table
+    nearest = regularisation_report.nearest_splits([line, split(labels="right") | line])
+    assert nearest.splitlines()[2:] == ["| 42 | 0.0020 | 0.0000 | 0.0000 | 0.240 | 1 |"]
 
 
 def test_a_split_is_one_number() -> None:
