@@ -203,6 +203,10 @@ def test_what_is_missing_or_wrong_is_named() -> None:
         ({"measures": "volume", "bounds": "f0=3:1"}, "lower first"),
         ({"measures": "volume", "bounds": "f0=3"}, "NAME=LOW:HIGH"),
         ({"measures": "volume", "bounds": "g=0:1"}, "unknown feature 'g'"),
+        ({"measures": "volume", "bounds": "f0=0:1,0=0:5"}, "bounds of '0' are given twice"),
+        ({"measures": "volume", "bounds": [(0, 1)]}, "a mapping of names to pairs of numbers"),
+        ({"measures": "volume", "bounds": {"f0": (0, 1, 2)}}, "pairs of numbers"),
+        ({"measures": "volume", "bounds": {"f0": (None, 1)}}, "pairs of numbers"),
     ):
         with pytest.raises(QueryError, match=words):
             xcount.count(figure_1(), sensitive="f0", gap=80, **arguments)  # type: ignore[arg-type]

@@ -45,6 +45,14 @@ def test_the_default_ladder_and_probability_gaps(
     assert found == [(0.1, "down", "sigmoid"), (0.2, "down", "sigmoid")]
 
 
+def test_repeated_limits_all_count(xcount_command: Command, figure_1_file: str) -> None:
+    """As with commas: none replaces another."""
+    limits = ("--max-share", "age=10%", "--max-share", "sex=10%")
+    run = xcount_command("audit", figure_1_file, *GAP, *limits)
+    assert run.status == 1
+    assert "FAIL: age is above the limit" in run.out
+
+
 @pytest.mark.parametrize(
     ("max_share", "status", "word"),
     [("30%", 0, "PASS"), ("0.1", 1, "FAIL"), ("age=0.3,sex=0", 0, "PASS"), ("age=0", 1, "FAIL")],

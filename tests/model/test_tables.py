@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import os
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +178,39 @@ def test_names_that_are_numbers_are_names(tmp_path: Path) -> None:
     assert read_table(path, model).rows.tolist() == [[5, 6]]
     path.write_text("7,8\n5,6\n")
     assert read_table(path, model).rows.tolist() == [[7, 8], [5, 6]]
+    path.write_text("1,0\n5,6\n")
+    with pytest.raises(TableError, match="names in another order, or a row"):
+        read_table(path, model)
+
+
+def test_spaces_around_names_are_the_models(tmp_path: Path) -> None:
+    """A name that the model has with spaces is found with them; others lose theirs."""
+    path = tmp_path / "t.csv"
+    path.write_text(" age, sex \n5,6\n")
+    for names in ((" age", " sex "), ("age", "sex"), (" age", "sex")):
+        model = Ensemble(tuple(map(Feature, names)), ())
+        assert read_table(path, model).rows.tolist() == [[5, 6]]
+
+
+@pytest.mark.parametrize("write", [_csv, _parquet, _gzip])
+def test_a_pipe_is_read_once(write: Callable[[Path], Path], tmp_path: Path) -> None:
+    """Nothing of it is lost, however much there is."""
+    content, pipe = write(tmp_path / "t").read_bytes(), tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(content,))
+    writer.start()
+    table = read_table(pipe, MODEL)
+    writer.join()
+    np.testing.assert_array_equal(table.rows, ROWS)
+
+
+def test_columns_are_lists_and_large_integers_infinite() -> None:
+    """A mapping of single values is no table; a number beyond floats is beyond any threshold."""
+    model = Ensemble((Feature("a"),), ())
+    for column in (1, "text"):
+        with pytest.raises(TableError, match="not a list of values"):
+            read_table({"a": column}, model)
+    assert read_table({"a": [10**400, -(10**400)]}, model).rows.tolist() == [[np.inf], [-np.inf]]
 
 
 def test_absent_files_and_foreign_objects(tmp_path: Path) -> None:

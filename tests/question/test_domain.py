@@ -16,7 +16,7 @@ import xcount
 from xcount.answers.witness.points import friendly_point
 from xcount.errors import QueryError
 from xcount.model.ensemble import Ensemble, Feature
-from xcount.model.examples import ensemble_of
+from xcount.model.examples import adult_model_path, ensemble_of
 from xcount.question.domain import Domain
 from xcount.question.grid import Grid
 from xcount.question.weighting import Weighing, volume_weights
@@ -65,6 +65,7 @@ def test_a_domain_has_the_same_words_everywhere(tmp_path: Path) -> None:
         ),
         ("# words\nwher = []", "domain.toml, line 2: .* no 'wher'; did you mean 'where'"),
         ("where = [", "no readable TOML"),
+        ("where = " + "[" * 100_000, "no readable TOML: nested too deeply"),
     ],
 )
 def test_a_file_that_is_no_domain_is_refused(tmp_path: Path, text: str, message: str) -> None:
@@ -75,6 +76,22 @@ def test_a_file_that_is_no_domain_is_refused(tmp_path: Path, text: str, message:
         Domain.of(path)
     with pytest.raises(QueryError, match="cannot read the domain"):
         Domain.of(tmp_path / "absent.toml")
+
+
+def test_a_file_may_begin_with_a_mark_of_its_encoding(tmp_path: Path) -> None:
+    """As some editors write it."""
+    path = tmp_path / "domain.toml"
+    path.write_text('where = ["age >= 25"]', encoding="utf-8-sig")
+    assert Domain.of(path).where == ("age >= 25",)
+
+
+@pytest.mark.parametrize(
+    ("domain", "message"), [(["age > 2"], "not list"), (3, "not int"), ({1: 2}, "no '1'")]
+)
+def test_what_is_no_domain_is_refused(domain: Any, message: str) -> None:
+    """A list of conditions is where=; a number is no file."""
+    with pytest.raises(QueryError, match=message):
+        Domain.of(domain)
 
 
 @pytest.mark.parametrize(
@@ -113,6 +130,13 @@ def test_what_makes_no_sense_is_said(asked: dict[str, Any], message: str) -> Non
     """Before anything is counted."""
     with pytest.raises(QueryError, match=message):
         xcount.count(people(), sensitive="age", gap=1, **asked)
+
+
+def test_what_is_always_missing_cannot_change() -> None:
+    """The cell of missing values alone is one cell like any other."""
+    model = xcount.load(adult_model_path())
+    with pytest.raises(QueryError, match="'age' cannot change: 'age is missing' leaves one cell"):
+        xcount.count(model, sensitive="age", gap=1, missing="cell", where="age is missing")
 
 
 def test_one_sensitive_feature_may_be_fixed_if_another_can_change() -> None:

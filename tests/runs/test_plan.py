@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from strategies import random_ensemble
 
@@ -112,6 +113,7 @@ def test_groups_in_all_spellings() -> None:
     ensemble = figure_1()
     groups = choose_groups(ensemble, Grid.of(ensemble), ["f0", 1, "f1,f0", ["f0", "f1"]])
     assert groups == ((0,), (1,), (0, 1))
+    assert choose_groups(ensemble, Grid.of(ensemble), np.int64(1)) == ((1,),)
 
 
 def test_max_shares_for_all_and_per_feature() -> None:
@@ -124,6 +126,7 @@ def test_max_shares_for_all_and_per_feature() -> None:
         ("0.2,f0+f1=0.01", (0.2, 0.2, 0.01)),
         ("1.1%,f0=5 %", (0.05, 0.011, 0.011)),
         ({"f1": 0.3}, (None, 0.3, None)),
+        ({0: 0.1, (0, 1): 0.2}, (0.1, None, 0.2)),
         (None, (None, None, None)),
     ):
         found = choose_max_shares(ensemble, groups, given)
@@ -139,6 +142,7 @@ def test_max_shares_for_all_and_per_feature() -> None:
         ("f9=0", "range"),
         ("f0=0.1,f0=0.2", "names 'f0' twice"),
         ("f0=0.1, f0 =0.1", "names 'f0' twice"),
+        ("f0=10%,0=50%", "names '0' twice"),
         ("0.1,0.2", "two shares for all features"),
     ],
 )

@@ -30,8 +30,10 @@ if TYPE_CHECKING:
 @click.option(
     "--max-share",
     metavar="SHARES",
+    multiple=True,
+    callback=parameters.joined,
     help="Give a verdict: the largest share allowed, for all features (1%) or for each "
-    "(age=1%,sex=0; age+sex=1% for both together).",
+    "(age=1%,sex=0; age+sex=1% for both together). Repeat it, or separate them by commas.",
 )
 @parameters.cluster_option
 @parameters.measure_options

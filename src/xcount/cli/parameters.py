@@ -64,6 +64,18 @@ def parsed_by(
     return callback
 
 
+def joined(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> str | None:
+    """Return the values of an option that may be repeated as one list with commas."""
+    return ",".join(values) if values else None
+
+
+def once(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> str | None:
+    """Return the value of an option that would lose what it says if it were repeated."""
+    if len(values) > 1:
+        raise click.BadParameter("it is given more than once", context, parameter)
+    return values[0] if values else None
+
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -123,6 +135,8 @@ domain_options = together(
     click.option(
         "--domain",
         metavar="FILE",
+        multiple=True,
+        callback=once,
         help="Read one-hot groups, conditions and rules from a TOML file (xcount inspect "
         "--domain-template writes one).",
     ),
@@ -191,6 +205,8 @@ def _gap_option(*, required: bool) -> Callable[[Command], Command]:
         "--gap",
         metavar="G",
         required=required,
+        multiple=True,
+        callback=once,
         help="Count changes of the margin by more than G (a decimal number).",
     )
 
@@ -206,6 +222,8 @@ distance_option = click.option(
 probability_gap_option = click.option(
     "--probability-gap",
     metavar="P",
+    multiple=True,
+    callback=once,
     help="Count changes of the predicted probability by more than P (0.1), instead.",
 )
 
@@ -264,7 +282,10 @@ measure_options = together(
     click.option(
         "--bounds",
         metavar="NAME=LOW:HIGH,...",
-        help="Bounds of a volume. Default: the smallest and largest values in the data.",
+        multiple=True,
+        callback=joined,
+        help="Bounds of a volume; repeat it, or separate them by commas. Default: the smallest and "
+        "largest values in the data.",
     ),
 )
 

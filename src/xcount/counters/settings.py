@@ -33,8 +33,18 @@ MOST_JOBS = 1024
 _LEAST_BYTES = 16 * 2**20
 LEAST_MEMORY_BYTES = 10**6
 """Less than this is a limit without its unit."""
+LEAST_DELTA = 1e-12
+"""Below it, chances are no longer told apart from 0 by floats: 1 - delta would be 1."""
 LEAST_READING_SECONDS = 0.1
 """A limit that is over in less says nothing about the model."""
+
+
+def _delta(value: Number) -> float:
+    """Return a probability of being wrong that floats can hold."""
+    delta = open_share(value, "delta")
+    if delta < LEAST_DELTA:
+        raise QueryError(f"delta must be at least {LEAST_DELTA:g}, not {value!r}")
+    return delta
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +125,7 @@ class Settings:
             )
         return cls(
             epsilon=open_share(epsilon, "epsilon"),
-            delta=open_share(delta, "delta"),
+            delta=_delta(delta),
             seed=whole_number(seed, "seed"),
             timeout_seconds=None if timeout is None else seconds(timeout, "--timeout"),
             memory_bytes=memory_bytes,

@@ -18,12 +18,13 @@ import io
 import itertools
 import math
 import os
+import stat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,8 @@ from xcount.support.process import ended_by_signals
 MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "null", "none", "<na>"})
 _TRUTH_WORDS = {"true": 1.0, "false": 0.0}
 _LISTED = 5
+_SHOWN = 60
+_PARQUET = b"PAR1"
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +116,9 @@ def _columns_of(data: Any, feature_names: Sequence[str]) -> _Columns:
     if package in ("pandas", "polars", "pyarrow") and hasattr(type(data), "columns"):
         return _frame_columns(data, package)
     if isinstance(data, Mapping):
+        for name, column in data.items():
+            if isinstance(column, str) or not hasattr(column, "__len__"):
+                raise TableError(f"column {name!r} is {column!r}, not a list of values")
         names = tuple(str(name) for name in data)
         return _Columns(names, tuple(data.values()), "the table")
     if isinstance(data, np.ndarray):
@@ -146,11 +152,12 @@ def _frame_columns(frame: Any, package: str) -> _Columns:
 
 def _file_columns(path: Path, feature_names: Sequence[str]) -> _Columns:
     try:
-        with path.open("rb") as file:
-            start = file.read(4)
-        if start == b"PAR1":
-            return _parquet_columns(path)
-        whole = files.read(path, expected=kinds.TABLE.expected)
+        if not _is_stream(path) and _starts_as_parquet(path):  # of any size
+            with path.open("rb") as file:
+                return _parquet_columns(file, str(path))
+        whole = files.read(path, expected=kinds.TABLE.expected)  # once: a pipe gives it once
+        if whole.data.startswith(_PARQUET):
+            return _parquet_columns(io.BytesIO(whole.data), str(path))
         other = kinds.mistaken(path, whole.data, kinds.TABLE)
         if other is not None:
             raise TableError(other)
@@ -166,20 +173,31 @@ def _file_columns(path: Path, feature_names: Sequence[str]) -> _Columns:
         ) from None
 
 
-def _parquet_columns(path: Path) -> _Columns:
+def _is_stream(path: Path) -> bool:
+    """Tell whether a file is a pipe or a device, which can be read once."""
+    mode = path.stat().st_mode
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def _starts_as_parquet(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(_PARQUET)) == _PARQUET
+
+
+def _parquet_columns(file: BinaryIO, source: str) -> _Columns:
     try:
         from pyarrow import ArrowException, parquet  # type: ignore[import-untyped]
     except ImportError:
         raise MissingExtraError(
-            f"reading {path} needs pyarrow; install it with: pip install 'xcount[parquet]'"
+            f"reading {source} needs pyarrow; install it with: pip install 'xcount[parquet]'"
         ) from None
+    sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    file.seek(0)
     try:
-        table = parquet.read_table(path)
+        table = parquet.read_table(file)
     except ArrowException as error:
-        raise TableError(f"{path} is no readable Parquet file: {error}") from None
-    with path.open("rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    return _Columns(tuple(table.column_names), tuple(table.columns), str(path), sha256=sha256)
+        raise TableError(f"{source} is no readable Parquet file: {error}") from None
+    return _Columns(tuple(table.column_names), tuple(table.columns), source, sha256=sha256)
 
 
 def _csv_columns(text: str, source: str, feature_names: Sequence[str]) -> _Columns:
@@ -190,9 +208,15 @@ def _csv_columns(text: str, source: str, feature_names: Sequence[str]) -> _Colum
         raise TableError(f"{source} is no readable CSV file: {error}") from None
     if not lines:
         raise TableError(f"{source} is empty")
-    head = [word.strip() for word in lines[0]]
+    head = _head(lines[0], feature_names)
     _check_separator(head, source, feature_names)
     has_names = any(_number(word) is None for word in head) or head == [*feature_names]
+    if not has_names and {*feature_names} <= {*head}:
+        raise TableError(
+            f"{source}: its first line may be the model's names in another order, or a row of "
+            "values; put the columns in the model's order, or the line "
+            f"{','.join(feature_names)[:_SHOWN]} in front of the values"
+        )
     body = lines[1:] if has_names else lines
     row_name = partial(_row_of_csv, text, int(has_names))
     for number, line in enumerate(body):
@@ -203,6 +227,12 @@ def _csv_columns(text: str, source: str, feature_names: Sequence[str]) -> _Colum
             )
     values = tuple(list(column) for column in zip(*body, strict=True)) or ([],) * len(head)
     return _Columns(tuple(head) if has_names else None, values, source, row_name=row_name)
+
+
+def _head(words: Sequence[str], feature_names: Sequence[str]) -> list[str]:
+    """Return the first line without spaces around its words, but for those of the model's names."""
+    known = {*feature_names}
+    return [word if word in known else word.strip() for word in words]
 
 
 def _check_separator(head: Sequence[str], source: str, feature_names: Sequence[str]) -> None:
@@ -281,7 +311,7 @@ def _numbers(feature: Feature, column: Any, columns: _Columns) -> NDArray[np.flo
     try:
         # Not by numpy's own reading of text, which loses an interrupt that comes in its middle.
         return np.fromiter(map(float, values), np.float64, len(values))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return _numbers_one_by_one(feature, values, columns)
 
 
@@ -393,7 +423,10 @@ def _hashed(value: Any, feature: Feature, hashes: tuple[int, ...]) -> float | No
 def _number(value: Any) -> float | None:
     """Return the number a value stands for; NaN for a missing one, None for what is no number."""
     if isinstance(value, int | float | np.number | np.bool_ | Decimal):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:  # of an integer: as far as any threshold goes, it is infinite
+            return math.inf if value > 0 else -math.inf
     text = str(value).strip().lower()
     if text in MISSING_WORDS:
         return math.nan

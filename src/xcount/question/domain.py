@@ -209,6 +209,10 @@ def _base(domain: DomainLike) -> Domain:
         return domain
     if isinstance(domain, Mapping):
         return _from_mapping(domain)
+    if not isinstance(domain, str | os.PathLike):
+        raise QueryError(
+            f"a domain is a file, a mapping or made by Domain.of, not {type(domain).__name__}"
+        )
     text = _read(domain)
     return _from_mapping(_parsed(domain, text), _Places(os.fspath(domain), text.splitlines()))
 
@@ -235,7 +239,7 @@ class _Places:
 
 def _read(domain: str | os.PathLike[str]) -> str:
     try:
-        with open(domain, encoding="utf-8") as file:
+        with open(domain, encoding="utf-8-sig") as file:
             text = file.read(MAX_CHARACTERS + 1)
     except IsADirectoryError:
         message = f"{os.fspath(domain)}: is a directory, expected a TOML file; name a file in it"
@@ -261,6 +265,8 @@ def _parsed(domain: str | os.PathLike[str], text: str) -> dict[str, Any]:
         if other is not None:
             raise QueryError(other) from None
         raise QueryError(f"the domain {domain} is no readable TOML: {error}") from None
+    except RecursionError:
+        raise QueryError(f"the domain {domain} is no readable TOML: nested too deeply") from None
 
 
 _WORDS = ("one-hot", "where", "rule")
@@ -271,8 +277,8 @@ _NOWHERE = _Places()
 
 def _from_mapping(words: Mapping[str, Any], places: _Places = _NOWHERE) -> Domain:
     """Return the domain of a mapping, as in TOML or JSON."""
-    known = {name.replace("_", "-"): value for name, value in words.items()}
-    for name in words:
+    known = {str(name).replace("_", "-"): value for name, value in words.items()}
+    for name in map(str, words):
         if name.replace("_", "-") not in _WORDS:
             near = nearest(name, _WORDS, cutoff=0.6)
             meant = f"; did you mean {near!r}?" if near else ""

@@ -116,7 +116,7 @@ class Axis:
         """No two cells are further apart."""
         if self.joined is not None:
             return sum(axis.furthest for axis in self.joined.axes)
-        return self.n_guards + (self.missing_cell is not None)
+        return self.n_guards + (self.missing_cell is not None) if self.n_cells > 1 else 0
 
     def distance(self, cell: int, other: int) -> int:
         """Return the number of guards in between; 1 for different cells without an order."""

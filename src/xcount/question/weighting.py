@@ -230,24 +230,36 @@ def marginal_weights(grid: Grid, rows: NDArray[np.float64]) -> Weights:
 def _resolved_bounds(
     ensemble: Ensemble, bounds: Mapping[str, Interval] | str | None
 ) -> tuple[Interval | None, ...]:
-    named = _split_bounds(bounds) if isinstance(bounds, str) else dict(bounds or {})
+    named = _split_bounds(bounds) if isinstance(bounds, str) else _given_bounds(bounds or {})
     resolved: list[Interval | None] = [None] * ensemble.n_features
-    for name, (low, high) in named.items():
+    for name, (low, high) in named:
         if not (math.isfinite(low) and math.isfinite(high) and low <= high):
             raise QueryError(
                 f"bounds of {name!r} must be finite, the lower first, not {low}:{high}"
             )
-        resolved[resolve_feature(ensemble, name)] = (float(low), float(high))
+        feature = resolve_feature(ensemble, name)
+        if resolved[feature] is not None:
+            raise QueryError(f"bounds of {name!r} are given twice; give one lower and upper end")
+        resolved[feature] = (low, high)
     return tuple(resolved)
 
 
-def _split_bounds(text: str) -> dict[str, Interval]:
-    named: dict[str, Interval] = {}
+def _given_bounds(bounds: Mapping[str, Interval]) -> list[tuple[str, Interval]]:
+    try:
+        return [(name, (float(low), float(high))) for name, (low, high) in bounds.items()]
+    except (AttributeError, TypeError, ValueError):
+        raise QueryError(
+            f"bounds are a mapping of names to pairs of numbers, not {bounds!r}"
+        ) from None
+
+
+def _split_bounds(text: str) -> list[tuple[str, Interval]]:
+    named: list[tuple[str, Interval]] = []
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, _, interval = part.rpartition("=")
         low, _, high = interval.partition(":")
         try:
-            named[name.strip()] = (float(low), float(high))
+            named.append((name.strip(), (float(low), float(high))))
         except ValueError:
             raise QueryError(
                 f"bounds are NAME=LOW:HIGH with commas between, not {part!r}"

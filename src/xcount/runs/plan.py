@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from numbers import Integral
 from typing import NamedTuple
 
 from xcount.answers.inspection import gap_ladder, leaf_scale, max_changes
@@ -147,7 +148,7 @@ def choose_groups(
             which = " that can change in the domain" if grid.domain else ""
             raise QueryError(f"no tree tests any feature{which}: there is nothing to audit")
     else:
-        words = [sensitive] if isinstance(sensitive, str | int) else list(sensitive)
+        words = [sensitive] if isinstance(sensitive, str | Integral) else list(sensitive)
         given = [resolve_features(ensemble, group) for group in words]
         if not given:
             raise QueryError("no sensitive feature given; name at least one")
@@ -182,12 +183,17 @@ def named_limits(ensemble: Ensemble, max_share: MaxShare | None) -> dict[tuple[i
     """Return the groups that a maximum share names, with theirs."""
     limits: dict[tuple[int, ...], Limit] = {}
     for name, share in _split_max_share(max_share)[1].items() if max_share is not None else ():
-        limits[_limited_group(ensemble, name)] = share
+        group = _limited_group(ensemble, name)
+        if group in limits:
+            raise QueryError(f"--max-share names {name!r} twice; give it one share")
+        limits[group] = share
     return limits
 
 
-def _limited_group(ensemble: Ensemble, name: str) -> tuple[int, ...]:
+def _limited_group(ensemble: Ensemble, name: str | int | Sequence[str | int]) -> tuple[int, ...]:
     """Return the features that a limit names; an unknown one may have been removed on purpose."""
+    if not isinstance(name, str):
+        return resolve_features(ensemble, name)
     parts = [name] if name in ensemble.feature_names else name.split("+")
     try:
         return resolve_features(ensemble, parts)

@@ -127,6 +127,10 @@ def test_the_plan_is_the_smallest_that_keeps_its_promise(epsilon: float, delta: 
         return gamma_below(k, c / (1 + epsilon)) + 1 - gamma_below(k, c / (1 - epsilon))
 
     assert failure(plan.successes, plan.constant) <= delta
+    assert (
+        plan_gamma_bernoulli(epsilon, 1e-20).successes
+        > plan_gamma_bernoulli(epsilon, 1e-17).successes
+    )
     fewer = plan.successes - 1
     nearby = plan.constant * fewer / plan.successes * np.linspace(0.9, 1.1, 101)
     assert min(failure(fewer, c) for c in nearby) > delta

@@ -205,7 +205,7 @@ def plan_gamma_bernoulli(epsilon: float, delta: float) -> GammaPlan:
 
     def failure(k: int) -> float:
         c = k * factor
-        return gamma_below(k, c / (1 + epsilon)) + 1 - gamma_below(k, c / (1 - epsilon))
+        return gamma_below(k, c / (1 + epsilon)) + gamma_above(k, c / (1 - epsilon))
 
     high = 2
     while failure(high) > delta:
