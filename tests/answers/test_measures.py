@@ -209,7 +209,7 @@ def test_what_is_missing_or_wrong_is_named() -> None:
         ({"measures": "volume", "bounds": {"f0": (None, 1)}}, "pairs of numbers"),
     ):
         with pytest.raises(QueryError, match=words):
-            xcount.count(figure_1(), sensitive="f0", gap=80, **arguments)  # type: ignore[arg-type]
+            xcount.count(figure_1(), sensitive="f0", gap=80, **arguments)
 
 
 def test_the_count_itself_is_the_measure_of_regions() -> None:

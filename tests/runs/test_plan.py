@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -113,14 +114,15 @@ def test_groups_in_all_spellings() -> None:
     ensemble = figure_1()
     groups = choose_groups(ensemble, Grid.of(ensemble), ["f0", 1, "f1,f0", ["f0", "f1"]])
     assert groups == ((0,), (1,), (0, 1))
-    assert choose_groups(ensemble, Grid.of(ensemble), np.int64(1)) == ((1,),)
+    by_numpy: Any = np.int64(1)
+    assert choose_groups(ensemble, Grid.of(ensemble), by_numpy) == ((1,),)
 
 
 def test_max_shares_for_all_and_per_feature() -> None:
     """A number is for all; names override it; the features of a group are joined by +."""
     ensemble = figure_1()
     groups = ((0,), (1,), (0, 1))
-    for given, expected in (
+    cases: list[tuple[Any, tuple[float | None, ...]]] = [
         (0.5, (0.5, 0.5, 0.5)),
         ("f0=0.01,f1=0", (0.01, 0.0, None)),
         ("0.2,f0+f1=0.01", (0.2, 0.2, 0.01)),
@@ -128,7 +130,8 @@ def test_max_shares_for_all_and_per_feature() -> None:
         ({"f1": 0.3}, (None, 0.3, None)),
         ({0: 0.1, (0, 1): 0.2}, (0.1, None, 0.2)),
         (None, (None, None, None)),
-    ):
+    ]
+    for given, expected in cases:
         found = choose_max_shares(ensemble, groups, given)
         assert tuple(None if limit is None else float(limit) for limit in found) == expected
 

@@ -24,7 +24,7 @@ from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -184,7 +184,7 @@ def _starts_as_parquet(path: Path) -> bool:
         return file.read(len(_PARQUET)) == _PARQUET
 
 
-def _parquet_columns(file: BinaryIO, source: str) -> _Columns:
+def _parquet_columns(file: io.BufferedReader | io.BytesIO, source: str) -> _Columns:
     try:
         from pyarrow import ArrowException, parquet  # type: ignore[import-untyped]
     except ImportError:

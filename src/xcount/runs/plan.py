@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from numbers import Integral
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from xcount.answers.inspection import gap_ladder, leaf_scale, max_changes
 from xcount.errors import QueryError
@@ -32,7 +33,7 @@ from xcount.support.dataclass import dataclass
 Group = str | int | Iterable[str | int]
 """Features that change together: a name, an index, names with commas, or a list of those."""
 
-MaxShare = float | str | Fraction | Mapping[str, float | str | Fraction]
+MaxShare = float | str | Fraction | Mapping[Any, float | str | Fraction]
 
 
 class Gaps(NamedTuple):
@@ -149,7 +150,7 @@ def choose_groups(
             which = " that can change in the domain" if grid.domain else ""
             raise QueryError(f"no tree tests any feature{which}: there is nothing to audit")
     else:
-        words = [sensitive] if isinstance(sensitive, str | Integral) else list(sensitive)
+        words = [sensitive] if isinstance(sensitive, str | int | np.integer) else list(sensitive)
         given = [resolve_features(ensemble, group) for group in words]
         if not given:
             raise QueryError("no sensitive feature given; name at least one")
@@ -233,7 +234,7 @@ def _ladder(ensemble: Ensemble, output: int) -> Gaps:
     return Gaps(values, origin)
 
 
-def _split_max_share(max_share: MaxShare) -> tuple[Limit | None, dict[str, Limit]]:
+def _split_max_share(max_share: MaxShare) -> tuple[Limit | None, dict[Any, Limit]]:
     if isinstance(max_share, Mapping):
         return None, {name: Limit.share(share, "--max-share") for name, share in max_share.items()}
     if not isinstance(max_share, str):
