@@ -90,7 +90,10 @@ def check_outputs(
     journal: str | None = None,
     resume: bool = False,
 ) -> None:
-    """Refuse what could not be written or printed in the end, before anything is counted."""
+    """Refuse what could not be written or printed in the end, before anything is counted.
+
+    What the command reads is not to be written over, either.
+    """
     from xcount.report.files import check_writable
 
     if list(paths.values()).count("-") + as_json > 1:
@@ -98,6 +101,9 @@ def check_outputs(
     files = [path for path in (*paths.values(), journal) if path is not None and path != "-"]
     if twice := [path for path in files if sum(map(_same_file(path), files)) > 1]:
         raise click.UsageError(f"{twice[0]} is named for two outputs; give each a file of its own")
+    inputs = _inputs()
+    if lost := [path for path in files if any(map(_same_file(path), inputs))]:
+        raise click.UsageError(f"{lost[0]} is an input of this command; write to another file")
     for name, path in paths.items():
         if path is None or (path == "-" and name != "plot"):
             continue
@@ -108,9 +114,24 @@ def check_outputs(
         check_writable(path)
 
 
+def _inputs() -> list[str]:
+    """Return the files that the running command reads; devices and pipes can be written to, too."""
+    given = click.get_current_context().params
+    named = [given.get(name) for name in ("model", "data", "domain", "population")]
+    files = [path for path in (*named, *given.get("models", ())) if path is not None]
+    return [path for path in files if os.path.isfile(path) or not os.path.exists(path)]
+
+
 def _same_file(path: str) -> Callable[[str], bool]:
+    """Return what tells whether another path leads to the same file, by links as well."""
     place = os.path.realpath(path)
-    return lambda other: os.path.realpath(other) == place
+
+    def is_same(other: str) -> bool:
+        if os.path.exists(path) and os.path.exists(other):
+            return os.path.samefile(path, other)
+        return os.path.realpath(other) == place
+
+    return is_same
 
 
 def write_outputs(outputs: Outputs, paths: Mapping[str, str | None], as_json: bool) -> None:

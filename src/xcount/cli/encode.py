@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from xcount.cli import parameters
+from xcount.cli import batch, parameters
 
 
 @click.command(
@@ -53,6 +53,7 @@ def command(
     from xcount.question.grid import Grid
     from xcount.question.query import Query
 
+    batch.check_outputs({"output": path}, as_json=False)
     regions = Domain.of(domain, one_hot=one_hot, where=where, rule=rule)
     ensemble = regions.pulled_back(load(model, trust_pickle=trust_pickle))
     query = Query.of(ensemble, sensitive, question.pop("gap"), output=class_, **question)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from xcount.cli import parameters
+from xcount.cli import batch, parameters
 
 if TYPE_CHECKING:
     from xcount.question.population import Population
@@ -114,10 +114,9 @@ def _write_template(model: str, path: str, data: str | None, trust_pickle: bool)
     from xcount.answers.result import ANSWERED
     from xcount.answers.template import domain_template
     from xcount.cli.output import print_text
-    from xcount.report.files import check_writable, write_atomically
+    from xcount.report.files import write_atomically
 
-    if path != "-":
-        check_writable(path)
+    batch.check_outputs({"template": path}, as_json=False)
     text = domain_template(model, data, trust_pickle=trust_pickle)
     if path == "-":
         print_text(text)
