@@ -60,7 +60,8 @@ def test_errors_are_one_line(xcount_command: Command, figure_1_file: str, tmp_pa
     assert "did you mean 'age'" in run.err
     nowhere = tmp_path / "nowhere" / "x.cnf"
     run = xcount_command(
-        "encode", figure_1_file, "--sensitive", "age", "--gap", "80", "--output", nowhere
+        "encode", "absent.json", "--sensitive", "age", "--gap", "80", "--output", nowhere
     )
     assert run.status == 2
     assert run.err.count("\n") == 1
+    assert "there is no folder" in run.err  # before the model is looked for

@@ -69,6 +69,20 @@ def test_a_report_that_fills_the_disk_leaves_the_old_one(
     assert [(path.name, path.read_text()) for path in folder.iterdir()] == [(target.name, "old")]
 
 
+def test_a_formula_that_fills_the_disk_leaves_the_old_one(
+    figure_1_file: str, tmp_path: Path
+) -> None:
+    """The file is named, not standard output."""
+    target = tmp_path / "old.cnf"
+    target.write_text("old")
+    question = ("--sensitive", "age", "--gap", "80")
+    done = run_with_little_room(300, "encode", figure_1_file, *question, "--output", target)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert f"cannot write {target}" in done.stderr
+    assert target.read_text() == "old"
+    assert not list(tmp_path.glob(".old.cnf*"))
+
+
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT])
 @pytest.mark.parametrize("step", ["open", "write", "fsync", "replace"])
 def test_a_write_that_fails_at_any_step_leaves_the_old_file(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from io import BytesIO, TextIOWrapper
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from xcount.cli import batch, parameters
+
+if TYPE_CHECKING:
+    from xcount.baselines.cnf.formula import Formula
 
 
 @click.command(
@@ -23,7 +27,6 @@ from xcount.cli import batch, parameters
     "--output",
     "path",
     metavar="FILE",
-    type=click.Path(dir_okay=False, writable=True),
     help="Where to write the formula. Default: standard output.",
 )
 def command(
@@ -60,7 +63,19 @@ def command(
     grid = Grid.of(ensemble, missing="cell" if missing == "cell" else "none", domain=regions)
     if grid.rules:
         raise click.UsageError("a formula knows no rules; give conditions with --where")
-    formula = encode(Problem(ensemble, grid, query))
-    with click.open_file(path or "-", "w", encoding="ascii", errors="backslashreplace") as stream:
-        formula.write(stream)
+    _write(encode(Problem(ensemble, grid, query)), path or "-")
     return ANSWERED
+
+
+def _write(formula: Formula, path: str) -> None:
+    from xcount.report.files import write_atomically
+
+    if path == "-":
+        with click.open_file("-", "w", encoding="ascii", errors="backslashreplace") as stream:
+            formula.write(stream)
+        return
+    content = BytesIO()
+    with TextIOWrapper(content, encoding="ascii", errors="backslashreplace") as text:
+        formula.write(text)
+        text.flush()
+        write_atomically(path, content.getvalue())
