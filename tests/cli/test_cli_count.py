@@ -18,6 +18,7 @@ from terminal import stopped_when
 
 import xcount
 from xcount.cli.parameters import METHODS, PAPER_METHODS, parse_share
+from xcount.model.examples import adult_model_path
 
 
 def comb(n_features: int, n_guards: int) -> list[Nested]:
@@ -262,6 +263,22 @@ def test_a_full_disk_is_an_error(figure_1_file: str, asks: str) -> None:
         )
     assert process.returncode == 2
     assert process.stderr == "xcount: standard output: No space left on device\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize(("feature", "status"), [("sex", 0), ("nobody", 2)])
+def test_notes_that_cannot_be_written_cost_no_answer(feature: str, status: int) -> None:
+    """There is a note about the cut-off; where it goes nowhere, status and answer are the same."""
+    words = ["count", str(adult_model_path()), "--sensitive", feature, "--flip", "--cutoff", "0.5"]
+    with Path("/dev/full").open("w") as full:
+        process = subprocess.run(
+            [sys.executable, "-m", "xcount", *words, "--json"],
+            stdout=subprocess.PIPE,
+            stderr=full,
+            check=False,
+        )
+    assert process.returncode == status
+    assert process.stdout.startswith(b'{"sensitive": ') == (status == 0)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import re
 import signal
@@ -50,6 +51,21 @@ def test_progress_waits_and_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> 
         assert "60%" not in stream.getvalue()
     assert stream.getvalue().rstrip("\n").endswith("\x1b[2K")  # the line is erased
     assert "\x1b[?25h" in stream.getvalue()  # and the cursor is there again
+
+
+def test_a_terminal_that_has_gone_ends_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be drawn is not; the run goes on, and ends."""
+
+    class Gone(Terminal):
+        def write(self, text: str) -> int:
+            raise OSError(errno.EIO, text)
+
+    now = 100.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    with ProgressLine(Gone()) as line:
+        for _ in range(2):
+            now += 2 * QUIET_SECONDS
+            line.show_count(Progress(0.5, 0, 9))
 
 
 def test_an_interrupt_waits_for_the_drawing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from xcount.support.visible import visible
@@ -19,9 +20,14 @@ INTERRUPTED = 130
 
 
 def print_error(message: str) -> None:
-    """Print one line on standard error, whatever the message holds."""
+    """Print one line on standard error, whatever the message holds.
+
+    Where it cannot be written, the status and the answer are still to be had.
+    """
     line = " ".join(part.strip() for part in message.splitlines() if part.strip())
-    sys.stderr.write(f"xcount: {visible(line)}\n")
+    with suppress(OSError):
+        sys.stderr.write(f"xcount: {visible(line)}\n")
+        sys.stderr.flush()
 
 
 def print_json(data: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
@@ -86,7 +86,7 @@ class ProgressLine:
         traceback: TracebackType | None,
     ) -> None:
         if self._bar is not None:
-            with _undisturbed():
+            with suppress(OSError), _undisturbed():
                 self._bar.stop()
 
     def show_count(self, progress: Progress) -> None:
@@ -122,7 +122,7 @@ class ProgressLine:
         task.total = None if fraction is None else 1.0
         task.completed = 0.0 if fraction is None else min(1.0, max(0.0, fraction))
         task.description = text()
-        with _undisturbed():
+        with suppress(OSError), _undisturbed():  # a terminal that has gone ends no run
             self._bar.start()
             self._bar.refresh()
 
