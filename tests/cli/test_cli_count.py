@@ -316,3 +316,13 @@ def test_names_of_any_script_print_on_any_terminal(tmp_path: Path) -> None:
     )
     assert process.returncode == 0, process.stderr
     assert b"\\xe2ge [\\u5e74]" in process.stdout
+
+
+def test_boxes_are_drawn_in_any_encoding(figure_1_file: str) -> None:
+    """Where there are no lines for boxes, they are made of ASCII."""
+    command = [sys.executable, "-m", "xcount", "count", figure_1_file, "--sensitive", "age"]
+    printed = subprocess.check_output(
+        [*command, "--gap", "80"], env={**os.environ, "PYTHONIOENCODING": "latin-1"}
+    )
+    assert b"| Regions " in printed
+    assert b"\\u25" not in printed

@@ -45,7 +45,7 @@ def print_tables(*tables: RenderableType) -> None:
     from xcount.report.card import PLAIN_WIDTH, Card
 
     cards = [table for table in tables if isinstance(table, Card)]
-    if len(cards) == len(tables) and not _is_terminal():
+    if len(cards) == len(tables) and not _is_terminal() and _shows_boxes():
         _write("".join(card.plain() for card in cards))
         return
     from rich.console import Console
@@ -71,6 +71,11 @@ def _write(text: str) -> None:
     """
     for start in range(0, len(text), _BLOCK // 4):
         sys.stdout.write(text[start : start + _BLOCK // 4])
+
+
+def _shows_boxes() -> bool:
+    """Tell whether the lines of boxes can be encoded; where not, rich draws them in ASCII."""
+    return (sys.stdout.encoding or "utf-8").lower().startswith("utf")
 
 
 def _is_terminal() -> bool:
