@@ -368,6 +368,17 @@ def test_a_scheduler_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPat
         xcount.audit(figure_1(), gaps=80, cluster="tcp://127.0.0.1:1")
 
 
+@pytest.mark.parametrize(
+    "address",
+    ["", "localhost", "tcp://localhost", "localhost:", ":8786", "a:b", "x://a:1", "a:99999"],
+)
+def test_an_address_has_a_host_and_a_port(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has none is refused before a client is made, which would complain later once more."""
+    monkeypatch.setattr("distributed.Client", None)
+    with pytest.raises(ClusterError, match=f"'{address}' is no address of a Dask scheduler"):
+        xcount.audit(figure_1(), gaps=80, cluster=address)
+
+
 def test_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the library, the message says how to get it."""
     monkeypatch.setitem(sys.modules, "distributed", None)

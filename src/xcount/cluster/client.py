@@ -320,6 +320,8 @@ def _connect(address: str | DaskCluster) -> Client:
             "a cluster needs the library distributed; install it with: "
             "pip install 'xcount[cluster]'"
         ) from None
+    if isinstance(address, str):
+        _check_address(address)
     try:
         with warnings.catch_warnings():
             # What matters to a count is checked, and refused, below.
@@ -329,6 +331,24 @@ def _connect(address: str | DaskCluster) -> Client:
         raise ClusterError(
             f"no Dask scheduler answers at {address} ({error}); start one with: dask scheduler"
         ) from error
+
+
+def _check_address(address: str) -> None:
+    """Refuse what has no host and port: a client that cannot begin does not end quietly, either."""
+    from distributed.comm import get_address_host_port
+
+    if address.startswith("inproc://"):  # a scheduler of this process needs no port
+        return
+    try:
+        host, port = get_address_host_port(address)
+        is_place = bool(host) and 0 < port < 2**16
+    except ValueError:
+        is_place = False
+    if not is_place:
+        raise ClusterError(
+            f"{address!r} is no address of a Dask scheduler; give its host and its port, such as "
+            "tcp://scheduler:8786"
+        )
 
 
 def _check_workers(client: Client, address: str) -> None:
