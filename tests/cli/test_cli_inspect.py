@@ -56,6 +56,41 @@ def test_long_lists_of_features_are_cut(xcount_command: Command, tmp_path: Path)
     assert all(f"{name} " in full for name in names)
 
 
+OF_REGIONS = [
+    ["--where", "age > 30"],
+    ["--rule", "age > 30 -> sex > 0"],
+    ["--one-hot", "x=age,sex"],
+    ["--missing", "cell"],
+    ["--domain", "absent.toml"],
+]
+
+
+@pytest.mark.parametrize(
+    "words", [*OF_REGIONS, ["--population", "kept.json"], ["--all"], ["--json"]], ids=" ".join
+)
+def test_a_template_is_not_asked_for_something_else(
+    xcount_command: Command, figure_1_file: str, words: list[str]
+) -> None:
+    """What would be passed over is refused by its name."""
+    run = xcount_command("inspect", figure_1_file, "--domain-template", "-", *words)
+    assert (run.status, run.out, run.err.count("\n")) == (2, "", 1)
+    assert f"{words[0]} has no meaning beside --domain-template" in run.err
+
+
+def test_a_population_alone_has_no_regions_to_choose(
+    xcount_command: Command, figure_1_file: str, tmp_path: Path
+) -> None:
+    """All of it is shown, or nothing; how it is shown can be chosen."""
+    data, kept = tmp_path / "people.csv", tmp_path / "kept.json"
+    data.write_text("age,sex\n" + "".join(f"{30 + i % 20},{i % 2}\n" for i in range(400)))
+    xcount_command("inspect", figure_1_file, "--data", data, "--population", kept)
+    assert xcount_command("inspect", kept, "--all", "--json").status == 0
+    for words in OF_REGIONS:
+        run = xcount_command("inspect", kept, *words)
+        assert (run.status, run.out, run.err.count("\n")) == (2, "", 1)
+        assert f"{words[0]} has no meaning for a saved population" in run.err
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_no_change_is_larger_than_the_bound(seed: int) -> None:
     """Changing one feature alone never moves the margin by more than its ``max_change``."""

@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from xcount.cli import batch, parameters
 
 if TYPE_CHECKING:
     from xcount.question.population import Population
+
+OF_REGIONS = ("missing", "one_hot", "where", "rule", "domain")
+"""The options that say which regions of a model there are."""
 
 
 @click.command(
@@ -100,6 +104,7 @@ def _show_population(population: Population, path: str, show_all: bool, as_json:
     from xcount.answers.result import ANSWERED
     from xcount.cli.output import print_json, print_tables
 
+    _refuse(OF_REGIONS, "for a saved population without a model")
     portrait = population.portrait
     if as_json:
         print_json(portrait.to_dict())
@@ -110,12 +115,22 @@ def _show_population(population: Population, path: str, show_all: bool, as_json:
     return ANSWERED
 
 
+def _refuse(names: tuple[str, ...], where: str) -> None:
+    """Refuse options that were given and would be passed over in silence."""
+    context = click.get_current_context()
+    for option in context.command.params:
+        source = context.get_parameter_source(option.name or "")
+        if option.name in names and source is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{option.opts[0]} has no meaning {where}")
+
+
 def _write_template(model: str, path: str, data: str | None, trust_pickle: bool) -> int:
     from xcount.answers.result import ANSWERED
     from xcount.answers.template import domain_template
     from xcount.cli.output import print_text
     from xcount.report.files import write_atomically
 
+    _refuse((*OF_REGIONS, "population", "show_all", "as_json"), "beside --domain-template")
     batch.check_outputs({"template": path}, as_json=False)
     text = domain_template(model, data, trust_pickle=trust_pickle)
     if path == "-":
