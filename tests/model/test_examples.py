@@ -176,6 +176,31 @@ def test_the_demo_gives_the_audited_model_and_its_domain_away(
     assert shares[0] == shares[1] > 0
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--save-one-hot", "z.toml"], "z.toml is named for two outputs"),
+        (["--save-model", "s.json", "--html", "./s.json"], "s.json is named for two outputs"),
+        (["--save-model", "a.toml", "--save-one-hot", "a.json"], "a.toml is named for two outputs"),
+        (["--save-model", "a.json", "--save-one-hot", "nowhere/z.json"], "nowhere/z.json"),
+        (["--save-one-hot", ""], "without a name"),
+    ],
+)
+def test_the_demo_saves_each_file_under_its_own_name(
+    xcount_command: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    said: str,
+) -> None:
+    """Or says what is wrong before anything is written."""
+    monkeypatch.chdir(tmp_path)
+    run = xcount_command("demo", *words)
+    assert (run.status, run.out, run.err.count("\n")) == (2, "", 1)
+    assert said in run.err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_demo_speaks_json(xcount_command: Command, tmp_path: Path) -> None:
     """One object with an answer for each of three features and three gaps, and the domain."""
     run = xcount_command("demo", "--json", "--html", tmp_path / "d.html")

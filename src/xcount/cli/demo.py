@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import click
@@ -71,16 +72,16 @@ def command(
     from xcount.model.examples import adult_held_out_path, adult_model_path, adult_one_hot_paths
     from xcount.runs.audit import audit
 
-    batch.check_outputs({"html": html}, as_json)
+    names = _one_hot_names(save_one_hot)
+    copies = {f"copy {i}": name for i, name in enumerate([*names, save_model])}
+    batch.check_outputs({"html": html, **copies}, as_json)
     model, domain = adult_one_hot_paths()
     people = adult_held_out_path()
     saved = []
     if save_model is not None:
         saved.append(_copied(adult_model_path(), save_model))
-    if save_one_hot is not None:
-        model = _copied(model, save_one_hot)
-        domain = _copied(domain, str(model.with_suffix(".toml")))
-        people = _copied(people, str(model.with_suffix(".csv.gz")))
+    if names:
+        model, domain, people = map(_copied, (model, domain, people), names)
         saved += [model, domain, people]
     with stoppable(), ProgressLine() as line:
         result = audit(
@@ -105,6 +106,14 @@ def command(
     )
     batch.write_outputs(outputs, {"html": html}, as_json)
     return result.exit_status
+
+
+def _one_hot_names(model: str | None) -> list[str]:
+    """Return where the audited model, its domain and the people are saved."""
+    if model is None:
+        return []
+    stem = os.path.splitext(model)[0]
+    return [model, f"{stem}.toml", f"{stem}.csv.gz"]
 
 
 def _copied(path: Path, target: str) -> Path:
