@@ -18,6 +18,7 @@ from xcount.report import csv_comparison, csv_report, markdown_report
 from xcount.report.lead import headline
 from xcount.runs import task
 from xcount.runs.audit import AuditResult
+from xcount.runs.batch import BatchProgress
 from xcount.runs.compare import CompareResult
 
 WIDE = ensemble_of((0, 1.0, 0.0, 3.0), (1, 1.0, 0.0, (0, 9.0, 1.0, 4.0)))
@@ -152,3 +153,35 @@ def test_a_measure_that_had_little_time_is_weighed_again(
     again = audited(**asked | {"resume": True} | more).results[0]
     assert again.details["measures"] == first.details["measures"]
     assert again.judge == more["judge"]
+
+
+def test_a_limit_whose_counts_are_missing_is_undecided(tmp_path: Path) -> None:
+    """The run line says that there is a limit, before any count that it judges is done."""
+    path, begun = tmp_path / "j.jsonl", tmp_path / "begun.jsonl"
+
+    def interrupt(progress: BatchProgress) -> None:
+        if progress.done:
+            raise KeyboardInterrupt
+
+    asked: dict[str, Any] = {"gaps": [1, 2], "jobs": 1, "on_progress": interrupt}
+    stopped = xcount.audit(WIDE, **asked, max_share={"f1": "1%"}, journal=path)
+    assert {result.sensitive for result in stopped.results} == {("f0",)}
+    begun.write_text(path.read_text().splitlines(keepends=True)[0])
+    only_begun = AuditResult.from_journal(begun)
+    assert only_begun.results == ()
+    again = AuditResult.from_dict(stopped.to_dict())
+    for found in (stopped, AuditResult.from_journal(path), again, only_begun):
+        assert (found.verdict, found.exit_status) == (Verdict.UNDECIDED, 3)
+        assert headline(found).startswith("Not decided: ")
+    assert xcount.audit(WIDE, **asked).verdict is None
+
+
+def test_a_run_line_of_before_limits_were_kept_is_read(tmp_path: Path) -> None:
+    """What its results say is the verdict then."""
+    path = tmp_path / "j.jsonl"
+    audited(max_share="100%", journal=path)
+    run, *results = path.read_text().splitlines()
+    old = {name: value for name, value in json.loads(run).items() if name != "judged"}
+    for lines, verdict in ((results, Verdict.PASS), ([], None)):
+        path.write_text("\n".join([json.dumps(old), *lines]) + "\n")
+        assert AuditResult.from_journal(path).verdict is verdict

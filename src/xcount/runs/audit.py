@@ -90,6 +90,7 @@ class AuditResult(Shown):
         model: which model was asked.
         n_planned: counts that were planned; an interrupted audit has fewer results.
         gap_origin: where the gaps come from, in words.
+        is_judged: whether a limit was given, of any count, finished or not.
         created: when the run began (ISO 8601, UTC).
         unused_features: features that no tree tests: changing them changes nothing.
         one_step_features: features whose values are all one step from each other.
@@ -131,6 +132,14 @@ class AuditResult(Shown):
             is_optional=True,
         ),
     ] = ()
+    is_judged: Annotated[
+        bool,
+        Json(
+            "Whether `--max-share` limits any of the planned counts, finished or not.",
+            name="judged",
+            is_optional=True,
+        ),
+    ] = False
     unused_features: Annotated[tuple[str, ...], Json("Features that no tree tests.")] = ()
     one_step_features: Annotated[
         tuple[str, ...],
@@ -193,7 +202,8 @@ class AuditResult(Shown):
     def verdict(self) -> Verdict | None:
         """FAIL if any count fails; else UNDECIDED if any is, or is missing; else PASS."""
         verdicts = [r.verdict for r in self.results if r.verdict is not None]
-        return judged_together(verdicts, self.is_whole) if verdicts else None
+        is_judged = self.is_judged or bool(verdicts)  # older journals do not say
+        return judged_together(verdicts, self.is_whole) if is_judged else None
 
     @property
     @written(JUDGE_OF_ALL)
@@ -414,6 +424,7 @@ def audit(
     header = _header(ensemble, grid, tasks, chosen)
     header["inputs"] = [to_dict(each) for each in inputs_of(weighing, data, population)]
     header["named"] = [" + ".join(_names(ensemble, group)) for group in groups if group in named]
+    header["judged"] = any(limit is not None for limit in limits.values())
     outcome = run_kept(
         tasks,
         header,
