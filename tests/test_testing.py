@@ -13,7 +13,7 @@ import pytest
 
 import xcount
 from xcount.counters.tally import Progress, StopReason
-from xcount.model.ensemble import Ensemble
+from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.examples import adult_model_path, ensemble_of, figure_1
 from xcount.testing import assert_share
 
@@ -58,6 +58,15 @@ def test_people_who_are_judged_are_the_example() -> None:
     assert lines[0] == "FAIL: the share is 50.0 % of the rows, allowed 0 %"
     assert lines[1].startswith("For how many rows does the margin move by more than 80")
     assert lines[-2].startswith("  for example row 1 of the data (from 0), f0 3.5 -> ")
+
+
+def test_names_neither_break_lines_nor_steer_the_terminal() -> None:
+    """In the question, the example and what stays the same."""
+    named = replace(figure_1(), features=(Feature("a\n\x1b[2J"), Feature("b\u202e")))
+    _, asked, *_, example, same = failure(named, sensitive=0, gap=80, max_share=0)
+    assert r"only a\n\x1b[2J changes" in asked
+    assert example.startswith(r"  for example a\n\x1b[2J ")
+    assert same.startswith(r"  where b\u202e ")
 
 
 def test_names_may_come_from_a_generator() -> None:

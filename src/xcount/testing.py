@@ -55,6 +55,7 @@ def assert_share(
     from xcount.answers.count import count
     from xcount.answers.result import Verdict
     from xcount.counters.tally import StopReason
+    from xcount.support.visible import visible
 
     if max_share is None:
         raise TypeError("assert_share needs a limit, such as max_share='1%'")
@@ -71,20 +72,20 @@ def assert_share(
         return result
     if result.stop_reason is StopReason.INTERRUPTED:
         raise KeyboardInterrupt  # who presses Ctrl-C means the whole test run
-    example = ""
+    lines = _message(result)
     if result.verdict is Verdict.FAIL:
-        example = _example(model, {"sensitive": names, **question}, result)
-    raise AssertionError(_message(result) + example)
+        lines += _example(model, {"sensitive": names, **question}, result)
+    raise AssertionError("\n".join(map(visible, lines)))
 
 
-def _message(result: CountResult) -> str:
-    """Return the verdict with its reason, the question and the answer."""
+def _message(result: CountResult) -> list[str]:
+    """Return the verdict with its reason, the question and the answer, by lines."""
     from xcount.report.sentences import judgement
     from xcount.report.text import answer_text, count_text, measured_text, question_text
 
     model = result.model
     what = f"{model.path or 'a live model'} ({model.format}, {model.n_trees} trees)"
-    lines = [
+    return [
         f"{result.verdict}: the share is {judgement(result)}",
         question_text(result),
         f"  sensitive: {answer_text(result)}",
@@ -93,7 +94,6 @@ def _message(result: CountResult) -> str:
         f"  model: {what}",
         f"  run: {result.method}, {_ending(result)}, seed {result.seed}",
     ]
-    return "\n".join(lines)
 
 
 def _ending(result: CountResult) -> str:
@@ -110,15 +110,15 @@ def _ending(result: CountResult) -> str:
     return f"{result.stop_reason}: a smaller epsilon or method='exact' may decide it"
 
 
-def _example(model: Any, question: Mapping[str, Any], result: CountResult) -> str:
-    """Return a witness in words, a row of the data if it is one; nothing if none is soon found."""
+def _example(model: Any, question: Mapping[str, Any], result: CountResult) -> list[str]:
+    """Return a witness by lines, a row of the data if it is one; nothing if none is soon found."""
     from xcount.answers.witness.witnesses import witnesses
     from xcount.errors import XCountError
     from xcount.report.witness_text import same_inputs, summary
 
     asked = _of_witnesses(question)
     if asked is None:
-        return ""
+        return []
     rows = _sensitive_rows(result)
     if rows and rows[0] < MOST_ROWS_BEFORE:
         asked = {"near": question["data"], "n": rows[0] + 1, **asked}
@@ -127,17 +127,17 @@ def _example(model: Any, question: Mapping[str, Any], result: CountResult) -> st
     try:
         found = witnesses(model, timeout=WITNESS_SECONDS, **asked)
     except XCountError:  # too rare to be drawn, or the time was up
-        return ""
+        return []
     if not found:
-        return ""
+        return []
     first = found[-1]
     row = summary(first)
     shown = [f"{name.lower()} {row[name]}" for name in ("Margin", "Decision") if name in row]
     of_data = "" if first.row is None else f"row {first.row} of the data (from 0), "
-    return (
-        f"\n  for example {of_data}{row['Change']}: {', '.join(shown)}"
-        f"\n  where {same_inputs(first)}"
-    )
+    return [
+        f"  for example {of_data}{row['Change']}: {', '.join(shown)}",
+        f"  where {same_inputs(first)}",
+    ]
 
 
 def _sensitive_rows(result: CountResult) -> Sequence[int]:

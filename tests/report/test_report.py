@@ -46,6 +46,7 @@ from xcount.report.markup import element, escape
 from xcount.report.numbers import share_text, share_words
 from xcount.report.sentences import certificate, glossary
 from xcount.report.spreadsheet import csv_report
+from xcount.support.visible import visible
 
 
 @pytest.mark.parametrize("audit", [ordinary(), ordinary(0.1), hostile(), audit_of([])])
@@ -78,12 +79,14 @@ def test_hostile_names_are_text() -> None:
 
 
 def test_hostile_names_in_markdown_are_text() -> None:
-    """No row breaks, no tag, no link, no code."""
+    """No row breaks, no tag, no link, no code, nothing that a terminal obeys."""
     text = markdown_report(hostile())
     rows = [line for line in text.splitlines() if line.startswith("| ")]
     assert len(rows) == 1 + min(20, 2 * len(HOSTILE))
     assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {7}
     assert "<" not in text
+    assert text == visible(text, keep="\n")
+    assert r"\\u202eesrever" in text
     assert not re.search(r"(?<!\\)[\[`]", text.partition("- SHA-256")[0])
 
 

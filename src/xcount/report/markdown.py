@@ -36,6 +36,7 @@ from xcount.report.sentences import certificate, label_of, panel_label
 from xcount.report.shares import file_name
 from xcount.runs.audit import AuditResult
 from xcount.support.dataclass import dataclass
+from xcount.support.visible import visible
 
 TOP_ROWS = 20
 MAX_PLACES = 2
@@ -80,8 +81,8 @@ def _affected(audit: AuditResult) -> list[str]:
 
 
 def escaped(text: str) -> str:
-    """Return text that Markdown shows as it is, on one line."""
-    flat = " ".join(text.split())
+    """Return text that Markdown shows as it is, on one line, control characters as escapes."""
+    flat = " ".join(visible(text).split())
     safe = flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _SPECIAL.sub(r"\\\1", safe)
 
