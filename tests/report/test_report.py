@@ -152,6 +152,16 @@ def test_an_unfinished_audit_says_so() -> None:
     assert judged.verdict is Verdict.UNDECIDED
 
 
+def test_an_audit_without_results_says_nothing_of_them() -> None:
+    """Neither how many regions there are, nor what was to change."""
+    begun = replace(ordinary(), results=(), is_judged=True)
+    (said,) = certificate(begun)
+    assert said.startswith("The audit is unfinished: 24 of 24 planned counts are not")
+    for text in (markdown_report(begun), Page(html_report(begun)).text):
+        assert "24 of 24 counts are missing" in text
+        assert not re.search("regions;|probability|a share of", text)
+
+
 def test_no_paragraph_speaks_of_two_measures() -> None:
     """Judged by regions, the people of a table come after, and are said to be another measure."""
     model, domain = adult_one_hot_paths()

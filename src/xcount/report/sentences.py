@@ -181,7 +181,12 @@ def mean_share_text(summary: ModelSummary) -> str:
 
 
 def certificate(audit: AuditResult) -> tuple[str, ...]:
-    """Return the certificate, a paragraph each: how sure what decides is, then all else."""
+    """Return the certificate, a paragraph each: how sure what decides is, then all else.
+
+    Without results, it says that they are missing, and no more.
+    """
+    if not audit.results:
+        return tuple(_what_stopped(audit))
     return (
         _what_was_asked(audit),
         *_sureness(audit),
@@ -192,7 +197,7 @@ def certificate(audit: AuditResult) -> tuple[str, ...]:
 
 
 def _what_was_asked(audit: AuditResult) -> str:
-    regions = audit.results[0].n_regions if audit.results else 0
+    regions = audit.results[0].n_regions
     margin = MARGIN_OF_TASK.get(audit.task, "the sum of the model's trees (its margin)")
     if audit.margin == "probability":
         margin = "the model's predicted probability (its margin)"
