@@ -245,10 +245,23 @@ def test_csv_has_no_formula(xcount_command: Command, tmp_path: Path) -> None:
     assert all(math.isfinite(float(line[2])) for line in lines)
 
 
+def test_csv_is_a_table_for_a_model_with_any_names(xcount_command: Command, tmp_path: Path) -> None:
+    """Features keep their names; columns beside them that have the same get another."""
+    model = write_model(tmp_path / "m.json", FIGURE_1, ["margin", "xcount side"])
+    run = xcount_command("witness", model, "--sensitive", "0", "--gap", "80", "-n", "1", "--csv")
+    head = run.out.splitlines()[0]
+    assert head == "witness,side,xcount margin,decision,margin,xcount side"
+    table = tmp_path / "rows.csv"
+    table.write_text(run.out)
+    asked = ("--sensitive", "0", "--gap", "80", "--data", table, "--json")
+    rows = json.loads(xcount_command("count", model, *asked).out)["details"]["measures"]["rows"]
+    assert (rows["n_sensitive"], rows["n_rows"]) == (2, 2)
+
+
 def test_csv_of_no_pair_says_so(xcount_command: Command, figure_1_file: str) -> None:
-    """On standard error; the table is empty."""
+    """On standard error; the table has all columns, and no row."""
     run = xcount_command("witness", figure_1_file, "--sensitive", "age", "--gap", "900", "--csv")
-    assert (run.status, run.out) == (0, "witness,side,margin,decision\n")
+    assert (run.status, run.out) == (0, "witness,side,margin,decision,age,sex\n")
     assert run.err == "xcount: there are none: no region is sensitive\n"
 
 

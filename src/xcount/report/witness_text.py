@@ -133,7 +133,14 @@ def _csv_value(name: str, value: float, labels: Mapping[str, str]) -> str:
     return "" if math.isnan(value) else repr(value)
 
 
-def witness_csv(found: Sequence[Witness]) -> str:
+def _own_column(name: str, features: Sequence[str]) -> str:
+    """Return the name of a column that is no feature's, though a feature may have the same."""
+    while name in features:
+        name = f"xcount {name}"
+    return name
+
+
+def witness_csv(found: Witnesses) -> str:
     """Return two lines per witness, one per side; the columns of the features come last.
 
     Categories are named as the model names them, so the lines are rows of a table for it.
@@ -141,8 +148,9 @@ def witness_csv(found: Sequence[Witness]) -> str:
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    names = found[0].features if found else ()
-    writer.writerow(["witness", "side", "margin", "decision", *map(cell, names)])
+    names = found.features
+    own = (_own_column(name, names) for name in ("witness", "side", "margin", "decision"))
+    writer.writerow([*own, *map(cell, names)])
     for number, witness in enumerate(found, start=1):
         other_labels = witness.other_labels
         sides = (

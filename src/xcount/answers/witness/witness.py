@@ -224,6 +224,7 @@ class Witnesses(Shown, tuple[Witness, ...]):
     """Witnesses in a row: a tuple that shows itself.
 
     Attributes:
+        features: the names of all features of the model, where there is no witness, too.
         domain: which regions exist, where that was said.
         n_unconfirmed: pairs that were found and left out, since the library does not confirm them.
 
@@ -235,13 +236,21 @@ class Witnesses(Shown, tuple[Witness, ...]):
         (2, 1)
     """
 
+    features: Sequence[str] = ()
     domain: Domain | None = None
     n_unconfirmed: int = 0
 
     @classmethod
-    def within(cls, domain: Domain, found: Iterable[Witness], n_unconfirmed: int = 0) -> Witnesses:
+    def within(
+        cls,
+        domain: Domain,
+        found: Iterable[Witness],
+        features: Sequence[str],
+        n_unconfirmed: int = 0,
+    ) -> Witnesses:
         """Return witnesses of a domain."""
         witnesses = cls(found)
+        witnesses.features = features
         witnesses.domain = domain or None
         witnesses.n_unconfirmed = n_unconfirmed
         return witnesses

@@ -216,7 +216,7 @@ def witnesses(
     if n_dropped:
         text = left_out_text(n_dropped, n_dropped + len(found), query.precision)
         warnings.warn(text, QueryWarning, stacklevel=3)
-    return Witnesses.within(regions, found, n_dropped)
+    return Witnesses.within(regions, found, ensemble.feature_names, n_dropped)
 
 
 @dataclass(frozen=True, eq=False)
