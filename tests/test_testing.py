@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import xcount
@@ -187,3 +188,8 @@ def test_an_ensemble_is_a_model() -> None:
     """As everywhere else."""
     assert isinstance(figure_1(), Ensemble)
     assert assert_share(figure_1(), sensitive=0, gap=80, max_share=1).n_regions == 9
+
+
+def test_an_index_may_be_numpys() -> None:
+    """As in a count."""
+    assert assert_share(figure_1(), sensitive=np.int64(0), gap=80, max_share=1).count == 2

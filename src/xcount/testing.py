@@ -59,7 +59,9 @@ def assert_share(
 
     if max_share is None:
         raise TypeError("assert_share needs a limit, such as max_share='1%'")
-    names = sensitive if isinstance(sensitive, str | int) else tuple(sensitive)
+    names = sensitive
+    if isinstance(sensitive, Iterable) and not isinstance(sensitive, str):
+        names = tuple(sensitive)  # they are asked about twice
     limits: dict[str, Any] = {} if "timeout_seconds" in question else {"timeout": timeout}
     result = count(
         model,

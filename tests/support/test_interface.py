@@ -230,6 +230,20 @@ def test_slips_are_refused_in_plain_words(function: Callable[..., Any]) -> None:
         asked(function, **gap, memory=4)
     with pytest.raises(QueryError, match=r"memory= is 4,000 bytes"):
         asked(function, **gap, memory="4kB")
+    for jobs in (None, "2", -1):
+        with pytest.raises(QueryError, match=r"the number of jobs must be a whole number"):
+            asked(function, **gap, jobs=jobs)
+    with pytest.raises(QueryError, match=r"the number of jobs must be at most 1,024"):
+        asked(function, **gap, jobs=1025)
+
+
+@pytest.mark.parametrize("function", [xcount.count, *MANY])
+@pytest.mark.parametrize("measures", [None, 3, [None]])
+def test_measures_are_names(function: Callable[..., Any], measures: Any) -> None:
+    """What is none is refused in plain words."""
+    gap = {"gap": 80} if function in ONE else {"gaps": 80}
+    with pytest.raises(QueryError, match=r"measures are names, such as 'rows' .*, not "):
+        asked(function, **gap, measures=measures)
 
 
 def test_limits_of_features_are_for_audits() -> None:

@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from xcount.counters.tally import StopReason
+from xcount.errors import QueryError
 from xcount.support.dataclass import dataclass
 from xcount.support.shown import Shown
 
@@ -27,11 +28,23 @@ def measures_meant(
         >>> measures_meant((), "regions", "people.csv", None, None)
         ('rows',)
     """
-    named = (measures,) if isinstance(measures, str) else tuple(measures)
+    named = _names(measures)
     if named or judge != REGIONS:
         return named
     given = {"population": population, "rows": data, "volume": bounds}
     return tuple(name for name, value in given.items() if value is not None)[:1]
+
+
+def _names(measures: object) -> tuple[str, ...]:
+    listed: Iterable[Any] = (measures,)
+    if isinstance(measures, Iterable) and not isinstance(measures, str):
+        listed = measures
+    names = tuple(listed)
+    if not all(isinstance(name, str) for name in names):
+        raise QueryError(
+            f"measures are names, such as 'rows' or ['rows', 'volume'], not {measures!r}"
+        )
+    return names
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,11 +134,7 @@ class AuditResult(Shown):
     ] = ()
     is_judged: Annotated[
         bool,
-        Json(
-            "Whether `--max-share` limits any of the planned counts, finished or not.",
-            name="judged",
-            is_optional=True,
-        ),
+        Json("Whether `--max-share` limits any planned count.", name="judged", is_optional=True),
     ] = False
     unused_features: Annotated[tuple[str, ...], Json("Features that no tree tests.")] = ()
     one_step_features: Annotated[
@@ -379,6 +375,7 @@ def audit(
         seed=seed,
         timeout=timeout,
         memory=memory,
+        jobs=jobs,
         judge=judge,
         want_profile=profile,
     )

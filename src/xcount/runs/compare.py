@@ -316,6 +316,7 @@ def compare(
         seed=seed,
         timeout=timeout,
         memory=memory,
+        jobs=jobs,
         judge=judge,
     )
     settings.check_memory()
