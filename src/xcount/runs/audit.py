@@ -198,7 +198,7 @@ class AuditResult(Shown):
     def verdict(self) -> Verdict | None:
         """FAIL if any count fails; else UNDECIDED if any is, or is missing; else PASS."""
         verdicts = [r.verdict for r in self.results if r.verdict is not None]
-        is_judged = self.is_judged or bool(verdicts)  # older journals do not say
+        is_judged = bool(verdicts) or (self.is_judged and not self.is_whole)
         return judged_together(verdicts, self.is_whole) if is_judged else None
 
     @property
