@@ -192,4 +192,5 @@ def test_an_ensemble_is_a_model() -> None:
 
 def test_an_index_may_be_numpys() -> None:
     """As in a count."""
-    assert assert_share(figure_1(), sensitive=np.int64(0), gap=80, max_share=1).count == 2
+    index: Any = np.int64(0)
+    assert assert_share(figure_1(), sensitive=index, gap=80, max_share=1).count == 2
