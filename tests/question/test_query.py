@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
 
-from xcount import load
 from xcount.errors import QueryError, QueryWarning
 from xcount.model.ensemble import Ensemble, Feature
-from xcount.model.examples import adult_model_path
 from xcount.question.change import decimal_text
 from xcount.question.flip import Flip
 from xcount.question.gap import Gap
@@ -227,12 +224,3 @@ def test_decimals_are_written_as_they_were_read(text: str) -> None:
 def test_a_gap_without_a_finite_decimal_is_written_as_a_fraction_or_a_float() -> None:
     """1/3 has no finite decimal; what is written is still readable as a number."""
     assert float(Fraction(decimal_text(Fraction(1, 3)))) == 1 / 3
-
-
-@pytest.mark.parametrize("change", [{"gap": 1}, {"probability_gap": 0.1}, {"flip": True}])
-def test_of_two_classes_a_direction_is_that_of_the_margin(change: dict[str, Any]) -> None:
-    """Up for the second class is down for the first, so that naming one of them would mislead."""
-    model = load(adult_model_path())
-    Query.of(model, "sex", output=0, **change)
-    with pytest.raises(QueryError, match="turn direction= round to ask about the first"):
-        Query.of(model, "sex", output=0, direction="up", **change)

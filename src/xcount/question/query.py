@@ -104,8 +104,7 @@ def resolve_change(
         raise QueryError(
             "no gap given; give --gap or --probability-gap, or --flip to ask about the decision"
         )
-    way = parse_direction(direction)
-    return Gap(parse_gap(gap), resolve_output(ensemble, output, way), way)
+    return Gap(parse_gap(gap), resolve_output(ensemble, output), parse_direction(direction))
 
 
 def refuse_without_flip(cutoff: object, from_probability: object) -> None:
@@ -122,8 +121,8 @@ def resolve_probability_gap(
     """Return a change of the model's own probability by more than the gap."""
     link = resolve_link(ensemble)
     share = parse_probability(gap, "probability gap")
-    way = parse_direction(direction)
-    return ProbabilityGap(share, resolve_output(ensemble, output, way), way, link)
+    index = resolve_output(ensemble, output)
+    return ProbabilityGap(share, index, parse_direction(direction), link)
 
 
 def resolve_link(ensemble: Ensemble) -> Link:
@@ -277,7 +276,7 @@ def resolve_flip(
     if ensemble.n_outputs > 1:
         _refuse_flip_of_classes(ensemble, output, cutoff, way)
         return Flip(None, sureness=_resolve_sureness(ensemble, from_probability))
-    resolve_output(ensemble, output, way)
+    resolve_output(ensemble, output)
     sureness = _resolve_sureness(ensemble, from_probability)
     if cutoff is not None:
         margin = _parse_margin(cutoff, "cut-off")
@@ -393,17 +392,9 @@ def parse_precision(precision: object) -> int | None:
     return int(text)
 
 
-def resolve_output(ensemble: Ensemble, output: object, direction: Direction = "any") -> int:
-    """Return the index of the class asked about; the only one may be left out.
-
-    A margin of two classes is that of the second: up for it is down for the first.
-    """
+def resolve_output(ensemble: Ensemble, output: object) -> int:
+    """Return the index of the class asked about; the only one may be left out."""
     n_outputs = ensemble.n_outputs
-    if output is not None and n_outputs == 1 and ensemble.task == "binary" and direction != "any":
-        raise QueryError(
-            "a model of two classes has one margin, that of the second; leave out --class, and "
-            "turn --direction round to ask about the first"
-        )
     labels = ensemble.class_labels or ()
     if output is None:
         if n_outputs == 1:

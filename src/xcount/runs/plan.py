@@ -73,8 +73,7 @@ def choose_changes(
         if gaps is not None:
             raise QueryError("give gaps in margin or in probability, not both")
         return _probability_changes(ensemble, probability_gaps, output, direction)
-    way = parse_direction(direction)
-    index = resolve_output(ensemble, output, way)
+    index, way = resolve_output(ensemble, output), parse_direction(direction)
     values, origin = choose_gaps(ensemble, index, gaps)
     return Changes(tuple(Gap(gap, index, way) for gap in values), origin)
 
