@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import gzip
 import json
+import re
+import shutil
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -485,6 +489,27 @@ def test_the_kept_results_have_their_checksums() -> None:
     listed = (archive.RESULTS / archive.SUMS).read_text()
     found = archive.sums_of(archive.files_of(archive.RESULTS))
     assert set(listed.splitlines()) ^ set(found.splitlines()) == set()
+
+
+def git(*words: str) -> subprocess.CompletedProcess[str]:
+    """Ask git about this project."""
+    command = ["git", "-C", str(PROJECT), *words]
+    return subprocess.run(command, check=False, capture_output=True, text=True)
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_kept_results_name_revisions_of_the_history() -> None:
+    """From clean trees; whoever doubts a number can go back to what made it."""
+    about = git("rev-parse", "--show-toplevel", "--is-shallow-repository").stdout.splitlines()
+    if about != [str(PROJECT), "false"]:
+        pytest.skip("no history of this project to look at")
+    named = set()
+    for content in archive.files_of(archive.RESULTS).values():
+        text = gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
+        named |= set(re.findall(rb'"revision": "([^"]*)"', text))
+    assert named
+    for revision in sorted(revision.decode() for revision in named):
+        assert git("merge-base", "--is-ancestor", revision, "HEAD").returncode == 0, revision
 
 
 def test_an_archive_tells_what_was_changed(
