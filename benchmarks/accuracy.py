@@ -75,19 +75,20 @@ def errors_of(run: Run, exact: Mapping[str, int]) -> Errors:
 
 def error_table(errors: Sequence[Errors]) -> str:
     """Return the errors as Markdown."""
-    header = ["method", "compared", "not exact", "max error", "beyond epsilon", "interval missed"]
-    rows = [
-        [
-            e.method,
-            str(e.n_compared),
-            str(sum(value > 0 for value in e.relative)),
-            f"{max(e.relative, default=0.0):.4f}",
-            str(e.n_outside),
-            str(e.n_missed),
-        ]
-        for e in errors
-    ]
-    return markdown(header, rows)
+    header = ["method (suite)", "compared", "with C > 0", "not exact", "within 1%"]
+    header += ["within epsilon", "of those not exact", "largest error", "interval missed"]
+    return markdown(header, map(_row, errors))
+
+
+def _row(errors: Errors) -> list[str]:
+    n = len(errors.relative)
+    near = [sum(value <= bound for value in errors.relative) for bound in (0.01, errors.epsilon)]
+    shares = [f"{100 * count / n:.1f}%" if n else "-" for count in near]
+    inexact = [value for value in errors.relative if value > 0]
+    kept = f"{sum(value <= errors.epsilon for value in inexact)} of {len(inexact)}"
+    largest = f"{max(errors.relative, default=0.0):.4f}"
+    numbers = [str(errors.n_compared), str(n), str(len(inexact)), *shares]
+    return [f"{errors.method} ({errors.suite})", *numbers, kept, largest, str(errors.n_missed)]
 
 
 def spread(errors: Sequence[Errors], path: Path) -> None:

@@ -90,7 +90,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             wrong = damage(options.check)
         except (OSError, tarfile.TarError, EOFError) as error:
-            print(f"{options.check}: {error}", file=sys.stderr)
+            reason = getattr(error, "strerror", None) or error
+            print(f"{options.check}: {reason}", file=sys.stderr)
             return 2
         print("\n".join(wrong) or f"{options.check}: every file is as it was packed")
         return 1 if wrong else 0

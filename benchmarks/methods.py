@@ -13,7 +13,7 @@ from __future__ import annotations
 import statistics
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -78,6 +78,15 @@ def common(runs: Sequence[Run]) -> list[Run]:
     return [
         replace(run, records=tuple(r for r in run.records if r["name"] in shared)) for run in runs
     ]
+
+
+def without(runs: Sequence[Run], names: Container[str]) -> list[Run]:
+    """Return what is left of runs without some instances; runs of nothing else are left out."""
+    left = [
+        replace(run, records=tuple(r for r in run.records if r["name"] not in names))
+        for run in runs
+    ]
+    return [run for run in left if run.records]
 
 
 def zero_names(runs: Sequence[Run]) -> set[str]:

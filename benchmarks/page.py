@@ -21,6 +21,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from benchmarks import (
@@ -70,6 +71,7 @@ PAPER_PAR2 = {
     "ADD baseline": "3428.461",
 }
 PAPER_METHOD = "xcount"
+NOT_ZERO = "where the count is not 0"
 MANY = 40
 """Instances that a run needs to be drawn by number of guards: fewer make ranges of one or two."""
 APPROXIMATE = ("auto", "sample", "xcount", "xcount-sum-first", "cnf-approxmc")
@@ -130,10 +132,10 @@ def paper_section(runs: Runs, folder: Path) -> str:
     zeros = methods.zero_names(runs["paper"])
     rows = [[f"`{run.settings.method}`", "here", *_solved(run, zeros)] for run in runs["paper"]]
     for run in runs.get("hard", ()):
-        for whole in (_asked_again(each, run) for each in runs["paper"] if _same_way(each, run)):
-            rows.append(
-                [f"`{run.settings.method}`, what it gave up again", "here", *_solved(whole, zeros)]
-            )
+        method = run.settings.method
+        for first in (each for each in runs["paper"] if each.settings.method == method):
+            numbers = _solved(_asked_again(first, run), zeros)
+            rows.append([f"`{method}`, what it gave up again", "here", *numbers])
     limit = f"{plots.PAPER_LIMIT_SECONDS:g}"
     for name, solved in plots.PAPER_SOLVED.items():
         percent = f"{100 * solved / plots.PAPER_INSTANCES:.2f}"
@@ -161,10 +163,6 @@ def paper_section(runs: Runs, folder: Path) -> str:
     parts += [picture(cactus, "instances solved within a time")]
     parts += [picture(by_set, "the same by data set")]
     return "\n\n".join(part for part in parts if part)
-
-
-def _same_way(run: Run, other: Run) -> bool:
-    return run.settings.method == other.settings.method
 
 
 def _asked_again(run: Run, again: Run) -> Run:
@@ -225,24 +223,22 @@ def methods_section(runs: Runs, folder: Path) -> str:
             "Each method on all that it was asked:",
             methods.method_table(ordered, runs.get("paper", ())),
         ]
+    others = partial(methods.without, names=methods.zero_names([*ordered, *runs.get("paper", ())]))
+    tools_not_zero = partial(plots.cactus, title=f"The paper's four tools {NOT_ZERO}")
+    guards_not_zero = partial(plots.completion_by_guards, title=f"Completion {NOT_ZERO}")
+    tools, guards = "the paper's four tools", "completion by number of guards"
     for name, title, draw, drawn in (
         ("cactus", "all methods on one sample", plots.cactus, shared),
-        ("cactus-paper", "the paper's four tools", plots.cactus_of_paper, four),
+        ("cactus-paper", tools, plots.cactus_of_paper, four),
         ("cactus-by-set", "by data set, all that was asked", plots.cactus_by_dataset, ordered),
-        ("guards", "completion by number of guards", plots.completion_by_guards, many),
+        ("guards", guards, plots.completion_by_guards, many),
+        ("cactus-paper-not-zero", f"{tools} {NOT_ZERO}", tools_not_zero, others(four)),
+        ("guards-not-zero", f"{guards} {NOT_ZERO}", guards_not_zero, others(many)),
     ):
-        path = folder / f"methods-{name}.svg"
-        draw(drawn, path)
-        parts.append(picture(path, title))
-    zeros = methods.zero_names([*ordered, *runs.get("paper", ())])
-    tools, large = (_others(drawn, zeros) for drawn in (four, many))
-    if tools and large:
-        path = folder / "methods-cactus-paper-not-zero.svg"
-        plots.cactus(tools, path, "The paper's four tools where the count is not 0")
-        parts.append(picture(path, "the paper's four tools where the count is not 0"))
-        path = folder / "methods-guards-not-zero.svg"
-        plots.completion_by_guards(large, path, "Completion where the count is not 0")
-        parts.append(picture(path, "completion by number of guards where the count is not 0"))
+        if drawn:
+            path = folder / f"methods-{name}.svg"
+            draw(drawn, path)
+            parts.append(picture(path, title))
     for run in ordered:
         if run.settings.method == PAPER_METHOD:
             parts += [f"`{PAPER_METHOD}` by data set:", dataset_table(run), unsolved_table(run)]
@@ -252,56 +248,19 @@ def methods_section(runs: Runs, folder: Path) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _others(runs: Sequence[Run], zeros: Container[str]) -> list[Run]:
-    """Return what is left of runs without the counts that are 0."""
-    left = [
-        replace(run, records=tuple(r for r in run.records if r["name"] not in zeros))
-        for run in runs
-    ]
-    return [run for run in left if run.records]
-
-
 def accuracy_section(runs: Runs, folder: Path) -> str:
     """Relative errors of the approximate methods against exact counts."""
     asked = [*runs.get("paper", ()), *runs.get("methods", ())]
     exact = accuracy.exact_counts([*asked, *runs.get("hard", ())])
     judged = [run for run in asked if run.settings.method in APPROXIMATE]
-    errors = [(run, accuracy.errors_of(run, exact)) for run in judged]
-    rows = [
-        [
-            f"{e.method} ({run.settings.suite})",
-            str(e.n_compared),
-            str(len(e.relative)),
-            *_error_numbers(e),
-        ]
-        for run, e in errors
-    ]
-    header = [
-        "method (suite)",
-        "compared",
-        "with C > 0",
-        "not exact",
-        "within 1%",
-        "within epsilon",
-        "of those not exact",
-    ]
-    table = markdown([*header, "largest error", "interval missed"], rows)
-    shown = [e for _, e in errors if e.relative]
+    errors = [accuracy.errors_of(run, exact) for run in judged]
+    table = accuracy.error_table(errors)
+    shown = [found for found in errors if found.relative]
     path = folder / "accuracy.svg"
     if not shown:
         return table
     accuracy.spread(shown, path)
     return "\n\n".join([table, picture(path, "relative errors")])
-
-
-def _error_numbers(errors: accuracy.Errors) -> list[str]:
-    n = len(errors.relative)
-    near = [sum(value <= bound for value in errors.relative) for bound in (0.01, errors.epsilon)]
-    shares = [f"{100 * count / n:.1f}%" if n else "-" for count in near]
-    inexact = [value for value in errors.relative if value > 0]
-    kept = f"{sum(value <= errors.epsilon for value in inexact)} of {len(inexact)}"
-    largest = f"{max(errors.relative, default=0.0):.4f}"
-    return [str(len(inexact)), *shares, kept, largest, str(errors.n_missed)]
 
 
 def scalability_section(runs: Runs, folder: Path) -> str:

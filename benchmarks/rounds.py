@@ -17,20 +17,20 @@ from argparse import Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from benchmarks import ablations, gaps, methods
 from benchmarks.commands import run_into
 from benchmarks.datasets import PROJECT, DataError
 from benchmarks.instances import Instance, paper_instances, stratified_order
+from benchmarks.plots import PAPER_INSTANCES
 from benchmarks.records import RecordFile, ResumeError, RunSettings, Status, read_run
 from benchmarks.running import GRACE_SECONDS
 
 RUNS = PROJECT / "benchmarks" / "runs" / "rounds"
 CNF = ("subproblems-cnf", "cnf-ganak", "cnf-approxmc")
 QUICK = ("auto", "exact", "sample")
-SUITE = 3194
-"""How many instances the paper's suite has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ ROUNDS = (
     Round("gaps", ("xcount",), 320, 10),
     Round("methods", ("xcount",), 640, 60),
     Round("methods", CNF, 120, 60),
-    Round("methods", ("xcount",), SUITE, 60),
+    Round("methods", ("xcount",), PAPER_INSTANCES, 60),
 )
 ALL = sorted({method for part in ROUNDS for method in part.methods})
 
@@ -120,7 +120,10 @@ def run_round(part: Round, options: Namespace, ending: datetime) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.rounds", description=__doc__)
-    parser.add_argument("--until", default="23:59", metavar="HH:MM", help="when to stop")
+    clock = partial(ends_at, now=datetime.now())  # this place's clock
+    parser.add_argument(
+        "--until", type=clock, default="23:59", metavar="HH:MM", help="when to stop"
+    )
     parser.add_argument("--suites", nargs="+", choices=list(ORDERS), default=list(ORDERS))
     parser.add_argument("--methods", nargs="+", choices=ALL, default=ALL, metavar="METHOD")
     parser.add_argument("--list", action="store_true", help="print the rounds and stop")
@@ -129,14 +132,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--cache", help="folder of the models (default: XCOUNT_CACHE)")
     options = parser.parse_args(arguments)
     options.only = None
-    ending = ends_at(options.until, datetime.now())  # as above
     try:
         for part in ROUNDS:
             if options.list:
                 print(part)
             elif part.suite in options.suites:
                 wanted = tuple(m for m in part.methods if m in options.methods)
-                run_round(replace(part, methods=wanted), options, ending)
+                run_round(replace(part, methods=wanted), options, options.until)
     except (DataError, ResumeError) as error:
         print(error, file=sys.stderr)
         return 2

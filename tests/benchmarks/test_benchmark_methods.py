@@ -93,6 +93,8 @@ def test_rounds_end_when_the_clock_shows_a_time(text: str, day: int) -> None:
     assert (ending.day, f"{ending:%H:%M}") == (day, text)
     with pytest.raises(argparse.ArgumentTypeError, match="14:30"):
         rounds.ends_at("soon", now)
+    with pytest.raises(SystemExit):
+        rounds.main(["--until", "soon"])
 
 
 def test_rounds_begin_nothing_that_might_end_too_late(

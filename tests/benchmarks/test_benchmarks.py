@@ -424,7 +424,8 @@ def test_errors_are_measured_against_exact_counts(tmp_path: Path) -> None:
     assert errors.relative == (0.05, 0.2, 1.0)
     assert (errors.n_compared, errors.n_wrong_zeros) == (3, 1)
     assert (errors.n_outside, errors.n_missed) == (2, 2)
-    assert "| sample | 3 | 3 | 1.0000 | 2 | 2 |" in error_table([errors])
+    row = f"| sample ({SETTINGS.suite}) | 3 | 3 | 3 | 0.0% | 33.3% | 1 of 3 | 1.0000 | 2 |"
+    assert row in error_table([errors])
     spread([errors], tmp_path / "errors.svg")
     assert (tmp_path / "errors.svg").stat().st_size > 1000
 
