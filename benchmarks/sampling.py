@@ -256,7 +256,8 @@ def draw_intervals(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     with figure(path, size=(8, 5)) as axes:
         for i, row in enumerate(rows):
             seconds = [max(0.01, point[0]) for point in row["trace"]]
-            style = line_style(i)
+            only_point = MARKERS[i // len(COLOURS)] if len(seconds) == 1 else None
+            style = line_style(i) | {"marker": only_point}
             axes.plot(seconds, [p[2] for p in row["trace"]], label=row["name"], **style)
             axes.plot(seconds, [max(p[1], 1e-10) for p in row["trace"]], **style)
         axes.set(xscale="log", yscale="log", xlabel="seconds", ylabel="share: low and high")
