@@ -10,12 +10,11 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from benchmarks.known_counts import HASTY_BUDGET, KnownCount, all_instances
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason, Tally
-from xcount.support.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

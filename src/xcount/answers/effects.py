@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -20,7 +20,6 @@ from xcount.question.change import Change, decimal_text
 from xcount.question.flip import Flip
 from xcount.question.gap import Gap, ProbabilityGap
 from xcount.question.weighting import Weighing
-from xcount.support.dataclass import dataclass
 
 TIME_PART = 0.5
 """Of the time that a count has left to its explanation, where there is a limit."""

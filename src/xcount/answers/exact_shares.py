@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,6 @@ from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
 from xcount.problem.problem import Problem
 from xcount.problem.subproblem import Decomposition
-from xcount.support.dataclass import dataclass
 
 UNITS = 2**60
 """Whole numbers that stand for the weight 1, where bounds and estimates are whole numbers."""

@@ -16,13 +16,12 @@ a later class is up, and the size is half of the change of its lead over the cla
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, Literal
 
 from xcount.question.change import Change
 from xcount.question.share import Limit
-from xcount.support.dataclass import dataclass
 from xcount.support.records import Json, record
 from xcount.support.shown import Shown
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -36,7 +36,6 @@ from xcount.counters.tally import Progress
 from xcount.problem.problem import Problem
 from xcount.question.flip import Flip
 from xcount.question.weighting import Weighing
-from xcount.support.dataclass import dataclass
 
 MAX_SECONDS = 0.5
 """What all samples of an explanation may take, or all regions, as estimated for one core."""

@@ -6,7 +6,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Annotated, Any
 
@@ -22,7 +22,6 @@ from xcount.model.loaders import load
 from xcount.question.domain import Domain, DomainLike, OneHot, Words
 from xcount.question.grid import Axis, Grid, Missing
 from xcount.question.population import Population, Portrait
-from xcount.support.dataclass import dataclass
 from xcount.support.numerals import to_json
 from xcount.support.records import Json, record, to_dict
 from xcount.support.shown import Shown

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from xcount.answers.result import CountResult
-from xcount.support.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ Light enough for every result: what weighs regions is in :mod:`xcount.answers.me
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from xcount.counters.tally import StopReason
 from xcount.errors import QueryError
-from xcount.support.dataclass import dataclass
 from xcount.support.shown import Shown
 
 REGIONS = "regions"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,6 @@ from xcount.problem.problem import Problem
 from xcount.question.domain import EVERYTHING
 from xcount.question.population import Component
 from xcount.question.weighting import Weighing, Weights, marginal_weights, volume_weights
-from xcount.support.dataclass import dataclass
 
 _SECONDS_PER_NODE, _BYTES_PER_NODE = 1.2e-6, 300
 """What it takes to lay trees out on other cells, for each of their nodes."""

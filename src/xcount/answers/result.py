@@ -7,7 +7,7 @@ CSV files are made from it (see :mod:`xcount.support.records`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 from typing import Annotated, Any
@@ -19,7 +19,6 @@ from xcount.question.change import Change
 from xcount.question.change_fields import CHANGE_FIELDS
 from xcount.question.domain import Domain
 from xcount.question.share import Limit
-from xcount.support.dataclass import dataclass
 from xcount.support.numerals import to_json
 from xcount.support.records import (
     Form,

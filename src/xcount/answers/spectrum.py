@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -20,7 +20,6 @@ from xcount.counters.sampling.intervals import mean_interval, quantile_ranks, sh
 from xcount.counters.swings import Numbers, Swings
 from xcount.problem.problem import Problem
 from xcount.question.change import Direction
-from xcount.support.dataclass import dataclass
 
 LEVELS = (0.5, 0.75, 0.9, 0.99, 1.0)
 """Of the quantiles; the last is the largest size."""

@@ -12,11 +12,6 @@ import sys
 
 _COLLECT_AFTER = 100_000
 """Objects made between two searches for garbage; modules make many at start-up, and no garbage."""
-_DOCUMENTATION = ("numpy._core._add_newdocs", "numpy._core._add_newdocs_scalars")
-_STACK_SLOTS = 7200
-"""Slots of the frame below all others. The interpreter keeps frames in pieces of 16 KB, and where
-calls cross the end of one, each asks the system for the next and gives it back: a thousand times in
-a short run, a tenth of its time. A frame as large as this gets a piece that the others fit in."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -54,7 +49,6 @@ def _run_alone(words: list[str]) -> int:
     ignored: all is written, and the process is about to end.
     """
     gc.set_threshold(_COLLECT_AFTER)
-    _leave_out_documentation()
     try:
         import signal
 
@@ -70,21 +64,6 @@ def _run_alone(words: list[str]) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _leave(status)
     return status
-
-
-def _leave_out_documentation() -> None:
-    """Import numpy without the docstrings of its compiled functions: no command shows them.
-
-    numpy adds 350 of them when it is imported, which takes a twentieth of a small count. They are
-    in modules that do nothing else, so empty ones take their places; where a version of numpy has
-    no modules of these names, nothing changes. This is for a process that is all ours: whoever
-    imports xcount has numpy as it is.
-    """
-    for name in _DOCUMENTATION:
-        sys.modules.setdefault(name, type(sys)(name))
-
-
-_run_alone.__code__ = _run_alone.__code__.replace(co_stacksize=_STACK_SLOTS)
 
 
 def _leave(status: int) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from xcount.cli import parameters
-from xcount.support.dataclass import dataclass
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -12,6 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol
 
@@ -29,7 +30,6 @@ from xcount.counters.sampling.estimator import next_look
 from xcount.counters.settings import free_bytes
 from xcount.problem.form import PairSpace
 from xcount.problem.subproblem import Pair, Subproblem
-from xcount.support.dataclass import dataclass
 
 UNIT_SECONDS = 0.5
 """How long a unit should take: long beside the cost of sending it, short beside the whole count."""

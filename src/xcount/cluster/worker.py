@@ -17,7 +17,7 @@ import warnings
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -31,7 +31,6 @@ from xcount.errors import BudgetError, ClusterError
 from xcount.problem.problem import Problem
 from xcount.question.weighting import Weighing
 from xcount.runs.task import Question, families
-from xcount.support.dataclass import dataclass
 
 if TYPE_CHECKING:
     from distributed import Client, Future

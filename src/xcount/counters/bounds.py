@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 
 from xcount.question.share import Limit
-from xcount.support.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ probabilities add up to 1, it is the change of the probability.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -34,7 +34,6 @@ from xcount.problem.neighbours import NearMasks
 from xcount.problem.problem import Problem
 from xcount.question.flip import Flip
 from xcount.question.probability import Link, Votes
-from xcount.support.dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ on the threads of this process; others may hand it out, as long as the answers a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -16,7 +17,6 @@ from xcount import _core
 from xcount.problem.corner_question import CornerQuestion
 from xcount.problem.form import PairSpace
 from xcount.problem.subproblem import Pair, Subproblem
-from xcount.support.dataclass import dataclass
 
 Weights = Sequence[NDArray[np.float64]]
 """For each feature, what its cells weigh."""

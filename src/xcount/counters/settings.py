@@ -7,7 +7,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from numpy.typing import NDArray
@@ -18,7 +18,6 @@ from xcount.errors import QueryError, QueryWarning
 from xcount.problem.problem import Problem
 from xcount.question.query import Query
 from xcount.question.share import Limit
-from xcount.support.dataclass import dataclass
 from xcount.support.process import held_memory_bytes
 from xcount.support.spellings import n_bytes, open_share, seconds, whole_number
 

@@ -7,6 +7,7 @@ themselves: witnesses, examples, measures other than the number of regions.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -15,7 +16,6 @@ from numpy.typing import NDArray
 from xcount import _core
 from xcount.problem.problem import Problem
 from xcount.problem.subproblem import Pair, Subproblem
-from xcount.support.dataclass import dataclass
 
 MAX_STEPS = 200_000_000
 MAX_BYTES = 2 * 2**30

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -32,7 +33,6 @@ from xcount.question.flip import Flip
 from xcount.question.gap import Gap, ProbabilityGap
 from xcount.question.probability import Link, Votes
 from xcount.question.query import resolve_link
-from xcount.support.dataclass import dataclass
 
 MAX_MASKS = 4096
 """Masks whose outputs are compared with each other in as many regions as it takes."""

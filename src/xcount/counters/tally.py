@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any
 
 from xcount.question.cell import CellRange, mask_text
-from xcount.support.dataclass import dataclass
 from xcount.support.records import Json, record, written
 from xcount.support.shown import Shown
 

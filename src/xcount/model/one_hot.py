@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from xcount.errors import QueryError, TableError
 from xcount.model.ensemble import Ensemble, Feature, Tree, row_from_0
-from xcount.support.dataclass import dataclass
 
 NONE = "none"
 """The category in which no column of a group is 1."""

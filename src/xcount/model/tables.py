@@ -20,7 +20,7 @@ import math
 import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -33,7 +33,6 @@ from xcount.errors import MissingExtraError, ModelFormatError, TableError
 from xcount.model.ensemble import Ensemble, Feature, row_from_0
 from xcount.model.loaders import files, kinds
 from xcount.model.loaders.catboost_hash import category_hash
-from xcount.support.dataclass import dataclass
 from xcount.support.nearest import nearest
 from xcount.support.process import ended_by_signals
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +18,6 @@ from xcount.problem.laid_trees import LaidTrees
 from xcount.problem.subproblem import Pair
 from xcount.question.grid import Grid
 from xcount.question.query import Query
-from xcount.support.dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

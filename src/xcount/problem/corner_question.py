@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any, Literal
@@ -24,7 +24,6 @@ from xcount.question.change import Direction
 from xcount.question.flip import Sureness
 from xcount.question.gap import ProbabilityGap
 from xcount.question.probability import Softmax
-from xcount.support.dataclass import dataclass
 
 MAX_REMEMBERED = 2**16
 """Exact comparisons of probabilities that are remembered."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
@@ -10,7 +11,6 @@ from numpy.typing import NDArray
 
 from xcount.model.ensemble import Ensemble
 from xcount.problem.integers import ScaledLeaves, scale_leaves
-from xcount.support.dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

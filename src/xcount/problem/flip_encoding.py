@@ -22,7 +22,7 @@ a superset.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -32,7 +32,6 @@ from xcount.problem.form import PairSpace
 from xcount.problem.margins import Cutoffs, IntegerMargins, SureClasses
 from xcount.problem.subproblem import Pair
 from xcount.problem.switch import OFF, Function, Switch
-from xcount.support.dataclass import dataclass
 
 OFF_CELL = 0
 """The switch's cell in which no tree counts."""

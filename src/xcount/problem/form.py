@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -25,7 +26,6 @@ from xcount.problem.integers import to_limbs
 from xcount.problem.laid_trees import LaidTrees
 from xcount.problem.subproblem import Decomposition, Pair, Subproblem
 from xcount.question.change import Direction
-from xcount.support.dataclass import dataclass
 
 LivePairs = Callable[[Iterable[Pair]], list[Pair]]
 """Returns those of the pairs that may differ at all, as far as bounds tell."""

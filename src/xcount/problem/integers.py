@@ -9,13 +9,12 @@ nearest multiple of ``10**-N`` and scaled by ``10**N``. Either way the question
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
-
-from xcount.support.dataclass import dataclass
 
 LIMB_BITS = 64
 _LIMB = 2**LIMB_BITS - 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -16,7 +17,6 @@ from xcount.model.ensemble import ZERO_RANGE, Ensemble, Tree, in_ranges
 from xcount.problem.integers import Integers, limbs_for, scale_leaves
 from xcount.question.grid import Axis, Grid
 from xcount.question.guards import by_feature, rounded_up, zero_range_matters
-from xcount.support.dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
@@ -19,7 +20,6 @@ from xcount.problem.integers import Integers, last_integer, scale_leaves
 from xcount.problem.laid_trees import LaidTrees
 from xcount.question.flip import Flip, Sureness
 from xcount.question.probability import Sigmoid
-from xcount.support.dataclass import dataclass
 
 
 class Cutoffs(NamedTuple):

@@ -7,7 +7,7 @@ is another's neighbour: counts add up.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -17,7 +17,6 @@ from xcount.problem.joint import joined
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
 from xcount.question.rules import Box
-from xcount.support.dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

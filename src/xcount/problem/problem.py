@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 
@@ -15,7 +16,6 @@ from xcount.problem.form import Form, PairSpace
 from xcount.question.change import Change
 from xcount.question.flip import Flip
 from xcount.question.gap import Gap, ProbabilityGap
-from xcount.support.dataclass import dataclass
 
 _FORMS: dict[type[Change], tuple[str, str]] = {
     Gap: ("xcount.problem.directed_gap_form", "gap_form"),

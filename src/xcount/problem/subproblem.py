@@ -9,9 +9,8 @@ these pairs of masks differ". A subproblem is counted once, however many masks a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
-
-from xcount.support.dataclass import dataclass
 
 Pair = tuple[int, int]
 """Two masks, by number."""

@@ -9,6 +9,7 @@ comparison one of numbers with a known sign.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -18,7 +19,6 @@ from xcount.model.ensemble import Feature, Tree
 from xcount.problem.integers import Integers
 from xcount.problem.laid_trees import LaidTrees
 from xcount.question.grid import Axis, Grid
-from xcount.support.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

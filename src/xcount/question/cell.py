@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
-from xcount.support.dataclass import dataclass
 from xcount.support.numerals import DIGITS
 from xcount.support.records import Json, record
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Protocol
 
 from xcount.errors import QueryError
@@ -26,7 +27,6 @@ from xcount.question.values import (
     piece_between,
     pieces_of,
 )
-from xcount.support.dataclass import dataclass
 from xcount.support.nearest import nearest
 
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`")

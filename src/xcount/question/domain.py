@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 from xcount.errors import QueryError
@@ -21,7 +21,6 @@ from xcount.model.ensemble import Ensemble
 from xcount.model.one_hot import NONE, OneHotGroup, pulled_back
 from xcount.question.query import resolve_feature
 from xcount.question.values import ValueSet
-from xcount.support.dataclass import dataclass
 from xcount.support.nearest import nearest
 from xcount.support.records import Json, record, to_dict
 from xcount.support.visible import visible

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,6 @@ from xcount.errors import QueryError, QueryWarning
 from xcount.question.grid import Axis, Grid
 from xcount.question.population import Column, Population
 from xcount.question.portrait import Check, Realism
-from xcount.support.dataclass import dataclass
 
 LADDER = (1, 2, 3, 5, 8, 12, 20, 32, 50)
 """Numbers of components that are tried, one after the other, as long as each is better."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -17,7 +17,6 @@ from xcount.question.change import (
     shown_decimal,
 )
 from xcount.question.probability import Link, Margins, link_fields
-from xcount.support.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

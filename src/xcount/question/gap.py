@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -19,7 +19,6 @@ from xcount.question.change import (
     shown_decimal,
 )
 from xcount.question.probability import Link, Margins, Sigmoid, link_fields
-from xcount.support.dataclass import dataclass
 
 PREDICTED = "the predicted probability"
 _VERBS = {"any": "move", "up": "rise", "down": "fall"}

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -30,7 +30,6 @@ from xcount.question.domain import EVERYTHING, Domain
 from xcount.question.guards import collect_guards
 from xcount.question.rules import Box, CellCondition, CellRule, boxes
 from xcount.question.values import NumberCells, ValueSet, is_next_of_shorter, next_number
-from xcount.support.dataclass import dataclass
 from xcount.support.numerals import DIGITS, digits_apart, scientific_text
 
 Missing = Literal["none", "cell"]

@@ -11,7 +11,7 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 import numpy as np
@@ -22,7 +22,6 @@ from xcount.model.ensemble import Feature
 from xcount.model.loaders import kinds
 from xcount.question.grid import Axis, Grid
 from xcount.question.portrait import Check, ComponentPortrait, Realism, component_portraits
-from xcount.support.dataclass import dataclass
 from xcount.support.records import Json, record, to_dict
 from xcount.support.shown import Shown
 

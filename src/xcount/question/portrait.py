@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
@@ -10,7 +11,6 @@ from numpy.typing import NDArray
 
 from xcount.question.cell_words import cells_text
 from xcount.question.grid import Axis
-from xcount.support.dataclass import dataclass
 from xcount.support.records import Json, record
 
 N_TRAITS = 4

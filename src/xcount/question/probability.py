@@ -23,13 +23,12 @@ import functools
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-
-from xcount.support.dataclass import dataclass
 
 Margins = Sequence[Fraction]
 """The margins of one point, one per output, base included."""

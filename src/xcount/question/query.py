@@ -11,6 +11,7 @@ import math
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any
@@ -21,7 +22,6 @@ from xcount.question.change import DIRECTIONS, Change, Direction
 from xcount.question.flip import Flip, Sureness
 from xcount.question.gap import Gap, ProbabilityGap
 from xcount.question.probability import Link, link_named
-from xcount.support.dataclass import dataclass
 from xcount.support.nearest import nearest
 from xcount.support.spellings import exact_number
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcount.errors import QueryError
-from xcount.support.dataclass import dataclass
 
 MAX_BOXES = 4096
 """Boxes of a domain beyond which its rules are refused."""

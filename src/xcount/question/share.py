@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from xcount.errors import QueryError
-from xcount.support.dataclass import dataclass
 from xcount.support.spellings import exact_number
 
 FLOAT_ROUNDING = Fraction(1, 10**12)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcount.model.ensemble import Feature
-from xcount.support.dataclass import dataclass
 
 Piece = tuple[float, float]
 """Numbers ``low <= x < high``; also infinity, where high is."""

@@ -16,7 +16,7 @@ import json
 import math
 import os
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,6 @@ from xcount.model.tables import read_table
 from xcount.question.grid import Axis, Grid
 from xcount.question.population import Population
 from xcount.question.query import resolve_feature
-from xcount.support.dataclass import dataclass
 
 MEASURES = ("regions", "volume", "marginals", "rows", "population")
 WEIGHED = ("volume", "marginals", "population")

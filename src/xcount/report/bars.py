@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any
 
@@ -32,7 +33,6 @@ from xcount.runs.audit import AuditResult
 from xcount.runs.compare import CompareResult
 from xcount.runs.compared import Compared
 from xcount.runs.ranked import Ranked
-from xcount.support.dataclass import dataclass
 
 TOP = 8
 """Bars of a card; a plot has more room, and :data:`TOP_OF_A_PLOT`."""

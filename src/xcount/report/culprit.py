@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 from xcount.answers.result import Verdict
@@ -12,7 +13,6 @@ from xcount.report.shares import Share
 from xcount.runs.compare import CompareResult
 from xcount.runs.compared import Compared, Ratio
 from xcount.runs.protected import is_protected
-from xcount.support.dataclass import dataclass
 from xcount.support.visible import visible
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from xcount.answers.explanation import (
@@ -25,7 +26,6 @@ from xcount.report.numbers import (
     share_and_interval,
     share_words,
 )
-from xcount.support.dataclass import dataclass
 
 FOUR_FIFTHS = 0.8
 """Below this adverse impact ratio, US agencies take a look (29 CFR 1607.4 D)."""

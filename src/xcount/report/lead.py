@@ -9,6 +9,7 @@ first: those that the user named, and those that laws protect.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult, Verdict
@@ -17,7 +18,6 @@ from xcount.report.numbers import OF_MEASURE, limit_percent, plural, share_words
 from xcount.report.shares import OF_PEOPLE, Share
 from xcount.runs.audit import AuditResult, Panel
 from xcount.runs.protected import is_protected
-from xcount.support.dataclass import dataclass
 from xcount.support.visible import visible
 
 _LISTED = 4

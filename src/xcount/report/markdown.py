@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from xcount.answers.explanation import GroupRate, GroupRates, RatioInterval
 from xcount.answers.measured import REGIONS
@@ -35,7 +36,6 @@ from xcount.report.numbers import (
 from xcount.report.sentences import certificate, label_of, panel_label
 from xcount.report.shares import file_name
 from xcount.runs.audit import AuditResult
-from xcount.support.dataclass import dataclass
 from xcount.support.visible import visible
 
 TOP_ROWS = 20

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -19,7 +20,6 @@ from xcount.report.numbers import (
     shares_of,
     sure_words,
 )
-from xcount.support.dataclass import dataclass
 
 OF_PEOPLE = ("rows", "population")
 """Measures that speak of people, the plainest first."""

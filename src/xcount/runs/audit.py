@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
@@ -57,7 +57,6 @@ from xcount.runs.plan import (
 from xcount.runs.protected import is_protected
 from xcount.runs.ranked import Ranked
 from xcount.runs.task import Question, Task, fingerprint
-from xcount.support.dataclass import dataclass
 from xcount.support.interface import public
 from xcount.support.numerals import to_json
 from xcount.support.records import FIRST, Json, from_dict, record, to_dict, written

@@ -17,7 +17,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,6 @@ from xcount.errors import BudgetError, JournalError, QueryWarning
 from xcount.runs.journal import Journal, Record
 from xcount.runs.journal_schema import is_last_run, line_fault, result_of
 from xcount.runs.task import Question, Task, families
-from xcount.support.dataclass import dataclass
 
 if TYPE_CHECKING:
     from distributed import Client

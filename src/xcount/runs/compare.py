@@ -16,7 +16,7 @@ import math
 import os
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
@@ -57,7 +57,6 @@ from xcount.runs.journal import Record
 from xcount.runs.journal_schema import KeptRun, last_run, result_of
 from xcount.runs.plan import Changes, Group, choose_changes, choose_groups, questions
 from xcount.runs.task import Question, Task, fingerprint
-from xcount.support.dataclass import dataclass
 from xcount.support.interface import public
 from xcount.support.numerals import to_json
 from xcount.support.records import FIRST, Json, from_dict, record, to_dict, written

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any
 
@@ -13,7 +14,6 @@ from xcount.answers.result import CountResult, Distance, Sensitive, Verdict, rea
 from xcount.question.change import Change
 from xcount.question.change_fields import change_from
 from xcount.question.share import Limit
-from xcount.support.dataclass import dataclass
 from xcount.support.records import Json, Spread, record, reference, to_dict, written
 from xcount.support.shown import Shown
 

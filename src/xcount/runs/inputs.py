@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from xcount.question.weighting import Weighing
-from xcount.support.dataclass import dataclass
 from xcount.support.records import Json, record
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from xcount.answers.result import CountResult, readable
 from xcount.answers.witness.witness import Witness
 from xcount.errors import JournalError
 from xcount.runs.journal import Record, read_journal
-from xcount.support.dataclass import dataclass
 from xcount.support.record_check import misfit
 from xcount.support.records import RECORDS
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -28,7 +29,6 @@ from xcount.question.query import (
     resolve_probability_gap,
 )
 from xcount.question.share import Limit
-from xcount.support.dataclass import dataclass
 
 Group = str | int | Iterable[str | int]
 """Features that change together: a name, an index, names with commas, or a list of those."""

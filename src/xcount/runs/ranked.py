@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 from xcount.answers.result import CountResult, Sensitive
-from xcount.support.dataclass import dataclass
 from xcount.support.records import Json, record
 from xcount.support.shown import Shown
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -23,7 +23,6 @@ from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
 from xcount.question.query import Query
 from xcount.question.weighting import Weighing
-from xcount.support.dataclass import dataclass
 
 MAX_SHARED_REGIONS = 10 * MAX_REGIONS
 """Grids up to this size may be visited; questions about larger ones have nothing to share."""

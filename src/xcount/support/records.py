@@ -13,14 +13,11 @@ too, and never read: it follows from the rest. Fields without a :class:`Json` ar
 from __future__ import annotations
 
 import dataclasses
-import sys
 import types
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
-
-from xcount.support.dataclass import dataclass
 
 Schema = Mapping[str, Any]
 Record = TypeVar("Record")
@@ -153,7 +150,7 @@ def fields_of(cls: type) -> tuple[RecordField, ...]:
 
 
 def _fields(cls: type) -> tuple[RecordField, ...]:
-    hints = _hints(cls)
+    hints = get_type_hints(cls, include_extras=True)
     found = [
         RecordField(f.name, about, about.form or _form(kind, about), False, _default(f))
         for f in dataclasses.fields(cls)
@@ -167,31 +164,6 @@ def _fields(cls: type) -> tuple[RecordField, ...]:
             places = [FIRST, *(f.attribute for f in found), None]
             found.insert(places.index(about.after), RecordField(name, about, form))
     return tuple(found)
-
-
-class _Items:
-    """Stands for ``Annotated`` while annotations are evaluated: what is in the brackets, as it is.
-
-    ``typing`` looks at all of it and makes an object: a hundredth of the time of a small count.
-    """
-
-    def __class_getitem__(cls, items: tuple[Any, ...]) -> tuple[Any, ...]:
-        return items
-
-
-def _hints(cls: type) -> dict[str, Any]:
-    """Return the annotations of a class, evaluated at once: start-up time counts.
-
-    They are those of ``typing.get_type_hints``, but for ``Annotated[type, Json(...)]``, which is a
-    tuple here.
-    """
-    hints: dict[str, Any] = {}
-    for base in reversed(cls.__mro__):
-        own = vars(base).get("__annotations__", {})
-        texts = ", ".join(f"{name!r}: ({text})" for name, text in own.items())
-        names = {**vars(sys.modules[base.__module__]), "Annotated": _Items}
-        hints |= eval(f"{{{texts}}}", names)
-    return hints
 
 
 def _default(each: dataclasses.Field[Any]) -> object:
@@ -273,10 +245,8 @@ def whole_or(word: str, least: int) -> Form:
 
 def _annotated(hint: Any) -> Iterator[tuple[Any, Json]]:
     """Yield the type and what is said about it, if anything is."""
-    if get_origin(hint) is Annotated:  # a name that a module has for it
-        hint = get_args(hint)
-    if isinstance(hint, tuple):
-        kind, *extras = hint
+    if get_origin(hint) is Annotated:
+        kind, *extras = get_args(hint)
         yield from ((kind, extra) for extra in extras if isinstance(extra, Json))
 
 

@@ -8,7 +8,7 @@ import random
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 
@@ -30,7 +30,6 @@ from xcount.errors import BudgetError, OutOfLimitsError, QueryWarning
 from xcount.problem.parts import Part, parts_of
 from xcount.problem.problem import Problem
 from xcount.problem.subproblem import Decomposition
-from xcount.support.dataclass import dataclass
 
 Cells = NDArray[np.int32]
 Masks = NDArray[np.int64]

@@ -8,7 +8,7 @@ not explain is an error, for then the model was not read as the library reads it
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -21,7 +21,6 @@ from xcount.problem.problem import Problem
 from xcount.question.change import Change, in_direction
 from xcount.question.flip import Flip
 from xcount.question.gap import ProbabilityGap
-from xcount.support.dataclass import dataclass
 
 MAX_TURNS = 5
 """So often others are drawn for pairs that are not confirmed."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -22,7 +23,6 @@ from xcount.errors import BudgetError
 from xcount.problem.parts import Part
 from xcount.problem.problem import Problem
 from xcount.question.rules import Box
-from xcount.support.dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

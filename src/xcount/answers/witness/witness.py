@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from xcount.question.cell import CellRange
 from xcount.question.domain import Domain
-from xcount.support.dataclass import dataclass
 from xcount.support.numerals import to_json
 from xcount.support.records import Json, Spread, from_dict, record, to_dict, written
 from xcount.support.shown import Shown

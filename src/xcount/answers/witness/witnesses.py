@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
@@ -38,7 +38,6 @@ from xcount.problem.problem import Problem
 from xcount.question.domain import Domain, DomainLike, OneHot, Words
 from xcount.question.grid import Grid, Missing
 from xcount.question.query import Query, resolve_link
-from xcount.support.dataclass import dataclass
 from xcount.support.interface import public
 from xcount.support.spellings import whole_number
 

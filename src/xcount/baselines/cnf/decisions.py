@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
 from xcount.baselines.cnf.formula import Formula
 from xcount.baselines.cnf.trees import Leaf
-from xcount.support.dataclass import dataclass
 
 MAX_NODES = 20_000
 MAX_NUMBERS = 300

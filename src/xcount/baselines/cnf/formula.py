@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import IO
 
-from xcount.support.dataclass import dataclass
 from xcount.support.visible import visible
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,6 @@ from numpy.typing import NDArray
 from xcount.baselines.cnf.formula import Formula
 from xcount.model.ensemble import ZERO_RANGE, Tree, in_ranges
 from xcount.problem.problem import Problem
-from xcount.support.dataclass import dataclass
 
 Leaf = tuple[int, int]
 """(literal, value): the literal is true iff the tree makes this difference."""

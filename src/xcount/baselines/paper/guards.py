@@ -12,6 +12,7 @@ same bits.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,6 @@ from numpy.typing import NDArray
 from xcount import _core
 from xcount.problem.integers import from_limbs, to_limbs
 from xcount.problem.problem import Problem
-from xcount.support.dataclass import dataclass
 
 OPEN = -1
 """In a row of cells: this feature's cell is not fixed."""

@@ -20,12 +20,11 @@ A third one, for counts of which a part is certain, is in :mod:`xcount.counters.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from xcount.support.dataclass import dataclass
 
 _CAUTION = 0.95
 """Bets stay below this fraction of what could ruin the bettor."""

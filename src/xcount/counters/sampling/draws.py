@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -26,7 +27,6 @@ from xcount.problem.corner_question import CornerQuestion
 from xcount.problem.form import PairSpace, refuse_many_masks
 from xcount.problem.problem import Problem
 from xcount.problem.subproblem import Pair
-from xcount.support.dataclass import dataclass
 
 BATCH: int = _core.Sampler.batch
 """Samples per batch, the unit of random numbers."""

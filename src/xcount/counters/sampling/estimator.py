@@ -17,6 +17,7 @@ import copy
 import math
 import time
 from collections.abc import Generator, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -30,7 +31,6 @@ from xcount.counters.sampling.draws import BATCH
 from xcount.counters.sampling.pilot import FINAL_DELTA, FinalInterval, Pilot
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress, StopReason, Tally
-from xcount.support.dataclass import dataclass
 
 PILOT, MAIN = 0, 1
 """Streams of random numbers; later series of samples have streams of their own."""

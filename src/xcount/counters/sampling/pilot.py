@@ -8,13 +8,13 @@ theirs.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from xcount.counters.sampling.confidence import GammaBernoulli
 from xcount.counters.sampling.draws import BATCH
 from xcount.counters.sampling.stopping import StoppedEstimate, hits_needed
-from xcount.support.dataclass import dataclass
 
 FinalInterval = GammaBernoulli | StoppedEstimate
 """What has an interval only once, when it has seen enough."""

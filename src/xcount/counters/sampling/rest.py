@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xcount.counters.bounds import Bounds
 from xcount.counters.exact import ExactRun
 from xcount.problem.problem import Problem
 from xcount.problem.subproblem import Pair
-from xcount.support.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from statistics import NormalDist
@@ -40,7 +41,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount.counters.sampling.confidence import gamma_above, gamma_below
-from xcount.support.dataclass import dataclass
 
 _EARLY_GROWTH, _CORNER_GROWTH = 1.3, 1.03
 """Hits grow by these factors from one early look, or corner, to the next; by 1 at least."""

@@ -15,6 +15,7 @@ knows are one, the last. Statistics of several features together are no test of 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -24,7 +25,6 @@ from xcount.errors import ModelFormatError, UnsupportedModelError
 from xcount.model.ensemble import Feature
 from xcount.model.loaders import fields, splits
 from xcount.model.loaders.catboost_hash import hash_of_key
-from xcount.support.dataclass import dataclass
 
 OTHER_LABEL = "(other)"
 """Stands for all categories that the model does not know."""

@@ -24,7 +24,7 @@ import math
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,6 @@ from xcount.model.loaders.catboost_hash import category_hash
 from xcount.model.loaders.catboost_trees import Nodes, SplitReader, read_nested, read_oblivious
 from xcount.model.loaders.meaning import Meaning
 from xcount.model.loaders.xgboost_json import parse_json
-from xcount.support.dataclass import dataclass
 
 _BINARY = frozenset({"Logloss", "CrossEntropy", "Focal"})
 _MULTICLASS = {"MultiClass": meaning.SOFTMAX, "MultiClassOneVsAll": meaning.ONE_VERSUS_ALL}

@@ -9,6 +9,7 @@ alike, like -inf or +inf, so they are decided for it too).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,6 @@ from numpy.typing import NDArray
 from xcount.errors import ModelFormatError, UnsupportedModelError
 from xcount.model.loaders import fields, splits
 from xcount.model.loaders.catboost_categories import Categories
-from xcount.support.dataclass import dataclass
 
 MAX_OBLIVIOUS_DEPTH = 24
 """CatBoost itself stops at 16; an oblivious tree of depth d has 2**d leaves."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import zlib
 from contextlib import suppress
+from dataclasses import dataclass
 from importlib import import_module
 from typing import BinaryIO, Literal
 
 from xcount.errors import ModelFormatError
-from xcount.support.dataclass import dataclass
 
 MAX_FILE_BYTES = 2**30
 """Larger files (packed or unpacked) are refused before they are read."""

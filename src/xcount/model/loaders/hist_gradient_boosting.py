@@ -13,6 +13,7 @@ A category that training never saw is routed like a missing value.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,6 @@ from numpy.typing import NDArray
 from xcount.errors import UnsupportedModelError
 from xcount.model.ensemble import Ensemble, Tree
 from xcount.model.loaders import splits
-from xcount.support.dataclass import dataclass
 
 _BITS_PER_WORD = 32
 

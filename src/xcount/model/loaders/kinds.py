@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from dataclasses import dataclass
 
 from xcount.model.loaders import files
-from xcount.support.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

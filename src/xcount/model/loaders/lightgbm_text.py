@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,6 @@ from xcount.errors import ModelFormatError, UnsupportedModelError
 from xcount.model.ensemble import ZERO_RANGE, Ensemble, Feature, Tree
 from xcount.model.loaders import fields, meaning, splits
 from xcount.model.loaders.meaning import Meaning
-from xcount.support.dataclass import dataclass
 
 _CATEGORICAL, _DEFAULT_LEFT = 1, 2
 _MISSING_NONE, _MISSING_ZERO, _MISSING_NAN = 0, 1, 2

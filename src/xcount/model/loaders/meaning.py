@@ -5,10 +5,9 @@ A loader finds out which of these cases a model is, and :meth:`Meaning.put_on` w
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from xcount.model.ensemble import Ensemble, Probability, Task
-from xcount.support.dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,6 @@ from numpy.typing import NDArray
 
 from xcount.model.ensemble import Ensemble
 from xcount.model.loaders import check
-from xcount.support.dataclass import dataclass
 
 Numbers = NDArray[np.float64]
 

@@ -17,13 +17,12 @@ import zipfile
 import zlib
 from ast import literal_eval
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from xcount.support.dataclass import dataclass
 
 _FORESTS = frozenset(
     {

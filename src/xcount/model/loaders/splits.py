@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from xcount.errors import ModelFormatError, UnsupportedModelError
 from xcount.model.ensemble import Feature, Tree
-from xcount.support.dataclass import dataclass
 
 Operator = Literal["<", "<="]
 Dtype = Literal["float32", "float64"]

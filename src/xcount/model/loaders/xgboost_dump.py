@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from xcount.errors import ModelFormatError, UnsupportedModelError
 from xcount.model.ensemble import Ensemble, Tree
 from xcount.model.loaders import fields, splits
 from xcount.model.loaders.xgboost_json import parse_json
-from xcount.support.dataclass import dataclass
 
 _USUAL_KINDS = (float, str, int, int, int)
 _LAST_ID = 2**31 - 1

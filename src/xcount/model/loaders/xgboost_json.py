@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -23,7 +23,6 @@ from xcount.errors import ModelFormatError, UnsupportedModelError
 from xcount.model.ensemble import Ensemble, Feature, Tree
 from xcount.model.loaders import fields, meaning, splits
 from xcount.model.loaders.meaning import Meaning
-from xcount.support.dataclass import dataclass
 
 _LOGIT = frozenset({"binary:logistic", "reg:logistic"})
 _HINGE = "binary:hinge"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-
-from xcount.support.dataclass import dataclass
+from dataclasses import dataclass
 
 _MOST_STEPS = 6
 

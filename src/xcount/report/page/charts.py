@@ -6,11 +6,11 @@ import itertools
 import math
 import statistics
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xcount.report.markup import Child, Markup, element, joined
 from xcount.report.numbers import axis_words, interval_words, share_words
 from xcount.report.page.axis import Axis, nice_ceiling, round_values
-from xcount.support.dataclass import dataclass
 
 PLOT_LEFT, PLOT_RIGHT = 12.0, 97.0
 """The plot's left and right edge, in per cent of the width."""

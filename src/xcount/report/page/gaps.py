@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 from xcount.report.explanation_words import explanation_of, unit_text
@@ -20,7 +21,6 @@ from xcount.report.page.charts import Bar, Line, bar, curve_chart, legend
 from xcount.report.page.tables import Cell, number_cell, row, table, text_cell
 from xcount.report.page.view import View
 from xcount.runs.ranked import Ranked
-from xcount.support.dataclass import dataclass
 
 MAX_LINES = 6
 _MAX_COLUMNS = 6

@@ -7,10 +7,10 @@ list: every cell carries the heading of its column.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 from xcount.report.markup import Child, Markup, element
-from xcount.support.dataclass import dataclass
 
 _MOST_BESIDE_ON_PAPER = 8
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from xcount.answers.result import CountResult
 from xcount.report.lead import Lead, first_groups, in_order, lead, measure_of, panels, share_shown
@@ -10,7 +11,6 @@ from xcount.report.markup import Markup, element, name
 from xcount.report.shares import Share
 from xcount.runs.audit import AuditResult, Panel
 from xcount.runs.ranked import Ranked
-from xcount.support.dataclass import dataclass
 
 MAX_DESCRIBED = 12
 """So many features get a part of their own; those that come first do in any case."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -26,7 +26,6 @@ from xcount.model.loaders.pipelines.origins import Origin, Origins, codes_of
 from xcount.model.loaders.pipelines.pull_back import pulled_back
 from xcount.model.loaders.pipelines.trace import Column, Layer, Trace
 from xcount.model.loaders.pipelines.wrappers import Opened, is_wrapper, opened
-from xcount.support.dataclass import dataclass
 
 __all__ = ["from_live", "inside", "is_wrapper", "raw_predictions"]
 

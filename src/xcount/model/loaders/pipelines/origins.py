@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,6 @@ from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.loaders.hist_gradient_boosting import is_code
 from xcount.model.loaders.pipelines.stages import Imputer, Indicator, Values, is_missing
 from xcount.model.loaders.pipelines.trace import Column, Layer, Trace
-from xcount.support.dataclass import dataclass
 
 OTHER = "(other)"
 """How values that are no category are called, where the pipeline takes them."""

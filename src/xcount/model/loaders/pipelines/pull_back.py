@@ -8,7 +8,7 @@ numbers, between the crossings (:mod:`crossings`) of all numbers at which the te
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,7 +18,6 @@ from xcount.model.ensemble import ZERO_RANGE, Ensemble, Tree
 from xcount.model.loaders.pipelines.crossings import LARGEST, Numbers, crossings
 from xcount.model.loaders.pipelines.origins import Origin, as_values, codes_of
 from xcount.model.loaders.pipelines.trace import Column
-from xcount.support.dataclass import dataclass
 
 _ZERO_ITSELF = (0.0, float(np.nextafter(0.0, 1.0)))
 _ZERO_ENDS = (-ZERO_RANGE, float(np.nextafter(ZERO_RANGE, np.inf)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,6 @@ from xcount.errors import UnsupportedModelError
 from xcount.model.loaders.pipelines import encoders, stages
 from xcount.model.loaders.pipelines.crossings import Numbers, crossings
 from xcount.model.loaders.pipelines.stages import Stage, Values
-from xcount.support.dataclass import dataclass
 
 _STAGES: dict[str, type[Stage]] = {
     **dict.fromkeys(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from xcount.errors import UnsupportedModelError
-from xcount.support.dataclass import dataclass
 
 
 def is_wrapper(model: Any) -> bool:
