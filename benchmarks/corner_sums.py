@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from benchmarks.datasets import BY_KEY, load_table
 from xcount import _core, load
-from xcount.counters.corners import visiting_seconds
+from xcount.counters.visit import visiting_seconds
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.examples import tree_of
 from xcount.problem.corner_question import CornerChange

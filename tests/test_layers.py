@@ -70,17 +70,17 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "parts",
     ),
     "counters": (
-        "__init__",
         "tally",
         "bounds",
         "engine",
         "settings",
+        "__init__",
         "profile",
         "region_search",
         "decisions",
         "swings",
         "class_swings",
-        "corners",
+        "visit",
         "cover",
         "known_counts",
         "exact",
@@ -140,7 +140,6 @@ DOORS = {
     ("runs.batch", "cluster"): "runs are the front door of a cluster's counts",
     ("runs.audit", "report"): "AuditResult.to_html and its like are the reports' front door",
     ("runs.compare", "report"): "CompareResult.to_html and its like are the reports' front door",
-    ("counters.__init__", "counters.settings"): "the list of counters names their type",
 }
 """Imports against the order, each with its reason; those of other rooms must be lazy."""
 

@@ -47,9 +47,9 @@ import functools
 
 import xcount.cluster.spread
 import xcount.cluster.worker
-import xcount.counters.corners
+import xcount.counters.visit
 
-xcount.counters.corners._SLICE_SECONDS = 0.02
+xcount.counters.visit._SLICE_SECONDS = 0.02
 xcount.cluster.worker.PATIENCE_SECONDS = 0.0
 xcount.cluster.worker.LINE_SECONDS = 0.05
 xcount.cluster.spread.UNIT_SECONDS = 0.02

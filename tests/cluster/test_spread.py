@@ -24,7 +24,7 @@ from xcount.cluster.spread import (
     max_under_way,
     spans_between,
 )
-from xcount.counters import corners, counter, exact, side_by_side
+from xcount.counters import counter, exact, side_by_side, visit
 from xcount.counters import known_counts as solving
 from xcount.counters.engine import Tuning
 from xcount.counters.sampling import estimation
@@ -231,7 +231,7 @@ def long_grid() -> Ensemble:
 def test_blocks_are_visited_by_helpers(patience: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A visit that takes long is spread; counts of all masks are the same."""
     monkeypatch.setattr(spreading, "UNIT_SECONDS", 1e-3)
-    monkeypatch.setattr(corners, "_SLICE_SECONDS", 1e-3)
+    monkeypatch.setattr(visit, "_SLICE_SECONDS", 1e-3)
     problem = problem_of(long_grid(), flip=True, cutoff="0.1")
     settings = Settings(jobs=1, want_profile=True)
     alone, together, units = spread(problem, "brute", patience, settings)
@@ -243,7 +243,7 @@ def test_blocks_are_visited_by_helpers(patience: int, monkeypatch: pytest.Monkey
 def test_a_weighed_visit_is_spread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights are added up as integers: who adds them leaves no trace in the last digit."""
     monkeypatch.setattr(spreading, "UNIT_SECONDS", 1e-3)
-    monkeypatch.setattr(corners, "_SLICE_SECONDS", 1e-3)
+    monkeypatch.setattr(visit, "_SLICE_SECONDS", 1e-3)
     problem = problem_of(long_grid(), flip=True, cutoff="0.1")
     bounds = {f"f{i}": (-1.0, 6.3 + i) for i in range(8)}
     weighing = Weighing.of(problem.ensemble, "volume", bounds=bounds)
@@ -258,7 +258,7 @@ def test_a_weighed_visit_is_spread(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_interrupted_visit_keeps_what_helpers_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was taken is counted, the rest is open."""
     monkeypatch.setattr(spreading, "UNIT_SECONDS", 1e-3)
-    monkeypatch.setattr(corners, "_SLICE_SECONDS", 1e-3)
+    monkeypatch.setattr(visit, "_SLICE_SECONDS", 1e-3)
     problem = problem_of(long_grid(), flip=True, cutoff="0.1")
     helpers = ScrambledHelpers(1, 0)
 

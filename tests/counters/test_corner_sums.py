@@ -16,9 +16,9 @@ from strategies import SCALES, random_classifier, random_ensemble
 from xcount import _core
 from xcount.answers.measure import measure
 from xcount.answers.pieces import mask_masses
-from xcount.counters.corners import visiting_seconds
 from xcount.counters.exact import ExactRun
 from xcount.counters.settings import Settings
+from xcount.counters.visit import visiting_seconds
 from xcount.errors import BudgetError
 from xcount.model.ensemble import Ensemble, Tree
 from xcount.model.examples import ensemble_of, figure_1

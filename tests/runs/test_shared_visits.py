@@ -12,7 +12,7 @@ from strategies import random_ensemble
 
 import xcount
 from xcount import CountResult
-from xcount.counters import corners
+from xcount.counters import visit
 from xcount.counters.settings import Companions, Settings
 from xcount.counters.tally import StopReason
 from xcount.problem.corner_question import CornerChange, CornerQuestion
@@ -104,7 +104,7 @@ def test_other_questions_do_not_join(visits: Visits) -> None:
         Query.of(ensemble, "f0", 3),
     ]
     settings = Settings(companions=Companions(queries))
-    corners.count_by_corner_sums(Problem(ensemble, grid, queries[0]), settings)
+    visit.count_by_visiting(Problem(ensemble, grid, queries[0]), settings)
     assert [len(changes) for changes in visits] == [2]
 
 
@@ -113,7 +113,7 @@ def test_a_visit_without_time_for_all_asks_for_one(
 ) -> None:
     """Companions never cost a question its own answer."""
     monkeypatch.setattr(
-        corners, "visiting_seconds", lambda question, **_: 100.0 * (len(question.changes) - 1)
+        visit, "visiting_seconds", lambda question, **_: 100.0 * (len(question.changes) - 1)
     )
     ensemble = random_ensemble(3, max_features=3, max_trees=6)
     audit(

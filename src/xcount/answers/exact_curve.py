@@ -8,8 +8,8 @@ from fractions import Fraction
 
 from xcount.answers.explanation import ShareInterval
 from xcount.answers.spectrum import SIDES, Spectrum
-from xcount.counters.corners import CornerRun, visiting_seconds
 from xcount.counters.settings import Companions, Settings
+from xcount.counters.visit import CornerRun, visiting_seconds
 from xcount.errors import BudgetError
 from xcount.problem.corner_question import CornerChange
 from xcount.problem.problem import Problem

@@ -19,7 +19,6 @@ from xcount.answers.exact_shares import UNITS, ExactShares
 from xcount.answers.measured import Measured
 from xcount.answers.pieces import Piece, products_of, weighed_pieces
 from xcount.counters.bounds import Bounds
-from xcount.counters.corners import CornerRun, corner_seconds
 from xcount.counters.decisions import MAX_FLAGS, RegionDecider, is_long_row
 from xcount.counters.engine import Draws
 from xcount.counters.exact import FREE_LOOKING_SECONDS
@@ -31,6 +30,7 @@ from xcount.counters.sampling.rest_estimate import RestEstimate
 from xcount.counters.settings import Settings
 from xcount.counters.side_by_side import INSTANT_SECONDS, SideBySide
 from xcount.counters.tally import StopReason, Tally
+from xcount.counters.visit import CornerRun, corner_seconds
 from xcount.errors import BudgetError, QueryError
 from xcount.problem.problem import Problem
 from xcount.question.population import Component

@@ -5,26 +5,26 @@ from __future__ import annotations
 from importlib import import_module
 
 from xcount.counters.settings import Counter
+from xcount.counters.tally import Method
 from xcount.errors import QueryError
 from xcount.problem.problem import Problem
 
 _COUNTERS = {
-    "auto": "xcount.counters.auto:count_automatically",
-    "exact": "xcount.counters.exact:count_exactly",
-    "brute": "xcount.counters.corners:count_by_corner_sums",
-    "sample": "xcount.counters.sampling.counter:count_by_sampling",
-    "xcount": "xcount.baselines.paper.xcount:count_by_xcount",
-    "xcount-sum-first": "xcount.baselines.paper.xcount:count_by_xcount_sum_first",
-    "xcount-exact-union": "xcount.baselines.paper.xcount:count_by_exact_union",
-    "add-baseline": "xcount.baselines.paper.monolithic:count_by_monolithic_add",
-    "add-baseline-plain": "xcount.baselines.paper.monolithic:count_by_plain_monolithic_add",
-    "cnf-ganak": "xcount.baselines.cnf.counters:count_by_ganak",
-    "cnf-approxmc": "xcount.baselines.cnf.counters:count_by_approxmc",
-    "subproblems-cnf": "xcount.baselines.cnf.counters:count_by_subproblem_formulas",
+    Method.AUTO: "xcount.counters.auto:count_automatically",
+    Method.EXACT: "xcount.counters.exact:count_exactly",
+    Method.VISIT: "xcount.counters.visit:count_by_visiting",
+    Method.SAMPLE: "xcount.counters.sampling.counter:count_by_sampling",
+    Method.XCOUNT: "xcount.baselines.paper.xcount:count_by_xcount",
+    Method.XCOUNT_SUM_FIRST: "xcount.baselines.paper.xcount:count_by_xcount_sum_first",
+    Method.XCOUNT_EXACT_UNION: "xcount.baselines.paper.xcount:count_by_exact_union",
+    Method.ADD_BASELINE: "xcount.baselines.paper.monolithic:count_by_monolithic_add",
+    Method.ADD_BASELINE_PLAIN: "xcount.baselines.paper.monolithic:count_by_plain_monolithic_add",
+    Method.CNF_GANAK: "xcount.baselines.cnf.counters:count_by_ganak",
+    Method.CNF_APPROXMC: "xcount.baselines.cnf.counters:count_by_approxmc",
+    Method.SUBPROBLEMS_CNF: "xcount.baselines.cnf.counters:count_by_subproblem_formulas",
 }
 
-METHODS = tuple(_COUNTERS)
-
+METHODS = tuple(Method)
 
 GAPS_ONLY = tuple(name for name, home in _COUNTERS.items() if ".baselines." in home)
 """Methods that the paper defines for gaps alone."""
@@ -32,7 +32,7 @@ GAPS_ONLY = tuple(name for name, home in _COUNTERS.items() if ".baselines." in h
 
 def counter(method: str, problem: Problem | None = None) -> Counter:
     """Return the counter of that name; refuse one that does not count the problem's change."""
-    if method not in _COUNTERS:
+    if method not in METHODS:
         raise QueryError(f"unknown method {method!r}; methods are {', '.join(METHODS)}")
     if problem is not None and method in GAPS_ONLY and not problem.query.change.in_paper:
         known = ", ".join(name for name in METHODS if name not in GAPS_ONLY)
@@ -40,6 +40,6 @@ def counter(method: str, problem: Problem | None = None) -> Counter:
     if problem is not None and method in GAPS_ONLY and problem.grid.rules:
         known = ", ".join(name for name in METHODS if name not in GAPS_ONLY)
         raise QueryError(f"method {method!r} knows no rules; methods for this are {known}")
-    module, _, name = _COUNTERS[method].partition(":")
+    module, _, name = _COUNTERS[Method(method)].partition(":")
     found: Counter = getattr(import_module(module), name)
     return found

@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from xcount.counters.bounds import Bounds
-from xcount.counters.corners import corner_seconds, visited
 from xcount.counters.exact import FREE_LOOKING_SECONDS, ExactRun, looking_seconds, within
 from xcount.counters.settings import Settings
 from xcount.counters.side_by_side import (
@@ -22,6 +21,7 @@ from xcount.counters.side_by_side import (
     not_late,
 )
 from xcount.counters.tally import StopReason, Tally
+from xcount.counters.visit import corner_seconds, visited
 from xcount.problem.problem import Problem
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from dataclasses import replace
 from itertools import compress, islice
 from typing import Any
 
-from xcount.counters.corners import corner_seconds, visited
 from xcount.counters.cover import (
     Refinement,
     affordable_pairs,
@@ -28,6 +27,7 @@ from xcount.counters.known_counts import SECONDS_PER_STEP, Bounded, KnownCounts
 from xcount.counters.profile import pair_rows, profile_of
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Profile, Progress, StopReason, Tally
+from xcount.counters.visit import corner_seconds, visited
 from xcount.errors import BudgetError
 from xcount.problem.problem import Problem
 from xcount.problem.subproblem import Decomposition, Expression, Pair, Subproblem

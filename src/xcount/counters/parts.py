@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from xcount.counters.bounds import Bounds
-from xcount.counters.corners import corner_seconds, visited
 from xcount.counters.decisions import MAX_FLAGS
 from xcount.counters.exact import ExactRun
 from xcount.counters.profile import profile_of
 from xcount.counters.settings import Counter, Settings
 from xcount.counters.side_by_side import CORNER_SECONDS, INSTANT_SECONDS
 from xcount.counters.tally import PairCount, Profile, Progress, StopReason, Tally
+from xcount.counters.visit import corner_seconds, visited
 from xcount.errors import BudgetError
 from xcount.problem.parts import Part
 from xcount.problem.problem import Problem

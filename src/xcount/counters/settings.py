@@ -76,6 +76,7 @@ class Settings:
         on_progress: called a few times a second; what it raises ends the count.
         engine: who solves subproblems, draws samples and visits regions.
         companions: queries that may share a visit with the one that is counted.
+        may_visit: whether counters other than ``brute`` may visit all regions if that is quicker.
         started: when the clock started.
     """
 
@@ -91,6 +92,7 @@ class Settings:
     on_progress: Callable[[Progress], None] | None = None
     engine: Engine = LOCAL
     companions: Companions | None = None
+    may_visit: bool = True
     started: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:

@@ -12,6 +12,23 @@ from xcount.support.records import Json, record, written
 from xcount.support.shown import Shown
 
 
+class Method(StrEnum):
+    """The ways of counting, spelled as in ``--method`` and in the JSON."""
+
+    AUTO = "auto"
+    EXACT = "exact"
+    VISIT = "brute"  # every region, by corner sums
+    SAMPLE = "sample"
+    XCOUNT = "xcount"
+    XCOUNT_SUM_FIRST = "xcount-sum-first"
+    XCOUNT_EXACT_UNION = "xcount-exact-union"
+    ADD_BASELINE = "add-baseline"
+    ADD_BASELINE_PLAIN = "add-baseline-plain"
+    CNF_GANAK = "cnf-ganak"
+    CNF_APPROXMC = "cnf-approxmc"
+    SUBPROBLEMS_CNF = "subproblems-cnf"
+
+
 class StopReason(StrEnum):
     """Why a run ended."""
 

@@ -14,10 +14,10 @@ from xcount.answers.count import explained, solve
 from xcount.answers.explanation import Explaining
 from xcount.answers.result import CountResult
 from xcount.answers.witness.witnesses import drawn_witnesses
-from xcount.counters.corners import MAX_REGIONS
 from xcount.counters.engine import LOCAL, Engine
 from xcount.counters.settings import Companions, Settings
 from xcount.counters.tally import Progress, StopReason
+from xcount.counters.visit import MAX_REGIONS
 from xcount.errors import BudgetError
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem

@@ -23,7 +23,6 @@ from strategies import random_tree
 from benchmarks.certain_part import CoinFlips, mean_ratios, samples_taken
 from benchmarks.coverage import most_failures
 from xcount.counters.bounds import Bounds
-from xcount.counters.corners import count_by_corner_sums
 from xcount.counters.sampling.confidence import (
     BettingSequence,
     GammaBernoulli,
@@ -32,6 +31,7 @@ from xcount.counters.sampling.estimation import Estimation
 from xcount.counters.sampling.estimator import MAIN, Estimator, Ground, run_through
 from xcount.counters.sampling.rest import Rest
 from xcount.counters.settings import Settings
+from xcount.counters.visit import count_by_visiting
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
@@ -161,7 +161,7 @@ def flip() -> tuple[Problem, int]:
     ensemble = Ensemble(features, trees)
     query = Query.of(ensemble, "f0", flip=True, cutoff=0.9, distance="any")
     problem = Problem(ensemble, Grid.of(ensemble), query)
-    return problem, count_by_corner_sums(problem, Settings()).low
+    return problem, count_by_visiting(problem, Settings()).low
 
 
 def flip_misses(flip: tuple[Problem, int], delta: float, runs: int) -> int:

@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount.answers.pieces import components_of, laid_bytes, laying_seconds, placed_rows
-from xcount.counters.corners import CornerRun, corner_seconds
 from xcount.counters.decisions import RegionDecider
 from xcount.counters.exact import ExactRun, looking_seconds
 from xcount.counters.sampling.draws import ends_of
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress, StopReason
+from xcount.counters.visit import CornerRun, corner_seconds
 from xcount.errors import BudgetError, OutOfLimitsError, QueryError
 from xcount.problem.parts import Part
 from xcount.problem.problem import Problem

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from xcount.answers.witness.climb import Climber, can_climb
 from xcount.answers.witness.visited_draws import VisitedDraws
-from xcount.counters.corners import corner_seconds, visited
 from xcount.counters.decisions import MAX_LISTED, RegionDecider
 from xcount.counters.exact import FREE_LOOKING_SECONDS, ExactRun, looking_seconds
 from xcount.counters.sampling.box_draws import BoxDraws
@@ -26,6 +25,7 @@ from xcount.counters.settings import Settings
 from xcount.counters.side_by_side import CORNER_SECONDS
 from xcount.counters.solutions import Solutions
 from xcount.counters.tally import Progress, StopReason
+from xcount.counters.visit import corner_seconds, visited
 from xcount.errors import BudgetError, OutOfLimitsError, QueryWarning
 from xcount.problem.parts import Part, parts_of
 from xcount.problem.problem import Problem

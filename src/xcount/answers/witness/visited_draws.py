@@ -1,6 +1,6 @@
 """Rare sensitive regions of a grid that can be visited as a whole: drawn uniformly by their rank.
 
-A visit (:mod:`xcount.counters.corners`) counts the sensitive regions of a box of the grid, not
+A visit (:mod:`xcount.counters.visit`) counts the sensitive regions of a box of the grid, not
 which they are. The box is cut in two, one half is visited, and the ranks that were drawn go to the
 half that holds them; all visits together look at the grid about twice.
 """
@@ -15,10 +15,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from xcount.counters.corners import visited
 from xcount.counters.decisions import MAX_LISTED, RegionDecider
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
+from xcount.counters.visit import visited
 from xcount.errors import BudgetError
 from xcount.problem.parts import Part
 from xcount.problem.problem import Problem

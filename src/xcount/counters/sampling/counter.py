@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from xcount.counters.corners import visited
 from xcount.counters.exact import FREE_LOOKING_SECONDS, ExactRun, looking_seconds
 from xcount.counters.sampling.estimation import Estimation, estimate
 from xcount.counters.sampling.rest import Rest
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason, Tally
+from xcount.counters.visit import visited
 from xcount.problem.problem import Problem
 
 MAX_VISITED = 50_000_000

@@ -17,7 +17,7 @@ from xcount import _core
 from xcount.counters.engine import BlockCounts, Blocks, Visit, Weights
 from xcount.counters.profile import profile_of
 from xcount.counters.settings import Settings
-from xcount.counters.tally import Progress, StopReason, Tally
+from xcount.counters.tally import Method, Progress, StopReason, Tally
 from xcount.errors import BudgetError
 from xcount.problem.corner_question import CornerQuestion
 from xcount.problem.problem import Problem
@@ -56,9 +56,10 @@ _NARROW_CACHE_BYTES = ((1e6, 1.0), (8e6, 1.2), (math.inf, 6.0))
 def corner_seconds(problem: Problem, settings: Settings, *, is_weighed: bool = False) -> float:
     """Guess how long corner sums take on one core, with the weights of a measure or without.
 
-    Infinite where they are out of the question: beyond their range, or beyond half of the limits.
+    Infinite if they are out of the question: the settings forbid them, or they are beyond their
+    range or beyond half of the limits.
     """
-    if problem.n_regions > 2**62:
+    if not settings.may_visit or problem.n_regions > 2**62:
         return math.inf
     question = problem.form.corner_question
     cost = question.cost
@@ -94,15 +95,17 @@ def visiting_seconds(question: CornerQuestion, *, is_weighed: bool = False) -> f
 
 
 def visited(problem: Problem, settings: Settings, method: str) -> Tally | None:
-    """Visit all regions in half of the time; None where that turns out to be too much."""
+    """Visit all regions in half of the time; None if that is forbidden or too much."""
+    if not settings.may_visit:
+        return None
     try:
-        tally = count_by_corner_sums(problem, settings.within(0.5), method)
+        tally = count_by_visiting(problem, settings.within(0.5), method)
     except BudgetError:
         return None
     return None if tally.stop_reason is StopReason.TIMEOUT else tally
 
 
-def count_by_corner_sums(problem: Problem, settings: Settings, method: str = "brute") -> Tally:
+def count_by_visiting(problem: Problem, settings: Settings, method: str = Method.VISIT) -> Tally:
     """Visit every region, or as many as the limits allow."""
     n_regions = problem.n_regions
     if n_regions > 2**62 or (n_regions > MAX_REGIONS and settings.timeout_seconds is None):

@@ -14,7 +14,7 @@ from oracle import known
 from strategies import SCALES, random_ensemble
 
 import xcount
-from xcount.counters import corners
+from xcount.counters import visit
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress, StopReason
 from xcount.errors import BudgetError
@@ -198,7 +198,7 @@ def test_an_expired_time_limit_leaves_the_trivial_bounds() -> None:
 
 def test_an_interrupt_leaves_the_bounds_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C after the first slice: what was visited is counted, the rest is open."""
-    monkeypatch.setattr(corners, "_SLICE_SECONDS", 1e-3)
+    monkeypatch.setattr(visit, "_SLICE_SECONDS", 1e-3)
 
     def interrupt(progress: Progress) -> None:
         raise KeyboardInterrupt
@@ -215,7 +215,7 @@ def test_an_interrupt_leaves_the_bounds_so_far(monkeypatch: pytest.MonkeyPatch) 
 
 def test_progress_grows_towards_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fractions ascend to 1, intervals shrink onto the count."""
-    monkeypatch.setattr(corners, "_SLICE_SECONDS", 1e-2)
+    monkeypatch.setattr(visit, "_SLICE_SECONDS", 1e-2)
     seen: list[Progress] = []
     result = xcount.count(
         comb(6, 20),
@@ -249,7 +249,7 @@ def test_many_neighbours_are_part_of_the_cost() -> None:
     for distance in (1, 30, "any"):
         query = Query.of(wide, ["f0", "f1"], 3, distance=distance)
         problem = Problem(wide, Grid.of(wide), query)
-        seconds.append(corners.corner_seconds(problem, Settings()))
+        seconds.append(visit.corner_seconds(problem, Settings()))
     assert seconds[2] < seconds[0] < seconds[1] < 0.1
 
 
@@ -261,7 +261,7 @@ def test_weights_are_part_of_the_cost(distance: int | str) -> None:
     )
     problem = Problem(wide, Grid.of(wide), Query.of(wide, ["f0", "f1"], 3, distance=distance))
     plain, weighed = (
-        corners.corner_seconds(problem, Settings(), is_weighed=is_weighed)
+        visit.corner_seconds(problem, Settings(), is_weighed=is_weighed)
         for is_weighed in (False, True)
     )
     assert plain < weighed < 10 * plain + 0.1
@@ -270,7 +270,7 @@ def test_weights_are_part_of_the_cost(distance: int | str) -> None:
 def test_a_visit_that_does_not_fit_is_not_chosen() -> None:
     """Little memory leaves the other ways."""
     problem = Problem(comb(6, 20), Grid.of(comb(6, 20)), Query.of(comb(6, 20), 0, 1))
-    assert corners.visited(problem, Settings(timeout_seconds=0.0), "auto") is None
+    assert visit.visited(problem, Settings(timeout_seconds=0.0), "auto") is None
 
 
 def chain(n_features: int) -> Ensemble:
@@ -289,17 +289,17 @@ def test_leaves_with_too_many_corners_are_refused_at_once() -> None:
     ensemble = chain(30)
     problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, 0, flip=True, cutoff=3))
     assert problem.form.corner_question.cost.n_corners > 2**30
-    assert corners.corner_seconds(problem, Settings()) == math.inf
-    assert corners.visited(problem, Settings(), "auto") is None
+    assert visit.corner_seconds(problem, Settings()) == math.inf
+    assert visit.visited(problem, Settings(), "auto") is None
     with pytest.raises(BudgetError, match="corners"):
-        corners.count_by_corner_sums(problem, Settings(timeout_seconds=60.0))
+        visit.count_by_visiting(problem, Settings(timeout_seconds=60.0))
 
 
 def test_listing_corners_obeys_the_limits() -> None:
     """Time, memory and an interrupt end it as they end counting: with valid bounds, or refused."""
     ensemble = chain(21)
     problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, 0, flip=True, cutoff=3))
-    late = corners.count_by_corner_sums(problem, Settings(timeout_seconds=0.0))
+    late = visit.count_by_visiting(problem, Settings(timeout_seconds=0.0))
     assert late.stop_reason is StopReason.TIMEOUT
     assert (late.low, late.high) == (0, problem.n_regions)
     question = problem.form.corner_question
