@@ -1,5 +1,5 @@
-"""Benchmarks of XCount: the paper's suite, larger models, and the pictures drawn from them.
+"""XCount's own benchmarks: speed, limits, and how close measures come to people.
 
 Not part of the installed package; run the modules from the project root, for instance
-``python -m benchmarks.paper --sample 50``.
+``python -m benchmarks.corner_sums``. :mod:`experiments` has the paper's tables.
 """

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.instances import Instance, paper_instances, stratified_sample
+from benchmarks.harness.instances import Instance, paper_instances, stratified_sample
 
 HERE = Path(__file__).parent.parent / "src"
 

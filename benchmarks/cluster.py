@@ -27,11 +27,16 @@ from typing import Any
 import numpy as np
 
 from benchmarks.cluster_simulation import Costs, Times, simulate
-from benchmarks.datasets import PROJECT
-from benchmarks.instances import Instance, frontier_instances, paper_instances, stratified_sample
-from benchmarks.records import RunSettings, surroundings
-from benchmarks.running import run_on_cluster
-from benchmarks.summary import markdown
+from benchmarks.harness.datasets import PROJECT
+from benchmarks.harness.instances import (
+    Instance,
+    frontier_instances,
+    paper_instances,
+    stratified_sample,
+)
+from benchmarks.harness.records import RunSettings, surroundings
+from benchmarks.harness.running import run_on_cluster
+from benchmarks.harness.tables import markdown
 from xcount import audit, count, load
 from xcount.cluster.worker import packed, unpacked
 from xcount.model.examples import adult_model_path, figure_1

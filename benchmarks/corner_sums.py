@@ -28,7 +28,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.datasets import BY_KEY, load_table
+from benchmarks.harness.datasets import BY_KEY, load_table
 from xcount import _core, load
 from xcount.counters.visit import visiting_seconds
 from xcount.model.ensemble import Ensemble, Feature

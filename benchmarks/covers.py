@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.alternate import HERE
-from benchmarks.datasets import load_dataset
-from benchmarks.models import cache_folder, models_of, paper_trainings
+from benchmarks.harness.datasets import load_dataset
+from benchmarks.harness.models import cache_folder, models_of, paper_trainings
 
 RESULTS = Path(__file__).parent / "results" / "covers.md"
 MEMORY_BYTES = 2 * 2**30

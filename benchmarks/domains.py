@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 import xcount
-from benchmarks.datasets import data_folder
+from benchmarks.harness.datasets import data_folder
 
 NUMBERS = ("age", "education_num", "hours_per_week")
 GROUPS = ("workclass", "marital_status", "race", "sex")

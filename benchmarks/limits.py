@@ -26,10 +26,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.datasets import PROJECT
+from benchmarks.harness.datasets import PROJECT
+from benchmarks.harness.records import RecordFile, ResumeError, Run, RunSettings, read_run
+from benchmarks.harness.tables import markdown
 from benchmarks.limits_models import HARD_MODELS, LIGHTGBM, hard_model
-from benchmarks.records import RecordFile, ResumeError, Run, RunSettings, read_run
-from benchmarks.summary import markdown
 
 FILE = "limits.jsonl"
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.datasets import load_dataset
-from benchmarks.models import cache_folder
+from benchmarks.harness.datasets import load_dataset
+from benchmarks.harness.models import cache_folder
 
 SEED = 11
 

@@ -21,8 +21,8 @@ import click
 import numpy as np
 
 import xcount
-from benchmarks.datasets import data_folder
-from benchmarks.summary import replace_parts
+from benchmarks.harness.datasets import data_folder
+from benchmarks.harness.tables import replace_parts
 from xcount.answers.explanation import GroupRates, Place, ShareInterval
 from xcount.answers.measure import with_population
 from xcount.counters.settings import Settings

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import xcount
-from benchmarks.datasets import data_folder
-from benchmarks.summary import markdown, replace_parts
+from benchmarks.harness.datasets import data_folder
+from benchmarks.harness.tables import markdown, replace_parts
 from xcount.answers.count import solve
 from xcount.answers.measure import measure
 from xcount.answers.measured import Judged

@@ -29,9 +29,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.datasets import BY_KEY, PLAIN, load_dataset
-from benchmarks.models import Training, models_of
-from benchmarks.summary import markdown
+from benchmarks.harness.datasets import BY_KEY, PLAIN, load_dataset
+from benchmarks.harness.models import Training, models_of
+from benchmarks.harness.tables import markdown
 from xcount import Ensemble, Grid, count, load
 from xcount.answers.exact_shares import UNITS
 from xcount.answers.measure import weighing_of

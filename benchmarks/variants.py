@@ -16,8 +16,8 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 
-from benchmarks.instances import Instance, paper_instances
-from benchmarks.running import load_model
+from benchmarks.harness.instances import Instance, paper_instances
+from benchmarks.harness.running import load_model
 from xcount.counters.engine import Tuning
 from xcount.counters.exact import ExactRun
 from xcount.counters.settings import Settings

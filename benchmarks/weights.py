@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.datasets import BY_KEY, PROJECT, load_dataset
-from benchmarks.models import PAPER_TREES, Training, models_of
-from benchmarks.plots import COLOURS, MARKERS, figure, legend_beside
-from benchmarks.records import surroundings
-from benchmarks.summary import markdown
+from benchmarks.harness.datasets import BY_KEY, PROJECT, load_dataset
+from benchmarks.harness.models import PAPER_TREES, Training, models_of
+from benchmarks.harness.plots import COLOURS, MARKERS, figure, legend_beside
+from benchmarks.harness.records import surroundings
+from benchmarks.harness.tables import markdown
 from xcount import Grid, count, load
 
 DATASET, DEPTH, N_TREES, GAP = "adult", 5, 50, "0.5"

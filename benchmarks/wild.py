@@ -27,9 +27,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.commands import memory_size
-from benchmarks.datasets import PROJECT
-from benchmarks.records import RecordFile, Run, RunSettings, read_run
+from benchmarks.harness.datasets import PROJECT
+from benchmarks.harness.options import memory_size
+from benchmarks.harness.records import RecordFile, Run, RunSettings, read_run
 from benchmarks.wild_models import WILD_MODELS, model_file, notes_file
 
 CHANGES = ("usual", "rare", "flip")

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.datasets import Dataset, load_dataset
-from benchmarks.models import cache_folder
+from benchmarks.harness.datasets import Dataset, load_dataset
+from benchmarks.harness.models import cache_folder
 
 MAX_ROWS = 40_000
 N_THREADS = 1

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import authors
-from benchmarks.instances import Instance
-from benchmarks.models import Training, models_of
+from benchmarks.harness.instances import Instance
+from benchmarks.harness.models import Training, models_of
+from experiments import authors
 
 STAND_IN = """
 import argparse, json, sys

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks import ablations, archive, encodings, gaps, rounds
-from benchmarks.instances import Instance, alternating_order
-from benchmarks.methods import common, comparison, method_table
-from benchmarks.records import Run, RunSettings, read_run, surroundings
+from benchmarks.harness.instances import Instance, alternating_order
+from benchmarks.harness.records import Run, RunSettings, read_run, surroundings
+from experiments import ablations, archive, encodings, gaps, rounds
+from experiments.methods import common, comparison, method_table
 
 
 def run_of(method: str, *records: dict[str, Any]) -> Run:

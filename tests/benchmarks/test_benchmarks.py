@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import datasets, paper, running, summary
-from benchmarks.commands import memory_size
-from benchmarks.instances import Instance, chosen_features, stratified_sample
-from benchmarks.models import ModelFile, Training, models_of
-from benchmarks.records import RecordFile, ResumeError, Run, RunSettings, Status, read_run
+from benchmarks.harness import datasets, running, tables
+from benchmarks.harness.instances import Instance, chosen_features, stratified_sample
+from benchmarks.harness.models import ModelFile, Training, models_of
+from benchmarks.harness.options import memory_size
+from benchmarks.harness.records import RecordFile, ResumeError, Run, RunSettings, Status, read_run
+from experiments import paper
 
 PUBLISHED_COUNTS = {1: 37, 2: 564, 3: 4768, 4: 11175, 5: 23241}
 SETTINGS = RunSettings("paper", method="brute", limit_seconds=30, memory_bytes=1 << 30, jobs=1)
@@ -183,7 +184,7 @@ def test_no_child_outlives_a_run_that_is_killed(small_models: list[ModelFile]) -
 
 ENDLESS_RUN = """
 import os, pathlib, signal, sys
-from benchmarks import instances, records, running
+from benchmarks.harness import instances, records, running
 
 def answer(*args):
     print(os.getpid(), flush=True)
@@ -222,7 +223,7 @@ def test_shorter_limits_solve_what_was_fast_enough() -> None:
         {"name": "c", "status": "stopped", "seconds": 30.0},
     ]
     run = Run(SETTINGS, {}, tuple(records))
-    rows = summary.limits_table([run], {"a"}, (1, 10, 60)).splitlines()[2:]
+    rows = tables.limits_table([run], {"a"}, (1, 10, 60)).splitlines()[2:]
     told = [row.split(" | ")[1:5] for row in rows]
     assert told == [["1", "1", "0", "33.33"], ["10", "2", "1", "66.67"]]
     assert [row.split(" | ")[-1] for row in rows] == ["2.5 |", "17.5 |"]
@@ -236,7 +237,7 @@ def test_par2_charges_twice_the_limit() -> None:
         record("c", Status.STOPPED, 9.0),
         record("d", Status.CRASH, 0.0),
     ]
-    assert summary.par2(records, SETTINGS) == (1 + 4 + 60 + 60) / 4
+    assert tables.par2(records, SETTINGS) == (1 + 4 + 60 + 60) / 4
 
 
 def test_the_summary_counts_what_was_solved(tmp_path: Path) -> None:
@@ -244,7 +245,7 @@ def test_the_summary_counts_what_was_solved(tmp_path: Path) -> None:
     file = RecordFile(tmp_path / "run.jsonl", SETTINGS)
     file.add(record("a", Status.EXACT, 1.0, low=0, high=0, n_regions=10, peak_memory_bytes=3 << 20))
     file.add(record("b", Status.STOPPED, 2.0, low=1, high=5, n_regions=10) | {"dataset": "wine"})
-    text = summary.report(read_run(file.path))
+    text = tables.report(read_run(file.path))
     assert "| Adult | 1 | 1 | 0 | 0 | 1 | 0.00 | 1.00 | 1.0000 | 1.00 | 3 | 1.000 |" in text
     assert "| **all** | 2 | 1 | 0 | 1 | 1 | 20.00 | 3.00 | 1.5000 | 2.00 | 3 | 30.500 |" in text
     assert "0.1..0.5" in text
@@ -346,7 +347,7 @@ def test_local_sets_have_the_shape_they_are_said_to_have(
 def test_every_picture_can_be_drawn(tmp_path: Path) -> None:
     """Runs with and without solved instances give all pictures, the same bytes each time."""
     pytest.importorskip("matplotlib")
-    from benchmarks.plots import cactus, draw_all
+    from benchmarks.harness.plots import cactus, draw_all
 
     runs = [
         Run(dataclasses.replace(SETTINGS, suite="frontier", method=method), {}, tuple(records))
@@ -369,8 +370,8 @@ def test_every_picture_can_be_drawn(tmp_path: Path) -> None:
 
 def test_a_method_looks_the_same_in_every_picture() -> None:
     """No two methods share colour and line, or a marker; dotted lines are left to the paper."""
-    from benchmarks.methods import METHODS
-    from benchmarks.plots import METHOD_STYLES
+    from benchmarks.harness.plots import METHOD_STYLES
+    from experiments.methods import METHODS
 
     styles = [METHOD_STYLES[method] for method in METHODS]
     assert len({(colour, line) for colour, line, _ in styles}) == len(METHODS)
@@ -383,7 +384,7 @@ def test_pictures_say_limits_and_what_few_instances_are(
 ) -> None:
     """Words in the pictures: limits, the paper's shares, small groups, and what a cell counts."""
     pytest.importorskip("matplotlib")
-    from benchmarks import plots
+    from benchmarks.harness import plots
 
     monkeypatch.setitem(plots.STYLE, "svg.fonttype", "none")  # words instead of outlines
     records = [
@@ -410,7 +411,7 @@ def test_pictures_say_limits_and_what_few_instances_are(
 def test_errors_are_measured_against_exact_counts(tmp_path: Path) -> None:
     """Answers beyond epsilon, wrong zeros and intervals that miss are counted."""
     pytest.importorskip("matplotlib")
-    from benchmarks.accuracy import error_table, errors_of, spread
+    from experiments.accuracy import error_table, errors_of, spread
 
     found = [
         record("a", Status.GUARANTEE, 1.0, count=105, low=90, high=110),
@@ -433,7 +434,7 @@ def test_errors_are_measured_against_exact_counts(tmp_path: Path) -> None:
 def test_errors_of_counts_beyond_any_float() -> None:
     """A count of four hundred digits has an error like any other."""
     pytest.importorskip("matplotlib")
-    from benchmarks.accuracy import errors_of
+    from experiments.accuracy import errors_of
 
     true = 10**400
     found = [

@@ -13,7 +13,13 @@ import numpy as np
 import pytest
 from benchmark_runs import HEADER
 
-from benchmarks import (
+from benchmarks import weights
+from benchmarks.harness import running
+from benchmarks.harness.datasets import BY_KEY, PROJECT, SPECS, DataError, DatasetSpec
+from benchmarks.harness.instances import Instance
+from benchmarks.harness.models import Training, models_of
+from benchmarks.harness.records import RecordFile, Run, RunSettings, Status, read_run
+from experiments import (
     ablations,
     archive,
     beyond,
@@ -22,16 +28,10 @@ from benchmarks import (
     page,
     recovery,
     rounds,
-    running,
     sampling,
     studies,
-    weights,
 )
-from benchmarks import all as everything
-from benchmarks.datasets import BY_KEY, PROJECT, SPECS, DataError, DatasetSpec
-from benchmarks.instances import Instance
-from benchmarks.models import Training, models_of
-from benchmarks.records import RecordFile, Run, RunSettings, Status, read_run
+from experiments import all as everything
 from xcount import Grid, count, load
 
 
@@ -285,7 +285,7 @@ def test_the_image_has_the_python_of_the_locked_versions() -> None:
 
 
 def test_the_pages_show_the_results_that_are_kept() -> None:
-    """They are what `python -m benchmarks.page` makes of benchmarks/results."""
+    """They are what `python -m experiments.page` makes of benchmarks/results."""
     texts = [path.read_text() for path in page.PAGES]
     assert [page.fill(text, archive.RESULTS, "../benchmarks/results") for text in texts] == texts
     for name in page.SECTIONS:
@@ -331,7 +331,9 @@ def test_the_plan_names_every_part_and_trains_nothing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All sections of the page come from parts of the full version, but for the earlier state's."""
-    monkeypatch.setattr("benchmarks.models._train", lambda *_: pytest.fail("a model is trained"))
+    monkeypatch.setattr(
+        "benchmarks.harness.models._train", lambda *_: pytest.fail("a model is trained")
+    )
     assert everything.main(["--full", "--plan"]) == 0
     text = capsys.readouterr().out
     for name in studies.FULL_NAMES:

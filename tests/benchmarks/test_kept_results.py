@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import archive
-from benchmarks.datasets import PROJECT
+from benchmarks.harness.datasets import PROJECT
+from experiments import archive
 
 
 def test_the_kept_results_have_their_checksums() -> None:
-    """``python -m benchmarks.page`` writes them; a result that was changed since is noticed."""
+    """``python -m experiments.page`` writes them; a result that was changed since is noticed."""
     listed = (archive.RESULTS / archive.SUMS).read_text()
     found = archive.sums_of(archive.files_of(archive.RESULTS))
     assert set(listed.splitlines()) ^ set(found.splitlines()) == set()

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 import xcount
-from benchmarks import limits, page
+from benchmarks import limits
 from benchmarks.limits import CHANGES, Case, Measured, cases, measure
 from benchmarks.limits_models import RandomModel, random_document
 from benchmarks.wild import CHANGES as WILD_CHANGES
 from benchmarks.wild import DISTANCES, Question, sample
+from experiments import page
 from xcount.model.examples import adult_model_path
 from xcount.model.loaders import xgboost_json
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from benchmark_runs import HEADER
 
-from benchmarks import regularisation_report
+from experiments import regularisation_report
 
 
 def split(*shares: tuple[float, ...], labels: str = "right", seed: int = 42) -> dict[str, Any]:

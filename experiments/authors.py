@@ -4,7 +4,7 @@ The program (``formal-trust-AI/ensenscount`` on GitHub) is not part of this proj
 of its binary, the same questions of the paper's suite are put to it and to two of our methods, one
 after the other, each in a process of its own, from the same dump of the model:
 
-    python -m benchmarks.authors path/to/ensenscount --sample 100 --limit-seconds 60
+    python -m experiments.authors path/to/ensenscount --sample 100 --limit-seconds 60
 
 The program gets the options that its own ``scripts/experiment/upload_and_prepare.py`` gives it: the
 paper's XCount, one thread. Ours are ``auto``, the default, and ``xcount``, the paper's algorithm,
@@ -33,12 +33,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from benchmarks.commands import memory_size
-from benchmarks.datasets import PROJECT, DataError
-from benchmarks.instances import Instance, paper_instances, stratified_sample
-from benchmarks.records import surroundings
-from benchmarks.running import GRACE_SECONDS
-from benchmarks.summary import markdown
+from benchmarks.harness.datasets import PROJECT, DataError
+from benchmarks.harness.instances import Instance, paper_instances, stratified_sample
+from benchmarks.harness.options import memory_size
+from benchmarks.harness.records import surroundings
+from benchmarks.harness.running import GRACE_SECONDS
+from benchmarks.harness.tables import markdown
 
 FILE = "authors.jsonl"
 COUNT_LINE = re.compile(r"^Total count \([^)]*\): (-?\d+)", re.MULTILINE)
@@ -207,7 +207,7 @@ def _ratios(lines: Sequence[Mapping[str, Any]], who: str) -> str:
 
 def command_line() -> argparse.ArgumentParser:
     """Return what the command line takes."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.authors", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m experiments.authors", description=__doc__)
     parser.add_argument("binary", type=Path, help="path of the authors' program")
     parser.add_argument("--only", nargs="*", help="data sets (default: all)")
     parser.add_argument("--sample", type=int, default=100, metavar="N", help="stratified")

@@ -4,8 +4,8 @@ Every method answers the same instances in the same run, each instance in its ow
 same limits. Afterwards the answers are held against each other: two exact counts that differ, or an
 interval that misses an exact count, are listed by name.
 
-    python -m benchmarks.methods --sample 100 --limit-seconds 60 --memory 4G
-    python -m benchmarks.methods --methods exact cnf-ganak --max-trees 20 --sample 100
+    python -m experiments.methods --sample 100 --limit-seconds 60 --memory 4G
+    python -m experiments.methods --methods exact cnf-ganak --max-trees 20 --sample 100
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.commands import Suite, default_output, run_into, settings_of, suite_parser
-from benchmarks.datasets import DataError
-from benchmarks.instances import Instance, paper_instances, stratified_order
-from benchmarks.records import RecordFile, ResumeError, Run, Status, read_run
-from benchmarks.summary import conditions, is_solved, loads, markdown, par2, solved_share
+from benchmarks.harness.datasets import DataError
+from benchmarks.harness.instances import Instance, paper_instances, stratified_order
+from benchmarks.harness.options import Suite, default_output, run_into, settings_of, suite_parser
+from benchmarks.harness.records import RecordFile, ResumeError, Run, Status, read_run
+from benchmarks.harness.tables import conditions, is_solved, loads, markdown, par2, solved_share
 
 METHODS = (
     "auto",

@@ -7,7 +7,7 @@ What is learnt, and how, is not said in the paper; each model must be one sum of
 target is learnt with ``binary:logistic``, any other target (classes included) as a number with
 ``reg:squarederror``; Fashion-MNIST as a number has nearly twice the paper's guards, so its class 0
 is told from the rest instead. The recipe of each set is the nearest to the paper's numbers of
-guards that :mod:`benchmarks.recovery` found (the very same for Diabetes and Protein structure).
+guards that :mod:`experiments.recovery` found (the very same for Diabetes and Protein structure).
 Adult's is nearly as near: its smallest model has the paper's guards, and Diabetes has its recipe.
 """
 
@@ -22,7 +22,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-PROJECT = Path(__file__).resolve().parent.parent
+PROJECT = Path(__file__).resolve().parents[2]
 TEST_SIZE = 0.2
 SPLIT_SEED = 42
 

@@ -5,9 +5,9 @@ full version runs what docs/experiments.md shows, with the same limits and threa
 how long each part takes, going by the kept results, and runs nothing. Both versions go on where
 they were stopped; commands that keep no file to go on with start again.
 
-    python -m benchmarks.all --budget 10m
-    python -m benchmarks.all --full --plan
-    python -m benchmarks.all --full
+    python -m experiments.all --budget 10m
+    python -m experiments.all --full --plan
+    python -m experiments.all --full
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from benchmarks import archive, durations, page, rounds
-from benchmarks.commands import run_into
-from benchmarks.datasets import BY_KEY, PROJECT, DataError
-from benchmarks.durations import duration
-from benchmarks.instances import Instance
-from benchmarks.records import RecordFile, ResumeError, RunSettings
-from benchmarks.studies import COMMANDS, FULL_NAMES, SHORT, SHORT_NAMES, WHOLE, Study
+from benchmarks.harness.datasets import BY_KEY, PROJECT, DataError
+from benchmarks.harness.instances import Instance
+from benchmarks.harness.options import run_into
+from benchmarks.harness.records import RecordFile, ResumeError, RunSettings
+from experiments import archive, durations, page, rounds
+from experiments.durations import duration
+from experiments.studies import COMMANDS, FULL_NAMES, SHORT, SHORT_NAMES, WHOLE, Study
 
 RUNS = PROJECT / "benchmarks" / "runs"
 UNITS = {"s": 1, "m": 60, "h": 3600}
@@ -183,7 +183,7 @@ def plan_table(names: Collection[str], options: Namespace) -> str:
 
 def options_of(arguments: Sequence[str] | None) -> Namespace:
     """Return what the command line asks for; the short version alone has samples and limits."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.all", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m experiments.all", description=__doc__)
     parser.add_argument("--budget", type=budget_seconds, default="10m", help="e.g. 10m or 90s")
     parser.add_argument("--full", action="store_true", help="what the page shows, no budget")
     parser.add_argument("--plan", action="store_true", help="say how long it takes, and stop")

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.datasets import PLAIN, Dataset, load_dataset
-from benchmarks.models import N_THREADS, cache_folder
+from benchmarks.harness.datasets import PLAIN, Dataset, load_dataset
+from benchmarks.harness.models import N_THREADS, cache_folder
 from xcount import Grid, load
 
 N_TREES, DEPTH = 50, 5

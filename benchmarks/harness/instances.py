@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.datasets import BY_KEY
-from benchmarks.models import (
+from benchmarks.harness.datasets import BY_KEY
+from benchmarks.harness.models import (
     FRONTIER_DEPTHS,
     FRONTIER_SETS,
     FRONTIER_TREES,

@@ -1,6 +1,6 @@
 """Draws runs: cactus plots, time by trees and depth, completion by guards, growth.
 
-python -m benchmarks.plots benchmarks/runs/paper-*.jsonl --output pictures
+python -m benchmarks.harness.plots benchmarks/runs/paper-*.jsonl --output pictures
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.datasets import BY_KEY
-from benchmarks.records import Run, read_run
-from benchmarks.summary import is_solved, open_share
+from benchmarks.harness.datasets import BY_KEY
+from benchmarks.harness.records import Run, read_run
+from benchmarks.harness.tables import is_solved, open_share
 
 Record = Mapping[str, Any]
 INK, MUTED, RULE = "#1f2430", "#6b7280", "#e3e6eb"
@@ -429,7 +429,7 @@ def draw_all(runs: Sequence[Run], folder: Path, kind: str = "svg") -> list[Path]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.plots", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.harness.plots", description=__doc__)
     parser.add_argument("runs", nargs="+", type=Path, help="files that runs have written")
     parser.add_argument("--output", type=Path, default=Path("pictures"), help="folder")
     parser.add_argument("--kind", choices=("svg", "png", "pdf"), default="svg")

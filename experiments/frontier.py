@@ -3,7 +3,7 @@
 Distances 1, 3 and any; one to three sensitive features; 10 s an instance. The summary tells how
 time grows with trees, depth, distance and number of features.
 
-    python -m benchmarks.frontier --method exact
+    python -m experiments.frontier --method exact
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import sys
 from argparse import Namespace
 from collections.abc import Sequence
 
-from benchmarks.commands import run_command, suite_parser
-from benchmarks.instances import Instance, frontier_instances
+from benchmarks.harness.instances import Instance, frontier_instances
+from benchmarks.harness.options import run_command, suite_parser
 
 
 def instances(options: Namespace) -> list[Instance]:

@@ -3,7 +3,7 @@
 Boosting is incremental and nothing is drawn at random, so the first k trees of a longer run are
 the model of k trees: one training per data set and depth gives every number of trees.
 
-``python -m benchmarks.models`` trains all of the paper suite; ``--frontier`` the larger models.
+``python -m benchmarks.harness.models`` trains the paper suite; ``--frontier`` the larger models.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.datasets import (
+from benchmarks.harness.datasets import (
     BY_KEY,
     PLAIN,
     SPECS,
@@ -213,7 +213,9 @@ def guard_table(models: Iterable[ModelFile], compare: bool = True) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.models", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.harness.models", description=__doc__
+    )
     parser.add_argument("--data", help="folder of the data sets (default: XCOUNT_DATA)")
     parser.add_argument("--cache", help="folder for the models (default: XCOUNT_CACHE)")
     parser.add_argument("--only", nargs="*", help="data sets to train on (default: all)")

@@ -6,8 +6,8 @@ Three studies, each written into one file beside the runs of the suites:
 * intervals: low and high against time, ``sample`` on ten instances that exact counting leaves open;
 * rarity: share against trees that a sample evaluates, ``auto`` on models of 200 to 1000 trees.
 
-    python -m benchmarks.sampling
-    python -m benchmarks.sampling --parts speed
+    python -m experiments.sampling
+    python -m experiments.sampling --parts speed
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.datasets import PROJECT
-from benchmarks.instances import Instance, frontier_instances, paper_instances
-from benchmarks.plots import COLOURS, MARKERS, figure, legend_beside, line_style
-from benchmarks.records import surroundings
-from benchmarks.running import load_model
-from benchmarks.summary import markdown
+from benchmarks.harness.datasets import PROJECT
+from benchmarks.harness.instances import Instance, frontier_instances, paper_instances
+from benchmarks.harness.plots import COLOURS, MARKERS, figure, legend_beside, line_style
+from benchmarks.harness.records import surroundings
+from benchmarks.harness.running import load_model
+from benchmarks.harness.tables import markdown
 from xcount import CountResult, count
 from xcount.counters.decisions import MAX_ROW, n_decided_together
 from xcount.counters.engine import Draws
@@ -293,7 +293,7 @@ def draw_rarity(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.sampling", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m experiments.sampling", description=__doc__)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--limit-seconds", type=float, metavar="S", help="of an instance")
     parser.add_argument("--output", type=Path, default=PROJECT / "benchmarks" / "runs")

@@ -3,8 +3,8 @@
 Distance 1, gap 2 (0.05 for Higgs and Supersymmetry), leaves rounded to 3 decimals. Writes JSON
 lines as it goes, goes on where it was stopped, prints a summary at the end.
 
-    python -m benchmarks.paper --method exact
-    python -m benchmarks.paper --method cnf-ganak --isolated --sample 100 --limit-seconds 60
+    python -m experiments.paper --method exact
+    python -m experiments.paper --method cnf-ganak --isolated --sample 100 --limit-seconds 60
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import sys
 from argparse import Namespace
 from collections.abc import Sequence
 
-from benchmarks.commands import run_command, suite_parser
-from benchmarks.instances import Instance, paper_instances
+from benchmarks.harness.instances import Instance, paper_instances
+from benchmarks.harness.options import run_command, suite_parser
 
 
 def instances(options: Namespace) -> list[Instance]:

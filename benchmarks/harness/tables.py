@@ -17,8 +17,8 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.datasets import BY_KEY
-from benchmarks.records import Run, RunSettings, Status, read_run
+from benchmarks.harness.datasets import BY_KEY
+from benchmarks.harness.records import Run, RunSettings, Status, read_run
 
 Record = Mapping[str, Any]
 MIB = 1 << 20
@@ -293,7 +293,9 @@ def report(run: Run) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.summary", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.harness.tables", description=__doc__
+    )
     parser.add_argument("runs", nargs="+", type=Path, help="files that runs have written")
     options = parser.parse_args(arguments)
     runs = [read_run(path) for path in options.runs]

@@ -1,6 +1,6 @@
 """Compares the counts of approximate runs with the exact counts of another run.
 
-python -m benchmarks.accuracy --exact runs/paper-exact.jsonl runs/paper-sample.jsonl
+python -m experiments.accuracy --exact runs/paper-exact.jsonl runs/paper-sample.jsonl
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from benchmarks.plots import INK, figure, legend_beside, method_style
-from benchmarks.records import Run, Status, read_run
-from benchmarks.summary import is_solved, markdown
+from benchmarks.harness.plots import INK, figure, legend_beside, method_style
+from benchmarks.harness.records import Run, Status, read_run
+from benchmarks.harness.tables import is_solved, markdown
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def spread(errors: Sequence[Errors], path: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m experiments.accuracy", description=__doc__)
     parser.add_argument("runs", nargs="+", type=Path, help="runs to judge")
     parser.add_argument("--exact", nargs="+", type=Path, required=True, help="runs to believe")
     parser.add_argument("--output", type=Path, help="picture to write")

@@ -4,7 +4,7 @@ The four models of a data set share one grid and are asked about the same featur
 each with a gap of a tenth of the standard deviation of its own output (see ``libraries.py``), with
 leaves as stored and distance 1. So the shares can be compared, and the models ranked by them.
 
-    python -m benchmarks.beyond --method auto
+    python -m experiments.beyond --method auto
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.commands import run_command, suite_parser
-from benchmarks.datasets import BY_KEY
-from benchmarks.instances import FEATURES_PER_MODEL, SEED, Instance
-from benchmarks.libraries import DEPTH, N_TREES, TRAINERS, LibraryModel, library_model
-from benchmarks.plots import COLOURS, figure, legend_beside
-from benchmarks.records import Run
-from benchmarks.summary import conditions, grouped_table, is_solved, markdown
+from benchmarks.harness.datasets import BY_KEY
+from benchmarks.harness.instances import FEATURES_PER_MODEL, SEED, Instance
+from benchmarks.harness.options import run_command, suite_parser
+from benchmarks.harness.plots import COLOURS, figure, legend_beside
+from benchmarks.harness.records import Run
+from benchmarks.harness.tables import conditions, grouped_table, is_solved, markdown
+from experiments.libraries import DEPTH, N_TREES, TRAINERS, LibraryModel, library_model
 
 DATASETS = ("diabetes", "adult", "wine", "higgs", "protein")
 

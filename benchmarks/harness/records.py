@@ -18,7 +18,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import IO, Any
 
-from benchmarks.datasets import PROJECT
+from benchmarks.harness.datasets import PROJECT
 
 GIB = 1 << 30
 

@@ -11,7 +11,7 @@ Models of 20, 30 and 40 trees share their first trees, and the features of one m
 counts are not independent. So each split gives one number for each alpha, and the test is about
 splits:
 
-    python -m benchmarks.regularisation [--splits 20]
+    python -m experiments.regularisation [--splits 20]
 
 Splits are noted in ``benchmarks/runs/regularisation.jsonl`` one by one, and a run goes on where it
 ended; ``--table`` only prints what is there.
@@ -31,10 +31,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.datasets import BY_KEY, PROJECT, TEST_SIZE, DataError, load_table
-from benchmarks.records import surroundings
-from benchmarks.recovery import HALF_WRONG, readings
-from benchmarks.regularisation_report import ALPHAS, SHOWN_SPLIT, report
+from benchmarks.harness.datasets import BY_KEY, PROJECT, TEST_SIZE, DataError, load_table
+from benchmarks.harness.records import surroundings
+from experiments.recovery import HALF_WRONG, readings
+from experiments.regularisation_report import ALPHAS, SHOWN_SPLIT, report
 from xcount import Ensemble, Grid, count, load
 
 DATASET, GAP, PRECISION = "adult", "0.5", 3
@@ -182,7 +182,7 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.regularisation", description=__doc__
+        prog="python -m experiments.regularisation", description=__doc__
     )
     parser.add_argument("--data", help="folder of the data sets (default: XCOUNT_DATA)")
     parser.add_argument("--splits", type=int, default=N_SPLITS, metavar="N")

@@ -16,10 +16,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks import encodings, sampling
-from benchmarks.records import Run
-from benchmarks.running import GRACE_SECONDS
-from benchmarks.studies import (
+from benchmarks.harness.records import Run
+from benchmarks.harness.running import GRACE_SECONDS
+from benchmarks.harness.tables import ALL, is_solved, markdown
+from experiments import encodings, sampling
+from experiments.studies import (
     COMMANDS,
     FULL_NAMES,
     SHORT,
@@ -27,7 +28,6 @@ from benchmarks.studies import (
     Study,
     largest_rounds,
 )
-from benchmarks.summary import ALL, is_solved, markdown
 
 Runs = Mapping[str, Sequence[Run]]
 

@@ -4,7 +4,7 @@ Every used feature of the 40 Adult models is asked about (509 instances in the p
 methods need a sample and a short limit. Two thirds of the counts are 0, which some methods see at
 once; so a sample has one with a count for each without, as far as they are known.
 
-    python -m benchmarks.ablations --sample 40 --limit-seconds 10 --jobs 1
+    python -m experiments.ablations --sample 40 --limit-seconds 10 --jobs 1
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import sys
 from argparse import Namespace
 from collections.abc import Sequence
 
-from benchmarks.commands import suite_parser
-from benchmarks.datasets import BY_KEY, PROJECT
-from benchmarks.instances import Instance, alternating_order, paper_instances
-from benchmarks.methods import comparison, run_methods, zero_names
-from benchmarks.records import Run, Status, read_run
-from benchmarks.summary import conditions, is_solved, loads, markdown, par2
+from benchmarks.harness.datasets import BY_KEY, PROJECT
+from benchmarks.harness.instances import Instance, alternating_order, paper_instances
+from benchmarks.harness.options import suite_parser
+from benchmarks.harness.records import Run, Status, read_run
+from benchmarks.harness.tables import conditions, is_solved, loads, markdown, par2
+from experiments.methods import comparison, run_methods, zero_names
 
 LABELS = {
     "add-baseline-plain": "Opt 1 as printed: the whole ensemble as one ADD",

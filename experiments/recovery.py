@@ -4,7 +4,7 @@ The paper gives two numbers of guards for each data set: of its smallest models 
 depth 3) and of its largest (100 trees of depth 6). Both are trained here with every combination of
 the settings that a person would choose without saying so, and compared with those numbers:
 
-    python -m benchmarks.recovery [--only diabetes adult]
+    python -m experiments.recovery [--only diabetes adult]
 
 Trainings are noted in ``benchmarks/runs/recovery.jsonl`` one by one, and a search goes on where it
 ended; ``--table`` only prints the table of what is there. The large model is trained only where the
@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.datasets import (
+from benchmarks.harness.datasets import (
     BY_KEY,
     PROJECT,
     SPECS,
@@ -36,7 +36,7 @@ from benchmarks.datasets import (
     read_table,
     training_part,
 )
-from benchmarks.summary import markdown
+from benchmarks.harness.tables import markdown
 
 SMALL, LARGE = (3, 10), (6, 100)
 """Depth and number of trees of the paper's smallest and largest models."""
@@ -226,7 +226,7 @@ def table(notes: Sequence[Mapping[str, Any]]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.recovery", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m experiments.recovery", description=__doc__)
     parser.add_argument("--data", help="folder of the data sets (default: XCOUNT_DATA)")
     parser.add_argument("--only", nargs="*", choices=list(BY_KEY), help="data sets (default: all)")
     parser.add_argument("--notes", type=Path, default=PROJECT / "benchmarks" / "runs" / FILE)

@@ -12,25 +12,22 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import (
+from benchmarks import cluster, limits, weights, wild
+from benchmarks.harness.instances import Instance, stratified_order
+from experiments import (
     ablations,
     beyond,
-    cluster,
     encodings,
     frontier,
     gaps,
-    limits,
     methods,
     paper,
     recovery,
     regularisation,
     rounds,
     sampling,
-    weights,
-    wild,
 )
-from benchmarks.instances import Instance, stratified_order
-from benchmarks.methods import Order
+from experiments.methods import Order
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ each section one Markdown file and its pictures are written beside them; docs/ex
 docs/cluster.md and docs/reproducibility.md have places for sections, between
 ``<!-- begin NAME -->`` and ``<!-- end NAME -->``, and are filled from them.
 
-    python -m benchmarks.page                     # benchmarks/results -> the pages in docs
-    python -m benchmarks.page --pack              # pack the runs first
-    python -m benchmarks.page benchmarks/runs/short --no-page
+    python -m experiments.page                     # benchmarks/results -> the pages in docs
+    python -m experiments.page --pack              # pack the runs first
+    python -m experiments.page benchmarks/runs/short --no-page
 """
 
 from __future__ import annotations
@@ -24,29 +24,11 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from benchmarks import (
-    ablations,
-    accuracy,
-    archive,
-    beyond,
-    cluster,
-    durations,
-    encodings,
-    gaps,
-    limits,
-    methods,
-    plots,
-    recovery,
-    regularisation,
-    regularisation_report,
-    sampling,
-    weights,
-    wild,
-)
-from benchmarks.archive import RESULTS
-from benchmarks.datasets import BY_KEY, PROJECT
-from benchmarks.records import Run, read_run
-from benchmarks.summary import (
+from benchmarks import cluster, limits, weights, wild
+from benchmarks.harness import plots
+from benchmarks.harness.datasets import BY_KEY, PROJECT
+from benchmarks.harness.records import Run, read_run
+from benchmarks.harness.tables import (
     TITLES,
     conditions,
     dataset_table,
@@ -59,6 +41,21 @@ from benchmarks.summary import (
     unsolved_table,
     without_zeros_table,
 )
+from experiments import (
+    ablations,
+    accuracy,
+    archive,
+    beyond,
+    durations,
+    encodings,
+    gaps,
+    methods,
+    recovery,
+    regularisation,
+    regularisation_report,
+    sampling,
+)
+from experiments.archive import RESULTS
 from xcount.counters.exact import COVER_PART
 
 PAGES = tuple(
@@ -448,7 +445,7 @@ def fill(page: str, folder: Path, link: str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.page", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m experiments.page", description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, default=RESULTS)
     parser.add_argument("--pack", action="store_true", help="pack the runs in the folder")
     parser.add_argument("--no-page", action="store_true", help="leave the pages in docs alone")

@@ -27,8 +27,8 @@ from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from typing import Any, NoReturn
 
-from benchmarks.instances import Instance
-from benchmarks.records import RecordFile, RunSettings, Status
+from benchmarks.harness.instances import Instance
+from benchmarks.harness.records import RecordFile, RunSettings, Status
 from xcount import CountResult, Ensemble, Grid, XCountError, count, load
 from xcount.model.examples import figure_1
 

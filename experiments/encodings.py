@@ -3,7 +3,7 @@
 Both are made of the published models and of a sample of the paper's suite, and given to Ganak and
 to ApproxMC, each with the same limits; the seconds include making the formula.
 
-    python -m benchmarks.encodings --sample 10 --limit-seconds 60
+    python -m experiments.encodings --sample 10 --limit-seconds 60
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.datasets import PROJECT
-from benchmarks.instances import Instance, paper_instances, stratified_sample
-from benchmarks.methods import zero_names
-from benchmarks.records import read_run, surroundings
-from benchmarks.summary import markdown
+from benchmarks.harness.datasets import PROJECT
+from benchmarks.harness.instances import Instance, paper_instances, stratified_sample
+from benchmarks.harness.records import read_run, surroundings
+from benchmarks.harness.tables import markdown
+from experiments.methods import zero_names
 from xcount import Ensemble, Grid, load
 from xcount.baselines.cnf import encode as encoding
 from xcount.counters import counter
@@ -154,7 +154,7 @@ def _seconds(value: float | None) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.encodings", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m experiments.encodings", description=__doc__)
     parser.add_argument("--data", help="folder of the data sets (default: XCOUNT_DATA)")
     parser.add_argument("--cache", help="folder of the models (default: XCOUNT_CACHE)")
     parser.add_argument("--sample", type=int, default=10, metavar="N")

@@ -3,7 +3,7 @@
 The paper shows that small gaps slow its algorithm down; the summary tells by gap what is solved,
 how long it takes, and how much of the input space is sensitive.
 
-    python -m benchmarks.gaps --method auto
+    python -m experiments.gaps --method auto
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.commands import run_command, suite_parser
-from benchmarks.instances import Instance, paper_instances
-from benchmarks.plots import draw_cactus, draw_limits, figure, legend_beside, line_style
-from benchmarks.records import Run
-from benchmarks.summary import conditions, grouped_table, is_solved, markdown
+from benchmarks.harness.instances import Instance, paper_instances
+from benchmarks.harness.options import run_command, suite_parser
+from benchmarks.harness.plots import draw_cactus, draw_limits, figure, legend_beside, line_style
+from benchmarks.harness.records import Run
+from benchmarks.harness.tables import conditions, grouped_table, is_solved, markdown
 
 GAPS = ("0.02", "0.2", "2", "20")
 DATASET = "adult"

@@ -4,9 +4,9 @@ Instances come in an order whose every beginning is a fair sample, so a run that
 has lost nothing but the rest; the same command goes on. For undisturbed seconds give it a core of
 its own (round robin, not first in first out: whoever kills what overruns must get a turn):
 
-    taskset -c 1 chrt -r 1 python -m benchmarks.rounds --until 14:30 --output benchmarks/runs/rounds
-    python -m benchmarks.rounds --suites methods --methods xcount --until 16:00
-    python -m benchmarks.rounds --list
+    taskset -c 1 chrt -r 1 python -m experiments.rounds --until 14:30
+    python -m experiments.rounds --suites methods --methods xcount --until 16:00
+    python -m experiments.rounds --list
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-from benchmarks import ablations, gaps, methods
-from benchmarks.commands import run_into
-from benchmarks.datasets import PROJECT, DataError
-from benchmarks.instances import Instance, paper_instances, stratified_order
-from benchmarks.plots import PAPER_INSTANCES
-from benchmarks.records import RecordFile, ResumeError, RunSettings, Status, read_run
-from benchmarks.running import GRACE_SECONDS
+from benchmarks.harness.datasets import PROJECT, DataError
+from benchmarks.harness.instances import Instance, paper_instances, stratified_order
+from benchmarks.harness.options import run_into
+from benchmarks.harness.plots import PAPER_INSTANCES
+from benchmarks.harness.records import RecordFile, ResumeError, RunSettings, Status, read_run
+from benchmarks.harness.running import GRACE_SECONDS
+from experiments import ablations, gaps, methods
 
 RUNS = PROJECT / "benchmarks" / "runs" / "rounds"
 CNF = ("subproblems-cnf", "cnf-ganak", "cnf-approxmc")
@@ -119,7 +119,7 @@ def run_round(part: Round, options: Namespace, ending: datetime) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.rounds", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m experiments.rounds", description=__doc__)
     clock = partial(ends_at, now=datetime.now())  # this place's clock
     parser.add_argument(
         "--until", type=clock, default="23:59", metavar="HH:MM", help="when to stop"

@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks.datasets import BY_KEY, PROJECT, DataError
-from benchmarks.instances import Instance, stratified_sample
-from benchmarks.records import RecordFile, ResumeError, Run, RunSettings, read_run
-from benchmarks.running import Record, run_suite
-from benchmarks.summary import is_solved, report
+from benchmarks.harness.datasets import BY_KEY, PROJECT, DataError
+from benchmarks.harness.instances import Instance, stratified_sample
+from benchmarks.harness.records import RecordFile, ResumeError, Run, RunSettings, read_run
+from benchmarks.harness.running import Record, run_suite
+from benchmarks.harness.tables import is_solved, report
 
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 Suite = Callable[[argparse.Namespace], list[Instance]]
@@ -23,7 +23,7 @@ def suite_parser(
     suite: str, description: str | None, limit_seconds: float, isolated: bool
 ) -> argparse.ArgumentParser:
     """Return a parser with the options that every suite has."""
-    parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{suite}", description=description)
+    parser = argparse.ArgumentParser(prog=f"python -m experiments.{suite}", description=description)
     parser.set_defaults(suite=suite)
     where = parser.add_argument_group("where things are")
     where.add_argument("--data", help="folder of the data sets (default: XCOUNT_DATA)")

@@ -1,11 +1,11 @@
 """Packs the kept results with their checksums, and checks such an archive.
 
-    python -m benchmarks.archive                     # writes dist/xcount-results-VERSION.tar.gz
-    python -m benchmarks.archive --check FILE        # whether every file is as it was packed
+    python -m experiments.archive                     # writes dist/xcount-results-VERSION.tar.gz
+    python -m experiments.archive --check FILE        # whether every file is as it was packed
 
 The same results give the same bytes. ``SHA256SUMS`` is in the format of ``sha256sum``; so
 ``sha256sum --check SHA256SUMS`` does the same in the folder that was unpacked, and in
-``benchmarks/results``, where :mod:`benchmarks.page` writes it.
+``benchmarks/results``, where :mod:`experiments.page` writes it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import tarfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.datasets import PROJECT
+from benchmarks.harness.datasets import PROJECT
 from xcount import __version__
 
 RESULTS = PROJECT / "benchmarks" / "results"
@@ -80,7 +80,7 @@ def damage(path: Path) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.archive", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m experiments.archive", description=__doc__)
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder to pack")
     name = f"xcount-results-{__version__}.tar.gz"
     parser.add_argument("--output", type=Path, default=PROJECT / "dist" / name)

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.plots import COLOURS, INK, MUTED, figure
-from benchmarks.summary import markdown
+from benchmarks.harness.plots import COLOURS, INK, MUTED, figure
+from benchmarks.harness.tables import markdown
 
 Line = Mapping[str, Any]
-"""One split with one kind of labels, as :mod:`benchmarks.regularisation` writes it."""
+"""One split with one kind of labels, as :mod:`experiments.regularisation` writes it."""
 
 ALPHAS = (0, 1, 5, 10)
 METRICS = ("accuracy", "precision", "recall", "F1", "AUC")

@@ -1,0 +1,1 @@
+"""What benchmarks and experiments share: data, models, runs and their records, tables, pictures."""
