@@ -25,6 +25,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "shown",
         "records",
         "record_check",
+        "interval",
     ),
     "model": ("ensemble", "examples", "one_hot", "loaders", "tables", "align"),
     "question": (

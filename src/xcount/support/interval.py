@@ -1,0 +1,128 @@
+"""A number with the bounds between which it lies, and how sure they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from xcount.support.records import Schema, Spread
+
+Number = int | Fraction | float
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """``low <= x <= high`` for an unknown number x, and an estimate of it.
+
+    Numbers that were counted are ints or fractions, so that comparing them is exact; sums of
+    weights are floats, and rounded.
+
+    Attributes:
+        value: x, or an estimate of it; None if only the bounds are known.
+        low: the smallest number that x can be.
+        high: the largest number that x can be; infinite without an upper bound.
+        confidence: the bounds hold with at least this probability, 1 if they are guaranteed; None
+            if the record that holds the interval states it for several intervals together.
+        left_out: how many things could not be placed, and are in none of the numbers.
+
+    Example:
+        >>> Interval(0.25, 0.2, 0.3, 0.9).exact, Interval.exactly(Fraction(2, 9)).exact
+        (False, True)
+    """
+
+    value: Number | None
+    low: Number
+    high: Number
+    confidence: float | None = None
+    left_out: int = 0
+
+    @classmethod
+    def exactly(cls, value: Number, left_out: int = 0) -> Interval:
+        """Return the interval of a number that is known."""
+        return cls(value, value, value, 1.0, left_out)
+
+    @classmethod
+    def unknown_share(cls) -> Interval:
+        """Return the interval of a share of which nothing is known."""
+        return cls(None, 0, 1, 1.0)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the number is proved."""
+        return self.low == self.high and self.confidence in (1.0, None)
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the bounds are exact numbers rather than rounded floats."""
+        return not (isinstance(self.low, float) or isinstance(self.high, float))
+
+    @property
+    def least(self) -> Number:
+        """The estimate; without one, the low bound."""
+        return self.low if self.value is None else self.value
+
+    @property
+    def most(self) -> Number:
+        """The estimate; without one, the high bound."""
+        return self.high if self.value is None else self.value
+
+
+def mean_of(intervals: Iterable[Interval]) -> Interval:
+    """Return the mean of shares: of the estimates if all have one, and of the bounds.
+
+    The mean of no shares is unknown.
+
+    Example:
+        >>> mean_of([Interval.exactly(0.5), Interval(None, 0, 1)])
+        Interval(value=None, low=0.25, high=0.75, confidence=None, left_out=0)
+    """
+    found = tuple(intervals)
+    if not found:
+        return Interval.unknown_share()
+    values = [each.value for each in found if each.value is not None]
+    return Interval(
+        mean(values) if len(values) == len(found) else None,
+        mean(each.low for each in found),
+        mean(each.high for each in found),
+    )
+
+
+def mean(values: Iterable[Number]) -> float:
+    """Return the mean of at least one number."""
+    listed = tuple(values)
+    return math.fsum(listed) / len(listed)
+
+
+def interval_fields(
+    value: str, description: str, limits: Schema, *, may_be_none: bool = False
+) -> Spread:
+    """Return the JSON of an interval, beside the other fields of its record.
+
+    Args:
+        value: the JSON name of the estimate; the bounds are ``low`` and ``high``.
+        description: what the estimate is.
+        limits: keywords of JSON Schema for all three numbers.
+        may_be_none: whether there may be no estimate.
+    """
+    kind = ["number", "null"] if may_be_none else "number"
+    return Spread(
+        {
+            value: {"type": kind, "description": description, **limits},
+            "low": {"type": "number", "description": "At least this.", **limits},
+            "high": {"type": "number", "description": "At most this.", **limits},
+        },
+        lambda interval: {
+            value: _plain(interval.value),
+            "low": _plain(interval.low),
+            "high": _plain(interval.high),
+        },
+        lambda data: Interval(data[value], data["low"], data["high"]),
+        required=(value, "low", "high"),
+    )
+
+
+def _plain(number: Number | None) -> int | float | None:
+    """Return a number as JSON has it."""
+    return float(number) if isinstance(number, Fraction) else number
