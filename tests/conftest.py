@@ -33,7 +33,7 @@ settings.load_profile("xcount")
 
 LONG = (
     "tests/test_documents.py",
-    "tests/test_newcomer.py",
+    "tests/test_cheat_sheet.py",
     "tests/cluster/",
     "tests/cli/test_interrupts.py",
     "tests/model/test_examples.py::test_documented_commands_work",

@@ -11,7 +11,7 @@ import pytest
 from conftest import Command
 
 from tools import json_schema
-from tools.sessions import furnish
+from tools.interpreters import furnish
 from xcount.model.examples import adult_model_path
 
 jsonschema = pytest.importorskip("jsonschema")

@@ -56,7 +56,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_document_is_a_page(site: Path) -> None:
     """Also those from outside ``docs/``."""
     pages = {path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")}
-    pages |= {Path("changelog.md"), Path("contributing.md"), Path("benchmarks.md")}
+    pages |= {Path(f"{name}.md") for name in ("changelog", "contributing", "releasing")}
+    pages |= {Path("benchmarks.md")}
     for page in pages:
         assert "</h1>" in (site / page.with_suffix(".html")).read_text()
 
@@ -94,7 +95,9 @@ def test_the_python_page_has_every_public_function(site: Path) -> None:
         assert re.search(rf"<h2[^>]*>[^<]*(<[^>]*>)*xcount\.{name}", html), name
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "benchmarks/README.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "CONTRIBUTING.md", "RELEASING.md", "benchmarks/README.md"]
+)
 def test_links_work_in_the_repository(page: str) -> None:
     """Of pages that are read there."""
     path = ROOT / page

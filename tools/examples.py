@@ -1,23 +1,22 @@
-"""Runs what the documents show: console blocks, Python blocks, and files that they have one make.
+"""Runs the examples of the documents: console blocks, Python blocks and the files they show.
 
-    python -m tools.examples docs/tutorial.md             # run it, say what differs
-    python -m tools.examples docs/tutorial.md --update    # put the real outputs in place
+    python -m tools.examples docs/tutorial.md             # run it, print the differences
+    python -m tools.examples docs/tutorial.md --update    # write the real outputs into the page
 
-A page is one session in a folder of its own; its blocks run one after the other:
+The blocks of a page run one after the other in a temporary folder:
 
-- a ``console`` block: each ``$ command`` runs in one shell (``> `` goes on with it); the lines
-  below it are compared with what it prints, if there are any; a line ``...`` stands for any lines;
-- a ``python`` block runs in one interpreter, and so do the functions ``test_*`` that it defines; a
-  block below ``<!-- output -->`` is what it prints;
-- a block with ``title="name"`` is a file of that name;
-- ``<!-- not run: reason -->`` above a block leaves it out;
-- ``<!-- beside: model.json people.csv -->`` says which files the session begins with;
-- ``<!-- outputs with: xgboost-cpu -->`` says that outputs are those of the locked version of a
-  package: with another one they are not compared.
+- a ``console`` block: each ``$ command`` runs in one shell (``> `` continues it); the lines below
+  it, if any, are compared with its output; a line ``...`` stands for any number of lines;
+- a ``python`` block runs in one interpreter, together with any ``test_*`` functions that it
+  defines; a block below ``<!-- output -->`` is its output;
+- a block with ``title="name"`` is written to a file of that name;
+- ``<!-- not run: reason -->`` above a block skips it;
+- ``<!-- beside: model.json people.csv -->`` names files to put into the folder first;
+- ``<!-- outputs with: xgboost-cpu -->`` says that outputs depend on a package: they are compared
+  only if its locked version is installed.
 
-Times, sizes of memory, widths of tables and the numbers of estimates (others are as good) are not
-compared. A command ends with status 0, xcount also with 1 (a verdict); whatever else is expected is
-shown by ``$ echo $?``.
+Times, memory sizes, table widths and estimated numbers are not compared. A command is expected to
+exit with status 0, or 1 for xcount (a verdict); any other status is shown by ``$ echo $?``.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 
-from tools.sessions import Python, Shell, furnish
+from tools.interpreters import Python, Shell, furnish
 
 ROOT = Path(__file__).parent.parent
 LANGUAGES = ("console", "python")
@@ -50,12 +49,12 @@ class Block:
     """A code block of a page.
 
     Attributes:
-        line: the number of its first line within the fence, from 0.
+        line: the number of the first line inside the fence, from 0.
         lines: its lines, without the indentation of the fence.
         language: the first word after the fence; empty for indented blocks.
-        title: the file that it is, if any.
-        note: what the comment above it says, such as ``not run: reason``.
-        indent: spaces before each line.
+        title: the name of the file to write, if any.
+        note: the text of the comment above it, such as ``not run: reason``.
+        indent: number of spaces before each line.
     """
 
     line: int
@@ -71,7 +70,7 @@ class Block:
 
     @property
     def not_run(self) -> str | None:
-        """Why it is left out; None if it is not."""
+        """Why the block is skipped; None if it is not."""
         found = re.fullmatch(r"not run: (.+)", self.note)
         return found[1] if found else None
 
@@ -81,7 +80,7 @@ class Block:
 
     @property
     def has_commands(self) -> bool:
-        """Whether somebody might type what it says."""
+        """Whether a reader could type its lines as commands."""
         return self.language in (*LANGUAGES, "sh", "bash") or any(map(_LOOSE.match, self.lines))
 
 
@@ -132,7 +131,7 @@ def _note(lines: list[str], start: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A command of a console block, and what the page says that it prints."""
+    """A command of a console block, and its output as shown on the page."""
 
     command: str
     first: int
@@ -152,17 +151,17 @@ def steps_of(block: Block) -> list[Step]:
             last = steps[-1]
             steps[-1] = Step(last.command, last.first, (*last.shown, line))
         else:
-            raise ValueError(f"line {block.line + offset + 1}: a console block begins with '$ '")
+            raise ValueError(f"line {block.line + offset + 1}: a console block starts with '$ '")
     return steps
 
 
 @dataclass
 class Run:
-    """What running a page brought: differences, and outputs to put in their place."""
+    """The differences found by running a page, and the real outputs."""
 
     differences: list[str] = field(default_factory=list)
     outputs: list[tuple[int, int, int, list[str]]] = field(default_factory=list)
-    """First line, number of lines, indentation, and what is printed there."""
+    """For each output: first line, number of lines, indentation, and the real lines."""
 
 
 def run_page(text: str, folder: Path, *, compare: bool = True) -> Run:
@@ -216,7 +215,7 @@ def _check(
 
 
 def matches(shown: Sequence[str], printed: Sequence[str]) -> bool:
-    """Tell whether an output is the one shown, but for times, memory and widths.
+    """Tell whether an output equals the one shown, except for times, memory and widths.
 
     Example:
         >>> matches(["a  1.5 s", "...", "b"], ["a 20 s", "many", "lines", "b"])
@@ -241,7 +240,7 @@ def packages_of(text: str) -> list[str]:
 
 
 def outputs_are_stable(text: str) -> bool:
-    """Tell whether the packages that a page's outputs depend on are those of the lock file."""
+    """Tell whether the installed versions of those packages are the ones in the lock file."""
     locked = (ROOT / "requirements" / "test.lock").read_text().splitlines()
     try:
         return all(f"{name}=={metadata.version(name)}" in locked for name in packages_of(text))
@@ -250,7 +249,7 @@ def outputs_are_stable(text: str) -> bool:
 
 
 def updated(text: str, run: Run) -> str:
-    """Return a page with the outputs of a run in place of those that it shows."""
+    """Return a page whose outputs are replaced by those of a run."""
     lines = text.splitlines()
     for first, number, indent, printed in sorted(run.outputs, reverse=True):
         lines[first : first + number] = [(" " * indent + line).rstrip() for line in printed]
@@ -260,7 +259,7 @@ def updated(text: str, run: Run) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.examples", description=__doc__)
     parser.add_argument("pages", nargs="+", type=Path)
-    parser.add_argument("--update", action="store_true", help="put the real outputs in place")
+    parser.add_argument("--update", action="store_true", help="write the real outputs")
     options = parser.parse_args()
     status = 0
     for page in options.pages:

@@ -1,11 +1,10 @@
-"""Does what the pages tell a newcomer to do, in fresh clones, and times each step.
+"""Follows docs/index.md and docs/tutorial.md in a fresh clone, and times each step.
 
     python -m tools.newcomer            # prints the times
-    python -m tools.newcomer --update   # puts them into docs/tutorial.md and docs/newcomer.md
+    python -m tools.newcomer --update   # also writes them into docs/tutorial.md
 
-First the walk through docs/index.md and docs/tutorial.md, then the tasks of docs/newcomer.md (see
-tools.newcomer_tasks), each in a clone of its own. Unlike the tests, it installs: virtual
-environments, the package from its sources, and the libraries. What is committed is what is tried.
+Unlike the tests, it installs everything: a virtual environment, the package from its sources, and
+the libraries. The clone holds what is committed.
 """
 
 from __future__ import annotations
@@ -22,9 +21,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools import newcomer_tasks
 from tools.examples import Block, blocks_of, steps_of
-from tools.sessions import Shell
+from tools.interpreters import Shell
 
 ROOT = Path(__file__).parent.parent
 PAGES = ("docs/index.md", "docs/tutorial.md")
@@ -32,8 +30,8 @@ _PLACE = re.compile(r"(<!-- begin newcomer -->).*?(<!-- end newcomer -->)", re.D
 
 
 @dataclass(frozen=True, slots=True)
-class Timed:
-    """A step, and how long it took."""
+class TimedStep:
+    """A command from a page, and how long it took."""
 
     page: str
     command: str
@@ -42,7 +40,7 @@ class Timed:
 
 
 def commands_of(block: Block) -> list[str]:
-    """Return what a newcomer types because of a block."""
+    """Return the commands that a newcomer runs for a block."""
     if block.title:
         return []
     if block.language == "console":
@@ -52,8 +50,8 @@ def commands_of(block: Block) -> list[str]:
     return list(block.lines) if block.language == "sh" else []
 
 
-def walk(clone: Path) -> Iterator[Timed]:
-    """Type what the pages say, one after the other."""
+def timed_steps(clone: Path) -> Iterator[TimedStep]:
+    """Run the commands of the pages one after the other."""
     with Shell(clone, clean=True) as shell:
         for page in PAGES:
             shell.run(f"cd '{clone}'")
@@ -66,33 +64,33 @@ def walk(clone: Path) -> Iterator[Timed]:
                     if status not in (0, 1) or "Traceback" in printed:
                         raise SystemExit(f"{page}: {command}\nends with {status}:\n{printed}")
                     if command != "echo $?":
-                        yield Timed(page, command, time.monotonic() - started, status)
+                        yield TimedStep(page, command, time.monotonic() - started, status)
 
 
-def table(steps: list[Timed]) -> str:
-    """Return the steps as Markdown, with what they ran on."""
+def table(steps: list[TimedStep]) -> str:
+    """Return the steps as a Markdown table, followed by the machine they ran on."""
     rows = ["| page | step | seconds |", "|---|---|--:|"]
     for step in steps:
-        command = re.sub(r"\s*\\\n\s*", " ", step.command)  # one line, as a table has it
+        command = re.sub(r"\s*\\\n\s*", " ", step.command)  # a row of a table is one line
         words = "(the Python example)" if "<<" in command else f"`{command}`"
         rows.append(f"| {Path(step.page).stem} | {words} | {step.seconds:.1f} |")
-    rows.append(f"| | together | {sum(step.seconds for step in steps):.0f} |")
+    rows.append(f"| | total | {sum(step.seconds for step in steps):.0f} |")
     load = os.getloadavg()[0]
-    about = (
+    machine = (
         f"{os.cpu_count()} cores, load {load:.1f} at the end, Python {platform.python_version()}"
     )
-    return "\n".join([*rows, "", f"Made by `python -m tools.newcomer` on a machine with {about}."])
+    return "\n".join([*rows, "", f"Measured by `python -m tools.newcomer`: {machine}."])
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.newcomer", description=__doc__)
-    parser.add_argument("--update", action="store_true", help="put the times into the pages")
+    parser.add_argument("--update", action="store_true", help="write the times into the tutorial")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         clone = Path(folder) / "xcount"
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
         steps = []
-        for step in walk(clone):
+        for step in timed_steps(clone):
             print(f"{step.seconds:7.1f} s  status {step.status}  {step.command.splitlines()[0]}")
             steps.append(step)
     if options.update:
@@ -100,7 +98,6 @@ def main() -> int:
         page.write_text(
             _PLACE.sub(lambda m: f"{m[1]}\n\n{table(steps)}\n\n{m[2]}", page.read_text())
         )
-    newcomer_tasks.measure(options.update)
     return 0
 
 

@@ -1,8 +1,8 @@
-"""Hooks of MkDocs: what the site has beyond the Markdown files in ``docs/``.
+"""MkDocs hooks: what the site has beyond the Markdown files in ``docs/``.
 
 - Files from outside ``docs/`` (the changelog, the pictures of the experiments) become part of the
-  site, and links to them, written as they work in a view of the repository, lead there.
-- Drawings in ``docs/pictures`` are put into the page, so that they take its colours.
+  site. Links to them are written as they work in the repository, and rewritten for the site.
+- Drawings in ``docs/pictures`` are embedded in the page, so that they take on its colours.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ ROOT = Path(__file__).parent.parent
 PAGES = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
+    "RELEASING.md": "releasing.md",
     "benchmarks/README.md": "benchmarks.md",
 }
-"""Pages from outside ``docs/``: their place in the repository, and on the site."""
+"""Pages from outside ``docs/``: their path in the repository, and on the site."""
 
 PICTURES = "benchmarks/results"
-"""Pictures from outside ``docs/``, with the same place on the site."""
+"""Pictures from outside ``docs/``; their path on the site is the same."""
 
 _LINK = re.compile(r"(\]\()(?![a-z]+:|#|/)([^)\s#]+)")
 _CODE = re.compile(r"(^(?P<fence>`{3,}).*?^(?P=fence)$|`[^`\n]*`)", re.DOTALL | re.MULTILINE)
@@ -33,7 +34,7 @@ _DRAWING = re.compile(r'<img alt="([^"]*)" src="([^"]*pictures/[^"]*\.svg)"\s*/?
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add what lies outside ``docs/``."""
+    """Add the files from outside ``docs/``."""
     sources = {ROOT / source: place for source, place in PAGES.items()}
     sources |= {path: f"{PICTURES}/{path.name}" for path in sorted((ROOT / PICTURES).glob("*.svg"))}
     for path, place in sources.items():
@@ -42,12 +43,12 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Lead links to their place on the site."""
+    """Rewrite links for the site."""
     return linked(markdown, page.file.src_uri)
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Put drawings into the page."""
+    """Embed drawings in the page."""
 
     def drawing(match: re.Match[str]) -> str:
         place = posixpath.join(posixpath.dirname(page.file.src_uri), match[2])
@@ -66,11 +67,11 @@ def on_post_build(config: MkDocsConfig, **_: Any) -> None:
 
 
 def linked(markdown: str, uri: str) -> str:
-    """Return a page with its links as they are on the site.
+    """Return a page with its links rewritten for the site.
 
     Args:
-        markdown: the page, with links that work in a view of the repository.
-        uri: its place on the site.
+        markdown: the page, with links that work in the repository.
+        uri: its path on the site.
     """
     homes = {place: source for source, place in PAGES.items()}
     here = posixpath.dirname(homes.get(uri, f"docs/{uri}"))

@@ -1,4 +1,4 @@
-"""A shell and a Python interpreter in which the examples of a page run one after the other."""
+"""A shell and a Python interpreter that run the examples of a page one after the other."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ for line in sys.stdin:
 """
 
 
-class _Session:
-    """A child process that answers to each input with its output and a status."""
+class _Interpreter:
+    """A child process that answers each input with its output and a status."""
 
     def __init__(self, folder: Path, command: list[str], clean: bool = False) -> None:
         here, paths = str(Path(sys.executable).parent), os.environ["PATH"].split(os.pathsep)
         paths = [path for path in paths if path != here] if clean else [here, *paths]
         environment = os.environ | {"PATH": os.pathsep.join(paths), "MPLBACKEND": "agg"}
-        for name in ("COLUMNS", "VIRTUAL_ENV", "PYTHONPATH"):
+        for name in ("COLUMNS", *(("VIRTUAL_ENV", "PYTHONPATH") if clean else ())):
             environment.pop(name, None)
         self._mark = secrets.token_hex(16)
         self._process = subprocess.Popen(
@@ -69,7 +69,7 @@ class _Session:
         self._process.communicate()
 
     def _ask(self, text: str) -> tuple[int, str]:
-        """Write to the child, and read until it says that it is done."""
+        """Write to the child, and read until its end mark; return its status and output."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(text)
@@ -79,41 +79,41 @@ class _Session:
             if line.startswith(self._mark):
                 return int(line.split()[1]), "".join(printed).removesuffix("\n")
             printed.append(line)
-        raise RuntimeError(f"the session ended: {''.join(printed)}")
+        raise RuntimeError(f"the interpreter ended: {''.join(printed)}")
 
 
-class Shell(_Session):
-    """A shell; its folder and variables last.
+class Shell(_Interpreter):
+    """A shell that keeps its folder and variables from one command to the next.
 
-    A clean one does not find the commands of this interpreter's environment.
+    A clean one does not see the virtual environment of this process.
     """
 
     def __init__(self, folder: Path, clean: bool = False) -> None:
         super().__init__(folder, ["bash", "--noprofile", "--norc"], clean)
 
     def run(self, command: str) -> tuple[int, str]:
-        """Return the exit status of a command and what it printed, errors included."""
+        """Return the exit status of a command and its output, standard error included."""
         after = f"__status=$?; printf '\\n%s %d\\n' {self._mark} $__status; (exit $__status)"
         return self._ask(f"{{ {command}\n}} </dev/null\n{after}\n")
 
     def folder(self) -> Path:
-        """Return the folder that the shell is in."""
+        """Return the shell's current folder."""
         return Path(self.run("pwd")[1].strip())
 
 
-class Python(_Session):
-    """An interpreter; its names last."""
+class Python(_Interpreter):
+    """A Python interpreter that keeps its names from one example to the next."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, [sys.executable, "-c", _INTERPRETER])
 
     def run(self, code: str, folder: Path) -> tuple[int, str]:
-        """Return 0 or, after an exception, 1; and what was printed, a traceback included."""
+        """Return 0 (1 after an exception) and the output, traceback included."""
         return self._ask(json.dumps([code, str(folder), self._mark]) + "\n")
 
 
 def furnish(folder: Path, names: Iterable[str]) -> None:
-    """Put the files into a folder that a page's examples begin with."""
+    """Put the files that a page's examples need into a folder."""
     for name in names:
         _FILES[name](folder / name)
 
@@ -156,4 +156,4 @@ _FILES: dict[str, Callable[[Path], None]] = {
     "results.jsonl": _journal,
     "examples": _repository_folder,
 }
-"""What a page may begin with: models of the Adult data, tables for it, a journal, our examples."""
+"""Files that examples may need: models of the Adult data, tables, a journal, our examples."""
