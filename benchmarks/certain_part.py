@@ -28,7 +28,7 @@ from benchmarks.coverage import most_failures
 from xcount.counters.bounds import Bounds
 from xcount.counters.sampling.confidence import plan_gamma_bernoulli
 from xcount.counters.sampling.draws import BATCH
-from xcount.counters.sampling.estimator import Estimator, Ground
+from xcount.counters.sampling.estimator import Estimator, KnownPart
 from xcount.counters.settings import Settings
 
 EPSILON = DELTA = 0.1
@@ -92,9 +92,9 @@ def samples_taken(
     draws = CoinFlips(p)
     certain = round(ratio * p * UNDECIDED)
     n_regions = 10 * UNDECIDED
-    ground = Ground(certain, UNDECIDED, Bounds(0, n_regions), n_regions)
+    known_part = KnownPart(certain, UNDECIDED, Bounds(0, n_regions), n_regions)
     settings = Settings(epsilon=EPSILON, delta=delta, seed=seed, jobs=1)
-    estimator = Estimator(draws, ground, settings)
+    estimator = Estimator(draws, known_part, settings)
     tally = estimator.run(estimator.pilot(), "sample", {})
     is_right = tally.low <= certain + round(p * UNDECIDED) <= tally.high
     return int(tally.details["samples"]), draws.n_drawn, is_right

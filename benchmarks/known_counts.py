@@ -19,7 +19,7 @@ from xcount import _core
 from xcount.counters.engine import Draws, Tuning
 from xcount.counters.sampling.cover import CoverDraws
 from xcount.counters.sampling.draws import RegionDraws, RowDraws
-from xcount.counters.sampling.estimator import Estimator, Ground
+from xcount.counters.sampling.estimator import Estimator, KnownPart
 from xcount.counters.sampling.rest import Rest
 from xcount.counters.settings import Settings
 from xcount.model.ensemble import Ensemble, Feature, Tree
@@ -60,17 +60,17 @@ class KnownCount:
         rest = Rest.everything(problem)
         if self.n_refinements is None:
             undecided = problem.n_combinations * problem.n_masks
-            ground = Ground(0, undecided, rest.known, problem.n_regions)
+            known_part = KnownPart(0, undecided, rest.known, problem.n_regions)
             draws: Draws = RowDraws(problem.space, rest.unresolved, None)
             if self.budget is not None:
                 draws = RegionDraws(problem.form.corner_question, self.budget)
-            return Estimator(draws, ground, settings)
+            return Estimator(draws, known_part, settings)
         rest = Rest(0, rest.unresolved, list(problem.pairs()), rest.known)
         # Small as they are, these would be enumerated to the end, with nothing left to sample.
         cover = CoverDraws(problem.space, rest, tuning=Tuning(max_paths=0))
         for _ in range(self.n_refinements):
             cover.refine(cover.work + 1, math.inf, 1, lambda: None)
-        return Estimator(cover, cover.ground(problem, rest), settings)
+        return Estimator(cover, cover.known_part(problem, rest), settings)
 
 
 def made_instance(cells: Sequence[tuple[int, int]], n_refinements: int | None) -> KnownCount:

@@ -23,7 +23,7 @@ from xcount.answers.result import CountResult, Verdict
 from xcount.counters import counter
 from xcount.counters.bounds import Bounds
 from xcount.counters.engine import Outcomes
-from xcount.counters.sampling.estimator import Estimator, Ground
+from xcount.counters.sampling.estimator import Estimator, KnownPart
 from xcount.counters.settings import Settings
 from xcount.counters.tally import MaskCount, Profile, Progress, StopReason, Tally
 from xcount.model.examples import figure_1
@@ -137,9 +137,9 @@ def test_the_mean_of_the_samples_is_an_estimate(
     hits: int, open_: int, certain: int, count: int | None
 ) -> None:
     """Of a stopped run: but zero is none, nor is a mean that open samples could change much."""
-    ground = Ground(certain, 1000, Bounds(0, 2000), 2000)
+    known_part = KnownPart(certain, 1000, Bounds(0, 2000), 2000)
     settings = Settings(epsilon=1e-3, jobs=1, on_progress=interrupt)
-    estimator = Estimator(FixedDraws(hits, open_), ground, settings)
+    estimator = Estimator(FixedDraws(hits, open_), known_part, settings)
     tally = estimator.run(estimator.pilot(), "sample", {})
     assert tally.stop_reason is StopReason.INTERRUPTED
     assert tally.details["samples"] > 0
@@ -150,10 +150,10 @@ def test_the_mean_of_the_samples_is_an_estimate(
 
 def test_a_run_without_a_sample_has_no_estimate() -> None:
     """Whatever its bounds."""
-    ground = Ground(0, 1000, Bounds(0, 1000), 1000)
-    estimator = Estimator(FixedDraws(64, 0), ground, Settings(jobs=1))
+    known_part = KnownPart(0, 1000, Bounds(0, 1000), 1000)
+    estimator = Estimator(FixedDraws(64, 0), known_part, Settings(jobs=1))
     pilot = estimator.pilot()
-    late = Estimator(FixedDraws(64, 0), ground, Settings(jobs=1, timeout_seconds=0))
+    late = Estimator(FixedDraws(64, 0), known_part, Settings(jobs=1, timeout_seconds=0))
     assert late.run(pilot, "sample", {}).count is None
 
 

@@ -11,7 +11,7 @@ from strategies import random_ensemble
 import xcount
 from xcount.counters import settings
 from xcount.counters.auto import count_automatically
-from xcount.counters.decisions import n_seen
+from xcount.counters.decisions import count_hits_in_probe
 from xcount.counters.exact import count_exactly
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
@@ -61,7 +61,7 @@ def test_what_is_seen_is_there(seed: int) -> None:
     problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, [0], "0.3", distance=2))
     truth = count_exactly(problem, Settings())
     assert truth.count == truth.low == truth.high
-    assert n_seen(problem, Settings(seed=seed)) <= truth.low
+    assert count_hits_in_probe(problem, Settings(seed=seed)) <= truth.low
 
 
 def test_a_limit_that_reading_has_used_up_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount.answers.pieces import Piece, laying_seconds
-from xcount.counters.exact import ExactRun, looking_seconds, slices_of
+from xcount.counters.exact import ExactRun, pair_scan_seconds, slices_of
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
 from xcount.problem.problem import Problem
@@ -161,17 +161,17 @@ class ExactShares:
         return self._each[0].problem.form.only_bounds
 
     @property
-    def looking_seconds(self) -> float:
+    def pair_scan_seconds(self) -> float:
         """Guess how long it takes to look at the pairs of masks of all pieces.
 
         Of pieces that rules make: to lay the trees on their cells, which nobody has done yet.
         """
         tried = [products[0].problem for products in self.products if self._tried(products)]
-        return sum(map(laying_seconds if self._has_rules else looking_seconds, tried))
+        return sum(map(laying_seconds if self._has_rules else pair_scan_seconds, tried))
 
-    def _looking_seconds(self, problem: Problem) -> float:
+    def _pair_scan_seconds(self, problem: Problem) -> float:
         laying = laying_seconds(problem) if self._has_rules else 0.0
-        return laying + looking_seconds(problem)
+        return laying + pair_scan_seconds(problem)
 
     @staticmethod
     def _tried(products: Sequence[WeighedProduct]) -> list[WeighedProduct]:
@@ -190,7 +190,7 @@ class ExactShares:
                     return  # the time is up
                 found[product.masks] = looked
             if found:
-                yield len(found) * self._looking_seconds(products[0].problem)
+                yield len(found) * self._pair_scan_seconds(products[0].problem)
         runs = [product.run for product in self._each if product.run is not None]
         yield from slices_of(runs, budgets)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from xcount.counters.sampling.draws import Drawn
+from xcount.counters.sampling.draws import ProductComponent
 from xcount.counters.settings import Settings
 from xcount.errors import BudgetError, OutOfLimitsError, QueryError
 from xcount.problem.parts import Part, parts_of
@@ -39,7 +39,7 @@ class Piece:
 
     problem: Problem
     masks: NDArray[np.int64]
-    products: Sequence[Drawn]
+    products: Sequence[ProductComponent]
     weight: float
     part: Part | None = None
 
@@ -70,9 +70,9 @@ def components_of(name: str, problem: Problem, weighing: Weighing) -> Sequence[C
     return weighing.population.on(problem.grid)
 
 
-def products_of(problem: Problem, components: Sequence[Component]) -> list[Drawn]:
+def products_of(problem: Problem, components: Sequence[Component]) -> list[ProductComponent]:
     """Return product measures with the weights of their masks."""
-    return [Drawn(c.weight, mask_masses(problem, c.cells), c.cells) for c in components]
+    return [ProductComponent(c.weight, mask_masses(problem, c.cells), c.cells) for c in components]
 
 
 def mask_masses(problem: Problem, weights: Weights) -> NDArray[np.float64]:
@@ -83,7 +83,7 @@ def mask_masses(problem: Problem, weights: Weights) -> NDArray[np.float64]:
     return masses
 
 
-def weighed_pieces(problem: Problem, products: Sequence[Drawn]) -> list[Piece]:
+def weighed_pieces(problem: Problem, products: Sequence[ProductComponent]) -> list[Piece]:
     """Return the pieces that have any weight under a mixture of product measures."""
     if not problem.grid.rules:
         return [Piece(problem, np.arange(problem.n_masks), products, 1.0)]
@@ -93,7 +93,7 @@ def weighed_pieces(problem: Problem, products: Sequence[Drawn]) -> list[Piece]:
         for product in products:
             cells, masses, mass = part.weights(list(product.cell_weights), product.mask_weights)
             if product.weight * mass > 0:
-                inside.append(Drawn(product.weight * mass, masses, cells))
+                inside.append(ProductComponent(product.weight * mass, masses, cells))
         weight = math.fsum(product.weight for product in inside)
         if weight > 0:
             inside = [replace(product, weight=product.weight / weight) for product in inside]

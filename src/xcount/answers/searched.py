@@ -22,7 +22,7 @@ from xcount.answers.explorer import Spectra, ladder
 from xcount.answers.pieces import components_of, placed_rows, refuse_without_room
 from xcount.answers.spectrum import SIDES, Observed, spectrum_of
 from xcount.counters.region_search import Doubt, RegionSearch
-from xcount.counters.sampling.draws import Drawn, WeighedRegionDraws
+from xcount.counters.sampling.draws import ProductComponent, WeighedRegionDraws
 from xcount.counters.settings import Settings
 from xcount.counters.swings import Swings, own_link
 from xcount.counters.tally import Progress
@@ -105,7 +105,10 @@ def _regions(
     if name != "regions":
         assert weighing is not None
         none = np.empty(0)
-        parts = [Drawn(c.weight, none, c.cells) for c in components_of(name, problem, weighing)]
+        parts = [
+            ProductComponent(c.weight, none, c.cells)
+            for c in components_of(name, problem, weighing)
+        ]
     draws = WeighedRegionDraws(problem, parts)
     return draws.regions(random, n), draws.regions(random, PILOT_SAMPLES)
 

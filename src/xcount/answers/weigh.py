@@ -21,10 +21,10 @@ from xcount.answers.pieces import Piece, products_of, weighed_pieces
 from xcount.counters.bounds import Bounds
 from xcount.counters.decisions import MAX_FLAGS, RegionDecider, is_long_row
 from xcount.counters.engine import Draws
-from xcount.counters.exact import FREE_LOOKING_SECONDS
+from xcount.counters.exact import FREE_PAIR_SCAN_SECONDS
 from xcount.counters.sampling.box_draws import WeighedBoxDraws
-from xcount.counters.sampling.draws import CellDraws, Drawn, WeighedRegionDraws
-from xcount.counters.sampling.estimator import Estimator, Ground
+from xcount.counters.sampling.draws import CellDraws, ProductComponent, WeighedRegionDraws
+from xcount.counters.sampling.estimator import Estimator, KnownPart
 from xcount.counters.sampling.plain import PlainEstimation
 from xcount.counters.sampling.rest_estimate import RestEstimate
 from xcount.counters.settings import Settings
@@ -71,8 +71,8 @@ def weigh(
     if proved is not None and problem.n_masks > MAX_FLAGS:
         return exactly(name, proved, details)
     if problem.n_masks > MAX_LISTED and RegionDecider(problem).searches:
-        drawn = [Drawn(c.weight, np.empty(0), c.cells) for c in components]
-        everything = Ground(0, UNITS, Bounds(0, UNITS), UNITS)
+        drawn = [ProductComponent(c.weight, np.empty(0), c.cells) for c in components]
+        everything = KnownPart(0, UNITS, Bounds(0, UNITS), UNITS)
         estimator = Estimator(WeighedRegionDraws(problem, drawn), everything, settings)
         return _estimated(name, PlainEstimation(estimator, settings).run("sample", {}), details)
     if problem.n_masks > MAX_FLAGS:
@@ -106,7 +106,7 @@ class Weight(SideBySide[Measured]):
         self,
         name: str,
         problem: Problem,
-        products: Sequence[Drawn],
+        products: Sequence[ProductComponent],
         pieces: Sequence[Piece],
         settings: Settings,
         details: Mapping[str, Any],
@@ -119,19 +119,19 @@ class Weight(SideBySide[Measured]):
         self.shares = shares
 
     def _run(self) -> Measured:
-        looking = self.shares.looking_seconds
+        looking = self.shares.pair_scan_seconds
         is_quick = self._corner <= max(INSTANT_SECONDS, looking)
         if is_quick and (found := self._visit()) is not None:
             return found
         # Looking at the pairs of masks may cost more than an estimate of everything.
-        if looking >= FREE_LOOKING_SECONDS:
+        if looking >= FREE_PAIR_SCAN_SECONDS:
             self._can_count = self._sampling.price(worth=looking) >= looking
         return super()._run()
 
     @property
     def _free_seconds(self) -> float:
         free = super()._free_seconds
-        return min(free, self.shares.looking_seconds) if self._only_bounds else free
+        return min(free, self.shares.pair_scan_seconds) if self._only_bounds else free
 
     def _made_estimate(self) -> RestEstimate:
         return RestEstimate(self.shares, self._settings, self.estimation)
@@ -139,8 +139,8 @@ class Weight(SideBySide[Measured]):
     def estimation(self, settings: Settings, known: Bounds, series: int) -> PlainEstimation:
         """Return an estimate of what is open now."""
         draws, certain, undecided = self._rest()
-        ground = Ground(int(certain * UNITS), math.ceil(undecided * UNITS), known, UNITS)
-        return PlainEstimation(Estimator(draws, ground, settings, series=series), settings)
+        known_part = KnownPart(int(certain * UNITS), math.ceil(undecided * UNITS), known, UNITS)
+        return PlainEstimation(Estimator(draws, known_part, settings, series=series), settings)
 
     def _rest(self) -> tuple[Draws, float, float]:
         """Return what draws from what is open, what is certain without it, and what it weighs."""
@@ -161,7 +161,7 @@ class Weight(SideBySide[Measured]):
                 weights = np.zeros(len(masks))
                 weights[np.searchsorted(masks, each.open)] = product.mask_weights[each.open]
                 own = product.weight * each.open_weight / shares.undecided
-                drawn.append(Drawn(own, weights / weights.sum(), product.cell_weights))
+                drawn.append(ProductComponent(own, weights / weights.sum(), product.cell_weights))
         return CellDraws(self._problem, masks.tolist(), drawn), shares.certain, shares.undecided
 
     def _open_pieces(self) -> tuple[Draws, float, float]:
@@ -229,7 +229,7 @@ def _visiting_seconds(pieces: Sequence[Piece], settings: Settings) -> float:
     return seconds
 
 
-def _visited_share(problem: Problem, product: Drawn, settings: Settings) -> float | None:
+def _visited_share(problem: Problem, product: ProductComponent, settings: Settings) -> float | None:
     """Return the weight of what is sensitive under a product; None where a visit is too much."""
     try:
         run = CornerRun(problem, settings.within(0.5), list(product.cell_weights))

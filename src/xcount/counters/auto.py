@@ -11,14 +11,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from xcount.counters.bounds import Bounds
-from xcount.counters.exact import FREE_LOOKING_SECONDS, ExactRun, looking_seconds, within
+from xcount.counters.exact import FREE_PAIR_SCAN_SECONDS, ExactRun, pair_scan_seconds, within
 from xcount.counters.settings import Settings
 from xcount.counters.side_by_side import (
     CORNER_SECONDS,
     FREE_SECONDS,
     INSTANT_SECONDS,
     SideBySide,
-    not_late,
+    with_grace_period,
 )
 from xcount.counters.tally import StopReason, Tally
 from xcount.counters.visit import corner_seconds, visited
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 def count_automatically(problem: Problem, settings: Settings) -> Tally:
     """Count exactly and estimate, until one of the two has the answer."""
     form, corner = problem.form, corner_seconds(problem, settings)
-    looking = looking_seconds(problem)
+    looking = pair_scan_seconds(problem)
     is_quick = corner <= max(INSTANT_SECONDS, looking)
     # A profile tells pairs apart, too, where that takes no time to speak of.
-    wants_pairs = settings.want_profile and looking < FREE_LOOKING_SECONDS
+    wants_pairs = settings.want_profile and looking < FREE_PAIR_SCAN_SECONDS
     # Pairs only bound a gap in probability.
     wants_pairs = wants_pairs and form.corner_question.probability is None
     if is_quick and not wants_pairs and (tally := visited(problem, settings, "auto")) is not None:
@@ -47,7 +47,7 @@ def count_automatically(problem: Problem, settings: Settings) -> Tally:
 
 def _is_cheap_to_sample(problem: Problem, settings: Settings) -> bool:
     """Tell whether looking at the pairs of masks would cost more than an estimate of everything."""
-    if looking_seconds(problem) < FREE_LOOKING_SECONDS:
+    if pair_scan_seconds(problem) < FREE_PAIR_SCAN_SECONDS:
         return False
     from xcount.counters.sampling.counter import is_cheap
 
@@ -58,7 +58,7 @@ def _estimate_everything(problem: Problem, settings: Settings) -> Tally:
     from xcount.counters.sampling.estimation import estimate
     from xcount.counters.sampling.rest import Rest
 
-    return estimate(problem, not_late(settings), Rest.everything(problem), method="auto")
+    return estimate(problem, with_grace_period(settings), Rest.everything(problem), method="auto")
 
 
 class _Count(SideBySide[Tally]):
@@ -66,7 +66,7 @@ class _Count(SideBySide[Tally]):
 
     def __init__(self, problem: Problem, settings: Settings, corner: float) -> None:
         run = ExactRun(problem, settings.within(0.5))
-        worked = looking_seconds(problem)
+        worked = pair_scan_seconds(problem)
         super().__init__(run, settings, whole=problem.n_regions, corner=corner, worked=worked)
         self._problem, self._counted = problem, run
 

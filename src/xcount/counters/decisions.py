@@ -23,9 +23,9 @@ MAX_FLAGS = 1 << 24
 BLOCK_FLAGS = 1 << 20
 """Flags decided at a time: margins of all of them are held meanwhile, 40 bytes each and more."""
 
-SEEN_WALKS = 2**22
-"""Trees that are walked through for a look at a few regions: about a twentieth of a second."""
-_MOST_SEEN = 1024
+PROBE_WALKS = 2**22
+"""Trees walked to probe a few regions: about a twentieth of a second."""
+_MOST_PROBED = 1024
 
 MAX_LISTED = 200_000
 """Regions of a small grid, which are all decided rather than drawn."""
@@ -41,14 +41,14 @@ def n_decided_together(problem: Problem) -> int:
     return problem.n_masks + (problem.n_pairs_about if lists_pairs else 0)
 
 
-def n_seen(problem: Problem, settings: Settings) -> int:
-    """Return how many sensitive regions a look at a few finds, all of them different ones."""
+def count_hits_in_probe(problem: Problem, settings: Settings) -> int:
+    """Decide a few random regions; return how many distinct ones are sensitive."""
     decider = RegionDecider(problem)
     if decider.searches:
         return 0  # one region may take as long as all of the time
     generator = np.random.default_rng([settings.seed & (2**64 - 1), 4])
     walks = problem.n_masks * max(1, problem.form.n_trees)
-    n_rows = max(1, min(_MOST_SEEN, decider.block, SEEN_WALKS // walks))
+    n_rows = max(1, min(_MOST_PROBED, decider.block, PROBE_WALKS // walks))
     sizes = _row_sizes(problem)
     rows = {tuple(row) for row in generator.integers(0, sizes, (n_rows, len(sizes))).tolist()}
     return int(decider.decide(np.array(sorted(rows))).sum())

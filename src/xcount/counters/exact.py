@@ -33,8 +33,8 @@ from xcount.problem.problem import Problem
 from xcount.problem.subproblem import Decomposition, Expression, Pair, Subproblem
 
 STEP_BUDGETS = (200_000, 3_000_000, 40_000_000, 500_000_000, 2**62)
-FREE_LOOKING_SECONDS = 0.5
-"""Looking at pairs may take this long without a thought."""
+FREE_PAIR_SCAN_SECONDS = 0.5
+"""A scan of the pairs of masks that takes no longer is always done."""
 _SECONDS_PER_TREE_OF_PAIR = 1e-6
 _FREE_BUDGET = 3_000_000
 """Rounds up to this budget are tried before all regions are visited."""
@@ -58,7 +58,7 @@ def count_exactly(problem: Problem, settings: Settings) -> Tally:
             f"{problem.form.max_exact_terms:,}; use --method auto or sample"
         )
     corner = corner_seconds(problem, settings)
-    if FREE_LOOKING_SECONDS < looking_seconds(problem) >= corner:
+    if FREE_PAIR_SCAN_SECONDS < pair_scan_seconds(problem) >= corner:
         tally = visited(problem, settings, "exact")
         corner = math.inf
         if tally is not None:
@@ -74,21 +74,21 @@ def count_exactly(problem: Problem, settings: Settings) -> Tally:
                 return within(tally, run)
         run.solve((budget,))
     run.cover(settings)
-    return _with_seen(run.tally("exact"), problem, settings)
+    return _with_probe(run.tally("exact"), problem, settings)
 
 
-def _with_seen(tally: Tally, problem: Problem, settings: Settings) -> Tally:
-    """Return a tally with what a look at some regions proves, where bounds prove nothing.
+def _with_probe(tally: Tally, problem: Problem, settings: Settings) -> Tally:
+    """Raise a lower bound of 0 to the number of sensitive regions that a probe finds.
 
-    One sensitive region is enough to know that there are any. A profile adds up to its tally, and
-    stays as it is.
+    One sensitive region proves that there are some. With a profile the tally stays as it is, since
+    it is the sum of the profile.
     """
     is_known = tally.low > 0 or tally.high == 0 or settings.want_profile
     if is_known or tally.stop_reason is StopReason.INTERRUPTED:
         return tally
-    from xcount.counters.decisions import n_seen
+    from xcount.counters.decisions import count_hits_in_probe
 
-    seen = min(tally.high, n_seen(problem, settings))
+    seen = min(tally.high, count_hits_in_probe(problem, settings))
     return replace(tally, low=seen, count=seen if seen == tally.high else None)
 
 
@@ -103,8 +103,8 @@ def within(tally: Tally, run: ExactRun) -> Tally:
     )
 
 
-def looking_seconds(problem: Problem) -> float:
-    """Guess how long it takes to look which pairs of masks can differ at all."""
+def pair_scan_seconds(problem: Problem) -> float:
+    """Guess how long it takes to find the pairs of masks that can differ at all."""
     return problem.form.n_terms * problem.form.n_trees * _SECONDS_PER_TREE_OF_PAIR
 
 

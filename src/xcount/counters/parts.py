@@ -110,23 +110,23 @@ def _estimate(
     if len(open_parts) < 2 or problem.n_masks > MAX_FLAGS:
         return None
     from xcount.counters.sampling.box_draws import BoxDraws
-    from xcount.counters.sampling.estimator import Estimator, Ground
+    from xcount.counters.sampling.estimator import Estimator, KnownPart
 
-    ground = Ground(
+    known_part = KnownPart(
         certain=sum(tally.low for tally in known if tally.low == tally.high),
         undecided=sum(part.problem.n_regions for part in open_parts),
         known=Bounds(sum(t.low for t in known), sum(t.high for t in known)),
         n_regions=problem.n_regions,
     )
     try:
-        estimator = Estimator(BoxDraws(problem, open_parts), ground, settings)
+        estimator = Estimator(BoxDraws(problem, open_parts), known_part, settings)
         pilot = estimator.pilot()
     except BudgetError:
         return None
     except KeyboardInterrupt:
         stopped = [replace(tally, stop_reason=StopReason.INTERRUPTED) for tally in known]
         return _sum(problem, parts, stopped, settings, method)
-    needed = pilot.samples_needed(settings.epsilon, settings.delta, ground.certain_share)
+    needed = pilot.samples_needed(settings.epsilon, settings.delta, known_part.certain_share)
     if not needed * estimator.seconds_per_sample <= MAX_TOGETHER_SECONDS:
         return None
     details = {"n_masks": problem.n_masks, "n_parts": len(parts)}

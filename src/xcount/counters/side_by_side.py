@@ -42,9 +42,9 @@ INSTANT_SECONDS = 0.02
 """Up to here, all regions are visited without a look at anything else."""
 CORNER_SECONDS = 2.0
 """Up to here, all regions are visited rather than sampled: a second on two cores."""
-LATE_PART, LATE_SECONDS = 0.2, 0.2
-"""Samples get this part of the limit, and no longer than that, even where the limit came before the
-first: some bounds are worth more than none in time."""
+GRACE_PART, GRACE_SECONDS = 0.2, 0.2
+"""If the time limit comes before the first sample, sampling still gets this part of it, and at most
+so many seconds: some bounds, a little late, are worth more than none."""
 
 Found = TypeVar("Found")
 
@@ -76,12 +76,12 @@ class ExactWork(Protocol):
         ...
 
 
-def not_late(settings: Settings) -> Settings:
-    """Return settings with time for a few samples."""
+def with_grace_period(settings: Settings) -> Settings:
+    """Return settings that leave time for a few samples even if the time limit has passed."""
     limit = settings.timeout_seconds
     if limit is None:
         return settings
-    return settings.within(1.0, least=min(LATE_SECONDS, LATE_PART * limit))
+    return settings.within(1.0, least=min(GRACE_SECONDS, GRACE_PART * limit))
 
 
 class SideBySide(ABC, Generic[Found]):
@@ -192,7 +192,7 @@ class SideBySide(ABC, Generic[Found]):
         """Go on with whichever has cost less, until one of them has the answer."""
         sampling = self._sampling
         if self._settings.expired() and not sampling.has_begun:
-            self._settings, self._can_count = not_late(self._settings), False
+            self._settings, self._can_count = with_grace_period(self._settings), False
             sampling.limit(self._settings)
         sampling.is_last = not self._can_count
         while not self._settings.expired():

@@ -66,8 +66,8 @@ class Asked:
     def distance(self) -> int | None:
         """The distance asked about; None where no two masks are further apart."""
         asked = self.query.distance
-        furthest = sum(self.grid.axes[f].furthest for f in self.query.sensitive)
-        return None if asked is None or asked >= furthest else asked
+        max_distance = sum(self.grid.axes[f].max_distance for f in self.query.sensitive)
+        return None if asked is None or asked >= max_distance else asked
 
     @cached_property
     def n_pairs_about(self) -> int:

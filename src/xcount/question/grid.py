@@ -111,10 +111,10 @@ class Axis:
         return self.feature.is_categorical or self.numbers.is_regular
 
     @property
-    def furthest(self) -> int:
-        """No two cells are further apart."""
+    def max_distance(self) -> int:
+        """The largest distance between two cells of the axis."""
         if self.joined is not None:
-            return sum(axis.furthest for axis in self.joined.axes)
+            return sum(axis.max_distance for axis in self.joined.axes)
         return self.n_guards + (self.missing_cell is not None) if self.n_cells > 1 else 0
 
     def distance(self, cell: int, other: int) -> int:
@@ -191,7 +191,7 @@ class Axis:
             cells = NumberCells.between(self.thresholds, allowed.pieces, sorted(cuts))
             axis = replace(self, given_numbers=cells)
         axis = replace(axis, missing_cell=axis._n_values if has_missing else None)
-        return replace(axis, is_restricted=axis.furthest < self.furthest)
+        return replace(axis, is_restricted=axis.max_distance < self.max_distance)
 
     def unrestricted(self) -> Axis:
         """Return an axis of all values whose cells tell apart what this one tells apart."""
@@ -400,7 +400,7 @@ class Grid:
     def rules_fix(self, feature: int, sensitive: Sequence[int]) -> bool:
         """Tell whether rules leave one cell of a sensitive feature, wherever they leave any."""
         axis = self.axes[feature]
-        if axis.furthest == 0 or not any(feature in rule.features for rule in self.rules):
+        if axis.max_distance == 0 or not any(feature in rule.features for rule in self.rules):
             return False
         place = list(sensitive).index(feature)
         for box in self.boxes(sensitive):
@@ -420,7 +420,7 @@ class Grid:
         axis = self.axes[feature]
         if self.rules_fix(feature, sensitive):
             return "wherever there is a region, the rules leave one cell of it"
-        if axis.furthest == 0 and axis.is_restricted:
+        if axis.max_distance == 0 and axis.is_restricted:
             about = self.domain.about(ensemble, feature)
             return f"{about} leaves one cell of it, {axis.describe(0)}"
         return None

@@ -28,7 +28,7 @@ from xcount.counters.sampling.confidence import (
     GammaBernoulli,
 )
 from xcount.counters.sampling.estimation import Estimation
-from xcount.counters.sampling.estimator import MAIN, Estimator, Ground, run_through
+from xcount.counters.sampling.estimator import MAIN, Estimator, KnownPart, run_through
 from xcount.counters.sampling.rest import Rest
 from xcount.counters.settings import Settings
 from xcount.counters.visit import count_by_visiting
@@ -190,9 +190,9 @@ def test_intervals_that_exclude_each_other_do_not_keep_a_run_from_its_end() -> N
     Such runs never ended, and where the interval was beyond 1, low was above high.
     """
     for wrong in ((0.3, 0.45), (1.01, 1.4)):
-        ground = Ground(0, 300, Bounds(0, 300), 300)
+        known_part = KnownPart(0, 300, Bounds(0, 300), 300)
         settings = Settings(epsilon=0.1, delta=0.4, jobs=1, timeout_seconds=60)
-        estimator = Estimator(CoinFlips(0.1), ground, settings)
+        estimator = Estimator(CoinFlips(0.1), known_part, settings)
         slices = estimator.slices(estimator.pilot())
         next(slices)
         final = GammaBernoulli(0.001, 0.1, np.random.default_rng(0))
@@ -227,7 +227,7 @@ def test_estimates_with_a_certain_part_miss_as_rarely_as_promised() -> None:
 
 def test_waiting_times_have_a_generator_of_their_own() -> None:
     """Not that of the first batch: numpy takes the key [1, 2] for [1, 2, 0]."""
-    estimator = Estimator(CoinFlips(0.1), Ground(0, 300, Bounds(0, 300), 300), Settings(seed=5))
+    estimator = Estimator(CoinFlips(0.1), KnownPart(0, 300, Bounds(0, 300), 300), Settings(seed=5))
     estimator._plan(estimator.pilot())
     assert estimator._lower is not None
     final = estimator._lower.final

@@ -27,7 +27,7 @@ from xcount.counters.sampling import pilot as planning
 from xcount.counters.sampling import rest_estimate
 from xcount.counters.sampling.confidence import BettingSequence, GammaBernoulli
 from xcount.counters.sampling.estimation import Estimation
-from xcount.counters.sampling.estimator import Estimator, Ground
+from xcount.counters.sampling.estimator import Estimator, KnownPart
 from xcount.counters.sampling.rest import Rest
 from xcount.counters.sampling.rest_estimate import RestEstimate
 from xcount.counters.sampling.stopping import StoppedEstimate
@@ -98,16 +98,16 @@ def test_a_rare_rest_has_two_tools(
     spent: list[tuple[str, float]], certain: int, p: float, final: str
 ) -> None:
     """Huber's estimate, or one stopped by a curve where a part is certain; and the sequence."""
-    ground = Ground(certain, 1_000, Bounds(0, 2_000), 2_000)
-    estimator = Estimator(CoinFlips(p), ground, Settings(delta=DELTA, jobs=1))
+    known_part = KnownPart(certain, 1_000, Bounds(0, 2_000), 2_000)
+    estimator = Estimator(CoinFlips(p), known_part, Settings(delta=DELTA, jobs=1))
     estimator.run(estimator.pilot(), "sample", {})
     check(spent, final, "sequence")
 
 
 def test_a_frequent_rest_has_the_sequence_alone(spent: list[tuple[str, float]]) -> None:
     """It is done first where outcomes vary little."""
-    ground = Ground(0, 1_000, Bounds(0, 2_000), 2_000)
-    estimator = Estimator(CoinFlips(0.95), ground, Settings(delta=DELTA, jobs=1))
+    known_part = KnownPart(0, 1_000, Bounds(0, 2_000), 2_000)
+    estimator = Estimator(CoinFlips(0.95), known_part, Settings(delta=DELTA, jobs=1))
     estimator.run(estimator.pilot(), "sample", {})
     check(spent, "sequence")
 

@@ -25,7 +25,7 @@ from xcount.counters.decisions import RegionDecider
 from xcount.counters.region_search import RegionSearch, _IntervalDoubt, region_sampler
 from xcount.counters.sampling import counter, draws
 from xcount.counters.sampling.draws import BATCH, RegionDraws
-from xcount.counters.sampling.estimator import Estimator, Ground
+from xcount.counters.sampling.estimator import Estimator, KnownPart
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
 from xcount.errors import BudgetError, OutOfLimitsError
@@ -204,8 +204,8 @@ def test_the_samples_before_the_end_of_the_time_count() -> None:
     problem = question_of_many_masks(3)
     cut_short = _CutShort(RegionDraws(problem.form.corner_question), 2 * BATCH + 100)
     n = problem.n_regions
-    ground = Ground(0, n, Bounds(0, n), n)
-    estimator = Estimator(cut_short, ground, Settings(epsilon=0.001, jobs=1))
+    known_part = KnownPart(0, n, Bounds(0, n), n)
+    estimator = Estimator(cut_short, known_part, Settings(epsilon=0.001, jobs=1))
     tally = estimator.run(estimator.pilot(1), "sample", {})
     assert tally.stop_reason is StopReason.TIMEOUT
     assert tally.details["samples"] == BATCH + 100
@@ -217,7 +217,7 @@ def test_without_time_for_a_pilot_sampling_begins_all_the_same() -> None:
     problem = question_of_many_masks(3)
     n = problem.n_regions
     nothing = _CutShort(RegionDraws(problem.form.corner_question), 0)
-    estimator = Estimator(nothing, Ground(0, n, Bounds(0, n), n), Settings(jobs=1))
+    estimator = Estimator(nothing, KnownPart(0, n, Bounds(0, n), n), Settings(jobs=1))
     pilot = estimator.pilot()
     assert (pilot.n, pilot.mean) == (1, 0.0)
     tally = estimator.run(pilot, "sample", {})

@@ -21,7 +21,7 @@ from xcount.counters.sampling import estimation
 from xcount.counters.sampling.confidence import BettingSequence
 from xcount.counters.sampling.draws import RowDraws
 from xcount.counters.sampling.estimation import estimate
-from xcount.counters.sampling.estimator import Evidence, Ground
+from xcount.counters.sampling.estimator import Evidence, KnownPart
 from xcount.counters.sampling.rest import Rest
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress, StopReason
@@ -192,9 +192,9 @@ def test_solved_masks_are_added_to_the_estimate() -> None:
 
 def test_bounds_stay_in_order_where_no_whole_number_lies_between() -> None:
     """A wrong statement about a tiny count once gave low > high, and a run without an end."""
-    ground = Ground(0, 48, Bounds(0, 48), 48)
-    assert ground.scaled((0.0247, 0.0371)) == Bounds(1, 2)
-    assert ground.scaled((0.02, 0.05)) == Bounds(1, 2)
+    known_part = KnownPart(0, 48, Bounds(0, 48), 48)
+    assert known_part.scaled((0.0247, 0.0371)) == Bounds(1, 2)
+    assert known_part.scaled((0.02, 0.05)) == Bounds(1, 2)
 
 
 class StopError(Exception):

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from xcount.answers.pieces import components_of, laid_bytes, laying_seconds, placed_rows
 from xcount.counters.decisions import RegionDecider
-from xcount.counters.exact import ExactRun, looking_seconds
+from xcount.counters.exact import ExactRun, pair_scan_seconds
 from xcount.counters.sampling.draws import ends_of
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress, StopReason
@@ -327,7 +327,7 @@ def _solved(
     settings: Settings,
     budget: Budget,
 ) -> NDArray[np.float64] | None:
-    if looking_seconds(problem) + laying_seconds(problem) > budget.seconds:
+    if pair_scan_seconds(problem) + laying_seconds(problem) > budget.seconds:
         return None
     masks = np.flatnonzero(masses).tolist()
     run = ExactRun(problem, settings, weights=cells, masks=masks)

@@ -28,7 +28,7 @@ from xcount.answers.people.people import (
 from xcount.answers.people.place_search import PlaceSearch
 from xcount.answers.witness.search import RegionFinder
 from xcount.counters.decisions import RegionDecider
-from xcount.counters.exact import FREE_LOOKING_SECONDS, looking_seconds
+from xcount.counters.exact import FREE_PAIR_SCAN_SECONDS, pair_scan_seconds
 from xcount.counters.sampling.intervals import share_intervals
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress
@@ -105,7 +105,10 @@ class PlaceFinder:
     def _rare(self) -> NDArray[np.int64]:
         """Return sensitive regions that are too rare to be met by chance, by exact counting."""
         none = np.empty((0, len(self.problem.grid.axes)), dtype=np.int64)
-        if self.people.measure != "regions" or looking_seconds(self.problem) > FREE_LOOKING_SECONDS:
+        if (
+            self.people.measure != "regions"
+            or pair_scan_seconds(self.problem) > FREE_PAIR_SCAN_SECONDS
+        ):
             return none
         try:
             found = RegionFinder(self.problem, self.settings).draw_solutions(ENOUGH_HITS, _STEPS)

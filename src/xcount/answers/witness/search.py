@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from xcount.answers.witness.climb import Climber, can_climb
 from xcount.answers.witness.visited_draws import VisitedDraws
 from xcount.counters.decisions import MAX_LISTED, RegionDecider
-from xcount.counters.exact import FREE_LOOKING_SECONDS, ExactRun, looking_seconds
+from xcount.counters.exact import FREE_PAIR_SCAN_SECONDS, ExactRun, pair_scan_seconds
 from xcount.counters.sampling.box_draws import BoxDraws
 from xcount.counters.sampling.draws import CellDraws
 from xcount.counters.settings import Settings
@@ -164,7 +164,7 @@ class RegionFinder:
 
     def _is_empty(self) -> bool:
         """Tell whether bounds alone prove that nothing is sensitive, where they are soon asked."""
-        if looking_seconds(self.problem) > FREE_LOOKING_SECONDS:
+        if pair_scan_seconds(self.problem) > FREE_PAIR_SCAN_SECONDS:
             return False
         run = ExactRun(self.problem, self.settings)
         run.solve(())

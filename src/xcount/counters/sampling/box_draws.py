@@ -13,7 +13,7 @@ from xcount.counters.sampling.draws import (
     BATCH,
     LEVELS,
     CellDraws,
-    Drawn,
+    ProductComponent,
     ends_of,
     moved,
     moved_ends,
@@ -92,7 +92,9 @@ class WeighedBoxDraws(BoxDraws):
         products: the measures, in cells of the whole question.
     """
 
-    def __init__(self, problem: Problem, parts: Sequence[Part], products: Sequence[Drawn]) -> None:
+    def __init__(
+        self, problem: Problem, parts: Sequence[Part], products: Sequence[ProductComponent]
+    ) -> None:
         super().__init__(problem, parts)
         self.levels = LEVELS
         masses = np.array([[_mass(part, product) for product in products] for part in parts])
@@ -130,13 +132,13 @@ class WeighedBoxDraws(BoxDraws):
         return np.clip(outcomes, 0.0, 1.0)
 
 
-def _mass(part: Part, product: Drawn) -> float:
+def _mass(part: Part, product: ProductComponent) -> float:
     """Return what a part weighs under one product of a mixture."""
     mass = part.weights(list(product.cell_weights), product.mask_weights)[2]
     return product.weight * mass
 
 
-def _mask_weights(group: Part, products: Sequence[Drawn]) -> NDArray[np.float64]:
+def _mask_weights(group: Part, products: Sequence[ProductComponent]) -> NDArray[np.float64]:
     """Return what the masks of a part weigh under each product, with sum 1 where they do."""
     masses = np.array([product.mask_weights[group.masks] for product in products])
     sums = masses.sum(axis=1, keepdims=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from xcount.counters.exact import FREE_LOOKING_SECONDS, ExactRun, looking_seconds
+from xcount.counters.exact import FREE_PAIR_SCAN_SECONDS, ExactRun, pair_scan_seconds
 from xcount.counters.sampling.estimation import Estimation, estimate
 from xcount.counters.sampling.rest import Rest
 from xcount.counters.settings import Settings
@@ -14,7 +14,7 @@ from xcount.problem.problem import Problem
 
 MAX_VISITED = 50_000_000
 """Regions up to which all are visited where samples alone find nothing."""
-_LOOKING_PART = 0.2
+_PAIR_SCAN_PART = 0.2
 """Part of the time that looking at pairs may take."""
 MAX_CHECKED_TERMS = 5_000
 """Terms up to which bounds are asked before sampling which masks can be sensitive at all."""
@@ -33,7 +33,7 @@ def whole(problem: Problem, settings: Settings) -> Rest:
     """Return everything as the rest, but for masks that bounds show to be never sensitive."""
     if problem.form.n_terms > MAX_CHECKED_TERMS or is_cheap(problem, settings):
         return Rest.everything(problem)
-    run = ExactRun(problem, settings.within(_LOOKING_PART))
+    run = ExactRun(problem, settings.within(_PAIR_SCAN_PART))
     run.solve(())
     if run.stop_reason is StopReason.INTERRUPTED:
         raise KeyboardInterrupt
@@ -42,8 +42,8 @@ def whole(problem: Problem, settings: Settings) -> Rest:
 
 def is_cheap(problem: Problem, settings: Settings) -> bool:
     """Tell whether to sample at once, since looking at the pairs of masks would cost more."""
-    looking = looking_seconds(problem)
-    if looking < FREE_LOOKING_SECONDS:
+    looking = pair_scan_seconds(problem)
+    if looking < FREE_PAIR_SCAN_SECONDS:
         return False
     estimation = Estimation(problem, settings, Rest.everything(problem))
     return estimation.is_needed and estimation.price(worth=looking) < looking

@@ -15,7 +15,7 @@ from xcount import _core
 from xcount.counters.cover import Refinement, counts, native_cover
 from xcount.counters.engine import Tuning
 from xcount.counters.sampling.draws import NativeDraws
-from xcount.counters.sampling.estimator import Ground
+from xcount.counters.sampling.estimator import KnownPart
 from xcount.counters.sampling.pilot import Pilot
 from xcount.counters.sampling.rest import Rest
 from xcount.counters.settings import DEFAULT_MEMORY_BYTES
@@ -97,13 +97,13 @@ class CoverDraws(NativeDraws):
         self._refinement.run(cover, target, self._max_bytes, deadline, n_threads, on_pause)
         cover.freeze()
 
-    def ground(self, problem: Problem, rest: Rest) -> Ground:
+    def known_part(self, problem: Problem, rest: Rest) -> KnownPart:
         """Return what the cover proves, in whole regions."""
         known = counts(self._native, problem.n_combinations)
         times = [n_times for _, n_times in self._tasks]
         certain = sum(n * solved for n, (solved, _) in zip(times, known, strict=True))
         undecided = sum(n * unknown for n, (_, unknown) in zip(times, known, strict=True))
-        return Ground(rest.solved + certain, undecided, rest.known, problem.n_regions)
+        return KnownPart(rest.solved + certain, undecided, rest.known, problem.n_regions)
 
 
 def cover_tasks(rest: Rest) -> list[tuple[Subproblem, int]]:
@@ -117,14 +117,14 @@ def cover_tasks(rest: Rest) -> list[tuple[Subproblem, int]]:
     return [(Subproblem(pairs), n_times) for pairs, n_times in sorted(groups.items())]
 
 
-def pooled(plain_pilot: Pilot, plain: Ground, pilot: Pilot, ground: Ground) -> Pilot:
+def pooled(plain_pilot: Pilot, plain: KnownPart, pilot: Pilot, known_part: KnownPart) -> Pilot:
     """Return what a cover's pilot says together with that of plain samples.
 
-    Plain samples count by the part of their ground that is still open, their hits without those
+    Plain samples count by the part of their regions that is still open, their hits without those
     that the cover has proved since.
     """
-    part = float(Fraction(ground.undecided, plain.undecided))
-    proved = float(Fraction(ground.certain - plain.certain, plain.undecided))
+    part = float(Fraction(known_part.undecided, plain.undecided))
+    proved = float(Fraction(known_part.certain - plain.certain, plain.undecided))
     n = plain_pilot.n * part + pilot.n
     hits = max(0.0, plain_pilot.mean - proved) * plain_pilot.n + pilot.mean * pilot.n
     mean = min(1.0, hits / n)

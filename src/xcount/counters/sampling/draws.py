@@ -184,13 +184,13 @@ _TUNED: WeakKeyDictionary[CornerQuestion, tuple[int, float]] = WeakKeyDictionary
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
-    """A product measure that a part of the samples is drawn from.
+class ProductComponent:
+    """One product measure of a mixture.
 
     Attributes:
-        weight: the part; those of all parts add up to 1.
-        mask_weights: of the masks that count, with sum 1; empty where masks are not listed.
-        cell_weights: for each feature those of its cells.
+        weight: its share of the mixture; the weights of all components add up to 1.
+        mask_weights: weights of the masks that count, with sum 1; empty if masks are not listed.
+        cell_weights: for each feature, the weights of its cells.
     """
 
     weight: float
@@ -212,7 +212,7 @@ class _WeighedDraws:
         self,
         problem: Problem,
         features: Sequence[int],
-        parts: Sequence[Drawn],
+        parts: Sequence[ProductComponent],
         levels: int,
     ) -> None:
         counts = problem.grid.cell_counts
@@ -265,7 +265,9 @@ class CellDraws(_WeighedDraws):
         parts: the measures; every region weighs the same if there are none.
     """
 
-    def __init__(self, problem: Problem, masks: Sequence[int], parts: Sequence[Drawn] = ()) -> None:
+    def __init__(
+        self, problem: Problem, masks: Sequence[int], parts: Sequence[ProductComponent] = ()
+    ) -> None:
         refuse_many_masks(problem.n_masks, MAX_FLAGS)
         sensitive = set(problem.query.sensitive)
         others = [f for f in range(len(problem.grid.axes)) if f not in sensitive]
@@ -372,7 +374,7 @@ class WeighedRegionDraws(_WeighedDraws):
         parts: the measures; their masks weigh what their cells do.
     """
 
-    def __init__(self, problem: Problem, parts: Sequence[Drawn]) -> None:
+    def __init__(self, problem: Problem, parts: Sequence[ProductComponent]) -> None:
         super().__init__(problem, range(len(problem.grid.axes)), parts, levels=1)
 
     @cached_property

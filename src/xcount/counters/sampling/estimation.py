@@ -18,7 +18,7 @@ from xcount.counters.sampling.cover import CoverDraws, pooled
 from xcount.counters.sampling.draws import BATCH, CellDraws, RegionDraws, RowDraws
 from xcount.counters.sampling.estimator import (
     Estimator,
-    Ground,
+    KnownPart,
     Slices,
     run_through,
 )
@@ -170,7 +170,7 @@ class Estimation:
         """What is known of C so far."""
         if self._certain is not None:
             return self._certain
-        return self._plain_ground().bounds() if self._chosen is None else self._chosen.bounds
+        return self._plain_known_part().bounds() if self._chosen is None else self._chosen.bounds
 
     def narrow(self, known: Bounds) -> None:
         """Take over bounds that hold in any case."""
@@ -208,7 +208,7 @@ class Estimation:
                 batches = PLAIN_SECONDS / plain.seconds_per_sample / BATCH
                 pilot = plain.pilot(math.ceil(batches))
                 yield plain.pilot_seconds - before
-            covered = yield from self._cover(cover, pilot, plain.ground)
+            covered = yield from self._cover(cover, pilot, plain.known_part)
             if self._certain is not None:
                 return StopReason.COMPLETE
             if covered is not None:
@@ -222,9 +222,9 @@ class Estimation:
     def _plain_price(self, pilot: Pilot) -> float:
         return price_of(self._plain, pilot, self._settings)
 
-    def _plain_ground(self) -> Ground:
+    def _plain_known_part(self) -> KnownPart:
         undecided = self._problem.n_combinations * self.rest.n_unresolved
-        return Ground(self.rest.solved, undecided, self.rest.known, self._problem.n_regions)
+        return KnownPart(self.rest.solved, undecided, self.rest.known, self._problem.n_regions)
 
     @cached_property
     def _plain(self) -> Estimator:
@@ -233,7 +233,7 @@ class Estimation:
             settings = self._settings
             part = _TUNING_PART * settings.search_seconds()
             self._draws.tune(settings.seed & (2**64 - 1), settings.n_threads, part, self._tell)
-        return Estimator(self._draws, self._plain_ground(), self._settings, series=self._series)
+        return Estimator(self._draws, self._plain_known_part(), self._settings, series=self._series)
 
     def _tell(self) -> None:
         """Tell that the run goes on; whoever listens may end it."""
@@ -246,7 +246,7 @@ class Estimation:
         return pairs is not None and is_affordable(self._problem, self._settings, len(pairs))
 
     def _cover(
-        self, cover: CoverDraws, plain_pilot: Pilot, plain: Ground
+        self, cover: CoverDraws, plain_pilot: Pilot, plain: KnownPart
     ) -> Generator[float, None, tuple[Estimator, Pilot] | None]:
         """Refine a cover while it pays; return what to run, None if it is not worth it.
 
@@ -258,27 +258,27 @@ class Estimation:
         deadline = math.inf if half.timeout_seconds is None else half.started + half.timeout_seconds
         before = plain.undecided
         while True:
-            ground = cover.ground(self._problem, self.rest)
+            known_part = cover.known_part(self._problem, self.rest)
             self._details["cover_states"] = cover.n_states
             self._details["cover_share"] = float(
-                Fraction(ground.undecided, self._problem.n_regions)
+                Fraction(known_part.undecided, self._problem.n_regions)
             )
             if cover.is_decided:
-                self._certain = ground.bounds()
+                self._certain = known_part.bounds()
                 return None
-            estimator = Estimator(cover, ground, settings, is_long=False, series=self._series)
-            pilot = pooled(plain_pilot, plain, estimator.pilot(_COVER_PILOT_BATCHES), ground)
+            estimator = Estimator(cover, known_part, settings, is_long=False, series=self._series)
+            pilot = pooled(plain_pilot, plain, estimator.pilot(_COVER_PILOT_BATCHES), known_part)
             yield estimator.pilot_seconds
-            price = cover.seconds_per_sample * samples_needed(pilot, ground, settings)
+            price = cover.seconds_per_sample * samples_needed(pilot, known_part, settings)
             spent = cover.work * _SECONDS_PER_WORK
             limit = settings.memory_bytes or DEFAULT_MEMORY_BYTES
             full = cover.is_full or cover.n_bytes * 3 > limit or time.monotonic() >= deadline
             # Doubling the work may shrink the cover twice as much as the last doubling did.
-            gain = price * (1 - float(Fraction(ground.undecided, before)) ** 2)
+            gain = price * (1 - float(Fraction(known_part.undecided, before)) ** 2)
             is_promising = gain > spent or spent < _TRIAL_PART * plain_price
             if price <= spent or full or 2 * spent > plain_price or not is_promising:
                 break
-            before = ground.undecided
+            before = known_part.undecided
             self._refine(cover, 2 * cover.work, deadline)
             yield cover.work * _SECONDS_PER_WORK - spent
         estimator.is_long = price > spent and time.monotonic() < deadline  # else a small part
@@ -289,7 +289,7 @@ class Estimation:
         cover.refine(target, deadline, n_threads, lambda: self._report(cover.n_states))
 
     def _report(self, n_states: int) -> None:
-        bounds = self._plain_ground().bounds()
+        bounds = self._plain_known_part().bounds()
         self._settings.report(Progress(0.0, bounds.low, bounds.high, f"{n_states:,} states"))
 
 

@@ -54,8 +54,10 @@ with which a cover's states are drawn (docs/approximate.md)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
-    """What is known before sampling: ``certain <= C <= certain + slack + undecided``.
+class KnownPart:
+    """The part of a count that is known before sampling, and the size of the part to sample.
+
+    ``certain <= C <= certain + slack + undecided``.
 
     Attributes:
         certain: sensitive regions that are counted already.
@@ -160,7 +162,7 @@ class Estimator:
 
     Args:
         draws: draws the outcomes.
-        ground: what is known before.
+        known_part: what is known before.
         settings: accuracy, limits, and who does the work.
         is_long: whether it may be worth while to let others draw.
         series: number of the series of samples, where one after the other is drawn.
@@ -169,16 +171,16 @@ class Estimator:
     def __init__(
         self,
         draws: Draws,
-        ground: Ground,
+        known_part: KnownPart,
         settings: Settings,
         *,
         is_long: bool = True,
         series: int = 0,
     ) -> None:
         self._pilot_stream, self._main_stream = PILOT + 2 * series, MAIN + 2 * series
-        self.ground = ground
+        self.known_part = known_part
         self.is_long = is_long
-        self._known = self.bounds = ground.bounds()
+        self._known = self.bounds = known_part.bounds()
         self._shown = self.bounds  # to whoever listens: looked at more often, of no consequence
         self._draws = draws
         self._settings = settings
@@ -202,7 +204,7 @@ class Estimator:
         if not self._pilot_batches:
             self._piloted = np.zeros(len(self._values()))
         end = time.monotonic() + _PILOT_PART * self._settings.search_seconds()
-        asked = (self._settings.epsilon, self._settings.delta, self.ground.certain_share)
+        asked = (self._settings.epsilon, self._settings.delta, self.known_part.certain_share)
         while self._pilot_batches < max(1, max_batches):
             if self._pilot_so_far().is_enough(self._pilot_hits, *asked):
                 break
@@ -274,7 +276,7 @@ class Estimator:
 
     def seconds_left(self) -> float:
         """Guess what the rest of the estimate costs, in seconds of one core."""
-        asked = (self._settings.epsilon, self._settings.delta, self.ground.certain_share)
+        asked = (self._settings.epsilon, self._settings.delta, self.known_part.certain_share)
         sequence = None if self._lower is None else self._lower.sequence
         if sequence is None or sequence.n == 0:
             return math.inf
@@ -288,7 +290,7 @@ class Estimator:
     def _plan(self, pilot: Pilot) -> None:
         """Choose the tools: Huber's estimate only where it is likely to finish first."""
         delta, epsilon = self._settings.delta, self._settings.epsilon
-        share = self.ground.certain_share
+        share = self.known_part.certain_share
         self._n_expected = pilot.samples_needed(epsilon, delta, share)
         random = np.random.default_rng([self._seed, self._main_stream, *WAITING])
         final = pilot.final_interval(epsilon, delta, share, random)
@@ -323,7 +325,7 @@ class Estimator:
         """Tell whether there is no end in sight: no time limit, and no hit in many samples."""
         assert self._upper is not None
         n_samples = self._n_samples
-        most = min(MOST_BARREN_SAMPLES, max(LEAST_BARREN_SAMPLES, 4 * self.ground.undecided))
+        most = min(MOST_BARREN_SAMPLES, max(LEAST_BARREN_SAMPLES, 4 * self.known_part.undecided))
         return (
             self._settings.timeout_seconds is None
             and n_samples >= most
@@ -394,20 +396,20 @@ class Estimator:
         """Hand what was drawn since the last look to the sequences."""
         for evidence in (self._lower, self._upper):
             if evidence is not None:
-                evidence.take_in(self.ground.certain_share)
+                evidence.take_in(self.known_part.certain_share)
 
     def _finished(self) -> StopReason | None:
         assert self._lower is not None
         assert self._upper is not None
         final_done = self._lower.estimated is not None and self._upper.estimated is not None
         max_share = self._settings.max_share
-        near = self._lower.sequence.is_worth_computing(self.ground.certain_share)
+        near = self._lower.sequence.is_worth_computing(self.known_part.certain_share)
         if not (final_done or near or max_share is not None):
             return None
         self._look()
         if self.bounds.settled(self._settings.epsilon, self._point()) is not None:
             return StopReason.COMPLETE
-        if max_share is not None and self.bounds.decides(max_share, self.ground.n_regions):
+        if max_share is not None and self.bounds.decides(max_share, self.known_part.n_regions):
             return StopReason.DECIDED
         return None
 
@@ -422,7 +424,7 @@ class Estimator:
         self.bounds = self._known.meet(self._sequence_bounds())
         lower, upper = self._lower.estimated, self._upper.estimated
         if lower is not None and upper is not None:
-            self.bounds = self.bounds.meet(self.ground.scaled((lower[0], upper[1])))
+            self.bounds = self.bounds.meet(self.known_part.scaled((lower[0], upper[1])))
 
     def _sequence_bounds(self, *, keep: bool = True) -> Bounds:
         assert self._lower is not None
@@ -430,7 +432,7 @@ class Estimator:
         low, high = self._lower.sequence.interval(keep=keep)
         if self._upper is not self._lower:
             high = self._upper.sequence.interval(keep=keep)[1]
-        return self.ground.scaled((low, high))
+        return self.known_part.scaled((low, high))
 
     def _mean(self) -> float:
         """Return the mean outcome; halfway where some are open."""
@@ -442,7 +444,7 @@ class Estimator:
         """Return the count that the mean outcome stands for; None before the first sample."""
         if self._lower is None or self._lower.sequence.n == 0:
             return None
-        return round(self.ground.count_of(Fraction(self._mean())))
+        return round(self.known_part.count_of(Fraction(self._mean())))
 
     def _estimate(self) -> int | None:
         """Return a count within epsilon of both bounds; else that of the mean outcome, if any.
@@ -456,7 +458,7 @@ class Estimator:
         if self._lower.sequence.n == 0:
             return None
         ends = (e.sequence.mean for e in (self._lower, self._upper))
-        means = Bounds(*(round(self.ground.count_of(Fraction(mean))) for mean in ends))
+        means = Bounds(*(round(self.known_part.count_of(Fraction(mean))) for mean in ends))
         point = means.settled(self._settings.epsilon, self._point())
         if point is None:
             return None
@@ -492,8 +494,8 @@ class Estimator:
         known["sampled_share"] = self._mean()
         if self._lower is not None and self._upper is not None and self._upper is not self._lower:
             known["open_share"] = self._upper.sequence.mean - self._lower.sequence.mean
-        known["certain"] = self.ground.certain
-        known["undecided"] = self.ground.undecided
+        known["certain"] = self.known_part.certain
+        known["undecided"] = self.known_part.undecided
         if self.bounds.low == 0 < self.bounds.high:
             known["may_be_zero"] = True  # no sensitive region was proved to exist
         return known

@@ -9,7 +9,7 @@ from typing import Any
 
 from xcount.counters.bounds import Bounds
 from xcount.counters.sampling.draws import BATCH
-from xcount.counters.sampling.estimator import Estimator, Ground, Slices, run_through
+from xcount.counters.sampling.estimator import Estimator, KnownPart, Slices, run_through
 from xcount.counters.sampling.pilot import Pilot
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason, Tally
@@ -18,16 +18,16 @@ _PILOT_PART = 20
 """Looking at a price costs one part in so many of what it is asked for."""
 
 
-def samples_needed(pilot: Pilot, ground: Ground, settings: Settings) -> float:
+def samples_needed(pilot: Pilot, known_part: KnownPart, settings: Settings) -> float:
     """Guess how many samples the estimate takes."""
-    return pilot.samples_needed(settings.epsilon, settings.delta, ground.certain_share)
+    return pilot.samples_needed(settings.epsilon, settings.delta, known_part.certain_share)
 
 
 def price_of(estimator: Estimator, pilot: Pilot, settings: Settings) -> float:
     """Guess what an estimate costs, in seconds of one core."""
-    if _is_clear(pilot, estimator.ground, settings):
+    if _is_clear(pilot, estimator.known_part, settings):
         return 0.0
-    return estimator.seconds_per_sample * samples_needed(pilot, estimator.ground, settings)
+    return estimator.seconds_per_sample * samples_needed(pilot, estimator.known_part, settings)
 
 
 def pilot_worth(estimator: Estimator, worth: float) -> Pilot:
@@ -35,12 +35,12 @@ def pilot_worth(estimator: Estimator, worth: float) -> Pilot:
     return estimator.pilot(math.ceil(worth / estimator.seconds_per_sample / _PILOT_PART / BATCH))
 
 
-def _is_clear(pilot: Pilot, ground: Ground, settings: Settings) -> bool:
+def _is_clear(pilot: Pilot, known_part: KnownPart, settings: Settings) -> bool:
     """Tell whether the asked share is so far from the pilot's that few samples decide it."""
     if settings.max_share is None:
         return False
-    asked = settings.max_share.value * ground.n_regions - ground.certain
-    share = max(0.0, float(asked / ground.undecided))
+    asked = settings.max_share.value * known_part.n_regions - known_part.certain
+    share = max(0.0, float(asked / known_part.undecided))
     few = 30 / pilot.n  # a share that the pilot's size can tell from zero
     return abs(pilot.mean - share) > max(few, 0.3 * share)
 
