@@ -24,11 +24,11 @@ import xcount
 from benchmarks.harness.datasets import data_folder
 from benchmarks.harness.tables import replace_parts
 from xcount.answers.explanation import GroupRates, Place, ShareInterval
-from xcount.answers.measure import with_population
 from xcount.counters.settings import Settings
+from xcount.measures.measure import with_population
+from xcount.measures.population import Population
+from xcount.measures.weighting import Weighing
 from xcount.question.grid import Grid
-from xcount.question.population import Population
-from xcount.question.weighting import Weighing
 
 COMMAND = "python -m benchmarks.people --output benchmarks/results/people.md --page docs/people.md"
 N_TRAINING = 40_000

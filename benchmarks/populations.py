@@ -24,15 +24,15 @@ import xcount
 from benchmarks.harness.datasets import data_folder
 from benchmarks.harness.tables import markdown, replace_parts
 from xcount.answers.count import solve
-from xcount.answers.measure import measure
-from xcount.answers.measured import Judged
 from xcount.counters.settings import Settings
+from xcount.measures.fitting import STRENGTH, fit_mixture, fit_population
+from xcount.measures.measure import measure
+from xcount.measures.measured import Judged
+from xcount.measures.population import Population
+from xcount.measures.weighting import Weighing
 from xcount.problem.problem import Problem
-from xcount.question.fitting import STRENGTH, fit_mixture, fit_population
 from xcount.question.grid import Grid
-from xcount.question.population import Population
 from xcount.question.query import Query
-from xcount.question.weighting import Weighing
 
 COMMAND = (
     "python -m benchmarks.populations --output benchmarks/results/populations.md "

@@ -33,14 +33,14 @@ from benchmarks.harness.datasets import BY_KEY, PLAIN, load_dataset
 from benchmarks.harness.models import Training, models_of
 from benchmarks.harness.tables import markdown
 from xcount import Ensemble, Grid, count, load
-from xcount.answers.exact_shares import UNITS
-from xcount.answers.measure import weighing_of
-from xcount.answers.pieces import components_of, products_of, weighed_pieces
-from xcount.answers.weigh import Weight
 from xcount.counters.bounds import Bounds
 from xcount.counters.settings import Settings
 from xcount.counters.side_by_side import BUDGETS
 from xcount.counters.tally import StopReason
+from xcount.measures.exact_shares import UNITS
+from xcount.measures.measure import weighing_of
+from xcount.measures.products import components_of, products_of, weighed_pieces
+from xcount.measures.weigh import Weight
 from xcount.problem.problem import Problem
 from xcount.question.domain import Domain
 from xcount.question.query import Query

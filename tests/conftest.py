@@ -14,9 +14,9 @@ import pytest
 from hypothesis import settings
 from model_files import FIGURE_1, write_model
 
-from xcount.answers import weigh
 from xcount.cli import main
 from xcount.counters import auto, exact
+from xcount.measures import weigh
 
 # Libraries that train models wait for their threads in busy loops: several tests at a time would
 # take the cores from each other. One thread also trains the same model everywhere.

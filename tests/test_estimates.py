@@ -18,7 +18,6 @@ from strategies import random_ensemble
 
 import xcount
 from xcount.answers.mean_share import MeanShare
-from xcount.answers.measure import measure
 from xcount.answers.result import CountResult, Verdict
 from xcount.counters import counter
 from xcount.counters.bounds import Bounds
@@ -26,13 +25,14 @@ from xcount.counters.engine import Outcomes
 from xcount.counters.sampling.estimator import Estimator, KnownPart
 from xcount.counters.settings import Settings
 from xcount.counters.tally import MaskCount, Profile, Progress, StopReason, Tally
+from xcount.measures.measure import measure
+from xcount.measures.weighting import Weighing
 from xcount.model.examples import figure_1
 from xcount.problem.problem import Problem
 from xcount.question.cell import CellRange
 from xcount.question.grid import Grid
 from xcount.question.query import Query
 from xcount.question.share import Limit
-from xcount.question.weighting import Weighing
 from xcount.report import html_comparison, html_report, markdown_report
 from xcount.report.batch_text import audit_tables, comparison_tables
 from xcount.report.spreadsheet import csv_comparison, csv_report

@@ -18,7 +18,7 @@ import xcount.answers.witness.witness
 import xcount.runs.audit
 import xcount.runs.compare  # noqa: F401  # whoever is imported has named its records
 from xcount.counters.tally import StopReason
-from xcount.question.weighting import MEASURES
+from xcount.measures.weighting import MEASURES
 from xcount.support.records import RECORDS, reference, schema_of
 
 SCHEMA = Path(__file__).parent.parent / "docs" / "xcount.schema.json"

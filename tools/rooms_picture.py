@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tools.canvas import Canvas
 
-WIDTH, HEIGHT = 960, 448
+WIDTH, HEIGHT = 1116, 448
 _LEFT, _BOX, _STEP = 22, 136, 156
 """Where the columns begin, how wide a box is, and how far the next column is."""
 
@@ -22,10 +22,11 @@ class Room(NamedTuple):
 
 PIPELINE = (
     Room("model", ("loaders,", "tables of rows"), "Ensemble"),
-    Room("question", ("grid, change,", "query, weighting"), "Grid, Query"),
+    Room("question", ("grid, change,", "query, domain"), "Grid, Query"),
     Room("problem", ("the question in", "integers: forms"), "Problem"),
     Room("counters", ("exact, sampling,", "auto"), "Tally"),
-    Room("answers", ("count, measure,", "witnesses"), "CountResult"),
+    Room("measures", ("volume, rows,", "population"), "Measured"),
+    Room("answers", ("count, explain,", "witnesses"), "CountResult"),
     Room("report", ("text, HTML, CSV,", "Markdown, plots"), "pages"),
 )
 """The rooms that one count passes through, in this order."""
@@ -50,13 +51,13 @@ def rooms_picture() -> Canvas:
         _box(canvas, room, column, 90, "a")
         if column:
             _arrow(canvas, (_right(column - 1), 145), (_left(column), 145))
-    for column, room in enumerate((BASELINES, RUNS, CLUSTER), start=3):
+    for column, room in ((3, BASELINES), (5, RUNS), (6, CLUSTER)):
         _box(canvas, room, column, 250)
-    for column in (2, 3, 4):
+    for column in (2, 3, 5):
         canvas.path(f"M{_middle(column):g} 200L{_middle(column):g} 250")
     canvas.path(f"M{_left(3) + 20} 200L{_middle(2):g} 250")
-    _arrow(canvas, (_right(4) - 20, 250), (_left(5) + 12, 200))
-    canvas.path(f"M{_right(4)} 305L{_left(5)} 305")
+    _arrow(canvas, (_right(5) - 20, 250), (_left(6) + 12, 200))
+    canvas.path(f"M{_right(5)} 305L{_left(6)} 305")
     _native(canvas, 250)
     _bar(canvas, SUPPORT, 386)
     return canvas

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from xcount.answers.witness.witness import Witness, Witnesses
     from xcount.answers.witness.witnesses import witnesses
     from xcount.errors import XCountError
+    from xcount.measures.population import Population
     from xcount.model.ensemble import Ensemble
     from xcount.model.loaders import load
     from xcount.question.domain import Domain
     from xcount.question.grid import Grid
-    from xcount.question.population import Population
     from xcount.question.query import Query
     from xcount.runs.audit import AuditResult, audit
     from xcount.runs.compare import CompareResult, compare
@@ -53,7 +53,7 @@ _HOMES = {
     "Ensemble": "xcount.model.ensemble",
     "Grid": "xcount.question.grid",
     "Inspection": "xcount.answers.inspection",
-    "Population": "xcount.question.population",
+    "Population": "xcount.measures.population",
     "Query": "xcount.question.query",
     "Witness": "xcount.answers.witness.witness",
     "Witnesses": "xcount.answers.witness.witness",

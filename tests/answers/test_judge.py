@@ -11,23 +11,22 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import Command
+from measure_problems import expected_share, random_population, random_problem
 from numpy.typing import NDArray
-from test_measures import random_problem
-from test_population_measure import expected_share, random_population
 
 import xcount
 from xcount.answers import count as counting
-from xcount.answers import exact_shares
 from xcount.answers.count import CONTEXT_SECONDS, solve
-from xcount.answers.measured import Judged, Measured
 from xcount.answers.result import CountResult, Verdict, verdict_of
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress, StopReason, Tally
 from xcount.errors import QueryError
+from xcount.measures import exact_shares
+from xcount.measures.measured import Judged, Measured
+from xcount.measures.weighting import Weighing
 from xcount.model.examples import figure_1
 from xcount.problem.problem import Problem
 from xcount.question.share import Limit
-from xcount.question.weighting import Weighing
 from xcount.testing import assert_share
 
 ROWS = np.array([[1.0, 1.0], [5.0, 1.0], [5.0, 5.0]])
@@ -125,7 +124,7 @@ def test_a_weight_that_equals_the_limit_but_for_rounding_passes() -> None:
 
 def weighed_share(problem: Problem, weighing: Weighing, name: str) -> float:
     """Return the exact share under a measure, found without a limit."""
-    found = xcount.answers.measure.measure(problem, weighing, Settings())[name]
+    found = xcount.measures.measure.measure(problem, weighing, Settings())[name]
     assert found.exact
     assert found.share is not None
     return found.share

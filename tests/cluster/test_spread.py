@@ -13,8 +13,6 @@ import pytest
 from oracle import known
 from strategies import random_ensemble, random_tree, wide_ensemble
 
-from xcount.answers import exact_shares
-from xcount.answers.measure import measure
 from xcount.cluster import spread as spreading
 from xcount.cluster.spread import (
     Crew,
@@ -34,12 +32,14 @@ from xcount.counters.sampling.estimator import next_look
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress, StopReason, Tally
 from xcount.errors import ClusterError
+from xcount.measures import exact_shares
+from xcount.measures.measure import measure
+from xcount.measures.weighting import Weighing
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.examples import tree_of
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
 from xcount.question.query import Query
-from xcount.question.weighting import Weighing
 
 
 class ScrambledCrew:

@@ -14,19 +14,19 @@ from numpy.typing import NDArray
 from strategies import SCALES, random_classifier, random_ensemble
 
 from xcount import _core
-from xcount.answers.measure import measure
-from xcount.answers.pieces import mask_masses
 from xcount.counters.exact import ExactRun
 from xcount.counters.settings import Settings
 from xcount.counters.visit import visiting_seconds
 from xcount.errors import BudgetError
+from xcount.measures.measure import measure
+from xcount.measures.products import mask_masses
+from xcount.measures.weighting import Weighing, volume_weights
 from xcount.model.ensemble import Ensemble, Tree
 from xcount.model.examples import ensemble_of, figure_1
 from xcount.problem.integers import to_limbs
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
 from xcount.question.query import Query
-from xcount.question.weighting import Weighing, volume_weights
 
 DISTANCES = (1, 2, 3, "any")
 DIRECTIONS = ("any", "up", "down")

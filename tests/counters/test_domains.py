@@ -14,7 +14,6 @@ from domains import Value, World, random_world
 from oracle import all_regions
 
 import xcount
-from xcount.answers.measure import measure
 from xcount.counters import parts as count_in_parts
 from xcount.counters.decisions import RegionDecider
 from xcount.counters.region_search import RegionSearch
@@ -22,15 +21,16 @@ from xcount.counters.sampling.box_draws import BoxDraws
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason, Tally
 from xcount.errors import QueryError
+from xcount.measures.fitting import fit_population
+from xcount.measures.measure import measure
+from xcount.measures.population import Population
+from xcount.measures.weighting import Weighing, volume_weights
 from xcount.model.examples import ensemble_of, figure_1
 from xcount.problem.parts import Part, parts_of
 from xcount.problem.problem import Problem
 from xcount.question.domain import Domain
-from xcount.question.fitting import fit_population
 from xcount.question.grid import Grid
-from xcount.question.population import Population
 from xcount.question.query import Query
-from xcount.question.weighting import Weighing, volume_weights
 
 METHODS = ("auto", "exact", "brute", "sample")
 PAPER = ("xcount-exact-union", "add-baseline", "add-baseline-plain")

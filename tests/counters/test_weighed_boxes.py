@@ -11,20 +11,20 @@ import pytest
 from oracle import all_regions
 from test_domains import random_rows, weighed_problem
 
-from xcount.answers import exact_shares
-from xcount.answers.measure import measure
-from xcount.answers.measured import Measured
-from xcount.answers.pieces import components_of, products_of
 from xcount.counters.decisions import RegionDecider
 from xcount.counters.exact import ExactRun
 from xcount.counters.sampling.box_draws import WeighedBoxDraws
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
+from xcount.measures import exact_shares
+from xcount.measures.fitting import fit_population
+from xcount.measures.measure import measure
+from xcount.measures.measured import Measured
+from xcount.measures.products import components_of, products_of
+from xcount.measures.weighting import Weighing
 from xcount.problem.parts import parts_of
 from xcount.problem.problem import Problem
-from xcount.question.fitting import fit_population
 from xcount.question.share import Limit
-from xcount.question.weighting import Weighing
 
 
 def weighed_problems(n_seeds: int) -> Iterator[tuple[Problem, Weighing, float]]:

@@ -15,11 +15,11 @@ from strategies import random_ensemble
 import xcount
 from xcount.answers.witness.points import friendly_point
 from xcount.errors import QueryError
+from xcount.measures.weighting import Weighing, volume_weights
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.examples import adult_model_path, ensemble_of
 from xcount.question.domain import Domain
 from xcount.question.grid import Grid
-from xcount.question.weighting import Weighing, volume_weights
 
 TOML = """
 where = ["25 <= age < 65"]

@@ -15,6 +15,7 @@ from xcount.answers.inspection import leaf_scale
 from xcount.cli.parameters import parse_share
 from xcount.counters.settings import Settings
 from xcount.errors import QueryError
+from xcount.measures.weighting import Weighing
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.examples import ensemble_of, figure_1
 from xcount.problem.problem import Problem
@@ -24,7 +25,6 @@ from xcount.question.grid import Grid
 from xcount.question.probability import Votes
 from xcount.question.query import Query
 from xcount.question.share import Limit
-from xcount.question.weighting import Weighing
 from xcount.runs.plan import choose_changes, choose_gaps, choose_groups, choose_max_shares
 from xcount.runs.task import Question, Task, fingerprint
 

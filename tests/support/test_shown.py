@@ -19,9 +19,9 @@ import xcount
 from xcount.answers.explanation import Explanation
 from xcount.counters.tally import Progress
 from xcount.errors import MissingExtraError
+from xcount.measures.fitting import fit_population
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.examples import ensemble_of, figure_1
-from xcount.question.fitting import fit_population
 from xcount.question.grid import Grid
 from xcount.report.bars import SHARE, Bar, Bars
 from xcount.report.notebook.live import bar_html, progress_bar

@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 from xcount.answers.explanation import Explaining
-from xcount.answers.measured import REGIONS, Measured, measures_meant
 from xcount.answers.result import CountResult, ModelInfo, Verdict, verdict_of
 from xcount.counters import counter
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress, StopReason, Tally
 from xcount.errors import QueryError
+from xcount.measures.measured import REGIONS, Measured, measures_meant
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
 from xcount.question.change import Change
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from distributed import Client
     from distributed.deploy import Cluster as DaskCluster
 
-    from xcount.question.population import Population
-    from xcount.question.weighting import Weighing
+    from xcount.measures.population import Population
+    from xcount.measures.weighting import Weighing
     from xcount.support.other_names import OtherNamesOfCount
     from xcount.support.spellings import Duration, Number, Size
 
@@ -128,7 +128,7 @@ def count(
         grid: the cells to count in, if not those of the model alone.
         measures: other weights of the same regions: ``volume``, ``marginals``, ``rows``,
             ``population`` (see
-            :mod:`xcount.answers.measure`); the shares are in the result's ``details["measures"]``.
+            :mod:`xcount.measures.measure`); the shares are in the result's ``details["measures"]``.
         data: the table that the measures need; alone, it asks for ``rows``.
         bounds: the bounds of a volume.
         population: a fitted population, or its file, instead of one that is fitted to the data; a
@@ -190,7 +190,7 @@ def count(
     settings.check_time()
     weighing = None
     if measures or judge != REGIONS:
-        from xcount.answers.measure import weighing_of
+        from xcount.measures.measure import weighing_of
 
         given = (measures, data, bounds, population)
         weighing = weighing_of(ensemble, problem.grid, settings, *given)
@@ -208,7 +208,7 @@ def explaining(
 ) -> Explaining | None:
     """Return what an explanation is to serve, if one is wanted; refuse a decision nobody takes."""
     if favourable is not None:
-        from xcount.answers.people.rates import decision_of
+        from xcount.answers.explain.rates import decision_of
 
         if not explain:
             raise QueryError("a favourable decision is for an explanation; give --explain, too")
@@ -253,8 +253,8 @@ def explained(
     """Return a count with its explanation; without, if it is interrupted: the count is done."""
     if result.stop_reason is StopReason.INTERRUPTED:
         return result
-    from xcount.answers.effects import explain
-    from xcount.answers.people.who import with_people
+    from xcount.answers.explain.effects import explain
+    from xcount.answers.explain.who import with_people
 
     known = _certain_shares(result)
     try:
@@ -282,7 +282,7 @@ def _solved(
 ) -> CountResult:
     started = time.perf_counter()
     if weighing is not None:
-        from xcount.answers.measure import check_data
+        from xcount.measures.measure import check_data
 
         check_data(problem, weighing)
     tally, found = _counted(problem, settings, method, weighing)
@@ -338,7 +338,7 @@ def _counted(
     """
     if weighing is None or not weighing.names:
         return _tally(problem, settings, method), {}
-    from xcount.answers.measure import measure
+    from xcount.measures.measure import measure
 
     names, found = weighing.names, dict[str, Measured]()
     rest = settings

@@ -35,7 +35,7 @@ class Explaining:
     Attributes:
         changes: those that differ in their gaps alone; one computation serves all of them.
         favourable: the decision that one hopes for, for group rates (see
-            :func:`xcount.answers.people.rates.decision_of`).
+            :func:`xcount.answers.explain.rates.decision_of`).
         with_people: whether places and group rates are found, too, which takes the most time.
     """
 

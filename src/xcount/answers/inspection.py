@@ -17,11 +17,11 @@ from xcount.answers.result import AboutModel, AskedDomain, ModelTask
 from xcount.answers.template import proposed_groups
 from xcount.counters.settings import Settings
 from xcount.errors import UnsupportedModelError
+from xcount.measures.population import Population, Portrait
 from xcount.model.ensemble import Ensemble, Tree
 from xcount.model.loaders import load
 from xcount.question.domain import Domain, DomainLike, OneHot, Words
 from xcount.question.grid import Axis, Grid, Missing
-from xcount.question.population import Population, Portrait
 from xcount.support.numerals import to_json
 from xcount.support.records import Json, record, to_dict
 from xcount.support.shown import Shown
@@ -193,8 +193,8 @@ def _people(
     population: Population | str | os.PathLike[str] | None,
 ) -> Population:
     """Return a population that suits the model: the one that is given, or one fitted to data."""
-    from xcount.answers.measure import with_population
-    from xcount.question.weighting import Weighing
+    from xcount.measures.measure import with_population
+    from xcount.measures.weighting import Weighing
 
     asked = Weighing.of(ensemble, "population", data, population=population)
     found = with_population(asked, grid, Settings()).population

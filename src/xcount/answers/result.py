@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import Annotated, Any
 
 from xcount.answers.explanation import Explanation
-from xcount.answers.measured import REGIONS, Judged, Measured
 from xcount.counters.tally import Profile, StopReason
+from xcount.measures.measured import REGIONS, Judged, Measured
 from xcount.question.change import Change
 from xcount.question.change_fields import CHANGE_FIELDS
 from xcount.question.domain import Domain

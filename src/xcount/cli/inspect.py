@@ -10,7 +10,7 @@ from click.core import ParameterSource
 from xcount.cli import batch, parameters
 
 if TYPE_CHECKING:
-    from xcount.question.population import Population
+    from xcount.measures.population import Population
 
 OF_REGIONS = ("missing", "one_hot", "where", "rule", "domain")
 """The options that say which regions of a model there are."""
@@ -72,7 +72,7 @@ def command(
     from xcount.answers.inspection import inspect
     from xcount.answers.result import ANSWERED
     from xcount.cli.output import print_json, print_tables
-    from xcount.question.population import Population, is_saved_population
+    from xcount.measures.population import Population, is_saved_population
 
     if data is not None and template is None and population is None:
         raise click.UsageError(

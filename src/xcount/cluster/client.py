@@ -41,8 +41,8 @@ from xcount.cluster.worker import (
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress
 from xcount.errors import BudgetError, ClusterError, MissingExtraError, QueryError
+from xcount.measures.weighting import Weighing
 from xcount.problem.problem import Problem
-from xcount.question.weighting import Weighing
 from xcount.runs.task import Task
 
 if TYPE_CHECKING:

@@ -28,8 +28,8 @@ from xcount.cluster.spread import SpreadEngine, Unit
 from xcount.counters.settings import Companions, Settings
 from xcount.counters.tally import Progress
 from xcount.errors import BudgetError, ClusterError
+from xcount.measures.weighting import Weighing
 from xcount.problem.problem import Problem
-from xcount.question.weighting import Weighing
 from xcount.runs.task import Question, families
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ less, until one of them has the answer. So the answer costs about twice the chea
 most. Cost is counted in steps and samples, not in seconds, hence the answer does not depend on the
 machine (unless a time limit cuts it short: exact work leaves half of the time to sampling).
 
-Counts (:mod:`xcount.counters.auto`) and weights (:mod:`xcount.answers.weigh`) are found that way.
+Counts (:mod:`xcount.counters.auto`) and weights (:mod:`xcount.measures.weigh`) are found that way.
 """
 
 from __future__ import annotations

@@ -9,13 +9,13 @@ from typing import Any
 
 from xcount.answers.explanation import Explanation
 from xcount.answers.inspection import FeatureInfo, Inspection, inspect
-from xcount.answers.measured import REGIONS, Judged, Measured
 from xcount.answers.result import CountResult, Verdict
 from xcount.answers.witness.witness import Witness, Witnesses
 from xcount.counters.tally import MaskCount, Profile
+from xcount.measures.measured import REGIONS, Judged, Measured
+from xcount.measures.population import Population, Portrait
+from xcount.measures.portrait import Check, ComponentPortrait
 from xcount.model.ensemble import Ensemble
-from xcount.question.population import Population, Portrait
-from xcount.question.portrait import Check, ComponentPortrait
 from xcount.report.explanation_words import NEAREST_TO_PEOPLE, of_measure
 from xcount.report.lead import first_groups, in_order, measure_of, measure_shown, panels
 from xcount.report.numbers import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult
+from xcount.measures.measured import REGIONS
 from xcount.question.domain import Domain
 from xcount.report.culprit import comparison_headline, ratio_text
 from xcount.report.explanation_text import compared_effects_table, people_of_audit

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from xcount.answers.explain.spectrum import MAX_CELLS
 from xcount.answers.explanation import (
     CellShare,
     Curve,
@@ -17,7 +18,6 @@ from xcount.answers.explanation import (
     ShareInterval,
 )
 from xcount.answers.result import CountResult
-from xcount.answers.spectrum import MAX_CELLS
 from xcount.report.numbers import (
     NONE,
     OF_MEASURE,

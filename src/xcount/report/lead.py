@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult, Verdict
+from xcount.measures.measured import REGIONS
 from xcount.question.gap import PREDICTED
 from xcount.report.numbers import OF_MEASURE, limit_percent, plural, share_words
 from xcount.report.shares import OF_PEOPLE, Share

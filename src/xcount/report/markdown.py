@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 
 from xcount.answers.explanation import GroupRate, GroupRates, RatioInterval
-from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult
+from xcount.measures.measured import REGIONS
 from xcount.report.explanation_words import (
     brief_share,
     effect_sentence,

@@ -17,8 +17,8 @@ import math
 from decimal import Decimal
 from fractions import Fraction
 
-from xcount.answers.measured import REGIONS, Judged
 from xcount.answers.result import CountResult
+from xcount.measures.measured import REGIONS, Judged
 from xcount.question.share import Limit
 
 _MONTHS = (

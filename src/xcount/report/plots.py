@@ -8,9 +8,9 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult
 from xcount.errors import MissingExtraError, QueryError
+from xcount.measures.measured import REGIONS
 from xcount.report.bars import SHARE, TOP_OF_A_PLOT, Bars, bars_of
 from xcount.report.files import write_atomically
 from xcount.report.lead import first_groups, in_order, measure_of, share_shown

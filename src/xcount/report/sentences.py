@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-from xcount.answers.measured import REGIONS, Judged
 from xcount.answers.result import CountResult
 from xcount.counters.tally import StopReason
+from xcount.measures.measured import REGIONS, Judged
 from xcount.question.change import Change
 from xcount.report.lead import bound_text
 from xcount.report.numbers import (

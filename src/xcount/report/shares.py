@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult
+from xcount.measures.measured import REGIONS
 from xcount.report.numbers import (
     estimate_words,
     in_a_table,

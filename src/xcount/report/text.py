@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult
 from xcount.counters.tally import MaskCount, PairCount, Profile, StopReason
+from xcount.measures.measured import REGIONS
 from xcount.model.ensemble import output_word
 from xcount.question.change import Change
 from xcount.report.card import Card
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from xcount.answers.inspection import FeatureInfo, Inspection
-    from xcount.question.population import Portrait
-    from xcount.question.portrait import Realism, Trait
+    from xcount.measures.population import Portrait
+    from xcount.measures.portrait import Realism, Trait
 
 MAX_ROWS = 40
 """Longer lists are cut in the terminal; ``--json`` always has all of it."""

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 from xcount.answers.count import class_label, explaining, model_info, versions
 from xcount.answers.explanation import Explaining
 from xcount.answers.mean_share import MeanShare
-from xcount.answers.measure import weighing_of
-from xcount.answers.measured import REGIONS, measures_meant
 from xcount.answers.result import (
     JUDGE_OF_ALL,
     STATUS_OF_ALL,
@@ -34,6 +32,8 @@ from xcount.answers.result import (
 )
 from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS, Settings
 from xcount.errors import QueryError
+from xcount.measures.measure import weighing_of
+from xcount.measures.measured import REGIONS, measures_meant
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
 from xcount.question.change import Change
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from distributed import Client
     from distributed.deploy import Cluster as DaskCluster
 
-    from xcount.question.population import Population
+    from xcount.measures.population import Population
     from xcount.support.other_names import OtherNamesOfAudit
     from xcount.support.spellings import Duration, Number, Size
 
@@ -336,7 +336,7 @@ def audit(
             ``"age=0.01,sex=0"``. Needs gaps that are given. What it names is audited, also where
             no tree tests it.
         judge: the measure whose share that is, and that ranks: ``regions``, or one of ``measures``.
-        measures: other weights of the same regions (see :mod:`xcount.answers.measure`).
+        measures: other weights of the same regions (see :mod:`xcount.measures.measure`).
         data: the table that the measures need; alone, it asks for ``rows``.
         bounds: the bounds of a volume.
         population: a fitted population, or its file; a file that is not there yet is written.

@@ -22,11 +22,11 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from xcount.answers.explanation import Explaining
-from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult, Verdict
 from xcount.counters.settings import Companions
 from xcount.counters.tally import Progress, StopReason
 from xcount.errors import BudgetError, JournalError, QueryWarning
+from xcount.measures.measured import REGIONS
 from xcount.runs.journal import Journal, Record
 from xcount.runs.journal_schema import is_last_run, line_fault, result_of
 from xcount.runs.task import Question, Task, families

@@ -22,8 +22,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 from xcount.answers.count import explaining, model_info, versions
 from xcount.answers.mean_share import MeanShare
-from xcount.answers.measure import weighing_of
-from xcount.answers.measured import REGIONS, measures_meant
 from xcount.answers.result import (
     JUDGE_OF_ALL,
     STATUS_OF_ALL,
@@ -43,6 +41,8 @@ from xcount.answers.result import (
 )
 from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS, Settings
 from xcount.errors import QueryError
+from xcount.measures.measure import weighing_of
+from xcount.measures.measured import REGIONS, measures_meant
 from xcount.model.align import aligned, check_margins, distinct_names, same_class
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from distributed import Client
     from distributed.deploy import Cluster as DaskCluster
 
-    from xcount.question.population import Population
+    from xcount.measures.population import Population
     from xcount.support.other_names import OtherNamesOfMany
     from xcount.support.spellings import Duration, Number, Size
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any
 
-from xcount.answers.measured import REGIONS, Judged
 from xcount.answers.result import CountResult, Distance, Sensitive, Verdict, readable, verdict_of
+from xcount.measures.measured import REGIONS, Judged
 from xcount.question.change import Change
 from xcount.question.change_fields import change_from
 from xcount.question.share import Limit

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from xcount.question.weighting import Weighing
+from xcount.measures.weighting import Weighing
 from xcount.support.records import Json, record
 
 

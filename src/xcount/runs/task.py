@@ -19,10 +19,10 @@ from xcount.counters.settings import Companions, Settings
 from xcount.counters.tally import Progress, StopReason
 from xcount.counters.visit import MAX_REGIONS
 from xcount.errors import BudgetError
+from xcount.measures.weighting import Weighing
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
 from xcount.question.query import Query
-from xcount.question.weighting import Weighing
 
 MAX_SHARED_REGIONS = 10 * MAX_REGIONS
 """Grids up to this size may be visited; questions about larger ones have nothing to share."""

@@ -15,8 +15,6 @@ import pytest
 from strategies import random_tree
 
 from benchmarks.certain_part import CoinFlips
-from xcount.answers import exact_shares
-from xcount.answers.measure import measure
 from xcount.counters import exact, side_by_side
 from xcount.counters import parts as counting_parts
 from xcount.counters.bounds import Bounds
@@ -33,6 +31,9 @@ from xcount.counters.sampling.rest_estimate import RestEstimate
 from xcount.counters.sampling.stopping import StoppedEstimate
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason, Tally
+from xcount.measures import exact_shares
+from xcount.measures.measure import measure
+from xcount.measures.weighting import Weighing
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.problem.parts import parts_of
 from xcount.problem.problem import Problem
@@ -40,7 +41,6 @@ from xcount.question.domain import Domain
 from xcount.question.grid import Grid
 from xcount.question.query import Query
 from xcount.question.share import Limit
-from xcount.question.weighting import Weighing
 
 DELTA = 0.12
 

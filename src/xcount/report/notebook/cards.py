@@ -15,12 +15,12 @@ from typing import Any
 
 from xcount.answers.explanation import Explanation
 from xcount.answers.inspection import Inspection, inspect
-from xcount.answers.measured import Measured
 from xcount.answers.result import CountResult, ModelInfo, Verdict
 from xcount.answers.witness.witness import Witness, Witnesses
 from xcount.counters.tally import Profile
+from xcount.measures.measured import Measured
+from xcount.measures.population import Population, Portrait
 from xcount.model.ensemble import Ensemble
-from xcount.question.population import Population, Portrait
 from xcount.report.bars import SHARE, Bar, Bars, bars_of
 from xcount.report.culprit import comparison_headline
 from xcount.report.explanation_words import (

@@ -12,13 +12,13 @@ import numpy as np
 
 from xcount.answers.explanation import Explanation
 from xcount.answers.inspection import Inspection
-from xcount.answers.measured import Measured
 from xcount.answers.result import CountResult
 from xcount.answers.witness.witness import Witness, Witnesses
 from xcount.counters.tally import Profile
 from xcount.errors import MissingExtraError
+from xcount.measures.measured import Measured
+from xcount.measures.population import Population, Portrait
 from xcount.model.ensemble import Ensemble, Tree
-from xcount.question.population import Population, Portrait
 from xcount.runs.audit import AuditResult
 from xcount.runs.compare import CompareResult
 from xcount.runs.compared import Compared

@@ -8,11 +8,11 @@ from typing import Any
 
 from xcount.answers.explanation import Explanation
 from xcount.answers.inspection import Inspection
-from xcount.answers.measured import REGIONS, Measured
 from xcount.answers.result import CountResult, ModelInfo
 from xcount.answers.witness.witness import Witness, Witnesses
 from xcount.counters.tally import Profile
-from xcount.question.population import Population, Portrait
+from xcount.measures.measured import REGIONS, Measured
+from xcount.measures.population import Population, Portrait
 from xcount.report.numbers import (
     OF_MEASURE,
     confidence_words,

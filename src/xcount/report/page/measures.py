@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xcount.answers.measured import REGIONS
 from xcount.answers.result import CountResult
+from xcount.measures.measured import REGIONS
 from xcount.report.culprit import question_text, ratio_text
 from xcount.report.markup import Child, Markup, element, name
 from xcount.report.numbers import NONE, plural

@@ -1,0 +1,1 @@
+"""Explanations: who is affected, in which direction, how much, and where."""

@@ -1,0 +1,175 @@
+"""Direction, size and curve of a question, found once for all its gaps."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+from xcount.answers.explain.explorer import Explorer, Spectra
+from xcount.answers.explain.searched import has_searches, searched_spectra
+from xcount.answers.explain.spectrum import Spectrum
+from xcount.answers.explanation import Curve, CurvePoint, Effect, Explanation, ShareInterval
+from xcount.counters import swings
+from xcount.counters.settings import Settings
+from xcount.errors import BudgetError, QueryError
+from xcount.measures.weighting import Weighing
+from xcount.problem.problem import Problem
+from xcount.question.change import Change, decimal_text
+from xcount.question.flip import Flip
+from xcount.question.gap import Gap, ProbabilityGap
+
+TIME_PART = 0.5
+"""Of the time that a count has left to its explanation, where there is a limit."""
+LEAST_SECONDS = 0.2
+Known = Mapping[str, tuple[float, float]]
+"""Bounds of shares that are certain, by measure."""
+
+
+def explain(
+    problem: Problem,
+    settings: Settings,
+    weighing: Weighing | None,
+    along: Sequence[Change] = (),
+    known: Known | None = None,
+) -> Explanation:
+    """Explain a question: its effects and curves under every measure.
+
+    Args:
+        problem: the question.
+        settings: limits, seed, and how often intervals may be wrong.
+        weighing: the measures beside ``regions``.
+        along: changes that differ in their gaps alone and are asked about, too: one computation
+            serves all of them.
+        known: certain bounds of the shares that were counted.
+    """
+    change = problem.query.change
+    asked = tuple(sorted({_gap_of(c) for c in (change, *along)}))
+    spectra = _shared_spectra(problem, settings, weighing, asked)
+    effects, curves = [], []
+    for name, spectrum in spectra.by_measure.items():
+        certain = (known or {}).get(name)
+        effect, curve = _entries(name, spectra.unit, spectrum, change, certain, settings.delta)
+        effects.append(effect)
+        curves.append(curve)
+    found = Explanation(effects=tuple(effects), curves=tuple(curves), notes=spectra.notes)
+    return found.judged_by(settings.max_share, settings.judge)
+
+
+def _gap_of(change: Change) -> Fraction:
+    return change.order
+
+
+def _shared_spectra(
+    problem: Problem, settings: Settings, weighing: Weighing | None, asked: tuple[Fraction, ...]
+) -> Spectra:
+    """Return what an earlier question of the same run found, or find it."""
+    query, change = problem.query, problem.query.change
+    if isinstance(change, Gap | ProbabilityGap):
+        change = replace(change, gap=Fraction(0))
+    key = (
+        "spectra",
+        id(problem.ensemble),
+        query.sensitive,
+        query.distance,
+        query.precision,
+        change,
+        asked,
+        settings.seed,
+        settings.delta,
+        None if weighing is None else weighing.fingerprint,
+    )
+    kept: _Once = problem.grid.derived.setdefault(key, _Once(problem.ensemble))
+    with kept.lock:
+        if kept.found is None:
+            kept.found = _spectra(problem, settings, weighing, asked)
+        return kept.found
+
+
+@dataclass(eq=False)
+class _Once:
+    """What is found once; the ensemble is kept along, so that its id is not given to another."""
+
+    ensemble: Any
+    lock: Any = field(default_factory=threading.Lock)
+    found: Spectra | None = None
+
+
+def _spectra(
+    problem: Problem, settings: Settings, weighing: Weighing | None, asked: Sequence[Fraction]
+) -> Spectra:
+    names = ("regions", *(weighing.names if weighing is not None else ()))
+    limited = settings.within(TIME_PART, LEAST_SECONDS)
+    try:
+        if problem.n_masks > swings.MAX_MASKS and has_searches(problem):
+            return searched_spectra(problem, limited, weighing, names, asked)
+        explorer = Explorer(problem, limited, weighing, names)
+        return explorer.spectra(asked)
+    except (BudgetError, QueryError) as error:
+        return Spectra("margin", notes=(f"direction and size are not known: {error}",))
+
+
+def _entries(
+    name: str,
+    unit: str,
+    spectrum: Spectrum,
+    change: Change,
+    certain: tuple[float, float] | None,
+    delta: float,
+) -> tuple[Effect, Curve]:
+    """Return the effect and the curve of one measure, cut with what was counted."""
+    asked, direction = _gap_of(change), change.direction
+    at_asked, up, down = spectrum.asked[asked]
+    curve = dict(sorted({**spectrum.curve, asked: at_asked}.items()))
+    if certain is not None:
+        curve = {gap: _cut(share, certain, gap, asked) for gap, share in curve.items()}
+        up = curve[asked] if direction == "up" else up
+        down = curve[asked] if direction == "down" else down
+    shares = list(curve.values())
+    is_exact = {
+        "curve": all(share.is_exact for share in shares),
+        "effect": spectrum.n_samples is None and up.is_exact and down.is_exact,
+    }
+    is_certain = spectrum.n_samples is None  # then bounds are what floats leave open
+    confidence = {
+        what: 1.0 if exact or is_certain else 1 - delta for what, exact in is_exact.items()
+    }
+    effect = Effect(
+        name,
+        unit,
+        "sensitive" if isinstance(change, Flip) else "all",
+        up,
+        down,
+        spectrum.mean,
+        spectrum.quantiles,
+        spectrum.cells,
+        is_exact["effect"],
+        confidence["effect"],
+        spectrum.n_samples,
+    )
+    points = tuple(
+        CurvePoint(float(gap), decimal_text(gap), share.share, share.low, share.high)
+        for gap, share in curve.items()
+    )
+    return effect, Curve(
+        name,
+        unit,
+        direction,
+        points,
+        is_exact["curve"],
+        confidence["curve"],
+        None if is_exact["curve"] else spectrum.n_samples,
+    )
+
+
+def _cut(
+    share: ShareInterval, certain: tuple[float, float], gap: Fraction, asked: Fraction
+) -> ShareInterval:
+    """Return a share of the curve within what is known at the gap that was asked about."""
+    low = max(share.low, certain[0]) if gap <= asked else share.low
+    high = min(share.high, certain[1]) if gap >= asked else share.high
+    if low > high:  # an interval is wrong, as some are; what was counted is not
+        low, high = certain if gap == asked else (low, low) if gap < asked else (high, high)
+    return ShareInterval(min(max(share.share, low), high), low, high)

@@ -1,0 +1,423 @@
+"""Which regions are evaluated to explain a question, and what is found.
+
+Of a small domain all regions are evaluated, of a table all rows: what follows is exact. Otherwise
+random regions are, as many as a small budget allows; that number depends on the question alone, and
+so does the answer, unless a limit of time ends it before.
+
+The gaps of a curve are chosen by samples of their own: intervals hold for gaps that do not depend
+on the samples they are made of.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcount.answers.explain.exact_curve import with_exact_shares
+from xcount.answers.explain.spectrum import Observed, Spectrum, spectrum_of
+from xcount.counters.class_swings import ClassSwingRows, swing_rows
+from xcount.counters.sampling.draws import CellDraws
+from xcount.counters.settings import Settings
+from xcount.counters.swings import SwingRows, Swings
+from xcount.counters.tally import Progress
+from xcount.measures.products import (
+    Piece,
+    pieces_of,
+    placed_rows,
+    refuse_without_room,
+)
+from xcount.measures.weighting import Weighing
+from xcount.problem.problem import Problem
+from xcount.question.flip import Flip
+
+MAX_SECONDS = 0.5
+"""What all samples of an explanation may take, or all regions, as estimated for one core."""
+MAX_SAMPLES, LEAST_SAMPLES = 2**16, 2**12
+MAX_REGIONS = 2**21
+"""Regions that are all evaluated."""
+PILOT_SAMPLES = 2**11
+FEW_SAMPLES, FEW_PILOT_SAMPLES = 2**7, 2**5
+"""The least numbers of both where the usual ones would take long."""
+LONG_SECONDS = 1.0
+MAX_ROWS_SECONDS = 5.0
+"""What all rows may take, as estimated; some of them are drawn where they take longer."""
+ENOUGH_HITS = 500
+"""Samples beyond each gap that was asked about, where that takes no more than the most of them."""
+_BATCH, _BLOCK_SECONDS = 2**12, 0.1
+"""Samples that are drawn at a time, and how long nobody hears an interrupt, as estimated."""
+_STREAM = 16
+"""Sets the samples of explanations apart from those of counts."""
+
+# Rough, and the same everywhere on purpose: answers must not depend on the clock.
+_SECONDS_PER_ROW = 1e-6
+_SECONDS_PER_TREE = 15e-9
+_SECONDS_PER_NUMBER = 20e-9
+_N_STEPS = 25
+
+
+Rows = SwingRows | ClassSwingRows
+
+
+@dataclass(frozen=True, eq=False)
+class Spectra:
+    """What is found once for all gaps of a question."""
+
+    unit: str
+    by_measure: Mapping[str, Spectrum] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+class Explorer:
+    """Evaluates regions of one question under several measures."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        settings: Settings,
+        weighing: Weighing | None,
+        names: Sequence[str],
+    ) -> None:
+        self._problem, self._settings = problem, settings
+        self._weighing, self._names = weighing, names
+        self._rows_of: dict[int, Rows] = {}
+        refuse_without_room(problem, settings)
+        self._unit_name = self._rows(self._parts[0].problem).unit_name
+
+    def spectra(self, asked: Sequence[Fraction]) -> Spectra:
+        """Evaluate, and describe what was found."""
+        others = [name for name in self._names if name not in ("regions", "rows")]
+        pieces = {name: pieces_of(name, self._problem, self._weighing) for name in others}
+        pieces = {"regions": self._parts, **pieces}
+        found = self._all_regions(pieces)
+        sampled = [] if found else list(pieces)
+        if "rows" in self._names:
+            if self._rows_take_long:
+                sampled.append("rows")
+            else:
+                found["rows"] = self._all_rows()
+        largest = [observed.largest for observed in found.values()]
+        n_pilot = FEW_PILOT_SAMPLES if self._takes_long else PILOT_SAMPLES
+        pilots = {
+            name: self._sampled(name, pieces.get(name, ()), n_pilot, pilot=True) for name in sampled
+        }
+        largest += [observed.largest for observed in pilots.values()]
+        gaps = ladder(max(largest))
+        most = self._affordable(max(1, len(sampled)))
+        for name, pilot in pilots.items():
+            n = min(most, self._wanted(pilot, asked))
+            found[name] = self._sampled(name, pieces.get(name, ()), n)
+        delta = self._settings.delta / max(1, len(sampled))
+        is_flip = isinstance(self._problem.query.change, Flip)
+        spectra = {
+            name: spectrum_of(
+                found[name], self._problem, gaps, asked, of_sensitive=is_flip, delta=delta
+            )
+            for name in self._names
+            if len(found[name])
+        }
+        if "regions" in sampled and "regions" in spectra:
+            spectra["regions"] = with_exact_shares(
+                spectra["regions"], self._problem, replace(self._settings, max_share=None)
+            )
+        missing = [name for name in self._names if name not in spectra]
+        notes = [f"no time was left to explain {', '.join(missing)}"] if missing else []
+        return Spectra(self._unit_name, spectra, tuple(notes))
+
+    @cached_property
+    def _parts(self) -> list[Piece]:
+        """The parts of the domain, one without rules."""
+        return pieces_of("regions", self._problem)
+
+    def _rows(self, problem: Problem) -> Rows:
+        if id(problem) not in self._rows_of:
+            self._rows_of[id(problem)] = swing_rows(problem)
+        return self._rows_of[id(problem)]
+
+    def _collected(self) -> _Collected:
+        rows = next(iter(self._rows_of.values()))
+        classes = (rows.n_classes,) if isinstance(rows, ClassSwingRows) else ()
+        return _Collected((self._problem.n_masks, *classes))
+
+    def _row_seconds(self, problem: Problem) -> float:
+        rows = self._rows(problem)
+        trees, numbers = rows.n_trees * _SECONDS_PER_TREE, rows.n_numbers * _SECONDS_PER_NUMBER
+        return _SECONDS_PER_ROW + trees + numbers
+
+    def _block(self, problem: Problem) -> int:
+        """Return how many rows to evaluate at a time."""
+        soon = int(_BLOCK_SECONDS / self._row_seconds(problem))
+        return max(1, min(self._rows(problem).block, soon))
+
+    @cached_property
+    def _seconds(self) -> float:
+        """How long a region takes, as estimated."""
+        return max(self._row_seconds(part.problem) for part in self._parts)
+
+    @property
+    def _takes_long(self) -> bool:
+        """Whether the usual number of samples would, as there are many masks or classes."""
+        return LEAST_SAMPLES * self._seconds > LONG_SECONDS
+
+    @property
+    def _least(self) -> int:
+        """How many samples there are at least, and at a time."""
+        return FEW_SAMPLES if self._takes_long else _BATCH
+
+    def _affordable(self, n_measures: int) -> int:
+        """Return how many samples do not take long."""
+        budget = LONG_SECONDS if self._takes_long else MAX_SECONDS
+        affordable = int(budget / n_measures / self._seconds)
+        return min(MAX_SAMPLES, max(self._least, affordable)) // self._least * self._least
+
+    def _wanted(self, pilot: Observed, asked: Sequence[Fraction]) -> int:
+        """Return how many samples tell of enough regions beyond each gap, or of any."""
+        sizes, _ = pilot.ordered(self._problem.query.change.direction)
+        thresholds = [pilot.threshold(gap) for gap in asked]
+        above = [len(sizes) - np.searchsorted(sizes, t, side="right") for t in thresholds]
+        rarest = min((int(n) for n in above if n), default=1)
+        n = ENOUGH_HITS * len(sizes) // max(1, rarest)
+        return max(LEAST_SAMPLES, -(-n // _BATCH) * _BATCH)
+
+    # ---- samples ----
+
+    def _sampled(self, name: str, pieces: Sequence[Piece], n: int, pilot: bool = False) -> Observed:
+        """Evaluate n random regions or rows, or fewer if the time is over."""
+        draws = [CellDraws(p.problem, range(p.problem.n_masks), p.products) for p in pieces]
+        ends = np.cumsum([piece.weight for piece in pieces])
+        number = self._names.index(name)
+        collected = self._collected()
+        size = min(n, self._least)
+        for batch in range(n // size):
+            if batch and self._settings.expired():
+                break
+            self._note("samples")
+            random = np.random.default_rng(
+                [self._settings.seed, _STREAM, number, int(pilot), batch]
+            )
+            if name == "rows":
+                rows = self._placed_rows
+                self._evaluate_rows(rows[random.integers(len(rows), size=size)], collected)
+                continue
+            chosen = np.searchsorted(ends[:-1] / ends[-1], random.random(size), side="right")
+            counts = np.bincount(chosen, minlength=len(pieces))
+            for piece, drawn, count in zip(pieces, draws, counts.tolist(), strict=True):
+                if count:
+                    cells, masks = drawn.single_regions(random, count)
+                    self._evaluate(piece, cells, masks, collected)
+        return self._observed(collected, is_sample=True)
+
+    def _evaluate(
+        self,
+        piece: Piece,
+        cells: NDArray[np.int32],
+        masks: NDArray[np.int64],
+        collected: _Collected,
+    ) -> None:
+        """Evaluate one mask at each row of cells."""
+        rows = self._rows(piece.problem)
+        block = self._block(piece.problem)
+        for start in range(0, len(cells), block):
+            self._note("samples")
+            part = slice(start, start + block)
+            swings, highest = rows.evaluated(cells[part], masks[part])
+            collected.add(swings)
+            collected.highest[piece.masks] += highest.sum(axis=0)
+
+    # ---- rows ----
+
+    @cached_property
+    def _placed_rows(self) -> NDArray[np.int64]:
+        """The regions of the rows of the data that lie in one."""
+        assert self._weighing is not None
+        regions, placed = placed_rows(self._problem, self._weighing)
+        return regions[placed]
+
+    @property
+    def _rows_take_long(self) -> bool:
+        """Whether some of the rows are drawn, as all of them would take too long."""
+        return len(self._placed_rows) * self._seconds > MAX_ROWS_SECONDS
+
+    def _all_rows(self) -> Observed:
+        """Evaluate the regions of all rows of the data."""
+        collected = self._collected()
+        if not self._evaluate_rows(self._placed_rows, collected, until_expired=True):
+            collected = self._collected()  # a part of the rows says nothing of all
+        return self._observed(collected, is_sample=False)
+
+    def _evaluate_rows(
+        self, regions: NDArray[np.int64], collected: _Collected, until_expired: bool = False
+    ) -> bool:
+        """Evaluate the regions of rows; tell whether the time sufficed, where that matters."""
+        masks = _masks_of(self._problem, regions)
+        for piece in self._parts:
+            own, cells = np.arange(len(regions)), regions.astype(np.int32)
+            numbers = masks
+            if piece.part is not None:
+                own = piece.part.rows_of(regions)
+                cells = piece.part.to_part(regions[own])
+                numbers = np.searchsorted(piece.masks, masks[own])
+            for start in range(0, len(own), _BATCH):
+                if until_expired and start and self._settings.expired():
+                    return False
+                self._note("rows")
+                some = slice(start, start + _BATCH)
+                self._evaluate(piece, cells[some], numbers[some], collected)
+        return True
+
+    # ---- all regions ----
+
+    def _all_regions(self, pieces: Mapping[str, Sequence[Piece]]) -> dict[str, Observed]:
+        """Evaluate all regions, for all measures at once; nothing where they are too many."""
+        problem = self._problem
+        parts = self._parts
+        n_rows = sum(math.prod(_other_counts(p.problem)) for p in parts)
+        near = max(self._rows(p.problem).n_near for p in parts)
+        work = n_rows * self._seconds + problem.n_regions * near * _SECONDS_PER_NUMBER
+        lists = [self._rows(p.problem).near for p in parts]
+        if any(near is not None and not near.is_soon_listed for near in lists):
+            return {}
+        if problem.n_regions > MAX_REGIONS or work > MAX_SECONDS:
+            return {}
+        names = list(pieces)
+        collected = {name: self._collected() for name in names}
+        for number, part in enumerate(parts):
+            own = {name: _same_part(part, number, pieces[name]) for name in names}
+            for cells in self._blocks(part.problem):
+                if self._settings.expired():
+                    return {}
+                self._note("regions")
+                self._evaluate_all(part, cells, own, collected)
+        return {name: self._observed(collected[name], is_sample=False) for name in names}
+
+    def _blocks(self, problem: Problem) -> Iterator[NDArray[np.int32]]:
+        """Yield all combinations of the cells that are not sensitive, some at a time."""
+        counts = _other_counts(problem)
+        total, step = math.prod(counts), self._block(problem)
+        for start in range(0, total, step):
+            numbers = np.arange(start, min(total, start + step))
+            yield np.stack(np.unravel_index(numbers, counts), axis=1).astype(np.int32)
+
+    def _evaluate_all(
+        self,
+        part: Piece,
+        cells: NDArray[np.int32],
+        pieces: Mapping[str, Piece | None],
+        collected: Mapping[str, _Collected],
+    ) -> None:
+        """Evaluate all masks at each row of cells."""
+        rows, n_masks = self._rows(part.problem), part.problem.n_masks
+        found, highest = rows.evaluated(cells)
+        weights = {
+            name: _weights(piece, cells, n_masks)
+            for name, piece in pieces.items()
+            if name != "regions"
+        }
+        swings = found.raveled()
+        for name, own in collected.items():
+            own.add(swings, weights[name].ravel() if name in weights else None)
+        for name, own in collected.items():
+            each = weights[name].sum(axis=1) if name in weights else np.full(len(cells), n_masks)
+            own.highest[part.masks] += np.tensordot(each, highest, axes=1)
+
+    def _observed(self, collected: _Collected, is_sample: bool) -> Observed:
+        rows = list(self._rows_of.values()) or [self._rows(self._problem)]
+        return collected.observed(rows, is_sample)
+
+    def _note(self, what: str) -> None:
+        self._settings.report(Progress(1.0, 0, self._problem.n_regions, f"explaining: {what}"))
+
+
+class _Collected:
+    """What was evaluated so far."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self._swings: list[Swings] = []
+        self._weights: list[NDArray[np.float64]] = []
+        self.highest = np.zeros(shape)
+
+    def add(self, swings: Swings, weights: NDArray[np.float64] | None = None) -> None:
+        self._swings.append(swings)
+        if weights is not None:
+            self._weights.append(weights)
+
+    def observed(self, rows: Sequence[Rows], is_sample: bool) -> Observed:
+        none = np.empty(0, rows[0].dtype)
+        up, down = (
+            np.concatenate([none, *(getattr(each, side) for each in self._swings)])
+            for side in ("up", "down")
+        )
+        weights = None
+        highest = self.highest
+        if self._weights:
+            weights = np.concatenate(self._weights)
+            total = weights.sum()
+            weights, highest = weights / total, highest / total
+        most, doubt = max(each.most for each in rows), max(each.doubt for each in rows)
+        swings, unit = Swings(up, down), rows[0].unit
+        return Observed(swings, weights, highest, is_sample, unit, most, doubt)
+
+
+def _other_counts(problem: Problem) -> tuple[int, ...]:
+    """Return the numbers of cells of all features, 1 for those that are sensitive."""
+    counts = problem.grid.cell_counts
+    return tuple(1 if f in problem.query.sensitive else n for f, n in enumerate(counts))
+
+
+def _masks_of(problem: Problem, regions: NDArray[Any]) -> NDArray[np.int64]:
+    masks = np.zeros(len(regions), dtype=np.int64)
+    for feature in problem.query.sensitive:
+        masks = masks * problem.grid.axes[feature].n_cells + regions[:, feature]
+    return masks
+
+
+def _same_part(part: Piece, number: int, pieces: Sequence[Piece]) -> Piece | None:
+    """Return the piece of another measure in the same part; None where it has no weight."""
+    if part.part is None:
+        return pieces[0]
+    return next((piece for piece in pieces if piece.part is part.part), None)
+
+
+def _weights(piece: Piece | None, cells: NDArray[np.int32], n_masks: int) -> NDArray[np.float64]:
+    """Return the weights of all masks at rows of cells, shape (n_rows, n_masks)."""
+    total = np.zeros((len(cells), n_masks))
+    if piece is None:
+        return total
+    sensitive = piece.problem.query.sensitive
+    others = [f for f in range(cells.shape[1]) if f not in sensitive]
+    for product in piece.products:
+        own = np.full(len(cells), piece.weight * product.weight)
+        for feature in others:
+            own = own * product.cell_weights[feature][cells[:, feature]]
+        total += np.outer(own, product.mask_weights)
+    return total
+
+
+# ---- gaps ----
+
+
+def ladder(largest: float) -> tuple[Fraction, ...]:
+    """Return the gaps of a curve: round numbers up to the largest change.
+
+    Example:
+        >>> [float(gap) for gap in ladder(2.0)][:8]
+        [0.0, 0.002, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3]
+    """
+    if not (largest > 0 and math.isfinite(largest)):
+        return (Fraction(0),)
+    step = _round_step(largest / _N_STEPS)
+    small = (step / 50, step / 10, step / 5, step / 2)
+    n_steps = math.ceil(Fraction(largest) / step)
+    return (Fraction(0), *small, *(step * n for n in range(1, n_steps + 1)))
+
+
+def _round_step(least: float) -> Fraction:
+    """Return the next of 1, 2 and 5 times a power of ten."""
+    power = Fraction(10) ** math.floor(math.log10(least))
+    return next(power * n for n in (1, 2, 5, 10) if power * n >= Fraction(least))

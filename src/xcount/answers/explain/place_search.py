@@ -1,0 +1,200 @@
+"""Where is what is sensitive? Boxes that hold much of it and little else, found from draws.
+
+A box that holds the part p of all that is sensitive, and the part q of everything, is worth what it
+tells: the divergence ``p log(p / q) + (1 - p) log((1 - p) / (1 - q))``, which is 0 where the box
+holds just its due (p = q). Conditions are added one by one, the best few boxes kept; then what lies
+outside the best box is searched again, so that boxes are disjoint.
+
+Nothing here is a result: the numbers come from counting the boxes again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcount.measures.people import Box, inside
+from xcount.question.grid import Axis
+
+MAX_PLACES = 4
+MAX_CONDITIONS = 3
+LEAST_PART = 0.05
+"""A place holds at least this part of all that is sensitive."""
+LEAST_LIFT = 1.25
+"""A place holds at least so many times what it would if that were spread evenly."""
+_LEAST_HITS = 8
+_KEPT = 6
+"""Boxes that are kept while conditions are added."""
+_LEAST_GAIN = 1.1
+"""A further condition must make a box worth so many times as much."""
+_SHARP = 0.9
+"""A condition with one end instead of two may be worth so much less."""
+_MAX_ENDS = 64
+"""Ends of intervals that are tried on an axis."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    box: dict[int, NDArray[np.bool_]]
+    worth: float
+
+
+class PlaceSearch:
+    """Looks for boxes in drawn regions.
+
+    Args:
+        axes: the cells of each feature.
+        sensitive: regions drawn from those that are sensitive.
+        everyone: regions drawn from all of them.
+    """
+
+    def __init__(
+        self, axes: Sequence[Axis], sensitive: NDArray[np.int64], everyone: NDArray[np.int64]
+    ) -> None:
+        self._axes = axes
+        self._sensitive, self._everyone = sensitive, everyone
+        self._features = [f for f, axis in enumerate(axes) if axis.n_cells > 1]
+        self._least_part = max(LEAST_PART, _LEAST_HITS / max(1, len(sensitive)))
+
+    def boxes(self) -> list[Box]:
+        """Return a few disjoint boxes, the one that tells most first."""
+        found: list[Box] = []
+        pool: list[tuple[Box, _Candidate]] = []
+        rests: list[Box] = [{}]
+        while len(found) < MAX_PLACES:
+            pool += [(rest, best) for rest in rests if (best := self._best(rest)) is not None]
+            if not pool:
+                break
+            place = max(range(len(pool)), key=lambda i: pool[i][1].worth)
+            outer, best = pool.pop(place)
+            found.append(best.box)
+            rests = list(self._outside(outer, best.box))
+        return found
+
+    def _best(self, outer: Box) -> _Candidate | None:
+        """Return the best box inside another one; None where nothing is worth a box."""
+        kept = [_Candidate(dict(outer), 0.0)]
+        best: _Candidate | None = None
+        for _ in range(MAX_CONDITIONS):
+            longer = [c for candidate in kept for c in self._longer(candidate, outer)]
+            longer.sort(key=lambda candidate: -candidate.worth)
+            kept = longer[:_KEPT]
+            if not kept or (best is not None and kept[0].worth < _LEAST_GAIN * best.worth):
+                break
+            best = kept[0]
+        return best
+
+    def _longer(self, candidate: _Candidate, outer: Box) -> Iterator[_Candidate]:
+        """Yield boxes with one more condition, or with a sharper one."""
+        hits = self._sensitive[inside(self._sensitive, candidate.box)]
+        all_in = self._everyone[inside(self._everyone, candidate.box)]
+        is_full = len(candidate.box) >= MAX_CONDITIONS + (len(outer) > 0)
+        for feature in self._features:
+            if is_full and feature not in candidate.box:
+                continue
+            axis = self._axes[feature]
+            allowed = candidate.box.get(feature, np.ones(axis.n_cells, dtype=np.bool_))
+            p, q = (
+                np.bincount(regions[:, feature], minlength=axis.n_cells) / n
+                for regions, n in ((hits, len(self._sensitive)), (all_in, len(self._everyone)))
+            )
+            sets = _Sets.of(axis, p, q, allowed)
+            worth = self._worth(sets.p, sets.q) * sets.factors
+            if len(worth) and worth.max() > candidate.worth:
+                chosen = sets.flags(int(np.argmax(worth)))
+                if not (chosen == allowed).all():
+                    yield _Candidate({**candidate.box, feature: chosen}, float(worth.max()))
+
+    def _worth(self, p: NDArray[np.float64], q: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what boxes with these parts are worth; 0 for those that cannot be a place."""
+        p, q = np.clip(p, 0.0, 1.0), np.clip(q, 1 / len(self._everyone), 1.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rest = np.where(p < 1, (1 - p) * np.log((1 - p) / np.maximum(1 - q, 1e-12)), 0.0)
+            worth = p * np.log(p / q) + rest
+        return np.where((p >= self._least_part) & (p >= LEAST_LIFT * q), worth, 0.0)
+
+    def _outside(self, outer: Box, box: Box) -> Iterator[Box]:
+        """Yield disjoint boxes that hold what is in the outer box and not in the inner one."""
+        before: dict[int, NDArray[np.bool_]] = dict(outer)
+        for feature, flags in box.items():
+            allowed = before.get(feature, np.ones(len(flags), dtype=np.bool_))
+            for rest in _runs(self._axes[feature], allowed & ~flags):
+                yield {**before, feature: rest}
+            before[feature] = flags
+
+
+def _runs(axis: Axis, cells: NDArray[np.bool_]) -> Iterator[NDArray[np.bool_]]:
+    """Yield cells as sets that one condition can name."""
+    values = cells.copy()
+    if axis.missing_cell is not None:
+        values[axis.missing_cell] = False
+        if cells[axis.missing_cell]:
+            yield np.arange(axis.n_cells) == axis.missing_cell
+    if axis.feature.is_categorical:
+        if values.any():
+            yield values
+        return
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], values.astype(np.int8), [0]])))
+    for first, end in zip(edges[::2], edges[1::2], strict=True):
+        numbers = np.arange(axis.n_cells)
+        yield (first <= numbers) & (numbers < end)
+
+
+@dataclass(frozen=True, eq=False)
+class _Sets:
+    """Sets of cells of one axis that one condition can name.
+
+    Attributes:
+        axis: the axis.
+        p: the part of all that is sensitive, in each set.
+        q: the part of everything.
+        factors: what their worth counts, so that simple conditions are preferred.
+        order: the cells, so that every set is a run of some; a run in the order of the axis, but
+            for categories and the missing cell.
+        runs: first and end of each set's run.
+    """
+
+    axis: Axis
+    p: NDArray[np.float64]
+    q: NDArray[np.float64]
+    factors: NDArray[np.float64]
+    order: NDArray[np.int64]
+    runs: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls,
+        axis: Axis,
+        p: NDArray[np.float64],
+        q: NDArray[np.float64],
+        allowed: NDArray[np.bool_],
+    ) -> _Sets:
+        """Return the sets of allowed cells that are worth a try."""
+        cells = np.flatnonzero(allowed)
+        values = cells[cells != (-1 if axis.missing_cell is None else axis.missing_cell)]
+        n = len(values)
+        if axis.feature.is_categorical:
+            # Of all sets of a size, the best has the cells where what is sensitive is densest.
+            values = values[np.argsort(-p[values] / np.maximum(q[values], 1e-12), kind="stable")]
+            runs = np.stack([np.zeros(n, dtype=np.int64), np.arange(1, n + 1)], axis=1)
+            factors = np.ones(n)
+        else:
+            ends = np.unique(np.linspace(0, n, min(n + 1, _MAX_ENDS)).astype(np.int64))
+            first, end = np.triu_indices(len(ends), 1)
+            runs = np.stack([ends[first], ends[end]], axis=1)
+            is_simple = np.any(values[runs - [0, 1]] == [0, axis.numbers.n_cells - 1], axis=1)
+            factors = np.where(is_simple, 1.0, _SHARP)
+        if n < len(cells):  # the missing cell, always the last one, stands alone
+            values = np.append(values, cells[-1])
+            runs, factors = np.append(runs, [[n, n + 1]], axis=0), np.append(factors, 1.0)
+        sums = [np.concatenate([[0.0], np.cumsum(part[values])]) for part in (p, q)]
+        inside_p, inside_q = (each[runs[:, 1]] - each[runs[:, 0]] for each in sums)
+        return cls(axis, inside_p, inside_q, factors, values, runs)
+
+    def flags(self, number: int) -> NDArray[np.bool_]:
+        """Return which cells are in a set."""
+        first, end = self.runs[number]
+        return np.isin(np.arange(self.axis.n_cells), self.order[first:end])

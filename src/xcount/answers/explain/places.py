@@ -1,0 +1,215 @@
+"""Places: a few boxes that hold most of what is sensitive, in words, each counted again.
+
+Boxes are looked for in random regions (:mod:`xcount.answers.explain.place_search`). Their numbers
+come from elsewhere, so that none is flattered by the search: from counting the box exactly, where
+that is soon done, or from fresh random regions, with Clopper and Pearson's intervals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcount.answers.explain.place_search import PlaceSearch
+from xcount.answers.explanation import Place, ShareInterval
+from xcount.answers.witness.search import RegionFinder
+from xcount.counters.decisions import RegionDecider
+from xcount.counters.exact import FREE_PAIR_SCAN_SECONDS, pair_scan_seconds
+from xcount.counters.sampling.intervals import share_intervals
+from xcount.counters.settings import Settings
+from xcount.counters.tally import Progress
+from xcount.errors import BudgetError, OutOfLimitsError
+from xcount.measures.people import (
+    BLOCK,
+    Box,
+    Budget,
+    People,
+    decide_rows,
+    exact_share,
+    inside,
+)
+from xcount.problem.problem import Problem
+from xcount.question.cell_words import cells_text, condition_text
+
+MAX_DRAWS = 100_000
+"""Regions that are drawn at most to look for boxes, and again to count them."""
+MAX_FLAGS = 1 << 24
+"""Decisions about masks that are taken at most for either."""
+ENOUGH_HITS = 400
+"""Sensitive regions that are looked for, and counted on average."""
+LEAST_DRAWS, LEAST_FRESH_DRAWS, LEAST_HITS = 8_192, 16_384, 20
+FEW_DRAWS = 512
+"""Of so many masks that deciding a region takes long: the least number of draws."""
+LEAST_PART = 0.02
+"""A place that turns out to hold less of all that is sensitive is left out."""
+VISIT_SECONDS, MAX_STEPS = 0.2, 100_000
+"""What exact weighing may take for all places of a measure together: a box is easy, or hopeless."""
+_STEPS = (200_000, 2_000_000)
+"""Steps of exact counting, where sensitive regions are too rare to be met by chance."""
+_STREAMS = (8, 9)
+"""Tell the draws for looking from those for counting, and from other parts of a run."""
+
+
+class _Draws(NamedTuple):
+    regions: NDArray[np.int64]
+    flags: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class PlaceFinder:
+    """Finds the places of one question under one measure.
+
+    Attributes:
+        problem: the question.
+        people: whom the measure weighs.
+        settings: limits, confidence and seed.
+        share: of all that is sensitive, where it is exactly known.
+    """
+
+    problem: Problem
+    people: People
+    settings: Settings
+    share: float | None = None
+
+    def places(self) -> tuple[Place, ...]:
+        """Return the places, the one that holds most first; none where nothing stands out."""
+        if self.share == 0:
+            return ()
+        looked_at = self._looked_at()
+        n, hits = len(looked_at.flags), looked_at.regions[looked_at.flags]
+        rare = self._rare() if len(hits) < LEAST_HITS else hits
+        if len(rare) < LEAST_HITS or len(hits) == n:
+            return ()
+        boxes = PlaceSearch(self.problem.grid.axes, rare, looked_at.regions).boxes()
+        if not boxes:
+            return ()
+        if self.people.rows is not None:
+            found = self._counted_rows(boxes, looked_at)
+        else:
+            found = self._counted(boxes, math.ceil(ENOUGH_HITS * n / max(1, len(hits))))
+        kept = [place for place in found if place.part.share >= LEAST_PART]
+        return tuple(sorted(kept, key=lambda place: -place.part.share))
+
+    def _looked_at(self) -> _Draws:
+        """Return all rows; of other measures as many regions as tell of enough sensitive ones."""
+        if self.people.rows is not None:
+            rows = self.people.rows
+            return _Draws(rows, decide_rows(self.problem, rows, self.settings, "places"))
+        return self._drawn(_STREAMS[0], self._most, ENOUGH_HITS)
+
+    def _rare(self) -> NDArray[np.int64]:
+        """Return sensitive regions that are too rare to be met by chance, by exact counting."""
+        none = np.empty((0, len(self.problem.grid.axes)), dtype=np.int64)
+        if (
+            self.people.measure != "regions"
+            or pair_scan_seconds(self.problem) > FREE_PAIR_SCAN_SECONDS
+        ):
+            return none
+        try:
+            found = RegionFinder(self.problem, self.settings).draw_solutions(ENOUGH_HITS, _STEPS)
+        except (BudgetError, OutOfLimitsError):
+            return none
+        return np.array(found) if found else none
+
+    @property
+    def _most(self) -> int:
+        return min(MAX_DRAWS, max(FEW_DRAWS, MAX_FLAGS // self.problem.form.flags_per_row))
+
+    def _drawn(self, stream: int, most: int, enough: int | None = None) -> _Draws:
+        """Draw regions and decide them, until they are enough or the time is over.
+
+        Args:
+            stream: of random numbers.
+            most: how many at most.
+            enough: with how many sensitive ones to end; None where their number must not matter.
+        """
+        decider, random = (
+            RegionDecider(self.problem),
+            np.random.default_rng([self.settings.seed, stream]),
+        )
+        regions: list[NDArray[np.int64]] = []
+        flags: list[NDArray[np.bool_]] = []
+        n = n_hits = 0
+        while n < most and not (n and self.settings.expired()):
+            if enough is not None and n >= LEAST_DRAWS and n_hits >= enough:
+                break
+            regions.append(self.people.drawn(random, min(BLOCK, most - n)))
+            flags.append(decider.decide_regions(regions[-1], self.settings.search_seconds()))
+            n += len(flags[-1])
+            n_hits += int(np.count_nonzero(flags[-1]))
+            self.settings.report(Progress(1.0, 0, self.problem.n_regions, "explaining: places"))
+        return _Draws(np.concatenate(regions), np.concatenate(flags))
+
+    def _counted_rows(self, boxes: Sequence[Box], rows: _Draws) -> list[Place]:
+        found = []
+        for box in boxes:
+            here = inside(rows.regions, box)
+            n_hits = int(np.count_nonzero(rows.flags & here))
+            shares = (
+                n_hits / len(here),
+                n_hits / int(np.count_nonzero(here)),
+                n_hits / int(np.count_nonzero(rows.flags)),
+            )
+            found.append(self._place(box, [_known(share) for share in shares], 1.0))
+        return found
+
+    def _counted(self, boxes: Sequence[Box], n_draws: int) -> list[Place]:
+        """Count the boxes exactly; in so many fresh draws where that takes long."""
+        budget = Budget(VISIT_SECONDS / len(boxes), MAX_STEPS // len(boxes))
+        shares = [
+            exact_share(self.problem, self.people, box, self.settings, budget) for box in boxes
+        ]
+        total, fresh = self.share, None
+        if total is None or None in shares:
+            fresh = self._drawn(_STREAMS[1], min(self._most, max(LEAST_FRESH_DRAWS, n_draws)))
+        found = []
+        for box, within in zip(boxes, shares, strict=True):
+            weight = None if within is None else self.people.mass(box) * within
+            part = None if weight is None or not total else min(1.0, weight / total)
+            known = [None if share is None else _known(share) for share in (weight, within, part)]
+            if part is None:
+                assert fresh is not None
+                drawn = self._drawn_intervals(box, fresh, 3 * len(boxes))
+                known = [a or b for a, b in zip(known, drawn, strict=True)]
+            confidence = 1.0 if part is not None else 1 - self.settings.delta
+            found.append(self._place(box, [each for each in known if each], confidence))
+        return found
+
+    def _drawn_intervals(self, box: Box, fresh: _Draws, n_intervals: int) -> list[ShareInterval]:
+        """Return the weight, the share within and the part of all, as draws tell them."""
+        here = inside(fresh.regions, box)
+        n_hits = int(np.count_nonzero(fresh.flags & here))
+        delta = self.settings.delta / n_intervals
+        wholes = (len(here), np.count_nonzero(here), np.count_nonzero(fresh.flags))
+        return [_estimate(n_hits, int(n), delta) for n in wholes]
+
+    def _place(self, box: Box, intervals: Sequence[ShareInterval], confidence: float) -> Place:
+        axes = self.problem.grid.axes
+        weight, within, part = intervals
+        return Place(
+            measure=self.people.measure,
+            text=" and ".join(cells_text(axes[f], flags, None) for f, flags in sorted(box.items())),
+            conditions=tuple(condition_text(axes[f], flags) for f, flags in sorted(box.items())),
+            size=self.people.mass(box),
+            weight=weight,
+            within=within,
+            part=part,
+            exact=confidence == 1.0,
+            confidence=confidence,
+        )
+
+
+def _estimate(n_hits: int, n: int, delta: float) -> ShareInterval:
+    if not n:
+        return ShareInterval(0.0, 0.0, 1.0)
+    low, high = share_intervals(n_hits, n, delta)
+    return ShareInterval(n_hits / n, float(low), float(high))
+
+
+def _known(share: float) -> ShareInterval:
+    return ShareInterval(share, share, share)

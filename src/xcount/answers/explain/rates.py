@@ -1,0 +1,264 @@
+"""Group rates: how often those in each cell of the sensitive features get a favourable decision.
+
+The *rate* of a group is ``P(favourable decision | group)`` under a measure: people as they are. The
+adverse impact ratio is the lowest rate over the highest. *If all* is the share of everybody who
+would get the decision were all in the group's cell, and otherwise as they are: under a product
+measure (regions, volume, marginals) the two are the same, among rows and in a population they are
+not, since features go together there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcount.answers.explain.decided import Decision, undecided
+from xcount.answers.explain.groups import EVERYBODY, Group, groups_of
+from xcount.answers.explanation import GroupRate, GroupRates, RateInterval, ratio_of
+from xcount.counters.decisions import RegionDecider
+from xcount.counters.sampling.intervals import share_intervals
+from xcount.counters.settings import Settings
+from xcount.counters.tally import Progress
+from xcount.errors import QueryError
+from xcount.measures.people import BLOCK, Box, Budget, People, decide_rows, exact_share
+from xcount.measures.products import refuse_without_room
+from xcount.model.ensemble import Ensemble
+from xcount.problem.problem import Problem
+from xcount.question.change import Change, shown_decimal
+from xcount.question.flip import Flip
+from xcount.question.query import resolve_flip
+
+MAX_DRAWS, LEAST_DRAWS = 40_000, 4_000
+"""People who are drawn for all rates of a measure together, and for each at least."""
+VISIT_SECONDS, MAX_STEPS = 0.5, 200_000
+"""What exact weighing may take for all rates of a measure together."""
+LATE_BLOCK = 256
+"""People who are drawn where the time is over before any is."""
+_STREAM = 7
+"""Tells these draws from those of other parts of a run."""
+
+
+def decision_of(ensemble: Ensemble, change: Change, favourable: object = None) -> Decision:
+    """Return the decision whose rates are asked for.
+
+    Args:
+        ensemble: the model.
+        change: what is asked about; a flip says where the decision changes.
+        favourable: a class, or ``above`` or ``below`` for a side of the cut-off; that above is
+            favourable unless said, or the class that is asked about.
+
+    Raises:
+        QueryError: the model takes no decision, or it is not known which one is favourable.
+    """
+    flip = change if isinstance(change, Flip) else resolve_flip(ensemble)
+    names = _names(ensemble, flip)
+    if favourable is not None:
+        word = str(favourable).strip()
+        sides = {"above": 1, "below": 0} if flip.cutoff is not None else {}
+        if word not in names and word not in sides:
+            listed = ", ".join([*names, *sides])
+            raise QueryError(f"the model takes no decision {word!r}; it takes {listed}")
+        value = names.index(word) if word in names else sides[word]
+    elif flip.cutoff is not None:
+        value = 1
+    elif change.names_class:
+        value = change.output_index
+    else:
+        raise QueryError(
+            f"which of the classes {', '.join(names)} is the favourable decision? say it with "
+            "--favourable"
+        )
+    return Decision(flip, value, names[value])
+
+
+def _names(ensemble: Ensemble, flip: Flip) -> list[str]:
+    """Return the names of the decisions."""
+    labels = list(ensemble.class_labels or ())
+    if flip.cutoff is None:
+        return labels or [str(k) for k in range(ensemble.n_outputs)]
+    if ensemble.decision == "cutoff" and flip.cutoff == Fraction(ensemble.decides_at or 0.0):
+        if len(labels) == 2:
+            return labels
+        if ensemble.task == "binary":
+            return ["0", "1"]
+    cutoff = shown_decimal(flip.cutoff)
+    return [f"not above {cutoff}", f"above {cutoff}"]
+
+
+def group_rates(
+    problem: Problem,
+    people: People,
+    decision: Decision,
+    settings: Settings,
+    groups: Sequence[Group] | None = None,
+) -> GroupRates:
+    """Return the rates of favourable decisions of all groups that have any weight.
+
+    Args:
+        problem: the question, whose sensitive features make the groups.
+        people: whom the measure weighs.
+        decision: the favourable one.
+        settings: limits, confidence and seed.
+        groups: who belongs together; those of the people themselves unless given.
+
+    Example:
+        >>> from xcount.model.examples import figure_1
+        >>> from xcount.question.grid import Grid
+        >>> from xcount.question.query import Query
+        >>> model = figure_1()
+        >>> problem = Problem(model, Grid.of(model), Query.of(model, "f0", flip=True, cutoff=0))
+        >>> decision = decision_of(model, problem.query.change)
+        >>> rates = group_rates(problem, People.of("regions", problem), decision, Settings())
+        >>> [(group.text, round(group.rate, 3)) for group in rates.cells]
+        [('f0 < 3', 0.333), ('3 <= f0 < 4', 0.0), ('f0 >= 4', 0.0)]
+    """
+    given = groups_of(problem, people) if groups is None else groups
+    weights = [group.weight_among(people) for group in given]
+    groups = [group for group, weight in zip(given, weights, strict=True) if weight > 0]
+    finder = _RateFinder(problem, people, decision, settings, groups)
+    rates = finder.rates(groups)
+    others = finder.rates_if_all(groups, rates)
+    is_exact = all(rate.low == rate.high for rate in [*rates, *others] if rate is not None)
+    entries = [
+        GroupRate(
+            cells=tuple(tuple(np.flatnonzero(own).tolist()) for own in group.box.values()),
+            text=group.text,
+            weight=weight,
+            rate=rate.rate,
+            low=rate.low,
+            high=rate.high,
+            if_all=if_all,
+        )
+        for group, weight, rate, if_all in zip(
+            groups, filter(None, weights), rates, others, strict=True
+        )
+    ]
+    return GroupRates(
+        measure=people.measure,
+        favourable=decision.label,
+        cells=tuple(entries),
+        ratio=ratio_of(rates),
+        exact=is_exact,
+        confidence=1.0 if is_exact else 1 - settings.delta,
+        n_samples=finder.n_samples or None,
+    )
+
+
+class _Tries(NamedTuple):
+    """How many of some draws got the decision."""
+
+    hits: int
+    n: int
+
+
+class _RateFinder:
+    """Finds rates: by visiting, by looking at each row, or by draws."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        people: People,
+        decision: Decision,
+        settings: Settings,
+        groups: Sequence[Group],
+    ) -> None:
+        self._question = _shared_question(problem, decision, settings)
+        switch = np.array([1.0, 0.0])  # the switch is off: see undecided
+        self._people = people.extended(self._question.grid, [switch])
+        self._decider = RegionDecider(self._question)
+        self._settings = settings
+        self._has_if_all = not problem.grid.rules and all(g.cell is not None for g in groups)
+        self._differs = people.rows is not None or len(people.components) > 1
+        self._n_rates = len(groups) * (1 + (self._has_if_all and self._differs))
+        self._random = np.random.default_rng([settings.seed, _STREAM])
+        self._takes_long = False
+        self.n_samples = 0
+
+    def rates(self, groups: Sequence[Group]) -> list[RateInterval]:
+        """Return the rate of each group."""
+        return self._intervals([self._found(self._people, group) for group in groups])
+
+    def rates_if_all(
+        self, groups: Sequence[Group], rates: Sequence[RateInterval]
+    ) -> Sequence[RateInterval | None]:
+        """Return the rates of everybody in the cell of each group, given the groups' own."""
+        if not self._has_if_all:
+            return [None] * len(groups)
+        if not self._differs:
+            return rates
+        moved = (self._people.moved(group.cell or {}) for group in groups)
+        return self._intervals([self._found(people, EVERYBODY) for people in moved])
+
+    def _found(self, people: People, group: Group) -> float | _Tries:
+        """Return a rate exactly, or what draws tell of it."""
+        self._note()
+        if people.rows is not None:
+            rows = people.rows[group.among(people.rows)]
+            flags = decide_rows(self._question, rows, self._settings, "group rates")
+            return int(np.count_nonzero(~flags)) / len(rows)
+        if self._takes_long or self._settings.expired():
+            return self._tries(people, group.box)
+        budget = Budget(VISIT_SECONDS / self._n_rates, MAX_STEPS // self._n_rates)
+        share = exact_share(self._question, people, group.box, self._settings, budget)
+        self._takes_long = share is None  # for one group, hence for the others as well
+        return self._tries(people, group.box) if share is None else 1 - share
+
+    def _tries(self, people: People, box: Box) -> _Tries:
+        most = max(LEAST_DRAWS, MAX_DRAWS // self._n_rates)
+        hits = n = 0
+        while n < most and not (n and self._settings.expired()):
+            size = min(LATE_BLOCK if self._settings.expired() else BLOCK, most - n)
+            hits += size - self._undecided(people.drawn(self._random, size, box))
+            n += size
+            self._settings.report(
+                Progress(1.0, 0, self._question.n_regions, "explaining: group rates")
+            )
+        self.n_samples += n
+        return _Tries(hits, n)
+
+    def _note(self) -> None:
+        """Hear an interrupt, and show what is done."""
+        n_regions = self._question.n_regions
+        self._settings.report(Progress(1.0, 0, n_regions, "explaining: group rates"))
+
+    def _undecided(self, regions: NDArray[np.int64]) -> int:
+        """Return how many of the regions do not get the decision."""
+        return int(np.count_nonzero(self._decider.decide_regions(regions)))
+
+    def _intervals(self, found: Sequence[float | _Tries]) -> list[RateInterval]:
+        """Return rates with their intervals, which hold together."""
+        tries = sorted(
+            {each for each in found if isinstance(each, _Tries)}, key=lambda t: (t.n, t.hits)
+        )
+        known: dict[float | _Tries, RateInterval] = {}
+        for n in sorted({each.n for each in tries}):
+            hits = [each.hits for each in tries if each.n == n]
+            lows, highs = share_intervals(hits, n, self._settings.delta / self._n_rates)
+            for number, low, high in zip(hits, lows.tolist(), highs.tolist(), strict=True):
+                known[_Tries(number, n)] = RateInterval(number / n, low, high)
+        return [
+            known[each] if isinstance(each, _Tries) else RateInterval(each, each, each)
+            for each in found
+        ]
+
+
+def _shared_question(problem: Problem, decision: Decision, settings: Settings) -> Problem:
+    """Return which regions do not get the decision: one question, whoever is sensitive.
+
+    Raises:
+        BudgetError: its trees do not fit the memory.
+    """
+    flip = replace(decision.flip, direction="any", sureness=None)
+    key = ("undecided", id(problem.ensemble), flip, decision.value, problem.query.precision)
+    kept = problem.grid.derived.get(key)
+    if kept is None:
+        refuse_without_room(problem, settings)
+        # The ensemble is kept along, so that its id is not given to another.
+        kept = problem.grid.derived[key] = (problem.ensemble, undecided(problem, decision))
+    question: Problem = kept[1]
+    return question

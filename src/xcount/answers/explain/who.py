@@ -1,0 +1,146 @@
+"""Who is affected: places and group rates of a question, under every measure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from xcount.answers.explain.decided import Decision
+from xcount.answers.explain.groups import groups_of
+from xcount.answers.explain.places import PlaceFinder
+from xcount.answers.explain.rates import decision_of, group_rates
+from xcount.answers.explanation import Explanation, GroupRates, Place
+from xcount.counters.settings import Settings
+from xcount.errors import BudgetError, QueryError
+from xcount.measures.people import People
+from xcount.measures.weighting import Weighing
+from xcount.problem.problem import Problem
+
+TIME_PART, LEAST_SECONDS = 0.5, 0.1
+"""Of the time that is left, for the rates and for the places of all measures."""
+_MOST_REAL = ("rows", "population", "marginals", "volume", "regions")
+"""The measure that says which cells make a group, the first of these that is asked for."""
+
+Found = TypeVar("Found")
+
+
+def with_people(
+    explanation: Explanation,
+    problem: Problem,
+    settings: Settings,
+    weighing: Weighing | None,
+    known: Mapping[str, tuple[float, float]],
+    favourable: object = None,
+) -> Explanation:
+    """Return an explanation with places and group rates.
+
+    Args:
+        explanation: of the same question.
+        problem: the question.
+        settings: limits, seed, and how often intervals may be wrong.
+        weighing: the measures beside ``regions``.
+        known: certain bounds of the shares that were counted, by measure.
+        favourable: the decision that one hopes for, as
+            :func:`~xcount.answers.explain.rates.decision_of` takes it.
+    """
+    measures = ("regions", *(weighing.names if weighing is not None else ()))
+    notes = list(explanation.notes)
+
+    def attempt(find: Callable[[], tuple[Found, ...]], what: str) -> tuple[Found, ...]:
+        try:
+            return find()
+        except (BudgetError, QueryError) as error:
+            notes.append(f"{what} are not known: {error}")
+            return ()
+
+    people = attempt(lambda: tuple(People.of(n, problem, weighing) for n in measures), "places")
+    limited = settings.within(TIME_PART, LEAST_SECONDS)
+    rates = attempt(lambda: _rates(problem, limited, people, favourable, notes), "group rates")
+    if people and not notes and len(rates) < len(people):
+        names = (problem.grid.axes[feature].feature.name for feature in problem.query.sensitive)
+        notes.append(
+            f"no test of the model tells values of {' and '.join(names)} apart: only rows make "
+            "groups"
+        )
+    limited = settings.within(TIME_PART, LEAST_SECONDS)
+    places = attempt(lambda: _places(problem, limited, people, known, notes), "places")
+    return replace(explanation, places=places, rates=rates, notes=tuple(notes))
+
+
+def _places(
+    problem: Problem,
+    settings: Settings,
+    people: Sequence[People],
+    known: Mapping[str, tuple[float, float]],
+    notes: list[str],
+) -> tuple[Place, ...]:
+    def find(own: People, limited: Settings) -> Sequence[Place]:
+        low, high = known.get(own.measure, (0.0, 1.0))
+        return PlaceFinder(problem, own, limited, low if low == high else None).places()
+
+    return tuple(_of_each(people, settings, find, "places", notes))
+
+
+def _of_each(
+    people: Sequence[People],
+    settings: Settings,
+    find: Callable[[People, Settings], Sequence[Found]],
+    what: str,
+    notes: list[str],
+) -> Iterator[Found]:
+    """Yield what is found of each measure, within its part of the time."""
+    for number, own in enumerate(people):
+        try:
+            yield from find(own, settings.within(1 / (len(people) - number), LEAST_SECONDS))
+        except BudgetError as error:
+            notes.append(f"{what} of {own.measure} are not known: {error}")
+
+
+def _rates(
+    problem: Problem,
+    settings: Settings,
+    people: Sequence[People],
+    favourable: object,
+    notes: list[str],
+) -> tuple[GroupRates, ...]:
+    """Return the rates, which are those of all questions about the same features."""
+    if not people:
+        return ()
+    decision = decision_of(problem.ensemble, problem.query.change, favourable)
+    key = _key(problem, settings, people, decision)
+    kept = problem.grid.derived.get(key)
+    if kept is not None:
+        rates: tuple[GroupRates, ...] = kept[1]
+        return rates
+    real = min(people, key=lambda own: _MOST_REAL.index(own.measure))
+    groups = groups_of(problem, real, by_value=False)
+
+    def find(own: People, limited: Settings) -> Sequence[GroupRates]:
+        if own.rows is not None:  # told apart by value
+            return [group_rates(problem, own, decision, limited)]
+        return [group_rates(problem, own, decision, limited, groups)] if len(groups) > 1 else []
+
+    n_notes = len(notes)
+    found = tuple(_of_each(people, settings, find, "group rates", notes))
+    if len(notes) == n_notes and not settings.expired():
+        # The ensemble is kept along, so that its id is not given to another.
+        problem.grid.derived[key] = (problem.ensemble, found)
+    return found
+
+
+def _key(
+    problem: Problem, settings: Settings, people: Sequence[People], decision: Decision
+) -> tuple[object, ...]:
+    query = problem.query
+    return (
+        "group rates",
+        id(problem.ensemble),
+        query.sensitive,
+        query.precision,
+        replace(decision.flip, direction="any", sureness=None),
+        decision.value,
+        settings.seed,
+        settings.delta,
+        tuple(own.fingerprint for own in people),
+    )

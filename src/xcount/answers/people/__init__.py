@@ -1,1 +1,0 @@
-"""People: where what is sensitive is, and how often groups get a decision."""

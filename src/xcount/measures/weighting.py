@@ -1,0 +1,266 @@
+"""What regions weigh: the measures that are asked for, and the weights of cells under each.
+
+- ``regions``: every region weighs the same. That is the count itself.
+- ``volume``: inputs uniform over a box; a numeric cell weighs its length within the feature's
+  bounds (given, or the least and the largest value in the data), categories weigh the same.
+- ``marginals``: a cell weighs the fraction of the data's rows in it; features are independent.
+- ``rows``: every row of the data weighs the same; a row is sensitive if its region is.
+- ``population``: a mixture of product distributions, fitted to the data (see
+  :mod:`xcount.measures.population`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcount.errors import QueryError
+from xcount.measures.population import Population
+from xcount.model.ensemble import Ensemble
+from xcount.model.tables import read_table
+from xcount.question.grid import Axis, Grid
+from xcount.question.query import resolve_feature
+
+MEASURES = ("regions", "volume", "marginals", "rows", "population")
+WEIGHED = ("volume", "marginals", "population")
+"""Measures that take time; rows are decided one by one."""
+
+Weights = list[NDArray[np.float64]]
+"""For each feature, what its cells weigh; with sum 1."""
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Weighing:
+    """Which measures are asked for, and the data and bounds they need.
+
+    Attributes:
+        names: the measures, without ``regions``.
+        rows: inputs, one column per feature; None without data.
+        source: where the rows come from.
+        bounds: for each feature its least and largest value in a volume, where given.
+        population: one that was fitted before; None for one that is to be fitted to the rows.
+        population_file: where one that is fitted is to be kept.
+        sha256: hash of the file that the rows come from; None without one.
+    """
+
+    names: tuple[str, ...]
+    rows: NDArray[np.float64] | None = None
+    source: str = ""
+    bounds: tuple[Interval | None, ...] = ()
+    population: Population | None = None
+    population_file: str | None = None
+    sha256: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        ensemble: Ensemble,
+        measures: str | Iterable[str],
+        data: Any = None,
+        bounds: Mapping[str, Interval] | str | None = None,
+        population: Population | str | os.PathLike[str] | None = None,
+    ) -> Weighing:
+        """Validate what the user asks for.
+
+        Args:
+            ensemble: the model.
+            measures: names of measures; text may list several with commas.
+            data: a table, in any form that :func:`xcount.model.tables.read_table` takes.
+            bounds: per feature (least, largest), or text such as ``age=18:90,income=0:1e6``.
+            population: a fitted one, or the file that one was saved to; with data, a file that is
+                not there yet is written.
+        """
+        words = [measures] if isinstance(measures, str) else list(measures)
+        names = tuple(dict.fromkeys(w.strip() for word in words for w in word.split(",")))
+        for name in names:
+            if name not in MEASURES:
+                raise QueryError(f"unknown measure {name!r}; measures are {', '.join(MEASURES)}")
+        fitted, kept = population, None
+        if fitted is not None and not isinstance(fitted, Population):
+            kept = os.fspath(fitted)
+            is_new = data is not None and not os.path.exists(kept)
+            fitted = None if is_new else Population.load(kept)
+        for name in ("marginals", "rows", "population"):
+            is_given = data is not None or (name == "population" and fitted is not None)
+            if name in names and not is_given:
+                other = ", or --population FILE" if name == "population" else ""
+                raise QueryError(f"the measure {name!r} needs data; give --data FILE{other}")
+        table = None if data is None else read_table(data, ensemble)
+        return cls(
+            tuple(name for name in names if name != "regions"),
+            None if table is None else table.rows,
+            "" if table is None else table.source,
+            _resolved_bounds(ensemble, bounds),
+            fitted,
+            kept if fitted is None else None,
+            None if table is None else table.sha256,
+        )
+
+    @property
+    def population_note(self) -> str | None:
+        """What to say of a population that was fitted to other data than are given; else None.
+
+        Files are told apart by their hashes; where one of the two has none, by their rows.
+        """
+        fitted = self.population
+        if fitted is None or self.rows is None:
+            return None
+        marks: tuple[object, object] = (fitted.data_sha256, self.sha256)
+        if None in marks:
+            marks = (fitted.n_data_rows, len(self.rows))
+        if None in marks or marks[0] == marks[1]:
+            return None
+        of_rows = "" if fitted.n_data_rows is None else f", {fitted.n_data_rows:,} rows"
+        known_as = [os.path.basename(name) for name in (fitted.source, self.source)]
+        before, now = (name or "a table" for name in known_as)
+        return (
+            f"the population was fitted to another table ({before}{of_rows}) than the one given "
+            f"({now}, {len(self.rows):,} rows); fit it again, or leave --data out"
+        )
+
+    def of_names(self, names: Collection[str]) -> Weighing:
+        """Return the same for some of the measures."""
+        return replace(self, names=tuple(name for name in self.names if name in names))
+
+    @property
+    def n_weighed(self) -> int:
+        """How many of the measures take time."""
+        return sum(name in WEIGHED for name in self.names)
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of all that the shares depend on."""
+        digest = hashlib.sha256(repr((self.names, self.bounds)).encode())
+        if self.population is not None:
+            digest.update(json.dumps(self.population.to_dict()).encode())
+        if self.rows is not None:
+            digest.update(np.ascontiguousarray(self.rows).tobytes())
+        return digest.hexdigest()
+
+
+def volume_weights(grid: Grid, weighing: Weighing) -> tuple[Weights, dict[str, list[float]]]:
+    """Return what cells weigh by length, and the bounds of each numeric feature that has guards."""
+    weights: Weights = []
+    used: dict[str, list[float]] = {}
+    for index, axis in enumerate(grid.axes):
+        if axis.feature.is_categorical:
+            sizes = np.array([len(codes) for codes in axis.classes], dtype=np.float64)
+            weights.append(_padded(sizes / sizes.sum(), axis))
+        elif axis.numbers.n_cells < 2:
+            if not axis.numbers.n_cells:
+                raise QueryError(f"{axis.feature.name!r} is always missing: there is no volume")
+            weights.append(_padded(np.ones(1), axis))
+        else:
+            low, high = _bounds_of(axis, index, weighing)
+            used[axis.feature.name] = [low, high]
+            weights.append(_padded(_lengths(axis, low, high), axis))
+    return weights, used
+
+
+def _bounds_of(axis: Axis, index: int, weighing: Weighing) -> Interval:
+    given = weighing.bounds[index] if weighing.bounds else None
+    if given is not None:
+        return given
+    name = axis.feature.name
+    if weighing.rows is None:
+        raise QueryError(f"the volume needs bounds of {name!r}; give --bounds or --data")
+    values = weighing.rows[:, index]
+    values = values[np.isfinite(values)]
+    if not len(values):
+        raise QueryError(f"the data has no number for {name!r}; give its bounds")
+    return float(values.min()), float(values.max())
+
+
+def _lengths(axis: Axis, low: float, high: float) -> NDArray[np.float64]:
+    """Return the part of [low, high] that lies in each cell; a single point lies in one cell."""
+    numbers = axis.numbers
+    if low == high:
+        cell_of_point = axis.cells_of(np.array([low]))[0]
+        sizes = (numbers.cell_of_piece == cell_of_point) / 1.0
+    elif axis.has_single_numbers:  # which have no length: each weighs the same
+        sizes = ((low <= numbers.lows) & (numbers.lows <= high)) / 1.0
+    else:
+        halved = 0.5 if math.isinf(high - low) else 1.0  # half of a length is still a float
+        highs, lows = (_as_written(ends, axis) for ends in (numbers.highs, numbers.lows))
+        sizes = halved * np.clip(highs, low, high) - halved * np.clip(lows, low, high)
+    weights = np.bincount(numbers.cell_of_piece, sizes, minlength=numbers.n_cells)
+    if not weights.sum():
+        raise QueryError(
+            f"between its bounds {low:g} and {high:g}, {axis.feature.name!r} has nothing of the "
+            "domain; give others with --bounds"
+        )
+    return weights / math.fsum(weights)
+
+
+def _as_written(ends: NDArray[np.float64], axis: Axis) -> NDArray[np.float64]:
+    """Return ends of pieces as bounds of a length: ``x > 1`` is as long as ``x >= 1``."""
+    written = ends.copy()
+    for place in np.flatnonzero(~np.isin(ends, axis.thresholds)):
+        written[place] = axis.as_written(float(ends[place]))
+    return written
+
+
+def _padded(weights: NDArray[np.float64], axis: Axis) -> NDArray[np.float64]:
+    return np.append(weights, 0.0) if axis.missing_cell is not None else weights
+
+
+def marginal_weights(grid: Grid, rows: NDArray[np.float64]) -> Weights:
+    """Return the fraction of the rows in each cell; values that no cell holds are left out."""
+    regions = grid.cells_of(rows)
+    weights: Weights = []
+    for axis, cells in zip(grid.axes, regions.T, strict=True):
+        counts = np.bincount(cells[cells >= 0], minlength=axis.n_cells).astype(np.float64)
+        if not counts.sum():
+            raise QueryError(f"no row of the data has a value of {axis.feature.name!r} in any cell")
+        weights.append(counts / counts.sum())
+    return weights
+
+
+def _resolved_bounds(
+    ensemble: Ensemble, bounds: Mapping[str, Interval] | str | None
+) -> tuple[Interval | None, ...]:
+    named = _split_bounds(bounds) if isinstance(bounds, str) else _given_bounds(bounds or {})
+    resolved: list[Interval | None] = [None] * ensemble.n_features
+    for name, (low, high) in named:
+        if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+            raise QueryError(
+                f"bounds of {name!r} must be finite, the lower first, not {low}:{high}"
+            )
+        feature = resolve_feature(ensemble, name)
+        if resolved[feature] is not None:
+            raise QueryError(f"bounds of {name!r} are given twice; give one lower and upper end")
+        resolved[feature] = (low, high)
+    return tuple(resolved)
+
+
+def _given_bounds(bounds: Mapping[str, Interval]) -> list[tuple[str, Interval]]:
+    try:
+        return [(name, (float(low), float(high))) for name, (low, high) in bounds.items()]
+    except (AttributeError, TypeError, ValueError):
+        raise QueryError(
+            f"bounds are a mapping of names to pairs of numbers, not {bounds!r}"
+        ) from None
+
+
+def _split_bounds(text: str) -> list[tuple[str, Interval]]:
+    named: list[tuple[str, Interval]] = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, _, interval = part.rpartition("=")
+        low, _, high = interval.partition(":")
+        try:
+            named.append((name.strip(), (float(low), float(high))))
+        except ValueError:
+            raise QueryError(
+                f"bounds are NAME=LOW:HIGH with commas between, not {part!r}"
+            ) from None
+    return named
