@@ -105,14 +105,18 @@ BAD_QUESTIONS: dict[str, tuple[list[str], str]] = {
     "unknown method": ([*QUESTION, "--method", "magic"], "unknown method 'magic'"),
     "epsilon 0": ([*QUESTION, "--epsilon", "0"], "epsilon must lie strictly between 0 and 1"),
     "delta that floats cannot hold": ([*QUESTION, "--delta", "1e-17"], "at least 1e-12"),
-    "gap given twice": ([*QUESTION, "--gap", "2"], "'--gap': it is given more than once"),
+    "gap given twice": ([*QUESTION, "--gap", "2"], "--gap takes one value, but is given twice"),
     "bounds given twice": (
         [*QUESTION, "--bounds", "age=0:1", "--bounds", "f0=0:2,sex=0:1"],
         "bounds of 'f0' are given twice",
     ),
     "domain given twice": (
         [*QUESTION, "--domain", "one.toml", "--domain", "two.toml"],
-        "'--domain': it is given more than once",
+        "--domain takes one value, but is given twice",
+    ),
+    "limit given twice": (
+        [*QUESTION, "--max-share", "1%", "--max-share", "50%"],
+        "--max-share takes one value, but is given twice",
     ),
     "class of a model with one": ([*QUESTION, "--class", "1"], "the model has one margin"),
     "unknown option": ([*QUESTION, "--frob"], "No such option '--frob'"),

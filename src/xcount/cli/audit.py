@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 @click.command(
     "audit",
+    cls=parameters.OneValueCommand,
     short_help="Rank all features, give a verdict, write a report.",
     epilog=parameters.examples(
         "xcount audit model.json --gap 2 --html report.html",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 @click.command(
     "compare",
+    cls=parameters.OneValueCommand,
     short_help="Compare models on a shared grid.",
     epilog=parameters.examples(
         "xcount compare old.json new.json --sensitive age --html comparison.html",

@@ -11,6 +11,7 @@ from xcount.cli import parameters
 
 @click.command(
     "count",
+    cls=parameters.OneValueCommand,
     short_help="Count the regions sensitive to chosen features.",
     epilog=parameters.examples(
         "xcount count model.json --sensitive age --gap 2",

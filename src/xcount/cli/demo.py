@@ -31,6 +31,7 @@ The people are those of the data that the model was not trained on.
 
 @click.command(
     "demo",
+    cls=parameters.OneValueCommand,
     short_help="Audit the model that ships with XCount.",
     epilog=parameters.examples("xcount demo", "xcount demo --save-one-hot income.json"),
 )

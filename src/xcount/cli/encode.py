@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 @click.command(
     "encode",
+    cls=parameters.OneValueCommand,
     short_help="Write the question as DIMACS for model counters.",
     epilog=parameters.examples(
         "xcount encode model.json --sensitive age --gap 2 --precision 3 --output age.cnf",

@@ -18,6 +18,7 @@ OF_REGIONS = ("missing", "one_hot", "where", "rule", "domain")
 
 @click.command(
     "inspect",
+    cls=parameters.OneValueCommand,
     short_help="Describe a model: its trees, cells, and gaps to ask about.",
     epilog=parameters.examples(
         "xcount inspect model.json",

@@ -69,11 +69,18 @@ def joined(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> st
     return ",".join(values) if values else None
 
 
-def once(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> str | None:
-    """Return the value of an option that would lose what it says if it were repeated."""
-    if len(values) > 1:
-        raise click.BadParameter("it is given more than once", context, parameter)
-    return values[0] if values else None
+class OneValueCommand(click.Command):
+    """A command that refuses an option given twice, unless the option may be repeated."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words of a command line; the order of options tells which came twice."""
+        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        for option in given:
+            if not isinstance(option, click.Option) or option.multiple or option.is_flag:
+                continue
+            if given.count(option) > 1:
+                raise click.UsageError(f"{option.opts[0]} takes one value, but is given twice", ctx)
+        return super().parse_args(ctx, args)
 
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -135,8 +142,6 @@ domain_options = together(
     click.option(
         "--domain",
         metavar="FILE",
-        multiple=True,
-        callback=once,
         help="Read one-hot groups, conditions and rules from a TOML file (xcount inspect "
         "--domain-template writes one).",
     ),
@@ -205,8 +210,6 @@ def _gap_option(*, required: bool) -> Callable[[Command], Command]:
         "--gap",
         metavar="G",
         required=required,
-        multiple=True,
-        callback=once,
         help="Count changes of the margin by more than G (a decimal number).",
     )
 
@@ -222,8 +225,6 @@ distance_option = click.option(
 probability_gap_option = click.option(
     "--probability-gap",
     metavar="P",
-    multiple=True,
-    callback=once,
     help="Count changes of the predicted probability by more than P (0.1), instead.",
 )
 

@@ -9,6 +9,7 @@ from xcount.cli import batch, parameters
 
 @click.command(
     "report",
+    cls=parameters.OneValueCommand,
     short_help="Render a journal again, without counting.",
     epilog=parameters.examples("xcount report results.jsonl --html report.html"),
 )

@@ -11,6 +11,7 @@ from xcount.cli import parameters
 
 @click.command(
     "witness",
+    cls=parameters.OneValueCommand,
     short_help="Show pairs of inputs that get different outputs.",
     epilog=parameters.examples(
         "xcount witness model.json --sensitive age --gap 1",
