@@ -295,7 +295,7 @@ def report(folder: str | None, trees: int, depth: int) -> dict[str, list[str]]:
     about = (
         f"XGBoost, {trees} trees of depth {depth}, on {N_TRAINING:,} rows of Adult; volume, "
         f"marginals and population come from the same rows, `rows` are {len(world.held_out):,} "
-        "others, which nobody learnt from. Any distance, `auto`, one thread, seconds of processor "
+        "held-out rows. Any distance, `auto`, one thread, seconds of processor "
         f"time. The population has {population.n_components} components: "
         f"{realism.log_likelihood:.2f} nats a row that it was not fitted to, "
         f"{realism.marginals_log_likelihood:.2f} by the marginals."

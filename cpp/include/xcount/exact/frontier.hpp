@@ -4,7 +4,7 @@
 // narrowed on the way, whether the state still mentions it or not) and
 //   volume = product over the stretches of the box of (cells left) / (all cells of the axis),
 // the share of all combinations of cells that lie in the box. The boxes of a search's open states
-// are disjoint: docs/exact.md, "Why this is right", "Bounds of what is open".
+// are disjoint: docs/exact.md, "Why this is right", "Bounds with open states".
 #pragma once
 
 #include <cstdint>
