@@ -83,7 +83,7 @@ vulnerabilities: $(VENV)/installed-for-tests
 	$(BIN)/python -m tools.vulnerabilities
 
 bench: $(VENV)/installed-for-tests
-	$(BIN)/python -m experiments.all --budget 10m
+	$(BIN)/python -m experiments.run --budget 10m
 
 clean:
 	rm -rf build $(VENV)

@@ -9,7 +9,6 @@ processes that stay; only ratios of processor times within one run mean anything
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
@@ -19,9 +18,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness.instances import Instance, paper_instances, stratified_sample
-
-HERE = Path(__file__).parent.parent / "src"
+from benchmarks.harness.datasets import PROJECT
+from benchmarks.harness.instances import Instance, Sources, paper_instances, stratified_sample
+from benchmarks.harness.options import parser_of
+from benchmarks.harness.tables import markdown
 
 CHILD = """
 import json, sys, time
@@ -74,28 +74,15 @@ class Side:
         self._child.wait()
 
 
-def question_of(instance: Instance, method: str, limit_seconds: float) -> dict[str, Any]:
-    """Return an instance as both sides take it."""
-    return {
-        "model": str(instance.model),
-        "sensitive": list(instance.sensitive),
-        "gap": instance.gap,
-        "distance": "any" if instance.distance is None else instance.distance,
-        "precision": "exact" if instance.precision is None else instance.precision,
-        "method": method,
-        "timeout_seconds": limit_seconds,
-        "jobs": 1,
-    }
-
-
 def compare(
     instances: Sequence[Instance], before: Path, method: str, limit_seconds: float
 ) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """Ask both sides every instance; the order changes from one to the next."""
-    sides = Side(before), Side(HERE)
+    sides = Side(before), Side(PROJECT / "src")
     found = []
     for number, instance in enumerate(instances):
-        question = question_of(instance, method, limit_seconds)
+        limits = {"method": method, "timeout_seconds": limit_seconds, "jobs": 1}
+        question = {"model": str(instance.model), **instance.question(), **limits}
         order = (0, 1) if number % 2 else (1, 0)
         answers = {side: sides[side].ask(question) for side in order}
         found.append((answers[0], answers[1]))
@@ -124,21 +111,17 @@ def table(pairs: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> str:
         ("ratio of the sums", f"{total[1] / max(total[0], 1e-9):.3f}"),
         ("median ratio", f"{statistics.median(ratios):.3f}" if ratios else "-"),
     ]
-    width = max(len(name) for name, _ in rows)
-    return "\n".join(f"{name:<{width}}  {value:>10}" for name, value in rows)
+    return markdown(["", "found"], rows)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.alternate", description=__doc__)
+    parser = parser_of("benchmarks.alternate", __doc__, limit_seconds=3.0)
     parser.add_argument("--before", type=Path, required=True, help="src of another checkout")
     parser.add_argument("--method", default="exact")
     parser.add_argument("--sample", type=int, default=400)
-    parser.add_argument("--limit-seconds", type=float, default=3.0)
-    parser.add_argument("--cache", help="folder of the models (default: XCOUNT_CACHE)")
-    parser.add_argument("--data", help="folder of the data sets (default: XCOUNT_DATA)")
     parser.add_argument("--only", nargs="*", help="data sets (default: all)")
     options = parser.parse_args(arguments)
-    every = paper_instances(options.only, options.cache, options.data)
+    every = paper_instances(Sources.of(options, options.only))
     chosen = stratified_sample(every, options.sample)
     # Instances of one model stand together: it is read once by each side.
     chosen = sorted(chosen, key=lambda instance: (instance.model, instance.sensitive))

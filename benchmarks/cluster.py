@@ -27,16 +27,24 @@ from typing import Any
 import numpy as np
 
 from benchmarks.cluster_simulation import Costs, Times, simulate
-from benchmarks.harness.datasets import PROJECT
 from benchmarks.harness.instances import (
     Instance,
+    Sources,
     frontier_instances,
     paper_instances,
     stratified_sample,
 )
-from benchmarks.harness.records import RunSettings, surroundings
+from benchmarks.harness.options import parser_of
+from benchmarks.harness.records import (
+    RUNS,
+    Runs,
+    RunSettings,
+    append_line,
+    read_lines,
+    surroundings,
+)
 from benchmarks.harness.running import run_on_cluster
-from benchmarks.harness.tables import markdown
+from benchmarks.harness.tables import joined, made_on, markdown
 from xcount import audit, count, load
 from xcount.cluster.worker import packed, unpacked
 from xcount.model.examples import adult_model_path, figure_1
@@ -67,8 +75,7 @@ class Load:
 
 def loads_of(options: argparse.Namespace) -> list[Load]:
     """Return what is measured."""
-    paper = paper_instances(None, options.cache, options.data)
-    frontier = frontier_instances(None, options.cache, options.data)
+    paper, frontier = (f(Sources.of(options)) for f in (paper_instances, frontier_instances))
     by_name = {instance.name: instance for instance in [*paper, *frontier]}
     audited = next(i for i in paper if i.name.startswith(f"{AUDITED}-"))
     sample = stratified_sample(paper, options.sample)
@@ -102,10 +109,7 @@ def _hard_exactly(client: Any) -> list[float]:
 def _hard_by_samples(instance: Instance, client: Any) -> list[float]:
     result = count(
         instance.model,
-        sensitive=instance.sensitive,
-        gap=instance.gap,
-        distance=instance.distance,
-        precision=instance.precision,
+        **instance.question(),
         method="sample",
         epsilon=EPSILON,
         cluster=client,
@@ -172,9 +176,9 @@ def measure_costs(client: Any, n_tasks: int = 500) -> Costs:
     return Costs(task, written, (time.perf_counter() - started) / 10)
 
 
-def simulated(times: Times, costs: Costs) -> Iterator[Line]:
+def simulated(times: Times, costs: Costs, n_models: int = N_MODELS) -> Iterator[Line]:
     """Yield a line for each number of workers."""
-    drawn = np.random.default_rng(SEED).choice(times, (N_MODELS, N_FEATURES))
+    drawn = np.random.default_rng(SEED).choice(times, (n_models, N_FEATURES))
     for n_workers in WORKERS:
         found = simulate(drawn, n_workers, costs)
         whole = simulate(drawn, n_workers, costs, spread=False)
@@ -204,11 +208,8 @@ def report(lines: Sequence[Line]) -> str:
     header = next(line for line in lines if line["record"] == "header")
     costs = next(line for line in lines if line["record"] == "costs")
     times = times_of(lines)
-    machine = header["machine"]
     about = (
-        f"Workers of one thread on {machine['processor']}, {machine['cores']} cores, "
-        f"{machine['system']}; revision {header['revision']}; {header['date']}, load "
-        f"{header['load']:g} at the start, niceness {header['niceness']}. The shortest of "
+        f"Workers of one thread, niceness {header['niceness']}: {made_on(header)} The shortest of "
         f"{header['repeats']} runs, 1 and 2 workers alternately: other work on the machine only "
         "makes them longer, those of 2 workers, which need both cores, more than those of 1. "
         "Processor time grows, too, where the two cores are threads of one."
@@ -224,7 +225,7 @@ def report(lines: Sequence[Line]) -> str:
         f"with times drawn from the {len(times)} of the suite's sample (mean {times.mean():.3f} s; "
         f"median, 90 %, 99 %, largest: {quantiles} s) and with the costs above."
     )
-    return "\n\n".join([about, _speed_table(lines), cost, drawn, _simulated_table(lines)])
+    return joined(about, _speed_table(lines), cost, drawn, _simulated_table(lines))
 
 
 def _speed_table(lines: Sequence[Line]) -> str:
@@ -265,9 +266,9 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 3600:.2f} h" if seconds >= 3600 else f"{seconds:.1f} s"
 
 
-def read_lines(folder: Path) -> list[Line]:
-    """Return what a measurement wrote."""
-    return [json.loads(line) for line in (folder / FILE).read_text().splitlines()]
+def section(runs: Runs, folder: Path) -> str:
+    """Return the measurements and simulations that a folder holds."""
+    return report(read_lines(folder / FILE))
 
 
 def _measure(options: argparse.Namespace) -> Iterator[Mapping[str, Any]]:
@@ -288,20 +289,15 @@ def _measure(options: argparse.Namespace) -> Iterator[Mapping[str, Any]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster", description=__doc__)
+    parser = parser_of("benchmarks.cluster", __doc__, RUNS / FILE)
     parser.add_argument("--sample", type=int, default=400, help="instances of the paper's suite")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--cache", help="folder of the models (default: XCOUNT_CACHE)")
-    parser.add_argument("--data", help="folder of the data sets (default: XCOUNT_DATA)")
-    parser.add_argument("--output", type=Path, default=PROJECT / "benchmarks" / "runs")
     options = parser.parse_args(arguments)
-    options.output.mkdir(parents=True, exist_ok=True)
-    with (options.output / FILE).open("w") as stream:
-        for line in _measure(options):
-            stream.write(json.dumps(line) + "\n")
-            stream.flush()
-            shown = {key: value for key, value in line.items() if key != "counts"}
-            print(json.dumps(shown), file=sys.stderr, flush=True)
+    options.output.unlink(missing_ok=True)
+    for line in _measure(options):
+        append_line(options.output, line)
+        shown = {key: value for key, value in line.items() if key != "counts"}
+        print(json.dumps(shown), file=sys.stderr, flush=True)
     print(report(read_lines(options.output)))
     return 0
 

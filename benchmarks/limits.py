@@ -1,34 +1,39 @@
-"""Checks that limits hold: hard models, hard questions, 5 s and 300 MB, Ctrl-C and SIGTERM.
+"""Check that limits hold: hard models, hard questions, 5 s and 300 MB, Ctrl-C and SIGTERM.
 
-Each question is a command of its own, as a user would give it. The whole process is measured,
+Each question is a command of its own, as a user would type it. The whole process is measured,
 interpreter and model included. A limit holds if the process ends within 10 % + 0.5 s of the
 time and 10 % + 50 MB of the memory. A signal must end it within a second, whatever it is doing.
 
     python -m benchmarks.limits --restart --output benchmarks/results/limits.jsonl
     python -m benchmarks.limits --only signals --models trees-5000
 
-Every command is noted in the file at once, and a run goes on where it ended; ``--table`` only
-prints the table of what is there. On a busy machine seconds mean little: ``--processor-time``
-checks the processor's seconds, of two cores. Exit status 1 if something does not hold.
+A run continues where it ended; ``--table`` only prints what is there. On a busy machine seconds
+mean little: ``--processor-time`` checks the processor's seconds, of two cores. The exit status is 1
+if something does not hold.
 """
 
 from __future__ import annotations
 
-import argparse
-import os
 import signal
-import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from argparse import Namespace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness.datasets import PROJECT
-from benchmarks.harness.records import RecordFile, ResumeError, Run, RunSettings, read_run
-from benchmarks.harness.tables import markdown
+from benchmarks.harness import processes
+from benchmarks.harness.options import parser_of
+from benchmarks.harness.records import (
+    RUNS,
+    RecordFile,
+    ResumeError,
+    Run,
+    Runs,
+    RunSettings,
+    read_run,
+)
+from benchmarks.harness.tables import joined, made_on, markdown
 from benchmarks.limits_models import HARD_MODELS, LIGHTGBM, hard_model
 
 FILE = "limits.jsonl"
@@ -132,35 +137,13 @@ def measure(case: Case, path: Path) -> Measured:
     command = [sys.executable, "-m", "xcount", case.command, str(path), *case.words, "--json"]
     if case.end is None:
         command += LIMITS
-    started = time.monotonic()
-    with tempfile.TemporaryFile() as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.DEVNULL)
-        if case.end is not None:
-            time.sleep(case.after)
-            os.kill(process.pid, case.end)  # it is not reaped yet, even if it has ended
-            started = time.monotonic()
-        status, usage = _wait(process, started + KILL_SECONDS)
-        return Measured(
-            seconds=time.monotonic() - started,
-            processor_seconds=usage.ru_utime + usage.ru_stime,
-            peak_bytes=usage.ru_maxrss * 1024,
-            status=status,
-            has_answer=output.tell() > 0,
-        )
+    done = processes.run(command, KILL_SECONDS, end=case.end, after=case.after)
+    return Measured(
+        done.wall_seconds, done.cpu_seconds, done.peak_bytes, done.status, bool(done.output)
+    )
 
 
-def _wait(process: subprocess.Popen[bytes], deadline: float) -> tuple[int, Any]:
-    """Wait for a process and return its use of resources; kill it when it is overdue."""
-    while time.monotonic() < deadline:
-        found, status, usage = os.wait4(process.pid, os.WNOHANG)
-        if found:
-            process.returncode = os.waitstatus_to_exitcode(status)
-            return process.returncode, usage
-        time.sleep(0.01)
-    process.kill()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    return process.returncode, usage
+Measure = Callable[[Case, Path], Measured]
 
 
 def row(record: Mapping[str, Any]) -> list[str]:
@@ -177,28 +160,32 @@ def row(record: Mapping[str, Any]) -> list[str]:
 
 def report(run: Run) -> str:
     """Return the table as Markdown: on which machine, what is checked, and what does not hold."""
-    machine, settings = run.header["machine"], run.settings
+    settings = run.settings
     by_processor = any(record["by_processor"] for record in run.records)
     clock = "processor's seconds, halved" if by_processor else "clock's seconds"
     about = (
         f"Limits of {settings.limit_seconds:g} s and {settings.memory_bytes / 1e6:g} MB, checked "
-        f"by the {clock}; signals by the clock's. {machine['processor']}, {machine['cores']} "
-        f"cores; load {run.header['load']} at the start; revision {run.header['revision']}; "
-        f"{run.header['date']}."
+        f"by the {clock}; signals by the clock's. {made_on(run.header)}"
     )
     header = ["command", "seconds", "processor", "peak MB", "status", "holds"]
     faults = [f"- {r['name']}: {r['fault']}" for r in run.records if r["fault"]]
     verdict = f"{len(faults)} of {len(run.records)} do not hold{':' if faults else '.'}"
     table = markdown(header, map(row, run.records))
-    return "\n\n".join([about, table, verdict, *(["\n".join(faults)] if faults else [])])
+    return joined(about, table, verdict, "\n".join(faults))
 
 
-def _run(options: argparse.Namespace) -> None:
-    """Measure what the file does not hold yet."""
+def section(runs: Runs, folder: Path) -> str:
+    """Return the commands that a folder holds."""
+    return report(read_run(folder / FILE))
+
+
+def run_cases(
+    asked: Iterable[Case], paths: Mapping[str, Path], options: Namespace, measure: Measure = measure
+) -> None:
+    """Measure the cases that the file does not hold yet."""
     settings = RunSettings("limits", "auto", TIMEOUT_SECONDS, MEMORY_BYTES)
     file = RecordFile(options.output, settings, options.restart)
-    paths = {name: hard_model(name, options.cache, options.data) for name in options.models}
-    for case in cases(options.models, (options.only,) if options.only else KINDS):
+    for case in asked:
         if case.name in file.done:
             continue
         found = measure(case, paths[case.model])
@@ -209,19 +196,18 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.limits", description=__doc__)
+    parser = parser_of("benchmarks.limits", __doc__, RUNS / FILE)
     parser.add_argument("--models", nargs="*", choices=HARD_MODELS, default=HARD_MODELS)
     parser.add_argument("--only", choices=KINDS)
     parser.add_argument("--processor-time", action="store_true")
-    parser.add_argument("--output", type=Path, default=PROJECT / "benchmarks" / "runs" / FILE)
     parser.add_argument("--restart", action="store_true", help="forget what the file holds")
     parser.add_argument("--table", action="store_true", help="only print what the file holds")
-    parser.add_argument("--cache", help="folder of the models (default: XCOUNT_CACHE)")
-    parser.add_argument("--data", help="folder of the data sets (default: XCOUNT_DATA)")
     options = parser.parse_args(arguments)
     try:
         if not options.table:
-            _run(options)
+            paths = {name: hard_model(name, options.cache, options.data) for name in options.models}
+            asked = cases(options.models, (options.only,) if options.only else KINDS)
+            run_cases(asked, paths, options)
     except ResumeError as error:
         print(error, file=sys.stderr)
         return 2

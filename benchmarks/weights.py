@@ -9,35 +9,26 @@ marginals, and of the test rows. How alike the features' ranks are is told by Sp
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
-from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.harness.datasets import BY_KEY, PROJECT, load_dataset
+from benchmarks.harness.datasets import BY_KEY, load_dataset
 from benchmarks.harness.models import PAPER_TREES, Training, models_of
+from benchmarks.harness.options import parser_of
 from benchmarks.harness.plots import COLOURS, MARKERS, figure, legend_beside
-from benchmarks.harness.records import surroundings
-from benchmarks.harness.tables import markdown
+from benchmarks.harness.records import RUNS, Runs, surroundings
+from benchmarks.harness.tables import joined, made_on, markdown, picture
 from xcount import Grid, count, load
 
 DATASET, DEPTH, N_TREES, GAP = "adult", 5, 50, "0.5"
 MEASURES = ("regions", "volume", "marginals", "rows")
 FILE = "weights.json"
-LIMIT_SECONDS, SHORT_LIMIT_SECONDS = 60.0, 2.0
-
-
-def write_shares(options: Namespace, folder: Path) -> None:
-    """Measure, and write what comes out where the page of results looks for it."""
-    limit = LIMIT_SECONDS if options.full else SHORT_LIMIT_SECONDS
-    found = measured(options.cache, options.data, options.limit_seconds or limit)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / FILE).write_text(json.dumps(found) + "\n")
+LIMIT_SECONDS = 60.0
 
 
 def measured(
@@ -56,6 +47,7 @@ def measured(
             ensemble,
             sensitive=feature,
             gap=GAP,
+            distance=1,
             grid=grid,
             measures=MEASURES[1:],
             data=rows,
@@ -95,15 +87,12 @@ def report(found: Mapping[str, Any]) -> str:
     columns = {name: [f["shares"][name]["share"] for f in features] for name in MEASURES}
     rhos = [f"{rank_correlation(columns['regions'], columns[name]):.2f}" for name in MEASURES]
     rows.append(["rank correlation with regions", *rhos, ""])
-    machine = found["machine"]
     about = (
         f"Model {found['model']}, gap {found['gap']}, distance 1, leaves as stored, "
         f"{found['n_rows']} test rows; at most {found['limit_seconds']:g} s a measure. "
-        f"{machine['processor']}, {machine['cores']} cores, {machine['system']}; revision "
-        f"{found['revision']}; {found['date']}, load {found['load']:g} at the start. "
-        "Shares in %; ~ marks an estimate."
+        f"{made_on(found)} Shares in %; ~ marks an estimate."
     )
-    return "\n\n".join([about, markdown(["feature", *MEASURES, "seconds"], rows)])
+    return joined(about, markdown(["feature", *MEASURES, "seconds"], rows))
 
 
 def _cell(entry: Mapping[str, Any]) -> str:
@@ -126,15 +115,20 @@ def draw(found: Mapping[str, Any], path: Path) -> None:
         legend_beside(axes)
 
 
+def section(runs: Runs, folder: Path) -> str:
+    """Return the shares that a folder holds."""
+    found, path = json.loads((folder / FILE).read_text()), folder / "weights.svg"
+    draw(found, path)
+    return joined(report(found), picture(path, "four measures of sensitivity"))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.weights", description=__doc__)
-    parser.add_argument("--data", help="folder of the data sets (default: XCOUNT_DATA)")
-    parser.add_argument("--cache", help="folder of the models (default: XCOUNT_CACHE)")
-    parser.add_argument("--limit-seconds", type=float, default=LIMIT_SECONDS, metavar="S")
-    parser.add_argument("--output", type=Path, default=PROJECT / "benchmarks" / "runs")
+    parser = parser_of("benchmarks.weights", __doc__, RUNS / FILE, LIMIT_SECONDS)
     options = parser.parse_args(arguments)
-    write_shares(Namespace(**vars(options), full=True), options.output)
-    print(report(json.loads((options.output / FILE).read_text())))
+    found = measured(options.cache, options.data, options.limit_seconds)
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(json.dumps(found) + "\n")
+    print(report(found))
     return 0
 
 

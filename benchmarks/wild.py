@@ -1,4 +1,4 @@
-"""Runs the wild suite: questions about models as people really have them, 10 s each.
+"""Ask questions about models as people really have them, 10 s each.
 
 Usual gaps, rare gaps and flips; distances 1 and any; one to five sensitive features. Every question
 is a command of its own, as a user would type it, with a limit of time and of memory:
@@ -7,8 +7,7 @@ is a command of its own, as a user would type it, with a limit of time and of me
     python -m benchmarks.wild --restart --output benchmarks/results/wild_all.jsonl
 
 ``OTHER/src`` is the ``src`` folder of another checkout with its native core built into it; both
-states are asked in turns. Results go to ``benchmarks/runs/wild.jsonl``, and a run goes on where it
-ended; ``--table`` only prints the table of what is there.
+states are asked in turns. A run continues where it ended; ``--table`` only prints what is there.
 ``--sample`` takes so many of the 102 questions, evenly from every change, distance and model.
 """
 
@@ -16,20 +15,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
-import subprocess
 import sys
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.harness import processes
 from benchmarks.harness.datasets import PROJECT
-from benchmarks.harness.options import memory_size
-from benchmarks.harness.records import RecordFile, Run, RunSettings, read_run
+from benchmarks.harness.options import memory_size, parser_of
+from benchmarks.harness.records import RUNS, RecordFile, Run, Runs, RunSettings, read_run
+from benchmarks.harness.tables import joined, made_on, markdown
 from benchmarks.wild_models import WILD_MODELS, model_file, notes_file
 
 CHANGES = ("usual", "rare", "flip")
@@ -38,7 +36,7 @@ SIZES = (1, 2, 3, 5)
 FILE, FILE_OF_ALL = "wild.jsonl", "wild_all.jsonl"
 """Two states on a sample, and this one on all questions."""
 GRACE_SECONDS = 6
-"""A command that goes on for so long after its limit is ended."""
+"""How long after its limit a command is killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,21 +95,13 @@ def ask(question: Question, source: Path, options: argparse.Namespace) -> dict[s
     """Ask one state of the package; return what it said, and what that took."""
     limits = ("--timeout", f"{options.limit_seconds:g}", "--memory", options.memory)
     command = [sys.executable, "-m", "xcount", "count", *question.words, *limits, "--json"]
-    environment = os.environ | {"PYTHONPATH": str(source)}
-    started = time.perf_counter()
-    process = subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    try:
-        out, err = process.communicate(timeout=options.limit_seconds + GRACE_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        out, err = "", "ended: far beyond its limit"
-        process.communicate()
-    found: dict[str, Any] = {"wall_seconds": round(time.perf_counter() - started, 3)}
-    if not out:
-        return found | {"error": err.strip().splitlines()[-1] if err.strip() else "no output"}
-    result = json.loads(out)
+    environment = {"PYTHONPATH": str(source)}
+    done = processes.run(command, options.limit_seconds + GRACE_SECONDS, environment=environment)
+    found: dict[str, Any] = {"wall_seconds": round(done.wall_seconds, 3)}
+    if not done.output or done.status < 0:
+        errors = done.errors.strip().splitlines() or ["no output"]
+        return found | {"error": "killed" if done.status < 0 else errors[-1]}
+    result = json.loads(done.output)
     n_regions = max(1, int(result["n_regions"]))
     return found | {
         "exact": result["exact"],
@@ -141,12 +131,7 @@ KINDS = ("exact", "within epsilon", "bounds", "at most", "nothing", "error")
 
 def table(records: Sequence[Mapping[str, Any]], limit_seconds: float) -> str:
     """Return how the questions ended, by their change and distance, as Markdown."""
-    lines = [
-        "| state | change | distance | questions | "
-        + " | ".join(KINDS).replace("exact", "exact (zeros)", 1)
-        + " | median s | late |",
-        "|---|---|---|---|" + "---|" * (len(KINDS) + 2),
-    ]
+    rows = []
     groups: dict[tuple[str, str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for record in records:
         for state in ("before", "now"):
@@ -159,11 +144,10 @@ def table(records: Sequence[Mapping[str, Any]], limit_seconds: float) -> str:
         late = sum(s > limit_seconds * 1.1 + 0.5 for s in seconds)
         numbers = [str(ends.count(kind)) for kind in KINDS]
         numbers[0] += f" ({sum(bool(each.get('exact')) and each['high'] == 0 for each in found)})"
-        lines.append(
-            f"| {state} | {change} | {distance} | {len(found)} | {' | '.join(numbers)} | "
-            f"{statistics.median(seconds):.2f} | {late} |"
-        )
-    return "\n".join(lines)
+        middle = f"{statistics.median(seconds):.2f}"
+        rows.append([state, change, distance, len(found), *numbers, middle, late])
+    header = ["state", "change", "distance", "questions", "exact (zeros)", *KINDS[1:]]
+    return markdown([*header, "median s", "late"], rows)
 
 
 def contradictions(records: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -176,39 +160,26 @@ def contradictions(records: Sequence[Mapping[str, Any]]) -> list[str]:
     return found
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.wild", description=__doc__)
-    parser.add_argument("--before", type=Path, help="src of another checkout")
-    parser.add_argument("--only", nargs="*", help="data sets (default: all)")
-    parser.add_argument("--limit-seconds", type=float, default=10.0)
-    parser.add_argument("--memory", default="2G")
-    parser.add_argument("--cache", help="folder of the models (default: XCOUNT_CACHE)")
-    parser.add_argument("--data", help="folder of the data sets (default: XCOUNT_DATA)")
-    parser.add_argument("--output", type=Path, default=PROJECT / "benchmarks" / "runs" / FILE)
-    parser.add_argument("--restart", action="store_true", help="forget what the file holds")
-    parser.add_argument("--table", action="store_true", help="only print what the file holds")
-    parser.add_argument("--sample", type=int, metavar="N", help="so many of the questions")
-    options = parser.parse_args(arguments)
-    if not options.table:
-        _run(options)
-    print(report(read_run(options.output)))
-    return 0
-
-
 def report(run: Run) -> str:
-    """Return the table, on which machine it was made, and what contradicts itself."""
-    machine = run.header["machine"]
+    """Return the table, the machine it was made on, and contradictions."""
     limit, memory = run.settings.limit_seconds, run.settings.memory_bytes >> 20
     wrong = contradictions(run.records)
-    return (
-        f"{table(run.records, limit)}\n\n"
-        f"{len(run.records)} questions, {limit:g} s and {memory} MiB each; "
-        f"{machine['processor']}, "
-        f"{machine['cores']} cores; load {run.header['load']} at the start; revision "
-        f"{run.header['revision']}; {run.header['date']}. *Late* ended more than 10 % "
-        "+ 0.5 s behind the limit. Answers of the two states that exclude each other: "
-        f"{', '.join(wrong) or 'none'}."
+    return joined(
+        table(run.records, limit),
+        f"{len(run.records)} questions, {limit:g} s and {memory} MiB each; {made_on(run.header)} "
+        "*Late* ended more than 10 % + 0.5 s after the limit. Answers of the two states that "
+        f"exclude each other: {', '.join(wrong) or 'none'}.",
     )
+
+
+def section(runs: Runs, folder: Path) -> str:
+    """Return an earlier state beside a later one."""
+    return report(read_run(folder / FILE))
+
+
+def section_of_all(runs: Runs, folder: Path) -> str:
+    """Return all questions, put to one state."""
+    return report(read_run(folder / FILE_OF_ALL))
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -228,6 +199,21 @@ def _run(options: argparse.Namespace) -> None:
         file.add({**data, **answers})
         said = ", ".join(f"{s}: {kind_of(a)} {a['wall_seconds']:.1f} s" for s, a in answers.items())
         print(f"{question.name}: {said}", file=sys.stderr)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = parser_of("benchmarks.wild", __doc__, RUNS / FILE, limit_seconds=10.0)
+    parser.add_argument("--before", type=Path, help="src of another checkout")
+    parser.add_argument("--only", nargs="*", help="data sets (default: all)")
+    parser.add_argument("--memory", default="2G")
+    parser.add_argument("--restart", action="store_true", help="forget what the file holds")
+    parser.add_argument("--table", action="store_true", help="only print what the file holds")
+    parser.add_argument("--sample", type=int, metavar="N", help="so many of the questions")
+    options = parser.parse_args(arguments)
+    if not options.table:
+        _run(options)
+    print(report(read_run(options.output)))
+    return 0
 
 
 if __name__ == "__main__":

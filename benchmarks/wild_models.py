@@ -1,4 +1,4 @@
-"""Trains models as people really have them, once, and keeps them in the cache folder.
+"""Train models as people really have them, once, and keep them in the cache folder.
 
 Production settings of four libraries on the data sets of the paper: 300 to 2,000 trees, LightGBM
 with 31 to 255 leaves, CatBoost of depth 8, random forests of full depth, several classes.
@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 
 from benchmarks.harness.datasets import Dataset, load_dataset
 from benchmarks.harness.models import cache_folder
+from benchmarks.harness.trainers import ENDINGS, Lesson, Margins
 
 MAX_ROWS = 40_000
 N_THREADS = 1
@@ -37,7 +37,7 @@ class WildModel:
     Attributes:
         name: of the file, without its ending.
         dataset: the key of the data set.
-        family: the library, by the function that trains with it.
+        family: the library.
         settings: what the library is told.
         has_classes: whether the target's classes are learnt, rather than a number or two classes.
     """
@@ -55,15 +55,15 @@ WILD_MODELS: tuple[WildModel, ...] = (
     WildModel("adult-lgb-500x31", "adult", "lightgbm", {"n_estimators": 500, "num_leaves": 31}),
     WildModel("adult-lgb-1000x255", "adult", "lightgbm", {"n_estimators": 1000, "num_leaves": 255}),
     WildModel("adult-cat-1000x8", "adult", "catboost", {"iterations": 1000, "depth": 8}),
-    WildModel("adult-forest-300", "adult", "forest", {"n_estimators": 300}),
+    WildModel("adult-forest-300", "adult", "random-forest", {"n_estimators": 300}),
     WildModel("higgs-xgb-500x8", "higgs", "xgboost", {"n_estimators": 500, "max_depth": 8}),
     WildModel("higgs-lgb-300x127", "higgs", "lightgbm", {"n_estimators": 300, "num_leaves": 127}),
     WildModel("higgs-cat-500x8", "higgs", "catboost", {"iterations": 500, "depth": 8}),
-    WildModel("susy-forest-300", "susy", "forest", {"n_estimators": 300}),
+    WildModel("susy-forest-300", "susy", "random-forest", {"n_estimators": 300}),
     WildModel("susy-xgb-800x6", "susy", "xgboost", {"n_estimators": 800, "max_depth": 6}),
     WildModel("webspam-lgb-300x31", "webspam", "lightgbm", {"n_estimators": 300, "num_leaves": 31}),
     WildModel("protein-lgb-1000x31", "protein", "lightgbm", {"n_estimators": 1000}),
-    WildModel("wine-forest-300", "wine", "forest", {"n_estimators": 300}),
+    WildModel("wine-forest-300", "wine", "random-forest", {"n_estimators": 300}),
     WildModel("wine-xgb-500x6", "wine", "xgboost", {"n_estimators": 500, "max_depth": 6}),
     WildModel("covtype-xgb-7x100x6", "covtype", "xgboost", {"max_depth": 6}, has_classes=True),
     WildModel("covtype-lgb-7x100x31", "covtype", "lightgbm", {}, has_classes=True),
@@ -73,12 +73,13 @@ WILD_MODELS: tuple[WildModel, ...] = (
 def model_file(model: WildModel, cache: str | Path | None, data: str | Path | None) -> Path:
     """Return a model's file; trains it, and writes notes beside it, if the cache lacks it."""
     folder = cache_folder(cache) / "wild"
-    endings = {"xgboost": "json", "lightgbm": "txt", "catboost": "json", "forest": "skops"}
-    path = folder / f"{model.name}.{endings[model.family]}"
+    path = folder / f"{model.name}.{ENDINGS[model.family]}"
     if not notes_file(path).exists():
         folder.mkdir(parents=True, exist_ok=True)
         dataset = load_dataset(model.dataset, data)
-        margins = _TRAINERS[model.family](model, dataset, path)
+        rate = {"learning_rate": 0.1} if model.family == "xgboost" else {}
+        settings = rate | model.settings
+        margins = _lesson(model, dataset).train(model.family, path, SEED, N_THREADS, **settings)
         notes_file(path).write_text(json.dumps(_notes(model, dataset, path, margins)))
     return path
 
@@ -88,97 +89,14 @@ def notes_file(path: Path) -> Path:
     return path.with_suffix(".notes.json")
 
 
-Margins = Callable[[NDArray[np.float32]], NDArray[np.float64]]
-"""Returns the first margin of rows, as the library itself finds it."""
-
-
-def _rows(model: WildModel, dataset: Dataset) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-    rows, target = dataset.train_rows[:MAX_ROWS], dataset.train_target[:MAX_ROWS]
-    return rows, target - target.min() if model.has_classes else target
-
-
-def _is_classified(model: WildModel, dataset: Dataset) -> bool:
-    return model.has_classes or dataset.spec.objective == "binary:logistic"
-
-
-def _train_xgboost(model: WildModel, dataset: Dataset, path: Path) -> Margins:
-    import xgboost
-
-    kind = xgboost.XGBClassifier if _is_classified(model, dataset) else xgboost.XGBRegressor
-    trained = kind(learning_rate=0.1, n_jobs=N_THREADS, random_state=SEED, **model.settings)
-    trained.fit(*_rows(model, dataset))
-    booster = trained.get_booster()
-    booster.feature_names = list(dataset.feature_names)
-    booster.save_model(path)
-
-    def margins(rows: NDArray[np.float32]) -> NDArray[np.float64]:
-        matrix = xgboost.DMatrix(rows, feature_names=list(dataset.feature_names))
-        return _first(booster.predict(matrix, output_margin=True))
-
-    return margins
-
-
-def _train_lightgbm(model: WildModel, dataset: Dataset, path: Path) -> Margins:
-    import lightgbm
-
-    kind = lightgbm.LGBMClassifier if _is_classified(model, dataset) else lightgbm.LGBMRegressor
-    trained = kind(n_jobs=N_THREADS, random_state=SEED, verbosity=-1, **model.settings)
-    rows, target = _rows(model, dataset)
-    trained.fit(rows, target, feature_name=list(dataset.feature_names))
-    trained.booster_.save_model(str(path))
-    return lambda rows: _first(trained.booster_.predict(rows, raw_score=True))
-
-
-def _train_catboost(model: WildModel, dataset: Dataset, path: Path) -> Margins:
-    import catboost
-
-    kind = catboost.CatBoostClassifier
-    trained = kind(
-        thread_count=N_THREADS,
-        random_seed=SEED,
-        verbose=False,
-        allow_writing_files=False,
-        **model.settings,
+def _lesson(model: WildModel, dataset: Dataset) -> Lesson:
+    target = dataset.train_target[:MAX_ROWS]
+    return Lesson(
+        dataset.train_rows[:MAX_ROWS],
+        target - target.min() if model.has_classes else target,
+        dataset.feature_names,
+        model.has_classes or dataset.spec.objective == "binary:logistic",
     )
-    rows, target = _rows(model, dataset)
-    trained.fit(catboost.Pool(rows, target, feature_names=list(dataset.feature_names)))
-    trained.save_model(str(path), format="json")
-    return lambda rows: _first(trained.predict(rows, prediction_type="RawFormulaVal"))
-
-
-def _train_forest(model: WildModel, dataset: Dataset, path: Path) -> Margins:
-    import pandas as pd
-    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-    from skops.io import dump
-
-    is_classified = _is_classified(model, dataset)
-    kind = RandomForestClassifier if is_classified else RandomForestRegressor
-    trained = kind(n_jobs=N_THREADS, random_state=SEED, **model.settings)
-    rows, target = _rows(model, dataset)
-    names = list(dataset.feature_names)
-    trained.fit(pd.DataFrame(rows, columns=names), target)
-    dump(trained, path)
-
-    def margins(rows: NDArray[np.float32]) -> NDArray[np.float64]:
-        frame = pd.DataFrame(rows, columns=names)
-        found = trained.predict_proba(frame)[:, 1] if is_classified else trained.predict(frame)
-        return np.asarray(found, dtype=np.float64)
-
-    return margins
-
-
-_TRAINERS: dict[str, Callable[[WildModel, Dataset, Path], Margins]] = {
-    "xgboost": _train_xgboost,
-    "lightgbm": _train_lightgbm,
-    "catboost": _train_catboost,
-    "forest": _train_forest,
-}
-
-
-def _first(predicted: Any) -> NDArray[np.float64]:
-    """Return the margins of the first class, where there are several."""
-    found = np.asarray(predicted, dtype=np.float64)
-    return found if found.ndim == 1 else found[:, 0]
 
 
 def _notes(model: WildModel, dataset: Dataset, path: Path, margins: Margins) -> dict[str, Any]:
@@ -213,7 +131,7 @@ def _notes(model: WildModel, dataset: Dataset, path: Path, margins: Margins) -> 
         "order": order[:5],
         "gaps": changes,
         "cutoff": None
-        if _is_classified(model, dataset)
+        if _lesson(model, dataset).is_classified
         else f"{np.median(dataset.train_target):.6g}",
         "has_classes": model.has_classes,
     }

@@ -1,20 +1,18 @@
-"""Compares the counts of approximate runs with the exact counts of another run.
-
-python -m experiments.accuracy --exact runs/paper-exact.jsonl runs/paper-sample.jsonl
-"""
+"""Errors of approximate counts, relative to exact counts of other runs."""
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from benchmarks.harness.plots import INK, figure, legend_beside, method_style
-from benchmarks.harness.records import Run, Status, read_run
-from benchmarks.harness.tables import is_solved, markdown
+from benchmarks.harness.plots import INK, figure, legend_beside
+from benchmarks.harness.records import Run, Runs, Status
+from benchmarks.harness.tables import is_solved, joined, markdown, picture
+from experiments.plots import method_style
+
+APPROXIMATE = ("auto", "sample", "xcount", "xcount-sum-first", "cnf-approxmc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +71,13 @@ def errors_of(run: Run, exact: Mapping[str, int]) -> Errors:
     )
 
 
+def errors_of_all(runs: Runs) -> list[Errors]:
+    """Return the errors of every approximate run, against all exact counts there are."""
+    asked = [*runs.get("paper", ()), *runs.get("methods", ())]
+    exact = exact_counts([*asked, *runs.get("hard", ())])
+    return [errors_of(run, exact) for run in asked if run.settings.method in APPROXIMATE]
+
+
 def error_table(errors: Sequence[Errors]) -> str:
     """Return the errors as Markdown."""
     header = ["method (suite)", "compared", "with C > 0", "not exact", "within 1%"]
@@ -115,19 +120,11 @@ def spread(errors: Sequence[Errors], path: Path) -> None:
         legend_beside(axes)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m experiments.accuracy", description=__doc__)
-    parser.add_argument("runs", nargs="+", type=Path, help="runs to judge")
-    parser.add_argument("--exact", nargs="+", type=Path, required=True, help="runs to believe")
-    parser.add_argument("--output", type=Path, help="picture to write")
-    options = parser.parse_args(arguments)
-    exact = exact_counts([read_run(path) for path in options.exact])
-    errors = [errors_of(read_run(path), exact) for path in options.runs]
-    print(error_table(errors))
-    if options.output is not None:
-        spread(errors, options.output)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def section(runs: Runs, folder: Path) -> str:
+    """Return the errors of the approximate methods against exact counts, with a picture."""
+    errors = errors_of_all(runs)
+    shown, path = [found for found in errors if found.relative], folder / "accuracy.svg"
+    if not shown:
+        return error_table(errors)
+    spread(shown, path)
+    return joined(error_table(errors), picture(path, "relative errors"))

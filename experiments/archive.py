@@ -1,4 +1,4 @@
-"""Packs the kept results with their checksums, and checks such an archive.
+"""Pack the kept results with their checksums, and check such an archive.
 
     python -m experiments.archive                     # writes dist/xcount-results-VERSION.tar.gz
     python -m experiments.archive --check FILE        # whether every file is as it was packed
@@ -20,9 +20,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.harness.datasets import PROJECT
+from benchmarks.harness.records import RESULTS
 from xcount import __version__
 
-RESULTS = PROJECT / "benchmarks" / "results"
 SUMS = "SHA256SUMS"
 
 
@@ -46,11 +46,11 @@ def write_sums(folder: Path) -> Path:
     return path
 
 
-def packed(files: Mapping[str, bytes]) -> bytes:
-    """Return the archive."""
+def packed(files: Mapping[str, bytes], sums: str) -> bytes:
+    """Return the archive of files and their checksums."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w") as archive:
-        for name, content in {**files, SUMS: sums_of(files).encode()}.items():
+        for name, content in {**files, SUMS: sums.encode()}.items():
             about = tarfile.TarInfo(f"xcount-results/{name}")
             about.size, about.mode = len(content), 0o644
             archive.addfile(about, io.BytesIO(content))
@@ -96,7 +96,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\n".join(wrong) or f"{options.check}: every file is as it was packed")
         return 1 if wrong else 0
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    content = packed(files_of(options.results))
+    files = files_of(options.results)
+    content = packed(files, sums_of(files))
     options.output.write_bytes(content)
     print(f"{hashlib.sha256(content).hexdigest()}  {options.output}")
     return 0

@@ -1,44 +1,40 @@
-"""Side by side with the authors' own program, for whoever has built it.
+"""Put the paper's questions to the authors' own program and to two of our methods.
 
 The program (``formal-trust-AI/ensenscount`` on GitHub) is not part of this project. Given the path
-of its binary, the same questions of the paper's suite are put to it and to two of our methods, one
-after the other, each in a process of its own, from the same dump of the model:
+of its binary, each question is put to it and to ours, one after the other, each in a process of its
+own, from the same dump of the model:
 
     python -m experiments.authors path/to/ensenscount --sample 100 --limit-seconds 60
 
 The program gets the options that its own ``scripts/experiment/upload_and_prepare.py`` gives it: the
 paper's XCount, one thread. Ours are ``auto``, the default, and ``xcount``, the paper's algorithm,
-one thread each. What is measured is the whole process, start-up and reading included: wall time,
-processor time, and the most memory it held. Lines go to ``benchmarks/runs/authors.jsonl``; a run
-goes on where it ended. The program rounds leaves otherwise than the paper (number 8 in
-docs/errata.md), so that its counts may be larger than the true ones even where it counts exactly.
+one thread each. The whole process is measured, start-up and reading included: wall time, processor
+time, and peak memory. Lines go to ``benchmarks/runs/authors.jsonl``; a run continues where it
+ended. The program rounds leaves differently from the paper (number 8 in docs/errata.md), so its
+counts may be larger than the true ones even when it counts exactly.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
-import signal
 import statistics
-import subprocess
 import sys
 import tempfile
-import threading
-import time
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness.datasets import PROJECT, DataError
-from benchmarks.harness.instances import Instance, paper_instances, stratified_sample
-from benchmarks.harness.options import memory_size
-from benchmarks.harness.records import surroundings
-from benchmarks.harness.running import GRACE_SECONDS
-from benchmarks.harness.tables import markdown
+from benchmarks.harness import processes
+from benchmarks.harness.datasets import DataError
+from benchmarks.harness.instances import Instance, Sources, paper_instances, stratified_sample
+from benchmarks.harness.options import memory_size, parser_of
+from benchmarks.harness.processes import GRACE_SECONDS
+from benchmarks.harness.records import RUNS, append_line, read_lines, surroundings
+from benchmarks.harness.tables import joined, markdown
 
 FILE = "authors.jsonl"
 COUNT_LINE = re.compile(r"^Total count \([^)]*\): (-?\d+)", re.MULTILINE)
@@ -47,49 +43,7 @@ THEIRS, OURS = "authors", ("auto", "xcount")
 EPSILON, DELTA, SEED = "0.1", "0.1", "42"
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What one process took."""
-
-    wall_seconds: float
-    cpu_seconds: float
-    peak_bytes: int
-
-
-def measured(command: Sequence[str], limit_seconds: float, memory_bytes: int) -> tuple[str, Cost]:
-    """Run a command within limits; return what it printed, nothing if it was killed, and its cost.
-
-    It is killed ``GRACE_SECONDS`` after the limit: a program that watches the limit by itself can
-    still print what it knows.
-    """
-    started = time.perf_counter()
-    with tempfile.TemporaryFile("w+") as output:
-        process = subprocess.Popen(
-            ["bash", "-c", f'ulimit -v {memory_bytes // 1024}; exec "$0" "$@"', *command],
-            stdout=output,
-            stderr=subprocess.DEVNULL,
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        timer = threading.Timer(limit_seconds + GRACE_SECONDS, _end, [process.pid])
-        timer.start()
-        _, status, usage = os.wait4(process.pid, 0)
-        timer.cancel()
-        process.returncode = os.waitstatus_to_exitcode(status)
-        wall = time.perf_counter() - started
-        output.seek(0)
-        text = output.read() if process.returncode >= 0 else ""
-    return text, Cost(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
-
-
-def _end(group: int) -> None:
-    try:
-        os.killpg(group, signal.SIGKILL)
-    except ProcessLookupError:
-        return
-
-
-def command_of(who: str, dump: Path, asked: Instance, options: argparse.Namespace) -> list[str]:
+def command_of(who: str, dump: Path, asked: Instance, options: Namespace) -> list[str]:
     """Return how each program is asked the question."""
     feature, distance, precision = asked.sensitive[0], str(asked.distance), str(asked.precision)
     if who == THEIRS:
@@ -142,12 +96,11 @@ def _number_features(node: dict[str, Any]) -> None:
         _number_features(child)
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: Namespace, instances: Sequence[Instance]) -> None:
     """Ask every program each question that the file does not hold."""
-    done = {line["name"] for line in read(options.output)}
-    instances = paper_instances(options.only, options.cache, options.data)
+    done = {line["name"] for line in read_lines(options.output)}
     with tempfile.TemporaryDirectory() as folder:
-        for instance in stratified_sample(instances, options.sample):
+        for instance in instances:
             if instance.name in done:
                 continue
             dump = Path(folder) / "model.json"
@@ -155,15 +108,28 @@ def run(options: argparse.Namespace) -> None:
             line: dict[str, Any] = {"name": instance.name, **surroundings()}
             for who in (THEIRS, *OURS):
                 command = command_of(who, dump, instance, options)
-                text, cost = measured(command, options.limit_seconds, options.memory)
-                line[who] = answer_of(who, text) | asdict(cost)
-            with options.output.open("a") as stream:
-                stream.write(json.dumps(line) + "\n")
+                line[who] = asked(who, command, options.limit_seconds, options.memory)
+            append_line(options.output, line)
 
 
-def read(path: Path) -> list[dict[str, Any]]:
-    """Return the questions that were asked."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+def asked(
+    who: str,
+    command: Sequence[str],
+    limit_seconds: float,
+    memory_bytes: int,
+    grace_seconds: float = GRACE_SECONDS,
+) -> dict[str, Any]:
+    """Run a program within limits; return its answer, none if it was killed, and its cost.
+
+    It is killed some seconds after the limit: a program that watches the limit itself can still
+    print what it knows.
+    """
+    done = processes.run(command, limit_seconds + grace_seconds, memory_bytes)
+    return answer_of(who, done.output if done.status >= 0 else "") | {
+        "wall_seconds": done.wall_seconds,
+        "cpu_seconds": done.cpu_seconds,
+        "peak_bytes": done.peak_bytes,
+    }
 
 
 def report(lines: Sequence[Mapping[str, Any]]) -> str:
@@ -176,10 +142,10 @@ def report(lines: Sequence[Mapping[str, Any]]) -> str:
             for name in ("wall_seconds", "cpu_seconds")
         ]
         peak = max((line[who]["peak_bytes"] for line in lines), default=0) / 2**20
-        rows.append([who, "1", str(len(lines)), str(len(solved)), *numbers, f"{peak:.0f}"])
+        rows.append([who, 1, len(lines), len(solved), *numbers, f"{peak:.0f}"])
     columns = ["questions", "answered", "median wall s", "median processor s", "peak MiB"]
     table = markdown(["program", "threads", *columns], rows)
-    return "\n\n".join([table, *(_ratios(lines, who) for who in OURS)])
+    return joined(table, *(_ratios(lines, who) for who in OURS))
 
 
 def _ratios(lines: Sequence[Mapping[str, Any]], who: str) -> str:
@@ -205,32 +171,23 @@ def _ratios(lines: Sequence[Mapping[str, Any]], who: str) -> str:
     )
 
 
-def command_line() -> argparse.ArgumentParser:
-    """Return what the command line takes."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.authors", description=__doc__)
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = parser_of("experiments.authors", __doc__, RUNS / FILE, limit_seconds=60.0)
     parser.add_argument("binary", type=Path, help="path of the authors' program")
     parser.add_argument("--only", nargs="*", help="data sets (default: all)")
     parser.add_argument("--sample", type=int, default=100, metavar="N", help="stratified")
-    parser.add_argument("--limit-seconds", type=float, default=60.0, metavar="S")
     parser.add_argument("--memory", type=memory_size, default="4G")
-    parser.add_argument("--data", help="folder of the data sets (default: XCOUNT_DATA)")
-    parser.add_argument("--cache", help="folder of the models (default: XCOUNT_CACHE)")
-    parser.add_argument("--output", type=Path, default=PROJECT / "benchmarks" / "runs" / FILE)
-    return parser
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    options = command_line().parse_args(arguments)
+    options = parser.parse_args(arguments)
     if not os.access(options.binary, os.X_OK):
-        print(f"{options.binary} is no program that can be run", file=sys.stderr)
+        print(f"{options.binary} is not a program that can be run", file=sys.stderr)
         return 2
-    options.output.parent.mkdir(parents=True, exist_ok=True)
     try:
-        run(options)
+        suite = paper_instances(Sources.of(options, options.only))
     except DataError as error:
         print(error, file=sys.stderr)
         return 2
-    print(report(read(options.output)))
+    run(options, stratified_sample(suite, options.sample))
+    print(report(read_lines(options.output)))
     return 0
 
 

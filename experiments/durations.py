@@ -1,240 +1,78 @@
-"""How long the short and the full version take, going by the kept results.
-
-Nothing is trained or counted for it. A run is scaled to the instances and the limit that are
-planned: what it solved costs what it cost, what it gave up costs more with a longer limit.
-"""
+"""How long the experiments take, judging by the kept results; nothing is trained or counted."""
 
 from __future__ import annotations
 
-import itertools
-import json
 import statistics
-import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from benchmarks.harness.records import Run
-from benchmarks.harness.running import GRACE_SECONDS
+from benchmarks.harness.processes import GRACE_SECONDS
+from benchmarks.harness.records import RESULTS, Run, Runs, runs_by_suite
 from benchmarks.harness.tables import ALL, is_solved, markdown
-from experiments import encodings, sampling
-from experiments.studies import (
-    COMMANDS,
-    FULL_NAMES,
-    SHORT,
-    WHOLE,
-    Study,
-    largest_rounds,
-)
+from experiments.suites import COMMANDS, FULL, Command, Study
 
-Runs = Mapping[str, Sequence[Run]]
+Planned = tuple[str, float | None, float]
+"""A suite, about how many seconds a run of it takes (None: unknown), and at most how many."""
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """One run that is planned; None is what no kept result tells.
-
-    ``most_seconds`` is the time that it takes if no instance is solved.
-    """
-
-    suite: str
-    method: str
-    n_instances: int | None
-    limit_seconds: float | None
-    about_seconds: float | None
-    most_seconds: float | None = None
+def planned(studies: Sequence[Study], commands: Sequence[Command], runs: Runs) -> list[Planned]:
+    """Return every run; of several rounds of a suite and method the largest."""
+    largest: dict[tuple[str, str], Study] = {}
+    for study in studies:
+        for method in study.methods:
+            known = largest.setdefault((study.suite, method), study)
+            if (study.sample or 0) > (known.sample or 0):
+                largest[study.suite, method] = study
+    found = [_of_run(study, method, runs) for (_, method), study in largest.items()]
+    return found + [(command.name, command.seconds, 0.0) for command in commands]
 
 
-def short(runs: Runs, folder: Path, studies: Sequence[Study] = SHORT) -> list[Planned]:
-    """Return what the short version runs."""
-    found = [
-        Planned(study.suite, "preparation", None, None, _PREPARATIONS[study.suite](folder))
-        for study in studies
-        if study.prepare is not None
-    ]
-    return found + [each for study in studies for each in _of_study(study, runs)]
-
-
-def full(runs: Runs, folder: Path, names: Collection[str] = FULL_NAMES) -> list[Planned]:
-    """Return what the full version runs."""
-    found = [each for study in WHOLE if study.suite in names for each in _of_study(study, runs)]
-    found += [
-        _scaled(
-            suite, method, min(n, _n_asked(suite, runs)), limit, _kept(runs, suite, method), True
-        )
-        for suite, method, n, limit in largest_rounds()
-        if suite in names
-    ]
-    return found + [
-        Planned(command.name, "", None, None, _of_command(command.name, folder / command.file))
-        for command in COMMANDS
-        if command.name in names
-    ]
-
-
-def _of_study(study: Study, runs: Runs) -> list[Planned]:
-    found = []
-    for method in study.methods:
-        kept = _kept(runs, study.suite, method)
-        # A method without a kept run is asked as many as the others.
-        others = max((len(run.records) for run in runs.get(study.suite, ())), default=0)
-        n_all = (len(kept.records) if kept else others) or None
-        n_instances = study.sample or n_all
-        found.append(
-            _scaled(study.suite, method, n_instances, study.limit_seconds, kept, study.isolated)
-        )
-    return found
-
-
-def _n_asked(suite: str, runs: Runs) -> int:
-    """Return how many instances a suite of the rounds has; ``hard`` has what ``exact`` gave up."""
-    kept = _kept(runs, "paper", "exact")
-    if suite != "hard" or kept is None:
-        return sys.maxsize
-    return sum(not is_solved(record) for record in kept.records)
-
-
-def _kept(runs: Runs, suite: str, method: str) -> Run | None:
-    return next((run for run in runs.get(suite, ()) if run.settings.method == method), None)
-
-
-def _scaled(
-    suite: str, method: str, n_instances: int | None, limit: float, kept: Run | None, isolated: bool
-) -> Planned:
-    most = n_instances and n_instances * (limit + (GRACE_SECONDS if isolated else 0.0))
-    if kept is None or n_instances is None:
-        return Planned(suite, method, n_instances, limit, None, most)
+def _of_run(study: Study, method: str, runs: Runs) -> Planned:
+    """Scale the kept run: what it solved costs the same, what it gave up goes with the limit."""
+    kept = next((r for r in runs.get(study.suite, ()) if r.settings.method == method), None)
+    most = max((len(run.records) for run in runs.get(study.suite, ())), default=0)
+    n = study.sample or (len(kept.records) if kept else most)
+    if study.suite == "hard":
+        n = min(n, _n_given_up(runs))
+    limit = study.limit_seconds
+    at_most = n * (limit + (GRACE_SECONDS if study.isolated else 0.0))
+    if kept is None:
+        return study.suite, None, at_most
     factor = limit / kept.settings.limit_seconds
     spent = [float(r["elapsed_seconds"]) * (1.0 if is_solved(r) else factor) for r in kept.records]
-    about = n_instances * statistics.fmean(min(seconds, limit) for seconds in spent)
-    return Planned(suite, method, n_instances, limit, about, most)
+    return study.suite, n * statistics.fmean(min(s, limit) for s in spent), at_most
 
 
-def _of_command(name: str, path: Path) -> float | None:
-    """Return what a command took, as far as its file tells."""
-    if name not in _SECONDS or not path.is_file():
-        return None
-    text = path.read_text()
-    lines = text.splitlines() if path.suffix == ".jsonl" else [text]
-    return _SECONDS[name]([json.loads(line) for line in lines])
+def _n_given_up(runs: Runs) -> int:
+    """Return how many instances ``exact`` gave up: the suite ``hard``."""
+    exact: list[Run] = [r for r in runs.get("paper", ()) if r.settings.method == "exact"]
+    return sum(not is_solved(record) for run in exact for record in run.records)
 
 
-def _of_weights(documents: Sequence[Any]) -> float:
-    return sum(float(feature["seconds"]) for feature in documents[0]["features"])
-
-
-def _of_sampling(documents: Sequence[Any]) -> float:
-    found = documents[0]
-    drawn = sum(float(row["seconds"]) for row in [*found["intervals"], *found["rarity"]])
-    return drawn + sampling.SPEED_SECONDS * len(found["speed"])
-
-
-def _of_encodings(documents: Sequence[Any]) -> float:
-    found = documents[0]
-    seconds = (
-        row[kind][method]
-        for row in found["rows"]
-        for kind in encodings.KINDS
-        for method in encodings.COUNTERS
-    )
-    return sum(float(found["limit_seconds"] if each is None else each) for each in seconds)
-
-
-def _of_cluster(documents: Sequence[Any]) -> float:
-    return sum(float(d["seconds"]) for d in documents if d["record"] == "measured")
-
-
-def _of_wild(documents: Sequence[Any]) -> float:
-    return sum(float(d["now"]["wall_seconds"]) for d in documents if d["record"] == "instance")
-
-
-def _of_limits(documents: Sequence[Any]) -> float:
-    return sum(float(d["after"] + d["seconds"]) for d in documents if d["record"] == "instance")
-
-
-def _of_regularisation(documents: Sequence[Any]) -> float:
-    """Return the median time from one split to the next, for each: a run may have paused."""
-    dates = sorted(datetime.fromisoformat(document["date"]) for document in documents)
-    between = [(b - a).total_seconds() for a, b in itertools.pairwise(dates)]
-    return len(dates) * statistics.median(between) if between else 0.0
-
-
-_SECONDS: dict[str, Callable[[Sequence[Any]], float]] = {
-    "weights": _of_weights,
-    "sampling": _of_sampling,
-    "encodings": _of_encodings,
-    "cluster": _of_cluster,
-    "wild_all": _of_wild,
-    "limits": _of_limits,
-    "regularisation": _of_regularisation,
-}
-"""What the file of a command tells of its time; that of ``recovery`` tells nothing."""
-
-
-def _of_first_split(folder: Path) -> float | None:
-    """Return what one split takes of the regularisation study, with both labels."""
-    path = folder / "regularisation.jsonl"
-    whole = _of_command("regularisation", path)
-    return None if whole is None else 2 * whole / len(path.read_text().splitlines())
-
-
-_PREPARATIONS: dict[str, Callable[[Path], float | None]] = {
-    "gaps": _of_first_split,
-    "beyond": lambda folder: _of_command("weights", folder / "weights.json"),
-}
-
-
-def table(planned: Sequence[Planned]) -> str:
-    """Return every run, and how long it takes."""
-    rows = [
-        [
-            each.suite,
-            each.method,
-            "" if each.n_instances is None else str(each.n_instances),
-            "" if each.limit_seconds is None else f"{each.limit_seconds:g}",
-            _words(each.about_seconds),
-            "" if each.most_seconds is None else duration(each.most_seconds),
-        ]
-        for each in planned
-    ]
-    about, most = _total(planned)
-    rows.append([ALL, "", "", "", duration(about), duration(most)])
-    return markdown(["suite", "method", "instances", "limit s", "about", "at most"], rows)
-
-
-def by_suite(planned: Sequence[Planned]) -> str:
+def table(found: Sequence[Planned]) -> str:
     """Return how long the runs of each suite take together."""
     rows = []
-    for suite in dict.fromkeys(each.suite for each in planned):
-        members = [each for each in planned if each.suite == suite]
-        about, most = _total(members)
-        unknown = [each.method for each in members if each.about_seconds is None]
-        known = _words(None) if len(unknown) == len(members) else duration(about)
-        lacking = f", without {', '.join(unknown)}" if 0 < len(unknown) < len(members) else ""
-        rows.append([suite, str(len(members)), known + lacking, duration(most) if most else ""])
-    about, most = _total(planned)
-    rows.append([ALL, str(len(planned)), duration(about), duration(most)])
+    for suite in dict.fromkeys(suite for suite, _, _ in found):
+        members = [each for each in found if each[0] == suite]
+        known = [about for _, about, _ in members if about is not None]
+        unknown = len(members) - len(known)
+        about = duration(sum(known)) if known else "not noted"
+        about += f", without {unknown} of them" if known and unknown else ""
+        at_most = sum(most for _, _, most in members)
+        rows.append([suite, len(members), about, duration(at_most) if at_most else ""])
+    total = (sum(about or 0.0 for _, about, _ in found), sum(most for _, _, most in found))
+    rows.append([ALL, len(found), *map(duration, total)])
     return markdown(["suite", "runs", "about", "at most"], rows)
 
 
-def _total(planned: Iterable[Planned]) -> tuple[float, float]:
-    """Return the sums of what is known."""
-    found = [(each.about_seconds or 0.0, each.most_seconds or 0.0) for each in planned]
-    return sum(about for about, _ in found), sum(most for _, most in found)
+def plan_table(studies: Sequence[Study], commands: Sequence[Command]) -> str:
+    """Return how long some studies and commands take, judging by the kept results."""
+    return table(planned(studies, commands, runs_by_suite(RESULTS)))
 
 
-def report(runs: Runs, folder: Path) -> str:
-    """Return how long both versions take, as Markdown."""
-    return "\n\n".join(
-        [
-            "The short version, if no budget ended it:",
-            by_suite(short(runs, folder)),
-            "The full version:",
-            by_suite(full(runs, folder)),
-        ]
-    )
+def section(runs: Runs, folder: Path) -> str:
+    """Return how long the full version takes."""
+    return table(planned(FULL, COMMANDS, runs))
 
 
 def duration(seconds: float) -> str:
@@ -243,7 +81,3 @@ def duration(seconds: float) -> str:
     if minutes < 2:
         return f"{seconds:.0f} s"
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def _words(seconds: float | None) -> str:
-    return "not noted" if seconds is None else duration(seconds)

@@ -1,36 +1,29 @@
-"""Runs the gap sweep: every used feature of the 40 Adult models, gaps 0.02, 0.2, 2 and 20.
+"""The gap sweep: every used feature of the 40 Adult models, gaps 0.02, 0.2, 2 and 20.
 
-The paper shows that small gaps slow its algorithm down; the summary tells by gap what is solved,
-how long it takes, and how much of the input space is sensitive.
-
-    python -m experiments.gaps --method auto
+The paper shows that small gaps slow its algorithm down. The tables say by gap what is solved, how
+long it takes, and how much of the input space is sensitive.
 """
 
 from __future__ import annotations
 
 import statistics
-import sys
-from argparse import Namespace
 from collections import defaultdict
-from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.harness.instances import Instance, paper_instances
-from benchmarks.harness.options import run_command, suite_parser
-from benchmarks.harness.plots import draw_cactus, draw_limits, figure, legend_beside, line_style
-from benchmarks.harness.records import Run
-from benchmarks.harness.tables import conditions, grouped_table, is_solved, markdown
-
-GAPS = ("0.02", "0.2", "2", "20")
-DATASET = "adult"
-
-
-def instances(options: Namespace) -> list[Instance]:
-    return [
-        instance
-        for gap in GAPS
-        for instance in paper_instances([DATASET], options.cache, options.data, True, gap)
-    ]
+from benchmarks.harness.plots import figure, legend_beside, line_style
+from benchmarks.harness.records import Run, Runs
+from benchmarks.harness.tables import (
+    conditions,
+    grouped_table,
+    is_solved,
+    joined,
+    markdown,
+    picture,
+    without_zeros_table,
+)
+from experiments.methods import zero_names
+from experiments.plots import draw_cactus, draw_limits
+from experiments.suites import GAPS
 
 
 def share_table(run: Run) -> str:
@@ -41,7 +34,7 @@ def share_table(run: Run) -> str:
         if shares:
             numbers = (statistics.median(shares), statistics.fmean(shares), max(shares))
             zeros = sum(share == 0 for share in shares)
-            rows.append([gap, str(len(shares)), str(zeros), *(f"{n:.3g}" for n in numbers)])
+            rows.append([gap, len(shares), zeros, *(f"{n:.3g}" for n in numbers)])
     header = ["gap", "solved", "share 0", "median share", "mean share", "largest share"]
     return markdown(header, rows)
 
@@ -58,7 +51,7 @@ def pace_table(run: Run) -> str:
         ratios = [seconds[gap] / seconds[GAPS[-1]] for seconds in complete]
         part = statistics.quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else []
         quartiles = f"{part[0]:.2f} to {part[2]:.2f}" if part else ""
-        rows.append([gap, str(len(ratios)), f"{statistics.median(ratios):.2f}", quartiles])
+        rows.append([gap, len(ratios), f"{statistics.median(ratios):.2f}", quartiles])
     header = [
         "gap",
         "questions solved with every gap",
@@ -66,12 +59,6 @@ def pace_table(run: Run) -> str:
         "quartiles",
     ]
     return markdown(header, rows)
-
-
-def report(run: Run) -> str:
-    """Return everything about a sweep as Markdown."""
-    by_gap = grouped_table(run, "gap", lambda record: record["gap"])
-    return "\n\n".join([conditions(run), by_gap, pace_table(run), share_table(run)])
 
 
 def draw(run: Run, path: Path) -> None:
@@ -87,10 +74,15 @@ def draw(run: Run, path: Path) -> None:
         legend_beside(axes)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = suite_parser("gaps", __doc__, limit_seconds=1800, isolated=False)
-    return run_command(parser.parse_args(arguments), instances, report)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def section(runs: Runs, folder: Path) -> str:
+    """Return every run of the sweep."""
+    parts = []
+    for run in runs["gaps"]:
+        path = folder / f"gaps-{run.settings.method}.svg"
+        draw(run, path)
+        parts += [conditions(run), grouped_table(run, "gap", lambda record: record["gap"])]
+        parts += [pace_table(run), share_table(run)]
+        parts += [picture(path, f"gap sweep, {run.settings.method}")]
+    zeros = zero_names(runs["gaps"])
+    parts += ["Without the counts that are 0:"]
+    return joined(*parts, without_zeros_table(runs["gaps"], zeros, "gap", "gap"))

@@ -1,47 +1,41 @@
 """All methods side by side on one sample of the paper's suite: the paper's table, made again.
 
-Every method answers the same instances in the same run, each instance in its own process under the
-same limits. Afterwards the answers are held against each other: two exact counts that differ, or an
-interval that misses an exact count, are listed by name.
-
-    python -m experiments.methods --sample 100 --limit-seconds 60 --memory 4G
-    python -m experiments.methods --methods exact cnf-ganak --max-trees 20 --sample 100
+Every method answers the same instances, each in its own process under the same limits. Afterwards
+the answers are compared with each other: two exact counts that differ, or an interval that misses
+an exact count, are listed by name.
 """
 
 from __future__ import annotations
 
 import statistics
-import sys
-from argparse import Namespace
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness.datasets import DataError
-from benchmarks.harness.instances import Instance, paper_instances, stratified_order
-from benchmarks.harness.options import Suite, default_output, run_into, settings_of, suite_parser
-from benchmarks.harness.records import RecordFile, ResumeError, Run, Status, read_run
-from benchmarks.harness.tables import conditions, is_solved, loads, markdown, par2, solved_share
-
-METHODS = (
-    "auto",
-    "exact",
-    "sample",
-    "xcount",
-    "xcount-exact-union",
-    "xcount-sum-first",
-    "add-baseline",
-    "add-baseline-plain",
-    "cnf-ganak",
-    "cnf-approxmc",
-    "subproblems-cnf",
+from benchmarks.harness.records import Run, Runs, Status
+from benchmarks.harness.tables import (
+    conditions,
+    dataset_table,
+    is_solved,
+    joined,
+    loads,
+    markdown,
+    par2,
+    picture,
+    solved_share,
+    unsolved_table,
 )
+from experiments import paper, plots
+
 REFERENCE = "auto"
+PAPER_METHOD = "xcount"
+NOT_ZERO = "where the count is not 0"
+MANY = 40
+"""Instances that a run needs to be drawn by number of guards: fewer make ranges of one or two."""
 
 Record = Mapping[str, Any]
-Order = Callable[[Sequence[Instance]], list[Instance]]
-"""What puts instances into an order whose every beginning is a fair sample."""
 
 
 def method_table(runs: Sequence[Run], known: Sequence[Run] = ()) -> str:
@@ -158,55 +152,41 @@ def report(runs: Sequence[Run]) -> str:
     return "\n\n".join([*about, method_table(runs), agreement, found])
 
 
-def run_method(method: str, instances: Sequence[Instance], options: Namespace) -> Path:
-    """Run one method on all instances; return the file of its records."""
-    options.method = method
-    settings = settings_of(options)
-    path = default_output(options)
-    if options.output is not None:
-        path = options.output / path.name
-    records = RecordFile(path, settings, options.restart)
-    print(f"{method}:", file=sys.stderr)
-    run_into(records, instances, settings)
-    return path
+def in_order(runs: Sequence[Run], order: Sequence[str]) -> list[Run]:
+    """Return runs in the order of their methods."""
+    return sorted(runs, key=lambda run: order.index(run.settings.method))
 
 
-def suite(options: Namespace) -> list[Instance]:
-    instances = paper_instances(options.only, options.cache, options.data)
-    most = getattr(options, "max_trees", None)
-    return instances if most is None else [i for i in instances if i.n_trees <= most]
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = suite_parser("methods", __doc__, limit_seconds=60, isolated=True)
-    parser.add_argument("--methods", nargs="+", default=list(METHODS), metavar="METHOD")
-    parser.add_argument("--max-trees", type=int, metavar="N", help="only models of that many trees")
-    parser.set_defaults(sample=100)
-    return run_methods(parser.parse_args(arguments), suite, report)
-
-
-def run_methods(
-    options: Namespace,
-    suite: Suite,
-    describe: Callable[[Sequence[Run]], str],
-    order: Order = stratified_order,
-) -> int:
-    """Run every asked method on the same sample, and print what comes out."""
-    try:
-        instances = order(suite(options))[: options.sample]
-        if options.list:
-            print("\n".join(instance.name for instance in instances))
-            return 0
-        paths = [run_method(method, instances, options) for method in options.methods]
-    except (DataError, ResumeError) as error:
-        print(error, file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("\nstopped; the same command goes on", file=sys.stderr)
-        return 130
-    print(describe([read_run(path) for path in paths]))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def section(runs: Runs, folder: Path) -> str:
+    """Return all methods side by side on one sample, and each on all that it was asked."""
+    ordered = in_order(runs["methods"], tuple(plots.METHOD_STYLES))
+    shared = common(ordered)
+    many = [run for run in ordered if len(run.records) >= MANY] or ordered
+    four = [run for run in shared if run.settings.method in paper.TOOLS]
+    parts = [report(shared)]
+    if any(len(run.records) > len(shared[0].records) for run in ordered):
+        parts += ["Each method on all that it was asked:"]
+        parts += [method_table(ordered, runs.get("paper", ()))]
+    others = partial(without, names=zero_names([*ordered, *runs.get("paper", ())]))
+    tools_not_zero = partial(plots.cactus, title=f"The paper's four tools {NOT_ZERO}")
+    guards_not_zero = partial(plots.completion_by_guards, title=f"Completion {NOT_ZERO}")
+    tools, guards = "the paper's four tools", "completion by number of guards"
+    for name, title, draw, drawn in (
+        ("cactus", "all methods on one sample", plots.cactus, shared),
+        ("cactus-paper", tools, plots.cactus_of_paper, four),
+        ("cactus-by-set", "by data set, all that was asked", plots.cactus_by_dataset, ordered),
+        ("guards", guards, plots.completion_by_guards, many),
+        ("cactus-paper-not-zero", f"{tools} {NOT_ZERO}", tools_not_zero, others(four)),
+        ("guards-not-zero", f"{guards} {NOT_ZERO}", guards_not_zero, others(many)),
+    ):
+        if drawn:
+            path = folder / f"methods-{name}.svg"
+            draw(drawn, path)
+            parts.append(picture(path, title))
+    for run in ordered:
+        if run.settings.method == PAPER_METHOD:
+            parts += [f"`{PAPER_METHOD}` by data set:", dataset_table(run), unsolved_table(run)]
+            path = folder / f"methods-heat-{PAPER_METHOD}.svg"
+            plots.heat_map(run, path)
+            parts.append(picture(path, f"mean seconds by trees and depth, {PAPER_METHOD}"))
+    return joined(*parts)

@@ -1,4 +1,4 @@
-"""Searches for the settings that the paper's models were trained with.
+"""Search for the settings that the paper's models were trained with.
 
 The paper gives two numbers of guards for each data set: of its smallest models (10 trees of
 depth 3) and of its largest (100 trees of depth 6). Both are trained here with every combination of
@@ -6,15 +6,12 @@ the settings that a person would choose without saying so, and compared with tho
 
     python -m experiments.recovery [--only diabetes adult]
 
-Trainings are noted in ``benchmarks/runs/recovery.jsonl`` one by one, and a search goes on where it
-ended; ``--table`` only prints the table of what is there. The large model is trained only where the
-small one comes within a third of the paper's.
+Trainings are noted one by one, and a search continues where it ended; ``--table`` only prints what
+is there. The large model is trained only if the small one comes within a third of the paper's.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +25,6 @@ from numpy.typing import NDArray
 
 from benchmarks.harness.datasets import (
     BY_KEY,
-    PROJECT,
     SPECS,
     as_numbers,
     as_target,
@@ -36,6 +32,8 @@ from benchmarks.harness.datasets import (
     read_table,
     training_part,
 )
+from benchmarks.harness.options import parser_of
+from benchmarks.harness.records import RUNS, Runs, append_line, read_lines
 from benchmarks.harness.tables import markdown
 
 SMALL, LARGE = (3, 10), (6, 100)
@@ -139,13 +137,6 @@ def _codes_by_appearance(column: Any) -> NDArray[np.int64]:
     return np.asarray(pd.factorize(column)[0])
 
 
-def rows_and_target(
-    key: str, setting: Setting, data: str | Path | None
-) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-    """Return what a setting is trained on."""
-    return training_part(*readings(key, setting.target, data), setting.part == "split")
-
-
 def n_guards(
     rows: NDArray[np.float32], target: NDArray[np.float64], setting: Setting, size: tuple[int, int]
 ) -> int:
@@ -178,28 +169,23 @@ def distance(found: Sequence[int | None], wanted: Sequence[int]) -> float:
 
 def search(key: str, data: str | Path | None, notes: Path) -> None:
     """Try every setting on a data set that has not been tried."""
-    done = {_identity(note) for note in read_notes(notes)}
+    done = {_identity(note) for note in read_lines(notes)}
     small, large = BY_KEY[key].paper_guards
     for setting in settings_of(key):
         note: dict[str, Any] = {"dataset": key, **asdict(setting)}
         if _identity(note) in done:
             continue
-        rows, target = rows_and_target(key, setting, data)
+        everything = readings(key, setting.target, data)
+        rows, target = training_part(*everything, setting.part == "split")
         note["small"] = n_guards(rows, target, setting, SMALL)
         is_near = distance([note["small"]], [small]) < NEAR
         note["large"] = n_guards(rows, target, setting, LARGE) if is_near else None
-        with notes.open("a") as stream:
-            stream.write(json.dumps(note) + "\n")
+        append_line(notes, note)
         print(key, setting.text, note["small"], small, note["large"], large, file=sys.stderr)
 
 
 def _identity(note: Mapping[str, Any]) -> tuple[Any, ...]:
     return (note["dataset"], *(note[name] for name in Setting.__slots__))
-
-
-def read_notes(path: Path) -> list[dict[str, Any]]:
-    """Return what has been tried."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def table(notes: Sequence[Mapping[str, Any]]) -> str:
@@ -225,18 +211,20 @@ def table(notes: Sequence[Mapping[str, Any]]) -> str:
     return markdown(header, rows)
 
 
+def section(runs: Runs, folder: Path) -> str:
+    """Return the settings that come closest to the paper's models."""
+    return table(read_lines(folder / FILE))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m experiments.recovery", description=__doc__)
-    parser.add_argument("--data", help="folder of the data sets (default: XCOUNT_DATA)")
+    parser = parser_of("experiments.recovery", __doc__, RUNS / FILE)
     parser.add_argument("--only", nargs="*", choices=list(BY_KEY), help="data sets (default: all)")
-    parser.add_argument("--notes", type=Path, default=PROJECT / "benchmarks" / "runs" / FILE)
     parser.add_argument("--table", action="store_true", help="only print what has been found")
     options = parser.parse_args(arguments)
-    options.notes.parent.mkdir(parents=True, exist_ok=True)
     if not options.table:
         for key in options.only or BY_KEY:
-            search(key, options.data, options.notes)
-    print(table(read_notes(options.notes)))
+            search(key, options.data, options.output)
+    print(table(read_lines(options.output)))
     return 0
 
 

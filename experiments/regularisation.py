@@ -19,8 +19,6 @@ ended; ``--table`` only prints what is there.
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,10 +29,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.harness.datasets import BY_KEY, PROJECT, TEST_SIZE, DataError, load_table
-from benchmarks.harness.records import surroundings
+from benchmarks.harness.datasets import BY_KEY, TEST_SIZE, DataError, load_table
+from benchmarks.harness.options import parser_of
+from benchmarks.harness.records import RUNS, append_line, read_lines, surroundings
 from experiments.recovery import HALF_WRONG, readings
-from experiments.regularisation_report import ALPHAS, SHOWN_SPLIT, report
+from experiments.regularisation_report import ALPHAS, FILE, SHOWN_SPLIT, report
 from xcount import Ensemble, Grid, count, load
 
 DATASET, GAP, PRECISION = "adult", "0.5", 3
@@ -48,7 +47,6 @@ LABELS = {"paper": HALF_WRONG, "right": "1"}
 """Which labels: as in the paper's table, or as they are."""
 N_SPLITS = 20
 LIMIT_SECONDS = 60.0
-FILE = "regularisation.jsonl"
 
 Sizes = dict[int, dict[int, Ensemble]]
 """The models of one depth: by number of trees, then by alpha."""
@@ -118,6 +116,7 @@ class Split:
                 ensemble,
                 sensitive=feature,
                 gap=GAP,
+                distance=1,
                 precision=PRECISION,
                 grid=grid,
                 method="exact",
@@ -158,45 +157,28 @@ def _scores(chance: NDArray[np.float32], truth: NDArray[np.float64]) -> dict[str
 def run(path: Path, n_splits: int, data: str | Path | None) -> None:
     """Study every split that the file does not hold, the paper's own first."""
     names = load_table(BY_KEY[DATASET], data)[0]
-    done = {(line["labels"], line["seed"]) for line in read(path)}
+    done = {(line["labels"], line["seed"]) for line in read_lines(path)}
     for seed in (SHOWN_SPLIT, *range(n_splits)):
         for labels in LABELS:
             if (labels, seed) in done:
                 continue
             line = Split.of(labels, seed, data).studied(names) | surroundings()
-            with path.open("a") as stream:
-                stream.write(json.dumps(line) + "\n")
+            append_line(path, line)
             print(f"{labels} labels, split {seed}", file=sys.stderr)
 
 
-def write_splits(options: argparse.Namespace, folder: Path) -> None:
-    """Study the split that is shown alone, with ``--full`` all, into the folder of a run."""
-    folder.mkdir(parents=True, exist_ok=True)
-    run(folder / FILE, N_SPLITS if options.full else 0, options.data)
-
-
-def read(path: Path) -> list[dict[str, Any]]:
-    """Return the splits that were studied."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m experiments.regularisation", description=__doc__
-    )
-    parser.add_argument("--data", help="folder of the data sets (default: XCOUNT_DATA)")
+    parser = parser_of("experiments.regularisation", __doc__, RUNS / FILE)
     parser.add_argument("--splits", type=int, default=N_SPLITS, metavar="N")
-    parser.add_argument("--output", type=Path, default=PROJECT / "benchmarks" / "runs" / FILE)
     parser.add_argument("--table", action="store_true", help="only print what is there")
     options = parser.parse_args(arguments)
-    options.output.parent.mkdir(parents=True, exist_ok=True)
     try:
         if not options.table:
             run(options.output, options.splits, options.data)
     except DataError as error:
         print(error, file=sys.stderr)
         return 2
-    print(report(read(options.output)))
+    print(report(read_lines(options.output)))
     return 0
 
 

@@ -13,11 +13,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness.plots import COLOURS, INK, MUTED, figure
-from benchmarks.harness.tables import markdown
+from benchmarks.harness.records import Runs, read_lines
+from benchmarks.harness.tables import joined, markdown, picture
+from experiments.paper import PAPER
 
 Line = Mapping[str, Any]
 """One split with one kind of labels, as :mod:`experiments.regularisation` writes it."""
 
+FILE = "regularisation.jsonl"
 ALPHAS = (0, 1, 5, 10)
 METRICS = ("accuracy", "precision", "recall", "F1", "AUC")
 MEASURES = {"regions": "regions", "rows": "people (test rows)"}
@@ -27,44 +30,7 @@ SHOWN_SPLIT = 42
 """The split that is shown alone, as the paper shows one: it does not name its own."""
 N_NEAREST = 5
 N_FLIPS = 20_000
-PAPER_SCORES = {
-    (3, 20): (
-        (0.859, 0.671, 0.229, 0.341, 0.857),
-        (0.859, 0.671, 0.226, 0.338, 0.857),
-        (0.859, 0.672, 0.225, 0.337, 0.857),
-        (0.858, 0.675, 0.218, 0.330, 0.857),
-    ),
-    (3, 30): (
-        (0.858, 0.680, 0.213, 0.325, 0.863),
-        (0.857, 0.665, 0.210, 0.319, 0.864),
-        (0.858, 0.669, 0.217, 0.328, 0.864),
-        (0.859, 0.681, 0.222, 0.335, 0.863),
-    ),
-    (3, 40): (
-        (0.859, 0.684, 0.218, 0.330, 0.867),
-        (0.858, 0.672, 0.216, 0.327, 0.867),
-        (0.857, 0.668, 0.209, 0.319, 0.867),
-        (0.858, 0.668, 0.218, 0.329, 0.867),
-    ),
-    (4, 20): (
-        (0.859, 0.676, 0.227, 0.339, 0.864),
-        (0.859, 0.676, 0.228, 0.341, 0.865),
-        (0.858, 0.654, 0.229, 0.339, 0.865),
-        (0.859, 0.666, 0.231, 0.343, 0.864),
-    ),
-    (4, 30): (
-        (0.859, 0.677, 0.229, 0.342, 0.869),
-        (0.859, 0.666, 0.239, 0.352, 0.869),
-        (0.859, 0.652, 0.237, 0.348, 0.869),
-        (0.859, 0.666, 0.234, 0.346, 0.868),
-    ),
-    (4, 40): (
-        (0.859, 0.656, 0.254, 0.366, 0.872),
-        (0.859, 0.656, 0.252, 0.364, 0.872),
-        (0.859, 0.652, 0.250, 0.361, 0.872),
-        (0.859, 0.654, 0.245, 0.356, 0.871),
-    ),
-}
+PAPER_SCORES: dict[str, list[list[float]]] = PAPER["regularisation"]
 """The paper's scores of its 24 models: by depth and number of trees, one line for each alpha."""
 
 
@@ -82,7 +48,21 @@ def report(lines: Sequence[Line]) -> str:
         parts += [f"As in the paper, configurations of one split, {words}:", ratio_table(line)]
     parts += ["The median of the configurations, over all splits:", configuration_table(lines)]
     parts += ["The ratio of mean shares, one number for each split:", split_table(lines)]
-    return "\n\n".join([*parts, conclusion(lines)])
+    return joined(*parts, conclusion(lines))
+
+
+def section(runs: Runs, folder: Path) -> str:
+    """Return the study that a folder holds."""
+    lines = read_lines(folder / FILE)
+    one_split = folder / "regularisation-configurations.svg"
+    draw_configurations(lines, one_split)
+    all_splits = folder / "regularisation.svg"
+    draw(lines, all_splits)
+    return joined(
+        report(lines),
+        picture(one_split, "relative sensitivity of the configurations of one split"),
+        picture(all_splits, "relative sensitivity of each split"),
+    )
 
 
 def _conditions(lines: Sequence[Line]) -> str:
@@ -114,7 +94,7 @@ def _from_to(values: Sequence[str]) -> str:
 
 def _paper_scores(note: Mapping[str, Any]) -> dict[str, float]:
     """Return the paper's scores of the model that a note is about."""
-    by_alpha = PAPER_SCORES[note["depth"], note["n_trees"]]
+    by_alpha = PAPER_SCORES[f"{note['depth']} {note['n_trees']}"]
     return dict(zip(METRICS, by_alpha[ALPHAS.index(note["alpha"])], strict=True))
 
 

@@ -12,28 +12,31 @@ Three studies, each written into one file beside the runs of the suites:
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness.datasets import PROJECT
-from benchmarks.harness.instances import Instance, frontier_instances, paper_instances
+from benchmarks.harness.instances import (
+    Instance,
+    Sources,
+    frontier_instances,
+    paper_instances,
+)
+from benchmarks.harness.options import parser_of
 from benchmarks.harness.plots import COLOURS, MARKERS, figure, legend_beside, line_style
-from benchmarks.harness.records import surroundings
+from benchmarks.harness.records import RUNS, Runs, surroundings
 from benchmarks.harness.running import load_model
-from benchmarks.harness.tables import markdown
+from benchmarks.harness.tables import joined, made_on, markdown, picture
 from xcount import CountResult, count
 from xcount.counters.decisions import MAX_ROW, n_decided_together
 from xcount.counters.engine import Draws
 from xcount.counters.sampling.draws import BATCH, RegionDraws, RowDraws
 from xcount.counters.tally import Progress
-from xcount.problem.problem import Problem
-from xcount.question.query import Query
 
 FILE = "sampling.json"
 PARTS = ("speed", "intervals", "rarity")
@@ -68,22 +71,9 @@ def named(instances: Sequence[Instance], names: Sequence[str]) -> list[Instance]
     return [instance for instance in instances if instance.name in names]
 
 
-def problem_of(instance: Instance, distance: int | None) -> Problem:
-    """Return an instance's question with another distance."""
-    model = load_model(instance.model)
-    query = Query.of(
-        model.ensemble,
-        instance.sensitive,
-        instance.gap,
-        distance=distance,
-        precision=instance.precision,
-    )
-    return Problem(model.ensemble, model.grid, query)
-
-
 def speed_of(instance: Instance, distance: int | None, seconds: float) -> Found:
     """Measure samples a second of processor time on one thread."""
-    problem = problem_of(instance, distance)
+    problem = replace(instance, distance=distance).problem()
     by_region = n_decided_together(problem) > MAX_ROW
     sampler: Draws = RowDraws(problem.space, range(problem.n_masks), None)
     if by_region:
@@ -116,10 +106,7 @@ def traced(instance: Instance, limit_seconds: float, method: str) -> tuple[Count
     result = count(
         model.ensemble,
         grid=model.grid,
-        sensitive=instance.sensitive,
-        gap=instance.gap,
-        distance=instance.distance,
-        precision=instance.precision,
+        **instance.question(),
         method=method,
         timeout_seconds=limit_seconds,
         on_progress=listen,
@@ -150,22 +137,18 @@ def thinned(seen: Sequence[tuple[float, float, float]]) -> list[tuple[float, flo
 
 def rarity_of(instance: Instance, limit_seconds: float) -> Found:
     """Run one instance, and tell how many trees a sample of it evaluates."""
-    problem = problem_of(instance, instance.distance)
+    problem = instance.problem()
     n_trees = RowDraws(problem.space, range(problem.n_masks), None).n_trees
     _, found = traced(instance, limit_seconds, "auto")
     return {"model_trees": instance.n_trees, "n_trees": n_trees} | found | {"trace": []}
 
 
-def measured(
-    parts: Sequence[str],
-    limit_seconds: float | None,
-    cache: str | Path | None = None,
-    data: str | Path | None = None,
-) -> Found:
+def measured(parts: Sequence[str], limit_seconds: float | None, sources: Sources) -> Found:
     """Return what the asked parts find, and under which circumstances."""
     found: Found = {"about": surroundings()}
-    paper = paper_instances(["adult", "covtype", "higgs", "susy", "webspam"], cache, data)
-    frontier = frontier_instances(None, cache, data)
+    asked = ["adult", "covtype", "higgs", "susy", "webspam"]
+    paper = paper_instances(sources._replace(only=asked))
+    frontier = frontier_instances(sources)
     if "speed" in parts:
         found["speed"] = [
             *(speed_of(i, d, SPEED_SECONDS) for i in named(paper, SPEED_PAPER) for d in (1, None)),
@@ -184,10 +167,9 @@ def measured(
     return found
 
 
-def write(found: Mapping[str, Any], folder: Path) -> None:
-    """Write what was found where the page of results looks for it; other parts stay."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / FILE
+def write(found: Mapping[str, Any], path: Path) -> None:
+    """Write what was found; other parts that the file holds stay."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     before = json.loads(path.read_text()) if path.exists() else {}
     about = {part: found["about"] for part in PARTS if part in found}
     merged = {**before, **found, "about": {**before.get("about", {}), **about}}
@@ -198,18 +180,10 @@ def report(found: Mapping[str, Any]) -> dict[str, str]:
     """Return the table of each part as Markdown."""
     tables = {"speed": _speed_table, "intervals": _interval_table, "rarity": _rarity_table}
     return {
-        part: "\n\n".join([table(found[part]), _conditions(found["about"][part])])
+        part: joined(table(found[part]), made_on(found["about"][part]))
         for part, table in tables.items()
         if part in found
     }
-
-
-def _conditions(about: Mapping[str, Any]) -> str:
-    machine = about["machine"]
-    return (
-        f"{machine['processor']}, {machine['cores']} cores, {machine['system']}; revision "
-        f"{about['revision']}; {about['date']}, load {about['load']:g} at the start."
-    )
 
 
 def _speed_table(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -292,18 +266,29 @@ def draw_rarity(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
         legend_beside(axes)
 
 
+def section(runs: Runs, folder: Path) -> str:
+    """Return the speed of samples, intervals against time, and share against trees."""
+    found = json.loads((folder / FILE).read_text())
+    tables, parts = report(found), []
+    draw = {"intervals": draw_intervals, "rarity": draw_rarity}
+    titles = {"intervals": "intervals against time", "rarity": "share against trees"}
+    for part, table in tables.items():
+        parts.append(table)
+        if part in draw:
+            path = folder / f"sampling-{part}.svg"
+            draw[part](found[part], path)
+            parts.append(picture(path, titles[part]))
+    return joined(*parts)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m experiments.sampling", description=__doc__)
+    parser = parser_of("experiments.sampling", __doc__, RUNS / FILE)
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--limit-seconds", type=float, metavar="S", help="of an instance")
-    parser.add_argument("--output", type=Path, default=PROJECT / "benchmarks" / "runs")
-    parser.add_argument("--data", help="folder of the data sets (default: XCOUNT_DATA)")
-    parser.add_argument("--cache", help="folder of the models (default: XCOUNT_CACHE)")
     options = parser.parse_args(arguments)
-    found = measured(options.parts, options.limit_seconds, options.cache, options.data)
-    write(found, options.output)
-    known = json.loads((options.output / FILE).read_text())
-    print("\n\n".join(report(known)[part] for part in options.parts))
+    write(measured(options.parts, options.limit_seconds, Sources.of(options)), options.output)
+    known = report(json.loads(options.output.read_text()))
+    print(joined(*(known[part] for part in options.parts)))
     return 0
 
 

@@ -7,13 +7,13 @@ to three features of much larger models, with distances up to any.
 
 from __future__ import annotations
 
-import json
+from argparse import Namespace
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from benchmarks.harness.models import (
     models_of,
     paper_trainings,
 )
+from xcount import Grid, load
+from xcount.problem.problem import Problem
+from xcount.question.query import Query
 
 SEED = 20240
 FEATURES_PER_MODEL = 8
@@ -55,8 +58,22 @@ class Instance:
     precision: int | None = PRECISION
     grid_with: tuple[Path, ...] = ()
 
+    def question(self) -> dict[str, Any]:
+        """Return the question as :func:`xcount.count` takes it."""
+        return {
+            "sensitive": list(self.sensitive),
+            "gap": self.gap,
+            "distance": "any" if self.distance is None else self.distance,
+            "precision": "exact" if self.precision is None else self.precision,
+        }
+
+    def problem(self) -> Problem:
+        """Return the question about its model, on the model's own grid."""
+        ensemble = load(self.model)
+        return Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, **self.question()))
+
     def to_dict(self) -> dict[str, Any]:
-        """Return what a record of a run says of its instance: all but where the model is."""
+        """Return what a record of a run says about its instance: all but where the model is."""
         data = asdict(self)
         data["model"] = self.model.name
         data["sensitive"] = list(self.sensitive)
@@ -67,20 +84,29 @@ class Instance:
         return data
 
 
+class Sources(NamedTuple):
+    """Which data sets are asked about (None for all), and where models and data are."""
+
+    only: Sequence[str] | None = None
+    cache: str | Path | None = None
+    data: str | Path | None = None
+
+    @classmethod
+    def of(cls, options: Namespace, only: Sequence[str] | None = None) -> Sources:
+        """Return what a command line names."""
+        return cls(only, options.cache, options.data)
+
+
 def paper_instances(
-    only: Iterable[str] | None = None,
-    cache: str | Path | None = None,
-    data: str | Path | None = None,
-    all_features: bool = False,
-    gap: str | None = None,
+    sources: Sources, all_features: bool = False, gap: str | None = None
 ) -> list[Instance]:
     """Return the paper suite, in the order of its models; trains what the cache lacks.
 
     ``all_features`` asks about every used feature; ``gap`` replaces the data sets' own gaps.
     """
     instances: list[Instance] = []
-    for training in paper_trainings(only):
-        for model in models_of(training, cache, data):
+    for training in paper_trainings(sources.only):
+        for model in models_of(training, sources.cache, sources.data):
             features = model.used if all_features else chosen_features(model)
             instances += [_instance(model, (feature,), gap=gap) for feature in features]
     return instances
@@ -96,19 +122,15 @@ def chosen_features(model: ModelFile) -> tuple[int, ...]:
     return tuple(sorted(int(feature) for feature in drawn))
 
 
-def frontier_instances(
-    only: Iterable[str] | None = None,
-    cache: str | Path | None = None,
-    data: str | Path | None = None,
-) -> list[Instance]:
+def frontier_instances(sources: Sources) -> list[Instance]:
     """Return the frontier suite: each model meets each distance, with one to three features.
 
     The number of features rotates with the model (a Latin square), so that each combination of
     distance and number of features occurs equally often at each number of trees and each depth.
     """
     instances: list[Instance] = []
-    for training in frontier_trainings(only):
-        for model in models_of(training, cache, data):
+    for training in frontier_trainings(sources.only):
+        for model in models_of(training, sources.cache, sources.data):
             turn = FRONTIER_TREES.index(model.n_trees) + FRONTIER_DEPTHS.index(model.depth)
             order = frontier_order(model)
             for shift, distance in enumerate(FRONTIER_DISTANCES):
@@ -203,9 +225,3 @@ def _traits(instance: Instance) -> list[tuple[str, object]]:
         ("features", len(instance.sensitive)),
         ("gap", instance.gap),
     ]
-
-
-def write_list(instances: Iterable[Instance], path: Path) -> None:
-    """Write instances as JSON lines, with the whole path of each model."""
-    lines = [json.dumps(i.to_dict() | {"model": str(i.model)}) for i in instances]
-    path.write_text("".join(line + "\n" for line in lines))

@@ -8,12 +8,11 @@ the model of k trees: one training per data set and depth gives every number of 
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,8 @@ from benchmarks.harness.datasets import (
     load_table,
     training_part,
 )
+from benchmarks.harness.options import parser_of
+from benchmarks.harness.tables import markdown
 
 N_THREADS = 2
 PAPER_TREES = tuple(range(10, 101, 10))
@@ -191,33 +192,21 @@ def _write(path: Path, text: str) -> None:
     partial.replace(path)
 
 
-def guard_ranges(models: Iterable[ModelFile]) -> Mapping[str, tuple[int, int]]:
-    """Return the fewest and the most guards of each data set's models."""
-    ranges: dict[str, tuple[int, int]] = {}
-    for model in models:
-        low, high = ranges.get(model.dataset, (model.n_guards, model.n_guards))
-        ranges[model.dataset] = (min(low, model.n_guards), max(high, model.n_guards))
-    return ranges
-
-
 def guard_table(models: Iterable[ModelFile], compare: bool = True) -> str:
     """Return the guards of each data set's models as Markdown, beside the paper's table 1."""
-    lines = ["| data set | guards, fewest | most |", "|---|---|---|"]
-    if compare:
-        lines = ["| data set | guards, fewest | most | in the paper, fewest | most |"]
-        lines.append("|---|---|---|---|---|")
-    for key, guards in guard_ranges(models).items():
-        numbers = [*guards, *(BY_KEY[key].paper_guards if compare else ())]
-        lines.append(f"| {BY_KEY[key].title} | {' | '.join(map(str, numbers))} |")
-    return "\n".join(lines)
+    guards: dict[str, list[int]] = {}
+    for model in models:
+        guards.setdefault(model.dataset, []).append(model.n_guards)
+    rows = [
+        [BY_KEY[key].title, min(found), max(found), *(BY_KEY[key].paper_guards if compare else ())]
+        for key, found in guards.items()
+    ]
+    header = ["data set", "guards, fewest", "most"]
+    return markdown([*header, *(("in the paper, fewest", "most") if compare else ())], rows)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.harness.models", description=__doc__
-    )
-    parser.add_argument("--data", help="folder of the data sets (default: XCOUNT_DATA)")
-    parser.add_argument("--cache", help="folder for the models (default: XCOUNT_CACHE)")
+    parser = parser_of("benchmarks.harness.models", __doc__)
     parser.add_argument("--only", nargs="*", help="data sets to train on (default: all)")
     parser.add_argument("--frontier", action="store_true", help="the larger models instead")
     options = parser.parse_args(arguments)

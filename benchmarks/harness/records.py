@@ -1,6 +1,7 @@
-"""What a run writes: JSON lines, a header first, then one record per instance, each at once.
+"""Records of runs: JSON lines, a header first, then one record for each instance.
 
-A run that was stopped goes on where it ended; a line that was cut off is dropped.
+Each record is written at once. A run that was stopped continues where it ended; a line that was cut
+off is dropped.
 """
 
 from __future__ import annotations
@@ -11,16 +12,20 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from benchmarks.harness.datasets import PROJECT
 
 GIB = 1 << 30
+RESULTS = PROJECT / "benchmarks" / "results"
+"""Kept results, which the pages show."""
+RUNS = PROJECT / "benchmarks" / "runs"
+"""Results of this machine."""
 
 
 class Status(StrEnum):
@@ -41,7 +46,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """How a suite is run: what a resumed run must have in common with its beginning."""
+    """How a suite is run: a resumed run must have the same settings."""
 
     suite: str
     method: str = "auto"
@@ -80,16 +85,17 @@ class RecordFile:
         """Open the file; go on with what it holds unless ``restart`` is set."""
         self.path = path
         self.done: dict[str, Mapping[str, Any]] = {}
-        path.parent.mkdir(parents=True, exist_ok=True)
         if restart:
             path.unlink(missing_ok=True)
         if path.exists() and path.stat().st_size:
             self._resume(settings)
         else:
-            self._append({"record": "header", "settings": asdict(settings), **surroundings()})
+            append_line(
+                self.path, {"record": "header", "settings": asdict(settings), **surroundings()}
+            )
 
     def _resume(self, settings: RunSettings) -> None:
-        lines = list(_lines(self.path))
+        lines = read_lines(self.path)
         self.path.write_text("".join(json.dumps(line) + "\n" for line in lines))
         if not lines or lines[0].get("settings") != asdict(settings):
             raise ResumeError(
@@ -97,21 +103,17 @@ class RecordFile:
                 "or start afresh with --restart"
             )
         self.done = {line["name"]: line for line in lines if line["record"] == "instance"}
-        self._append({"record": "resumed", **surroundings()})
+        append_line(self.path, {"record": "resumed", **surroundings()})
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Write one instance's record; it is on the disk when this returns."""
-        self._append({"record": "instance", **record})
+        append_line(self.path, {"record": "instance", **record})
         self.done[record["name"]] = record
-
-    def _append(self, record: Mapping[str, Any]) -> None:
-        with self.path.open("a") as stream:
-            stream.write(json.dumps(record) + "\n")
 
 
 def read_run(path: Path) -> Run:
     """Read what a run wrote; a file whose name ends in .gz is unpacked."""
-    lines = list(_lines(path))
+    lines = read_lines(path)
     if not lines or lines[0].get("record") != "header":
         raise ValueError(f"{path} does not begin with the header of a run")
     records = {line["name"]: line for line in lines if line["record"] == "instance"}
@@ -131,20 +133,48 @@ def _whole_header(lines: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     return dict(lines[0]) | ({"revision": " and ".join(found)} if found else {})
 
 
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    stream: IO[str]
-    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as stream:
-        for line in stream:
-            if line.endswith("\n"):
-                yield json.loads(line)
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """Read the whole lines of a file of JSON lines, packed if its name ends in .gz.
+
+    A file that does not exist has none; a line that was cut off is dropped.
+    """
+    if not path.exists():
+        return []
+    text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    return [json.loads(line) for line in text.split(b"\n")[:-1]]
+
+
+def append_line(path: Path, line: Mapping[str, Any]) -> None:
+    """Add a line to a file of JSON lines; it is on the disk when this returns."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as stream:
+        stream.write(json.dumps(line) + "\n")
+
+
+Runs = Mapping[str, Sequence[Run]]
+"""The runs of each suite, by its name."""
+
+
+def runs_by_suite(folder: Path) -> Runs:
+    """Return the runs in a folder that have records, by suite.
+
+    They are files called ``SUITE-METHOD.jsonl``; a packed run yields to one that is not packed.
+    """
+    plain = list(folder.glob("*-*.jsonl"))
+    packed = [path for path in folder.glob("*-*.jsonl.gz") if path.with_suffix("") not in plain]
+    by_suite: dict[str, list[Run]] = {}
+    for run in map(read_run, sorted([*plain, *packed])):
+        if run.records:
+            by_suite.setdefault(run.settings.suite, []).append(run)
+    return by_suite
 
 
 def surroundings() -> dict[str, Any]:
-    """Return the date, the machine, its load and the versions that a measurement depends on."""
+    """Return what a measurement depends on: date, machine, load, versions, revision."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "load": round(os.getloadavg()[0], 1),
-        "placement": _placement(),
+        "placement": _own_placement(),
         "machine": {
             "processor": _processor(),
             "cores": os.cpu_count(),
@@ -156,19 +186,20 @@ def surroundings() -> dict[str, Any]:
     }
 
 
-def _placement() -> str:
-    """Say which cores this process may use and whether it yields to others, where that is limited.
+def _own_placement() -> str:
+    if sys.platform != "linux":
+        return ""
+    is_real_time = os.sched_getscheduler(0) in {os.SCHED_RR, os.SCHED_FIFO}
+    return placement(len(os.sched_getaffinity(0)), os.cpu_count() or 1, is_real_time)
+
+
+def placement(n_allowed: int, n_cores: int, is_real_time: bool) -> str:
+    """Say which cores a process may use and whether it yields to others, if that is limited.
 
     With a real-time priority a pinned process has its cores to itself, whatever the load.
     """
-    if sys.platform != "linux":
-        return ""
-    allowed = len(os.sched_getaffinity(0))
-    pinned = allowed < (os.cpu_count() or 1)
-    real_time = os.sched_getscheduler(0) in {os.SCHED_RR, os.SCHED_FIFO}
-    words = [f"pinned to {allowed} core{'s' * (allowed > 1)}"] if pinned else []
-    words += ["real-time priority"] if real_time else []
-    return ", ".join(words)
+    pinned = f"pinned to {n_allowed} core{'s' * (n_allowed > 1)}" if n_allowed < n_cores else ""
+    return ", ".join(filter(None, [pinned, "real-time priority" * is_real_time]))
 
 
 def _processor() -> str:

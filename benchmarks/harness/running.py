@@ -1,4 +1,4 @@
-"""Runs the instances of a suite, in this process or each in a process of its own.
+"""Run the instances of a suite, in this process or each in a process of its own.
 
 In-process is fast: one process, every core inside each count, the counter's own limits. Isolated
 puts each instance into a forked child with a hard time limit (the child is killed) and a hard
@@ -28,13 +28,14 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from benchmarks.harness.instances import Instance
+from benchmarks.harness.processes import GRACE_SECONDS, kill_group
 from benchmarks.harness.records import RecordFile, RunSettings, Status
 from xcount import CountResult, Ensemble, Grid, XCountError, count, load
 from xcount.model.examples import figure_1
 
 Record = dict[str, Any]
-GRACE_SECONDS = 5.0
-"""How long past its limit a counter may take to come back by itself before it is killed."""
+Answer = Callable[[Instance, "LoadedModel", RunSettings], Record]
+"""Counts one instance and returns the rest of its record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,30 +61,58 @@ def run_suite(
     instances: Sequence[Instance],
     settings: RunSettings,
     records: RecordFile,
-    on_record: Callable[[Record], None] = lambda record: None,
     cluster: str | None = None,
     seconds: float | None = None,
 ) -> None:
     """Run every instance that the file does not hold yet, writing each record at once.
 
-    ``seconds`` is how long instances may be begun; those left over have no record then.
+    How far it is goes to standard error. ``seconds`` is how long instances may be started; the
+    others have no record then.
     """
     ends = math.inf if seconds is None else time.monotonic() + seconds
     waiting = [instance for instance in instances if instance.name not in records.done]
-    begun = itertools.takewhile(lambda _: time.monotonic() < ends, waiting)
+    started = itertools.takewhile(lambda _: time.monotonic() < ends, waiting)
     if cluster is not None:
         found = run_on_cluster(waiting, settings, cluster)
     else:
         runner = run_isolated if settings.isolated else run_in_process
-        found = runner(begun, settings)
+        found = runner(started, settings)
+    progress = Progress(len(waiting))
     for record in found:
         records.add(record)
-        on_record(record)
+        progress.show(record)
+    left = len(waiting) - progress.n_done
+    if left:
+        print(f"  {left} of {len(instances)} not started: time is up", file=sys.stderr)
+
+
+class Progress:
+    """Says on standard error, now and then, how far a run is."""
+
+    def __init__(self, n_instances: int, interval_seconds: float = 5.0) -> None:
+        self.n_instances = n_instances
+        self.interval_seconds = interval_seconds
+        self.started = self.shown = time.monotonic()
+        self.n_done = self.n_solved = 0
+
+    def show(self, record: Record) -> None:
+        """Take note of one record."""
+        self.n_done += 1
+        self.n_solved += Status(record["status"]).solved
+        now = time.monotonic()
+        if now - self.shown < self.interval_seconds and self.n_done < self.n_instances:
+            return
+        self.shown = now
+        print(
+            f"{self.n_done}/{self.n_instances} done, {self.n_solved} solved, "
+            f"{now - self.started:.0f} s, last {record['name']} ({record['seconds']:.3f} s)",
+            file=sys.stderr,
+        )
 
 
 def run_in_process(instances: Iterable[Instance], settings: RunSettings) -> Iterator[Record]:
     """Count one instance after the other, in this process."""
-    gc.freeze()  # what was imported before need not be looked at again and again
+    gc.freeze()  # the collector need not look at what was imported before
     try:
         for instance, model in _with_models(instances):
             gc.collect()
@@ -105,12 +134,12 @@ def run_on_cluster(
 
 
 def _answer_there(instance: Instance, settings: RunSettings) -> Record:
-    model = _kept_model(instance.model, instance.grid_with)
+    model = _cached_model(instance.model, instance.grid_with)
     return {**_about(instance, model), **answer(instance, model, settings)}
 
 
 @lru_cache(maxsize=4)
-def _kept_model(path: Path, grid_with: tuple[Path, ...]) -> LoadedModel:
+def _cached_model(path: Path, grid_with: tuple[Path, ...]) -> LoadedModel:
     return load_model(path, grid_with)
 
 
@@ -134,10 +163,7 @@ def answer(instance: Instance, model: LoadedModel, settings: RunSettings) -> Rec
         result = count(
             model.ensemble,
             grid=model.grid,
-            sensitive=instance.sensitive,
-            gap=instance.gap,
-            distance=instance.distance,
-            precision=instance.precision,
+            **instance.question(),
             method=settings.method,
             epsilon=settings.epsilon,
             delta=settings.delta,
@@ -191,18 +217,25 @@ def status_of(result: CountResult, settings: RunSettings) -> Status:
 
 @dataclass(slots=True)
 class _Child:
-    """A process that counts one instance, and what is known of its end."""
+    """A process that counts one instance; ``seconds`` is when it is killed."""
 
     pid: int
     answers: Connection
     about: Record
+    seconds: float
     started: float = field(default_factory=time.monotonic)
 
-    def overdue(self, settings: RunSettings) -> bool:
-        return time.monotonic() - self.started > settings.limit_seconds + GRACE_SECONDS
+    @property
+    def overdue(self) -> bool:
+        return time.monotonic() - self.started > self.seconds
 
 
-def run_isolated(instances: Iterable[Instance], settings: RunSettings) -> Iterator[Record]:
+def run_isolated(
+    instances: Iterable[Instance],
+    settings: RunSettings,
+    answer: Answer = answer,
+    grace_seconds: float = GRACE_SECONDS,
+) -> Iterator[Record]:
     """Count every instance in a child of its own, up to ``settings.workers`` at a time."""
     _warm_up(settings)
     queue = _with_models(instances)
@@ -210,7 +243,7 @@ def run_isolated(instances: Iterable[Instance], settings: RunSettings) -> Iterat
     try:
         while True:
             for item in itertools.islice(queue, settings.workers - len(children)):
-                children.append(_start(*item, settings))
+                children.append(_start(*item, settings, answer, grace_seconds))
             if not children:
                 return
             for child in _ended(children, settings):
@@ -227,7 +260,13 @@ def _warm_up(settings: RunSettings) -> None:
         count(figure_1(), sensitive="f0", gap=80, method=settings.method, jobs=1)
 
 
-def _start(instance: Instance, model: LoadedModel, settings: RunSettings) -> _Child:
+def _start(
+    instance: Instance,
+    model: LoadedModel,
+    settings: RunSettings,
+    answer: Answer,
+    grace_seconds: float,
+) -> _Child:
     receiver, sender = Pipe(duplex=False)
     sys.stdout.flush()
     sys.stderr.flush()
@@ -238,19 +277,16 @@ def _start(instance: Instance, model: LoadedModel, settings: RunSettings) -> _Ch
         pid = os.fork()
     if pid == 0:
         receiver.close()
-        _count_and_exit(instance, model, settings, sender, parent)
+        _count_and_exit(partial(answer, instance, model, settings), settings, sender, parent)
     sender.close()
-    return _Child(pid, receiver, _about(instance, model))
+    seconds = settings.limit_seconds + grace_seconds
+    return _Child(pid, receiver, _about(instance, model), seconds)
 
 
 def _count_and_exit(
-    instance: Instance,
-    model: LoadedModel,
-    settings: RunSettings,
-    sender: Connection,
-    parent: int,
+    count_it: Callable[[], Record], settings: RunSettings, sender: Connection, parent: int
 ) -> NoReturn:
-    """Be the child: limit the memory, count, send the answer, and leave without any clean-up."""
+    """Be the child: limit the memory, count, send the answer, and exit without any clean-up."""
     status = 1
     try:
         os.setsid()
@@ -259,7 +295,7 @@ def _count_and_exit(
         limit = settings.memory_bytes + _virtual_memory()
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        sender.send_bytes(json.dumps(answer(instance, model, settings)).encode())
+        sender.send_bytes(json.dumps(count_it()).encode())
         status = 0
     except MemoryError:
         sender.send_bytes(json.dumps({"status": Status.MEMORY}).encode())
@@ -282,7 +318,7 @@ def _ended(children: Sequence[_Child], settings: RunSettings) -> list[_Child]:
     """Wait until some child has answered, died or overrun its time; return those."""
     while True:
         ready = wait([child.answers for child in children], timeout=0.5)
-        ended = [c for c in children if c.answers in ready or c.overdue(settings)]
+        ended = [c for c in children if c.answers in ready or c.overdue]
         ended += [
             c for c in children if c not in ended and _resident(c.pid) > settings.memory_bytes
         ]
@@ -299,7 +335,7 @@ def _finish(child: _Child, settings: RunSettings) -> Record:
             ending |= json.loads(child.answers.recv_bytes())
         except EOFError:
             ending["status"] = Status.CRASH
-    elif child.overdue(settings):
+    elif child.overdue:
         ending["status"] = Status.TIMEOUT
     else:
         ending["status"] = Status.MEMORY
@@ -318,9 +354,7 @@ def _kill(child: _Child) -> tuple[int, int]:
     A process that is already ending keeps its own exit code.
     """
     child.answers.close()
-    for end in (os.kill, os.killpg):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            end(child.pid, signal.SIGKILL)
+    kill_group(child.pid)
     _, status, usage = os.wait4(child.pid, 0)
     return os.waitstatus_to_exitcode(status), usage.ru_maxrss * 1024
 

@@ -7,18 +7,16 @@ counts as twice the time limit. *Zero* counts the instances proved to have no se
 
 from __future__ import annotations
 
-import argparse
 import math
 import re
 import statistics
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.harness.datasets import BY_KEY
-from benchmarks.harness.records import Run, RunSettings, Status, read_run
+from benchmarks.harness.records import Run, RunSettings, Status
 
 Record = Mapping[str, Any]
 MIB = 1 << 20
@@ -106,32 +104,25 @@ def without_zeros_table(
     runs: Sequence[Run],
     zeros: Container[str],
     title: str,
-    key: Callable[[Record], Any],
+    trait: str,
     names: Mapping[Any, str] | None = None,
 ) -> str:
     """Return what is left of runs without the counts of zero, which bounds alone often prove.
 
-    ``zeros`` holds the names of the instances whose count is 0.
+    ``zeros`` holds the names of the instances whose count is 0; rows are by ``trait``.
     """
     rows = []
     for run in runs:
-        groups = _groups(run.records, key, names) | {ALL: list(run.records)}
-        for name, records in groups.items():
+        groups = _groups(run.records, lambda record: record[trait], names)
+        for name, records in (groups | {ALL: list(run.records)}).items():
             others = [record for record in records if record["name"] not in zeros]
             seconds = [float(record["seconds"]) for record in others]
-            rows.append(
-                [
-                    name,
-                    f"`{run.settings.method}`",
-                    f"{run.settings.limit_seconds:g}",
-                    str(len(records)),
-                    str(len(records) - len(others)),
-                    str(len(others)),
-                    str(sum(map(is_solved, others))),
-                    f"{par2(others, run.settings):.3f}" if others else "-",
-                    f"{statistics.median(seconds):.4f}" if seconds else "-",
-                ]
-            )
+            numbers = [len(records), len(records) - len(others), len(others)]
+            numbers += [sum(map(is_solved, others))]
+            score = f"{par2(others, run.settings):.3f}" if others else "-"
+            median = f"{statistics.median(seconds):.4f}" if seconds else "-"
+            limit = f"{run.settings.limit_seconds:g}"
+            rows.append([name, f"`{run.settings.method}`", limit, *numbers, score, median])
     header = [title, "method", "limit s", "instances", "zero", "not zero"]
     return markdown([*header, "of these solved", "PAR-2 s", "median s"], rows)
 
@@ -153,10 +144,20 @@ def _place(value: Any, names: Mapping[Any, str] | None) -> tuple[int, bool, Any]
     return (order, isinstance(value, str), value)
 
 
-def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def markdown(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return a table as Markdown."""
     lines = [header, ["---"] + ["--:"] * (len(header) - 1), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+
+
+def picture(path: Path, title: str) -> str:
+    """Return the Markdown of a picture in the same folder."""
+    return f"![{title}]({path.name})"
+
+
+def joined(*parts: str) -> str:
+    """Return the parts of a page that are not empty, as paragraphs."""
+    return "\n\n".join(part for part in parts if part)
 
 
 def replace_parts(page: Path, parts: Mapping[str, Sequence[str]]) -> None:
@@ -223,20 +224,28 @@ def growth_tables(run: Run) -> str:
     return "\n\n".join(tables)
 
 
+def made_on(about: Mapping[str, Any]) -> str:
+    """Return the machine, revision, date and load of a result in a few words."""
+    machine = about["machine"]
+    parts = [machine["processor"], f"{machine['cores']} cores", machine["system"]]
+    made = f"{', '.join(parts)}; revision {about['revision']}; {about['date']}"
+    load = f", load {about['load']:g} at the start" if "load" in about else ""
+    placement = f"; {about['placement']}" if about.get("placement") else ""
+    return f"{made}{load}{placement}."
+
+
 def conditions(run: Run) -> str:
-    """Return the circumstances of a run in one paragraph."""
-    settings, machine = run.settings, run.header["machine"]
-    versions = ", ".join(f"{name} {version}" for name, version in run.header["versions"].items())
+    """Return the conditions of a run in one paragraph."""
+    settings, header = run.settings, run.header
+    versions = ", ".join(f"{name} {version}" for name, version in header["versions"].items())
     mode = f"each in its own process, {settings.workers} at a time"
+    memory = f"{header['machine']['memory_bytes'] / (1 << 30):.0f} GiB"
     return (
         f"Suite `{settings.suite}`, method `{settings.method}`, "
         f"{settings.limit_seconds:g} s and {settings.memory_bytes / MIB:.0f} MiB an instance, "
         f"epsilon {settings.epsilon:g}, delta {settings.delta:g}, seed {settings.seed}; "
         f"{mode if settings.isolated else 'in one process'}, {settings.n_threads} thread(s) a "
-        f"count. {machine['processor']}, {machine['cores']} cores, "
-        f"{machine['memory_bytes'] / (1 << 30):.0f} GiB, {machine['system']}. {versions}; "
-        f"revision {run.header['revision']}; {run.header['date']}"
-        f"{_load(run.header.get('load'))}{_placement(run)}."
+        f"count. {versions}; {memory}, {made_on(header)}"
     )
 
 
@@ -261,10 +270,6 @@ def _placement(run: Run) -> str:
     return f"; {placement}" if placement else ""
 
 
-def _load(load: float | None) -> str:
-    return "" if load is None else f", load {load:g} at the start"
-
-
 def unsolved_table(run: Run, limit: int = 20) -> str:
     """Return the instances that were given up, those with the largest models first."""
     records = [record for record in run.records if not is_solved(record)]
@@ -281,29 +286,3 @@ def _bounds(record: Record) -> str:
         return ""
     regions = record["n_regions"]
     return f"{record['low'] / regions:.3g}..{record['high'] / regions:.3g}"
-
-
-def report(run: Run) -> str:
-    """Return everything about a run as Markdown."""
-    parts = [conditions(run), dataset_table(run)]
-    if run.settings.suite == "frontier":
-        parts.append(growth_tables(run))
-    unsolved = unsolved_table(run)
-    return "\n\n".join([*parts, unsolved] if unsolved else parts)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.harness.tables", description=__doc__
-    )
-    parser.add_argument("runs", nargs="+", type=Path, help="files that runs have written")
-    options = parser.parse_args(arguments)
-    runs = [read_run(path) for path in options.runs]
-    if len(runs) > 1:
-        print(method_table(runs) + "\n")
-    print("\n\n".join(report(run) for run in runs))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks.harness import options
 from benchmarks.harness.instances import Instance, alternating_order
-from benchmarks.harness.records import Run, RunSettings, read_run, surroundings
-from experiments import ablations, archive, encodings, gaps, rounds
+from benchmarks.harness.records import RESULTS, Run, RunSettings, placement, read_run
+from experiments import encodings, suites
 from experiments.methods import common, comparison, method_table
 
 
@@ -73,68 +72,46 @@ def test_samples_take_counts_and_zeros_in_turns() -> None:
 def test_the_ablations_know_their_zeros() -> None:
     """The names in the kept gap sweep are those of the suite."""
     named = [f"adult-d3-t10-f{feature}" for feature in range(14)]
-    kept = archive.RESULTS / "gaps-auto.jsonl.gz"
+    kept = RESULTS / "gaps-auto.jsonl.gz"
     records = {r["name"]: r for r in read_run(kept).records}
     asked = [name for name in named if f"{name}-g2" in records]
     zeros = [name for name in asked if records[f"{name}-g2"]["high"] == 0]
     others = [name for name in asked if name not in zeros]
     assert others
     assert zeros
-    order = [each.name for each in ablations.ordered([instance(name) for name in asked])]
+    order = [each.name for each in suites.ablations_order([instance(name) for name in asked])]
     n_both = 2 * min(len(zeros), len(others))
     assert [name in zeros for name in order[:n_both]] == [False, True] * (n_both // 2)
 
 
-@pytest.mark.parametrize(("text", "day"), [("14:30", 1), ("13:59", 2)])
-def test_rounds_end_when_the_clock_shows_a_time(text: str, day: int) -> None:
+@pytest.mark.parametrize(("text", "minutes"), [("14:30", 30), ("13:59", 24 * 60 - 1)])
+def test_runs_end_when_the_clock_shows_a_time(text: str, minutes: int) -> None:
     """A time that has passed is tomorrow's."""
-    now = datetime(2026, 1, 1, 14, 0)  # a clock on a wall
-    ending = rounds.ends_at(text, now)
-    assert (ending.day, f"{ending:%H:%M}") == (day, text)
+    now = datetime(2026, 1, 1, 14, 0)
+    assert options.seconds_until(text, now) == 60 * minutes
     with pytest.raises(argparse.ArgumentTypeError, match="14:30"):
-        rounds.ends_at("soon", now)
-    with pytest.raises(SystemExit):
-        rounds.main(["--until", "soon"])
+        options.seconds_until("soon", now)
 
 
-def test_rounds_begin_nothing_that_might_end_too_late(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With less time than one instance may take, no file is begun."""
-    monkeypatch.setitem(rounds.ORDERS, "methods", lambda options: [instance("a")])
-    part = rounds.Round("methods", ("auto",), 1, 60)
-    ending = datetime.now() + timedelta(seconds=30)  # a clock on a wall
-    rounds.run_round(part, argparse.Namespace(output=tmp_path), ending)
-    assert not list(tmp_path.iterdir())
-
-
-def test_any_part_of_the_sweep_asks_the_same_at_every_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_part_of_the_sweep_asks_the_same_at_every_gap() -> None:
     """What a stopped run has compares the gaps: each question comes with all of them."""
     asked = [
         replace(instance(f"f{feature}-g{gap}"), sensitive=(feature,), gap=gap)
-        for gap in gaps.GAPS
+        for gap in suites.GAPS
         for feature in range(5)
     ]
-    monkeypatch.setattr(gaps, "instances", lambda options: asked)
-    order = rounds.gaps_order(argparse.Namespace())
+    order = suites.gaps_order(asked)
     assert sorted(i.name for i in order) == sorted(i.name for i in asked)
-    for start in range(0, len(order), len(gaps.GAPS)):
-        part = order[start : start + len(gaps.GAPS)]
+    for start in range(0, len(order), len(suites.GAPS)):
+        part = order[start : start + len(suites.GAPS)]
         assert len({i.sensitive for i in part}) == 1
-        assert [i.gap for i in part] == list(gaps.GAPS)
+        assert [i.gap for i in part] == list(suites.GAPS)
 
 
-def test_a_run_knows_the_cores_that_it_is_pinned_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who may use all cores, and yields to others, has nothing to tell."""
-    if sys.platform != "linux":
-        pytest.skip("only Linux tells")
-    monkeypatch.setattr(os, "cpu_count", lambda: 4)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2, 3})
-    monkeypatch.setattr(os, "sched_getscheduler", lambda pid: os.SCHED_OTHER)
-    assert surroundings()["placement"] == ""
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {1})
-    monkeypatch.setattr(os, "sched_getscheduler", lambda pid: os.SCHED_RR)
-    assert surroundings()["placement"] == "pinned to 1 core, real-time priority"
+def test_a_run_knows_the_cores_that_it_is_pinned_to() -> None:
+    """A process that may use all cores, and yields to others, has nothing to say."""
+    assert placement(4, 4, is_real_time=False) == ""
+    assert placement(1, 4, is_real_time=True) == "pinned to 1 core, real-time priority"
 
 
 def test_formulas_are_compared_by_size_and_time() -> None:
@@ -142,7 +119,7 @@ def test_formulas_are_compared_by_size_and_time() -> None:
     sizes = {"variables": 3, "clauses": 1200, "cnf-ganak": None, "cnf-approxmc": 2.5}
     found = {
         "limit_seconds": 30.0,
-        "machine": {"processor": "P", "cores": 2},
+        "machine": {"processor": "P", "cores": 2, "system": "S"},
         "revision": "r",
         "date": "2026-01-01",
         "load": 1.0,

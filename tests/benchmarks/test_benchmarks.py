@@ -1,4 +1,4 @@
-"""The benchmarks' own machinery, on models that take no time."""
+"""The harness: runs, records, models, data sets and pictures, on models that take no time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from benchmarks.harness.instances import Instance, chosen_features, stratified_s
 from benchmarks.harness.models import ModelFile, Training, models_of
 from benchmarks.harness.options import memory_size
 from benchmarks.harness.records import RecordFile, ResumeError, Run, RunSettings, Status, read_run
-from experiments import paper
+from experiments import run as experiments_run
 
 PUBLISHED_COUNTS = {1: 37, 2: 564, 3: 4768, 4: 11175, 5: 23241}
 SETTINGS = RunSettings("paper", method="brute", limit_seconds=30, memory_bytes=1 << 30, jobs=1)
@@ -111,10 +111,9 @@ def test_a_run_goes_on_where_it_stopped(instances: list[Instance], tmp_path: Pat
     path = tmp_path / "run.jsonl"
     running.run_suite(instances[:2], SETTINGS, RecordFile(path, SETTINGS))
     path.write_text(path.read_text()[:-5])
-    seen: list[str] = []
     records = RecordFile(path, SETTINGS)
-    running.run_suite(instances[:3], SETTINGS, records, lambda r: seen.append(r["name"]))
-    assert seen == ["diabetes-2", "diabetes-3"]
+    assert list(records.done) == ["diabetes-1"]
+    running.run_suite(instances[:3], SETTINGS, records)
     assert [r["name"] for r in read_run(path).records] == [i.name for i in instances[:3]]
 
 
@@ -128,12 +127,12 @@ def test_a_run_with_other_settings_is_not_mixed_in(tmp_path: Path) -> None:
     assert not RecordFile(path, other, restart=True).done
 
 
-def test_whatever_happens_to_a_child_becomes_its_record(
-    instances: list[Instance], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whatever_happens_to_a_child_becomes_its_record(instances: list[Instance]) -> None:
     """A crash, an endless loop, too much memory and an exception end one instance, not the run."""
 
-    def answer(instance: Instance, model: Any, settings: RunSettings) -> dict[str, Any]:
+    def answer(
+        instance: Instance, model: running.LoadedModel, settings: RunSettings
+    ) -> dict[str, Any]:
         match instance.n_trees:
             case 1:
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -144,15 +143,11 @@ def test_whatever_happens_to_a_child_becomes_its_record(
                 bytearray(2 << 30)
             case 4:
                 raise RuntimeError("no idea")
-        return normal(instance, model, settings)
+        return running.answer(instance, model, settings)
 
-    normal = running.answer
-    monkeypatch.setattr(running, "answer", answer)
-    monkeypatch.setattr(running, "GRACE_SECONDS", 0.2)
-    settings = dataclasses.replace(SETTINGS, isolated=True, workers=2, limit_seconds=2)
-    records = RecordFile(tmp_path / "run.jsonl", settings)
-    running.run_suite(instances, settings, records)
-    found = {r["n_trees"]: (r["status"], r.get("message")) for r in read_run(records.path).records}
+    settings = dataclasses.replace(SETTINGS, isolated=True, workers=2, limit_seconds=1)
+    records = list(running.run_isolated(instances, settings, answer, grace_seconds=0.2))
+    found = {r["n_trees"]: (r["status"], r.get("message")) for r in records}
     assert found == {
         1: ("crash", "killed by SIGKILL"),
         2: ("timeout", None),
@@ -190,10 +185,9 @@ def answer(*args):
     print(os.getpid(), flush=True)
     signal.pause()
 
-running.answer = answer
 path = pathlib.Path(sys.argv[1])
 instance = instances.Instance("a", path, "diabetes", 3, 1, 7, (2,), "2")
-list(running.run_isolated([instance], records.RunSettings("paper", "brute")))
+list(running.run_isolated([instance], records.RunSettings("paper", "brute"), answer))
 """
 
 
@@ -245,7 +239,8 @@ def test_the_summary_counts_what_was_solved(tmp_path: Path) -> None:
     file = RecordFile(tmp_path / "run.jsonl", SETTINGS)
     file.add(record("a", Status.EXACT, 1.0, low=0, high=0, n_regions=10, peak_memory_bytes=3 << 20))
     file.add(record("b", Status.STOPPED, 2.0, low=1, high=5, n_regions=10) | {"dataset": "wine"})
-    text = tables.report(read_run(file.path))
+    run = read_run(file.path)
+    text = tables.joined(tables.dataset_table(run), tables.unsolved_table(run))
     assert "| Adult | 1 | 1 | 0 | 0 | 1 | 0.00 | 1.00 | 1.0000 | 1.00 | 3 | 1.000 |" in text
     assert "| **all** | 2 | 1 | 0 | 1 | 1 | 20.00 | 3.00 | 1.5000 | 2.00 | 3 | 30.500 |" in text
     assert "0.1..0.5" in text
@@ -312,7 +307,7 @@ def test_a_missing_set_is_fetched(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 def test_without_data_and_network_the_message_says_what_to_do(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The command ends with one line that names the file and the option."""
+    """What cannot be had is left out, and named with its file and the option."""
     pytest.importorskip("sklearn")
 
     def fail(*args: Any, **options: Any) -> None:
@@ -320,7 +315,8 @@ def test_without_data_and_network_the_message_says_what_to_do(
 
     monkeypatch.setattr("sklearn.datasets.fetch_openml", fail)
     folder = str(tmp_path)
-    assert paper.main(["--only", "adult", "--data", folder, "--cache", folder]) == 2
+    where = ["--data", folder, "--cache", folder, "--output", str(tmp_path / "runs")]
+    assert experiments_run.main(["paper", "--sets", "adult", *where]) == 0
     error = capsys.readouterr().err
     assert "adult.csv.gz" in error
     assert "--data" in error
@@ -344,34 +340,26 @@ def test_local_sets_have_the_shape_they_are_said_to_have(
     assert set(np.unique(target)) == {0, 1} or spec.objective == "reg:squarederror"
 
 
-def test_every_picture_can_be_drawn(tmp_path: Path) -> None:
-    """Runs with and without solved instances give all pictures, the same bytes each time."""
+def test_the_same_drawing_gives_the_same_bytes(tmp_path: Path) -> None:
+    """Also of a run that solved nothing; an SVG goes with a PDF."""
     pytest.importorskip("matplotlib")
-    from benchmarks.harness.plots import cactus, draw_all
+    from experiments.plots import cactus
 
+    solved = [synthetic(n, 3, 0).to_dict() | {"status": "exact", "seconds": n} for n in (10, 20)]
     runs = [
-        Run(dataclasses.replace(SETTINGS, suite="frontier", method=method), {}, tuple(records))
-        for method, records in {
-            "exact": [
-                synthetic(n, depth, 0, dataset).to_dict() | {"status": "exact", "seconds": n / 100}
-                for n in (10, 20)
-                for depth in (3, 4)
-                for dataset in ("adult", "wine")
-            ],
-            "brute": [record("a", Status.TIMEOUT, 30.0)],
-        }.items()
+        Run(dataclasses.replace(SETTINGS, method="exact"), {}, tuple(solved)),
+        Run(SETTINGS, {}, (record("a", Status.TIMEOUT, 30.0),)),
     ]
-    files = draw_all(runs, tmp_path / "a")
-    cactus(runs, tmp_path / "again.svg")
-    assert len(files) == 6
-    assert all(file.stat().st_size > 1000 for file in files)
-    assert files[0].read_bytes() == (tmp_path / "again.svg").read_bytes()
+    for name in ("a", "b"):
+        cactus(runs, tmp_path / f"{name}.svg")
+        assert (tmp_path / f"{name}.pdf").stat().st_size > 1000
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
 
 
 def test_a_method_looks_the_same_in_every_picture() -> None:
     """No two methods share colour and line, or a marker; dotted lines are left to the paper."""
-    from benchmarks.harness.plots import METHOD_STYLES
-    from experiments.methods import METHODS
+    from experiments.plots import METHOD_STYLES
+    from experiments.suites import METHODS
 
     styles = [METHOD_STYLES[method] for method in METHODS]
     assert len({(colour, line) for colour, line, _ in styles}) == len(METHODS)
@@ -379,39 +367,35 @@ def test_a_method_looks_the_same_in_every_picture() -> None:
     assert ":" not in {line for _, line, _ in styles}
 
 
-def test_pictures_say_limits_and_what_few_instances_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pictures_say_limits_and_what_few_instances_are(tmp_path: Path) -> None:
     """Words in the pictures: limits, the paper's shares, small groups, and what a cell counts."""
-    pytest.importorskip("matplotlib")
-    from benchmarks.harness import plots
+    mpl = pytest.importorskip("matplotlib")
+    from experiments import plots
 
-    monkeypatch.setitem(plots.STYLE, "svg.fonttype", "none")  # words instead of outlines
     records = [
         synthetic(n, depth, 0, "adult").to_dict() | {"status": "exact", "seconds": n / 100}
         for n, depth in ((10, 3), (20, 3), (20, 4))
     ]
     run = Run(dataclasses.replace(SETTINGS, method="exact"), {}, tuple(records))
-    names = ("cactus", "sets", "guards", "heat", "growth")
+    names = ("cactus", "guards", "heat")
     made = {name: tmp_path / f"{name}.svg" for name in names}
-    plots.cactus([run], made["cactus"], paper={"xcount": 0.5})
-    plots.cactus_by_dataset([run], made["sets"])
-    plots.completion_by_guards([run], made["guards"])
-    plots.heat_map(run, made["heat"])
-    plots.growth([run], made["growth"])
+    with mpl.rc_context({"svg.fonttype": "none"}):  # words instead of outlines
+        plots.cactus([run], made["cactus"], shares={"xcount": 0.5})
+        plots.completion_by_guards([run], made["guards"])
+        plots.heat_map(run, made["heat"])
     words = {name: path.read_text() for name, path in made.items()}
     limit = f"limit {SETTINGS.limit_seconds:g} s<"
-    assert all(limit in words[name] for name in ("cactus", "sets", "growth"))
+    assert limit in words["cactus"]
     assert "XCount in the paper: 50 %, 1800 s" in words["cactus"]
     assert "hollow: fewer than 5" in words["guards"]
     assert "1 instance a cell; unsolved counts as the limit" in words["heat"]
     assert "blank: none asked" in words["heat"]
 
 
-def test_errors_are_measured_against_exact_counts(tmp_path: Path) -> None:
+def test_errors_are_measured_against_exact_counts() -> None:
     """Answers beyond epsilon, wrong zeros and intervals that miss are counted."""
     pytest.importorskip("matplotlib")
-    from experiments.accuracy import error_table, errors_of, spread
+    from experiments.accuracy import error_table, errors_of
 
     found = [
         record("a", Status.GUARANTEE, 1.0, count=105, low=90, high=110),
@@ -427,8 +411,6 @@ def test_errors_are_measured_against_exact_counts(tmp_path: Path) -> None:
     assert (errors.n_outside, errors.n_missed) == (2, 2)
     row = f"| sample ({SETTINGS.suite}) | 3 | 3 | 3 | 0.0% | 33.3% | 1 of 3 | 1.0000 | 2 |"
     assert row in error_table([errors])
-    spread([errors], tmp_path / "errors.svg")
-    assert (tmp_path / "errors.svg").stat().st_size > 1000
 
 
 def test_errors_of_counts_beyond_any_float() -> None:

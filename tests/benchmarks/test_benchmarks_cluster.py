@@ -68,12 +68,11 @@ def lines_of(n_repeats: int) -> list[dict[str, Any]]:
             lines.append({"record": "measured", "workers": n_workers, "seconds": seconds} | line)
             lines[-1]["processor_seconds"] = 7.0 + n_workers / 10
     lines.append({"record": "costs", "task": 0.002, "journal": 1e-5, "model": 0.001})
-    return [*lines, *cluster.simulated(cluster.times_of(lines), FREE)]
+    return [*lines, *cluster.simulated(cluster.times_of(lines), FREE, n_models=20)]
 
 
-def test_the_report_shows_the_shortest_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_report_shows_the_shortest_runs() -> None:
     """One row a load with its best times, and the simulation of all numbers of workers."""
-    monkeypatch.setattr(cluster, "N_MODELS", 20)
     lines = lines_of(3)
     assert sorted(set(cluster.times_of(lines).tolist())) == [1.0, 3.0, 4.0, 5.0]
     text = cluster.report(lines)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,20 +17,30 @@ from benchmarks.harness import running
 from benchmarks.harness.datasets import BY_KEY, PROJECT, SPECS, DataError, DatasetSpec
 from benchmarks.harness.instances import Instance
 from benchmarks.harness.models import Training, models_of
-from benchmarks.harness.records import RecordFile, Run, RunSettings, Status, read_run
+from benchmarks.harness.options import STOPPED, budget_seconds
+from benchmarks.harness.records import (
+    RESULTS,
+    RecordFile,
+    Run,
+    RunSettings,
+    Status,
+    read_lines,
+    read_run,
+    runs_by_suite,
+)
 from experiments import (
     ablations,
-    archive,
-    beyond,
+    accuracy,
     durations,
     gaps,
+    libraries,
     page,
+    performance,
     recovery,
-    rounds,
     sampling,
-    studies,
+    suites,
 )
-from experiments import all as everything
+from experiments import run as runs_of_studies
 from xcount import Grid, count, load
 
 
@@ -114,7 +123,7 @@ def test_the_nearest_settings_are_shown() -> None:
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.key)
 def test_the_suites_models_are_those_that_the_search_found(spec: DatasetSpec) -> None:
     """The kept run has the numbers of guards that the search noted for the set's recipe."""
-    records = read_run(archive.RESULTS / "paper-auto.jsonl.gz").records
+    records = read_run(RESULTS / "paper-auto.jsonl.gz").records
     guards = [record["n_guards"] for record in records if record["dataset"] == spec.key]
     recipe = {
         "dataset": spec.key,
@@ -124,7 +133,7 @@ def test_the_suites_models_are_those_that_the_search_found(spec: DatasetSpec) ->
         "eta": spec.recipe.eta,
         "part": "split" if spec.recipe.is_split else "all",
     }
-    notes = recovery.read_notes(archive.RESULTS / recovery.FILE)
+    notes = read_lines(RESULTS / recovery.FILE)
     found = [(note["small"], note["large"]) for note in notes if recipe.items() <= note.items()]
     assert (min(guards), max(guards)) in found
 
@@ -143,9 +152,11 @@ def test_shares_are_told_by_gap() -> None:
 def test_gaps_are_compared_on_the_same_questions() -> None:
     """A question that some gap leaves open is left out; the largest gap is the unit."""
     seconds = {"0.02": 4.0, "0.2": 3.0, "2": 2.0, "20": 1.0}
-    records = [record("a", gap=gap, seconds=seconds[gap]) for gap in gaps.GAPS]
-    records += [record("b", gap=gap, sensitive=[1], seconds=2 * seconds[gap]) for gap in gaps.GAPS]
-    records += [record("c", gap=gap, sensitive=[2], seconds=9.0) for gap in gaps.GAPS[:3]]
+    records = [record("a", gap=gap, seconds=seconds[gap]) for gap in suites.GAPS]
+    records += [
+        record("b", gap=gap, sensitive=[1], seconds=2 * seconds[gap]) for gap in suites.GAPS
+    ]
+    records += [record("c", gap=gap, sensitive=[2], seconds=9.0) for gap in suites.GAPS[:3]]
     lines = gaps.pace_table(run_of("gaps", records)).splitlines()[2:]
     assert lines[0] == "| 0.02 | 2 | 4.00 | 4.00 to 4.00 |"
     assert lines[3] == "| 20 | 2 | 1.00 | 1.00 to 1.00 |"
@@ -169,9 +180,9 @@ def test_models_are_ranked_over_the_features_that_all_have_solved() -> None:
     records = [record(f"wine-{n}-f0", dataset="wine", share=s) for n, s in shares.items()]
     records.append(record("wine-xgboost-f1", dataset="wine", share=0.0, sensitive=[1]))
     run = run_of("beyond", records)
-    assert beyond.mean_shares(run) == {"wine": shares}
+    assert libraries.mean_shares(run) == {"wine": shares}
     row = "| Wine-quality | 0.3 (4) | 0.2 (3) | 0.1 (2) | 0 (1) |"
-    assert row in beyond.ranking_table(run)
+    assert row in libraries.ranking_table(run)
 
 
 def test_a_packed_run_reads_like_the_run(tmp_path: Path) -> None:
@@ -183,10 +194,10 @@ def test_a_packed_run_reads_like_the_run(tmp_path: Path) -> None:
     page.pack(tmp_path)
     packed = tmp_path / "gaps-auto.jsonl.gz"
     first = packed.read_bytes()
-    assert page.run_files(tmp_path) == [packed]
     assert read_run(packed) == before
+    assert runs_by_suite(tmp_path) == {"gaps": [before]}
     file.path.write_bytes(text)
-    assert page.run_files(tmp_path) == [file.path]
+    assert runs_by_suite(tmp_path) == {"gaps": [before]}
     page.pack(tmp_path)
     assert packed.read_bytes() == first
 
@@ -221,58 +232,54 @@ def test_results_are_written_for_the_suites_that_were_run(tmp_path: Path) -> Non
     assert page.fill(filled, tmp_path, "there") == filled
 
 
-def test_the_score_beside_the_papers_has_the_papers_penalty(tmp_path: Path) -> None:
+def test_the_score_beside_the_papers_has_the_papers_penalty() -> None:
     """What a run with a short limit gives up costs 3600 s."""
-    pytest.importorskip("matplotlib")
     runs = [run_of("paper", [record("a"), record("b", status=Status.STOPPED)])]
-    text = page.paper_section({"paper": runs}, tmp_path)
+    text = performance.solved_table({"paper": runs})
     assert "| `exact` | here | 2 | 0 | 10 | 1 | 50.00 | 50.00 | 1800.250 |" in text
     assert "| XCount | paper | 3194 | - | 1800 | 1552 | 48.59 | - | 1937.474 |" in text
 
 
-def test_what_was_given_up_and_asked_again_makes_a_row(tmp_path: Path) -> None:
+def test_what_was_given_up_and_asked_again_makes_a_row() -> None:
     """Its answers stand in place of those that it gave up; zeros are told apart."""
-    pytest.importorskip("matplotlib")
     zero, given_up = record("a", count=0, low=0, high=0), {"status": Status.STOPPED}
     paper = run_of("paper", [zero, record("b", **given_up), record("c", **given_up)])
     hard = run_of("hard", [record("b", seconds=5.5), record("c", **given_up)])
-    text = page.paper_section({"paper": [paper], "hard": [hard]}, tmp_path)
+    text = performance.solved_table({"paper": [paper], "hard": [hard]})
     row = "| `exact`, what it gave up again | here | 3 | 1 | 10 | 2 | 66.67 | 50.00 | 1202.000 |"
     assert row in text
 
 
-def test_estimates_are_judged_by_counts_with_a_longer_limit(tmp_path: Path) -> None:
+def test_estimates_are_judged_by_counts_with_a_longer_limit() -> None:
     """The hardest instances have no other exact count; exact answers do not hide a miss."""
-    pytest.importorskip("matplotlib")
     estimates = [record(name, status=Status.GUARANTEE, count=10) for name in "ab"]
     paper = run_of("paper", [*estimates, record("c")], "auto")
     hard = run_of("hard", [record("a", count=10), record("b", count=8), record("c")])
-    table = page.accuracy_section({"paper": [paper], "hard": [hard]}, tmp_path)
+    errors = accuracy.errors_of_all({"paper": [paper], "hard": [hard]})
+    table = accuracy.error_table(errors)
     assert "| auto (paper) | 3 | 3 | 1 | 66.7% | 66.7% | 0 of 1 | 0.2500 | 2 |" in table
 
 
-def test_zeros_are_counted_and_left_out(tmp_path: Path) -> None:
+def test_zeros_are_counted_and_left_out() -> None:
     """By data set and method; what one method proves to be 0 is none of the others' merit."""
-    pytest.importorskip("matplotlib")
     found = [record("a", count=0, low=0, high=0), record("b", seconds=2.0)]
     runs = [
         run_of("paper", found, "auto"),
         run_of("paper", [record("a", status=Status.STOPPED), found[1]], "xcount"),
     ]
-    text = page.paper_section({"paper": runs}, tmp_path)
+    text = performance.suite_tables({"paper": runs})
     for method in ("auto", "xcount"):
         for name in ("Adult", "**all**"):
             assert f"| {name} | `{method}` | 10 | 2 | 1 | 1 | 1 | 2.000 | 2.0000 |" in text
 
 
-def test_hard_instances_say_when_they_ended(tmp_path: Path) -> None:
+def test_hard_instances_say_when_they_ended() -> None:
     """Before their limit, because a part of the time is kept for a cover."""
-    pytest.importorskip("matplotlib")
     given_up = [
         record(name, status=Status.STOPPED, seconds=s) for name, s in (("a", 7.8), ("b", 8))
     ]
     runs = {"paper": [run_of("paper", [record("a")])], "hard": [run_of("hard", given_up)]}
-    assert "it gave up after 78 to 80 % of its limit." in page.paper_section(runs, tmp_path)
+    assert "it gave up after 78 to 80 % of its limit." in performance.suite_tables(runs)
 
 
 def test_the_image_has_the_python_of_the_locked_versions() -> None:
@@ -285,145 +292,110 @@ def test_the_image_has_the_python_of_the_locked_versions() -> None:
 
 
 def test_the_pages_show_the_results_that_are_kept() -> None:
-    """They are what `python -m experiments.page` makes of benchmarks/results."""
-    texts = [path.read_text() for path in page.PAGES]
-    assert [page.fill(text, archive.RESULTS, "../benchmarks/results") for text in texts] == texts
+    """They are what `python -m experiments.page` makes of benchmarks/results; each section once."""
+    texts = {path: path.read_text() for path in page.pages()}
+    assert [page.filled(path) for path in texts] == list(texts.values())
     for name in page.SECTIONS:
-        assert sum(f"<!-- begin {name} -->" in text for text in texts) == 1
+        assert sum(f"<!-- begin {name} -->" in text for text in texts.values()) == 1, name
 
 
 def test_a_mistaken_folder_leaves_the_pages_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A folder that does not exist is named, and nothing is written."""
     shown = tmp_path / "page.md"
     shown.write_text("<!-- begin paper -->\nkept\n<!-- end paper -->\n")
-    monkeypatch.setattr(page, "PAGES", (shown,))
     with pytest.raises(SystemExit):
-        page.main([str(tmp_path / "none")])
-    assert "is no folder" in capsys.readouterr().err
+        page.main([str(tmp_path / "none"), "--docs", str(tmp_path)])
+    assert "is not a folder" in capsys.readouterr().err
     assert "kept" in shown.read_text()
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("10m", 600), ("90s", 90), ("1.5h", 5400)])
 def test_budgets(text: str, seconds: float) -> None:
     """A budget is a number with its unit."""
-    assert everything.budget_seconds(text) == seconds
+    assert budget_seconds(text) == seconds
     with pytest.raises(argparse.ArgumentTypeError):
-        everything.budget_seconds("10")
+        budget_seconds("10")
 
 
-def test_the_plan_goes_by_earlier_results() -> None:
+def test_the_plan_judges_by_earlier_results() -> None:
     """What a run took is scaled to the instances and the limit; without a run it is not noted."""
     records = [record("a", elapsed_seconds=2.0), record("b", elapsed_seconds=8.0, status="stopped")]
     runs = {"paper": [run_of("paper", records, "exact")]}
-    study = studies.Study("paper", ("exact", "auto"), lambda options: [], 60, 30)
-    exact, auto = durations.short(runs, Path("nowhere"), [study])
-    assert (exact.about_seconds, exact.most_seconds) == (60 * (2 + 24) / 2, 1800)
-    assert auto.about_seconds is None
-    rows = durations.table([exact, auto]).splitlines()
-    assert rows[2] == "| paper | exact | 60 | 30 | 13 min | 30 min |"
-    assert rows[3] == "| paper | auto | 60 | 30 | not noted | 30 min |"
-    assert "| paper | 2 | 13 min, without auto | 1 h 0 min |" in durations.by_suite([exact, auto])
+    study = suites.Study("paper", ("exact", "auto"), 60, 30, isolated=False)
+    found = durations.planned([study], [], runs)
+    assert found == [("paper", 60 * (2 + 24) / 2, 1800), ("paper", None, 1800)]
+    assert "| paper | 2 | 13 min, without 1 of them | 1 h 0 min |" in durations.table(found)
 
 
-def test_the_plan_names_every_part_and_trains_nothing(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """All sections of the page come from parts of the full version, but for the earlier state's."""
-    monkeypatch.setattr(
-        "benchmarks.harness.models._train", lambda *_: pytest.fail("a model is trained")
-    )
-    assert everything.main(["--full", "--plan"]) == 0
+def test_the_plan_names_every_part(capsys: pytest.CaptureFixture[str]) -> None:
+    """All sections of the pages come from parts of the full version, but for the earlier state."""
+    assert runs_of_studies.main(["--full", "--plan"]) == 0
     text = capsys.readouterr().out
-    for name in studies.FULL_NAMES:
+    names = {*(study.suite for study in suites.FULL), *(each.name for each in suites.COMMANDS)}
+    for name in names:
         assert f"\n| {name} |" in text
     needed = {name.partition(".")[0] for name, _ in page.SECTIONS.values()}
-    assert needed - set(studies.FULL_NAMES) == {"wild"}
-    assert everything.main(["--plan", "--only", "paper", "--sample", "50"]) == 0
-    assert "| paper | exact | 50 | 2 |" in capsys.readouterr().out
+    assert needed - names == {"wild"}
 
 
 def test_the_full_version_has_the_limits_of_the_kept_runs() -> None:
-    """Also their threads: one, but for the larger models and the short version of some suites."""
+    """And their threads: one, but for the larger models."""
     kept = {
-        (run.settings.suite, run.settings.method): run for run in page.read_runs(archive.RESULTS)
+        (run.settings.suite, run.settings.method): run.settings
+        for runs in runs_by_suite(RESULTS).values()
+        for run in runs
     }
-    for study in studies.WHOLE:
+    for study in suites.FULL:
         for method in study.methods:
-            found = kept[study.suite, method].settings
+            found = kept[study.suite, method]
             assert (found.limit_seconds, found.jobs) == (study.limit_seconds, study.jobs)
-    for study in studies.SHORT:
-        assert study.jobs == (study.suite in {"ablations", "methods"})
+            assert found.isolated == study.isolated
 
 
-def test_preparations_are_part_of_the_budget(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The time until the runs end is set before anything is prepared, and after training."""
-    happened: list[object] = []
-
-    def trained(options: argparse.Namespace) -> list[Instance]:
-        happened.append("trained")
-        return []
-
-    def timed() -> float:
-        happened.append("timed")
-        return 100.0
-
-    study = dataclasses.replace(
-        studies.SHORT[0],
-        instances=trained,
-        prepare=lambda options, folder: happened.append("prepared"),
-    )
-    monkeypatch.setattr(everything, "SHORT", (study,))
-    monkeypatch.setattr("time.monotonic", timed)
-    monkeypatch.setattr(everything, "run_jobs", lambda jobs, folder, ends: happened.append(ends))
-    options = argparse.Namespace(budget=60, sample=None, limit_seconds=None, full=False)
-    everything.run_short([study.suite], tmp_path, options)
-    assert happened == ["trained", "timed", "prepared", 160.0]
-
-
-def test_the_full_version_runs_rounds_and_commands(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each writes into the folder; what lacks its data is left out, and Ctrl-C ends all."""
+def test_commands_write_into_the_folder_and_ctrl_c_ends_all(tmp_path: Path) -> None:
+    """One that lacks its data is left out."""
     asked: list[object] = []
 
-    def command(arguments: Sequence[str]) -> int:
+    def stopped(arguments: Sequence[str]) -> int:
         asked.append(list(arguments))
-        return everything.STOPPED
+        return STOPPED
 
-    def lacking(part: rounds.Round, options: argparse.Namespace, ending: object) -> None:
-        asked.append((part.suite, options.output))
+    def lacking(arguments: Sequence[str]) -> int:
         raise DataError("no data")
 
-    monkeypatch.setattr(everything, "WHOLE", ())
-    monkeypatch.setattr(rounds, "ROUNDS", (rounds.Round("hard", ("exact",), 1, 1),))
-    monkeypatch.setattr(rounds, "run_round", lacking)
-    one = studies.Command("limits.jsonl", command)
-    monkeypatch.setattr(everything, "COMMANDS", (one, one))
-    options = argparse.Namespace(data="d", cache="c", output=None)
+    commands = [suites.Command("a.json", lacking, 1), suites.Command("b.json", stopped, 1)]
+    options = argparse.Namespace(data="d", cache="c", output=tmp_path, full=True)
     with pytest.raises(KeyboardInterrupt):
-        everything.run_full(["hard", "limits"], tmp_path, options)
-    words = ["--output", str(tmp_path / "limits.jsonl"), "--data", "d", "--cache", "c"]
-    assert asked == [("hard", tmp_path), words]
+        runs_of_studies.run_commands([*commands, commands[1]], options)
+    assert asked == [["--output", str(tmp_path / "b.json"), "--data", "d", "--cache", "c"]]
 
 
 def test_what_is_forgotten_is_what_was_asked(tmp_path: Path) -> None:
     """Files of other studies stay."""
     for name in ("gaps-auto.jsonl", "paper-auto.jsonl", "weights.json", "sampling.json"):
         (tmp_path / name).touch()
-    everything.forget(["gaps", "weights", "limits"], tmp_path)
+    runs_of_studies.forget(["gaps", "weights", "limits"], tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["paper-auto.jsonl", "sampling.json"]
 
 
 def test_words_that_the_full_version_does_not_know(capsys: pytest.CaptureFixture[str]) -> None:
-    """It has the page's samples; commands of their own are no part of the short version."""
-    for arguments in (["--full", "--sample", "3"], ["--only", "limits"]):
+    """It has the page's samples; some commands are no part of the short version."""
+    for arguments in (["--full", "--sample", "3"], ["limits"]):
         with pytest.raises(SystemExit):
-            everything.options_of(arguments)
+            runs_of_studies.options_of(arguments)
     assert "no study limits; there are gaps," in capsys.readouterr().err
+
+
+def test_a_named_study_takes_other_methods_and_samples() -> None:
+    """The full version only leaves methods out."""
+    asked = ["paper", "--methods", "cnf-ganak", "--sample", "9", "--limit-seconds", "60"]
+    (study,) = runs_of_studies.studies_of(runs_of_studies.options_of([*asked, "--isolated"]))
+    assert study == suites.Study("paper", ("cnf-ganak",), 9, 60.0, 3, jobs=0, isolated=True)
+    options = runs_of_studies.options_of(["--full", "gaps", "--methods", "xcount"])
+    methods = [study.methods for study in runs_of_studies.studies_of(options)]
+    assert methods == [(), ("xcount",), ("xcount",)]
 
 
 def test_ranks_of_equal_values_are_shared() -> None:
@@ -434,9 +406,8 @@ def test_ranks_of_equal_values_are_shared() -> None:
     assert np.isnan(weights.rank_correlation([1, 2], [5, 5]))
 
 
-def test_shares_are_told_by_feature(tmp_path: Path) -> None:
+def test_shares_are_shown_by_feature() -> None:
     """An estimate is marked, and features with more sensitive regions come first."""
-    pytest.importorskip("matplotlib")
     shares = [{n: {"share": s, "exact": s < 0.2} for n in weights.MEASURES} for s in (0.1, 0.25)]
     features = [{"name": f"x{i}", "seconds": 1.0, "shares": s} for i, s in enumerate(shares)]
     about = {"model": "m", "gap": "1", "n_rows": 3, "limit_seconds": 2.0}
@@ -444,8 +415,6 @@ def test_shares_are_told_by_feature(tmp_path: Path) -> None:
     rows = weights.report(found).splitlines()[-3:]
     assert rows[0] == "| x1 | ~25 | ~25 | ~25 | ~25 | 1.00 |"
     assert rows[1] == "| x0 | 10 | 10 | 10 | 10 | 1.00 |"
-    weights.draw(found, tmp_path / "w.svg")
-    assert (tmp_path / "w.svg").stat().st_size > 1000
 
 
 def sampled(name: str, share: float, **others: object) -> dict[str, object]:
@@ -460,10 +429,11 @@ def test_studies_of_sampling_become_tables_and_pictures(tmp_path: Path) -> None:
     """Parts are written one by one; what is rare comes by the trees of a sample."""
     pytest.importorskip("matplotlib")
     speed = {"name": "m", "distance": 1, "n_masks": 2, "sample": "row", "n_trees": 50}
-    sampling.write({"about": HEADER, "speed": [speed | {"samples_per_second": 2e6}]}, tmp_path)
+    path = tmp_path / sampling.FILE
+    sampling.write({"about": HEADER, "speed": [speed | {"samples_per_second": 2e6}]}, path)
     open_end = sampled("b", 1e-6, share_low=0.0, stop_reason="timeout", n_trees=9)
     rows = [open_end, sampled("a", 0.1)]
-    sampling.write({"about": HEADER, "intervals": rows, "rarity": rows}, tmp_path)
+    sampling.write({"about": HEADER, "intervals": rows, "rarity": rows}, path)
     assert page.write_results(tmp_path) == [tmp_path / "sampling.md"]
     text = (tmp_path / "sampling.md").read_text()
     assert "| m | 1 | 2 | row | 50 | 2,000,000 | 100.0 |" in text

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import signal
+from argparse import Namespace
 from collections import Counter
 from pathlib import Path
-
-import pytest
 
 import xcount
 from benchmarks import limits
@@ -14,7 +13,6 @@ from benchmarks.limits import CHANGES, Case, Measured, cases, measure
 from benchmarks.limits_models import RandomModel, random_document
 from benchmarks.wild import CHANGES as WILD_CHANGES
 from benchmarks.wild import DISTANCES, Question, sample
-from experiments import page
 from xcount.model.examples import adult_model_path
 from xcount.model.loaders import xgboost_json
 
@@ -49,9 +47,7 @@ def test_a_command_is_measured() -> None:
     assert done.peak_bytes > 0
 
 
-def test_runs_of_limits_are_kept_and_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_runs_of_limits_are_kept_and_continue(tmp_path: Path) -> None:
     """Each command is a line of the file; what is there is not run again; the page shows it."""
     asked: list[str] = []
 
@@ -59,21 +55,16 @@ def test_runs_of_limits_are_kept_and_go_on(
         asked.append(case.name)
         return Measured(5.0, 9.0, 10**8, 3, case.command != "witness")
 
-    monkeypatch.setattr(limits, "measure", measured)
-    monkeypatch.setattr(limits, "hard_model", lambda *_: Path("m.json"))
-    words = ["--models", "trees-1000", "--only", "limits", "--output", str(tmp_path / limits.FILE)]
-    assert limits.main(words) == 1
-    n_cases = len(asked)
-    assert limits.main(words) == 1
-    assert len(asked) == n_cases == 16
-    text = capsys.readouterr().out
-    assert (
-        "| trees-1000 count --sensitive f0 --distance 1 --gap 1 | 5.0 | 9.0 | 100 | 3 | yes |"
-        in text
-    )
+    path = tmp_path / limits.FILE
+    options = Namespace(output=path, restart=False, processor_time=False)
+    for _ in range(2):
+        found = cases(["trees-1000"], ("limits",))
+        limits.run_cases(found, {"trees-1000": Path("m.json")}, options, measured)
+    assert len(asked) == len(set(asked)) == 16
+    text = limits.section({}, tmp_path)
+    row = "| trees-1000 count --sensitive f0 --distance 1 --gap 1 | 5.0 | 9.0 | 100 | 3 | yes |"
+    assert row in text
     assert "3 of 16 do not hold:\n\n- trees-1000 witness" in text
-    assert page.write_results(tmp_path) == [tmp_path / "limits.md"]
-    assert (tmp_path / "limits.md").read_text() in text
 
 
 def test_random_models_are_models() -> None:
