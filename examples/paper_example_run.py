@@ -1,13 +1,13 @@
 """The paper's "Example Run" (its appendix), step by step and with the corrections.
 
 Three trees of depth 2, S = {f2}, d = 1, G = 0.1. The pictures of the trees are not in the paper's
-source; the trees are those that its recipe grows on the diabetes data (``appendix_model``), which
-have the guards of f2 that it prints (0.005, 0.009 and 0.073) and test f3 and f8 besides.
+source. The trees used here are grown by its recipe on the diabetes data (``appendix_model``); they
+have the guards of f2 that it prints (0.005, 0.009 and 0.073), and also test f3 and f8.
 
     python examples/paper_example_run.py                    prints every step
     python examples/paper_example_run.py --output FOLDER    also draws the diagrams
 
-The diagrams are written as Graphviz text, and as pictures where ``dot`` is installed.
+The diagrams are written as Graphviz text, and as pictures if ``dot`` is installed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PLUS, MINUS = _core.AddOp.PLUS, _core.AddOp.MINUS
 
 
 class ExampleRun:
-    """Walks through algorithm 1 and says what it does."""
+    """Walks through algorithm 1 and describes each step."""
 
     def __init__(self, problem: Problem, folder: Path | None) -> None:
         self.problem = problem

@@ -2,9 +2,9 @@
 
 The data is Adult (Becker and Kohavi 1996, UCI Machine Learning Repository, CC BY 4.0,
 doi:10.24432/C5XW20) as one CSV file: a header, its columns under their usual names, and a last
-column ``target`` that is 1 for an income above 50,000 dollars. The first model is made of all of
-it, UCI's training part first; the second one of the extract beside this file, whose last 1,500
-rows are held out and ship with it (``adult-held-out.csv.gz``)::
+column ``target`` that is 1 for an income above 50,000 dollars. The first model is made from the
+whole file, which starts with UCI's training part; the second from the extract beside this file,
+whose last 1,500 rows are held out and ship with the model (``adult-held-out.csv.gz``)::
 
     python examples/train_adult.py --data adult.csv.gz
     python examples/train_adult.py --one-hot
@@ -26,7 +26,7 @@ SHIPPED = Path(__file__).parent.parent / "src" / "xcount" / "model" / "data"
 EXTRACT = Path(__file__).parent / "adult-extract.csv.gz"
 N_TRAINING_ROWS, N_EXTRACT_TRAINING_ROWS = 32561, 4500
 LEFT_OUT = {
-    "fnlwgt": "a weight of the survey, nothing about the person",
+    "fnlwgt": "a weight of the survey; says nothing about the person",
     "education": "says the same as education_num",
 }
 ONE_HOT_COLUMNS = ["age", "sex", "race", "relationship", "education_num", "hours_per_week"]
@@ -43,7 +43,7 @@ def read_adult(path: Path) -> tuple[pd.DataFrame, pd.Series]:
 
 
 def train(features: pd.DataFrame, target: pd.Series, n_trees: int) -> xgboost.XGBClassifier:
-    """Fit trees of depth 4; columns of categories get native splits."""
+    """Fit trees of depth 4; categorical columns get native splits."""
     model = xgboost.XGBClassifier(
         n_estimators=n_trees,
         max_depth=4,
@@ -58,11 +58,11 @@ def train(features: pd.DataFrame, target: pd.Series, n_trees: int) -> xgboost.XG
 
 
 def main() -> None:
-    """Train, say how good the model is on the test part, and save it."""
+    """Train a model, print its accuracy on the test part, and save it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--data", type=Path, help="Adult as one CSV file")
     parser.add_argument("--one-hot", action="store_true", help="the second model")
-    parser.add_argument("--output", type=Path, help="where the model goes")
+    parser.add_argument("--output", type=Path, help="where to write the model")
     arguments = parser.parse_args()
     if arguments.data is None and not arguments.one_hot:
         parser.error("give --data FILE, or --one-hot")

@@ -32,10 +32,10 @@ def check(folder: Path) -> subprocess.CompletedProcess[str]:
     [
         ([SOUND], 0, "none of 1 packages has a known vulnerability"),
         ([SOUND, WRONG], 1, "b 2: PYSEC-1, fixed in 3"),
-        ([SOUND, SKIPPED], 3, "not asked about 1 of 2 packages, the first: Dependency not found"),
+        ([SOUND, SKIPPED], 3, "not looked up about 1 of 2 packages, the first: Dependency not found"),
         ([WRONG, SKIPPED], 1, "b 2: PYSEC-1"),
         ([], 3, ""),
-        (None, 3, "not asked: ERROR: no connection (is there a network?)"),
+        (None, 3, "not looked up: ERROR: no connection (is there a network?)"),
     ],
 )
 def test_findings_failures_and_skips_are_told_apart(
@@ -61,5 +61,5 @@ def test_without_pip_audit_it_says_so(tmp_path: Path) -> None:
     done = check(tmp_path)
     assert (done.returncode, done.stdout) == (
         3,
-        "not asked: pip-audit is not installed; pip install pip-audit\n",
+        "not looked up: pip-audit is not installed; pip install pip-audit\n",
     )

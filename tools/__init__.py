@@ -1,1 +1,1 @@
-"""Tools for those who work on XCount; not part of the installed package."""
+"""Development tools; not part of the installed package."""

@@ -1,4 +1,4 @@
-"""A headless Chromium, spoken to over a pair of pipes (the DevTools protocol); no driver needed."""
+"""A headless Chromium, controlled over two pipes (the DevTools protocol) without a driver."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Browser:
             self._note(answer)
 
     def open(self, path: Path, size: tuple[int, int], scheme: str = "light") -> None:
-        """Open a file in a window of that size, and wait until it is loaded."""
+        """Open a file in a window of the given size, and wait until it is loaded."""
         width, height = size
         self.call(
             "Emulation.setDeviceMetricsOverride",
@@ -126,7 +126,7 @@ class Browser:
         self.settle()
 
     def settle(self) -> None:
-        """Wait until two frames are drawn: what was begun by an event is done."""
+        """Wait until two frames are drawn: by then, handlers of earlier events have finished."""
         frames = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
         self.call("Runtime.evaluate", expression=frames, awaitPromise=True)
 
@@ -146,7 +146,7 @@ class Browser:
             self.call("Input.dispatchMouseEvent", type=kind, **place, **button)
 
     def type(self, selector: str, text: str) -> None:
-        """Put text into a field, as typing does in the end."""
+        """Set the text of a field and send the event that typing would send."""
         self.evaluate(
             f"(e => {{ e.value = {json.dumps(text)}; e.dispatchEvent(new Event('input')); }})"
             f"(document.querySelector({json.dumps(selector)}))"
@@ -173,7 +173,7 @@ class Browser:
             )
 
     def screenshot(self, path: Path, whole: bool = True) -> None:
-        """Save a picture of the whole page, or of what the window shows of it."""
+        """Save a picture of the whole page, or of the visible part."""
         answer = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
         path.write_bytes(base64.b64decode(answer["data"]))
 

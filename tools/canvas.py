@@ -1,6 +1,6 @@
-"""An SVG picture in the making.
+"""A canvas that collects shapes and returns an SVG picture.
 
-Colours are variables: the documentation site sets them to those of its page, elsewhere they follow
+Colours are variables: the documentation site sets them to those of its page; elsewhere they follow
 the reader's system.
 """
 
@@ -35,14 +35,14 @@ svg.xc:root { --xc-ink: #24292f; --xc-faint: #8a949e; --xc-paper: #ffffff; --xc-
 
 @dataclass
 class Canvas:
-    """An SVG picture in the making."""
+    """Shapes of an SVG picture."""
 
     width: int
     height: int
     parts: list[str] = field(default_factory=list)
 
     def text(self, x: float, y: float, words: str, kind: str = "") -> None:
-        """Write words whose middle (or, of kind left, whose beginning) is at x."""
+        """Write text centred at x (or, if the kind is left, starting at x)."""
         self.parts.append(f'<text x="{x:g}" y="{y:g}" class="{kind}">{escape(words)}</text>')
 
     def rect(self, x: float, y: float, width: float, height: float, kind: str = "") -> None:

@@ -1,4 +1,4 @@
-"""Writes the reference of the command line from the commands themselves.
+"""Generates the reference of the command line from the commands themselves.
 
     python -m tools.commands_page
 
@@ -53,7 +53,7 @@ def _meaning(text: str) -> str:
 
 
 def _marked(text: str) -> str:
-    """Return text with the options that it speaks of as code."""
+    """Return text with the names of options marked as code."""
     return re.sub(r"(?<![\w`])(--[a-z][\w-]*)", r"`\1`", text)
 
 

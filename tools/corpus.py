@@ -2,8 +2,9 @@
 
     python -m tools.corpus
 
-Needs all the libraries (extra ``test``). The files are kept in the repository, so that a fuzz needs
-none of them and is the same everywhere; write them again when a library changes its format.
+Needs all the libraries (extra ``test``). The files are kept in the repository, so that fuzzing
+needs none of the libraries and is the same everywhere; write them again when a library changes its
+format.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ CORPUS = Path(__file__).parent.parent / "tests" / "corpus"
 
 
 def rows_and_labels() -> tuple[Any, Any, Any]:
-    """Return numbers with holes, two classes and three classes."""
+    """Return rows of numbers with missing values, labels of two classes and labels of three."""
     random = np.random.default_rng(3)
     rows = random.normal(size=(200, 4)).round(2)
     rows[:, 3] = random.integers(0, 5, 200)
@@ -147,7 +148,7 @@ def sklearn_files(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _packed(data: bytes) -> bytes:
-    """Return a zip file packed, and without dates."""
+    """Return a zip file compressed and without dates."""
     import io
     import zipfile
 

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Build the core file by file and put it into src/xcount, for work on the sources: after a change only
-# what changed is compiled. Then PYTHONPATH=src runs what is being worked on. Needs nanobind in the
-# environment (PYTHON names its interpreter), and takes ccache where it is there.
+# Build the core file by file and put it into src/xcount, for development: after a change, only the
+# changed files are compiled. PYTHONPATH=src then runs the sources. Needs nanobind in the environment
+# (PYTHON names its interpreter), and uses ccache if it is installed.
 set -e
 cd "$(dirname "$0")/.."
 python=${PYTHON:-.venv/bin/python}

@@ -1,8 +1,7 @@
 """Random questions within conditions and rules, counted by plain enumeration of points.
 
-Guards are whole numbers and bounds of conditions multiples of 1/2, so that points in the middle
-between neighbouring multiples meet every cell of every axis. Nothing of the package takes part in
-the enumeration.
+Guards are whole numbers and bounds of conditions are multiples of 1/2, so the midpoints between
+neighbouring multiples lie in every cell of every axis. The enumeration uses no code of the package.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Cell:
-    """Points of one axis that no test and no rule tells apart."""
+    """Points of one axis that no test and no rule distinguishes."""
 
     value: Fraction
     position: int
@@ -55,7 +54,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class DomainQuestion:
-    """A model, a domain, and what is asked."""
+    """A model, a domain and a question."""
 
     trees: Sequence[Nested]
     n_features: int
@@ -72,7 +71,7 @@ class DomainQuestion:
 
     @property
     def words(self) -> dict[str, Any]:
-        """The question in the words of ``xcount.count``."""
+        """The question as arguments of ``xcount.count``."""
         change = {"flip": True, "cutoff": 0} if self.gap is None else {"gap": str(self.gap)}
         return {
             "sensitive": list(self.sensitive),
@@ -101,7 +100,7 @@ class DomainQuestion:
         )
 
     def _cells(self, feature: int) -> Iterator[Cell]:
-        """Yield the cells of an axis: what the trees and the bounds of rules tell apart."""
+        """Yield the cells of an axis: as cut by the trees and by the bounds of rules."""
         guards = {guard for tree in self.trees for guard in guards_of(tree, feature)}
         atoms = [atom for rule in self.rules for atom in rule if atom.feature == feature]
         cuts = guards.union(*(atom.bounds for atom in atoms))
@@ -129,7 +128,7 @@ class DomainQuestion:
         return False
 
     def _changes(self, value: Fraction, other: Fraction) -> bool:
-        """Tell whether the change from one margin to the other is what is asked about."""
+        """Tell whether the change from one margin to the other counts."""
         if self.gap is None:
             value, other = Fraction(value > 0), Fraction(other > 0)
         rise = other - value
@@ -138,7 +137,7 @@ class DomainQuestion:
 
 
 def margin(tree: Nested, point: Sequence[Fraction]) -> Fraction:
-    """Return the leaf of a point, exactly as it is stored."""
+    """Return the leaf of a point, exactly as stored."""
     while isinstance(tree, tuple):
         feature, threshold, low, high = tree
         tree = low if point[feature] < threshold else high

@@ -1,11 +1,11 @@
-"""Damages model files, and arrays at the native boundary, and looks for anything but an answer.
+"""Fuzzes the loaders with damaged model files, and the native boundary with damaged arrays.
 
     python -m tools.fuzz --minutes 10
     python -m tools.fuzz --only seeds/lightgbm.txt --seed 7 --keep findings
 
-What is damaged are the files of ``tests/corpus``. A case is a finding when it ends in anything but
-an ensemble or an error of XCount: another exception, a crash, more than ``CASE_SECONDS``,
-``MEMORY_BYTES`` more memory. Findings are kept as files, and the exit status is 1; fixed ones go to
+It damages the files of ``tests/corpus``. A case is a finding if it ends in anything but an ensemble
+or an error of XCount: another exception, a crash, more than ``CASE_SECONDS``, ``MEMORY_BYTES`` more
+memory. Findings are kept as files, and the exit status is 1; fixed ones go to
 ``tests/corpus/findings``. Cases run in forked children, so a crash costs one child.
 """
 
@@ -38,8 +38,8 @@ from xcount.problem.problem import Problem
 from xcount.question.query import Query
 
 CASE_SECONDS = 20
-"""Of the processor, so that other work on the machine makes no findings; of the clock, thirty
-times as many."""
+"""Limit on processor time, so that other work on the machine causes no findings; the limit on
+wall-clock time is thirty times as large."""
 MEMORY_BYTES = 4 * 2**30
 CASES_PER_CHILD = 200
 NASTY = [b"-1", b"0", b"4294967296", b"1e400", b"nan", b"-inf", b"null", b"[]", b"{}", b'""']
@@ -49,7 +49,7 @@ Random = np.random.Generator
 
 
 def seeds() -> dict[str, bytes]:
-    """Return the files that are damaged, by name: small models, and what once was a finding."""
+    """Return the files to damage, by name: small models and earlier findings."""
     return {
         path.relative_to(CORPUS).as_posix(): path.read_bytes()
         for folder in ("seeds", "findings")
@@ -58,7 +58,7 @@ def seeds() -> dict[str, bytes]:
 
 
 def damaged(data: bytes, random: Random) -> bytes:
-    """Return the bytes with one to four pieces of damage; packed files mostly inside."""
+    """Return the bytes with one to four damaged places; packed files are mostly damaged inside."""
     if random.random() < 0.8:
         if data.startswith(b"PK"):
             return _damaged_zip(data, random)
@@ -71,11 +71,11 @@ def damaged(data: bytes, random: Random) -> bytes:
 
 
 def _damaged_zip(data: bytes, random: Random) -> bytes:
-    """Damage one file of an archive; its sums are right again."""
+    """Damage one file of an archive, and recompute its checksums."""
     target = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(data)) as source, zipfile.ZipFile(target, "w") as changed:
         names = source.namelist()
-        # The schema is one of many files, and what a reader follows.
+        # The schema is only one of many files, but the one that a reader follows.
         chosen = "schema.json" if random.random() < 0.5 else str(random.choice(names))
         for name in names:
             content = source.read(name)
@@ -125,7 +125,7 @@ _damages: tuple[Callable[[bytes, Random], bytes], ...] = (
 
 
 def try_file(data: bytes, path: Path) -> None:
-    """Load a file and, where that works, ask about it; errors of XCount are answers."""
+    """Load a file and, if that works, count; errors of XCount are accepted answers."""
     path.write_bytes(data)
     try:
         ensemble = load(path)
@@ -147,13 +147,13 @@ def try_file(data: bytes, path: Path) -> None:
 
 
 def try_native(random: Random) -> None:
-    """Hand wrong arrays and numbers to the native core; refusing them is an answer."""
+    """Pass wrong arrays and numbers to the native core; refusing them is an accepted answer."""
     from xcount import _core
 
     arrays = _forest_arrays()
     if random.random() < 0.6:
         arrays = _damaged_arrays(arrays, random)
-    # Memory is refused, too: sizes that a question states are believed up to a limit.
+    # MemoryError is also accepted: stated sizes are trusted up to a limit.
     refused = (ValueError, IndexError, TypeError, OverflowError, MemoryError, RuntimeError)
     with contextlib.suppress(*refused):
         forest = _core.Forest(**arrays)
@@ -252,7 +252,7 @@ def _use_region_sampler(core: Any, forest: Any, masks: Any, random: Random) -> N
 
 
 def _regions(random: Random) -> Any:
-    """Return combinations of cells, some of which may not exist; perhaps one cell too many."""
+    """Return combinations of cells; some may not exist, and there may be one cell too many."""
     size = 2 * int(random.integers(0, 4)) + int(random.random() < 0.1)
     wrong = random.random() < 0.2
     cells = random.integers(-3, 9, size) if wrong else random.integers(0, 3, size)
@@ -271,7 +271,7 @@ _NATIVE_USES: tuple[Callable[[Any, Any, Any, Random], None], ...] = (
 
 
 def _forest_arrays() -> dict[str, Any]:
-    """Return what is handed to the native core, caught on its way."""
+    """Return the arrays that a real question passes to the native core."""
     from unittest import mock
 
     from xcount.problem import laid_trees
@@ -322,7 +322,7 @@ def _child(name: str, seed_data: bytes | None, numbers: range, seed: int, case: 
 
 
 def warm_up(targets: dict[str, bytes | None], folder: Path) -> None:
-    """Read every file once: children need not import the libraries again."""
+    """Read every file once, so that children need not import the libraries again."""
     path = folder / ".warm-up"
     for data in filter(None, targets.values()):
         with warnings.catch_warnings():
@@ -332,7 +332,7 @@ def warm_up(targets: dict[str, bytes | None], folder: Path) -> None:
 
 
 def fuzz(targets: dict[str, bytes | None], seconds: float, seed: int, kept: Path) -> Iterator[str]:
-    """Run cases of all targets in turn until the time is over; yield a summary per finding."""
+    """Run cases of all targets in turn until time runs out; yield a summary per finding."""
     warm_up(targets, kept)
     deadline = time.monotonic() + seconds
     done = dict.fromkeys(targets, 0)

@@ -2,8 +2,8 @@
 
     python -m tools.json_schema
 
-The fields of results are listed where the results are (see ``xcount.support.records``); here is the
-rest: what counters add to their results, and what is around the results.
+The fields of results are defined with the results (see ``xcount.support.records``); this module
+adds the rest: the details that counters add, and the objects that contain results.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Writes the versions of everything that the tests need, as they are installed here.
+"""Prints the installed versions of everything that the tests need.
 
     python -m tools.lock > requirements/test.lock
     pip install -r requirements/test.lock && pip install --no-deps .
 
-Names and versions only: where packages come from is the installer's business.
+Only names and versions: where packages come from is up to the installer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 
 
 def locked(root: str = "xcount[test]") -> dict[str, str]:
-    """Return the versions of all that the requirement needs, itself excepted."""
+    """Return the versions of everything that the requirement needs, except itself."""
     found: dict[str, str] = {}
     seen: set[tuple[str, str]] = set()
     waiting = [Requirement(root)]
@@ -34,7 +34,7 @@ def locked(root: str = "xcount[test]") -> dict[str, str]:
 
 
 def _needs(name: str, extra: str) -> list[Requirement]:
-    """Return what a distribution needs because of one of its extras ("" for always)."""
+    """Return the requirements that one extra of a distribution adds ("" for those without one)."""
     requirements = [Requirement(text) for text in metadata.requires(name) or []]
     environment = {"extra": extra}
     return [r for r in requirements if r.marker is None or r.marker.evaluate(environment)]

@@ -1,10 +1,10 @@
-"""Runs a notebook from the first cell to the last, in a folder of its own choice.
+"""Runs a notebook from the first cell to the last, in its own folder or another.
 
     python -m tools.notebook examples/adult.ipynb              # in the notebook's folder
     python -m tools.notebook examples/adult.ipynb --in FOLDER  # writes its files there
 
-prints what each cell shows, one line each, and ends with 1 at the first error. The notebook itself
-is not changed: it is kept without outputs.
+prints one line for each cell with what it shows, and exits with status 1 at the first error. The
+notebook file is not changed: it is kept without outputs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def executed(path: Path, folder: Path) -> list[Any]:
 
 
 def kinds_of(cell: Any) -> list[str]:
-    """Return what a cell shows: media types, or ``stdout`` and ``stderr``."""
+    """Return the kinds of output of a cell: media types, or ``stdout`` and ``stderr``."""
     return [
         kind
         for output in cell.get("outputs", [])

@@ -2,7 +2,8 @@
 
     python -m tools.pictures
 
-writes ``docs/pictures/*.svg``, that of docs/architecture.md (:mod:`tools.rooms_picture`) included.
+writes ``docs/pictures/*.svg``, including the picture of docs/architecture.md
+(:mod:`tools.rooms_picture`).
 """
 
 from __future__ import annotations
@@ -122,14 +123,14 @@ def _leaves(node: Any) -> Iterator[float]:
 
 
 def number(x: float, sign: bool = False) -> str:
-    """Return a number with a real minus."""
+    """Return a number with a typographic minus sign."""
     return f"{x:+g}".replace("-", "\u2212") if sign and x else f"{x:g}".replace("-", "\u2212")
 
 
 def draw_tree(
     canvas: Canvas, node: Any, x: float, y: float, width: float, sign: bool = False
 ) -> None:
-    """Draw a tree around x; a test's left branch is where it holds."""
+    """Draw a tree around x; the left branch is taken if the test holds."""
     if not isinstance(node, tuple):
         low = f"{number(node, sign)}"
         canvas.rect(x - 24, y - 14, 48, 26, "a")
@@ -191,7 +192,7 @@ def sensitive_regions() -> set[tuple[int, ...]]:
 
 
 def masks_picture() -> Canvas:
-    """The cells of age, and what two neighbours can differ by."""
+    """The cells of age, and by how much neighbours can differ."""
     canvas = Canvas(900, 215)
     cuts = guards(AGE)
     words = [
@@ -236,7 +237,7 @@ def difference_picture() -> Canvas:
 
 @dataclass(frozen=True)
 class State:
-    """A state of the elimination: difference trees and what is left of the axes."""
+    """A state of the elimination: difference trees and the remaining parts of the axes."""
 
     trees: tuple[Any, ...]
     cells: int
@@ -298,7 +299,7 @@ def elimination_picture() -> Canvas:
 
 
 def intervals(n_steps: int, seed: int = 0) -> list[tuple[int, float, float]]:
-    """Return what 2, 4, 8, ... regions drawn at random tell about the share: n, low, high."""
+    """Return the interval of the share after 2, 4, 8, ... random regions: n, low, high."""
     cells = sorted(product(range(3), range(3), range(2)))
     generator, hits = random.Random(seed), sensitive_regions()
     sequence = BettingSequence(np.array([0.0, 1.0]), delta=0.1, epsilon=0.1)
@@ -338,7 +339,7 @@ def estimate_picture() -> Canvas:
 
 
 def _cut(state: State, feature: int, threshold: float) -> tuple[State, State]:
-    """Cut the axis of a feature, and keep what is left of the trees on each side."""
+    """Cut the axis of a feature, and restrict the trees to each side."""
     cuts = guards(feature)
     below = cuts.index(threshold) + 1
     n_cells = len(cuts) + 1

@@ -1,9 +1,9 @@
-"""Random pipelines, and questions about them whose answers the pipeline itself knows.
+"""Random pipelines, and questions about them that the pipeline itself can answer.
 
-A pipeline is drawn step by step: encoders, scalers, imputers, functions, binning, selection, column
-transformers in each other. What is loaded must predict what the pipeline predicts, on original rows
-at thresholds, next to them, with gaps and unknown categories; and a small count must be that of a
-plain enumeration of regions in which nobody but the pipeline decides.
+A pipeline is drawn step by step: encoders, scalers, imputers, functions, binning, selection,
+nested column transformers. The loaded model must predict what the pipeline predicts, on original
+rows at thresholds and next to them, with missing values and unknown categories; and a small count
+must equal a plain enumeration of regions in which only the pipeline decides.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _one_of(random: Random, *values: Any) -> Any:
 
 
 def training_rows(random: Random) -> tuple[pd.DataFrame, NDArray[Any]]:
-    """Return a table with texts, numbers and gaps, and two or three classes."""
+    """Return a table with texts, numbers and missing values, and two or three classes."""
     jobs = ["clerk", "cook", "smith", "judge", "monk"]
     frame = pd.DataFrame(
         {
@@ -185,7 +185,7 @@ def _chain(random: Random, name: str) -> Any:
 
 
 def _columns(random: Random, names: Sequence[str], depth: int) -> ColumnTransformer:
-    """Return a transformer of columns, which may have more of its kind inside."""
+    """Return a column transformer, which may contain others."""
     members: list[Any] = []
     for name in names:
         for place in range(int(_one_of(random, 1, 1, 1, 2))):
@@ -245,7 +245,7 @@ def random_pipeline(seed: int) -> tuple[Any, pd.DataFrame]:
 
 
 def candidates(pipeline: Any, frame: pd.DataFrame, ensemble: Ensemble) -> dict[str, list[Any]]:
-    """Return values of each original column that the pipeline takes: edges, gaps, strangers."""
+    """Return values for each original column: edges, missing and unknown values."""
     axes = {axis.feature.name: axis for axis in Grid.of(ensemble).axes}
     found: dict[str, list[Any]] = {}
     for name in frame.columns:
@@ -259,13 +259,13 @@ def candidates(pipeline: Any, frame: pd.DataFrame, ensemble: Ensemble) -> dict[s
             values += [*np.concatenate(beside).tolist(), 0.0, -0.0, 1e6, 77.0, 2.5, np.nan]
             values = [v for v in values if not (name in _POSITIVE and v <= 0)]
         taken = (value for value in values if _takes(pipeline, frame, name, value))
-        # A column of numbers that an encoder takes has the categories of that encoder alone.
+        # A column of numbers that feeds an encoder has only the categories of that encoder.
         found[name] = [v for v in taken if v in known or _is_read(ensemble, frame, name, v)]
     return found
 
 
 def _is_read(ensemble: Ensemble, frame: pd.DataFrame, name: str, value: Any) -> bool:
-    """Tell whether a number is one that the loaded pipeline reads; texts and gaps must be."""
+    """Tell whether the loaded pipeline reads a number; it must read texts and missing values."""
     if name != "rooms" or np.isnan(value):
         return True
     try:
@@ -291,7 +291,7 @@ def _takes(pipeline: Any, frame: pd.DataFrame, name: str, value: Any) -> bool:
 
 
 def findings(seed: int) -> Iterator[str]:
-    """Draw a pipeline, ask about it, and yield what is wrong."""
+    """Draw a pipeline, ask about it, and yield the errors found."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of tiny training data, and of unknown categories
         pipeline, frame = random_pipeline(seed)
@@ -347,7 +347,7 @@ def _probabilities(ensemble: Ensemble, rows: NDArray[np.float64]) -> NDArray[np.
 def _wrong_counts(
     pipeline: Any, frame: pd.DataFrame, ensemble: Ensemble, random: Random
 ) -> Iterator[str]:
-    """Count flips and changes of probability by the pipeline's word, region by region."""
+    """Count flips and changes of probability region by region, as the pipeline predicts."""
     missing = _one_of(random, "none", "cell")
     grid = Grid.of(ensemble, missing=missing)
     if grid.n_regions > MAX_REGIONS or not len(grid.axes):
@@ -358,12 +358,12 @@ def _wrong_counts(
         is_cut = len(axis.thresholds) > 0 and axis.thresholds[0] <= 0
         if axis.feature.name in _POSITIVE and not axis.feature.is_categorical and not is_cut:
             first = np.nextafter(axis.thresholds[0], -np.inf) if len(axis.thresholds) else 1.0
-            values[values <= 0] = first  # logarithms and their like refuse other numbers
+            values[values <= 0] = first  # logarithms and similar functions refuse other numbers
     rows = _users_rows(ensemble, points, frame)
     try:
         chances = pipeline.predict_proba(rows)
     except (ValueError, TypeError) as error:
-        if "strictly positive" not in str(error):  # a region may lie beyond a logarithm's numbers
+        if "strictly positive" not in str(error):  # a region may lie outside a logarithm's domain
             yield f"the pipeline refuses a region's point: {error}"
         return
     feature = int(random.integers(len(grid.axes)))
@@ -395,7 +395,7 @@ def _has_ties(chances: NDArray[np.float64]) -> bool:
 def _neighbours(
     grid: Grid, regions: NDArray[np.int64], feature: int, distance: int | None
 ) -> list[NDArray[np.int64]]:
-    """Return for each region those that differ in one feature's cell alone, not too far."""
+    """Return, for each region, those within the distance that differ only in one feature's cell."""
     axis = grid.axes[feature]
     rest = np.delete(regions, feature, axis=1)
     found = []
@@ -414,7 +414,7 @@ def _neighbours(
 def _users_rows(
     ensemble: Ensemble, points: NDArray[np.float64], frame: pd.DataFrame
 ) -> pd.DataFrame:
-    """Return inputs as users have them: categories by name, all columns of the table."""
+    """Return inputs in the users' form: categories by name, all columns of the table."""
     columns: dict[str, Any] = {name: frame[name].iloc[[0] * len(points)] for name in frame.columns}
     for feature, values in zip(ensemble.features, points.T, strict=True):
         column: list[Any] = values.tolist()

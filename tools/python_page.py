@@ -1,4 +1,4 @@
-"""Writes the reference of the Python functions from their signatures and docstrings.
+"""Generates the reference of the Python functions from their signatures and docstrings.
 
     python -m tools.python_page xcount.count
 
@@ -36,7 +36,7 @@ NAMES = (
     "xcount.Domain",
     "xcount.Population",
 )
-"""What is public, in the order of the page; errors follow."""
+"""Public names in the order of the page; errors follow."""
 
 _HIDDEN = ("from_dict",)
 _SECTIONS = {"Args": "Arguments", "Returns": "Returns", "Raises": "Raises", "Yields": "Yields"}
@@ -57,7 +57,7 @@ def entry(name: str) -> str:
 
 
 def resolved(name: str) -> Any:
-    """Return what a dotted name stands for."""
+    """Return the object that a dotted name refers to."""
     module, _, attribute = name.rpartition(".")
     return getattr(importlib.import_module(module), attribute)
 
@@ -75,7 +75,7 @@ def sections_of(docstring: str) -> dict[str, str]:
 
 
 def items_of(body: str) -> Iterator[tuple[str, str]]:
-    r"""Yield name and meaning of what a section lists.
+    r"""Yield name and meaning of each item of a section.
 
     Example:
         >>> list(items_of("a: one\n    and more.\nb: two."))
@@ -86,7 +86,7 @@ def items_of(body: str) -> Iterator[tuple[str, str]]:
 
 
 def readable(text: str) -> str:
-    """Return docstring text as Markdown: names as code, without the marks of Sphinx.
+    """Return docstring text as Markdown: names as code, without Sphinx markup.
 
     Example:
         >>> readable("See :func:`~xcount.count` and ``gap``.")
@@ -98,7 +98,7 @@ def readable(text: str) -> str:
 
 
 def signature_of(name: str, function: Any) -> str:
-    """Return a signature as code, with a line for each argument where one is not enough."""
+    """Return a signature as code, with one argument per line if it does not fit one line."""
     signature = inspect.signature(function)
     empty = inspect.Parameter.empty
     shown, is_keyword = [], False
@@ -164,17 +164,17 @@ def _class(name: str, cls: type) -> str:
 
 
 def _members(cls: type) -> dict[str, Any]:
-    """Return what a class defines, and what it can do because it shows itself."""
+    """Return the methods of a class, including those that display it."""
     return {**vars(cls), **(vars(Shown) if issubclass(cls, Shown) else {})}
 
 
 def _in_a_table(text: str) -> str:
-    """Return text for a cell, where a bar would end it."""
+    """Return text for a table cell, with bars escaped."""
     return readable(text).replace("|", "\\|")
 
 
 def _errors() -> str:
-    """Return the exceptions; the module's own tree says what each is for."""
+    """Return the exceptions, with the tree from their module's docstring."""
     from xcount import errors
 
     text = (

@@ -1,12 +1,12 @@
-"""Writes the parts of the documents that are made from the code.
+"""Writes the parts of the documents that are generated from the code.
 
     python -m tools.reference            # writes them
-    python -m tools.reference --check    # says which are not current
+    python -m tools.reference --check    # lists those that are out of date
 
 A part stands between ``<!-- begin NAME -->`` and ``<!-- end NAME -->``: all commands with their
 options in ``docs/command-line.md``, the Python functions in ``docs/python.md``, the fields of each
-JSON object in ``docs/json.md``. Those are read from ``docs/xcount.schema.json``, which is written
-first.
+JSON object in ``docs/json.md``. The fields are read from ``docs/xcount.schema.json``, which is
+written first.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def main() -> int:
         new = json_schema.text() if name == SCHEMA else current(text)
         if new != text:
             outdated += 1
-            print(f"{name} is not current" if options.check else f"wrote {name}")
+            print(f"{name} is out of date" if options.check else f"wrote {name}")
             if not options.check:
                 path.write_text(new, encoding="utf-8")
     return int(options.check and outdated > 0)

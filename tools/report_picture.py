@@ -1,4 +1,4 @@
-"""Takes the picture of the demo's report that the first pages show.
+"""Takes the screenshot of the demo report that the first pages show.
 
     python -m tools.report_picture      # writes docs/pictures/report.png
 

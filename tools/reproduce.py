@@ -1,13 +1,12 @@
-"""Makes the same result files with every Python that has XCount, on one thread and on several.
+"""Checks that every Python with XCount makes the same result files, on one thread and several.
 
     python -m tools.reproduce
     python -m tools.reproduce --python venv312/bin/python --python venv313/bin/python
 
-All files must be the same, byte for byte, but for times, memory and versions, which are set to
-fixed values before anything is written: counts, audits and comparisons as JSON, reports as HTML,
-Markdown and CSV. Without ``--python`` these are tried: the Python that runs this, those named in
-XCOUNT_PYTHONS (with ``:`` between), and python3.11 to python3.19 of the path. Exit status 1 if
-files differ.
+All files must be the same, byte for byte: counts, audits and comparisons as JSON, reports as HTML,
+Markdown and CSV. Times, memory and versions are set to fixed values before anything is written.
+Without ``--python``, it tries the Python that runs this, those named in XCOUNT_PYTHONS (separated
+by ``:``), and python3.11 to python3.19 on the path. The exit status is 1 if files differ.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ class Interpreter:
 
 
 def candidates() -> Iterator[str]:
-    """Yield the Pythons to try when none is named."""
+    """Yield the Pythons to try if none is named."""
     yield sys.executable
     yield from filter(None, os.environ.get("XCOUNT_PYTHONS", "").split(os.pathsep))
     for minor in range(11, 20):
@@ -99,7 +98,7 @@ def interpreters(paths: Sequence[str]) -> tuple[list[Interpreter], list[str]]:
 
 
 def _run(path: str, *arguments: str, folder: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a Python, in a folder, without what this one's environment adds."""
+    """Run a Python in a folder, without this process's environment variables for Python."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     try:
         return subprocess.run(
@@ -115,7 +114,7 @@ def _run(path: str, *arguments: str, folder: str | None = None) -> subprocess.Co
 
 
 def result_files(interpreter: Interpreter, jobs: int) -> dict[str, bytes]:
-    """Return the result files that it makes, by name."""
+    """Return the result files that a Python makes, by name."""
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder) / "results"
         results.mkdir()
@@ -126,7 +125,7 @@ def result_files(interpreter: Interpreter, jobs: int) -> dict[str, bytes]:
 
 
 def differences(expected: dict[str, bytes], found: dict[str, bytes]) -> list[str]:
-    """Say which files differ, and where first."""
+    """Return which files differ, and the first difference."""
     said = [f"{name} is not there" for name in expected.keys() ^ found.keys()]
     for name in expected.keys() & found.keys():
         pairs = zip(expected[name], found[name], strict=False)

@@ -9,7 +9,7 @@ from tools.canvas import Canvas
 
 WIDTH, HEIGHT = 1116, 448
 _LEFT, _BOX, _STEP = 22, 136, 156
-"""Where the columns begin, how wide a box is, and how far the next column is."""
+"""Left edge of the first column, width of a box, and distance between columns."""
 
 
 class Room(NamedTuple):
@@ -44,7 +44,7 @@ NATIVE = ("support", "trees", "exact", "sampling", "diagrams", "population")
 
 
 def rooms_picture() -> Canvas:
-    """The rooms, with the way of one count from left to right."""
+    """The rooms, with the path of one count from left to right."""
     canvas = Canvas(WIDTH, HEIGHT)
     _bar(canvas, CLI, 14)
     for column, room in enumerate(PIPELINE):
@@ -91,7 +91,7 @@ def _box(canvas: Canvas, room: Room, column: int, top: float, kind: str = "") ->
 
 
 def _arrow(canvas: Canvas, start: tuple[float, float], end: tuple[float, float]) -> None:
-    """Draw a line with a head."""
+    """Draw an arrow."""
     length = math.dist(start, end)
     x, y = ((b - a) / length for a, b in zip(start, end, strict=True))
     tip = (end[0] - 2 * x, end[1] - 2 * y)

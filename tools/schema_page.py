@@ -1,4 +1,4 @@
-"""Writes tables of the JSON that commands print, from its schema ``docs/xcount.schema.json``.
+"""Generates tables of the JSON that commands print, from its schema ``docs/xcount.schema.json``.
 
     python -m tools.schema_page count
 
@@ -37,7 +37,7 @@ def table(name: str) -> str:
 
 
 def type_of(schema: Schema) -> str:
-    """Return the type of a field in words; an object leads to its own table, if it has one.
+    """Return the type of a field in words; an object links to its own table, if it has one.
 
     Example:
         >>> type_of({"type": ["number", "null"]})

@@ -1,15 +1,15 @@
-"""Random questions about random models, each answered by all methods, for as long as you like.
+"""Compares all methods on random questions about random models, for as long as you like.
 
     python -m tools.soak --minutes 30
     python -m tools.soak --minutes 30 --domains
     python -m tools.soak --minutes 30 --pipelines
 
-A disagreement is a finding: exact answers must be equal, on one thread and on several; estimates
-must hold what they promise as often as they promise it. Findings are printed with the seed that
-shows them again (``--first SEED --questions 1``), and the exit status is 1. With ``--domains``,
-questions are asked within random conditions and rules, and the truth is a plain enumeration of
-points (:mod:`tools.domain_questions`). With ``--pipelines``, random pipelines of scikit-learn are
-loaded, and the truth is what they predict themselves (:mod:`tools.pipeline_questions`).
+A disagreement is a finding: exact answers must be equal, on one thread and on several; intervals
+must hold as often as stated. Findings are printed with the seed that reproduces them (``--first
+SEED --questions 1``), and the exit status is 1. With ``--domains``, questions have random
+conditions and rules, and the truth is a plain enumeration of points
+(:mod:`tools.domain_questions`). With ``--pipelines``, random scikit-learn pipelines are loaded,
+and the truth is their own predictions (:mod:`tools.pipeline_questions`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ALLOWED_SIGMAS = 4.0
 
 
 def random_tree(random: np.random.Generator, n_features: int, depth: int) -> Nested:
-    """Return a tree whose thresholds are few enough to meet again in other trees."""
+    """Return a tree with few distinct thresholds, so that trees share them."""
     if depth == 0 or random.random() < 0.15:
         return round(float(random.normal()), 2)
     feature, threshold = int(random.integers(n_features)), float(random.integers(6))
@@ -44,7 +44,7 @@ def random_tree(random: np.random.Generator, n_features: int, depth: int) -> Nes
 
 
 def random_question(seed: int) -> tuple[Ensemble, dict[str, Any]]:
-    """Return a model of a few trees, and what is asked about it."""
+    """Return a model of a few trees and a question about it."""
     random = np.random.default_rng([seed, 99])
     n_features = int(random.integers(2, 6))
     trees = [
@@ -61,7 +61,7 @@ def random_question(seed: int) -> tuple[Ensemble, dict[str, Any]]:
 
 
 class Soak:
-    """One run: what was asked, what was found."""
+    """One run: the questions asked and the findings."""
 
     def __init__(self, *, domains: bool = False, pipelines: bool = False) -> None:
         self._domains = domains
@@ -71,7 +71,7 @@ class Soak:
         self.n_missed: Counter[str] = Counter()
 
     def ask(self, seed: int) -> Iterator[str]:
-        """Ask one question of all methods; yield what is wrong."""
+        """Ask all methods one question; yield the disagreements."""
         self.n_questions += 1
         if self._pipelines:
             from tools.pipeline_questions import findings  # needs scikit-learn
@@ -136,7 +136,7 @@ class Soak:
         return found
 
     def missed_too_often(self) -> Iterator[str]:
-        """Yield the methods whose intervals failed more often than they may."""
+        """Yield the methods whose intervals missed more often than allowed."""
         for method, n_missed in self.n_missed.items():
             n = self.n_answers[method] / 2
             if n_missed > n * DELTA + ALLOWED_SIGMAS * (n * DELTA * (1 - DELTA)) ** 0.5:
@@ -146,10 +146,10 @@ class Soak:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=1.0)
-    parser.add_argument("--questions", type=int, help="stop after so many")
+    parser.add_argument("--questions", type=int, help="stop after this many")
     parser.add_argument("--first", type=int, default=0, help="the first question's seed")
-    parser.add_argument("--domains", action="store_true", help="within conditions and rules")
-    parser.add_argument("--pipelines", action="store_true", help="about scikit-learn's pipelines")
+    parser.add_argument("--domains", action="store_true", help="with conditions and rules")
+    parser.add_argument("--pipelines", action="store_true", help="about scikit-learn pipelines")
     options = parser.parse_args(arguments)
     deadline = time.monotonic() + 60 * options.minutes
     soak, findings = Soak(domains=options.domains, pipelines=options.pipelines), 0

@@ -1,12 +1,12 @@
 #!/bin/sh
-# What runs on several threads, watched by the thread sanitizer: cpp/tests/threads_test.cpp.
-# Needs cmake, ninja and a compiler with the sanitizer's library; says so and passes without it.
+# Run the multi-threaded tests (cpp/tests/threads_test.cpp) under the thread sanitizer.
+# Needs cmake, ninja and a compiler with the sanitizer's library; without it, says so and passes.
 set -e
 cd "$(dirname "$0")/.."
 build=build/ctest-threads
 
-# The sanitizer's fixed memory layout does not fit the random one of some kernels ("unexpected
-# memory mapping"): without randomisation it does, where that may be switched off.
+# The sanitizer's fixed memory layout conflicts with the address randomisation of some kernels
+# ("unexpected memory mapping"), so randomisation is switched off if that is allowed.
 fixed=""
 if setarch -R true 2>/dev/null; then fixed="setarch -R"; fi
 

@@ -2,10 +2,10 @@
 
     python -m tools.vulnerabilities        (or: make vulnerabilities)
 
-Uses pip-audit (``pip install pip-audit``), which asks the package index. Exit status 0: none is
-known; 1: some are, and they are printed; 3: nobody could be asked, about all or about some of them
-(no network, no pip-audit, an index without them), and it says why. Not part of the tests: what is
-known changes without a change here.
+Uses pip-audit (``pip install pip-audit``), which asks the package index. The exit status is 0 if
+none is known; 1 if some are, which are printed; 3 if some or all could not be looked up (no
+network, no pip-audit, an index without them), with the reason. Not part of the tests, because the
+lists change without a change here.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ NONE_KNOWN, SOME_KNOWN, NOT_ASKED = 0, 1, 3
 
 
 def main(lock: Path = LOCK) -> int:
-    """Ask, and say what came of it."""
+    """Look up the dependencies, and print the outcome."""
     if importlib.util.find_spec("pip_audit") is None:
-        print("not asked: pip-audit is not installed; pip install pip-audit")
+        print("not looked up: pip-audit is not installed; pip install pip-audit")
         return NOT_ASKED
     # The lock names every package, so nothing has to be resolved or installed.
     options = ["--requirement", str(lock), "--no-deps", "--disable-pip", "--progress-spinner=off"]
@@ -39,13 +39,13 @@ def main(lock: Path = LOCK) -> int:
     except (ValueError, KeyError, TypeError):
         reasons = [line for line in done.stderr.splitlines() if line.strip()]
         reason = reasons[-1] if reasons else f"pip-audit ended with status {done.returncode}"
-        print(f"not asked: {reason} (is there a network?)")
+        print(f"not looked up: {reason} (is there a network?)")
         return NOT_ASKED
     return _told(packages)
 
 
 def _told(packages: list[dict[str, Any]]) -> int:
-    """Say what is known of the packages; one that was skipped is not a sound one."""
+    """Print the vulnerabilities found; a package that was skipped does not count as safe."""
     known = [(p, v) for p in packages for v in p.get("vulns", ())]
     skipped = [p for p in packages if "skip_reason" in p]
     for package, found in known:
@@ -53,7 +53,7 @@ def _told(packages: list[dict[str, Any]]) -> int:
         print(f"{package['name']} {package['version']}: {found['id']}, fixed in {fixed}")
     if skipped:
         reason = skipped[0]["skip_reason"]
-        print(f"not asked about {len(skipped)} of {len(packages)} packages, the first: {reason}")
+        print(f"not looked up: {len(skipped)} of {len(packages)} packages, the first: {reason}")
     if known:
         return SOME_KNOWN
     if skipped or not packages:
