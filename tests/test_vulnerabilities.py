@@ -32,7 +32,7 @@ def check(folder: Path) -> subprocess.CompletedProcess[str]:
     [
         ([SOUND], 0, "none of 1 packages has a known vulnerability"),
         ([SOUND, WRONG], 1, "b 2: PYSEC-1, fixed in 3"),
-        ([SOUND, SKIPPED], 3, "not looked up about 1 of 2 packages, the first: Dependency not found"),
+        ([SOUND, SKIPPED], 3, "not looked up: 1 of 2 packages, the first: Dependency not found"),
         ([WRONG, SKIPPED], 1, "b 2: PYSEC-1"),
         ([], 3, ""),
         (None, 3, "not looked up: ERROR: no connection (is there a network?)"),
