@@ -19,6 +19,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "nearest",
         "process",
         "visible",
+        "workspace",
         "spellings",
         "other_names",
         "interface",

@@ -207,7 +207,7 @@ def test_a_grid_travels_without_what_was_made_of_it() -> None:
     model = figure_1()
     problem = Problem(model, Grid.of(model), Query.of(model, "f0", 80))
     assert solve(problem, Settings()).count == 2
-    assert problem.grid.derived
+    assert problem.grid.workspace
     sent = pickle.loads(pickle.dumps(problem))
-    assert not sent.grid.derived
+    assert not sent.grid.workspace
     assert solve(sent, Settings()).count == 2

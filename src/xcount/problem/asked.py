@@ -18,6 +18,7 @@ from xcount.problem.laid_trees import LaidTrees
 from xcount.problem.subproblem import Pair
 from xcount.question.grid import Grid
 from xcount.question.query import Query
+from xcount.support.workspace import Workspace
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,8 +28,8 @@ class Asked:
     ensemble: Ensemble
     grid: Grid
     query: Query
-    derived: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
-    """What others made of this question and keep for its other users, e.g. its parts."""
+    workspace: Workspace = field(default_factory=Workspace, init=False, repr=False)
+    """Values derived from the question and shared by its users, such as its parts."""
 
     def __post_init__(self) -> None:
         """Refuse a question about features that the domain does not let change."""
@@ -40,7 +41,7 @@ class Asked:
             "ensemble": self.ensemble,
             "grid": self.grid,
             "query": self.query,
-            "derived": {},
+            "workspace": Workspace(),
         }
 
     @cached_property

@@ -17,6 +17,7 @@ from xcount.model.ensemble import ZERO_RANGE, Ensemble, Tree, in_ranges
 from xcount.problem.integers import Integers, limbs_for, scale_leaves
 from xcount.question.grid import Axis, Grid
 from xcount.question.guards import by_feature, rounded_up, zero_range_matters
+from xcount.support.workspace import Slot
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,22 +47,18 @@ class LaidTrees:
         cls, ensemble: Ensemble, grid: Grid, output: int, precision: int | None
     ) -> LaidTrees:
         """Return the trees of one output with scaled leaves, made only once for a grid."""
-        key = (id(ensemble), output, precision)
-        if key not in grid.derived:
+
+        def lay() -> LaidTrees:
             trees = tuple(tree for tree in ensemble.trees if tree.output == output)
             scaled = scale_leaves(_flat_leaves(trees), ensemble.divisor, precision)
-            # The ensemble is kept along, so that its id is not given to another one.
-            grid.derived[key] = (ensemble, cls(trees, scaled.values, grid, scaled.scale))
-        laid: LaidTrees = grid.derived[key][1]
-        return laid
+            return cls(trees, scaled.values, grid, scaled.scale)
+
+        return grid.workspace.once(_LAID, (ensemble, output, precision), lay)
 
     @classmethod
     def axes_of(cls, grid: Grid) -> LaidTrees:
         """Return a grid without trees, made only once: its axes in native form."""
-        if "axes" not in grid.derived:
-            grid.derived["axes"] = cls((), Integers.of(()), grid)
-        laid: LaidTrees = grid.derived["axes"]
-        return laid
+        return grid.workspace.once(_AXES, None, lambda: cls((), Integers.of(()), grid))
 
     @cached_property
     def bound(self) -> int:
@@ -226,3 +223,7 @@ def _joined(parts: Sequence[NDArray[Any]], dtype: type[np.generic]) -> NDArray[A
     if not parts:
         return np.empty(0, dtype=dtype)
     return np.ascontiguousarray(np.concatenate(parts), dtype=dtype)
+
+
+_LAID: Slot[tuple[Ensemble, int, int | None], LaidTrees] = Slot("trees by output and precision")
+_AXES: Slot[None, LaidTrees] = Slot("axes without trees")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from xcount.problem.joint import joined
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
 from xcount.question.rules import Box
+from xcount.support.workspace import Slot
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +111,10 @@ class Part:
         return found, own_masses / share if share else own_masses, total * share
 
 
+_BY_MASKS: Slot[bytes, Part] = Slot("all regions with some masks")
+_PARTS: Slot[None, tuple[Part, ...]] = Slot("parts of the domain")
+
+
 def by_masks(problem: Problem, parts: Sequence[Part]) -> list[tuple[Part, list[int]]]:
     """Return parts with the same masks as one: with all cells of the other features.
 
@@ -120,21 +125,23 @@ def by_masks(problem: Problem, parts: Sequence[Part]) -> list[tuple[Part, list[i
     for number, part in enumerate(parts):
         members.setdefault(part.masks.tobytes(), []).append(number)
     shape = [problem.grid.axes[f].n_cells for f in problem.query.sensitive]
-    made: dict[bytes, Part] = problem.derived.setdefault("parts by masks", {})
-    for key, numbers in members.items():
-        if key not in made:
-            exists = np.zeros(shape, dtype=np.bool_)
-            exists.ravel()[parts[numbers[0]].masks] = True
-            made[key] = Part.of_box(problem, Box({}, exists))
-    return [(made[key], numbers) for key, numbers in members.items()]
+
+    def part_of(masks: NDArray[np.int64]) -> Part:
+        exists = np.zeros(shape, dtype=np.bool_)
+        exists.ravel()[masks] = True
+        return Part.of_box(problem, Box({}, exists))
+
+    return [
+        (problem.workspace.once(_BY_MASKS, key, partial(part_of, parts[numbers[0]].masks)), numbers)
+        for key, numbers in members.items()
+    ]
 
 
 def parts_of(problem: Problem) -> tuple[Part, ...]:
     """Return the question as a sum of parts, made once; none where there are no rules."""
     if not problem.grid.rules:
         return ()
-    if "parts" not in problem.derived:
-        boxes = problem.grid.boxes(problem.query.sensitive)
-        problem.derived["parts"] = tuple(Part.of_box(problem, box) for box in boxes)
-    parts: tuple[Part, ...] = problem.derived["parts"]
-    return parts
+    boxes = problem.grid.boxes(problem.query.sensitive)
+    return problem.workspace.once(
+        _PARTS, None, lambda: tuple(Part.of_box(problem, box) for box in boxes)
+    )

@@ -18,7 +18,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,8 +31,11 @@ from xcount.question.guards import collect_guards
 from xcount.question.rules import Box, CellCondition, CellRule, boxes
 from xcount.question.values import NumberCells, ValueSet, is_next_of_shorter, next_number
 from xcount.support.numerals import DIGITS, digits_apart, scientific_text
+from xcount.support.workspace import Slot, Workspace
 
 Missing = Literal["none", "cell"]
+
+_BOXES: Slot[tuple[int, ...], list[Box]] = Slot("disjoint boxes by sensitive features")
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,16 +325,12 @@ class Grid:
     input_dtype: Literal["float32", "float64"] = "float64"
     domain: Domain = EVERYTHING
     rules: tuple[CellRule, ...] = ()
-    derived: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
-    """What others made of this grid and keep for its other users, e.g. trees laid on it."""
+    workspace: Workspace = field(default_factory=Workspace, init=False, repr=False)
+    """Values derived from the grid and shared by its users, such as trees laid on it."""
 
     def __repr__(self) -> str:
         regions = scientific_text(self.n_regions) if self.n_regions >= 10**15 else self.n_regions
         return f"Grid({len(self.axes):,} features, {self.n_guards:,} guards, {regions} regions)"
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what another process needs; native trees cannot travel, and are made again."""
-        return {**self.__dict__, "derived": {}}
 
     @classmethod
     def of(
@@ -379,11 +378,11 @@ class Grid:
 
     def boxes(self, sensitive: Sequence[int]) -> list[Box]:
         """Return the regions as disjoint boxes, each with masks of the sensitive features."""
-        key = ("boxes", *sensitive)
-        if key not in self.derived:
-            self.derived[key] = boxes(self.rules, self.cell_counts, sensitive)
-        found: list[Box] = self.derived[key]
-        return found
+        return self.workspace.once(
+            _BOXES,
+            tuple(sensitive),
+            lambda: boxes(self.rules, self.cell_counts, sensitive),
+        )
 
     def exists(self, regions: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Return whether each region (of cells that exist) keeps the rules."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 from xcount.answers.explain.explorer import Explorer, Spectra
 from xcount.answers.explain.searched import has_searches, searched_spectra
@@ -20,6 +18,7 @@ from xcount.problem.problem import Problem
 from xcount.question.change import Change, decimal_text
 from xcount.question.flip import Flip
 from xcount.question.gap import Gap, ProbabilityGap
+from xcount.support.workspace import Slot
 
 TIME_PART = 0.5
 """Of the time that a count has left to its explanation, where there is a limit."""
@@ -62,6 +61,9 @@ def _gap_of(change: Change) -> Fraction:
     return change.order
 
 
+_SPECTRA: Slot[tuple[object, ...], Spectra] = Slot("sizes of changes")
+
+
 def _shared_spectra(
     problem: Problem, settings: Settings, weighing: Weighing | None, asked: tuple[Fraction, ...]
 ) -> Spectra:
@@ -70,8 +72,7 @@ def _shared_spectra(
     if isinstance(change, Gap | ProbabilityGap):
         change = replace(change, gap=Fraction(0))
     key = (
-        "spectra",
-        id(problem.ensemble),
+        problem.ensemble,
         query.sensitive,
         query.distance,
         query.precision,
@@ -81,20 +82,9 @@ def _shared_spectra(
         settings.delta,
         None if weighing is None else weighing.fingerprint,
     )
-    kept: _Once = problem.grid.derived.setdefault(key, _Once(problem.ensemble))
-    with kept.lock:
-        if kept.found is None:
-            kept.found = _spectra(problem, settings, weighing, asked)
-        return kept.found
-
-
-@dataclass(eq=False)
-class _Once:
-    """What is found once; the ensemble is kept along, so that its id is not given to another."""
-
-    ensemble: Any
-    lock: Any = field(default_factory=threading.Lock)
-    found: Spectra | None = None
+    return problem.grid.workspace.once(
+        _SPECTRA, key, lambda: _spectra(problem, settings, weighing, asked)
+    )
 
 
 def _spectra(

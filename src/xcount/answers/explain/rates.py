@@ -32,6 +32,7 @@ from xcount.problem.problem import Problem
 from xcount.question.change import Change, shown_decimal
 from xcount.question.flip import Flip
 from xcount.question.query import resolve_flip
+from xcount.support.workspace import Slot
 
 MAX_DRAWS, LEAST_DRAWS = 40_000, 4_000
 """People who are drawn for all rates of a measure together, and for each at least."""
@@ -247,6 +248,9 @@ class _RateFinder:
         ]
 
 
+_UNDECIDED: Slot[tuple[object, ...], Problem] = Slot("questions of not deciding")
+
+
 def _shared_question(problem: Problem, decision: Decision, settings: Settings) -> Problem:
     """Return which regions do not get the decision: one question, whoever is sensitive.
 
@@ -254,11 +258,10 @@ def _shared_question(problem: Problem, decision: Decision, settings: Settings) -
         BudgetError: its trees do not fit the memory.
     """
     flip = replace(decision.flip, direction="any", sureness=None)
-    key = ("undecided", id(problem.ensemble), flip, decision.value, problem.query.precision)
-    kept = problem.grid.derived.get(key)
-    if kept is None:
+    key = (problem.ensemble, flip, decision.value, problem.query.precision)
+
+    def ask() -> Problem:
         refuse_without_room(problem, settings)
-        # The ensemble is kept along, so that its id is not given to another.
-        kept = problem.grid.derived[key] = (problem.ensemble, undecided(problem, decision))
-    question: Problem = kept[1]
-    return question
+        return undecided(problem, decision)
+
+    return problem.grid.workspace.once(_UNDECIDED, key, ask)

@@ -16,6 +16,7 @@ from xcount.errors import BudgetError, QueryError
 from xcount.measures.people import People
 from xcount.measures.weighting import Weighing
 from xcount.problem.problem import Problem
+from xcount.support.workspace import Slot
 
 TIME_PART, LEAST_SECONDS = 0.5, 0.1
 """Of the time that is left, for the rates and for the places of all measures."""
@@ -97,6 +98,9 @@ def _of_each(
             notes.append(f"{what} of {own.measure} are not known: {error}")
 
 
+_RATES: Slot[tuple[object, ...], tuple[GroupRates, ...]] = Slot("rates by group")
+
+
 def _rates(
     problem: Problem,
     settings: Settings,
@@ -109,10 +113,9 @@ def _rates(
         return ()
     decision = decision_of(problem.ensemble, problem.query.change, favourable)
     key = _key(problem, settings, people, decision)
-    kept = problem.grid.derived.get(key)
+    kept = problem.grid.workspace.known(_RATES, key)
     if kept is not None:
-        rates: tuple[GroupRates, ...] = kept[1]
-        return rates
+        return kept
     real = min(people, key=lambda own: _MOST_REAL.index(own.measure))
     groups = groups_of(problem, real, by_value=False)
 
@@ -124,8 +127,7 @@ def _rates(
     n_notes = len(notes)
     found = tuple(_of_each(people, settings, find, "group rates", notes))
     if len(notes) == n_notes and not settings.expired():
-        # The ensemble is kept along, so that its id is not given to another.
-        problem.grid.derived[key] = (problem.ensemble, found)
+        problem.grid.workspace.keep(_RATES, key, found)
     return found
 
 
@@ -134,8 +136,7 @@ def _key(
 ) -> tuple[object, ...]:
     query = problem.query
     return (
-        "group rates",
-        id(problem.ensemble),
+        problem.ensemble,
         query.sensitive,
         query.precision,
         replace(decision.flip, direction="any", sureness=None),
