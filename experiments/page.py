@@ -36,10 +36,12 @@ from experiments import (
     recovery,
     regularisation_report,
     sampling,
+    verdict,
 )
 
 DOCS = PROJECT / "docs"
 SECTIONS: dict[str, tuple[str, Callable[[Runs, Path], str]]] = {
+    "verdict": ("paper", verdict.section),
     "recovery": (recovery.FILE, recovery.section),
     "guards": ("paper", performance.guards_section),
     "paper": ("paper", performance.section),

@@ -131,6 +131,14 @@ def difference_table(lines: Sequence[Line]) -> str:
     return markdown([*header, "the model with most"], rows)
 
 
+def largest_difference(line: Line) -> float:
+    """Return how far the scores of a split are from the paper's at most."""
+    notes = line["scores"]
+    return max(
+        (abs(n[name] - _paper_scores(n)[name]) for n in notes for name in METRICS), default=0
+    )
+
+
 def nearest_splits(lines: Sequence[Line]) -> str:
     """Return the splits with the paper's labels whose scores are nearest to the paper's."""
     by_seed = {

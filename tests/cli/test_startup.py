@@ -1,4 +1,4 @@
-"""Start-up: what a command imports. Times are measured by ``benchmarks/startup.py``."""
+"""Start-up: what a command imports. Times are measured by ``python -m benchmarks.startup``."""
 
 from __future__ import annotations
 

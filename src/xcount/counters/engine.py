@@ -29,7 +29,7 @@ Outcomes = tuple[NDArray[Any], ...]
 
 
 class Tuning(NamedTuple):
-    """How the exact counter works; its answers do not depend on it (benchmarks/variants.py)."""
+    """How the exact counter works; its answers do not depend on it."""
 
     max_paths: int = 16_384
     """Combinations of leaves up to which a state is enumerated."""

@@ -1,0 +1,101 @@
+"""The verdict: each table and figure of the paper beside ours, in one line and one word."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness.datasets import SPECS
+from benchmarks.harness.records import Run, Runs, read_lines
+from benchmarks.harness.tables import is_solved, markdown, solved_share
+from experiments import accuracy, gaps, paper
+from experiments import regularisation_report as regularisation
+
+Record = Mapping[str, Any]
+HALF_GUARDS: int = paper.PAPER["half_solved_guards"]
+
+
+def section(runs: Runs, folder: Path) -> str:
+    """Return the table; a row is left out if its runs are not there."""
+    lines = read_lines(folder / regularisation.FILE)
+    header = ["in the paper", "the paper's result", "ours", "verdict"]
+    return markdown(header, [*_of_suites(runs), *_of_regularisation(lines)])
+
+
+def _of_suites(runs: Runs) -> Iterator[Sequence[str]]:
+    suite = {run.settings.method: run for run in runs.get("paper", ())}
+    if "auto" in suite:
+        yield ("Table 1: data sets", *_guards(suite["auto"].records), "close")
+        theirs, _ = paper.SOLVED["XCount"]
+        share = f"{100 * theirs / paper.N_INSTANCES:.1f} % with 1800 s"
+        ours = "; ".join(
+            f"`{method}` {_percent(run.records)} with {run.settings.limit_seconds:g} s"
+            for method, run in suite.items()
+        )
+        yield "Table 2, cactus plots: solved", f"XCount {share}", ours, "higher"
+    for run in _with_method(runs, "methods", "xcount"):
+        limit = f"{run.settings.limit_seconds:g} s"
+        ours = f"`xcount`: {solved_share(run.records)} % of a sample of {len(run.records)}, {limit}"
+        yield "the same, the paper's algorithm", f"XCount {share}", ours, "higher"
+    for errors in accuracy.errors_of_all(runs):
+        if (errors.method, errors.suite) in {("auto", "paper"), ("xcount", "methods")}:
+            near = statistics.fmean(error <= errors.epsilon for error in errors.relative)
+            ours = f"`{errors.method}` ({errors.suite} suite): {100 * near:.1f} % within 10 %"
+            yield "Figure: relative errors", "99 % within 10 %", ours, "same"
+    if "auto" in suite:
+        large = [r for r in suite["auto"].records if r["n_guards"] > HALF_GUARDS]
+        theirs_there = f"less than half solved with more than {HALF_GUARDS} guards"
+        yield "Figures: scalability", theirs_there, f"`auto` {_percent(large)}", "higher"
+    ablated = {run.settings.method: run for run in runs.get("ablations", ())}
+    if ablated:
+        order = sorted(paper.ABLATIONS, key=lambda method: -paper.ABLATIONS[method][0])
+        ours_order = sorted(order, key=lambda method: -_n_solved(ablated[method].records))
+        words = (", ".join(f"`{m}`" for m in methods) for methods in (order, ours_order))
+        yield ("Table 3: ablations, most solved first", *words, "partly")
+    for run in _with_method(runs, "gaps", "xcount"):
+        pace = gaps.pace_table(run).splitlines()[2].split(" | ")[2]
+        ours = f"`xcount` takes {pace} times as long with gap 0.02 as with 20"
+        yield "Figure: gaps", "small gaps are slower", ours, "same"
+
+
+def _of_regularisation(lines: Sequence[Record]) -> Iterator[Sequence[str]]:
+    first = [line for line in lines if line["seed"] == regularisation.SHOWN_SPLIT]
+    for line in first:
+        if line["labels"] == "paper":
+            most = regularisation.largest_difference(line)
+            text = f"with its labels, all within {most:.3f}"
+            yield "Table 4: scores of 24 models", "120 scores", text, "close"
+    right = [line for line in lines if line["labels"] == "right"]
+    for measure, name in regularisation.MEASURES.items() if right else ():
+        ratios = [
+            statistics.median(regularisation.split_ratio(line, measure, alpha) for line in right)
+            for alpha in regularisation.ALPHAS[1:]
+        ]
+        text = f"{name}: {', '.join(f'{ratio:.3f}' for ratio in ratios)} of those without"
+        claim = "larger L1 penalties leave fewer regions"
+        verdict = "confirmed" if measure == "regions" else "partly"
+        yield "Figure: regularisation, alpha 1, 5, 10", claim, text, verdict
+
+
+def _with_method(runs: Runs, suite: str, method: str) -> list[Run]:
+    return [run for run in runs.get(suite, ()) if run.settings.method == method]
+
+
+def _n_solved(records: Sequence[Record]) -> int:
+    return sum(map(is_solved, records))
+
+
+def _percent(records: Sequence[Record]) -> str:
+    return f"{100 * _n_solved(records) / len(records):.1f} % of {len(records)}" if records else "-"
+
+
+def _guards(records: Sequence[Record]) -> tuple[str, str]:
+    """Return the paper's numbers of instances and guards, and in how many sets ours are equal."""
+    n_equal = 0
+    for spec in SPECS:
+        guards = [r["n_guards"] for r in records if r["dataset"] == spec.key]
+        n_equal += bool(guards) and (min(guards), max(guards)) == spec.paper_guards
+    theirs = f"{paper.N_INSTANCES} instances, fewest and most guards of {len(SPECS)} data sets"
+    return theirs, f"{len(records)} instances, the same guards in {n_equal} data sets"
