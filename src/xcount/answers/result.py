@@ -152,7 +152,9 @@ VERDICT_OF_ALL = Json(
     after="created",
 )
 JUDGE_OF_ALL = Json(
-    "The measure that limits judge, and that ranks.", {"enum": _JUDGES}, after="verdict"
+    "The measure that limits apply to and features are ranked by.",
+    {"enum": _JUDGES},
+    after="verdict",
 )
 STATUS_OF_ALL = Json(
     "What the command ends with.", {"enum": [ANSWERED, FAILED, LIMITED]}, after="judge"

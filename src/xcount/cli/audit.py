@@ -79,7 +79,7 @@ def command(
 
     paths = {"html": html, "csv": csv, "markdown": markdown, "plot": plot}
     batch.check_outputs(paths, as_json, question["journal"], question["resume"])
-    counter(question["method"])  # a wrong name is said before a large model is read
+    counter(question["method"])  # report a wrong name before reading a large model
     with stoppable(), ProgressLine() as line:
         asked = batch.asked(question)
         result = audit(model, trust_pickle=trust_pickle, on_progress=line.show_batch, **asked)

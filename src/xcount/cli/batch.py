@@ -35,7 +35,7 @@ question_options = parameters.together(
         "probability_gaps",
         metavar="P",
         multiple=True,
-        help="Gaps in the predicted probability, instead; repeat it, or separate them by commas.",
+        help="Gaps in the predicted probability instead; repeat it, or separate them by commas.",
     ),
     parameters.change_options,
     click.option(
@@ -45,7 +45,7 @@ question_options = parameters.together(
         multiple=True,
         default=["1"],
         show_default=True,
-        help="How many cells the features may move, added up; repeat it, or separate by commas.",
+        help="How many cells the features may move in total; repeat it, or separate by commas.",
     ),
     parameters.model_options,
 )

@@ -56,7 +56,7 @@ def command(
     from xcount.counters import counter
 
     parameters.check_change(question)
-    counter(question["method"])  # a wrong name is said before a large model is read
+    counter(question["method"])  # report a wrong name before reading a large model
     with stoppable(), ProgressLine() as line:
         result = count(
             model,

@@ -41,13 +41,13 @@ The people are those of the data that the model was not trained on.
 @click.option(
     "--save-model",
     metavar="FILE",
-    help="Save a model of the same data to play with, whose categories need no one-hot columns.",
+    help="Save another model of the same data to experiment with; it has native categories.",
 )
 @click.option(
     "--save-one-hot",
     metavar="FILE",
-    help="Save the model that is audited here; beside it, its domain (FILE with .toml) and the "
-    "people (FILE with .csv.gz).",
+    help="Save the audited model and, beside it, its domain (FILE with .toml) and the people "
+    "(FILE with .csv.gz).",
 )
 @parameters.batch_limit_options
 @parameters.json_option
@@ -60,13 +60,13 @@ def command(
     jobs: int,
     as_json: bool,
 ) -> int:
-    """Ask a model of the Adult census data how much depends on sex, race and age.
+    """Audit a model of the Adult census data for its dependence on sex, race and age.
 
     For how many people does the predicted probability of a high income move by more than 0.05, 0.1
-    or 0.2 when nothing but the sex changes, or the race, or the age? The model knows one-hot
-    columns; the questions are about whole groups of them, among people of 25 to 64. The answers are
-    judged by people that the model was not trained on (--judge rows), printed, and written as a
-    report for the browser.
+    or 0.2 if only their sex, race or age changes? The model was trained on one-hot columns; the
+    questions are about the features they encode, among people aged 25 to 64. The answers are for
+    people the model was not trained on (--judge rows); they are printed, and written as a report
+    for the browser.
     """
     from xcount.cli.progress import ProgressLine, stoppable
     from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS

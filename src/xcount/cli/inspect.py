@@ -47,8 +47,8 @@ OF_REGIONS = ("missing", "one_hot", "where", "rule", "domain")
 @click.option(
     "--population",
     metavar="FILE",
-    help="Show a fitted population, too; one that is fitted to the data is kept there if the file "
-    "does not exist. The file alone, instead of MODEL, is shown without a model.",
+    help="Also show a fitted population. If the file does not exist, a population is fitted to "
+    "the data and saved there. A population file in place of MODEL is shown by itself.",
 )
 @click.option(
     "--all", "show_all", is_flag=True, help="List every feature, used or not, and every component."
@@ -67,7 +67,7 @@ def command(
 ) -> int:
     """Describe MODEL: its trees, guards, cells and regions, and gaps to ask about.
 
-    A population that was saved is described, too: what sets its components apart, and how
+    A saved population is described as well: what sets its components apart, and how
     realistic it is.
     """
     from xcount.answers.inspection import inspect

@@ -121,23 +121,23 @@ domain_options = together(
         metavar="NAME=COL,COL,...",
         multiple=True,
         help="Columns of which exactly one is 1: they are one feature, NAME, with a category per "
-        "column. End the list with +none if all of them may be 0. Repeat it for more groups.",
+        "column. End the list with +none if all of them may be 0. May be repeated.",
     ),
     click.option(
         "--where",
         "where",
         metavar="COND",
         multiple=True,
-        help="Leave out all regions that break a condition: 'age >= 25', '25 <= age < 65', 'sex == "
-        "Male', 'race in {White, Black}', 'age is missing'. Repeat it for more.",
+        help="Keep only regions that satisfy a condition: 'age >= 25', '25 <= age < 65', 'sex == "
+        "Male', 'race in {White, Black}', 'age is missing'. May be repeated.",
     ),
     click.option(
         "--rule",
         "rule",
         metavar="'COND -> COND'",
         multiple=True,
-        help="Leave out all regions in which the first condition holds and the second does not. "
-        "Repeat it for more.",
+        help="Leave out regions in which the first condition holds and the second does not. "
+        "May be repeated.",
     ),
     click.option(
         "--domain",
@@ -153,7 +153,7 @@ model_options = together(
         metavar="exact|N",
         default="exact",
         show_default=True,
-        help="Take leaf values as stored, or rounded to N decimals.",
+        help="Use leaf values as stored, or rounded to N decimals.",
     ),
     click.option(
         "--class",
@@ -169,9 +169,9 @@ change_options = together(
     click.option(
         "--flip",
         is_flag=True,
-        help="Count changes of the decision, instead of changes by more than a gap. With one "
-        "margin, the decision is whether it is above the cut-off (a tie is not, unless the "
-        "model's own decision has it there); with several classes, which one wins (in a tie, the "
+        help="Count changes of the decision instead of changes by more than a gap. With one "
+        "margin, the decision is whether it is above the cut-off (a tie counts as below, unless "
+        "the model itself decides otherwise); with several classes, which one wins (in a tie, the "
         "first).",
     ),
     click.option(
@@ -183,8 +183,7 @@ change_options = together(
     click.option(
         "--from-probability",
         metavar="P",
-        help="With --flip: count only flips of a decision that is taken with a probability of at "
-        "least P.",
+        help="With --flip: count only flips of decisions made with a probability of at least P.",
     ),
     click.option(
         "--direction",
@@ -219,13 +218,13 @@ distance_option = click.option(
     metavar="N|any",
     default="1",
     show_default=True,
-    help="How many cells the sensitive features may move, added up.",
+    help="How many cells the sensitive features may move in total.",
 )
 
 probability_gap_option = click.option(
     "--probability-gap",
     metavar="P",
-    help="Count changes of the predicted probability by more than P (0.1), instead.",
+    help="Count changes of the predicted probability by more than P (such as 0.1) instead.",
 )
 
 question_options = together(
@@ -254,8 +253,8 @@ judge_option = click.option(
     type=click.Choice(MEASURES),
     default="regions",
     show_default=True,
-    help="The measure that limits judge, and that ranks: regions, volume, marginals, rows or "
-    "population. It is measured, too.",
+    help="The measure that limits apply to and features are ranked by: regions, volume, "
+    "marginals, rows or population. Need not be named by --measure.",
 )
 
 measure_options = together(
@@ -272,13 +271,13 @@ measure_options = together(
         "--data",
         metavar="FILE",
         help="CSV or Parquet file with a column per feature: for rows, marginals, population, and "
-        "the bounds of a volume. Without --measure and --judge: for rows.",
+        "the bounds of a volume. Without --measure and --judge, its rows are counted.",
     ),
     click.option(
         "--population",
         metavar="FILE",
-        help="A fitted population to weigh by; one that is fitted to the data is kept there if the "
-        "file does not exist.",
+        help="A fitted population to weigh by. If the file does not exist, a population is fitted "
+        "to the data and saved there.",
     ),
     click.option(
         "--bounds",
@@ -323,7 +322,7 @@ accuracy_options = together(
         default="0.1",
         callback=parsed_by(partial(open_share, what="delta")),
         show_default=True,
-        help="Probability allowed for an interval to be wrong.",
+        help="Allowed probability that an interval is wrong.",
     ),
     seed_option,
 )
@@ -359,22 +358,22 @@ def _limits(timeout: str, memory: str) -> Callable[[Command], Command]:
 _MEMORY = "Stop at this much memory and report the bounds found so far"
 
 limit_options = _limits(
-    "Stop after this long, reading the model included, and report the bounds found so far",
+    "Stop after this long, including reading the model, and report the bounds found so far",
     _MEMORY,
 )
 batch_limit_options = _limits(
-    "Stop each count after this long, without the time to read the model, and report the bounds "
+    "Stop each count after this long, not including reading the model, and report the bounds "
     "found so far",
     _MEMORY,
 )
 search_limit_options = _limits(
-    "Give up after this long, reading the model included", "Take at most this much memory"
+    "Give up after this long, including reading the model", "Use at most this much memory"
 )
 
 cluster_option = click.option(
     "--cluster",
     metavar="ADDRESS",
-    help="Count on a Dask cluster; the address is its scheduler's, e.g. tcp://scheduler:8786.",
+    help="Count on a Dask cluster, given the address of its scheduler: tcp://scheduler:8786.",
 )
 
 max_share_option = click.option(
@@ -386,17 +385,17 @@ max_share_option = click.option(
 )
 
 EXPLAIN_HELP = (
-    "Also say who is affected and how much: which way the output moves, the mean and the "
-    "quantiles of the change, the share against the gap, where it is, and how often each group "
-    "gets the favourable decision."
+    "Also say who is affected and by how much: the direction, mean and quantiles of the change, "
+    "the share for other gaps, where the changes are, and how often each group gets the "
+    "favourable decision."
 )
 explain_option = click.option("--explain", is_flag=True, help=EXPLAIN_HELP)
 
 favourable_option = click.option(
     "--favourable",
     metavar="CLASS",
-    help="With --explain: the decision whose rates are compared between groups, a class, or above "
-    "or below the cut-off. Above unless given, or the class asked about.",
+    help="With --explain: the decision whose rates are compared between groups: a class, or above "
+    "or below the cut-off. Default: above, or the class given by --class.",
 )
 
 json_option = click.option(

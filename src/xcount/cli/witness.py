@@ -1,4 +1,4 @@
-"""``xcount witness``: inputs to show, not only a number."""
+"""``xcount witness``: example pairs of inputs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from xcount.cli import parameters
     help="Number of pairs; with --near, one for each of the first N rows.",
 )
 @click.option(
-    "--near", metavar="FILE", help="Find the pair nearest to each row of this CSV or Parquet file."
+    "--near", metavar="FILE", help="Find the pair closest to each row of this CSV or Parquet file."
 )
 @parameters.seed_option
 @parameters.search_limit_options
@@ -52,9 +52,9 @@ def command(
 ) -> int:
     """Show pairs of inputs that differ only in the sensitive features, yet get different outputs.
 
-    The pairs are drawn uniformly from all sensitive regions of MODEL. With --near they are as near
-    as possible to the given rows: the fewest features in another cell, then the fewest cells in
-    between. The table shows both margins, the guards crossed and the trees responsible.
+    The pairs are drawn uniformly from all sensitive regions of MODEL. With --near they are as
+    close as possible to the given rows: the fewest features in a different cell, then the fewest
+    cells in between. The table shows both margins, the guards crossed and the trees responsible.
     """
     from xcount.answers.result import ANSWERED, LIMITED
     from xcount.answers.witness.witnesses import witnesses
