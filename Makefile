@@ -1,5 +1,8 @@
 # make demo   installs XCount into .venv and audits the model that ships with it: xcount-demo.html
-# make test   installs what the tests need, then runs every check
+# make test   installs what the tests need, then runs every check but the sanitizers: 8 minutes
+# make quick  after an edit: lint, types, the contract of the counters, the quick tests: a minute
+# make sanitize  the core's tests with the sanitizers of addresses, undefined behaviour and threads
+# make soak   the tests with new random models, ten times as many: for a schedule
 # make docs   the documentation site: build/site/index.html (make test builds it, too)
 # make vulnerabilities  looks the locked dependencies up in the lists of known vulnerabilities
 # make bench  the experiments in ten minutes, after training the models: benchmarks/runs/short
@@ -14,7 +17,7 @@ JOBS   ?= 2
 SOURCES := pyproject.toml CMakeLists.txt \
            $(shell find src cpp -type f -not -name '*.pyc' -not -name '_core.pyi')
 
-.PHONY: demo test docs bench vulnerabilities lint native pytest clean help
+.PHONY: demo test quick sanitize soak docs bench vulnerabilities lint types native pytest clean help
 
 help:
 	@sed -n 's/^# \(make .*\)/\1/p' Makefile
@@ -23,10 +26,21 @@ demo: $(VENV)/installed
 	$(BIN)/xcount demo
 	@echo "To use xcount in this shell: . $(BIN)/activate"
 
-# The checks that take one core each run beside those that take all.
+# The checks that take one core each run beside each other.
 test: $(VENV)/installed-for-tests
-	$(MAKE) --jobs 2 --output-sync=target --no-print-directory lint native
+	$(MAKE) --jobs 2 --output-sync=target --no-print-directory lint types native
 	$(MAKE) --no-print-directory pytest
+
+# Installed in place, edits of Python files count without another installation.
+quick: $(VENV)/installed-in-place
+	$(BIN)/ruff check --quiet .
+	$(BIN)/ruff format --quiet --check .
+	$(BIN)/mypy & \
+	XCOUNT_TEST_PROFILE=quick $(BIN)/pytest -n $(JOBS) --dist loadgroup -q -m 'not slow'; \
+	tests=$$?; wait $$! && exit $$tests
+
+soak: $(VENV)/installed-for-tests
+	XCOUNT_TEST_PROFILE=scheduled $(BIN)/pytest -n $$(($(JOBS) + 1)) --dist loadgroup -q
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -41,6 +55,13 @@ $(VENV)/installed: $(BIN)/python $(SOURCES)
 $(VENV)/installed-for-tests: $(BIN)/python $(SOURCES)
 	SKBUILD_CMAKE_DEFINE=XCOUNT_WERROR=ON $(BIN)/python -m pip install --quiet '.[test]' $$(command -v cmake >/dev/null || echo cmake) \
 	  $$(command -v ninja >/dev/null || echo ninja)
+	@rm -f $(VENV)/installed-in-place
+	@touch $@ $(VENV)/installed
+
+# The modules of src are imported where they are: only a change of the core installs again.
+$(VENV)/installed-in-place: $(BIN)/python pyproject.toml CMakeLists.txt $(shell find cpp -type f)
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	@rm -f $(VENV)/installed-for-tests
 	@touch $@ $(VENV)/installed
 
 $(VENV)/installed-for-docs: $(BIN)/python $(SOURCES)
@@ -54,20 +75,24 @@ lint: $(VENV)/installed-for-tests
 	$(BIN)/clang-format --dry-run --Werror $$(find cpp -name '*.?pp')
 	find cpp/src -name '*.cpp' | xargs -n 1 $${CXX:-g++} -std=c++20 -Icpp/include -fsyntax-only \
 	  -Wall -Wextra -Wconversion -Wshadow -Werror
+
+types: $(VENV)/installed-for-tests
 	$(BIN)/mypy
 
-# The core's tests: linked with the core of the installed package, then with the sanitizers
-# (unoptimised: optimising what they add takes longer than everything else here).
+# $(call test_core,FOLDER,OPTIONS) builds the core's tests and runs them.
+test_core = PATH="$$PATH:$(abspath $(BIN))"; set -e; \
+	cmake -S . -B build/$(1) -G Ninja -DXCOUNT_WERROR=ON $(2) >/dev/null; \
+	cmake --build build/$(1) --parallel $(JOBS); \
+	ctest --test-dir build/$(1) --parallel $(JOBS) --output-on-failure --no-tests=error
+
+# Linked with the core of the installed package.
 native: $(VENV)/installed-for-tests
-	PATH="$$PATH:$(abspath $(BIN))"; set -e; \
-	test_core() { \
-	  build=build/$$1; shift; \
-	  cmake -S . -B $$build -G Ninja -DXCOUNT_WERROR=ON "$$@" >/dev/null; \
-	  cmake --build $$build --parallel $(JOBS); \
-	  ctest --test-dir $$build --parallel $(JOBS) --output-on-failure --no-tests=error; \
-	}; \
-	test_core ctest -DXCOUNT_BUILT_CORE="$$(ls -t $$PWD/build/cp*/libxcount_core.a | head -n 1)"; \
-	test_core ctest-sanitized -DXCOUNT_SANITIZE=address,undefined -DCMAKE_BUILD_TYPE=Debug
+	$(call test_core,ctest,-DXCOUNT_BUILT_CORE="$$(ls -t $$PWD/build/cp*/libxcount_core.a | head -n 1)")
+
+SANITIZERS := address,undefined
+# Unoptimised: optimising what the sanitizers add takes longer than running it.
+sanitize: $(VENV)/installed-for-tests
+	$(call test_core,ctest-sanitized,-DXCOUNT_SANITIZE=$(SANITIZERS) -DCMAKE_BUILD_TYPE=Debug)
 	PATH="$$PATH:$(abspath $(BIN))" JOBS=$(JOBS) tools/thread_sanitizer.sh
 
 # One worker more than cores: some tests wait for other processes.

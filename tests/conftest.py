@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import effort
 import pytest
 from hypothesis import settings
 from model_files import FIGURE_1, write_model
@@ -26,10 +27,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# The same examples in every run, and no deadline: time is measured in benchmarks.
-settings.register_profile("xcount", derandomize=True, deadline=None)
-settings.load_profile("xcount")
-
+settings.load_profile(effort.PROFILE)
 
 LONG = (
     "tests/test_documents.py",
@@ -39,6 +37,11 @@ LONG = (
     "tests/model/test_examples.py::test_documented_commands_work",
 )
 """Where single tests, or groups of them, take half a minute."""
+
+
+def pytest_report_header() -> str:
+    """Say how much is tried, and with which seed to try it again."""
+    return f"XCOUNT_TEST_PROFILE={effort.PROFILE} XCOUNT_TEST_SEED={effort.FIRST_SEED}"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

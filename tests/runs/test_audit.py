@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from effort import n_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import known
@@ -55,7 +56,7 @@ def facts(result: AuditResult) -> list[CountResult]:
     return [as_facts(count) for count in result.results]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=n_examples(30))
 @given(st.integers(0, 10_000))
 def test_an_audit_counts_what_count_counts(seed: int) -> None:
     """Every count of an audit is that of xcount.count with the same question."""
@@ -484,7 +485,7 @@ def whole_journal(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return path.read_bytes()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=n_examples(40))
 @given(st.data())
 def test_a_journal_cut_anywhere_resumes_to_the_same_audit(
     whole_journal: bytes, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

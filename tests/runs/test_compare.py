@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from effort import n_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import random_ensemble
@@ -38,7 +39,7 @@ def permuted(ensemble: Ensemble, order: list[int]) -> Ensemble:
     return replace(ensemble, features=tuple(ensemble.features[i] for i in order), trees=trees)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=n_examples(25))
 @given(st.integers(0, 10_000), st.integers(0, 10_000))
 def test_every_count_is_on_the_shared_grid(seed: int, other_seed: int) -> None:
     """Each count is that of xcount.count on the grid of both models."""

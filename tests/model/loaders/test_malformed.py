@@ -11,6 +11,7 @@ from typing import Any
 import mutations
 import numpy as np
 import pytest
+from effort import n_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -409,7 +410,7 @@ def ensemble_or_message(read: Callable[[bytes, str], Ensemble], data: bytes) -> 
 
 
 @pytest.mark.parametrize("name", ["json", "ubjson", "dump", "lightgbm"])
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=n_examples(150))
 @given(seed=st.integers(0, 2**32 - 1), coarse=st.booleans())
 def test_random_damage_never_escapes_as_another_exception(
     name: str, seed: int, coarse: bool

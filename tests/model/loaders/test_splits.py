@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from xcount.errors import ModelFormatError, UnsupportedModelError
@@ -21,7 +21,6 @@ def holds(x: float, operator: str, threshold: float) -> bool:
     return x < threshold if operator == "<" else x <= threshold
 
 
-@settings(derandomize=True)
 @given(
     threshold=FINITE,
     operator=st.sampled_from(["<", "<="]),
@@ -41,7 +40,6 @@ def test_the_strict_threshold_decides_like_the_split(
         assert (float(x) < strict) == holds(float(x), operator, threshold)
 
 
-@settings(derandomize=True)
 @given(thresholds=st.lists(FINITE, min_size=1), operator=st.sampled_from(["<", "<="]))
 def test_the_vector_form_agrees_with_the_scalar_one(thresholds: list[float], operator: Any) -> None:
     """as_strict_thresholds is as_strict_threshold of each element."""
