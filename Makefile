@@ -36,7 +36,7 @@ quick: $(VENV)/installed-in-place
 	$(BIN)/ruff check --quiet .
 	$(BIN)/ruff format --quiet --check .
 	$(BIN)/mypy & \
-	XCOUNT_TEST_PROFILE=quick $(BIN)/pytest -n $(JOBS) --dist loadgroup -q -m 'not slow'; \
+	XCOUNT_TEST_PROFILE=quick $(BIN)/pytest -n $(JOBS) --dist loadgroup -q; \
 	tests=$$?; wait $$! && exit $$tests
 
 soak: $(VENV)/installed-for-tests

@@ -29,24 +29,22 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 settings.load_profile(effort.PROFILE)
 
-LONG = (
-    "tests/test_documents.py",
-    "tests/test_cheat_sheet.py",
-    "tests/cluster/",
-    "tests/cli/test_interrupts.py",
-    "tests/model/test_examples.py::test_documented_commands_work",
-)
-"""Where single tests, or groups of them, take half a minute."""
-
 
 def pytest_report_header() -> str:
     """Say how much is tried, and with which seed to try it again."""
     return f"XCOUNT_TEST_PROFILE={effort.PROFILE} XCOUNT_TEST_SEED={effort.FIRST_SEED}"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes long: at the end, no process is to wait for another's last test."""
-    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Choose what the profile runs, and start with what takes long.
+
+    At the end, no process is to wait for another's last test.
+    """
+    left_out = effort.left_out(items)
+    config.hook.pytest_deselected(items=left_out)
+    dropped = set(left_out)
+    items[:] = [item for item in items if item not in dropped]
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 @dataclass(frozen=True)

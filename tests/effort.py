@@ -1,6 +1,7 @@
 """How much this run of the tests tries: XCOUNT_TEST_PROFILE is quick, test or scheduled.
 
-``quick`` tries few random models, to be run after every edit. ``test``, the default, tries the same
+``quick`` is for after every edit: it leaves out slow tests, runs two cases of each other one, and
+tries few random models. ``test``, the default, tries the same
 ones in every run, so that a failure is the fault of the change at hand. ``scheduled`` tries ten
 times as many, and new ones in every run; XCOUNT_TEST_SEED repeats a run.
 """
@@ -9,7 +10,10 @@ from __future__ import annotations
 
 import os
 import random
+from collections import Counter
+from collections.abc import Sequence
 
+import pytest
 from hypothesis import settings
 
 _PARTS = {"quick": 0.1, "test": 1.0, "scheduled": 10.0}
@@ -34,3 +38,24 @@ settings.register_profile(
 def n_examples(number: int) -> int:
     """Return how many examples to try of those that ``make test`` tries; at least one."""
     return max(1, round(number * _PARTS[PROFILE]))
+
+
+_QUICK_CASES = 2
+
+
+def left_out(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """Return the tests that this profile does not run, by their markers and their cases."""
+    if PROFILE == "scheduled":
+        return []
+    if PROFILE == "test":
+        return [item for item in items if item.get_closest_marker("scheduled")]
+    seen: Counter[str] = Counter()
+    found = []
+    for item in items:
+        function = item.nodeid.partition("[")[0]
+        seen[function] += 1
+        is_one_too_many = seen[function] > _QUICK_CASES and not item.get_closest_marker("contract")
+        is_slow = item.get_closest_marker("slow") or item.get_closest_marker("scheduled")
+        if is_slow or is_one_too_many:
+            found.append(item)
+    return found

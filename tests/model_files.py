@@ -77,3 +77,13 @@ def write_model(path: Path, trees: Sequence[Nested], names: Sequence[str]) -> st
     """Write a model file and return its path."""
     path.write_text(json.dumps(xgboost_document(trees, names)))
     return str(path)
+
+
+def first_trees(path: Path, n: int) -> str:
+    """Return the text of an XGBoost model file with the first trees only."""
+    document = json.loads(path.read_text())
+    model = document["learner"]["gradient_booster"]["model"]
+    model["gbtree_model_param"]["num_trees"] = str(n)
+    for name, length in (("trees", n), ("tree_info", n), ("iteration_indptr", n + 1)):
+        model[name] = model[name][:length]
+    return json.dumps(document)

@@ -66,7 +66,7 @@ def sums_of(ensemble: Ensemble, precision: int | None, missing: bool = False) ->
     for tree in ensemble.trees:
         leaves = [in_units(float(value), ensemble.divisor) for value in tree.value]
         units[tree.output] += _leaf_table(tree, 0, axes, leaves)
-    return Sums(units, unit, _probabilities(ensemble, units * float(unit)))
+    return Sums(units, unit, _probabilities(ensemble, units * np.float64(float(unit))))
 
 
 def _probabilities(ensemble: Ensemble, margins: NDArray[np.float64]) -> NDArray[np.float64]:

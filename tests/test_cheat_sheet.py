@@ -15,7 +15,8 @@ CODES = [row["code"] for row in ROW.finditer(PAGE)]
 COMMANDS = [code for code in CODES if code.startswith("xcount ")]
 EXPRESSIONS = [code for code in CODES if not code.startswith("xcount ")]
 
-pytestmark = pytest.mark.xdist_group("cheat sheet")  # rows use files that earlier rows wrote
+# Rows use files that earlier rows wrote.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("cheat sheet")]
 
 
 def test_every_row_is_tested() -> None:

@@ -35,6 +35,8 @@ from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
 from xcount.question.query import Query
 
+pytestmark = pytest.mark.contract
+
 PROGRAMS = (Method.CNF_GANAK, Method.CNF_APPROXMC, Method.SUBPROBLEMS_CNF)
 """Methods that start other programs; tests/baselines/cnf tests them."""
 HERE = tuple(method for method in METHODS if method not in PROGRAMS)
@@ -158,7 +160,7 @@ def small_question(change: str, seed: int, distance: int | None, precision: int 
     problem = problem_of(ensemble, change, distance=distance, precision=precision)
     found = oracle.changing_regions(ensemble, [0], distance, precision, **exact_words(change))
     assert problem.n_regions == len(found)
-    of_masks = dict.fromkeys(((region[0],) for region in found), 0)
+    of_masks: dict[tuple[int, ...], int] = {region[:1]: 0 for region in found}
     for region, is_sensitive in found.items():
         of_masks[region[:1]] += is_sensitive
     return Asked(problem, of_masks)
@@ -190,7 +192,7 @@ def large_model(change: str, seed: int) -> Ensemble:
     )
 
 
-LARGE = (
+LARGE: tuple[dict[str, Any], ...] = (
     {"sensitive": (0,), "distance": 1, "precision": None},
     {"sensitive": (1,), "distance": None, "precision": 1},
     {"sensitive": (2, 4), "distance": 2, "precision": None},

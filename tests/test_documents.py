@@ -44,6 +44,7 @@ def with_examples() -> list[Path]:
     return [page for page in PAGES if any(block.is_run for block in blocks_of(page.read_text()))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", with_examples(), ids=name_of)
 def test_what_a_page_shows_is_what_comes_out(page: Path, tmp_path: Path) -> None:
     """Commands and code of a page work one after the other, with the outputs shown."""
@@ -73,6 +74,7 @@ def test_most_pages_have_examples() -> None:
     assert len(names) >= 10
 
 
+@pytest.mark.scheduled
 def test_the_tutorial_works_with_the_whole_data(tmp_path: Path) -> None:
     """As it says; the numbers are others, and so may be the verdicts."""
     pytest.importorskip("skops")

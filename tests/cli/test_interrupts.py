@@ -15,10 +15,13 @@ from typing import Any
 
 import pytest
 from conftest import Command
+from effort import n_examples
 
 import xcount
 from xcount.model.examples import adult_model_path
 from xcount.runs.journal import read_journal
+
+pytestmark = pytest.mark.slow
 
 PACKAGE = f"{Path(xcount.__file__).parent}/"
 MODEL = str(adult_model_path())
@@ -110,7 +113,7 @@ def comparison_facts(data: dict[str, Any]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(
     ("words", "n", "facts_of"),
-    [(AUDIT, 10, audit_facts), (EXPLAINED, 4, audit_facts), (COMPARE, 8, comparison_facts)],
+    [(AUDIT, 6, audit_facts), (EXPLAINED, 4, audit_facts), (COMPARE, 5, comparison_facts)],
     ids=["audit", "explained", "compare"],
 )
 def test_a_stopped_run_is_whole_and_goes_on(
@@ -123,7 +126,7 @@ def test_a_stopped_run_is_whole_and_goes_on(
     """Status and messages as documented; files whole or absent; resuming gives the same answers."""
     expected = facts_of(json.loads(xcount_command(*words).out))
     statuses = set()
-    for number, (seconds, stop) in enumerate(moments(n, 1, words)):
+    for number, (seconds, stop) in enumerate(moments(n_examples(n), 1, words)):
         folder = tmp_path / str(number)
         folder.mkdir()
         kept = (*words, "--journal", folder / "j.jsonl")
@@ -150,7 +153,7 @@ def test_a_stopped_run_is_whole_and_goes_on(
 def test_a_stopped_count_has_an_interval_or_nothing(xcount_command: Command) -> None:
     """What is printed holds the count; nothing else is printed."""
     truth = json.loads(xcount_command(*ASKED_COUNT, "--method", "exact").out)["count"]
-    for seconds, stop in moments(10, 2, COUNT):
+    for seconds, stop in moments(n_examples(6), 2, COUNT):
         run = stopped_at(seconds, stop, *COUNT)
         check_stopped(run)
         assert run.out or run.status not in (0, 3)

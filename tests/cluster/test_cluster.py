@@ -42,7 +42,8 @@ distributed = pytest.importorskip(
     "distributed", reason="a cluster needs the library distributed: pip install 'xcount[cluster]'"
 )
 
-pytestmark = pytest.mark.xdist_group("cluster")  # two clusters at a time starve each other
+# Two clusters at a time starve each other.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("cluster")]
 
 PEOPLE = Path(__file__).parent.parent.parent / "examples" / "adult-extract.csv.gz"
 QUESTIONS: dict[str, Any] = {

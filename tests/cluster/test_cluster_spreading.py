@@ -40,7 +40,8 @@ distributed = pytest.importorskip(
     "distributed", reason="a cluster needs the library distributed: pip install 'xcount[cluster]'"
 )
 
-pytestmark = pytest.mark.xdist_group("cluster")  # two clusters at a time starve each other
+# Two clusters at a time starve each other.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("cluster")]
 
 IMPATIENT = """
 import functools

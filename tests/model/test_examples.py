@@ -16,6 +16,7 @@ from pathlib import Path
 import click
 import pytest
 from conftest import Command
+from model_files import first_trees
 
 import xcount
 from xcount.cli.app import COMMANDS, application
@@ -88,9 +89,9 @@ def example_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a directory with models, data and what commands wrote, as the examples assume."""
     folder = tmp_path_factory.mktemp("examples")
     for name in ("model.json", "old.json", "new.json"):
-        shutil.copy(adult_model_path(), folder / name)
+        (folder / name).write_text(first_trees(Path(adult_model_path()), 20))
     xcount.audit(figure_1(), gaps=80, journal=folder / "results.jsonl")
-    model = xcount.load(adult_model_path())
+    model = xcount.load(folder / "model.json")
     grid = xcount.Grid.of(model)
     rows = [model.feature_names]
     for share in (0, 0.5, 1) * 30:  # a population needs some
@@ -119,6 +120,7 @@ def test_every_command_has_help_with_an_example(xcount_command: Command, name: s
     assert [option.name for option in options if not option.help] == []
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("beside_a_model")
 @pytest.mark.parametrize("line", list(help_examples()))
 def test_documented_commands_work(xcount_command: Command, line: str) -> None:
