@@ -194,9 +194,9 @@ def test_memory_that_is_held_already_is_noted(xcount_command: Command, figure_1_
 def test_help_says_what_a_time_limit_is_of(xcount_command: Command) -> None:
     """Of one count with its model, or of each of many counts."""
     single = " ".join(xcount_command("count", "--help").out.split())
-    assert "Stop after this long, reading the model included" in single
+    assert "Stop after this long, including reading the model" in single
     many = " ".join(xcount_command("audit", "--help").out.split())
-    assert "Stop each count after this long, without the time to read the model" in many
+    assert "Stop each count after this long, not including reading the model" in many
 
 
 @pytest.mark.parametrize(("limit", "status"), [("2/9", 0), ("22.3%", 0), ("0.2222", 1)])
