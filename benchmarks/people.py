@@ -25,8 +25,8 @@ from benchmarks.harness.datasets import data_folder
 from benchmarks.harness.tables import replace_parts
 from xcount.answers.explanation import GroupRates, Place, ShareInterval
 from xcount.counters.settings import Settings
-from xcount.measures.measure import with_population
 from xcount.measures.population import Population
+from xcount.measures.shares import with_population
 from xcount.measures.weighting import Weighing
 from xcount.question.grid import Grid
 

@@ -26,9 +26,9 @@ from benchmarks.harness.tables import markdown, replace_parts
 from xcount.answers.count import solve
 from xcount.counters.settings import Settings
 from xcount.measures.fitting import STRENGTH, fit_mixture, fit_population
-from xcount.measures.measure import measure
 from xcount.measures.measured import Judged
 from xcount.measures.population import Population
+from xcount.measures.shares import measure
 from xcount.measures.weighting import Weighing
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid

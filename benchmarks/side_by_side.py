@@ -38,8 +38,9 @@ from xcount.counters.settings import Settings
 from xcount.counters.side_by_side import BUDGETS
 from xcount.counters.tally import StopReason
 from xcount.measures.exact_shares import UNITS
-from xcount.measures.measure import weighing_of
-from xcount.measures.products import components_of, products_of, weighed_pieces
+from xcount.measures.mixture import Mixture
+from xcount.measures.products import weighed_parts
+from xcount.measures.shares import measure_of, weighing_of
 from xcount.measures.weigh import Weight
 from xcount.problem.problem import Problem
 from xcount.question.domain import Domain
@@ -146,12 +147,13 @@ class Weights:
         assert self.weighing is not None
         query = Query.of(self.model, [asked.feature], **asked.options)
         problem = Problem(self.model, self.grid, query)
-        components = components_of(asked.measure, problem, self.weighing)
+        mixture = measure_of(asked.measure, problem.grid, self.weighing)
+        assert isinstance(mixture, Mixture)
         settings = Settings(timeout_seconds=limit, jobs=1)
         began = time.process_time()
-        products = products_of(problem, components)
-        pieces = weighed_pieces(problem, products)
-        weight = Weight(asked.measure, problem, products, pieces, settings, {})
+        products = mixture.products(problem)
+        parts = weighed_parts(problem, products)
+        weight = Weight(asked.measure, problem, products, parts, settings, {})
         low, high, answered = _weighed(weight, method, settings)
         return {
             "seconds": round(time.process_time() - began, 4),

@@ -10,8 +10,10 @@ import oracle
 from numpy.typing import NDArray
 from strategies import random_classifier, random_ensemble
 
+from xcount.measures.mixture import Mixture
 from xcount.measures.population import Column, Population
 from xcount.measures.portrait import Realism
+from xcount.measures.shares import measure_of
 from xcount.measures.weighting import Weighing
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
@@ -88,3 +90,10 @@ def expected_share(
             cells = [table[cell] for table, cell in zip(tables, region, strict=True)]
             total += float((population.weights * np.prod(cells, axis=0)).sum())
     return total
+
+
+def mixture_of(name: str, problem: Problem, weighing: Weighing) -> Mixture:
+    """Return a measure that is a mixture of products."""
+    found = measure_of(name, problem.grid, weighing)
+    assert isinstance(found, Mixture)
+    return found

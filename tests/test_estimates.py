@@ -25,7 +25,7 @@ from xcount.counters.engine import Outcomes
 from xcount.counters.sampling.estimator import Estimator, KnownPart
 from xcount.counters.settings import Settings
 from xcount.counters.tally import MaskCount, Profile, Progress, StopReason, Tally
-from xcount.measures.measure import measure
+from xcount.measures.shares import measure
 from xcount.measures.weighting import Weighing
 from xcount.model.examples import figure_1
 from xcount.problem.problem import Problem

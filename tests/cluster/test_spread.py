@@ -33,7 +33,7 @@ from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress, StopReason, Tally
 from xcount.errors import ClusterError
 from xcount.measures import exact_shares
-from xcount.measures.measure import measure
+from xcount.measures.shares import measure
 from xcount.measures.weighting import Weighing
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.examples import tree_of

@@ -18,8 +18,8 @@ from xcount.counters.exact import ExactRun
 from xcount.counters.settings import Settings
 from xcount.counters.visit import visiting_seconds
 from xcount.errors import BudgetError
-from xcount.measures.measure import measure
 from xcount.measures.products import mask_masses
+from xcount.measures.shares import measure
 from xcount.measures.weighting import Weighing, volume_weights
 from xcount.model.ensemble import Ensemble, Tree
 from xcount.model.examples import ensemble_of, figure_1

@@ -22,8 +22,8 @@ from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason, Tally
 from xcount.errors import QueryError
 from xcount.measures.fitting import fit_population
-from xcount.measures.measure import measure
 from xcount.measures.population import Population
+from xcount.measures.shares import measure
 from xcount.measures.weighting import Weighing, volume_weights
 from xcount.model.examples import ensemble_of, figure_1
 from xcount.problem.parts import Part, parts_of

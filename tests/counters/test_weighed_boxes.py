@@ -13,14 +13,14 @@ from test_domains import random_rows, weighed_problem
 
 from xcount.counters.decisions import RegionDecider
 from xcount.counters.exact import ExactRun
-from xcount.counters.sampling.box_draws import WeighedBoxDraws
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
 from xcount.measures import exact_shares
+from xcount.measures.draws import MixtureDraws
 from xcount.measures.fitting import fit_population
-from xcount.measures.measure import measure
 from xcount.measures.measured import Measured
-from xcount.measures.products import components_of, products_of
+from xcount.measures.mixture import Mixture
+from xcount.measures.shares import measure
 from xcount.measures.weighting import Weighing
 from xcount.problem.parts import parts_of
 from xcount.problem.problem import Problem
@@ -38,8 +38,8 @@ def weighed_problems(n_seeds: int) -> Iterator[tuple[Problem, Weighing, float]]:
         regions = all_regions(problem)
         regions = regions[problem.grid.exists(regions)]
         masses = np.zeros(len(regions))
-        for component in components_of("population", problem, weighing):
-            cells = zip(component.cells, regions.T, strict=True)
+        for component in Mixture.population(problem.grid, weighing).components:
+            cells = zip(component.cell_weights, regions.T, strict=True)
             masses += component.weight * np.prod([w[own] for w, own in cells], axis=0)
         if masses.sum() > 0:
             flags = RegionDecider(problem).decide_regions(regions)
@@ -52,8 +52,8 @@ def test_boxes_are_drawn_from_by_their_weight() -> None:
     n_drawn = 0
     for problem, weighing, share in weighed_problems(30):
         parts = parts_of(problem)
-        products = products_of(problem, components_of("population", problem, weighing))
-        draws = WeighedBoxDraws(problem, parts, products)
+        products = Mixture.population(problem.grid, weighing).products(problem)
+        draws = MixtureDraws(problem, products, parts)
         regions = draws.regions(np.random.default_rng(n_drawn), 200)
         inside = [part.rows_of(regions) for part in parts]
         assert sorted(np.concatenate(inside).tolist()) == list(range(200))

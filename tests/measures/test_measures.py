@@ -25,7 +25,7 @@ from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
 from xcount.errors import QueryError
 from xcount.measures import exact_shares, weigh
-from xcount.measures.measure import measure
+from xcount.measures.shares import measure
 from xcount.measures.weighting import Weighing
 from xcount.model.ensemble import Ensemble
 from xcount.model.examples import Nested, ensemble_of, figure_1

@@ -63,7 +63,9 @@ def test_a_population_keeps_what_columns_have_to_do_with_each_other() -> None:
         assert abs(check.population - check.rows) < 0.05
         assert abs(check.marginals - 0.25) < 0.05
         assert check.rows > 0.4
-    together = sum(c.weight * c.cells[0][1] * c.cells[1][1] for c in population.on(GRID))
+    together = sum(
+        c.weight * c.cell_weights[0][1] * c.cell_weights[1][1] for c in population.on(GRID)
+    )
     assert abs(together - 0.475) < 0.03
 
 
@@ -74,7 +76,7 @@ def test_independent_columns_need_one_component() -> None:
     assert population.n_components == 1
     (only,) = population.on(GRID)
     for feature in range(3):
-        assert only.cells[feature][1] == pytest.approx(rows[:, feature].mean(), abs=0.02)
+        assert only.cell_weights[feature][1] == pytest.approx(rows[:, feature].mean(), abs=0.02)
 
 
 def test_the_same_seed_gives_the_same_population_on_any_number_of_threads() -> None:
@@ -98,7 +100,9 @@ def test_a_coarser_grid_adds_cells_up_and_a_finer_one_is_refused() -> None:
     rows = np.random.default_rng(2).random((1000, 1)) * 4
     population = fit_population(grid_of((1.0, 2.0, 3.0)), rows)
     (component,) = population.on(grid_of((2.0,)))
-    assert component.cells[0] == pytest.approx([(rows < 2).mean(), (rows >= 2).mean()], abs=0.02)
+    assert component.cell_weights[0] == pytest.approx(
+        [(rows < 2).mean(), (rows >= 2).mean()], abs=0.02
+    )
     with pytest.raises(QueryError, match=r"without the guard 2.5 of 'f0'"):
         population.on(grid_of((2.5,)))
     with pytest.raises(QueryError, match="no column 'f1'"):
@@ -118,7 +122,7 @@ def test_categories_of_one_cell_are_not_told_apart_later() -> None:
     cook = frozenset({0})
     rows = np.random.default_rng(3).integers(0, 3, (600, 1)).astype(float)
     population = fit_population(grid((), cook), rows)
-    assert len(population.on(grid((), cook))[0].cells[0]) == 2
+    assert len(population.on(grid((), cook))[0].cell_weights[0]) == 2
     with pytest.raises(QueryError, match="does not tell the categories 1 and 2 of 'job' apart"):
         population.on(grid((), cook, frozenset({1})))
     with pytest.raises(QueryError, match="does not tell the categories 1 and 2 of 'job' apart"):
@@ -126,7 +130,7 @@ def test_categories_of_one_cell_are_not_told_apart_later() -> None:
     within = fit_population(grid(("job != judge",), cook), rows)
     (component,) = within.on(grid(("job != judge",), cook))
     cooks, smiths = (rows == 0).sum(), (rows == 2).sum()
-    assert component.cells[0][0] == pytest.approx(cooks / (cooks + smiths), abs=0.03)
+    assert component.cell_weights[0][0] == pytest.approx(cooks / (cooks + smiths), abs=0.03)
 
 
 def test_unknown_values_say_nothing() -> None:
@@ -136,7 +140,9 @@ def test_unknown_values_say_nothing() -> None:
     holes[np.random.default_rng(5).random(rows.shape) < 0.2] = np.nan
     with pytest.warns(QueryWarning, match=r"values of 'f0', 'f1', 'f2' are missing in .* rows"):
         population = fit_population(GRID, holes)
-    together = sum(c.weight * c.cells[0][1] * c.cells[1][1] for c in population.on(GRID))
+    together = sum(
+        c.weight * c.cell_weights[0][1] * c.cell_weights[1][1] for c in population.on(GRID)
+    )
     assert abs(together - 0.475) < 0.05
 
 

@@ -23,8 +23,8 @@ from xcount.counters.settings import Settings
 from xcount.errors import QueryError, QueryWarning
 from xcount.measures import exact_shares
 from xcount.measures.fitting import fit_population
-from xcount.measures.measure import measure, with_population
 from xcount.measures.population import Population
+from xcount.measures.shares import measure, with_population
 from xcount.measures.weighting import Weighing
 from xcount.model.examples import adult_model_path, figure_1
 from xcount.model.tables import read_table
@@ -95,7 +95,7 @@ def test_a_large_model_is_weighed_as_a_million_draws_say() -> None:
     counts = rng.multinomial(1_000_000, [part.weight for part in parts])
     drawn = np.concatenate(
         [
-            np.stack([rng.choice(len(p), n, p=p) for p in part.cells], axis=1)
+            np.stack([rng.choice(len(p), n, p=p) for p in part.cell_weights], axis=1)
             for n, part in zip(counts, parts, strict=True)
         ]
     )

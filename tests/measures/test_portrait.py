@@ -159,7 +159,7 @@ def test_the_share_of_a_domain_is_that_of_enumeration(seed: int) -> None:
     for region in itertools.product(*map(range, grid.cell_counts)):
         if grid.exists(np.array([region]))[0]:
             for part in population.on(Grid.of(model)):
-                chances = [cells[i] for cells, i in zip(part.cells, region, strict=True)]
+                chances = [cells[i] for cells, i in zip(part.cell_weights, region, strict=True)]
                 total += part.weight * math.prod(chances)
     assert population.share_of(grid) == pytest.approx(total, abs=1e-12)
 

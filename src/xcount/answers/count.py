@@ -190,7 +190,7 @@ def count(
     settings.check_time()
     weighing = None
     if measures or judge != REGIONS:
-        from xcount.measures.measure import weighing_of
+        from xcount.measures.shares import weighing_of
 
         given = (measures, data, bounds, population)
         weighing = weighing_of(ensemble, problem.grid, settings, *given)
@@ -282,7 +282,7 @@ def _solved(
 ) -> CountResult:
     started = time.perf_counter()
     if weighing is not None:
-        from xcount.measures.measure import check_data
+        from xcount.measures.shares import check_data
 
         check_data(problem, weighing)
     tally, found = _counted(problem, settings, method, weighing)
@@ -338,7 +338,7 @@ def _counted(
     """
     if weighing is None or not weighing.names:
         return _tally(problem, settings, method), {}
-    from xcount.measures.measure import measure
+    from xcount.measures.shares import measure
 
     names, found = weighing.names, dict[str, Measured]()
     rest = settings

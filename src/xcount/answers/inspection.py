@@ -193,7 +193,7 @@ def _people(
     population: Population | str | os.PathLike[str] | None,
 ) -> Population:
     """Return a population that suits the model: the one that is given, or one fitted to data."""
-    from xcount.measures.measure import with_population
+    from xcount.measures.shares import with_population
     from xcount.measures.weighting import Weighing
 
     asked = Weighing.of(ensemble, "population", data, population=population)

@@ -124,6 +124,27 @@ def count_by_visiting(problem: Problem, settings: Settings, method: str = Method
     return run.tally(method)
 
 
+def completed_visit(
+    problem: Problem,
+    settings: Settings,
+    weights: Weights | None = None,
+    along: Sequence[CornerQuestion] = (),
+) -> CornerRun | None:
+    """Visit all regions, as :class:`CornerRun` does; None if the limits do not allow it.
+
+    Raises:
+        KeyboardInterrupt: the visit was interrupted.
+    """
+    try:
+        run = CornerRun(problem, settings, weights, along)
+    except BudgetError:
+        return None
+    run.visit()
+    if run.stop_reason is StopReason.INTERRUPTED:
+        raise KeyboardInterrupt
+    return run if run.is_complete else None
+
+
 def _companions(problem: Problem, settings: Settings) -> list[CornerQuestion]:
     """Return what else to ask on the same visit: what is counted later, where time allows it."""
     if settings.companions is None:

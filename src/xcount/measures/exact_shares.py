@@ -1,9 +1,10 @@
-"""Exact weights of the sensitive regions, in slices: one exact run for each product measure.
+"""The exact weight of the sensitive regions under a mixture of products.
 
-The weight is the sum over the pieces of a domain, the products of a mixture and the masks of
-(weight of the piece) x (weight of the product) x (weight of the mask's cells) x (weight of the
-combinations that make it sensitive), exact but for the rounding of floats. Masks are solved one by
-one: what is open is a part of a product, of a mixture, of a domain.
+It is the sum over the parts of a domain, the products of a mixture and the masks of (weight of the
+part) x (weight of the product) x (weight of the mask's cells) x (weight of the combinations that
+make the mask sensitive), exact but for the rounding of floats. :func:`product_share` finds it for
+one product in one go; :class:`ExactShares` for all of them in slices, mask by mask, so that the
+undecided weight shrinks.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,31 +20,93 @@ from numpy.typing import NDArray
 from xcount.counters.exact import ExactRun, pair_scan_seconds, slices_of
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
-from xcount.measures.products import Piece, laying_seconds
+from xcount.counters.visit import completed_visit, corner_seconds
+from xcount.measures.products import ProductComponent, WeighedPart, laid_bytes, laying_seconds
 from xcount.problem.problem import Problem
 from xcount.problem.subproblem import Decomposition
 
 UNITS = 2**60
-"""Whole numbers that stand for the weight 1, where bounds and estimates are whole numbers."""
+"""The weight 1 where bounds and estimates are whole numbers."""
 MAX_TERMS = 200_000
-"""Pairs of masks of all subproblems beyond which a piece is only sampled."""
+"""Pairs of masks of all subproblems beyond which a part is only sampled."""
 _ROUNDING = 2.0**-40
-"""Bounds that add up what is known of open masks are widened by this part of themselves."""
+"""Relative widening of bounds that are sums over open masks."""
 _NOISE = 2.0**-44
-"""What is left of a difference of weights may be their rounding where it is below this."""
+"""A difference of weights below this may be rounding."""
+_LEAST_STEPS = 1000
+"""Hardly any open subproblem is solved in fewer steps."""
+
+
+class Budget(NamedTuple):
+    """Limits of weighing a box exactly.
+
+    Attributes:
+        seconds: for visiting all its regions or listing its subproblems, as estimated.
+        steps: of exact counting, if visiting takes longer.
+    """
+
+    seconds: float
+    steps: int
+
+
+def product_share(
+    problem: Problem, product: ProductComponent, settings: Settings, budget: Budget
+) -> float | None:
+    """Return the sensitive share under one product; None if that takes longer than the budget."""
+    if problem.n_masks < 2:
+        return 0.0
+    if laying_seconds(problem) > budget.seconds or laid_bytes(problem) > settings.free_bytes():
+        return None
+    shares: NDArray[np.float64] | None = None
+    if corner_seconds(problem, settings, is_weighed=True) <= budget.seconds:
+        shares = visited_shares(problem, product, settings)
+    if shares is None:
+        shares = _solved_shares(problem, product, settings, budget)
+    return None if shares is None else min(1.0, math.fsum(product.mask_weights * shares))
+
+
+def visited_shares(
+    problem: Problem, product: ProductComponent, settings: Settings
+) -> NDArray[np.float64] | None:
+    """Return the sensitive share of each mask by a visit of all regions; None if it is too much."""
+    run = completed_visit(problem, settings, list(product.cell_weights))
+    return None if run is None else run.shares
+
+
+def _solved_shares(
+    problem: Problem, product: ProductComponent, settings: Settings, budget: Budget
+) -> NDArray[np.float64] | None:
+    """Return the sensitive share of each mask that has any weight, by exact counting."""
+    if pair_scan_seconds(problem) + laying_seconds(problem) > budget.seconds:
+        return None
+    masks = np.flatnonzero(product.mask_weights).tolist()
+    run = ExactRun(problem, settings, weights=list(product.cell_weights), masks=masks)
+    run.solve(())
+    if (n_open := run.n_open_subproblems) > budget.steps // _LEAST_STEPS:
+        return None
+    if n_open:
+        run.solve((budget.steps // n_open,))
+    if run.stop_reason is StopReason.INTERRUPTED:
+        raise KeyboardInterrupt
+    bounds = run.all_mask_bounds()
+    if any(low != high for low, high in bounds):
+        return None
+    shares = np.zeros(problem.n_masks)
+    shares[masks] = [low for low, _ in bounds]
+    return shares
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of the weight of what is sensitive, as a share of a product on a piece.
+    """Bounds on the sensitive weight of one product in one part of the domain, as a share.
 
     Attributes:
-        certain: the weight of the solved masks' part of it.
-        open: the masks that are not solved, of those that have any weight.
-        open_weight: what they weigh.
-        low: at least so much is sensitive, of all masks.
-        high: at most so much.
-        doubt: by so much the weight of the solved masks may be off, beyond the rounding of a sum.
+        certain: the sensitive weight of the masks that are solved.
+        open: the masks that have some weight and are not solved.
+        open_weight: their weight.
+        low: lower bound on the sensitive weight of all masks.
+        high: upper bound.
+        doubt: possible error of ``certain``, beyond the rounding of a sum.
     """
 
     certain: float
@@ -54,23 +118,23 @@ class Known:
 
 
 class WeighedProduct:
-    """One product measure on one piece of the domain: its exact run, and what that knows.
+    """One product in one part of the domain: its exact run, and the bounds found so far.
 
     Args:
-        piece: the piece.
-        number: which one of its products.
+        inside: the part.
+        product: one of its products.
     """
 
-    def __init__(self, piece: Piece, number: int) -> None:
-        self.problem, self.product = piece.problem, piece.products[number]
-        self.weight = piece.weight * self.product.weight
+    def __init__(self, inside: WeighedPart, product: ProductComponent) -> None:
+        self.problem, self.product = inside.problem, product
+        self.weight = inside.weight * product.weight
         self._masks = np.flatnonzero(self.product.mask_weights)
         self._masses = self.product.mask_weights[self._masks]
         self.run: ExactRun | None = None
         self._seen = -1
         self._is_nothing: dict[int, bool] = {}
         self._known = Known(0.0, self._masks, 1.0, 0.0, 1.0)
-        if piece.problem.n_masks == 1:  # nothing changes
+        if inside.problem.n_masks == 1:  # nothing changes
             self._known = Known(0.0, self._masks[:0], 0.0, 0.0, 0.0)
 
     @property
@@ -80,11 +144,11 @@ class WeighedProduct:
 
     @property
     def masks(self) -> bytes:
-        """The masks that have any weight: others with the same ones are taken apart alike."""
+        """Key of the masks that have any weight: products with the same ones share subproblems."""
         return self._masks.tobytes()
 
     def look(self, settings: Settings, decomposition: Decomposition | None) -> Decomposition | None:
-        """Begin the exact run; look which pairs of masks can differ at all, if nobody has."""
+        """Start the exact run; find which pairs of masks can differ unless that is given."""
         weights, masks = list(self.product.cell_weights), self._masks.tolist()
         self.run = ExactRun(
             self.problem, settings, weights=weights, masks=masks, decomposition=decomposition
@@ -96,7 +160,7 @@ class WeighedProduct:
 
     @property
     def known(self) -> Known:
-        """What is known now."""
+        """The bounds found so far."""
         run = self.run
         if run is not None and run.decomposition is not None and run.n_slices > self._seen:
             self._known, self._seen = self._found(run), run.n_slices
@@ -112,9 +176,9 @@ class WeighedProduct:
         return Known(certain, self._masks[is_open], open_weight, low, high, doubt)
 
     def _without_rounding(self, run: ExactRun, ends: NDArray[np.float64]) -> float:
-        """Set shares to 0 that are nothing but rounding; return the weight of what may still be.
+        """Zero shares below rounding error; return the weight still undecided.
 
-        A tiny share that is left of a difference may be nothing: then no region is counted.
+        A tiny share that is left of a difference of weights may be 0: then no region is counted.
         """
         assert run.decomposition is not None
         is_tiny = (ends[:, 0] == ends[:, 1]) & (ends[:, 0] < _NOISE)
@@ -132,22 +196,22 @@ class WeighedProduct:
 
 
 class ExactShares:
-    """Exact weighing of all products on all pieces, in slices.
+    """Exact weighing of all products in all parts, in slices.
 
     Args:
-        pieces: the pieces of the domain, with their products.
-        settings: limits, and who does the work.
+        parts: the parts of the domain, with their products.
+        settings: limits and engine.
 
     Attributes:
-        stop_reason: why the work ended, as far as it has come.
+        products: for each part its products.
+        stop_reason: why the work ended.
     """
 
-    def __init__(self, pieces: Sequence[Piece], settings: Settings) -> None:
+    def __init__(self, parts: Sequence[WeighedPart], settings: Settings) -> None:
         self._settings = settings
-        self._has_rules = any(piece.part is not None for piece in pieces)
+        self._has_rules = bool(parts[0].part.whole.grid.rules)
         self.products = [
-            [WeighedProduct(piece, number) for number in range(len(piece.products))]
-            for piece in pieces
+            [WeighedProduct(inside, product) for product in inside.products] for inside in parts
         ]
         self.stop_reason = StopReason.COMPLETE
 
@@ -157,7 +221,7 @@ class ExactShares:
 
     @property
     def only_bounds(self) -> bool:
-        """Whether it finds what is not sensitive, but hardly how much is."""
+        """Whether exact work finds upper bounds, but hardly ever the weight itself."""
         return self._each[0].problem.form.only_bounds
 
     @property
@@ -178,9 +242,9 @@ class ExactShares:
         return [product for product in products if product.is_solvable]
 
     def slices(self, budgets: Iterable[int]) -> Iterator[float]:
-        """Weigh piece by piece, then in rounds; yield the work of each slice.
+        """Weigh part by part, then in rounds; yield the work of each slice.
 
-        Ends when all is known, or nothing is left to try.
+        Ends when everything is known or nothing is left to try.
         """
         for products in self.products:
             found: dict[bytes, Decomposition] = {}
@@ -202,7 +266,7 @@ class ExactShares:
                 product.run.limit(settings)
 
     def end(self, reason: StopReason | None = None) -> None:
-        """Note why the work ended, as far as its slices have come."""
+        """Note why the work ended."""
         self.stop_reason = self._why_it_ended() if reason is None else reason
 
     def _why_it_ended(self) -> StopReason:
@@ -216,17 +280,17 @@ class ExactShares:
 
     @property
     def open_size(self) -> int:
-        """The weight of what is open, in units; 0 where nothing is."""
+        """The undecided weight, in units."""
         return math.ceil(self.undecided * UNITS)
 
     @property
     def undecided(self) -> float:
-        """The weight of what is open."""
+        """The undecided weight."""
         return math.fsum(product.weight * product.known.open_weight for product in self._each)
 
     @property
     def certain(self) -> float:
-        """The weight of what is known to be sensitive, of the masks that are solved."""
+        """The sensitive weight of the masks that are solved."""
         return math.fsum(
             math.fsum(product.weight * product.known.certain for product in products)
             for products in self.products
@@ -234,11 +298,11 @@ class ExactShares:
 
     @property
     def doubt(self) -> float:
-        """By so much the weight may be off, where little is left of a difference of weights."""
+        """The possible error of ``certain``, if little is left of a difference of weights."""
         return math.fsum(product.weight * product.known.doubt for product in self._each)
 
     def bounds(self) -> tuple[int, int]:
-        """Return bounds of the weight, in units."""
+        """Return bounds on the sensitive weight, in units."""
         if not self.open_size:
             found = round(min(1.0, max(0.0, self.certain)) * UNITS)
             return found, found

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from xcount.errors import QueryError
 from xcount.measures.portrait import Check, ComponentPortrait, Realism, component_portraits
+from xcount.measures.products import ProductComponent
 from xcount.model.ensemble import Feature
 from xcount.model.loaders import kinds
 from xcount.question.grid import Axis, Grid
@@ -56,19 +57,6 @@ class Portrait(Shown):
     def to_dict(self) -> dict[str, Any]:
         """Return what ``xcount inspect FILE --json`` prints of a saved population."""
         return to_dict(self)
-
-
-@dataclass(frozen=True, eq=False)
-class Component:
-    """A product measure, and its part of the population.
-
-    Attributes:
-        weight: the part.
-        cells: for each feature what its cells weigh, with sum 1.
-    """
-
-    weight: float
-    cells: list[NDArray[np.float64]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +202,7 @@ class Population(Shown):
     def n_components(self) -> int:
         return len(self.weights)
 
-    def on(self, grid: Grid) -> list[Component]:
+    def on(self, grid: Grid) -> list[ProductComponent]:
         """Return the product measures on the cells of a grid, conditioned on what the grid has."""
         tables = self._tables_on(grid)
         masses = [table.sum(axis=0) for table in tables]
@@ -223,7 +211,9 @@ class Population(Shown):
             raise QueryError("the population has nobody in these regions")
         weights = weights / weights.sum()
         return [
-            Component(float(weight), [t[:, k] / m[k] for t, m in zip(tables, masses, strict=True)])
+            ProductComponent(
+                float(weight), [t[:, k] / m[k] for t, m in zip(tables, masses, strict=True)]
+            )
             for k, weight in enumerate(weights)
             if weight > 0
         ]

@@ -1,131 +1,120 @@
-"""What a measure is made of: rows, or pieces of the domain with product measures on each."""
+"""Product measures: a weight for each cell of each feature, features independent."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xcount.counters.sampling.draws import ProductComponent
 from xcount.counters.settings import Settings
-from xcount.errors import BudgetError, OutOfLimitsError, QueryError
-from xcount.measures.population import Component
-from xcount.measures.weighting import Weighing, Weights, marginal_weights, volume_weights
+from xcount.errors import BudgetError, OutOfLimitsError
 from xcount.problem.parts import Part, parts_of
 from xcount.problem.problem import Problem
-from xcount.question.domain import EVERYTHING
 
 _SECONDS_PER_NODE, _BYTES_PER_NODE = 1.2e-6, 300
-"""What it takes to lay trees out on other cells, for each of their nodes."""
+"""Cost of laying trees out on other cells, for each of their nodes."""
 
 _LEAST_SECONDS = 0.1
-"""What laying trees may take where no time is left."""
+"""Time that laying trees out may take even if none is left."""
+
+Weights = list[NDArray[np.float64]]
+"""For each feature the weights of its cells, with sum 1."""
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
-    """A part of the domain under a measure.
+class ProductComponent:
+    """A product measure, and its share of a mixture.
 
     Attributes:
-        problem: the question there.
-        masks: for each of its masks the number that it has in the whole question.
-        products: the measures inside it; none where every region weighs the same.
-        weight: of the whole part; those of all parts add up to 1.
-        part: the part of a domain with rules; None for the whole.
+        weight: the share; those of all components add up to 1.
+        cell_weights: for each feature those of its cells, with sum 1.
+        mask_weights: of the masks, with sum 1; empty if masks are not listed. In a part of a domain
+            with rules they are no product of the weights of cells.
     """
 
-    problem: Problem
-    masks: NDArray[np.int64]
+    weight: float
+    cell_weights: Sequence[NDArray[np.float64]]
+    mask_weights: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+
+    def with_masks(self, problem: Problem) -> ProductComponent:
+        """Return the component with the weights of a question's masks."""
+        return replace(self, mask_weights=mask_masses(problem, self.cell_weights))
+
+    def in_part(self, part: Part) -> ProductComponent:
+        """Return the component on the cells and masks of a part; its weight is that in the part."""
+        cells, masks, mass = part.weights(list(self.cell_weights), self.mask_weights)
+        return ProductComponent(self.weight * mass, cells, masks)
+
+
+@dataclass(frozen=True, eq=False)
+class WeighedPart:
+    """A part of a question, with a mixture of products on its cells.
+
+    Attributes:
+        part: the part; the whole question if its domain has no rules.
+        products: the mixture inside it; empty if all regions weigh the same.
+        weight: of the part; those of all parts add up to 1.
+    """
+
+    part: Part
     products: Sequence[ProductComponent]
     weight: float
-    part: Part | None = None
+
+    @property
+    def problem(self) -> Problem:
+        """The question in the part."""
+        return self.part.problem
 
 
-def pieces_of(name: str, problem: Problem, weighing: Weighing | None = None) -> list[Piece]:
-    """Return the pieces of a measure, ``rows`` excepted; one where the domain has no rules."""
-    if name != "regions":
-        assert weighing is not None
-        products = products_of(problem, components_of(name, problem, weighing))
-        return weighed_pieces(problem, products)
+def whole_part(problem: Problem) -> Part:
+    """Return a question without rules as its only part."""
+    cells = tuple(np.arange(n) for n in problem.grid.cell_counts)
+    return Part(problem, problem, cells, np.arange(problem.n_masks))
+
+
+def uniform_parts(problem: Problem) -> list[WeighedPart]:
+    """Return the parts of a question in which all regions weigh the same."""
     if not problem.grid.rules:
-        return [Piece(problem, np.arange(problem.n_masks), (), 1.0)]
-    n_regions = problem.n_regions
+        return [WeighedPart(whole_part(problem), (), 1.0)]
     return [
-        Piece(part.problem, part.masks, (), part.problem.n_regions / n_regions, part)
+        WeighedPart(part, (), part.problem.n_regions / problem.n_regions)
         for part in parts_of(problem)
     ]
 
 
-def components_of(name: str, problem: Problem, weighing: Weighing) -> Sequence[Component]:
-    """Return the product measures that a measure is a mixture of."""
-    if name == "volume":
-        return [Component(1.0, volume_weights(problem.grid, weighing)[0])]
-    if name == "marginals":
-        assert weighing.rows is not None
-        return [Component(1.0, marginal_weights(problem.grid, weighing.rows))]
-    assert weighing.population is not None, "with_population comes first"
-    return weighing.population.on(problem.grid)
+def weighed_parts(problem: Problem, products: Sequence[ProductComponent]) -> list[WeighedPart]:
+    """Return the parts of a question that have any weight under a mixture."""
+    if not problem.grid.rules:
+        return [WeighedPart(whole_part(problem), products, 1.0)]
+    found = []
+    for part in parts_of(problem):
+        inside = [own for product in products if (own := product.in_part(part)).weight > 0]
+        weight = math.fsum(product.weight for product in inside)
+        if weight > 0:
+            inside = [replace(product, weight=product.weight / weight) for product in inside]
+            found.append(WeighedPart(part, inside, weight))
+    whole = math.fsum(each.weight for each in found)
+    return [replace(each, weight=each.weight / whole) for each in found]
 
 
-def products_of(problem: Problem, components: Sequence[Component]) -> list[ProductComponent]:
-    """Return product measures with the weights of their masks."""
-    return [ProductComponent(c.weight, mask_masses(problem, c.cells), c.cells) for c in components]
-
-
-def mask_masses(problem: Problem, weights: Weights) -> NDArray[np.float64]:
-    """Return what the cells of each mask weigh together."""
+def mask_masses(problem: Problem, weights: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Return the product of the weights of each mask's cells."""
     masses = np.ones(1)
     for feature in problem.query.sensitive:
         masses = np.outer(masses, weights[feature]).ravel()
     return masses
 
 
-def weighed_pieces(problem: Problem, products: Sequence[ProductComponent]) -> list[Piece]:
-    """Return the pieces that have any weight under a mixture of product measures."""
-    if not problem.grid.rules:
-        return [Piece(problem, np.arange(problem.n_masks), products, 1.0)]
-    found = []
-    for part in parts_of(problem):
-        inside = []
-        for product in products:
-            cells, masses, mass = part.weights(list(product.cell_weights), product.mask_weights)
-            if product.weight * mass > 0:
-                inside.append(ProductComponent(product.weight * mass, masses, cells))
-        weight = math.fsum(product.weight for product in inside)
-        if weight > 0:
-            inside = [replace(product, weight=product.weight / weight) for product in inside]
-            found.append(Piece(part.problem, part.masks, inside, weight, part))
-    whole = math.fsum(piece.weight for piece in found)
-    return [replace(piece, weight=piece.weight / whole) for piece in found]
-
-
-def placed_rows(
-    problem: Problem, weighing: Weighing
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the cells of every row, and the numbers of the rows that lie in a region."""
-    assert weighing.rows is not None
-    regions = problem.grid.cells_of(weighing.rows)
-    placed = np.flatnonzero((regions >= 0).all(axis=1))
-    placed = placed[problem.grid.exists(regions[placed])]
-    if not len(placed):
-        domain = "" if problem.grid.domain == EVERYTHING else "lies outside the domain, or "
-        raise QueryError(
-            f"no row of {weighing.source} lies in a region: each {domain}has a missing value or an "
-            "unknown category; --missing cell has cells for missing values"
-        )
-    return regions, placed
-
-
 def laid_bytes(problem: Problem) -> int:
-    """Guess the memory that the trees of a question take once they are laid on cells."""
+    """Estimate the memory that the trees of a question take once they are laid out on cells."""
     return _BYTES_PER_NODE * _n_nodes(problem)
 
 
 def laying_seconds(problem: Problem) -> float:
-    """Guess how long it takes to lay the trees of a question on other cells."""
+    """Estimate how long it takes to lay the trees of a question out on other cells."""
     return _SECONDS_PER_NODE * _n_nodes(problem)
 
 
@@ -134,7 +123,7 @@ def _n_nodes(problem: Problem) -> int:
 
 
 def refuse_without_room(problem: Problem, settings: Settings) -> None:
-    """Raise if the trees of a question cannot be laid on other cells within the limits."""
+    """Raise if the trees of a question cannot be laid out on other cells within the limits."""
     if (needed := laid_bytes(problem)) > settings.free_bytes():
         raise BudgetError(f"they would take {needed / 1e6:.0f} MB more; raise --memory")
     if laying_seconds(problem) > max(_LEAST_SECONDS, settings.search_seconds()):

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from xcount.errors import QueryError
 from xcount.measures.population import Population
+from xcount.measures.products import Weights
 from xcount.model.ensemble import Ensemble
 from xcount.model.tables import read_table
 from xcount.question.grid import Axis, Grid
@@ -32,9 +33,6 @@ from xcount.question.query import resolve_feature
 MEASURES = ("regions", "volume", "marginals", "rows", "population")
 WEIGHED = ("volume", "marginals", "population")
 """Measures that take time; rows are decided one by one."""
-
-Weights = list[NDArray[np.float64]]
-"""For each feature, what its cells weigh; with sum 1."""
 
 Interval = tuple[float, float]
 

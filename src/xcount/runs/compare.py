@@ -41,8 +41,8 @@ from xcount.answers.result import (
 )
 from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS, Settings
 from xcount.errors import QueryError
-from xcount.measures.measure import weighing_of
 from xcount.measures.measured import REGIONS, measures_meant
+from xcount.measures.shares import weighing_of
 from xcount.model.align import aligned, check_margins, distinct_names, same_class
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem

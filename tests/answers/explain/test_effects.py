@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import oracle
 import pytest
+from measure_problems import mixture_of
 from strategies import random_ensemble
 from swings_oracle import CLASSIFIERS, between, explanation_of, questions, random_rows, swings
 
@@ -18,7 +19,6 @@ import xcount
 from xcount.answers.explain import effects
 from xcount.answers.explanation import ValueInterval
 from xcount.errors import QueryError
-from xcount.measures.products import components_of
 from xcount.measures.weighting import Weighing
 from xcount.model.ensemble import Ensemble
 from xcount.model.examples import ensemble_of, figure_1
@@ -148,10 +148,11 @@ def _largest_lead(model: Ensemble, flip: Flip, own: Any, others: Any, unit: str)
 
 def weighed(problem: Problem, weighing: Weighing, name: str) -> dict[tuple[int, ...], float]:
     """Return the weight of every region under a measure: the product of its cells' weights."""
-    (component,) = components_of(name, problem, weighing)
+    (component,) = mixture_of(name, problem, weighing).components
     regions = itertools.product(*(range(n) for n in problem.grid.cell_counts))
     return {
-        r: math.prod(float(w[c]) for w, c in zip(component.cells, r, strict=True)) for r in regions
+        r: math.prod(float(w[c]) for w, c in zip(component.cell_weights, r, strict=True))
+        for r in regions
     }
 
 

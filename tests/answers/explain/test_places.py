@@ -19,7 +19,10 @@ from xcount.answers.explain.places import PlaceFinder
 from xcount.answers.explanation import Place
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress
-from xcount.measures.people import Budget, People, exact_share, inside
+from xcount.measures.exact_shares import Budget
+from xcount.measures.measure import inside
+from xcount.measures.mixture import Mixture
+from xcount.measures.shares import measure_of
 from xcount.measures.weighting import Weighing
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.examples import Nested, ensemble_of, tree_of
@@ -50,10 +53,10 @@ def problem_of(ensemble: Ensemble, domain: Domain | None = None) -> Problem:
 
 def places_of(problem: Problem) -> tuple[Place, ...]:
     """Return the places of regions, whose share was counted before."""
-    people, settings = People.of("regions", problem), Settings()
-    share = exact_share(problem, people, {}, settings, Budget(10.0, 10**7))
+    own, settings = Mixture.uniform(problem.grid), Settings()
+    share = own.exact_share(problem, {}, settings, Budget(10.0, 10**7))
     assert share is not None
-    return PlaceFinder(problem, people, settings, share).places()
+    return PlaceFinder(problem, own, settings, share).places()
 
 
 def box_of(problem: Problem, place: Place) -> dict[int, NDArray[np.bool_]]:
@@ -143,12 +146,12 @@ def test_places_are_those_of_enumeration(
     weighing = Weighing(
         MEASURES[1:], weighing.rows, "rows", weighing.bounds, random_population(problem, seed)
     )
-    people = People.of(measure, problem, weighing)
+    own = measure_of(measure, problem.grid, weighing)
     regions = oracle.all_regions(problem)
-    weights = weights_of(people, regions)
+    weights = weights_of(own, regions)
     hits = np.array([sensitive[tuple(region)] for region in regions.tolist()])
     share = float(weights[hits].sum())
-    for place in PlaceFinder(problem, people, Settings(jobs=1), share).places():
+    for place in PlaceFinder(problem, own, Settings(jobs=1), share).places():
         here = is_in(regions, box_of(problem, place))
         weight = weights[here & hits].sum()
         assert place.exact
@@ -160,17 +163,17 @@ def test_places_are_those_of_enumeration(
 
 def test_intervals_of_sampled_places_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was found by chance is not flattered: fresh draws count it."""
-    monkeypatch.setattr(places_module, "exact_share", lambda *_: None)
+    monkeypatch.setattr(Mixture, "exact_share", lambda *_: None)
     monkeypatch.setattr(places_module, "LEAST_DRAWS", 400)
     monkeypatch.setattr(places_module, "MAX_DRAWS", 400)
     monkeypatch.setattr(places_module, "ENOUGH_HITS", 100)
     wrong = n = 0
     for seed in range(60):
         problem, sensitive, _ = random_problem(seed)
-        people = People.of("regions", problem)
+        own = Mixture.uniform(problem.grid)
         regions = oracle.all_regions(problem)
         hits = np.array([sensitive[tuple(region)] for region in regions.tolist()])
-        found = PlaceFinder(problem, people, Settings(seed=seed, delta=0.2, jobs=1)).places()
+        found = PlaceFinder(problem, own, Settings(seed=seed, delta=0.2, jobs=1)).places()
         if not found:
             continue
         holds = True
@@ -232,7 +235,7 @@ def test_an_interrupt_is_heard() -> None:
         raise KeyboardInterrupt
 
     problem = problem_of(model_with_a_place())
-    finder = PlaceFinder(problem, People.of("regions", problem), Settings(on_progress=stop))
+    finder = PlaceFinder(problem, Mixture.uniform(problem.grid), Settings(on_progress=stop))
     with pytest.raises(KeyboardInterrupt):
         finder.places()
 
@@ -240,6 +243,6 @@ def test_an_interrupt_is_heard() -> None:
 def test_the_seed_decides() -> None:
     """The same seed finds the same places, however many threads there are."""
     problem = problem_of(model_with_a_place())
-    people = People.of("regions", problem)
-    one, two = (PlaceFinder(problem, people, Settings(seed=5, jobs=j)).places() for j in (1, 2))
+    own = Mixture.uniform(problem.grid)
+    one, two = (PlaceFinder(problem, own, Settings(seed=5, jobs=j)).places() for j in (1, 2))
     assert one == two

@@ -21,7 +21,10 @@ from xcount.answers.explain.rates import decision_of, group_rates
 from xcount.answers.explanation import GroupRates
 from xcount.counters.settings import Settings
 from xcount.errors import BudgetError, QueryError
-from xcount.measures.people import People
+from xcount.measures.measure import Measure
+from xcount.measures.mixture import Mixture
+from xcount.measures.rows import Rows
+from xcount.measures.shares import measure_of
 from xcount.measures.weighting import Weighing
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.examples import ensemble_of, figure_1
@@ -43,15 +46,16 @@ def asked(seed: int) -> tuple[Problem, Weighing, Decision]:
     return problem, weighing, decision_of(problem.ensemble, problem.query.change, favourable)
 
 
-def weights_of(people: People, regions: NDArray[np.int32]) -> NDArray[np.float64]:
+def weights_of(own: Measure, regions: NDArray[np.int32]) -> NDArray[np.float64]:
     """Return what each region weighs, region by region."""
-    if people.rows is not None:
-        rows = [tuple(row) for row in people.rows.tolist()]
+    if isinstance(own, Rows):
+        rows = [tuple(row) for row in own.regions.tolist()]
         return np.array([rows.count(tuple(region)) / len(rows) for region in regions.tolist()])
+    assert isinstance(own, Mixture)
     weights = [
         math.fsum(
-            c.weight * math.prod(cells[i] for cells, i in zip(c.cells, region, strict=True))
-            for c in people.components
+            c.weight * math.prod(cells[i] for cells, i in zip(c.cell_weights, region, strict=True))
+            for c in own.components
         )
         for region in regions.tolist()
     ]
@@ -65,10 +69,10 @@ def decided(problem: Problem, decision: Decision, regions: NDArray[np.int32]) ->
     return np.array([decision.flip.decision(each) == decision.value for each in sums])
 
 
-def by_cells(problem: Problem, people: People, decision: Decision) -> GroupRates:
+def by_cells(problem: Problem, own: Measure, decision: Decision) -> GroupRates:
     """Return the rates of the groups that cells make."""
-    groups = groups_of(problem, people, by_value=False)
-    return group_rates(problem, people, decision, Settings(jobs=1), groups)
+    groups = groups_of(problem, own, by_value=False)
+    return group_rates(problem, own, decision, Settings(jobs=1), groups)
 
 
 def in_group(problem: Problem, cells: Any, regions: NDArray[np.int32]) -> NDArray[np.bool_]:
@@ -84,10 +88,10 @@ def in_group(problem: Problem, cells: Any, regions: NDArray[np.int32]) -> NDArra
 def test_rates_are_those_of_enumeration(seed: int, measure: str) -> None:
     """One sum and several classes, categories, missing cells, several sensitive features."""
     problem, weighing, decision = asked(seed)
-    people = People.of(measure, problem, weighing)
-    found = by_cells(problem, people, decision)
+    own = measure_of(measure, problem.grid, weighing)
+    found = by_cells(problem, own, decision)
     regions = oracle.all_regions(problem)
-    weights, taken = weights_of(people, regions), decided(problem, decision, regions)
+    weights, taken = weights_of(own, regions), decided(problem, decision, regions)
     rates = []
     for group in found.cells:
         here = in_group(problem, group.cells, regions)
@@ -107,10 +111,10 @@ def test_rates_are_those_of_enumeration(seed: int, measure: str) -> None:
 def test_everybody_may_be_put_into_a_cell(seed: int, measure: str) -> None:
     """``if_all``: all others as they are; under a product measure the same as the rate."""
     problem, weighing, decision = asked(seed)
-    people = People.of(measure, problem, weighing)
-    found = by_cells(problem, people, decision)
+    own = measure_of(measure, problem.grid, weighing)
+    found = by_cells(problem, own, decision)
     regions = oracle.all_regions(problem)
-    weights = weights_of(people, regions)
+    weights = weights_of(own, regions)
     if any(len(own) > 1 for group in found.cells for own in group.cells):
         assert all(group.if_all is None for group in found.cells)
         return
@@ -137,7 +141,7 @@ def test_rates_keep_to_the_domain(seed: int) -> None:
     except QueryError:
         return
     decision = decision_of(ensemble, problem.query.change)
-    found = group_rates(problem, People.of("regions", problem), decision, Settings(jobs=1))
+    found = group_rates(problem, Mixture.uniform(problem.grid), decision, Settings(jobs=1))
     regions = oracle.all_regions(problem)
     regions = regions[grid.exists(regions)]
     taken = decided(problem, decision, regions)
@@ -155,17 +159,17 @@ def test_intervals_of_sampled_rates_hold(monkeypatch: pytest.MonkeyPatch) -> Non
         problem, weighing, decision = asked(seed)
         if problem.query.change.names_class and seed % 2:
             continue
-        people = People.of("population", problem, weighing)
-        found = group_rates(problem, people, decision, Settings(jobs=1))
+        own = Mixture.population(problem.grid, weighing)
+        found = group_rates(problem, own, decision, Settings(jobs=1))
         if any(0 < group.rate < 1 for group in found.cells):
-            exact[seed] = (problem, people, decision, found)
-    monkeypatch.setattr(group_rates_module, "exact_share", lambda *_: None)
+            exact[seed] = (problem, own, decision, found)
+    monkeypatch.setattr(Mixture, "exact_share", lambda *_: None)
     monkeypatch.setattr(group_rates_module, "LEAST_DRAWS", 300)
     monkeypatch.setattr(group_rates_module, "MAX_DRAWS", 300)
     wrong = 0
-    for seed, (problem, people, decision, truth) in exact.items():
+    for seed, (problem, own, decision, truth) in exact.items():
         settings = Settings(seed=seed, delta=0.2, jobs=1)
-        found = group_rates(problem, people, decision, settings)
+        found = group_rates(problem, own, decision, settings)
         assert not found.exact
         assert found.confidence == 0.8
         assert found.n_samples
@@ -176,7 +180,7 @@ def test_intervals_of_sampled_rates_hold(monkeypatch: pytest.MonkeyPatch) -> Non
             is_in = found.ratio.low - 1e-9 <= truth.ratio.value <= found.ratio.high + 1e-9
             assert is_in or not holds
         wrong += not holds
-        assert found == group_rates(problem, people, decision, settings)
+        assert found == group_rates(problem, own, decision, settings)
     assert n > 15
     assert wrong <= 0.2 * n  # Bonferroni and Clopper-Pearson are wider than that
 
@@ -208,8 +212,8 @@ def test_rates_of_rows_are_fairlearns() -> None:
     problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, 0, flip=True))
     weighing = Weighing(("rows",), rows, "rows")
     decision = decision_of(ensemble, problem.query.change)
-    people = People.of("rows", problem, weighing)
-    found = group_rates(problem, people, decision, Settings())
+    own = Rows.of(problem.grid, weighing)
+    found = group_rates(problem, own, decision, Settings())
     assert found.favourable == "yes"
     predicted = (model.predict(rows) == "yes").astype(int)
     cells = problem.grid.cells_of(rows)[:, 0]
@@ -248,7 +252,7 @@ def test_rows_are_told_apart_by_value(categorical: bool) -> None:
     problem = Problem(model, Grid.of(model), Query.of(model, "race", "0.05", distance="any"))
     decision = decision_of(model, problem.query.change)
     weighing = Weighing(("rows",), rows, "rows")
-    found = group_rates(problem, People.of("rows", problem, weighing), decision, Settings())
+    found = group_rates(problem, Rows.of(problem.grid, weighing), decision, Settings())
     predicted = (model.predict(rows)[:, 0] > 0).astype(int)
     frame = MetricFrame(
         metrics=selection_rate, y_true=predicted, y_pred=predicted, sensitive_features=group
@@ -267,9 +271,9 @@ def test_many_cells_of_numbers_are_merged_into_ranges() -> None:
     """Of about the same weight, each of neighbours."""
     model = ensemble_of(*((0, float(i), -1.0, 1.0) for i in range(1, 40)), n_features=2)
     problem = Problem(model, Grid.of(model), Query.of(model, "f0", 1))
-    people = People.of("regions", problem)
+    own = Mixture.uniform(problem.grid)
     decision = decision_of(model, problem.query.change)
-    found = group_rates(problem, people, decision, Settings(jobs=1))
+    found = group_rates(problem, own, decision, Settings(jobs=1))
     assert [group.text for group in found.cells] == [
         "f0 < 8",
         "8 <= f0 < 16",
@@ -315,10 +319,10 @@ def test_a_decision_is_needed() -> None:
 def test_rates_keep_to_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once it is over, nothing is counted exactly, and a few people tell of each group."""
     problem = Problem(figure_1(), Grid.of(figure_1()), Query.of(figure_1(), "f0", 80))
-    people = People.of("regions", problem)
+    own = Mixture.uniform(problem.grid)
     decision = decision_of(figure_1(), problem.query.change, None)
-    monkeypatch.setattr(group_rates_module, "exact_share", lambda *_: pytest.fail("too late"))
-    found = group_rates(problem, people, decision, Settings(timeout_seconds=0.0))
+    monkeypatch.setattr(Mixture, "exact_share", lambda *_: pytest.fail("too late"))
+    found = group_rates(problem, own, decision, Settings(timeout_seconds=0.0))
     assert found.n_samples == 3 * group_rates_module.LATE_BLOCK
     assert not found.exact
 
@@ -326,8 +330,8 @@ def test_rates_keep_to_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_rates_keep_to_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trees that do not fit a second time are not laid out again."""
     problem = Problem(figure_1(), Grid.of(figure_1()), Query.of(figure_1(), "f0", 80))
-    people = People.of("regions", problem)
+    own = Mixture.uniform(problem.grid)
     decision = decision_of(figure_1(), problem.query.change, None)
     monkeypatch.setattr("xcount.measures.products._BYTES_PER_NODE", 10**12)
     with pytest.raises(BudgetError, match=r"would take 10000000 MB more; raise memory="):
-        group_rates(problem, people, decision, Settings())
+        group_rates(problem, own, decision, Settings())

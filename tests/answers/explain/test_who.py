@@ -22,7 +22,6 @@ from xcount.answers.result import CountResult
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress, StopReason
 from xcount.errors import QueryError
-from xcount.measures.people import People
 from xcount.measures.weighting import Weighing
 from xcount.model.examples import ensemble_of, figure_1
 from xcount.problem.problem import Problem
@@ -69,7 +68,7 @@ def test_a_measure_that_cannot_be_had_is_a_note(monkeypatch: pytest.MonkeyPatch)
     def refuse(*arguments: object) -> None:
         raise QueryError("no such people")
 
-    monkeypatch.setattr(People, "of", refuse)
+    monkeypatch.setattr(who, "measure_of", refuse)
     found = xcount.count(figure_1(), sensitive="f0", flip=True, cutoff=0, explain=True).explanation
     assert found is not None
     assert (found.places, found.rates) == ((), ())
@@ -190,7 +189,7 @@ def test_rows_that_take_too_long_are_noted(monkeypatch: pytest.MonkeyPatch) -> N
     model = ensemble_of((0, 0.5, (1, 2.0, -1.0, 1.0), (1, 4.0, 2.0, -2.0)))
     rows = np.random.default_rng(0).uniform(0, 5, (64, 2))
     problem = Problem(model, Grid.of(model), Query.of(model, "f0", 1))
-    monkeypatch.setattr("xcount.measures.people.BLOCK", 16)
+    monkeypatch.setattr("xcount.measures.rows.BLOCK", 16)
     late = Settings(timeout_seconds=0.0)
     monkeypatch.setattr("xcount.answers.explain.who.LEAST_SECONDS", 0.0)
     found = with_people(Explanation(), problem, late, Weighing(("rows",), rows, "rows"), {})

@@ -32,7 +32,7 @@ from xcount.counters.sampling.stopping import StoppedEstimate
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason, Tally
 from xcount.measures import exact_shares
-from xcount.measures.measure import measure
+from xcount.measures.shares import measure
 from xcount.measures.weighting import Weighing
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.problem.parts import parts_of

@@ -9,8 +9,7 @@ from fractions import Fraction
 from xcount.answers.explain.spectrum import SIDES, Spectrum
 from xcount.answers.explanation import ShareInterval
 from xcount.counters.settings import Companions, Settings
-from xcount.counters.visit import CornerRun, visiting_seconds
-from xcount.errors import BudgetError
+from xcount.counters.visit import completed_visit, visiting_seconds
 from xcount.problem.corner_question import CornerChange
 from xcount.problem.problem import Problem
 from xcount.question.change import Direction
@@ -50,12 +49,8 @@ def _counted(
     if visiting_seconds(wanted) > MAX_SECONDS:
         return None
     companions = Companions([problem.query])
-    try:
-        run = CornerRun(problem, replace(settings, companions=companions), along=[wanted])
-    except BudgetError:
-        return None
-    run.visit()
-    if not run.is_complete:
+    asking = replace(settings, companions=companions)
+    if completed_visit(problem, asking, along=[wanted]) is None:
         return None
     counts = {c: int(companions.counts[wanted.key, c].sum()) for c in changes.values()}
     shares = {place: counts[change] / problem.n_regions for place, change in changes.items()}

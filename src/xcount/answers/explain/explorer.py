@@ -27,12 +27,16 @@ from xcount.counters.sampling.draws import CellDraws
 from xcount.counters.settings import Settings
 from xcount.counters.swings import SwingRows, Swings
 from xcount.counters.tally import Progress
+from xcount.measures.draws import MixtureDraws
+from xcount.measures.mixture import Mixture
 from xcount.measures.products import (
-    Piece,
-    pieces_of,
-    placed_rows,
+    WeighedPart,
     refuse_without_room,
+    uniform_parts,
+    weighed_parts,
 )
+from xcount.measures.rows import Rows
+from xcount.measures.shares import measure_of
 from xcount.measures.weighting import Weighing
 from xcount.problem.problem import Problem
 from xcount.question.flip import Flip
@@ -62,7 +66,7 @@ _SECONDS_PER_NUMBER = 20e-9
 _N_STEPS = 25
 
 
-Rows = SwingRows | ClassSwingRows
+Evaluator = SwingRows | ClassSwingRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,15 +90,14 @@ class Explorer:
     ) -> None:
         self._problem, self._settings = problem, settings
         self._weighing, self._names = weighing, names
-        self._rows_of: dict[int, Rows] = {}
+        self._rows_of: dict[int, Evaluator] = {}
         refuse_without_room(problem, settings)
         self._unit_name = self._rows(self._parts[0].problem).unit_name
 
     def spectra(self, asked: Sequence[Fraction]) -> Spectra:
         """Evaluate, and describe what was found."""
         others = [name for name in self._names if name not in ("regions", "rows")]
-        pieces = {name: pieces_of(name, self._problem, self._weighing) for name in others}
-        pieces = {"regions": self._parts, **pieces}
+        pieces = {"regions": self._parts, **{name: self._weighed_parts(name) for name in others}}
         found = self._all_regions(pieces)
         sampled = [] if found else list(pieces)
         if "rows" in self._names:
@@ -131,11 +134,17 @@ class Explorer:
         return Spectra(self._unit_name, spectra, tuple(notes))
 
     @cached_property
-    def _parts(self) -> list[Piece]:
+    def _parts(self) -> list[WeighedPart]:
         """The parts of the domain, one without rules."""
-        return pieces_of("regions", self._problem)
+        return uniform_parts(self._problem)
 
-    def _rows(self, problem: Problem) -> Rows:
+    def _weighed_parts(self, name: str) -> list[WeighedPart]:
+        """Return the parts that have any weight under a mixture."""
+        mixture = measure_of(name, self._problem.grid, self._weighing)
+        assert isinstance(mixture, Mixture)
+        return weighed_parts(self._problem, mixture.products(self._problem))
+
+    def _rows(self, problem: Problem) -> Evaluator:
         if id(problem) not in self._rows_of:
             self._rows_of[id(problem)] = swing_rows(problem)
         return self._rows_of[id(problem)]
@@ -187,9 +196,11 @@ class Explorer:
 
     # ---- samples ----
 
-    def _sampled(self, name: str, pieces: Sequence[Piece], n: int, pilot: bool = False) -> Observed:
+    def _sampled(
+        self, name: str, pieces: Sequence[WeighedPart], n: int, pilot: bool = False
+    ) -> Observed:
         """Evaluate n random regions or rows, or fewer if the time is over."""
-        draws = [CellDraws(p.problem, range(p.problem.n_masks), p.products) for p in pieces]
+        draws = [_draws(piece) for piece in pieces]
         ends = np.cumsum([piece.weight for piece in pieces])
         number = self._names.index(name)
         collected = self._collected()
@@ -215,7 +226,7 @@ class Explorer:
 
     def _evaluate(
         self,
-        piece: Piece,
+        piece: WeighedPart,
         cells: NDArray[np.int32],
         masks: NDArray[np.int64],
         collected: _Collected,
@@ -228,7 +239,7 @@ class Explorer:
             part = slice(start, start + block)
             swings, highest = rows.evaluated(cells[part], masks[part])
             collected.add(swings)
-            collected.highest[piece.masks] += highest.sum(axis=0)
+            collected.highest[piece.part.masks] += highest.sum(axis=0)
 
     # ---- rows ----
 
@@ -236,8 +247,7 @@ class Explorer:
     def _placed_rows(self) -> NDArray[np.int64]:
         """The regions of the rows of the data that lie in one."""
         assert self._weighing is not None
-        regions, placed = placed_rows(self._problem, self._weighing)
-        return regions[placed]
+        return Rows.of(self._problem.grid, self._weighing).regions
 
     @property
     def _rows_take_long(self) -> bool:
@@ -259,10 +269,10 @@ class Explorer:
         for piece in self._parts:
             own, cells = np.arange(len(regions)), regions.astype(np.int32)
             numbers = masks
-            if piece.part is not None:
+            if self._problem.grid.rules:
                 own = piece.part.rows_of(regions)
                 cells = piece.part.to_part(regions[own])
-                numbers = np.searchsorted(piece.masks, masks[own])
+                numbers = np.searchsorted(piece.part.masks, masks[own])
             for start in range(0, len(own), _BATCH):
                 if until_expired and start and self._settings.expired():
                     return False
@@ -273,7 +283,7 @@ class Explorer:
 
     # ---- all regions ----
 
-    def _all_regions(self, pieces: Mapping[str, Sequence[Piece]]) -> dict[str, Observed]:
+    def _all_regions(self, pieces: Mapping[str, Sequence[WeighedPart]]) -> dict[str, Observed]:
         """Evaluate all regions, for all measures at once; nothing where they are too many."""
         problem = self._problem
         parts = self._parts
@@ -287,14 +297,20 @@ class Explorer:
             return {}
         names = list(pieces)
         collected = {name: self._collected() for name in names}
-        for number, part in enumerate(parts):
-            own = {name: _same_part(part, number, pieces[name]) for name in names}
+        for part in parts:
+            own = {name: self._same_part(part, pieces[name]) for name in names}
             for cells in self._blocks(part.problem):
                 if self._settings.expired():
                     return {}
                 self._note("regions")
                 self._evaluate_all(part, cells, own, collected)
         return {name: self._observed(collected[name], is_sample=False) for name in names}
+
+    def _same_part(self, part: WeighedPart, others: Sequence[WeighedPart]) -> WeighedPart | None:
+        """Return the same part under another measure; None if it has no weight there."""
+        if not self._problem.grid.rules:
+            return others[0]
+        return next((other for other in others if other.part is part.part), None)
 
     def _blocks(self, problem: Problem) -> Iterator[NDArray[np.int32]]:
         """Yield all combinations of the cells that are not sensitive, some at a time."""
@@ -306,9 +322,9 @@ class Explorer:
 
     def _evaluate_all(
         self,
-        part: Piece,
+        part: WeighedPart,
         cells: NDArray[np.int32],
-        pieces: Mapping[str, Piece | None],
+        pieces: Mapping[str, WeighedPart | None],
         collected: Mapping[str, _Collected],
     ) -> None:
         """Evaluate all masks at each row of cells."""
@@ -324,7 +340,7 @@ class Explorer:
             own.add(swings, weights[name].ravel() if name in weights else None)
         for name, own in collected.items():
             each = weights[name].sum(axis=1) if name in weights else np.full(len(cells), n_masks)
-            own.highest[part.masks] += np.tensordot(each, highest, axes=1)
+            own.highest[part.part.masks] += np.tensordot(each, highest, axes=1)
 
     def _observed(self, collected: _Collected, is_sample: bool) -> Observed:
         rows = list(self._rows_of.values()) or [self._rows(self._problem)]
@@ -347,7 +363,7 @@ class _Collected:
         if weights is not None:
             self._weights.append(weights)
 
-    def observed(self, rows: Sequence[Rows], is_sample: bool) -> Observed:
+    def observed(self, rows: Sequence[Evaluator], is_sample: bool) -> Observed:
         none = np.empty(0, rows[0].dtype)
         up, down = (
             np.concatenate([none, *(getattr(each, side) for each in self._swings)])
@@ -377,14 +393,16 @@ def _masks_of(problem: Problem, regions: NDArray[Any]) -> NDArray[np.int64]:
     return masks
 
 
-def _same_part(part: Piece, number: int, pieces: Sequence[Piece]) -> Piece | None:
-    """Return the piece of another measure in the same part; None where it has no weight."""
-    if part.part is None:
-        return pieces[0]
-    return next((piece for piece in pieces if piece.part is part.part), None)
+def _draws(part: WeighedPart) -> CellDraws:
+    """Return draws of regions of a part by their weight."""
+    if part.products:
+        return MixtureDraws(part.problem, part.products)
+    return CellDraws(part.problem, range(part.problem.n_masks))
 
 
-def _weights(piece: Piece | None, cells: NDArray[np.int32], n_masks: int) -> NDArray[np.float64]:
+def _weights(
+    piece: WeighedPart | None, cells: NDArray[np.int32], n_masks: int
+) -> NDArray[np.float64]:
     """Return the weights of all masks at rows of cells, shape (n_rows, n_masks)."""
     total = np.zeros((len(cells), n_masks))
     if piece is None:

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount.errors import QueryError
-from xcount.measures.people import People, inside
+from xcount.measures.measure import Measure, inside
+from xcount.measures.rows import Rows
 from xcount.problem.problem import Problem
 from xcount.question.cell_words import cells_text
 from xcount.question.grid import Axis
@@ -51,9 +52,9 @@ class Group(NamedTuple):
         """Return which rows, given by their regions, are in the group."""
         return inside(regions, self.box) if self.rows is None else self.rows
 
-    def weight_among(self, people: People) -> float:
-        """Return the share of people who are in the group."""
-        return people.mass(self.box) if self.rows is None else float(self.rows.mean())
+    def weight_among(self, measure: Measure) -> float:
+        """Return the weight of the group."""
+        return measure.mass(self.box) if self.rows is None else float(self.rows.mean())
 
 
 EVERYBODY = Group({}, "everybody")
@@ -67,7 +68,7 @@ class _Set(NamedTuple):
     rows: Flags | None = None
 
 
-def groups_of(problem: Problem, people: People, *, by_value: bool = True) -> list[Group]:
+def groups_of(problem: Problem, measure: Measure, *, by_value: bool = True) -> list[Group]:
     """Return who belongs together: one group for each mask, unless those are many.
 
     Then neighbouring cells of numbers are merged into ranges of about the same weight, and all
@@ -75,7 +76,7 @@ def groups_of(problem: Problem, people: People, *, by_value: bool = True) -> lis
 
     Args:
         problem: the question, whose sensitive features make the groups.
-        people: whose weights decide what is merged.
+        measure: whose weights decide what is merged.
         by_value: whether rows are told apart by values that share a cell.
     """
     sensitive = problem.query.sensitive
@@ -85,14 +86,14 @@ def groups_of(problem: Problem, people: People, *, by_value: bool = True) -> lis
     if problem.n_masks <= MAX_GROUPS:
         most = MAX_GROUPS
     sets = []
-    for place, feature in enumerate(sensitive):
+    for feature in sensitive:
         axis = problem.grid.axes[feature]
-        found = merged_cells(axis, people.marginal(feature), most)
+        found = merged_cells(axis, measure.marginal(feature), most)
         own = [_Set(cells_text(axis, cells), cells) for cells in found]
-        if by_value and people.values is not None and people.rows is not None:
-            cells_of_rows = people.rows[:, feature]
+        if by_value and isinstance(measure, Rows):
+            cells_of_rows = measure.regions[:, feature]
             own = [each._replace(rows=each.cells[cells_of_rows]) for each in own]
-            own = _value_sets(axis, people.values[:, place], cells_of_rows, most) or own
+            own = _value_sets(axis, measure.values[:, feature], cells_of_rows, most) or own
         sets.append(own)
     return [_together(sensitive, combination) for combination in itertools.product(*sets)]
 

@@ -1,4 +1,4 @@
-"""Where is what is sensitive? Boxes that hold much of it and little else, found from draws.
+"""Find boxes dense in sensitive regions (beam search over samples).
 
 A box that holds the part p of all that is sensitive, and the part q of everything, is worth what it
 tells: the divergence ``p log(p / q) + (1 - p) log((1 - p) / (1 - q))``, which is 0 where the box
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from xcount.measures.people import Box, inside
+from xcount.measures.measure import Box, inside
 from xcount.question.grid import Axis
 
 MAX_PLACES = 4

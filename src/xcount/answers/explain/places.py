@@ -24,15 +24,10 @@ from xcount.counters.sampling.intervals import share_intervals
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress
 from xcount.errors import BudgetError, OutOfLimitsError
-from xcount.measures.people import (
-    BLOCK,
-    Box,
-    Budget,
-    People,
-    decide_rows,
-    exact_share,
-    inside,
-)
+from xcount.measures.exact_shares import Budget
+from xcount.measures.measure import Box, Measure, inside
+from xcount.measures.mixture import Mixture
+from xcount.measures.rows import BLOCK, Rows, decide_rows
 from xcount.problem.problem import Problem
 from xcount.question.cell_words import cells_text, condition_text
 
@@ -66,13 +61,13 @@ class PlaceFinder:
 
     Attributes:
         problem: the question.
-        people: whom the measure weighs.
+        measure: the weights.
         settings: limits, confidence and seed.
         share: of all that is sensitive, where it is exactly known.
     """
 
     problem: Problem
-    people: People
+    measure: Measure
     settings: Settings
     share: float | None = None
 
@@ -88,7 +83,7 @@ class PlaceFinder:
         boxes = PlaceSearch(self.problem.grid.axes, rare, looked_at.regions).boxes()
         if not boxes:
             return ()
-        if self.people.rows is not None:
+        if isinstance(self.measure, Rows):
             found = self._counted_rows(boxes, looked_at)
         else:
             found = self._counted(boxes, math.ceil(ENOUGH_HITS * n / max(1, len(hits))))
@@ -97,8 +92,8 @@ class PlaceFinder:
 
     def _looked_at(self) -> _Draws:
         """Return all rows; of other measures as many regions as tell of enough sensitive ones."""
-        if self.people.rows is not None:
-            rows = self.people.rows
+        if isinstance(self.measure, Rows):
+            rows = self.measure.regions
             return _Draws(rows, decide_rows(self.problem, rows, self.settings, "places"))
         return self._drawn(_STREAMS[0], self._most, ENOUGH_HITS)
 
@@ -106,7 +101,7 @@ class PlaceFinder:
         """Return sensitive regions that are too rare to be met by chance, by exact counting."""
         none = np.empty((0, len(self.problem.grid.axes)), dtype=np.int64)
         if (
-            self.people.measure != "regions"
+            self.measure.name != "regions"
             or pair_scan_seconds(self.problem) > FREE_PAIR_SCAN_SECONDS
         ):
             return none
@@ -138,7 +133,7 @@ class PlaceFinder:
         while n < most and not (n and self.settings.expired()):
             if enough is not None and n >= LEAST_DRAWS and n_hits >= enough:
                 break
-            regions.append(self.people.drawn(random, min(BLOCK, most - n)))
+            regions.append(self.measure.draw(random, min(BLOCK, most - n)))
             flags.append(decider.decide_regions(regions[-1], self.settings.search_seconds()))
             n += len(flags[-1])
             n_hits += int(np.count_nonzero(flags[-1]))
@@ -161,15 +156,16 @@ class PlaceFinder:
     def _counted(self, boxes: Sequence[Box], n_draws: int) -> list[Place]:
         """Count the boxes exactly; in so many fresh draws where that takes long."""
         budget = Budget(VISIT_SECONDS / len(boxes), MAX_STEPS // len(boxes))
+        assert isinstance(self.measure, Mixture)
         shares = [
-            exact_share(self.problem, self.people, box, self.settings, budget) for box in boxes
+            self.measure.exact_share(self.problem, box, self.settings, budget) for box in boxes
         ]
         total, fresh = self.share, None
         if total is None or None in shares:
             fresh = self._drawn(_STREAMS[1], min(self._most, max(LEAST_FRESH_DRAWS, n_draws)))
         found = []
         for box, within in zip(boxes, shares, strict=True):
-            weight = None if within is None else self.people.mass(box) * within
+            weight = None if within is None else self.measure.mass(box) * within
             part = None if weight is None or not total else min(1.0, weight / total)
             known = [None if share is None else _known(share) for share in (weight, within, part)]
             if part is None:
@@ -192,10 +188,10 @@ class PlaceFinder:
         axes = self.problem.grid.axes
         weight, within, part = intervals
         return Place(
-            measure=self.people.measure,
+            measure=self.measure.name,
             text=" and ".join(cells_text(axes[f], flags, None) for f, flags in sorted(box.items())),
             conditions=tuple(condition_text(axes[f], flags) for f, flags in sorted(box.items())),
-            size=self.people.mass(box),
+            size=self.measure.mass(box),
             weight=weight,
             within=within,
             part=part,

@@ -25,8 +25,11 @@ from xcount.counters.sampling.intervals import share_intervals
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress
 from xcount.errors import QueryError
-from xcount.measures.people import BLOCK, Box, Budget, People, decide_rows, exact_share
+from xcount.measures.exact_shares import Budget
+from xcount.measures.measure import Box, Measure
+from xcount.measures.mixture import Mixture
 from xcount.measures.products import refuse_without_room
+from xcount.measures.rows import BLOCK, Rows, decide_rows
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
 from xcount.question.change import Change, shown_decimal
@@ -93,7 +96,7 @@ def _names(ensemble: Ensemble, flip: Flip) -> list[str]:
 
 def group_rates(
     problem: Problem,
-    people: People,
+    measure: Measure,
     decision: Decision,
     settings: Settings,
     groups: Sequence[Group] | None = None,
@@ -102,10 +105,10 @@ def group_rates(
 
     Args:
         problem: the question, whose sensitive features make the groups.
-        people: whom the measure weighs.
+        measure: the weights.
         decision: the favourable one.
         settings: limits, confidence and seed.
-        groups: who belongs together; those of the people themselves unless given.
+        groups: who belongs together; those of the measure itself unless given.
 
     Example:
         >>> from xcount.model.examples import figure_1
@@ -114,14 +117,14 @@ def group_rates(
         >>> model = figure_1()
         >>> problem = Problem(model, Grid.of(model), Query.of(model, "f0", flip=True, cutoff=0))
         >>> decision = decision_of(model, problem.query.change)
-        >>> rates = group_rates(problem, People.of("regions", problem), decision, Settings())
+        >>> rates = group_rates(problem, Mixture.uniform(problem.grid), decision, Settings())
         >>> [(group.text, round(group.rate, 3)) for group in rates.cells]
         [('f0 < 3', 0.333), ('3 <= f0 < 4', 0.0), ('f0 >= 4', 0.0)]
     """
-    given = groups_of(problem, people) if groups is None else groups
-    weights = [group.weight_among(people) for group in given]
+    given = groups_of(problem, measure) if groups is None else groups
+    weights = [group.weight_among(measure) for group in given]
     groups = [group for group, weight in zip(given, weights, strict=True) if weight > 0]
-    finder = _RateFinder(problem, people, decision, settings, groups)
+    finder = _RateFinder(problem, measure, decision, settings, groups)
     rates = finder.rates(groups)
     others = finder.rates_if_all(groups, rates)
     is_exact = all(rate.low == rate.high for rate in [*rates, *others] if rate is not None)
@@ -140,7 +143,7 @@ def group_rates(
         )
     ]
     return GroupRates(
-        measure=people.measure,
+        measure=measure.name,
         favourable=decision.label,
         cells=tuple(entries),
         ratio=ratio_of(rates),
@@ -163,18 +166,18 @@ class _RateFinder:
     def __init__(
         self,
         problem: Problem,
-        people: People,
+        measure: Measure,
         decision: Decision,
         settings: Settings,
         groups: Sequence[Group],
     ) -> None:
         self._question = _shared_question(problem, decision, settings)
         switch = np.array([1.0, 0.0])  # the switch is off: see undecided
-        self._people = people.extended(self._question.grid, [switch])
+        self._measure = measure.extended(self._question.grid, [switch])
         self._decider = RegionDecider(self._question)
         self._settings = settings
         self._has_if_all = not problem.grid.rules and all(g.cell is not None for g in groups)
-        self._differs = people.rows is not None or len(people.components) > 1
+        self._differs = not (isinstance(measure, Mixture) and len(measure.components) == 1)
         self._n_rates = len(groups) * (1 + (self._has_if_all and self._differs))
         self._random = np.random.default_rng([settings.seed, _STREAM])
         self._takes_long = False
@@ -182,7 +185,7 @@ class _RateFinder:
 
     def rates(self, groups: Sequence[Group]) -> list[RateInterval]:
         """Return the rate of each group."""
-        return self._intervals([self._found(self._people, group) for group in groups])
+        return self._intervals([self._found(self._measure, group) for group in groups])
 
     def rates_if_all(
         self, groups: Sequence[Group], rates: Sequence[RateInterval]
@@ -192,29 +195,30 @@ class _RateFinder:
             return [None] * len(groups)
         if not self._differs:
             return rates
-        moved = (self._people.moved(group.cell or {}) for group in groups)
-        return self._intervals([self._found(people, EVERYBODY) for people in moved])
+        moved = (self._measure.moved(group.cell or {}) for group in groups)
+        return self._intervals([self._found(each, EVERYBODY) for each in moved])
 
-    def _found(self, people: People, group: Group) -> float | _Tries:
+    def _found(self, measure: Measure, group: Group) -> float | _Tries:
         """Return a rate exactly, or what draws tell of it."""
         self._note()
-        if people.rows is not None:
-            rows = people.rows[group.among(people.rows)]
+        if isinstance(measure, Rows):
+            rows = measure.regions[group.among(measure.regions)]
             flags = decide_rows(self._question, rows, self._settings, "group rates")
             return int(np.count_nonzero(~flags)) / len(rows)
+        assert isinstance(measure, Mixture)
         if self._takes_long or self._settings.expired():
-            return self._tries(people, group.box)
+            return self._tries(measure, group.box)
         budget = Budget(VISIT_SECONDS / self._n_rates, MAX_STEPS // self._n_rates)
-        share = exact_share(self._question, people, group.box, self._settings, budget)
+        share = measure.exact_share(self._question, group.box, self._settings, budget)
         self._takes_long = share is None  # for one group, hence for the others as well
-        return self._tries(people, group.box) if share is None else 1 - share
+        return self._tries(measure, group.box) if share is None else 1 - share
 
-    def _tries(self, people: People, box: Box) -> _Tries:
+    def _tries(self, measure: Measure, box: Box) -> _Tries:
         most = max(LEAST_DRAWS, MAX_DRAWS // self._n_rates)
         hits = n = 0
         while n < most and not (n and self._settings.expired()):
             size = min(LATE_BLOCK if self._settings.expired() else BLOCK, most - n)
-            hits += size - self._undecided(people.drawn(self._random, size, box))
+            hits += size - self._undecided(measure.draw(self._random, size, box))
             n += size
             self._settings.report(
                 Progress(1.0, 0, self._question.n_regions, "explaining: group rates")

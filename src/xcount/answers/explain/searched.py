@@ -21,12 +21,15 @@ from xcount import _core
 from xcount.answers.explain.explorer import Spectra, ladder
 from xcount.answers.explain.spectrum import SIDES, Observed, spectrum_of
 from xcount.counters.region_search import Doubt, RegionSearch
-from xcount.counters.sampling.draws import ProductComponent, WeighedRegionDraws
+from xcount.counters.sampling.draws import uniform_cells
 from xcount.counters.settings import Settings
 from xcount.counters.swings import Swings, own_link
 from xcount.counters.tally import Progress
 from xcount.errors import OutOfLimitsError
-from xcount.measures.products import components_of, placed_rows, refuse_without_room
+from xcount.measures.draws import SearchedDraws
+from xcount.measures.mixture import Mixture
+from xcount.measures.products import refuse_without_room
+from xcount.measures.shares import measure_of
 from xcount.measures.weighting import Weighing
 from xcount.problem.corner_question import CornerChange, CornerQuestion
 from xcount.problem.problem import Problem
@@ -95,22 +98,17 @@ def _regions(
 ) -> tuple[Regions, Regions]:
     """Draw regions by their weight, sensitive cells included, and some more for a pilot."""
     random = np.random.default_rng([settings.seed, _STREAM, *name.encode()])
-    if name == "rows":
-        assert weighing is not None
-        cells, placed = placed_rows(problem, weighing)
-        chosen = placed[random.integers(len(placed), size=n + PILOT_SAMPLES)]
-        regions = cells[chosen].astype(np.int32)
-        return regions[:n], regions[n:]
-    parts = []
-    if name != "regions":
-        assert weighing is not None
-        none = np.empty(0)
-        parts = [
-            ProductComponent(c.weight, none, c.cells)
-            for c in components_of(name, problem, weighing)
-        ]
-    draws = WeighedRegionDraws(problem, parts)
-    return draws.regions(random, n), draws.regions(random, PILOT_SAMPLES)
+    if name == "regions":
+        counts = problem.grid.cell_counts
+        features = [feature for feature, n_cells in enumerate(counts) if n_cells > 1]
+        both = [uniform_cells(random, counts, features, size) for size in (n, PILOT_SAMPLES)]
+        return both[0], both[1]
+    measure = measure_of(name, problem.grid, weighing)
+    if isinstance(measure, Mixture):
+        draws = SearchedDraws(problem, measure.components)
+        return draws.regions(random, n), draws.regions(random, PILOT_SAMPLES)
+    regions = measure.draw(random, n + PILOT_SAMPLES).astype(np.int32)
+    return regions[:n], regions[n:]
 
 
 class _Searcher:

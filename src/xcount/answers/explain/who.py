@@ -13,7 +13,9 @@ from xcount.answers.explain.rates import decision_of, group_rates
 from xcount.answers.explanation import Explanation, GroupRates, Place
 from xcount.counters.settings import Settings
 from xcount.errors import BudgetError, QueryError
-from xcount.measures.people import People
+from xcount.measures.measure import Measure
+from xcount.measures.rows import Rows
+from xcount.measures.shares import measure_of
 from xcount.measures.weighting import Weighing
 from xcount.problem.problem import Problem
 from xcount.support.workspace import Slot
@@ -45,7 +47,7 @@ def with_people(
         favourable: the decision that one hopes for, as
             :func:`~xcount.answers.explain.rates.decision_of` takes it.
     """
-    measures = ("regions", *(weighing.names if weighing is not None else ()))
+    names = ("regions", *(weighing.names if weighing is not None else ()))
     notes = list(explanation.notes)
 
     def attempt(find: Callable[[], tuple[Found, ...]], what: str) -> tuple[Found, ...]:
@@ -55,47 +57,49 @@ def with_people(
             notes.append(f"{what} are not known: {error}")
             return ()
 
-    people = attempt(lambda: tuple(People.of(n, problem, weighing) for n in measures), "places")
+    measures = attempt(
+        lambda: tuple(measure_of(name, problem.grid, weighing) for name in names), "places"
+    )
     limited = settings.within(TIME_PART, LEAST_SECONDS)
-    rates = attempt(lambda: _rates(problem, limited, people, favourable, notes), "group rates")
-    if people and not notes and len(rates) < len(people):
-        names = (problem.grid.axes[feature].feature.name for feature in problem.query.sensitive)
+    rates = attempt(lambda: _rates(problem, limited, measures, favourable, notes), "group rates")
+    if measures and not notes and len(rates) < len(measures):
+        axes = (problem.grid.axes[feature] for feature in problem.query.sensitive)
         notes.append(
-            f"no test of the model tells values of {' and '.join(names)} apart: only rows make "
-            "groups"
+            "no test of the model tells values of "
+            f"{' and '.join(axis.feature.name for axis in axes)} apart: only rows make groups"
         )
     limited = settings.within(TIME_PART, LEAST_SECONDS)
-    places = attempt(lambda: _places(problem, limited, people, known, notes), "places")
+    places = attempt(lambda: _places(problem, limited, measures, known, notes), "places")
     return replace(explanation, places=places, rates=rates, notes=tuple(notes))
 
 
 def _places(
     problem: Problem,
     settings: Settings,
-    people: Sequence[People],
+    measures: Sequence[Measure],
     known: Mapping[str, tuple[float, float]],
     notes: list[str],
 ) -> tuple[Place, ...]:
-    def find(own: People, limited: Settings) -> Sequence[Place]:
-        low, high = known.get(own.measure, (0.0, 1.0))
+    def find(own: Measure, limited: Settings) -> Sequence[Place]:
+        low, high = known.get(own.name, (0.0, 1.0))
         return PlaceFinder(problem, own, limited, low if low == high else None).places()
 
-    return tuple(_of_each(people, settings, find, "places", notes))
+    return tuple(_of_each(measures, settings, find, "places", notes))
 
 
 def _of_each(
-    people: Sequence[People],
+    measures: Sequence[Measure],
     settings: Settings,
-    find: Callable[[People, Settings], Sequence[Found]],
+    find: Callable[[Measure, Settings], Sequence[Found]],
     what: str,
     notes: list[str],
 ) -> Iterator[Found]:
     """Yield what is found of each measure, within its part of the time."""
-    for number, own in enumerate(people):
+    for number, own in enumerate(measures):
         try:
-            yield from find(own, settings.within(1 / (len(people) - number), LEAST_SECONDS))
+            yield from find(own, settings.within(1 / (len(measures) - number), LEAST_SECONDS))
         except BudgetError as error:
-            notes.append(f"{what} of {own.measure} are not known: {error}")
+            notes.append(f"{what} of {own.name} are not known: {error}")
 
 
 _RATES: Slot[tuple[object, ...], tuple[GroupRates, ...]] = Slot("rates by group")
@@ -104,35 +108,35 @@ _RATES: Slot[tuple[object, ...], tuple[GroupRates, ...]] = Slot("rates by group"
 def _rates(
     problem: Problem,
     settings: Settings,
-    people: Sequence[People],
+    measures: Sequence[Measure],
     favourable: object,
     notes: list[str],
 ) -> tuple[GroupRates, ...]:
     """Return the rates, which are those of all questions about the same features."""
-    if not people:
+    if not measures:
         return ()
     decision = decision_of(problem.ensemble, problem.query.change, favourable)
-    key = _key(problem, settings, people, decision)
+    key = _key(problem, settings, measures, decision)
     kept = problem.grid.workspace.known(_RATES, key)
     if kept is not None:
         return kept
-    real = min(people, key=lambda own: _MOST_REAL.index(own.measure))
+    real = min(measures, key=lambda own: _MOST_REAL.index(own.name))
     groups = groups_of(problem, real, by_value=False)
 
-    def find(own: People, limited: Settings) -> Sequence[GroupRates]:
-        if own.rows is not None:  # told apart by value
+    def find(own: Measure, limited: Settings) -> Sequence[GroupRates]:
+        if isinstance(own, Rows):  # told apart by value
             return [group_rates(problem, own, decision, limited)]
         return [group_rates(problem, own, decision, limited, groups)] if len(groups) > 1 else []
 
     n_notes = len(notes)
-    found = tuple(_of_each(people, settings, find, "group rates", notes))
+    found = tuple(_of_each(measures, settings, find, "group rates", notes))
     if len(notes) == n_notes and not settings.expired():
         problem.grid.workspace.keep(_RATES, key, found)
     return found
 
 
 def _key(
-    problem: Problem, settings: Settings, people: Sequence[People], decision: Decision
+    problem: Problem, settings: Settings, measures: Sequence[Measure], decision: Decision
 ) -> tuple[object, ...]:
     query = problem.query
     return (
@@ -143,5 +147,5 @@ def _key(
         decision.value,
         settings.seed,
         settings.delta,
-        tuple(own.fingerprint for own in people),
+        tuple(own.fingerprint for own in measures),
     )

@@ -9,15 +9,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from xcount.counters.sampling.draws import (
-    BATCH,
-    LEVELS,
-    CellDraws,
-    ProductComponent,
-    ends_of,
-    moved,
-    moved_ends,
-)
+from xcount.counters.sampling.draws import BATCH, LEVELS, CellDraws
 from xcount.problem.parts import Part, by_masks
 from xcount.problem.problem import Problem
 
@@ -54,7 +46,7 @@ class BoxDraws(CellDraws):
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Draw cells, and the part that each sample is drawn from."""
         parts = np.searchsorted(self._ends_of_parts, random.random(n), side="right")
-        regions = np.zeros((n, self._n_features), dtype=np.int32)
+        regions = np.zeros((n, len(self._counts)), dtype=np.int32)
         chances = random.random((len(self._features), n))
         for feature, table, chance in zip(self._features, self._tables, chances, strict=True):
             regions[:, feature] = table.cells(parts, chance)
@@ -68,118 +60,15 @@ class BoxDraws(CellDraws):
         return regions, self._masks_of.cells(parts, random.random(n))
 
     def _outcomes_of_block(
-        self, regions: NDArray[np.int32], parts: NDArray[np.int64]
+        self, regions: NDArray[np.int32], sources: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         outcomes = np.zeros(len(regions))
-        groups = self._group_of[parts]
+        groups = self._group_of[sources]
         for number in np.unique(groups).tolist():
             rows, group = np.flatnonzero(groups == number), self._groups[number]
             flags = group.problem.form.decide(group.to_part(regions[rows]))
-            outcomes[rows] = flags.sum(axis=1) / self._n_masks[parts[rows]]
+            outcomes[rows] = flags.sum(axis=1) / self._n_masks[sources[rows]]
         return outcomes
-
-
-class WeighedBoxDraws(BoxDraws):
-    """Random combinations under a mixture of product measures, within the boxes of some parts.
-
-    A part and a product are drawn by what the product weighs in the part, then a cell of each other
-    feature of its box; the outcome is the weight of the part's masks that are sensitive there. So
-    the mean is the share of the parts' weight that is sensitive.
-
-    Args:
-        problem: the whole question.
-        parts: those to draw from; each has some weight.
-        products: the measures, in cells of the whole question.
-    """
-
-    def __init__(
-        self, problem: Problem, parts: Sequence[Part], products: Sequence[ProductComponent]
-    ) -> None:
-        super().__init__(problem, parts)
-        self.levels = LEVELS
-        masses = np.array([[_mass(part, product) for product in products] for part in parts])
-        self._ends_of_sources = ends_of(masses.ravel())
-        self._n_products = len(products)
-        self._weighed = [
-            _WeighedTable([part.cells[f] for part in parts], [p.cell_weights[f] for p in products])
-            for f in self._features
-        ]
-        self._weights_of_masks = [_mask_weights(group, products) for group in self._groups]
-
-    def _drawn(
-        self, random: np.random.Generator, n: int = BATCH
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Draw cells, and the part and product that each sample is drawn from, as one number."""
-        sources = np.searchsorted(self._ends_of_sources, random.random(n), side="right")
-        parts, products = np.divmod(sources, self._n_products)
-        regions = np.zeros((n, self._n_features), dtype=np.int32)
-        chances = random.random((len(self._features), n))
-        for feature, table, chance in zip(self._features, self._weighed, chances, strict=True):
-            regions[:, feature] = table.cells(parts, products, chance)
-        return regions, sources
-
-    def _outcomes_of_block(
-        self, regions: NDArray[np.int32], parts: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        outcomes = np.zeros(len(regions))
-        numbers, products = np.divmod(parts, self._n_products)
-        groups = self._group_of[numbers]
-        for number in np.unique(groups).tolist():
-            rows, group = np.flatnonzero(groups == number), self._groups[number]
-            flags = group.problem.form.decide(group.to_part(regions[rows]))
-            weights = self._weights_of_masks[number][products[rows]]
-            outcomes[rows] = np.einsum("ij,ij->i", flags, weights)
-        return np.clip(outcomes, 0.0, 1.0)
-
-
-def _mass(part: Part, product: ProductComponent) -> float:
-    """Return what a part weighs under one product of a mixture."""
-    mass = part.weights(list(product.cell_weights), product.mask_weights)[2]
-    return product.weight * mass
-
-
-def _mask_weights(group: Part, products: Sequence[ProductComponent]) -> NDArray[np.float64]:
-    """Return what the masks of a part weigh under each product, with sum 1 where they do."""
-    masses = np.array([product.mask_weights[group.masks] for product in products])
-    sums = masses.sum(axis=1, keepdims=True)
-    weights: NDArray[np.float64] = np.divide(masses, sums, out=masses, where=sums > 0)
-    return weights
-
-
-class _WeighedTable:
-    """For each part and product the cells that the part's box has of one feature, by weight.
-
-    Few parts differ in the cells of a feature, so each set of cells is kept once. The ends of a
-    set's cells on [0, 1) are moved by its number: one search finds the cells of all samples.
-    """
-
-    def __init__(
-        self, cells: Sequence[NDArray[np.int64]], weights: Sequence[NDArray[np.float64]]
-    ) -> None:
-        sets: dict[bytes, int] = {}
-        distinct: list[NDArray[np.int64]] = []
-        for own in cells:
-            if sets.setdefault(own.tobytes(), len(sets)) == len(distinct):
-                distinct.append(own)
-        self._set_of = np.array([sets[own.tobytes()] for own in cells])
-        self._n_products = len(weights)
-        ends = [_ends(weight[own]) for own in distinct for weight in weights]
-        self._ends = moved_ends(ends)
-        self._cells = np.concatenate([own for own in distinct for _ in weights])
-
-    def cells(
-        self, parts: NDArray[np.int64], products: NDArray[np.int64], chances: NDArray[np.float64]
-    ) -> NDArray[np.int64]:
-        """Return a cell of each part, chosen by a number in [0, 1)."""
-        rows = self._set_of[parts] * self._n_products + products
-        ends = np.searchsorted(self._ends, moved(rows, chances), side="right")
-        found: NDArray[np.int64] = self._cells[ends]
-        return found
-
-
-def _ends(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return where cells end on [0, 1); a product that weighs nothing here is never drawn."""
-    return ends_of(weights if weights.any() else np.ones(len(weights)))
 
 
 class _Table:

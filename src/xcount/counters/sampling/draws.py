@@ -2,8 +2,9 @@
 
 - :class:`RowDraws`: a sample is a combination of non-sensitive cells, and decides all masks.
 - :class:`RegionDraws`: a sample is a single region, where masks are too many for a row.
-- :class:`CellDraws`: the same as rows, under any mixture of product measures and for every kind
-  of change; :class:`WeighedRegionDraws` for single regions.
+- :class:`CellDraws`: the same as rows, for every kind of change, by evaluation in arrays.
+
+Draws under the weights of a measure are in :mod:`xcount.measures.draws`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -175,57 +175,46 @@ class RegionDraws(NativeDraws):
 
     @property
     def seconds_per_sample(self) -> float:
-        search = self._nodes_per_sample * _SECONDS_PER_NODE
-        return _SECONDS_PER_SAMPLE + self.n_trees * _SECONDS_PER_REGION_TREE + search
+        return searched_sample_seconds(self.n_trees) + self._nodes_per_sample * _SECONDS_PER_NODE
 
 
 _TUNED: WeakKeyDictionary[CornerQuestion, tuple[int, float]] = WeakKeyDictionary()
 """What was found for questions that are still asked."""
 
 
-@dataclass(frozen=True, eq=False)
-class ProductComponent:
-    """One product measure of a mixture.
-
-    Attributes:
-        weight: its share of the mixture; the weights of all components add up to 1.
-        mask_weights: weights of the masks that count, with sum 1; empty if masks are not listed.
-        cell_weights: for each feature, the weights of its cells.
-    """
-
-    weight: float
-    mask_weights: NDArray[np.float64]
-    cell_weights: Sequence[NDArray[np.float64]]
+def searched_sample_seconds(n_trees: float) -> float:
+    """Estimate what a single region costs that a search decides, apart from the search itself."""
+    return _SECONDS_PER_SAMPLE + n_trees * _SECONDS_PER_REGION_TREE
 
 
-class _WeighedDraws:
-    """Random cells under a product measure, or a mixture of some, decided by evaluation.
+def uniform_cells(
+    random: np.random.Generator, counts: Sequence[int], features: Sequence[int], n: int
+) -> NDArray[np.int32]:
+    """Draw n regions with every cell of the given features equally likely; other cells are 0."""
+    regions = np.zeros((n, len(counts)), dtype=np.int32)
+    if features:
+        sizes = np.array([counts[f] for f in features], dtype=np.int64)
+        regions[:, features] = random.integers(0, sizes, (n, len(sizes)))
+    return regions
+
+
+class CellDraws:
+    """Combinations of non-sensitive cells, each of which decides all masks, by evaluation.
+
+    The outcome is the share of the masks that are sensitive there.
 
     Args:
         problem: the question.
-        features: those whose cells are drawn, each by its weight.
-        parts: the measures; every cell weighs the same if there are none.
-        levels: outcomes are multiples of 1 / levels.
+        masks: the masks that count.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        features: Sequence[int],
-        parts: Sequence[ProductComponent],
-        levels: int,
-    ) -> None:
-        counts = problem.grid.cell_counts
-        self._problem = problem
-        self._features = [f for f in features if counts[f] > 1]
-        self._n_features = len(counts)
-        self._sizes = np.array([counts[f] for f in self._features], dtype=np.int64)
-        self._part_ends = ends_of(np.array([part.weight for part in parts])) if parts else None
-        self._ends = [
-            moved_ends([ends_of(part.cell_weights[f]) for part in parts])
-            for f in (self._features if parts else ())
-        ]
-        self.levels = levels
+    def __init__(self, problem: Problem, masks: Sequence[int]) -> None:
+        refuse_many_masks(problem.n_masks, MAX_FLAGS)
+        self._problem, self._decider = problem, RegionDecider(problem)
+        self._counts, sensitive = problem.grid.cell_counts, problem.query.sensitive
+        self._features = [f for f, n in enumerate(self._counts) if n > 1 and f not in sensitive]
+        self._masks = np.array(masks, dtype=np.int64)
+        self.levels = min(LEVELS, len(masks))
 
     @property
     def n_trees(self) -> float:
@@ -238,44 +227,9 @@ class _WeighedDraws:
     def _drawn(
         self, random: np.random.Generator, n: int = BATCH
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Draw cells, and the part that each sample is drawn from."""
-        regions = np.zeros((n, self._n_features), dtype=np.int32)
-        parts = np.zeros(n, dtype=np.int64)
-        if self._part_ends is None:
-            if self._features:
-                regions[:, self._features] = random.integers(0, self._sizes, (n, len(self._sizes)))
-            return regions, parts
-        if len(self._part_ends) > 1:
-            parts = np.searchsorted(self._part_ends, random.random(n), side="right")
-        chances = random.random((len(self._features), n))
-        for number, feature in enumerate(self._features):
-            found = np.searchsorted(self._ends[number], moved(parts, chances[number]), side="right")
-            regions[:, feature] = found - parts * self._sizes[number]
-        return regions, parts
-
-
-class CellDraws(_WeighedDraws):
-    """Combinations of non-sensitive cells, each of which decides all masks.
-
-    The outcome is the weight of the masks that are sensitive there, a number in [0, 1].
-
-    Args:
-        problem: the question.
-        masks: the masks that count.
-        parts: the measures; every region weighs the same if there are none.
-    """
-
-    def __init__(
-        self, problem: Problem, masks: Sequence[int], parts: Sequence[ProductComponent] = ()
-    ) -> None:
-        refuse_many_masks(problem.n_masks, MAX_FLAGS)
-        sensitive = set(problem.query.sensitive)
-        others = [f for f in range(len(problem.grid.axes)) if f not in sensitive]
-        levels = LEVELS if parts else min(LEVELS, len(masks))
-        super().__init__(problem, others, parts, levels)
-        self._decider = RegionDecider(problem)
-        self._masks = np.array(masks, dtype=np.int64)
-        self._mask_weights = np.array([part.mask_weights for part in parts])
+        """Draw cells, and the number of the source that each sample is drawn from."""
+        regions = uniform_cells(random, self._counts, self._features, n)
+        return regions, np.zeros(n, dtype=np.int64)
 
     @property
     def seconds_per_sample(self) -> float:
@@ -308,8 +262,8 @@ class CellDraws(_WeighedDraws):
             batches = range(start, min(start + step, first + n))
             generators = [np.random.default_rng([seed, stream, batch]) for batch in batches]
             drawn = [self._drawn(generator) for generator in generators]
-            regions, parts = (np.concatenate(each) for each in zip(*drawn, strict=True))
-            outcomes = self._outcomes(regions, parts, end)
+            regions, sources = (np.concatenate(each) for each in zip(*drawn, strict=True))
+            outcomes = self._outcomes(regions, sources, end)
             if len(outcomes) < len(regions):
                 return np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.uint8)
             chances = np.concatenate([g.random((BATCH, 2)) for g in generators])
@@ -326,21 +280,11 @@ class CellDraws(_WeighedDraws):
         self, random: np.random.Generator, n: int
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Draw regions by their weight: cells, those of the sensitive features 0, and masks."""
-        regions, parts = self._drawn(random, n)
-        if self._part_ends is None:
-            return regions, self._masks[random.integers(0, len(self._masks), n)]
-        chances, drawn = random.random(n), np.zeros(n, dtype=np.int64)
-        for number, weights in enumerate(self._mask_weights):
-            own = parts == number
-            drawn[own] = np.searchsorted(ends_of(weights), chances[own], side="right")
-        return regions, self._masks[drawn]
-
-    def outcomes(self, regions: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return the weight of the sensitive masks at combinations of cells of the first part."""
-        return self._outcomes(regions, np.zeros(len(regions), dtype=np.int64))
+        regions = self.regions(random, n)
+        return regions, self._masks[random.integers(0, len(self._masks), n)]
 
     def _outcomes(
-        self, regions: NDArray[np.int32], parts: NDArray[np.int64], end: float = math.inf
+        self, regions: NDArray[np.int32], sources: NDArray[np.int64], end: float = math.inf
     ) -> NDArray[np.float64]:
         """Return the outcomes of samples; fewer if the time ends before."""
         block = self._decider.block
@@ -349,90 +293,14 @@ class CellDraws(_WeighedDraws):
             if first and time.monotonic() > end:
                 break
             rows = slice(first, first + block)
-            found.append(self._outcomes_of_block(regions[rows], parts[rows]))
+            found.append(self._outcomes_of_block(regions[rows], sources[rows]))
         return np.concatenate(found) if found else np.empty(0)
 
     def _outcomes_of_block(
-        self, regions: NDArray[np.int32], parts: NDArray[np.int64]
+        self, regions: NDArray[np.int32], sources: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         flags = self._decider.decide(regions)
         if len(self._masks) < flags.shape[1]:
             flags = flags[:, self._masks]
-        if self._part_ends is None:
-            counts: NDArray[np.float64] = flags.sum(axis=1) / len(self._masks)
-            return counts
-        weighed = flags @ self._mask_weights.T
-        outcomes: NDArray[np.float64] = np.clip(weighed[np.arange(len(parts)), parts], 0.0, 1.0)
-        return outcomes
-
-
-class WeighedRegionDraws(_WeighedDraws):
-    """Single regions, masks included, each decided by a search: no list of masks is made.
-
-    Args:
-        problem: the question.
-        parts: the measures; their masks weigh what their cells do.
-    """
-
-    def __init__(self, problem: Problem, parts: Sequence[ProductComponent]) -> None:
-        super().__init__(problem, range(len(problem.grid.axes)), parts, levels=1)
-
-    @cached_property
-    def _search(self) -> _core.RegionSampler:
-        return region_sampler(self._problem.form.corner_question)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what another process needs; the native search is made again there."""
-        return {name: value for name, value in self.__dict__.items() if name != "_search"}
-
-    @property
-    def seconds_per_sample(self) -> float:
-        return _SECONDS_PER_SAMPLE + self.n_trees * _SECONDS_PER_REGION_TREE
-
-    def draw(
-        self,
-        seed: int,
-        stream: int,
-        first: int,
-        n: int,
-        n_threads: int,
-        seconds: float = math.inf,
-        on_pause: Callable[[], None] | None = None,
-    ) -> Outcomes:
-        """Return the histogram of the outcomes of n batches, and the hits of their samples."""
-        end = time.monotonic() + seconds
-        found = []
-        for batch in range(first, first + n):
-            regions, _ = self._drawn(np.random.default_rng([seed, stream, batch]))
-            left = max(0.0, end - time.monotonic())
-            found.append(self._search.decide(regions.ravel(), None, None, left, on_pause))
-            if len(found[-1]) < BATCH:
-                return np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.uint8)
-        answers = np.concatenate(found)
-        hits, upper = (flags.astype(np.uint8) for flags in (answers == 1, answers != 2))
-        both = [hits] if np.array_equal(hits, upper) else [hits, upper]
-        pairs = [(np.bincount(each, minlength=2).astype(np.uint64), each) for each in both]
-        return tuple(array for pair in pairs for array in pair)
-
-
-def moved_ends(ends: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return where cells end on [0, 1), for several sets of cells: each moved by its number.
-
-    So one search finds the cells of all samples, whichever set each is drawn from.
-    """
-    return np.concatenate([row + number for number, row in enumerate(ends)])
-
-
-def moved(numbers: NDArray[np.int64], chances: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return chances in [0, 1), moved by the numbers of the sets that cells are drawn from."""
-    found: NDArray[np.float64] = np.minimum(  # a sum may round up
-        numbers + chances, np.nextafter(numbers + 1.0, 0.0)
-    )
-    return found
-
-
-def ends_of(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return where the cells end on [0, 1); a cell without weight is empty."""
-    ends = np.cumsum(weights) / np.sum(weights)
-    ends[np.flatnonzero(weights)[-1] :] = 1.0
-    return ends
+        counts: NDArray[np.float64] = flags.sum(axis=1) / len(self._masks)
+        return counts

@@ -1,0 +1,169 @@
+"""The sensitive share of a question under every measure that is asked for.
+
+Mixtures of products are weighed (:mod:`xcount.measures.weigh`), rows are decided one by one.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from xcount.counters.decisions import RegionDecider
+from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS, Settings
+from xcount.counters.tally import Progress, StopReason
+from xcount.errors import BudgetError, OutOfLimitsError, QueryWarning
+from xcount.measures.fitting import fit_population
+from xcount.measures.measure import Measure
+from xcount.measures.measured import REGIONS, Measured
+from xcount.measures.mixture import Mixture
+from xcount.measures.population import Population
+from xcount.measures.rows import Rows
+from xcount.measures.weigh import LEAST_SECONDS, exactly, unknown, weigh
+from xcount.measures.weighting import MEASURES, WEIGHED, Interval, Weighing
+from xcount.model.ensemble import Ensemble
+from xcount.problem.problem import Problem
+from xcount.question.grid import Grid
+
+
+def measure(
+    problem: Problem,
+    weighing: Weighing,
+    settings: Settings | None = None,
+    proved: float | None = None,
+) -> dict[str, Measured]:
+    """Return the share of the sensitive regions under each measure.
+
+    All measures share one time limit, which starts when the settings are made. The measure that the
+    settings judge stops as soon as their limit is decided. If a count has proved that no region is
+    sensitive, or that all are, ``proved`` is 0 or 1: the share under every measure.
+
+    Example:
+        >>> from xcount.model.examples import figure_1
+        >>> from xcount.question.grid import Grid
+        >>> from xcount.question.query import Query
+        >>> model = figure_1()
+        >>> problem = Problem(model, Grid.of(model), Query.of(model, "f0", 80))
+        >>> weighing = Weighing.of(model, "volume", bounds="f0=0:10,f1=0:10")
+        >>> round(measure(problem, weighing)["volume"].share, 6)
+        0.08
+    """
+    chosen = settings or Settings()
+    found, n_open = {}, weighing.n_weighed
+    for name in weighing.names:
+        part, limit = 1.0, None
+        if name in WEIGHED:
+            part, n_open = 1 / n_open, n_open - 1
+            limit = chosen.max_share if name == chosen.judge else None
+        try:
+            limited = chosen.within(part, LEAST_SECONDS, DEFAULT_TIMEOUT_SECONDS)
+            own = measure_of(name, problem.grid, weighing)
+            found[name] = _measured(own, problem, replace(limited, max_share=limit), proved)
+        except OutOfLimitsError:
+            found[name] = unknown(name, StopReason.TIMEOUT)
+        except BudgetError as error:
+            found[name] = unknown(name, StopReason.MEMORY, error)
+        except KeyboardInterrupt:
+            found[name] = unknown(name, StopReason.INTERRUPTED)
+        if found[name].stop_reason is StopReason.INTERRUPTED:
+            rest = weighing.names[len(found) :]
+            return found | {name: unknown(name, StopReason.INTERRUPTED) for name in rest}
+    return found
+
+
+def check_data(problem: Problem, weighing: Weighing) -> None:
+    """Refuse data and bounds that a measure cannot use, before anything is counted."""
+    for name in MEASURES:
+        is_fitted = name != "population" or weighing.population is not None
+        if name in weighing.names and is_fitted:
+            measure_of(name, problem.grid, weighing)
+
+
+def measure_of(name: str, grid: Grid, weighing: Weighing | None = None) -> Measure:
+    """Return a measure on the cells of a grid.
+
+    Args:
+        name: which one.
+        grid: the cells.
+        weighing: the data and bounds that other measures than ``regions`` need.
+    """
+    if name == REGIONS:
+        return Mixture.uniform(grid)
+    assert weighing is not None
+    makers: dict[str, Callable[[Grid, Weighing], Measure]] = {
+        "volume": Mixture.volume,
+        "marginals": Mixture.marginals,
+        "rows": Rows.of,
+        "population": Mixture.population,
+    }
+    return makers[name](grid, weighing)
+
+
+def _measured(
+    measure: Measure, problem: Problem, settings: Settings, proved: float | None
+) -> Measured:
+    """Return the sensitive share under one measure."""
+    if isinstance(measure, Mixture):
+        return weigh(measure, problem, settings, proved)
+    assert isinstance(measure, Rows)
+    decided = RegionDecider(problem).decide_regions(measure.regions, settings.search_seconds())
+    sensitive = measure.numbers[decided]
+    details = {
+        "n_rows": len(measure.numbers) + len(measure.left_out),
+        "n_sensitive": len(sensitive),
+        "sensitive_rows": sensitive.tolist(),
+        "rows_in_no_cell": measure.left_out.tolist(),
+        **measure.details,
+    }
+    return exactly(measure.name, len(sensitive) / len(measure.numbers), details)
+
+
+def weighing_of(
+    ensemble: Ensemble,
+    grid: Grid,
+    settings: Settings,
+    measures: str | Iterable[str],
+    data: Any,
+    bounds: Mapping[str, Interval] | str | None,
+    population: Population | str | os.PathLike[str] | None,
+) -> Weighing | None:
+    """Return the data of the measures that are asked for or judged; None if there are none.
+
+    See :meth:`Weighing.of` for the arguments.
+    """
+    listed = [measures] if isinstance(measures, str) else list(measures)
+    if settings.judge not in (*listed, REGIONS):
+        listed.append(settings.judge)
+    if not listed:
+        return None
+    weighing = Weighing.of(ensemble, listed, data, bounds, population)
+    if "population" in weighing.names and (note := weighing.population_note) is not None:
+        warnings.warn(note, QueryWarning, stacklevel=4)
+    return with_population(weighing, grid, settings)
+
+
+def with_population(weighing: Weighing, grid: Grid, settings: Settings) -> Weighing:
+    """Return a weighing with its population, fitted now, in half of the time, if needed."""
+    if "population" not in weighing.names or weighing.population is not None:
+        return weighing
+    assert weighing.rows is not None
+    limited = settings.within(0.5)
+
+    def show(fraction: float, what: str) -> None:
+        settings.report(Progress(fraction, 0, 1, what))
+
+    population = fit_population(
+        grid,
+        weighing.rows,
+        source=weighing.source,
+        sha256=weighing.sha256,
+        seed=settings.seed,
+        n_threads=settings.n_threads,
+        is_over=limited.expired,
+        on_progress=show,
+    )
+    if weighing.population_file is not None:
+        population.save(weighing.population_file)
+    return replace(weighing, population=population)
