@@ -1,4 +1,4 @@
-"""Rows -> population: expectation maximisation, with as many components as held-out rows support.
+"""Fit a population to rows by expectation maximisation; held-out rows choose its size.
 
 A fifth of the rows is held out. Mixtures of more and more components are fitted to the others, as
 long as each makes the held-out rows likelier. How likely held-out rows are, and how often pairs of
@@ -54,10 +54,10 @@ def fit_population(
 ) -> Population:
     """Fit a population to rows; held-out rows choose the number of components.
 
-    A value that no cell holds says nothing; a row without any known value is left out. Once
-    ``is_over`` says so, no more components are tried.
+    Values that no cell holds are ignored; a row without any known value is left out. Once
+    ``is_over`` returns True, no more components are tried.
 
-    A domain leaves nobody out here: its share of the population is asked for later, on its grid.
+    The population covers all inputs, also those outside the grid's domain.
     """
     grid = Grid(tuple(axis.unrestricted() for axis in grid.axes), grid.input_dtype)
     cells = grid.cells_of(rows).astype(np.int32)
@@ -92,7 +92,7 @@ def fit_mixture(
 
 
 def _name_unknown(grid: Grid, cells: NDArray[np.int32], source: str) -> None:
-    """Say which columns have values that no cell holds; refuse one that has no others."""
+    """Warn of columns with values that no cell holds; refuse a column without other values."""
     is_unknown = cells < 0
     names = [axis.feature.name for axis in grid.axes]
     if len(cells) and (empty := np.flatnonzero(is_unknown.all(axis=0))).size:

@@ -1,6 +1,6 @@
 """Shares of a result: one for each measure, and the one that a verdict judges.
 
-Light enough for every result: what weighs regions is in :mod:`xcount.measures.measure`.
+Results import this module: it must stay light. Weighing is in :mod:`xcount.measures.shares`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _OWN_FIELDS = ("share", "low", "high", "exact", "confidence", "stop_reason")
 def measures_meant(
     measures: str | Iterable[str], judge: str, data: object, bounds: object, population: object
 ) -> tuple[str, ...]:
-    """Return the measures asked for; where none is named, the one that what was given is for.
+    """Return the measures asked for; default to the measure implied by the data.
 
     Example:
         >>> measures_meant((), "regions", "people.csv", None, None)

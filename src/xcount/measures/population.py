@@ -1,8 +1,8 @@
 """A population: a mixture of product distributions over the cells of a grid, fitted to rows.
 
-Columns of real data depend on each other; the product of their marginals forgets that, and gives
-weight to people who do not exist. A mixture of products keeps it, and is still a sum of product
-measures, each of which can be counted exactly (see docs/population.md).
+Columns of real data depend on each other. The product of their marginals ignores that and gives
+weight to people who do not exist. A mixture of products keeps the dependence, and each of its
+products can be weighed exactly (see docs/population.md).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from xcount.support.shown import Shown
 
 FORMAT = "xcount-population-1"
 MAX_CHARACTERS = 2**28
-"""Of a saved population; a longer file is none."""
+"""Longest saved population; a longer file is refused."""
 
 
 @record("population", "A fitted population: what it is made of, and how realistic it is.")
@@ -111,7 +111,7 @@ class Column:
             )
 
     def _told_apart(self, axis: Axis) -> str:
-        """Return in words what an axis tells apart and the population does not; or nothing."""
+        """Return in words which values the axis separates but the population does not, if any."""
         if self.classes is None:
             finer = {end for end in axis.ends if math.isfinite(end)} - set(self.guards)
             return f"without the guard {min(finer):g} of {self.name!r}" if finer else ""
@@ -321,7 +321,7 @@ class Population(Shown):
 
 
 def is_saved_population(path: str | os.PathLike[str]) -> bool:
-    """Tell a file that :meth:`Population.save` wrote from others, by how it begins."""
+    """Return whether :meth:`Population.save` wrote a file, by its first bytes."""
     try:
         with open(path, "rb") as file:
             start = file.read(256)

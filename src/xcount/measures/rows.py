@@ -10,18 +10,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from xcount.counters.decisions import RegionDecider
-from xcount.counters.settings import Settings
-from xcount.counters.tally import Progress
-from xcount.errors import OutOfLimitsError, QueryError
+from xcount.errors import QueryError
 from xcount.measures.measure import Box, Measure, inside
 from xcount.measures.weighting import Weighing
-from xcount.problem.problem import Problem
 from xcount.question.domain import EVERYTHING
 from xcount.question.grid import Grid
-
-BLOCK = 4096
-"""Regions that are decided at a time."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -96,21 +89,3 @@ class Rows(Measure):
     def extended(self, grid: Grid, cells: Sequence[NDArray[np.float64]]) -> Self:
         more = np.tile([int(own.argmax()) for own in cells], (len(self.regions), 1))
         return replace(self, grid=grid, regions=np.concatenate([self.regions, more], axis=1))
-
-
-def decide_rows(
-    problem: Problem, regions: NDArray[np.int64], settings: Settings, what: str
-) -> NDArray[np.bool_]:
-    """Return which regions of rows are sensitive; ``what`` is explained by that.
-
-    Raises:
-        OutOfLimitsError: the time ran out.
-    """
-    decider, flags = RegionDecider(problem), [np.empty(0, dtype=np.bool_)]
-    for start in range(0, len(regions), BLOCK):
-        settings.report(Progress(1.0, 0, problem.n_regions, f"explaining: {what}"))
-        if start and settings.expired():
-            raise OutOfLimitsError("the time was over before all rows were looked at")
-        some = regions[start : start + BLOCK]
-        flags.append(decider.decide_regions(some, settings.search_seconds()))
-    return np.concatenate(flags)

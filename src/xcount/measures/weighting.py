@@ -1,13 +1,4 @@
-"""What regions weigh: the measures that are asked for, and the weights of cells under each.
-
-- ``regions``: every region weighs the same. That is the count itself.
-- ``volume``: inputs uniform over a box; a numeric cell weighs its length within the feature's
-  bounds (given, or the least and the largest value in the data), categories weigh the same.
-- ``marginals``: a cell weighs the fraction of the data's rows in it; features are independent.
-- ``rows``: every row of the data weighs the same; a row is sensitive if its region is.
-- ``population``: a mixture of product distributions, fitted to the data (see
-  :mod:`xcount.measures.population`).
-"""
+"""The measures that are asked for, with their data, and the weights of cells by length or rows."""
 
 from __future__ import annotations
 
@@ -32,7 +23,7 @@ from xcount.question.query import resolve_feature
 
 MEASURES = ("regions", "volume", "marginals", "rows", "population")
 WEIGHED = ("volume", "marginals", "population")
-"""Measures that take time; rows are decided one by one."""
+"""Measures that take time to weigh; rows are decided one by one."""
 
 Interval = tuple[float, float]
 
@@ -106,7 +97,7 @@ class Weighing:
 
     @property
     def population_note(self) -> str | None:
-        """What to say of a population that was fitted to other data than are given; else None.
+        """A warning if the population was fitted to other data than are given; else None.
 
         Files are told apart by their hashes; where one of the two has none, by their rows.
         """
@@ -147,7 +138,11 @@ class Weighing:
 
 
 def volume_weights(grid: Grid, weighing: Weighing) -> tuple[Weights, dict[str, list[float]]]:
-    """Return what cells weigh by length, and the bounds of each numeric feature that has guards."""
+    """Return the weights of cells by length, and the bounds of numeric features with guards.
+
+    A numeric cell weighs its length within the bounds of the feature, which are given or the least
+    and the largest value in the data. Categories weigh the same; a missing value weighs nothing.
+    """
     weights: Weights = []
     used: dict[str, list[float]] = {}
     for index, axis in enumerate(grid.axes):

@@ -10,7 +10,7 @@ import oracle
 import pytest
 from strategies import random_classifier
 
-from xcount.answers.explain.decided import OFF, Decision, undecided
+from xcount.answers.explain.decided import OFF, Decision, problem_of_not_deciding
 from xcount.counters.decisions import RegionDecider
 from xcount.problem.problem import Problem
 from xcount.question.flip import Flip
@@ -32,7 +32,7 @@ def test_the_switch_flips_where_the_decision_is_another(seed: int, tie_is_above:
     taken = np.array([flip.decision(each) for each in sums])
     off = np.concatenate([regions, np.full((len(regions), 1), OFF)], axis=1)
     for value in range(max(2, ensemble.n_outputs)):
-        decider = RegionDecider(undecided(problem, Decision(flip, value, "")))
+        decider = RegionDecider(problem_of_not_deciding(problem, Decision(flip, value, "")))
         assert (decider.decide_regions(off) == (taken != value)).all()
 
 
@@ -41,5 +41,5 @@ def test_how_a_flip_starts_does_not_matter() -> None:
     ensemble = random_classifier(1)
     flip = Flip(Fraction(0), direction="up")
     problem = Problem(ensemble, Grid.of(ensemble), Query((0,), flip))
-    found = undecided(problem, Decision(flip, 1, ""))
+    found = problem_of_not_deciding(problem, Decision(flip, 1, ""))
     assert found.query.change == replace(flip, direction="any")

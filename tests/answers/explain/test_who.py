@@ -189,7 +189,7 @@ def test_rows_that_take_too_long_are_noted(monkeypatch: pytest.MonkeyPatch) -> N
     model = ensemble_of((0, 0.5, (1, 2.0, -1.0, 1.0), (1, 4.0, 2.0, -2.0)))
     rows = np.random.default_rng(0).uniform(0, 5, (64, 2))
     problem = Problem(model, Grid.of(model), Query.of(model, "f0", 1))
-    monkeypatch.setattr("xcount.measures.rows.BLOCK", 16)
+    monkeypatch.setattr("xcount.answers.explain.evaluate.BLOCK", 16)
     late = Settings(timeout_seconds=0.0)
     monkeypatch.setattr("xcount.answers.explain.who.LEAST_SECONDS", 0.0)
     found = with_people(Explanation(), problem, late, Weighing(("rows",), rows, "rows"), {})

@@ -1,12 +1,12 @@
-"""Which regions get a decision, asked as a question of its own.
+"""Which regions get a decision, as a question about flips.
 
 A feature is added, the *switch*, with two cells: *on* leaves the model as it is, *off* makes it
-take the favourable decision everywhere. A change of the switch alone flips the decision of a region
-iff the model's own is another one::
+make the favourable decision everywhere. Changing only the switch flips the decision of a region iff
+the model's own decision is another one::
 
     (region, off) is sensitive to the switch  iff  the decision there is not the favourable one
 
-so whatever counts, weighs or samples flips finds rates of decisions as well.
+so everything that counts, weighs or samples flips also finds rates of decisions.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Decision:
     label: str
 
 
-def undecided(problem: Problem, decision: Decision) -> Problem:
+def problem_of_not_deciding(problem: Problem, decision: Decision) -> Problem:
     """Return the question which regions do *not* get the decision.
 
     Its last feature is the switch; the regions that it is about have the switch off.

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
+from xcount.answers.explain.evaluate import Evaluator
 from xcount.answers.explain.explorer import Explorer, Spectra
-from xcount.answers.explain.searched import has_searches, searched_spectra
+from xcount.answers.explain.searched import searched_spectra
 from xcount.answers.explain.spectrum import Spectrum
 from xcount.answers.explanation import Curve, CurvePoint, Effect, Explanation, ShareInterval
 from xcount.counters import swings
@@ -21,17 +22,17 @@ from xcount.question.gap import Gap, ProbabilityGap
 from xcount.support.workspace import Slot
 
 TIME_PART = 0.5
-"""Of the time that a count has left to its explanation, where there is a limit."""
+"""Share of the remaining time for direction and size, if there is a limit."""
 LEAST_SECONDS = 0.2
 Known = Mapping[str, tuple[float, float]]
-"""Bounds of shares that are certain, by measure."""
+"""Certain bounds on shares, by measure."""
 
 
 def explain(
     problem: Problem,
     settings: Settings,
     weighing: Weighing | None,
-    along: Sequence[Change] = (),
+    changes: Sequence[Change] = (),
     known: Known | None = None,
 ) -> Explanation:
     """Explain a question: its effects and curves under every measure.
@@ -40,12 +41,12 @@ def explain(
         problem: the question.
         settings: limits, seed, and how often intervals may be wrong.
         weighing: the measures beside ``regions``.
-        along: changes that differ in their gaps alone and are asked about, too: one computation
+        changes: other changes that are asked about and differ only in their gaps: one computation
             serves all of them.
         known: certain bounds of the shares that were counted.
     """
     change = problem.query.change
-    asked = tuple(sorted({_gap_of(c) for c in (change, *along)}))
+    asked = tuple(sorted({_gap_of(c) for c in (change, *changes)}))
     spectra = _shared_spectra(problem, settings, weighing, asked)
     effects, curves = [], []
     for name, spectrum in spectra.by_measure.items():
@@ -67,7 +68,7 @@ _SPECTRA: Slot[tuple[object, ...], Spectra] = Slot("sizes of changes")
 def _shared_spectra(
     problem: Problem, settings: Settings, weighing: Weighing | None, asked: tuple[Fraction, ...]
 ) -> Spectra:
-    """Return what an earlier question of the same run found, or find it."""
+    """Return the spectra of an earlier question of the same run, or find them."""
     query, change = problem.query, problem.query.change
     if isinstance(change, Gap | ProbabilityGap):
         change = replace(change, gap=Fraction(0))
@@ -93,7 +94,7 @@ def _spectra(
     names = ("regions", *(weighing.names if weighing is not None else ()))
     limited = settings.within(TIME_PART, LEAST_SECONDS)
     try:
-        if problem.n_masks > swings.MAX_MASKS and has_searches(problem):
+        if problem.n_masks > swings.MAX_MASKS and Evaluator(problem).can_search:
             return searched_spectra(problem, limited, weighing, names, asked)
         explorer = Explorer(problem, limited, weighing, names)
         return explorer.spectra(asked)
@@ -109,7 +110,7 @@ def _entries(
     certain: tuple[float, float] | None,
     delta: float,
 ) -> tuple[Effect, Curve]:
-    """Return the effect and the curve of one measure, cut with what was counted."""
+    """Return the effect and the curve of one measure, within the bounds that were counted."""
     asked, direction = _gap_of(change), change.direction
     at_asked, up, down = spectrum.asked[asked]
     curve = dict(sorted({**spectrum.curve, asked: at_asked}.items()))
@@ -157,7 +158,7 @@ def _entries(
 def _cut(
     share: ShareInterval, certain: tuple[float, float], gap: Fraction, asked: Fraction
 ) -> ShareInterval:
-    """Return a share of the curve within what is known at the gap that was asked about."""
+    """Return a share of the curve within the certain bounds at the gap that was asked about."""
     low = max(share.low, certain[0]) if gap <= asked else share.low
     high = min(share.high, certain[1]) if gap >= asked else share.high
     if low > high:  # an interval is wrong, as some are; what was counted is not

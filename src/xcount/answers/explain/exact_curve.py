@@ -1,4 +1,4 @@
-"""The points of a curve by one visit of all regions: exact, where that is soon done."""
+"""Exact points of a curve by one visit of all regions, if that is fast."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from xcount.problem.problem import Problem
 from xcount.question.change import Direction
 
 MAX_SECONDS = 0.5
-"""What a visit may take, as estimated for one core."""
+"""Estimated time of a visit beyond which it is not made, on one core."""
 
 Place = tuple[Direction, Fraction]
 
 
 def with_exact_shares(spectrum: Spectrum, problem: Problem, settings: Settings) -> Spectrum:
-    """Return a sampled spectrum of all regions with exact shares, where they are soon counted."""
+    """Return a sampled spectrum of all regions with exact shares, if they are counted fast."""
     direction: Direction = problem.query.change.direction
     sides = (direction, *SIDES)
     places = [(direction, gap) for gap in spectrum.curve]
@@ -37,7 +37,7 @@ def with_exact_shares(spectrum: Spectrum, problem: Problem, settings: Settings) 
 def _counted(
     problem: Problem, settings: Settings, places: Sequence[Place]
 ) -> Mapping[Place, ShareInterval] | None:
-    """Return the share that changes by more than each gap; None where that would take long."""
+    """Return the share that changes by more than each gap; None if that would take long."""
     if problem.grid.rules or problem.n_regions > 2**62:
         return None
     question = problem.form.corner_question

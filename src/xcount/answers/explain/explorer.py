@@ -1,11 +1,11 @@
-"""Which regions are evaluated to explain a question, and what is found.
+"""Direction and size under every measure, from all regions, all rows or samples.
 
-Of a small domain all regions are evaluated, of a table all rows: what follows is exact. Otherwise
-random regions are, as many as a small budget allows; that number depends on the question alone, and
-so does the answer, unless a limit of time ends it before.
+All regions of a small domain are evaluated, and all rows of a table: the results are exact.
+Otherwise random regions are, as many as a small budget allows. That number depends only on the
+question, and so does the answer unless the time limit ends the work early.
 
-The gaps of a curve are chosen by samples of their own: intervals hold for gaps that do not depend
-on the samples they are made of.
+The gaps of a curve are chosen by separate samples: intervals hold for gaps that do not depend on
+the samples the intervals are made of.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from xcount.answers.explain.evaluate import SECONDS_PER_NUMBER, Evaluator, Scale
 from xcount.answers.explain.exact_curve import with_exact_shares
 from xcount.answers.explain.spectrum import Observed, Spectrum, spectrum_of
-from xcount.counters.class_swings import ClassSwingRows, swing_rows
 from xcount.counters.sampling.draws import CellDraws
 from xcount.counters.settings import Settings
-from xcount.counters.swings import SwingRows, Swings
+from xcount.counters.swings import Swings
 from xcount.counters.tally import Progress
 from xcount.measures.draws import MixtureDraws
 from xcount.measures.mixture import Mixture
@@ -42,36 +42,29 @@ from xcount.problem.problem import Problem
 from xcount.question.flip import Flip
 
 MAX_SECONDS = 0.5
-"""What all samples of an explanation may take, or all regions, as estimated for one core."""
+"""Time for all samples of an explanation, or all regions, as estimated for one core."""
 MAX_SAMPLES, LEAST_SAMPLES = 2**16, 2**12
 MAX_REGIONS = 2**21
-"""Regions that are all evaluated."""
+"""Regions up to which all are evaluated."""
 PILOT_SAMPLES = 2**11
 FEW_SAMPLES, FEW_PILOT_SAMPLES = 2**7, 2**5
-"""The least numbers of both where the usual ones would take long."""
+"""The least numbers of both if the usual ones would take long."""
 LONG_SECONDS = 1.0
 MAX_ROWS_SECONDS = 5.0
-"""What all rows may take, as estimated; some of them are drawn where they take longer."""
+"""Estimated time of all rows beyond which only some of them are drawn."""
 ENOUGH_HITS = 500
-"""Samples beyond each gap that was asked about, where that takes no more than the most of them."""
-_BATCH, _BLOCK_SECONDS = 2**12, 0.1
-"""Samples that are drawn at a time, and how long nobody hears an interrupt, as estimated."""
+"""Samples wanted beyond each gap that was asked about, within the largest number of samples."""
+_BATCH = 2**12
+"""Samples that are drawn at a time."""
 _STREAM = 16
-"""Sets the samples of explanations apart from those of counts."""
+"""Keeps the samples of explanations apart from those of counts."""
 
-# Rough, and the same everywhere on purpose: answers must not depend on the clock.
-_SECONDS_PER_ROW = 1e-6
-_SECONDS_PER_TREE = 15e-9
-_SECONDS_PER_NUMBER = 20e-9
 _N_STEPS = 25
-
-
-Evaluator = SwingRows | ClassSwingRows
 
 
 @dataclass(frozen=True, eq=False)
 class Spectra:
-    """What is found once for all gaps of a question."""
+    """The distributions of the size by measure, found once for all gaps of a question."""
 
     unit: str
     by_measure: Mapping[str, Spectrum] = field(default_factory=dict)
@@ -90,9 +83,9 @@ class Explorer:
     ) -> None:
         self._problem, self._settings = problem, settings
         self._weighing, self._names = weighing, names
-        self._rows_of: dict[int, Evaluator] = {}
+        self._evaluators: dict[int, Evaluator] = {}
         refuse_without_room(problem, settings)
-        self._unit_name = self._rows(self._parts[0].problem).unit_name
+        self._evaluator(self._parts[0].problem)  # refuses too many masks
 
     def spectra(self, asked: Sequence[Fraction]) -> Spectra:
         """Evaluate, and describe what was found."""
@@ -131,7 +124,7 @@ class Explorer:
             )
         missing = [name for name in self._names if name not in spectra]
         notes = [f"no time was left to explain {', '.join(missing)}"] if missing else []
-        return Spectra(self._unit_name, spectra, tuple(notes))
+        return Spectra(Evaluator(self._problem).unit_name, spectra, tuple(notes))
 
     @cached_property
     def _parts(self) -> list[WeighedPart]:
@@ -144,49 +137,40 @@ class Explorer:
         assert isinstance(mixture, Mixture)
         return weighed_parts(self._problem, mixture.products(self._problem))
 
-    def _rows(self, problem: Problem) -> Evaluator:
-        if id(problem) not in self._rows_of:
-            self._rows_of[id(problem)] = swing_rows(problem)
-        return self._rows_of[id(problem)]
+    def _evaluator(self, problem: Problem) -> Evaluator:
+        if id(problem) not in self._evaluators:
+            made = Evaluator(problem)
+            made.scale  # noqa: B018  # refuses too many masks before anything is drawn
+            self._evaluators[id(problem)] = made
+        return self._evaluators[id(problem)]
 
     def _collected(self) -> _Collected:
-        rows = next(iter(self._rows_of.values()))
-        classes = (rows.n_classes,) if isinstance(rows, ClassSwingRows) else ()
-        return _Collected((self._problem.n_masks, *classes))
-
-    def _row_seconds(self, problem: Problem) -> float:
-        rows = self._rows(problem)
-        trees, numbers = rows.n_trees * _SECONDS_PER_TREE, rows.n_numbers * _SECONDS_PER_NUMBER
-        return _SECONDS_PER_ROW + trees + numbers
-
-    def _block(self, problem: Problem) -> int:
-        """Return how many rows to evaluate at a time."""
-        soon = int(_BLOCK_SECONDS / self._row_seconds(problem))
-        return max(1, min(self._rows(problem).block, soon))
+        own = next(iter(self._evaluators.values()))
+        return _Collected((self._problem.n_masks, *own.highest_shape[1:]))
 
     @cached_property
     def _seconds(self) -> float:
-        """How long a region takes, as estimated."""
-        return max(self._row_seconds(part.problem) for part in self._parts)
+        """Estimated time of a region."""
+        return max(self._evaluator(part.problem).seconds_per_row for part in self._parts)
 
     @property
     def _takes_long(self) -> bool:
-        """Whether the usual number of samples would, as there are many masks or classes."""
+        """Whether the usual number of samples takes long, because masks or classes are many."""
         return LEAST_SAMPLES * self._seconds > LONG_SECONDS
 
     @property
     def _least(self) -> int:
-        """How many samples there are at least, and at a time."""
+        """The least number of samples, and the number drawn at a time."""
         return FEW_SAMPLES if self._takes_long else _BATCH
 
     def _affordable(self, n_measures: int) -> int:
-        """Return how many samples do not take long."""
+        """Return how many samples fit the budget."""
         budget = LONG_SECONDS if self._takes_long else MAX_SECONDS
         affordable = int(budget / n_measures / self._seconds)
         return min(MAX_SAMPLES, max(self._least, affordable)) // self._least * self._least
 
     def _wanted(self, pilot: Observed, asked: Sequence[Fraction]) -> int:
-        """Return how many samples tell of enough regions beyond each gap, or of any."""
+        """Return how many samples find enough regions beyond each gap."""
         sizes, _ = pilot.ordered(self._problem.query.change.direction)
         thresholds = [pilot.threshold(gap) for gap in asked]
         above = [len(sizes) - np.searchsorted(sizes, t, side="right") for t in thresholds]
@@ -232,12 +216,12 @@ class Explorer:
         collected: _Collected,
     ) -> None:
         """Evaluate one mask at each row of cells."""
-        rows = self._rows(piece.problem)
-        block = self._block(piece.problem)
+        evaluator = self._evaluator(piece.problem)
+        block = evaluator.block
         for start in range(0, len(cells), block):
             self._note("samples")
             part = slice(start, start + block)
-            swings, highest = rows.evaluated(cells[part], masks[part])
+            swings, highest = evaluator.evaluate(cells[part], masks[part])
             collected.add(swings)
             collected.highest[piece.part.masks] += highest.sum(axis=0)
 
@@ -251,7 +235,7 @@ class Explorer:
 
     @property
     def _rows_take_long(self) -> bool:
-        """Whether some of the rows are drawn, as all of them would take too long."""
+        """Whether only some of the rows are drawn because all of them would take too long."""
         return len(self._placed_rows) * self._seconds > MAX_ROWS_SECONDS
 
     def _all_rows(self) -> Observed:
@@ -264,7 +248,7 @@ class Explorer:
     def _evaluate_rows(
         self, regions: NDArray[np.int64], collected: _Collected, until_expired: bool = False
     ) -> bool:
-        """Evaluate the regions of rows; tell whether the time sufficed, where that matters."""
+        """Evaluate the regions of rows; return whether the time sufficed, if that matters."""
         masks = _masks_of(self._problem, regions)
         for piece in self._parts:
             own, cells = np.arange(len(regions)), regions.astype(np.int32)
@@ -284,14 +268,14 @@ class Explorer:
     # ---- all regions ----
 
     def _all_regions(self, pieces: Mapping[str, Sequence[WeighedPart]]) -> dict[str, Observed]:
-        """Evaluate all regions, for all measures at once; nothing where they are too many."""
+        """Evaluate all regions, for all measures at once; return nothing if they are too many."""
         problem = self._problem
         parts = self._parts
         n_rows = sum(math.prod(_other_counts(p.problem)) for p in parts)
-        near = max(self._rows(p.problem).n_near for p in parts)
-        work = n_rows * self._seconds + problem.n_regions * near * _SECONDS_PER_NUMBER
-        lists = [self._rows(p.problem).near for p in parts]
-        if any(near is not None and not near.is_soon_listed for near in lists):
+        evaluators = [self._evaluator(p.problem) for p in parts]
+        near = max(each.n_near for each in evaluators)
+        work = n_rows * self._seconds + problem.n_regions * near * SECONDS_PER_NUMBER
+        if not all(each.is_soon_listed for each in evaluators):
             return {}
         if problem.n_regions > MAX_REGIONS or work > MAX_SECONDS:
             return {}
@@ -315,7 +299,7 @@ class Explorer:
     def _blocks(self, problem: Problem) -> Iterator[NDArray[np.int32]]:
         """Yield all combinations of the cells that are not sensitive, some at a time."""
         counts = _other_counts(problem)
-        total, step = math.prod(counts), self._block(problem)
+        total, step = math.prod(counts), self._evaluator(problem).block
         for start in range(0, total, step):
             numbers = np.arange(start, min(total, start + step))
             yield np.stack(np.unravel_index(numbers, counts), axis=1).astype(np.int32)
@@ -328,8 +312,8 @@ class Explorer:
         collected: Mapping[str, _Collected],
     ) -> None:
         """Evaluate all masks at each row of cells."""
-        rows, n_masks = self._rows(part.problem), part.problem.n_masks
-        found, highest = rows.evaluated(cells)
+        n_masks = part.problem.n_masks
+        found, highest = self._evaluator(part.problem).evaluate(cells)
         weights = {
             name: _weights(piece, cells, n_masks)
             for name, piece in pieces.items()
@@ -343,15 +327,14 @@ class Explorer:
             own.highest[part.part.masks] += np.tensordot(each, highest, axes=1)
 
     def _observed(self, collected: _Collected, is_sample: bool) -> Observed:
-        rows = list(self._rows_of.values()) or [self._rows(self._problem)]
-        return collected.observed(rows, is_sample)
+        return collected.observed([each.scale for each in self._evaluators.values()], is_sample)
 
     def _note(self, what: str) -> None:
         self._settings.report(Progress(1.0, 0, self._problem.n_regions, f"explaining: {what}"))
 
 
 class _Collected:
-    """What was evaluated so far."""
+    """Collects evaluations."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self._swings: list[Swings] = []
@@ -363,8 +346,8 @@ class _Collected:
         if weights is not None:
             self._weights.append(weights)
 
-    def observed(self, rows: Sequence[Evaluator], is_sample: bool) -> Observed:
-        none = np.empty(0, rows[0].dtype)
+    def observed(self, scales: Sequence[Scale], is_sample: bool) -> Observed:
+        none = np.empty(0, scales[0].dtype)
         up, down = (
             np.concatenate([none, *(getattr(each, side) for each in self._swings)])
             for side in ("up", "down")
@@ -375,8 +358,8 @@ class _Collected:
             weights = np.concatenate(self._weights)
             total = weights.sum()
             weights, highest = weights / total, highest / total
-        most, doubt = max(each.most for each in rows), max(each.doubt for each in rows)
-        swings, unit = Swings(up, down), rows[0].unit
+        most, doubt = max(each.most for each in scales), max(each.doubt for each in scales)
+        swings, unit = Swings(up, down), scales[0].unit
         return Observed(swings, weights, highest, is_sample, unit, most, doubt)
 
 

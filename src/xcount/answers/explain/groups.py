@@ -1,7 +1,7 @@
-"""Who belongs together: groups of people by the cells of the sensitive features.
+"""Groups of people by the cells of the sensitive features.
 
-Rows are told apart by the values themselves, where a cell holds several: a model that makes no
-difference between two categories may still decide otherwise about the people who have them.
+Rows are grouped by the values themselves if a cell holds several: a model that does not distinguish
+two categories may still decide differently about the people who have them.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class _Set(NamedTuple):
 
 
 def groups_of(problem: Problem, measure: Measure, *, by_value: bool = True) -> list[Group]:
-    """Return who belongs together: one group for each mask, unless those are many.
+    """Return the groups: one for each mask, unless those are many.
 
     Then neighbouring cells of numbers are merged into ranges of about the same weight, and all
     categories but the heaviest into one group.

@@ -1,8 +1,8 @@
-"""Places: a few boxes that hold most of what is sensitive, in words, each counted again.
+"""Places: a few boxes that hold most of the sensitive regions, in words, each counted again.
 
-Boxes are looked for in random regions (:mod:`xcount.answers.explain.place_search`). Their numbers
-come from elsewhere, so that none is flattered by the search: from counting the box exactly, where
-that is soon done, or from fresh random regions, with Clopper and Pearson's intervals.
+Boxes are found in random regions (:mod:`xcount.answers.explain.place_search`). Their numbers come
+from elsewhere, so that the search does not flatter them: from counting the box exactly if that is
+fast, or from fresh random regions, with Clopper and Pearson's intervals.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from xcount.answers.explain.evaluate import BLOCK, Evaluator
 from xcount.answers.explain.place_search import PlaceSearch
 from xcount.answers.explanation import Place, ShareInterval
 from xcount.answers.witness.search import RegionFinder
-from xcount.counters.decisions import RegionDecider
 from xcount.counters.exact import FREE_PAIR_SCAN_SECONDS, pair_scan_seconds
 from xcount.counters.sampling.intervals import share_intervals
 from xcount.counters.settings import Settings
@@ -27,7 +27,7 @@ from xcount.errors import BudgetError, OutOfLimitsError
 from xcount.measures.exact_shares import Budget
 from xcount.measures.measure import Box, Measure, inside
 from xcount.measures.mixture import Mixture
-from xcount.measures.rows import BLOCK, Rows, decide_rows
+from xcount.measures.rows import Rows
 from xcount.problem.problem import Problem
 from xcount.question.cell_words import cells_text, condition_text
 
@@ -72,7 +72,7 @@ class PlaceFinder:
     share: float | None = None
 
     def places(self) -> tuple[Place, ...]:
-        """Return the places, the one that holds most first; none where nothing stands out."""
+        """Return the places, the one that holds most first; none if nothing stands out."""
         if self.share == 0:
             return ()
         looked_at = self._looked_at()
@@ -94,7 +94,9 @@ class PlaceFinder:
         """Return all rows; of other measures as many regions as tell of enough sensitive ones."""
         if isinstance(self.measure, Rows):
             rows = self.measure.regions
-            return _Draws(rows, decide_rows(self.problem, rows, self.settings, "places"))
+            return _Draws(
+                rows, Evaluator(self.problem).are_rows_sensitive(rows, self.settings, "places")
+            )
         return self._drawn(_STREAMS[0], self._most, ENOUGH_HITS)
 
     def _rare(self) -> NDArray[np.int64]:
@@ -123,10 +125,8 @@ class PlaceFinder:
             most: how many at most.
             enough: with how many sensitive ones to end; None where their number must not matter.
         """
-        decider, random = (
-            RegionDecider(self.problem),
-            np.random.default_rng([self.settings.seed, stream]),
-        )
+        evaluator = Evaluator(self.problem)
+        random = np.random.default_rng([self.settings.seed, stream])
         regions: list[NDArray[np.int64]] = []
         flags: list[NDArray[np.bool_]] = []
         n = n_hits = 0
@@ -134,7 +134,7 @@ class PlaceFinder:
             if enough is not None and n >= LEAST_DRAWS and n_hits >= enough:
                 break
             regions.append(self.measure.draw(random, min(BLOCK, most - n)))
-            flags.append(decider.decide_regions(regions[-1], self.settings.search_seconds()))
+            flags.append(evaluator.is_sensitive(regions[-1], self.settings.search_seconds()))
             n += len(flags[-1])
             n_hits += int(np.count_nonzero(flags[-1]))
             self.settings.report(Progress(1.0, 0, self.problem.n_regions, "explaining: places"))
@@ -154,7 +154,7 @@ class PlaceFinder:
         return found
 
     def _counted(self, boxes: Sequence[Box], n_draws: int) -> list[Place]:
-        """Count the boxes exactly; in so many fresh draws where that takes long."""
+        """Count the boxes exactly, or in fresh draws if that takes long."""
         budget = Budget(VISIT_SECONDS / len(boxes), MAX_STEPS // len(boxes))
         assert isinstance(self.measure, Mixture)
         shares = [
@@ -177,7 +177,7 @@ class PlaceFinder:
         return found
 
     def _drawn_intervals(self, box: Box, fresh: _Draws, n_intervals: int) -> list[ShareInterval]:
-        """Return the weight, the share within and the part of all, as draws tell them."""
+        """Estimate the weight, the share within and the part of all from draws."""
         here = inside(fresh.regions, box)
         n_hits = int(np.count_nonzero(fresh.flags & here))
         delta = self.settings.delta / n_intervals

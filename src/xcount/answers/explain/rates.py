@@ -17,10 +17,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from xcount.answers.explain.decided import Decision, undecided
+from xcount.answers.explain.decided import Decision, problem_of_not_deciding
+from xcount.answers.explain.evaluate import BLOCK, Evaluator
 from xcount.answers.explain.groups import EVERYBODY, Group, groups_of
 from xcount.answers.explanation import GroupRate, GroupRates, RateInterval, ratio_of
-from xcount.counters.decisions import RegionDecider
 from xcount.counters.sampling.intervals import share_intervals
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress
@@ -29,7 +29,7 @@ from xcount.measures.exact_shares import Budget
 from xcount.measures.measure import Box, Measure
 from xcount.measures.mixture import Mixture
 from xcount.measures.products import refuse_without_room
-from xcount.measures.rows import BLOCK, Rows, decide_rows
+from xcount.measures.rows import Rows
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
 from xcount.question.change import Change, shown_decimal
@@ -172,9 +172,9 @@ class _RateFinder:
         groups: Sequence[Group],
     ) -> None:
         self._question = _shared_question(problem, decision, settings)
-        switch = np.array([1.0, 0.0])  # the switch is off: see undecided
+        switch = np.array([1.0, 0.0])  # the switch is off: see problem_of_not_deciding
         self._measure = measure.extended(self._question.grid, [switch])
-        self._decider = RegionDecider(self._question)
+        self._evaluator = Evaluator(self._question)
         self._settings = settings
         self._has_if_all = not problem.grid.rules and all(g.cell is not None for g in groups)
         self._differs = not (isinstance(measure, Mixture) and len(measure.components) == 1)
@@ -203,7 +203,7 @@ class _RateFinder:
         self._note()
         if isinstance(measure, Rows):
             rows = measure.regions[group.among(measure.regions)]
-            flags = decide_rows(self._question, rows, self._settings, "group rates")
+            flags = self._evaluator.are_rows_sensitive(rows, self._settings, "group rates")
             return int(np.count_nonzero(~flags)) / len(rows)
         assert isinstance(measure, Mixture)
         if self._takes_long or self._settings.expired():
@@ -233,7 +233,7 @@ class _RateFinder:
 
     def _undecided(self, regions: NDArray[np.int64]) -> int:
         """Return how many of the regions do not get the decision."""
-        return int(np.count_nonzero(self._decider.decide_regions(regions)))
+        return int(np.count_nonzero(self._evaluator.is_sensitive(regions)))
 
     def _intervals(self, found: Sequence[float | _Tries]) -> list[RateInterval]:
         """Return rates with their intervals, which hold together."""
@@ -252,7 +252,7 @@ class _RateFinder:
         ]
 
 
-_UNDECIDED: Slot[tuple[object, ...], Problem] = Slot("questions of not deciding")
+_NOT_DECIDING: Slot[tuple[object, ...], Problem] = Slot("questions of not deciding")
 
 
 def _shared_question(problem: Problem, decision: Decision, settings: Settings) -> Problem:
@@ -266,6 +266,6 @@ def _shared_question(problem: Problem, decision: Decision, settings: Settings) -
 
     def ask() -> Problem:
         refuse_without_room(problem, settings)
-        return undecided(problem, decision)
+        return problem_of_not_deciding(problem, decision)
 
-    return problem.grid.workspace.once(_UNDECIDED, key, ask)
+    return problem.grid.workspace.once(_NOT_DECIDING, key, ask)

@@ -1,29 +1,26 @@
-"""Direction and size where the masks are too many to compare: by searches from random regions.
+"""Direction and size of questions with too many masks to compare: by searches from random regions.
 
-A search tells whether a neighbour of a region differs by more than a gap, however many there are.
-For each random region the gaps of a ladder are halved until its size lies between two of them:
-shares at these gaps have the intervals of samples, and so have means and quantiles, between the
-lower ends and the upper ones. Where the output is highest is not known.
+A search finds out whether a neighbour of a region differs by more than a gap, however many there
+are. For each random region, bisection over a ladder of gaps finds the two gaps between which its
+size lies: shares at these gaps have the intervals of samples, and so have means and quantiles,
+between the lower ends and the upper ones. In which mask the output is highest is not known.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xcount import _core
+from xcount.answers.explain.evaluate import Evaluator
 from xcount.answers.explain.explorer import Spectra, ladder
 from xcount.answers.explain.spectrum import SIDES, Observed, spectrum_of
-from xcount.counters.region_search import Doubt, RegionSearch
 from xcount.counters.sampling.draws import uniform_cells
 from xcount.counters.settings import Settings
-from xcount.counters.swings import Swings, own_link
+from xcount.counters.swings import Swings
 from xcount.counters.tally import Progress
 from xcount.errors import OutOfLimitsError
 from xcount.measures.draws import SearchedDraws
@@ -31,7 +28,6 @@ from xcount.measures.mixture import Mixture
 from xcount.measures.products import refuse_without_room
 from xcount.measures.shares import measure_of
 from xcount.measures.weighting import Weighing
-from xcount.problem.corner_question import CornerChange, CornerQuestion
 from xcount.problem.problem import Problem
 from xcount.question.change import Direction
 from xcount.question.flip import Flip
@@ -48,15 +44,6 @@ _BATCH, _STREAM = 64, 17
 Regions = NDArray[np.int32]
 
 
-def has_searches(problem: Problem) -> bool:
-    """Tell whether sizes can be searched for: not within rules, of a softmax, between classes."""
-    change = problem.query.change
-    is_between_classes = isinstance(change, Flip) and change.cutoff is None
-    if problem.grid.rules or is_between_classes:
-        return False
-    return Doubt.of(problem.form.corner_question).always_ends
-
-
 def searched_spectra(
     problem: Problem,
     settings: Settings,
@@ -64,14 +51,12 @@ def searched_spectra(
     names: Sequence[str],
     asked: Sequence[Fraction],
 ) -> Spectra:
-    """Return what searches from random regions tell; of a question that has some."""
+    """Estimate direction and size by bisection searches from random regions."""
     change = problem.query.change
     refuse_without_room(problem, settings)
-    question = problem.form.corner_question
-    has_link = isinstance(change, Flip) and own_link(problem) is not None
     is_probability = isinstance(change, ProbabilityGap)
-    unit = "probability" if has_link or is_probability else "margin"
-    searcher = _Searcher(problem, settings, question)
+    evaluator = Evaluator(problem)
+    unit, searcher = evaluator.unit_name, _Searcher(evaluator, settings)
     seconds = _SEARCHES * problem.form.n_trees * _SECONDS_PER_TREE * (1 + 9 * is_probability)
     n = max(LEAST_SAMPLES, min(MAX_SAMPLES, int(MAX_SECONDS / len(names) / seconds)))
     found, missing = {}, []
@@ -114,17 +99,13 @@ def _regions(
 class _Searcher:
     """Finds between which gaps the sizes of regions lie."""
 
-    def __init__(self, problem: Problem, settings: Settings, question: CornerQuestion) -> None:
-        self._problem, self._settings, self._question = problem, settings, question
-        self._search = cache(self._new_search)
-        laid = question.outputs[0]
-        self._most = (
-            Fraction(1) if question.probability is not None else 2 * laid.bound / laid.scale
-        )
+    def __init__(self, evaluator: Evaluator, settings: Settings) -> None:
+        self._evaluator, self._settings = evaluator, settings
+        self._problem, self._most = evaluator.problem, evaluator.largest_searched
 
     def gaps(self, pilots: Sequence[Regions]) -> tuple[Fraction, ...]:
         """Return the gaps of a curve that ends with about the largest change."""
-        if self._question.kind == "flip":
+        if isinstance(self._problem.query.change, Flip):
             return (Fraction(0),)
         direction, regions = self._problem.query.change.direction, np.concatenate(pilots)
         largest = self._most
@@ -161,27 +142,10 @@ class _Searcher:
         return low
 
     def _exceeds(self, regions: Regions, direction: Direction, gap: Fraction) -> NDArray[np.bool_]:
-        search, flags = self._search(direction, gap), []
+        flags = []
         for start in range(0, len(regions), _BATCH):
-            n_regions = self._problem.n_regions
+            n_regions, seconds = self._problem.n_regions, self._settings.search_seconds()
             self._settings.report(Progress(1.0, 0, n_regions, "explaining: searches"))
-            some = np.ascontiguousarray(regions[start : start + _BATCH])
-            flags.append(search.decide(some, self._settings.search_seconds()))
+            some = regions[start : start + _BATCH]
+            flags.append(self._evaluator.exceeds(some, direction, gap, seconds))
         return np.concatenate(flags)
-
-    def _new_search(self, direction: Direction, gap: Fraction) -> RegionSearch:
-        question = self._question
-        (change,) = question.changes
-        if question.kind == "flip":
-            asked = replace(question, changes=(replace(change, direction=direction),))
-        elif isinstance(question.probability, ProbabilityGap):
-            threshold = math.floor(gap * _core.ProbabilityLink.one)
-            asked = replace(
-                question,
-                changes=(CornerChange("probability", threshold, direction),),
-                probability=replace(question.probability, gap=gap, direction=direction),
-            )
-        else:
-            threshold = question.outputs[0].threshold(gap)
-            asked = replace(question, changes=(CornerChange("gap", threshold, direction),))
-        return RegionSearch(asked)

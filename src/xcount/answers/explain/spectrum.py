@@ -1,4 +1,4 @@
-"""How large changes are: the distribution of the size, of regions that were evaluated.
+"""The distribution of the size of changes, from regions that were evaluated.
 
 All regions of a domain, or all rows of a table, give exact numbers; samples give intervals, each of
 which is wrong with a part of the probability that is allowed for all of them.

@@ -21,9 +21,9 @@ from xcount.problem.problem import Problem
 from xcount.support.workspace import Slot
 
 TIME_PART, LEAST_SECONDS = 0.5, 0.1
-"""Of the time that is left, for the rates and for the places of all measures."""
+"""Share of the remaining time for the rates, and again for the places, of all measures."""
 _MOST_REAL = ("rows", "population", "marginals", "volume", "regions")
-"""The measure that says which cells make a group, the first of these that is asked for."""
+"""The first of these that is asked for decides which cells make a group."""
 
 Found = TypeVar("Found")
 
@@ -94,7 +94,7 @@ def _of_each(
     what: str,
     notes: list[str],
 ) -> Iterator[Found]:
-    """Yield what is found of each measure, within its part of the time."""
+    """Yield the findings for each measure, each within its share of the time."""
     for number, own in enumerate(measures):
         try:
             yield from find(own, settings.within(1 / (len(measures) - number), LEAST_SECONDS))
@@ -112,7 +112,7 @@ def _rates(
     favourable: object,
     notes: list[str],
 ) -> tuple[GroupRates, ...]:
-    """Return the rates, which are those of all questions about the same features."""
+    """Return the rates, shared by all questions about the same features."""
     if not measures:
         return ()
     decision = decision_of(problem.ensemble, problem.query.change, favourable)

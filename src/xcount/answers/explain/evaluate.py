@@ -1,0 +1,220 @@
+"""How far can each of these regions move when only the sensitive features change?
+
+One interface for all parts of an explanation. :meth:`Evaluator.evaluate` says how far regions move
+up and down and where the output is highest, by comparing the outputs of all masks;
+:meth:`Evaluator.exceeds` whether they move by more than a gap, by searches, for questions with too
+many masks to compare; :meth:`Evaluator.is_sensitive` whether they move by more than the question
+asks for, whichever way is faster.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cache, cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcount import _core
+from xcount.counters.class_swings import ClassSwingRows, swing_rows
+from xcount.counters.decisions import RegionDecider
+from xcount.counters.region_search import Doubt, RegionSearch
+from xcount.counters.settings import Settings
+from xcount.counters.swings import Flags, SwingRows, Swings, own_link
+from xcount.counters.tally import Progress
+from xcount.errors import OutOfLimitsError
+from xcount.problem.corner_question import CornerChange, CornerQuestion
+from xcount.problem.problem import Problem
+from xcount.question.change import Direction
+from xcount.question.flip import Flip
+from xcount.question.gap import ProbabilityGap
+
+BLOCK = 4096
+"""Regions that are decided at a time."""
+
+# Rough, and the same everywhere on purpose: answers must not depend on the clock.
+_SECONDS_PER_ROW = 1e-6
+_SECONDS_PER_TREE = 15e-9
+SECONDS_PER_NUMBER = 20e-9
+_BLOCK_SECONDS = 0.1
+"""How long interrupts wait, as estimated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What the numbers of an evaluation mean.
+
+    Attributes:
+        unit: what 1 stands for.
+        most: no change is larger, in units.
+        doubt: numbers other than 0 are less than this off, in units.
+        dtype: of the numbers.
+    """
+
+    unit: Fraction
+    most: float
+    doubt: float
+    dtype: type[np.int64] | type[np.float64]
+
+
+class Evaluator:
+    """Says how far regions of one question can move.
+
+    Args:
+        problem: the question, without rules unless only :meth:`is_sensitive` is called.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self._search = cache(self._new_search)
+
+    @cached_property
+    def unit_name(self) -> str:
+        """What moves: a margin, or a probability."""
+        change = self.problem.query.change
+        if isinstance(change, Flip):
+            return "margin" if own_link(self.problem) is None else "probability"
+        return "probability" if isinstance(change, ProbabilityGap) else "margin"
+
+    # ---- by comparing the outputs of all masks ----
+
+    @cached_property
+    def _rows(self) -> SwingRows | ClassSwingRows:
+        return swing_rows(self.problem)
+
+    @cached_property
+    def scale(self) -> Scale:
+        """What the numbers of :meth:`evaluate` mean.
+
+        Raises:
+            BudgetError: there are too many masks, or sums are too large for floats.
+        """
+        rows = self._rows
+        return Scale(rows.unit, rows.most, rows.doubt, rows.dtype)
+
+    @property
+    def highest_shape(self) -> tuple[int, ...]:
+        """The number of masks; for a flip between classes also that of the classes."""
+        rows = self._rows
+        classes = (rows.n_classes,) if isinstance(rows, ClassSwingRows) else ()
+        return (self.problem.n_masks, *classes)
+
+    @property
+    def n_near(self) -> int:
+        """How many outputs are compared for a region."""
+        return self._rows.n_near
+
+    @property
+    def is_soon_listed(self) -> bool:
+        """Whether all neighbours of all masks are soon listed."""
+        near = self._rows.near
+        return near is None or near.is_soon_listed
+
+    @property
+    def seconds_per_row(self) -> float:
+        """Estimated time of a row of cells."""
+        rows = self._rows
+        trees, numbers = rows.n_trees * _SECONDS_PER_TREE, rows.n_numbers * SECONDS_PER_NUMBER
+        return _SECONDS_PER_ROW + trees + numbers
+
+    @property
+    def block(self) -> int:
+        """How many rows to evaluate at a time."""
+        soon = int(_BLOCK_SECONDS / self.seconds_per_row)
+        return max(1, min(self._rows.block, soon))
+
+    def evaluate(
+        self, cells: NDArray[np.int32], masks: NDArray[np.int64] | None = None
+    ) -> tuple[Swings, Flags]:
+        """Return how far regions can move, and in which masks the output is highest.
+
+        Args:
+            cells: rows of cells, whose sensitive ones do not matter.
+            masks: one mask for each row; None for all masks of each row.
+        """
+        return self._rows.evaluated(cells, masks)
+
+    # ---- by searches ----
+
+    @cached_property
+    def can_search(self) -> bool:
+        """Whether searches find sizes: not within rules, of a softmax, or between classes."""
+        change = self.problem.query.change
+        is_between_classes = isinstance(change, Flip) and change.cutoff is None
+        if self.problem.grid.rules or is_between_classes:
+            return False
+        return Doubt.of(self._question).always_ends
+
+    @property
+    def _question(self) -> CornerQuestion:
+        return self.problem.form.corner_question
+
+    @cached_property
+    def largest_searched(self) -> Fraction:
+        """No change is larger."""
+        laid = self._question.outputs[0]
+        if self._question.probability is not None:
+            return Fraction(1)
+        return 2 * laid.bound / laid.scale
+
+    def exceeds(
+        self, regions: NDArray[np.int32], direction: Direction, gap: Fraction, seconds: float
+    ) -> Flags:
+        """Return whether regions can move by more than a gap; of a flip, whether it flips.
+
+        Raises:
+            OutOfLimitsError: the time ran out.
+        """
+        return self._search(direction, gap).decide(np.ascontiguousarray(regions), seconds)
+
+    def _new_search(self, direction: Direction, gap: Fraction) -> RegionSearch:
+        question = self._question
+        (change,) = question.changes
+        if question.kind == "flip":
+            asked = replace(question, changes=(replace(change, direction=direction),))
+        elif isinstance(question.probability, ProbabilityGap):
+            threshold = math.floor(gap * _core.ProbabilityLink.one)
+            asked = replace(
+                question,
+                changes=(CornerChange("probability", threshold, direction),),
+                probability=replace(question.probability, gap=gap, direction=direction),
+            )
+        else:
+            threshold = question.outputs[0].threshold(gap)
+            asked = replace(question, changes=(CornerChange("gap", threshold, direction),))
+        return RegionSearch(asked)
+
+    # ---- by the fastest way that answers the question itself ----
+
+    @cached_property
+    def _decider(self) -> RegionDecider:
+        return RegionDecider(self.problem)
+
+    def is_sensitive(
+        self, regions: NDArray[np.integer], seconds: float = math.inf
+    ) -> NDArray[np.bool_]:
+        """Return whether regions move by more than the question asks for.
+
+        Raises:
+            OutOfLimitsError: the time ran out.
+        """
+        return self._decider.decide_regions(regions, seconds)
+
+    def are_rows_sensitive(
+        self, regions: NDArray[np.int64], settings: Settings, what: str
+    ) -> NDArray[np.bool_]:
+        """Return the same of the regions of rows, block by block; ``what`` is explained by that.
+
+        Raises:
+            OutOfLimitsError: the time ran out.
+        """
+        flags = [np.empty(0, dtype=np.bool_)]
+        for start in range(0, len(regions), BLOCK):
+            settings.report(Progress(1.0, 0, self.problem.n_regions, f"explaining: {what}"))
+            if start and settings.expired():
+                raise OutOfLimitsError("the time was over before all rows were looked at")
+            some = regions[start : start + BLOCK]
+            flags.append(self.is_sensitive(some, settings.search_seconds()))
+        return np.concatenate(flags)
