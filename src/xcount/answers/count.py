@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
-from xcount.answers.explanation import Explaining
+from xcount.answers.explanation import ExplanationRequest
 from xcount.answers.result import CountResult, ModelInfo, Verdict, verdict_of
 from xcount.counters import counter
 from xcount.counters.settings import Settings
@@ -194,19 +194,19 @@ def count(
 
         given = (measures, data, bounds, population)
         weighing = weighing_of(ensemble, problem.grid, settings, *given)
-    along = explaining(ensemble, (query.change,), explain, favourable)
+    request = explanation_request(ensemble, (query.change,), explain, favourable)
     if cluster is not None:
         from xcount.cluster.client import Cluster
 
         with Cluster(cluster) as workers:
-            return workers.count(problem, settings, method, weighing, along)
-    return solve(problem, settings, method, weighing, along)
+            return workers.count(problem, settings, method, weighing, request)
+    return solve(problem, settings, method, weighing, request)
 
 
-def explaining(
+def explanation_request(
     ensemble: Ensemble, changes: Sequence[Change], explain: bool, favourable: str | None
-) -> Explaining | None:
-    """Return what an explanation is to serve, if one is wanted; refuse a decision nobody takes."""
+) -> ExplanationRequest | None:
+    """Return the request for an explanation, if one is wanted; reject unknown decisions."""
     if favourable is not None:
         from xcount.answers.explain.rates import decision_of
 
@@ -214,7 +214,7 @@ def explaining(
             raise QueryError("a favourable decision is for an explanation; give --explain, too")
         for change in changes:
             decision_of(ensemble, change, favourable)
-    return Explaining(tuple(changes), favourable) if explain else None
+    return ExplanationRequest(tuple(changes), favourable) if explain else None
 
 
 def solve(
@@ -222,7 +222,7 @@ def solve(
     settings: Settings,
     method: str = "auto",
     weighing: Weighing | None = None,
-    explain: Explaining | None = None,
+    explain: ExplanationRequest | None = None,
 ) -> CountResult:
     """Count a prepared problem, and measure it.
 
@@ -230,7 +230,7 @@ def solve(
         problem: the question.
         settings: accuracy and limits.
         method: how to count.
-        weighing: the measures to take along.
+        weighing: the measures to find along with the count.
         explain: what an explanation is to serve, this question among it; None for none.
     """
     started = time.perf_counter()
@@ -248,7 +248,7 @@ def explained(
     problem: Problem,
     settings: Settings,
     weighing: Weighing | None,
-    along: Explaining,
+    request: ExplanationRequest,
 ) -> CountResult:
     """Return a count with its explanation; without, if it is interrupted: the count is done."""
     if result.stop_reason is StopReason.INTERRUPTED:
@@ -258,9 +258,9 @@ def explained(
 
     known = _certain_shares(result)
     try:
-        found = explain(problem, settings, weighing, along.changes, known)
-        if along.with_people:
-            found = with_people(found, problem, settings, weighing, known, along.favourable)
+        found = explain(problem, settings, weighing, request.changes, known)
+        if request.with_people:
+            found = with_people(found, problem, settings, weighing, known, request.favourable)
     except KeyboardInterrupt:
         return result
     return replace(result, explanation=found)

@@ -29,7 +29,7 @@ Unit = Literal["margin", "probability"]
 
 
 @dataclass(frozen=True, slots=True)
-class Explaining:
+class ExplanationRequest:
     """What an explanation is to serve.
 
     Attributes:

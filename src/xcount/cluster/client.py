@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from xcount.answers.count import versions
-from xcount.answers.explanation import Explaining
+from xcount.answers.explanation import ExplanationRequest
 from xcount.answers.result import CountResult
 from xcount.cluster.worker import (
     Flight,
@@ -147,7 +147,7 @@ class Cluster:
         settings: Settings,
         method: str = "auto",
         weighing: Weighing | None = None,
-        explain: Explaining | None = None,
+        explain: ExplanationRequest | None = None,
     ) -> CountResult:
         """Count one problem, spread over all workers if it takes long.
 

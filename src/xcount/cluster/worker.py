@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from xcount.answers.count import solve, versions
-from xcount.answers.explanation import Explaining
+from xcount.answers.explanation import ExplanationRequest
 from xcount.answers.result import CountResult
 from xcount.cluster.spread import SpreadEngine, Unit
 from xcount.counters.settings import Companions, Settings
@@ -224,7 +224,7 @@ def count_one(
     settings: Settings,
     method: str,
     weighing: Weighing | None,
-    explain: Explaining | None,
+    explain: ExplanationRequest | None,
     terms: Terms,
 ) -> CountResult:
     """Count on a worker, and tell how far that is; the client may end it early."""

@@ -10,8 +10,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
-from xcount.answers.count import class_label, explaining, model_info, versions
-from xcount.answers.explanation import Explaining
+from xcount.answers.count import class_label, explanation_request, model_info, versions
+from xcount.answers.explanation import ExplanationRequest
 from xcount.answers.mean_share import MeanShare
 from xcount.answers.result import (
     JUDGE_OF_ALL,
@@ -398,7 +398,7 @@ def audit(
     groups = choose_groups(ensemble, grid, sensitive, limited)
     limits = dict(zip(groups, choose_max_shares(ensemble, groups, max_share), strict=True))
     weighing = weighing_of(ensemble, grid, settings, measures, data, bounds, population)
-    along = explaining(ensemble, chosen.values, explain, favourable)
+    request = explanation_request(ensemble, chosen.values, explain, favourable)
     n_bits = len(groups) * len(chosen.values) * grid.n_regions.bit_length()
     if n_bits > MAX_PROFILE_BITS:
         settings = replace(settings, want_profile=False)
@@ -410,7 +410,7 @@ def audit(
             method,
             weighing,
             whole_number(n_witnesses, "number of witnesses"),
-            explain=_whole_if_first(along, ensemble, query.sensitive, named),
+            explain=_explanation_for_group(request, ensemble, query.sensitive, named),
         )
         for query in questions(chosen.values, groups, distances, precision)
     ]
@@ -461,21 +461,21 @@ def _names(ensemble: Ensemble, group: tuple[int, ...]) -> tuple[str, ...]:
     return tuple(ensemble.feature_names[feature] for feature in group)
 
 
-def _whole_if_first(
-    along: Explaining | None,
+def _explanation_for_group(
+    request: ExplanationRequest | None,
     ensemble: Ensemble,
     group: tuple[int, ...],
     named: Sequence[tuple[int, ...]],
-) -> Explaining | None:
+) -> ExplanationRequest | None:
     """Return what is explained of a group: places and rates only where one looks for them.
 
     That is where the group was named, or a law protects one of its features: both take longer than
     most counts.
     """
-    if along is None:
+    if request is None:
         return None
     is_first = group in named or any(map(is_protected, _names(ensemble, group)))
-    return replace(along, with_people=is_first)
+    return replace(request, with_people=is_first)
 
 
 def _audit_result(header: Record, outcome: BatchOutcome) -> AuditResult:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from xcount.answers.explanation import Explaining
+from xcount.answers.explanation import ExplanationRequest
 from xcount.answers.result import CountResult, Verdict
 from xcount.counters.settings import Companions
 from xcount.counters.tally import Progress, StopReason
@@ -348,14 +348,14 @@ def _line(task: Task, result: CountResult) -> Record:
     }
 
 
-def _explained(asked: Explaining | None) -> Record | None:
+def _explained(asked: ExplanationRequest | None) -> Record | None:
     """Return what an explanation depends on besides the count."""
     if asked is None:
         return None
     return {"favourable": asked.favourable, "with_people": asked.with_people}
 
 
-def _serves(record: Record, asked: Explaining) -> bool:
+def _serves(record: Record, asked: ExplanationRequest) -> bool:
     """Tell whether the explanation of a journal's line has what is asked for now."""
     had: Record = record.get("explained") or {"favourable": None, "with_people": True}
     return had["favourable"] == asked.favourable and (had["with_people"] or not asked.with_people)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
-from xcount.answers.count import explaining, model_info, versions
+from xcount.answers.count import explanation_request, model_info, versions
 from xcount.answers.mean_share import MeanShare
 from xcount.answers.result import (
     JUDGE_OF_ALL,
@@ -338,7 +338,7 @@ def compare(
         check_margins(ensembles)
     grid = Grid.of(*ensembles, missing=missing, domain=regions)
     groups = choose_groups(ensembles[0], grid, sensitive)
-    along = explaining(ensembles[0], own[0], explain, favourable)
+    request = explanation_request(ensembles[0], own[0], explain, favourable)
     weighing = weighing_of(ensembles[0], grid, settings, measures, data, bounds, population)
     asked = [
         Question(
@@ -346,7 +346,7 @@ def compare(
             settings,
             method,
             weighing,
-            explain=along,
+            explain=request,
         )
         for query in questions(chosen.values, groups, distances, precision)
     ]

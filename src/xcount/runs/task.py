@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from xcount.answers.count import explained, solve
-from xcount.answers.explanation import Explaining
+from xcount.answers.explanation import ExplanationRequest
 from xcount.answers.result import CountResult
 from xcount.answers.witness.witnesses import drawn_witnesses
 from xcount.counters.engine import LOCAL, Engine
@@ -50,7 +50,7 @@ class Question:
     weighing: Weighing | None = None
     n_witnesses: int = 0
     known: CountResult | None = None
-    explain: Explaining | None = None
+    explain: ExplanationRequest | None = None
 
     @property
     def family(self) -> tuple[object, ...]:
