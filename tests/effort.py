@@ -1,7 +1,7 @@
 """How much this run of the tests tries: XCOUNT_TEST_PROFILE is quick, test or scheduled.
 
-``quick`` is for after every edit: it leaves out slow tests, runs two cases of each other one, and
-tries few random models. ``test``, the default, tries the same
+``quick`` is for after every edit: it leaves out slow tests and those of the benchmarks, runs one
+case of each other test, and tries few random models. ``test``, the default, tries the same
 ones in every run, so that a failure is the fault of the change at hand. ``scheduled`` tries ten
 times as many, and new ones in every run; XCOUNT_TEST_SEED repeats a run.
 """
@@ -40,7 +40,7 @@ def n_examples(number: int) -> int:
     return max(1, round(number * _PARTS[PROFILE]))
 
 
-_QUICK_CASES = 2
+_QUICK_CASES = 1
 
 
 def left_out(items: Sequence[pytest.Item]) -> list[pytest.Item]:
@@ -56,6 +56,6 @@ def left_out(items: Sequence[pytest.Item]) -> list[pytest.Item]:
         seen[function] += 1
         is_one_too_many = seen[function] > _QUICK_CASES and not item.get_closest_marker("contract")
         is_slow = item.get_closest_marker("slow") or item.get_closest_marker("scheduled")
-        if is_slow or is_one_too_many:
+        if is_slow or is_one_too_many or item.nodeid.startswith("tests/benchmarks/"):
             found.append(item)
     return found

@@ -231,7 +231,7 @@ def test_both_oracles_know_the_same_regions(change: str) -> None:
         ]
         kind: Any = "softmax" if n_outputs > 1 else "sigmoid"
         ensemble = Ensemble(features, tuple(trees), base=(0.0,) * n_outputs, probability=kind)
-        for distance, precision in itertools.product((1, 2, None), (None, 1)):
+        for distance, precision in ((1, None), (2, 1), (None, None)):
             asked = (ensemble, words["sensitive"], distance, precision, True)
             slow = oracle.changing_regions(*asked, **exact_words(change))
             table = table_oracle.changing_table(*asked, **exact_words(change))

@@ -170,6 +170,7 @@ def test_numbers_of_any_size_have_a_short_form(number: int, text: str) -> None:
     assert scientific_text(number) == text
 
 
+@pytest.mark.slow
 def test_counts_of_thousands_of_digits_are_written_as_json() -> None:
     """Python refuses to write integers of more than 4,300 digits unless it is told otherwise."""
     trees: list[Nested] = [(f, 0.5, 0.0, 1.0) for f in range(14_500)]

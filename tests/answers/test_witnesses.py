@@ -171,6 +171,7 @@ def test_too_far_to_search_is_found_but_not_proved(monkeypatch: pytest.MonkeyPat
     assert found.moved == ("f1",)
 
 
+@pytest.mark.slow
 def test_rare_regions_are_drawn_from_the_solutions() -> None:
     """One region in 10^8: no random draw finds it, the counted solutions do."""
     stumps = ((f, float(t), 0.0, 0.0) for f in range(1, 9) for t in range(9))

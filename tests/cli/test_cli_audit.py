@@ -30,6 +30,7 @@ def test_an_audit_is_a_table(xcount_command: Command, figure_1_file: str) -> Non
     assert "given, in margin" in run.out
 
 
+@pytest.mark.slow
 def test_the_default_ladder_and_probability_gaps(
     xcount_command: Command, figure_1_file: str
 ) -> None:

@@ -152,6 +152,7 @@ def test_the_profile_lists_every_mask(xcount_command: Command, figure_1_file: st
     assert sum(mask["low"] for mask in masks) == 2
 
 
+@pytest.mark.slow
 def test_counts_may_have_thousands_of_digits(xcount_command: Command, tmp_path: Path) -> None:
     """More digits than Python prints by default: every integer is there in full."""
     n_features = 1 + 2 * (2**13 - 1)
