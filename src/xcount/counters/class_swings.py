@@ -88,15 +88,9 @@ class ClassSwingRows:
         refuse_many(problem)
         self.problem = problem
         self._margins = IntegerMargins.of(problem)
-        self._own_link = own_link(problem)
-        self._link = self._own_link or Votes()
+        self._link = own_link(problem) or Votes()
         self.near = NearMasks.of_question(problem)
         self.n_classes = self._margins.n_outputs
-
-    @property
-    def unit_name(self) -> str:
-        """What the numbers are: a margin, or a probability."""
-        return "margin" if self._own_link is None else "probability"
 
     @cached_property
     def most(self) -> float:

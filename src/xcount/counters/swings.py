@@ -131,14 +131,6 @@ class SwingRows:
         self._link = _link_of(problem)
         self._is_margin = isinstance(self._link, Votes)
 
-    @property
-    def unit_name(self) -> str:
-        """What the numbers are: a margin, or a probability."""
-        change = self.problem.query.change
-        if isinstance(change, Flip):
-            return "margin" if own_link(self.problem) is None else "probability"
-        return "probability" if isinstance(change, ProbabilityGap) else "margin"
-
     @cached_property
     def unit(self) -> Fraction:
         """What 1 stands for in all numbers."""
@@ -186,12 +178,6 @@ class SwingRows:
     def block(self) -> int:
         """How many rows to evaluate at a time."""
         return max(1, MAX_NUMBERS // (self.problem.n_masks * (2 + self._source.n_numbers)))
-
-    def threshold(self, gap: Fraction) -> float | int:
-        """Return what a change must exceed to exceed the gap."""
-        if not self._is_whole:
-            return float(gap)
-        return min(math.floor(gap / self.unit), 2**63 - 1)
 
     def outputs(self, cells: NDArray[np.int32]) -> Outputs:
         """Return the outputs of all masks at rows of cells, whose sensitive ones do not matter."""
