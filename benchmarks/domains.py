@@ -1,6 +1,6 @@
-"""What a domain costs: the same questions with and without one, on one-hot models of Adult.
+"""Measure what a domain costs: the same questions with and without one, on one-hot models of Adult.
 
-    python -m benchmarks.domains [--data FOLDER] [--timeout SECONDS] [--output FILE]
+    python -m benchmarks.domains [--data FOLDER] [--limit-seconds SECONDS] [--output FILE]
 
 Workclass, marital status, race and sex are one-hot columns, as many pipelines make them. Every
 question is asked of all combinations of columns, of the valid ones, within conditions, and with
@@ -10,14 +10,16 @@ of all combinations of the same features; shares show what the domain changes.
 
 from __future__ import annotations
 
+import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import click
-
 import xcount
-from benchmarks.harness.datasets import data_folder
+from benchmarks.harness.adult import adult_table
+from benchmarks.harness.options import parser_of
+from benchmarks.harness.tables import joined, markdown
 
 NUMBERS = ("age", "education_num", "hours_per_week")
 GROUPS = ("workclass", "marital_status", "race", "sex")
@@ -34,10 +36,9 @@ def table_of(folder: str | None) -> tuple[Any, Any]:
     """Return Adult with one-hot columns, and its target."""
     import pandas as pd
 
-    table = pd.read_csv(data_folder(folder) / "adult.csv.gz", keep_default_na=False)
-    table = table.rename(columns=lambda name: name.replace("-", "_"))
+    table, target = adult_table(folder)
     words = table[list(GROUPS)].astype(str)
-    return pd.concat([table[list(NUMBERS)], pd.get_dummies(words, dtype=int)], axis=1), table.target
+    return pd.concat([table[list(NUMBERS)], pd.get_dummies(words, dtype=int)], axis=1), target
 
 
 def trained(columns: Any, target: Any) -> Any:
@@ -45,7 +46,7 @@ def trained(columns: Any, target: Any) -> Any:
     import xgboost
 
     model = xgboost.XGBClassifier(n_estimators=TREES, max_depth=DEPTH, n_jobs=1, random_state=0)
-    return model.fit(columns, (target == target.max()).astype(int))
+    return model.fit(columns, target)
 
 
 def domains(columns: Any) -> dict[str, dict[str, Any]]:
@@ -89,36 +90,35 @@ def row_of(result: xcount.CountResult, ratio: float) -> list[str]:
     return [f"{result.n_regions:.3g}", share, f"{ratio:.2f}", str(result.stop_reason)]
 
 
-@click.command()
-@click.option("--data", "folder", default=None, help="Folder of the data sets.")
-@click.option("--timeout", default=30.0, help="Seconds of each count.")
-@click.option("--output", type=click.Path(path_type=Path), help="Markdown file to write.")
-def main(folder: str | None, timeout: float, output: Path | None) -> None:
-    """Measure what a domain costs."""
-    columns, target = table_of(folder)
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = parser_of("benchmarks.domains", __doc__, limit_seconds=30.0)
+    parser.add_argument("--output", type=Path, help="Markdown file to write")
+    options = parser.parse_args(arguments)
+    columns, target = table_of(options.data)
     model = trained(columns, target)
-    lines = [
+    about = (
         f"XGBoost, {TREES} trees of depth {DEPTH}, {columns.shape[1]} columns of Adult; gap {GAP}, "
-        f"any distance, `auto`, one thread, at most {timeout:g} s a count. Time: that of all "
-        "combinations is 1.",
-        "",
-        "| sensitive | domain | regions | share | time | ended |",
-        "|---|---|---|---|---|---|",
-    ]
+        f"any distance, `auto`, one thread, at most {options.limit_seconds:g} s a count. Time: "
+        "that of all combinations is 1."
+    )
+    rows = []
     groups = domains(columns)["one-hot"]["one_hot"]
     for sensitive in ("age", "race", "sex,race"):
         own = [column for name in sensitive.split(",") for column in groups.get(name, [name])]
         whole = None
         for name, domain in domains(columns).items():
             asked = sensitive if domain else ",".join(own)
-            result, seconds = ask(model, asked, domain, timeout)
+            result, seconds = ask(model, asked, domain, options.limit_seconds)
             whole = whole or seconds
-            row = [sensitive, name, *row_of(result, seconds / whole)]
-            lines.append(f"| {' | '.join(row)} |")
-            click.echo(lines[-1])
-    if output is not None:
-        output.write_text("# What a domain costs\n\n" + "\n".join(lines) + "\n")
+            rows.append([sensitive, name, *row_of(result, seconds / whole)])
+            print(rows[-1], file=sys.stderr)
+    header = ["sensitive", "domain", "regions", "share", "time", "ended"]
+    text = joined("# What a domain costs", about, markdown(header, rows))
+    print(text)
+    if options.output is not None:
+        options.output.write_text(text + "\n")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -85,7 +85,7 @@ def made_instance(cells: Sequence[tuple[int, int]], n_refinements: int | None) -
     ]
     ensemble = ensemble_of(*jumps, *guards)
     gap = 2 * len(cells) - 1
-    problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, "f0", gap))
+    problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, "f0", gap, distance=1))
     count = 2 * math.prod(a for a, _ in cells)
     sizes = [f"1e{math.log10(n):.0f}" for n in (count, problem.n_regions)]
     name = f"made-{sizes[0]}-of-{sizes[1]}-{len(cells)}x{cells[0]}-{n_refinements}"
@@ -171,7 +171,7 @@ def zero_instance() -> KnownCount:
     ensemble = ensemble_of(
         (0, 1.0, (1, 1.0, 0.5, 0.0), 0.0), (0, 1.0, (1, 1.0, 0.0, 0.5), 0.0), n_features=3
     )
-    problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, "f0", "0.75"))
+    problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, "f0", "0.75", distance=1))
     return KnownCount("zero", problem, 0)
 
 

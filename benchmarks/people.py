@@ -1,28 +1,29 @@
-"""Who is affected, by every measure: Adult, 40,000 rows to learn from and all others held out.
+"""Ask who is affected, by every measure: Adult, 40,000 rows to learn from, the others held out.
 
     python -m benchmarks.people [--data FOLDER] [--trees N] [--depth N]
         [--output FILE] [--page FILE]
 
 The model and all weights come from the rows to learn from: volumes take their bounds, marginals
-their frequencies, the population is fitted to them. What is true of people is what holds for the
-held-out rows (`rows`), which neither has seen. Group rates of those are compared with Fairlearn's.
-Times are seconds of processor time, one thread.
+their frequencies, the population is fitted to them. The held-out rows (`rows`), which neither has
+seen, show what is true of people. Group rates of those are compared with Fairlearn's. Times are
+seconds of processor time, one thread.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 
 import xcount
-from benchmarks.harness.datasets import data_folder
-from benchmarks.harness.tables import replace_parts
+from benchmarks.harness.adult import N_TRAINING, World, adult_world
+from benchmarks.harness.options import parser_of
+from benchmarks.harness.tables import joined, markdown, replace_parts
 from xcount.answers.explanation import GroupRates, Place, ShareInterval
 from xcount.counters.settings import Settings
 from xcount.measures.population import Population
@@ -31,7 +32,6 @@ from xcount.measures.weighting import Weighing
 from xcount.question.grid import Grid
 
 COMMAND = "python -m benchmarks.people --output benchmarks/results/people.md --page docs/people.md"
-N_TRAINING = 40_000
 MEASURES = ("regions", "volume", "marginals", "population", "rows")
 QUESTIONS: Sequence[tuple[str, dict[str, Any]]] = (
     ("sex", {"flip": True}),
@@ -42,38 +42,8 @@ QUESTIONS: Sequence[tuple[str, dict[str, Any]]] = (
 )
 
 
-@dataclass(frozen=True)
-class World:
-    """A model, the rows it learnt from, and others."""
-
-    model: Any
-    training: Any
-    held_out: Any
-
-
-def world_of(folder: str | None, n_trees: int, depth: int) -> World:
-    """Train on 40,000 rows of Adult; categories keep their names."""
-    import pandas as pd
-    import xgboost
-
-    table = pd.read_csv(data_folder(folder) / "adult.csv.gz", keep_default_na=False)
-    table = table.rename(columns=lambda name: name.replace("-", "_"))
-    target = table.pop("target").to_numpy().astype(int)
-    for name in table.columns[[not pd.api.types.is_numeric_dtype(t) for t in table.dtypes]]:
-        table[name] = table[name].astype("category")
-    order = np.random.default_rng(0).permutation(len(table))
-    learnt, others = order[:N_TRAINING], order[N_TRAINING:]
-    model = xgboost.XGBClassifier(
-        n_estimators=n_trees,
-        max_depth=depth,
-        learning_rate=0.1,
-        enable_categorical=True,
-        tree_method="hist",
-        n_jobs=1,
-        random_state=0,
-    )
-    model.fit(table.iloc[learnt], target[learnt])
-    return World(model, table.iloc[learnt], table.iloc[others])
+Found = Mapping[tuple[int, str], "Asked"]
+"""What was found, by the number of the question and the measure."""
 
 
 @dataclass(frozen=True)
@@ -137,15 +107,12 @@ def change_text(change: Mapping[str, Any]) -> str:
     return f"the probability moves by more than {change['probability_gap']}"
 
 
-def shares_table(found: Mapping[tuple[int, str], Asked]) -> list[str]:
+def shares_table(found: Found) -> str:
     """Return the shares side by side, and how far each measure is from the held-out rows."""
-    lines = [
-        f"| sensitive to | when | {' | '.join(MEASURES)} |",
-        f"|---|---|{'---|' * len(MEASURES)}",
-    ]
+    rows = []
     for number, (sensitive, change) in enumerate(QUESTIONS):
         cells = [percent(found[number, m].share, found[number, m].is_exact) for m in MEASURES]
-        lines.append(f"| {sensitive} | {change_text(change)} | {' | '.join(cells)} |")
+        rows.append([sensitive, change_text(change), *cells])
     errors = []
     for measure in MEASURES:
         away = [
@@ -153,31 +120,21 @@ def shares_table(found: Mapping[tuple[int, str], Asked]) -> list[str]:
             for n in range(len(QUESTIONS))
         ]
         errors.append(f"{100 * np.mean(away):.2f}")
-    lines.append(f"| | mean distance from the rows, points | {' | '.join(errors)} |")
-    return lines
+    rows.append(["", "mean distance from the rows, points", *errors])
+    return markdown(["sensitive to", "when", *MEASURES], rows)
 
 
-def direction_table(found: Mapping[tuple[int, str], Asked]) -> list[str]:
+def direction_table(found: Found) -> str:
     """Return for what share the output can rise and fall, by measure."""
-    lines = [
-        "| sensitive to | when | measure | up | down | mean change |",
-        "|---|---|---|---|---|---|",
-    ]
+    rows = []
     for number, (sensitive, change) in enumerate(QUESTIONS):
         for measure in MEASURES:
             effects = found[number, measure].explanation.effects
             effect = next(e for e in effects if e.measure == measure)
             mean = "" if effect.mean is None else f"{effect.mean.value:.3f}"
-            row = [
-                sensitive,
-                change_text(change),
-                measure,
-                percent(effect.up, effect.exact),
-                percent(effect.down, effect.exact),
-                mean,
-            ]
-            lines.append(f"| {' | '.join(row)} |")
-    return lines
+            shares = [percent(share, effect.exact) for share in (effect.up, effect.down)]
+            rows.append([sensitive, change_text(change), measure, *shares, mean])
+    return markdown(["sensitive to", "when", "measure", "up", "down", "mean change"], rows)
 
 
 def fairlearn_rates(world: World, rates: GroupRates, sensitive: str) -> tuple[float, float]:
@@ -204,90 +161,69 @@ def fairlearn_rates(world: World, rates: GroupRates, sensitive: str) -> tuple[fl
     return float(ratio), float(away)
 
 
-def rates_table(world: World, found: Mapping[tuple[int, str], Asked]) -> list[str]:
+def rates_table(world: World, found: Found) -> str:
     """Return group rates and their ratios by measure, and Fairlearn's on the same rows."""
-    lines = [
-        "| sensitive | measure | lowest rate | highest rate | ratio | if all were: ratio |",
-        "|---|---|---|---|---|---|",
-    ]
+    rows = []
     for number, (sensitive, change) in enumerate(QUESTIONS):
         if "flip" not in change:
             continue
         for measure in MEASURES:
             every = found[number, measure].explanation.rates
             rates = next(r for r in every if r.measure == measure)
-            low = min(rates.cells, key=lambda g: g.rate)
-            high = max(rates.cells, key=lambda g: g.rate)
+            ends = (f(rates.cells, key=lambda g: g.rate) for f in (min, max))
+            lowest_highest = [f"{group.rate:.1%} ({group.text})" for group in ends]
             ratio = rates.ratio
             interval = "" if rates.exact else f" ({ratio.low:.3f} to {ratio.high:.3f})"
             moved = [g.if_all.rate for g in rates.cells if g.if_all is not None]
-            row = [
-                sensitive,
-                measure,
-                f"{low.rate:.1%} ({low.text})",
-                f"{high.rate:.1%} ({high.text})",
-                f"{ratio.value:.3f}{interval}",
-                f"{min(moved) / max(moved):.3f}" if moved else "",
-            ]
-            lines.append(f"| {' | '.join(row)} |")
+            if_all = f"{min(moved) / max(moved):.3f}" if moved else ""
+            rows.append(
+                [sensitive, measure, *lowest_highest, f"{ratio.value:.3f}{interval}", if_all]
+            )
         ratio_there, away = fairlearn_rates(world, rates, sensitive)
-        lines.append(f"| {sensitive} | rows, Fairlearn | | | {ratio_there:.3f} | |")
+        rows.append([sensitive, "rows, Fairlearn", "", "", f"{ratio_there:.3f}", ""])
         assert away == 0, f"a rate of {sensitive} differs by {away}"
-    return lines
+    header = ["sensitive", "measure", "lowest rate", "highest rate", "ratio"]
+    return markdown([*header, "if all were: ratio"], rows)
 
 
-def places_table(found: Mapping[tuple[int, str], Asked]) -> list[str]:
+def places_table(found: Found) -> str:
     """Return the first two places of each question by measure."""
-    lines = [
-        "| sensitive to | when | measure | where | of the box | of all that is sensitive |",
-        "|---|---|---|---|---|---|",
-    ]
+    rows = []
     for number, (sensitive, change) in enumerate(QUESTIONS):
         for measure in MEASURES:
             places: list[Place] = list(found[number, measure].explanation.places)
-            own = [place for place in places if place.measure == measure]
-            for place in own[:2]:
-                row = [
-                    sensitive,
-                    change_text(change),
-                    measure,
-                    place.text,
-                    percent(place.within, place.exact),
-                    percent(place.part, place.exact),
-                ]
-                lines.append(f"| {' | '.join(row)} |")
-    return lines
+            for place in [place for place in places if place.measure == measure][:2]:
+                shares = [percent(share, place.exact) for share in (place.within, place.part)]
+                rows.append([sensitive, change_text(change), measure, place.text, *shares])
+    header = ["sensitive to", "when", "measure", "where", "of the box"]
+    return markdown([*header, "of all that is sensitive"], rows)
 
 
-def cost_table(found: Mapping[tuple[int, str], Asked], fitting: float) -> list[str]:
+def cost_table(found: Found, fitting: float) -> str:
     """Return what each measure costs."""
-    lines = [
-        "| measure | prepared once | count, mean | count, most | explanation, mean |",
-        "|---|---|---|---|---|",
-    ]
+    rows = []
     for measure in MEASURES:
         every = [found[n, measure] for n in range(len(QUESTIONS))]
-        row = [
-            measure,
-            f"{fitting:.1f}" if measure == "population" else "",
-            f"{np.mean([a.seconds for a in every]):.2f}",
-            f"{max(a.seconds for a in every):.2f}",
-            f"{np.mean([a.explanation_seconds for a in every]):.2f}",
-        ]
-        lines.append(f"| {' | '.join(row)} |")
-    return lines
+        counted = [asked.seconds for asked in every]
+        explained = [asked.explanation_seconds for asked in every]
+        seconds = (np.mean(counted), max(counted), np.mean(explained))
+        once = f"{fitting:.1f}" if measure == "population" else ""
+        rows.append([measure, once, *(f"{each:.2f}" for each in seconds)])
+    header = ["measure", "prepared once", "count, mean", "count, most", "explanation, mean"]
+    return markdown(header, rows)
 
 
-def report(folder: str | None, trees: int, depth: int) -> dict[str, list[str]]:
+def report(folder: str | None, trees: int, depth: int) -> dict[str, str]:
     """Ask everything; return the tables by their titles, and first what was asked."""
-    world = world_of(folder, trees, depth)
+    settings = {"n_estimators": trees, "max_depth": depth, "learning_rate": 0.1}
+    world = adult_world(folder, tree_method="hist", **settings)
     population, fitting = fitted(world)
     found: dict[tuple[int, str], Asked] = {}
     for number, (sensitive, change) in enumerate(QUESTIONS):
         for measure in MEASURES:
             found[number, measure] = ask(world, population, sensitive, change, measure)
             asked = found[number, measure]
-            click.echo(
+            print(
                 f"{sensitive}, {change_text(change)}, {measure}: "
                 f"{percent(asked.share, asked.is_exact)}, {asked.seconds:.2f} s"
             )
@@ -301,7 +237,7 @@ def report(folder: str | None, trees: int, depth: int) -> dict[str, list[str]]:
         f"{realism.marginals_log_likelihood:.2f} by the marginals."
     )
     return {
-        "About": [about],
+        "About": about,
         "Shares": shares_table(found),
         "Direction and size": direction_table(found),
         "Group rates": rates_table(world, found),
@@ -310,34 +246,26 @@ def report(folder: str | None, trees: int, depth: int) -> dict[str, list[str]]:
     }
 
 
-def as_text(sections: Mapping[str, Sequence[str]]) -> str:
-    """Return the whole of a report."""
-    lines = ["# Who is affected, by every measure", "", *sections["About"], "", f"    {COMMAND}"]
-    for title, table in sections.items():
-        if title != "About":
-            lines += ["", f"## {title}", "", *table]
-    return "\n".join(lines) + "\n"
-
-
-@click.command()
-@click.option("--data", "folder", default=None, help="Folder of the data sets.")
-@click.option("--trees", default=50, help="Trees of the model.")
-@click.option("--depth", default=5, help="Depth of the trees.")
-@click.option("--output", type=click.Path(path_type=Path), help="Markdown file to write.")
-@click.option("--page", type=click.Path(path_type=Path), help="Page whose tables to replace.")
-def main(
-    folder: str | None, trees: int, depth: int, output: Path | None, page: Path | None
-) -> None:
-    """Ask who is affected, by every measure."""
-    sections = report(folder, trees, depth)
-    if output is None:
-        click.echo(as_text(sections))
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = parser_of("benchmarks.people", __doc__)
+    parser.add_argument("--trees", type=int, default=50, help="trees of the model")
+    parser.add_argument("--depth", type=int, default=5, help="depth of the trees")
+    parser.add_argument("--output", type=Path, help="Markdown file to write")
+    parser.add_argument("--page", type=Path, help="page whose tables to replace")
+    options = parser.parse_args(arguments)
+    sections = report(options.data, options.trees, options.depth)
+    tables = [f"## {title}\n\n{text}" for title, text in sections.items() if title != "About"]
+    title = "# Who is affected, by every measure"
+    text = joined(title, sections["About"], f"    {COMMAND}", *tables)
+    if options.output is None:
+        print(text)
     else:
-        output.write_text(as_text(sections), encoding="utf-8")
-    if page is not None:
-        parts = {f"people_{title.split()[-1].lower()}": lines for title, lines in sections.items()}
-        replace_parts(page, parts)
+        options.output.write_text(text + "\n", encoding="utf-8")
+    if options.page is not None:
+        parts = {f"people_{title.split()[-1].lower()}": text for title, text in sections.items()}
+        replace_parts(options.page, parts)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

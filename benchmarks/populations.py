@@ -1,28 +1,30 @@
-"""How near a population comes to people: Adult, 40,000 rows to fit to, all others held out.
+"""Measure how close a population comes to people: Adult, 40,000 rows to fit to, others held out.
 
-    python -m benchmarks.populations [--data FOLDER] [--timeout SECONDS]
+    python -m benchmarks.populations [--data FOLDER] [--limit-seconds SECONDS]
         [--output FILE] [--page FILE]
 
 Two tables. The fit: mixtures of more and more components, by the native expectation maximisation
-and by a plain one in numpy that starts from random responsibilities; how likely a held-out row is,
-and seconds of processor time. The shares: sixteen questions to one model, weighed in every way,
-and how far each is from the held-out rows, which nothing has seen.
+and by a plain one in numpy that starts from random responsibilities; the likelihood of held-out
+rows, and seconds of processor time. The shares: sixteen questions about one model, weighed in every
+way, and how far each is from the held-out rows, which nothing has seen.
 """
 
 from __future__ import annotations
 
+import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 from numpy.typing import NDArray
 
 import xcount
-from benchmarks.harness.datasets import data_folder
-from benchmarks.harness.tables import markdown, replace_parts
+from benchmarks.harness.adult import N_TRAINING, World, adult_world
+from benchmarks.harness.options import parser_of
+from benchmarks.harness.tables import joined, markdown, replace_parts
 from xcount.answers.count import solve
 from xcount.counters.settings import Settings
 from xcount.measures.fitting import STRENGTH, fit_mixture, fit_population
@@ -38,7 +40,7 @@ COMMAND = (
     "python -m benchmarks.populations --output benchmarks/results/populations.md "
     "--page docs/population.md"
 )
-N_TRAINING, TREES, DEPTH = 40_000, 50, 5
+TREES, DEPTH = 50, 5
 FEATURES = (
     *("sex", "race", "age", "marital_status"),
     *("relationship", "workclass", "native_country", "hours_per_week"),
@@ -49,35 +51,8 @@ COMPONENTS = (1, 5, 20, 50)
 PLAIN_STEPS, PLAIN_GAIN, EPSILON = 150, 1e-4, 0.02
 
 
-@dataclass(frozen=True)
-class World:
-    """A model, the rows it learnt from, and others."""
-
-    model: Any
-    training: Any
-    held_out: Any
-
-    @property
-    def grid(self) -> Grid:
-        return Grid.of(xcount.load(self.model))
-
-
-def world_of(folder: str | None) -> World:
-    """Train on 40,000 rows of Adult; categories keep their names."""
-    import pandas as pd
-    import xgboost
-
-    table = pd.read_csv(data_folder(folder) / "adult.csv.gz", keep_default_na=False)
-    target = table.pop("target").to_numpy().astype(int)
-    for name in table.columns[[not pd.api.types.is_numeric_dtype(t) for t in table.dtypes]]:
-        table[name] = table[name].astype("category")
-    order = np.random.default_rng(0).permutation(len(table))
-    learnt, others = order[:N_TRAINING], order[N_TRAINING:]
-    model = xgboost.XGBClassifier(
-        n_estimators=TREES, max_depth=DEPTH, enable_categorical=True, n_jobs=1, random_state=0
-    )
-    model.fit(table.iloc[learnt], target[learnt])
-    return World(model, table.iloc[learnt], table.iloc[others])
+def grid_of(world: World) -> Grid:
+    return Grid.of(xcount.load(world.model))
 
 
 def rows_of(world: World, table: Any) -> NDArray[np.float64]:
@@ -140,7 +115,7 @@ def plain_mixture(data: Cells, n_components: int) -> tuple[NDArray[Any], NDArray
 
 def fit_rows(world: World) -> list[list[str]]:
     """Return the table of fits."""
-    grid = world.grid
+    grid = grid_of(world)
     seen, others = (grid.cells_of(rows_of(world, t)) for t in (world.training, world.held_out))
     sizes = tuple(grid.cell_counts)
     data, unseen = Cells.of(seen, sizes), Cells.of(others, sizes)
@@ -155,7 +130,7 @@ def fit_rows(world: World) -> list[list[str]]:
         oracle = mean_log_likelihood(unseen, *plain)
         seconds = (f"{middle - started:.2f}", f"{ended - middle:.2f}")
         lines.append([str(n), f"{found:.2f}", seconds[0], f"{oracle:.2f}", seconds[1]])
-        click.echo(" ".join(lines[-1]))
+        print(" ".join(lines[-1]))
     return lines
 
 
@@ -193,7 +168,7 @@ def _weighed(known: Judged, started: float) -> Weighed:
 
 def share_rows(world: World, population: Population, timeout: float) -> list[list[str]]:
     """Return the table of shares, with mean distances and times below."""
-    ensemble, grid = xcount.load(world.model), world.grid
+    ensemble, grid = xcount.load(world.model), grid_of(world)
     ways = {name: Weighing.of(ensemble, name, world.training) for name in ("volume", "marginals")}
     ways["population"] = Weighing.of(ensemble, "population", population=population)
     ways["training rows"] = Weighing.of(ensemble, "rows", world.training)
@@ -205,7 +180,7 @@ def share_rows(world: World, population: Population, timeout: float) -> list[lis
             found = ask(Problem(ensemble, grid, query), ways, timeout)
             every.append(found)
             lines.append([f"{feature}, {words}", *(each.text for each in found.values())])
-            click.echo(" ".join(lines[-1]))
+            print(" ".join(lines[-1]))
     away = [
         np.mean([abs(found[name].share - found["held-out rows"].share) for found in every])
         for name in every[0]
@@ -216,31 +191,15 @@ def share_rows(world: World, population: Population, timeout: float) -> list[lis
     return lines
 
 
-@click.command()
-@click.option("--data", "folder", default=None, help="Folder of the data sets.")
-@click.option("--timeout", default=1.5, help="Seconds of each share.")
-@click.option("--output", type=click.Path(path_type=Path), help="Markdown file to write.")
-@click.option("--page", type=click.Path(path_type=Path), help="Page whose tables to replace.")
-def main(folder: str | None, timeout: float, output: Path | None, page: Path | None) -> None:
-    """Measure how near a population comes to people."""
-    text = report(world_of(folder), timeout)
-    click.echo(text)
-    if output is not None:
-        title = "# How near a population comes to people"
-        output.write_text(f"{title}\n\n    {COMMAND}\n\n{text}\n", encoding="utf-8")
-    if page is not None:
-        replace_parts(page, {"populations": text.splitlines()})
-
-
 def report(world: World, timeout: float) -> str:
     """Fit and ask everything; return the tables and what they say."""
     fits = fit_rows(world)
     started = time.process_time()
-    population = fit_population(world.grid, rows_of(world, world.training), source="Adult")
+    population = fit_population(grid_of(world), rows_of(world, world.training), source="Adult")
     seconds, realism = time.process_time() - started, population.realism
     columns = [*WEIGHED, "training rows", "held-out rows"]
-    return "\n\n".join(
-        [
+    return joined(
+        *[
             f"XGBoost, {TREES} trees of depth {DEPTH}, and everything else from {N_TRAINING:,} "
             f"rows of Adult; {len(world.held_out):,} rows are held out. One thread, seconds of "
             "processor time. Log-likelihoods are means of a held-out row, in nats.",
@@ -256,5 +215,22 @@ def report(world: World, timeout: float) -> str:
     )
 
 
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = parser_of("benchmarks.populations", __doc__, limit_seconds=1.5)
+    parser.add_argument("--output", type=Path, help="Markdown file to write")
+    parser.add_argument("--page", type=Path, help="page whose tables to replace")
+    options = parser.parse_args(arguments)
+    world = adult_world(options.data, n_estimators=TREES, max_depth=DEPTH)
+    text = report(world, options.limit_seconds)
+    print(text)
+    if options.output is not None:
+        title = "# How close a population comes to people"
+        document = joined(title, f"    {COMMAND}", text)
+        options.output.write_text(document + "\n", encoding="utf-8")
+    if options.page is not None:
+        replace_parts(options.page, {"populations": text})
+    return 0
+
+
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -145,7 +145,7 @@ class Weights:
     def ask(self, asked: Asked, method: str, limit: float) -> dict[str, Any]:
         """Ask once; return what it cost and what came out."""
         assert self.weighing is not None
-        query = Query.of(self.model, [asked.feature], **asked.options)
+        query = Query.of(self.model, [asked.feature], **{"distance": 1, **asked.options})
         problem = Problem(self.model, self.grid, query)
         mixture = measure_of(asked.measure, problem.grid, self.weighing)
         assert isinstance(mixture, Mixture)
@@ -190,7 +190,7 @@ def ask(model: Ensemble, grid: Grid, asked: Asked, method: str, limit: float) ->
         method=method,
         timeout_seconds=limit,
         jobs=1,
-        **asked.options,
+        **{"distance": 1, **asked.options},
     )
     return {
         "seconds": round(time.process_time() - began, 4),

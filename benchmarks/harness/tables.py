@@ -160,12 +160,12 @@ def joined(*parts: str) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def replace_parts(page: Path, parts: Mapping[str, Sequence[str]]) -> None:
-    """Put lines into the places of a page that are marked with their names."""
+def replace_parts(page: Path, parts: Mapping[str, str]) -> None:
+    """Put texts into the places of a page that are marked with their names."""
 
     def place(match: re.Match[str]) -> str:
-        lines = "\n".join(parts[match[1]]) if match[1] in parts else match[2].strip("\n")
-        return f"<!-- begin {match[1]} -->\n\n{lines}\n\n<!-- end {match[1]} -->"
+        text = parts.get(match[1], match[2].strip("\n"))
+        return f"<!-- begin {match[1]} -->\n\n{text}\n\n<!-- end {match[1]} -->"
 
     marked = r"<!-- begin (\w+) -->(.*?)<!-- end \1 -->"
     text = page.read_text(encoding="utf-8")
