@@ -93,7 +93,7 @@ def loads_of(options: argparse.Namespace) -> list[Load]:
 
 
 def _audit(instance: Instance, client: Any) -> list[float]:
-    found = audit(instance.model, distances=[1, 2], timeout_seconds=None, cluster=client)
+    found = audit(instance.model, distances=[1, 2], timeout=None, cluster=client)
     return [result.seconds for result in found.results]
 
 

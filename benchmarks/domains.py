@@ -74,7 +74,7 @@ def ask(
             sensitive=sensitive,
             gap=GAP,
             distance="any",
-            timeout_seconds=timeout,
+            timeout=timeout,
             jobs=1,
             **domain,
         )

@@ -188,7 +188,7 @@ def ask(model: Ensemble, grid: Grid, asked: Asked, method: str, limit: float) ->
         grid=grid,
         sensitive=[asked.feature],
         method=method,
-        timeout_seconds=limit,
+        timeout=limit,
         jobs=1,
         **{"distance": 1, **asked.options},
     )

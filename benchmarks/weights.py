@@ -51,7 +51,7 @@ def measured(
             grid=grid,
             measures=MEASURES[1:],
             data=rows,
-            timeout_seconds=limit_seconds,
+            timeout=limit_seconds,
         )
         shares: dict[str, Any] = {"regions": {"share": result.share, "exact": result.exact}}
         for name, entry in result.details["measures"].items():

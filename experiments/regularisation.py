@@ -122,7 +122,7 @@ class Split:
                 method="exact",
                 measures="rows",
                 data=self.test[0].astype(np.float64),
-                timeout_seconds=LIMIT_SECONDS,
+                timeout=LIMIT_SECONDS,
                 jobs=1,
             )
             if not result.exact or result.share is None:

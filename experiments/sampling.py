@@ -108,7 +108,7 @@ def traced(instance: Instance, limit_seconds: float, method: str) -> tuple[Count
         grid=model.grid,
         **instance.question(),
         method=method,
-        timeout_seconds=limit_seconds,
+        timeout=limit_seconds,
         on_progress=listen,
     )
     seen.append((result.seconds, result.share_low, result.share_high))

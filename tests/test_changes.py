@@ -60,7 +60,7 @@ def gap_question(seed: int) -> tuple[Ensemble, dict[str, Any], dict[str, Any]]:
     rng = np.random.default_rng([seed, 12])
     change = {
         "gap": Fraction(str(rng.choice(GAPS))),
-        "output": int(rng.integers(ensemble.n_outputs)),
+        "class_": int(rng.integers(ensemble.n_outputs)),
         "direction": str(rng.choice(DIRECTIONS)),
     }
     return ensemble, random_words(seed, ensemble), change
@@ -109,7 +109,7 @@ def probability_question(seed: int) -> tuple[Ensemble, dict[str, Any], dict[str,
         words,
         {
             "probability_gap": gap,
-            "output": output,
+            "class_": output,
             "direction": str(rng.choice(DIRECTIONS)),
         },
     )
@@ -211,7 +211,7 @@ def test_up_of_a_model_is_down_of_its_negative(seed: int) -> None:
     """And a region that changes in any direction changes up or down, or both."""
     ensemble, words, change = gap_question(5000 + seed)
     words.update(precision=None)
-    asked = {"gap": change["gap"], "output": change["output"]}
+    asked = {"gap": change["gap"], "class_": change["class_"]}
     found, mirrored = shares(ensemble, words, **asked), shares(negated(ensemble), words, **asked)
     assert (found["any"], found["up"], found["down"]) == (
         mirrored["any"],
@@ -254,7 +254,7 @@ def test_a_gap_in_votes_is_a_gap() -> None:
     for seed in range(20):
         ensemble = replace(random_classifier(8000 + seed), probability="margin")
         for direction in DIRECTIONS:
-            question: dict[str, Any] = {"sensitive": 0, "output": 0, "direction": direction}
+            question: dict[str, Any] = {"sensitive": 0, "class_": 0, "direction": direction}
             by_margin = xcount.count(ensemble, gap="0.3", method="exact", **question)
             by_votes = xcount.count(ensemble, probability_gap="0.3", method="exact", **question)
             assert by_margin.count == by_votes.count
@@ -324,7 +324,7 @@ def test_leads_prove_that_a_softmax_does_not_change() -> None:
     trees = tuple(replace(tree, output=i % 3) for i, tree in enumerate(plain.trees))
     model = replace(plain, trees=trees, base=(0.0,) * 3, task="multiclass", probability="softmax")
     for sensitive in ("f0", "f1"):  # of the class itself, and of another one
-        asked: dict[str, Any] = {"sensitive": sensitive, "output": 0}
+        asked: dict[str, Any] = {"sensitive": sensitive, "class_": 0}
         none = xcount.count(model, probability_gap="0.0126", **asked)
         assert (none.exact, none.count, none.n_regions) == (True, 0, 2**60)
         some = xcount.count(model, probability_gap="0.001", epsilon=0.5, **asked)
@@ -337,9 +337,9 @@ def test_a_rare_change_of_a_softmax_is_no_proved_zero() -> None:
     plain = ensemble_of((0, 0.5, -0.5, 0.5), *trees, n_features=14)
     outputs = tuple(replace(tree, output=i % 3) for i, tree in enumerate(plain.trees))
     model = replace(plain, trees=outputs, base=(0.0,) * 3, task="multiclass", probability="softmax")
-    question: dict[str, Any] = {"sensitive": 0, "probability_gap": "0.244", "output": 0}
+    question: dict[str, Any] = {"sensitive": 0, "probability_gap": "0.244", "class_": 0}
     for method in ("auto", "exact", "sample"):
-        found = xcount.count(model, method=method, timeout_seconds=1, **question)
+        found = xcount.count(model, method=method, timeout=1, **question)
         assert found.high > 0
         assert not found.exact
 

@@ -61,7 +61,7 @@ class Way:
 
     def refuses(self, change: str) -> bool:
         """Tell whether the method is defined for plain gaps only, and this is none."""
-        return self.method in GAPS_ONLY and bool(CHANGES[change].keys() - {"gap", "output"})
+        return self.method in GAPS_ONLY and bool(CHANGES[change].keys() - {"gap", "class_"})
 
     def is_certain(self, change: str) -> bool:
         """Tell whether the answer about a small model is exact.
@@ -80,7 +80,7 @@ WAYS = (*OUR_WAYS, *(Way(method) for method in HERE if method not in OURS))
 
 CHANGES: dict[str, dict[str, Any]] = {
     "gap": {"gap": "0.5"},
-    "gap of a class": {"gap": "0.5", "output": 0},
+    "gap of a class": {"gap": "0.5", "class_": 0},
     "flip": {"flip": True},
     "flip at a cut-off": {"flip": True, "cutoff": "-0.25"},
     "flip of classes": {"flip": True},
@@ -89,7 +89,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "sure flip": {"flip": True, "from_probability": "0.6"},
     "sure flip of classes": {"flip": True, "from_probability": "0.6"},
     "probability gap": {"probability_gap": "0.1"},
-    "probability gap of a class": {"probability_gap": "0.1", "output": 0, "direction": "down"},
+    "probability gap of a class": {"probability_gap": "0.1", "class_": 0, "direction": "down"},
 }
 """One question of each kind of change."""
 BOUNDED = ("sure flip of classes", "probability gap", "probability gap of a class")
@@ -130,8 +130,8 @@ class Asked:
 def exact_words(change: str) -> dict[str, Any]:
     """Return the change as the oracles take it, with fractions."""
     numbers = ("gap", "probability_gap", "cutoff", "from_probability")
-    words = CHANGES[change].items()
-    return {name: Fraction(value) if name in numbers else value for name, value in words}
+    words = {name: Fraction(v) if name in numbers else v for name, v in CHANGES[change].items()}
+    return {"output" if name == "class_" else name: value for name, value in words.items()}
 
 
 def problem_of(ensemble: Ensemble, change: str, **words: Any) -> Problem:

@@ -74,7 +74,7 @@ def test_no_time_is_no_estimate(method: str) -> None:
     for seed in range(5):
         ensemble = random_ensemble(97_000 + seed, categorical=False)
         question: dict[str, Any] = {"sensitive": 0, "gap": "0.3", "method": method}
-        result = xcount.count(ensemble, timeout_seconds=0, **question)
+        result = xcount.count(ensemble, timeout=0, **question)
         assert result.confidence == 1
         assert result.count == (result.low if result.exact else None)
         assert (result.share is None) == (result.count is None)

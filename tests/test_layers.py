@@ -21,7 +21,6 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "visible",
         "workspace",
         "spellings",
-        "other_names",
         "interface",
         "shown",
         "records",

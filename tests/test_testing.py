@@ -132,7 +132,7 @@ def test_an_interrupt_is_not_a_failure() -> None:
             gap=1,
             max_share="50%",
             method="brute",
-            timeout_seconds=60,
+            timeout=60,
             on_progress=stop,
         )
 

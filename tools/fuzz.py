@@ -135,10 +135,10 @@ def try_file(data: bytes, path: Path) -> None:
                 ensemble,
                 sensitive=0,
                 gap="0.1",
-                output=0 if ensemble.n_outputs > 1 else None,
+                class_=0 if ensemble.n_outputs > 1 else None,
                 grid=grid,
-                timeout_seconds=1,
-                memory_bytes=2**30,
+                timeout=1,
+                memory=2**30,
                 jobs=1,
             )
     except XCountError as error:

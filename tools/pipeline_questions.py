@@ -381,7 +381,7 @@ def _wrong_counts(
     gap = round(float(random.choice(moves)) * 0.7 + 0.0123, 4)
     if gap < 1 and np.abs(np.array(moves) - gap).min() > 1e-5:
         expected = sum(move > gap for move in moves)
-        result = count(ensemble, probability_gap=gap, output=output, **question)
+        result = count(ensemble, probability_gap=gap, class_=output, **question)
         if (result.count, result.exact) != (expected, True):
             yield f"{question}, gap {gap}: the pipeline has {expected}, counted {result.count}"
 

@@ -168,8 +168,8 @@ def answer(instance: Instance, model: LoadedModel, settings: RunSettings) -> Rec
             epsilon=settings.epsilon,
             delta=settings.delta,
             seed=settings.seed,
-            timeout_seconds=settings.limit_seconds,
-            memory_bytes=settings.memory_bytes,
+            timeout=settings.limit_seconds,
+            memory=settings.memory_bytes,
             jobs=settings.n_threads,
         )
     except MemoryError:

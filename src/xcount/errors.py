@@ -15,85 +15,11 @@ A limit that is reached while usable bounds exist is a result, not an exception.
 answered, but may not be the one that was meant, gives a :class:`QueryWarning`; so does one of many
 that is too large for the method, where others are answered.
 
-Messages name options as the command line does (``--max-share``). Who reads one in Python sees the
-argument of the same meaning (``max_share=``): see :func:`in_words_of`.
+Messages name an option as the command line spells it (``--gap``). If the argument in Python is
+another word, it follows in brackets: ``--max-share (max_share)``.
 """
 
 from __future__ import annotations
-
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-ARGUMENTS = {
-    "bounds": "bounds=",
-    "class": "class_=",
-    "cutoff": "cutoff=",
-    "data": "data=",
-    "direction": "direction=",
-    "distance": "distance=",
-    "domain": "domain=",
-    "explain": "explain=True",
-    "favourable": "favourable=",
-    "flip": "flip=True",
-    "from-probability": "from_probability=",
-    "gap": "gap=",
-    "journal": "journal=",
-    "judge": "judge=",
-    "max-ratio": "max_ratio=",
-    "max-share": "max_share=",
-    "measure": "measures=",
-    "memory": "memory=",
-    "method": "method=",
-    "missing": "missing=",
-    "near": "near=",
-    "one-hot": "one_hot=",
-    "population": "population=",
-    "probability-gap": "probability_gap=",
-    "resume": "resume=True",
-    "rule": "rule=",
-    "sensitive": "sensitive=",
-    "timeout": "timeout=",
-    "trust-pickle": "trust_pickle=True",
-    "where": "where=",
-}
-"""The options that messages name, and the Python arguments of the same meaning."""
-
-_OPTION = r"(?<![\w-])--([a-z][a-z-]*[a-z])( [a-z]+\b(?: or [a-z]+\b)?| FILE| '[^']*')?"
-_is_command_line = False
-
-
-@contextmanager
-def in_words_of(interface: str) -> Iterator[None]:
-    """Let messages name what the ``"command line"`` calls options, or ``"python"`` arguments.
-
-    Example:
-        >>> with in_words_of("command line"):
-        ...     print(QueryError("give --max-share"))
-        give --max-share
-        >>> print(QueryError("give --max-share, or --method exact"))
-        give max_share=, or method='exact'
-    """
-    global _is_command_line  # noqa: PLW0603  # of the process: its threads say what it says
-    before, _is_command_line = _is_command_line, interface == "command line"
-    try:
-        yield
-    finally:
-        _is_command_line = before
-
-
-def _worded(message: str) -> str:
-    """Return a message in the words of the interface in use."""
-    return message if _is_command_line else re.sub(_OPTION, _argument, message)
-
-
-def _argument(option: re.Match[str]) -> str:
-    name, value = option[1], option[2] or ""
-    if name not in ARGUMENTS:
-        return option[0]
-    if value and name in ("method", "missing"):
-        return ARGUMENTS[name] + " or ".join(repr(word) for word in value.strip().split(" or "))
-    return ARGUMENTS[name] + (value.strip() if value.endswith("'") else value.removesuffix(" FILE"))
 
 
 class XCountError(Exception):
@@ -108,9 +34,6 @@ class XCountError(Exception):
         ...     print(error)
         feature index 7 is out of range: the model has 2 features, 0 to 1
     """
-
-    def __str__(self) -> str:
-        return _worded(super().__str__())
 
 
 class ModelFormatError(XCountError):
@@ -127,9 +50,6 @@ class QueryError(XCountError, ValueError):
 
 class QueryWarning(UserWarning):
     """A question that may not be the one that was meant, or was left out of many."""
-
-    def __str__(self) -> str:
-        return _worded(super().__str__())
 
 
 class BudgetError(XCountError):

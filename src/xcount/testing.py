@@ -62,14 +62,7 @@ def assert_share(
     names = sensitive
     if isinstance(sensitive, Iterable) and not isinstance(sensitive, str):
         names = tuple(sensitive)  # they are asked about twice
-    limits: dict[str, Any] = {} if "timeout_seconds" in question else {"timeout": timeout}
-    result = count(
-        model,
-        sensitive=names,
-        max_share=max_share,
-        **limits,
-        **question,
-    )
+    result = count(model, sensitive=names, max_share=max_share, timeout=timeout, **question)
     if result.verdict is Verdict.PASS:
         return result
     if result.stop_reason is StopReason.INTERRUPTED:
@@ -157,12 +150,9 @@ def _of_witnesses(question: Mapping[str, Any]) -> dict[str, Any] | None:
     """
     import inspect
 
-    from xcount.answers.count import count
     from xcount.answers.witness.witnesses import witnesses
-    from xcount.support.interface import in_own_names
 
-    known = inspect.signature(witnesses).parameters
-    asked = {k: v for k, v in in_own_names(count, question).items() if k != "timeout"}
-    if "grid" in asked:
+    if "grid" in question:
         return None
-    return {name: value for name, value in asked.items() if name in known}
+    known = inspect.signature(witnesses).parameters
+    return {name: value for name, value in question.items() if name in known}

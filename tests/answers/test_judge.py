@@ -192,9 +192,9 @@ def test_once_it_is_decided_nothing_else_goes_on_for_long(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(counting, "_tally", note)
     asked: dict[str, Any] = {"sensitive": "f0", "gap": 80, "judge": "rows", "data": ROWS}
-    decided = xcount.count(figure_1(), max_share="50%", timeout_seconds=60, **asked)
+    decided = xcount.count(figure_1(), max_share="50%", timeout=60, **asked)
     endless = xcount.count(figure_1(), max_share="50%", **asked)
-    alone = xcount.count(figure_1(), timeout_seconds=60, **asked)
+    alone = xcount.count(figure_1(), timeout=60, **asked)
     limits = [settings.timeout_seconds for settings in given]
     assert limits[0] == pytest.approx(CONTEXT_SECONDS, abs=0.5)
     assert limits[1] == pytest.approx(CONTEXT_SECONDS, abs=0.5)

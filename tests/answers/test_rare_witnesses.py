@@ -71,7 +71,7 @@ def test_visits_draw_other_changes_too(kind: str, monkeypatch: pytest.MonkeyPatc
     asked: dict[str, Any] = {"flip": True}
     if kind == "probability":
         ensemble = replace(random_classifier(2), probability="softmax", task="multiclass")
-        asked = {"probability_gap": "0.01", "output": 0}
+        asked = {"probability_gap": "0.01", "class_": 0}
     problem = _problem(ensemble, distance=2, **asked)
     expected = _sensitive(problem)
     assert len(expected) > 3
@@ -99,7 +99,7 @@ def test_climbs_end_in_sensitive_regions(kind: str, seed: int) -> None:
         classes = replace(random_classifier(seed), task="multiclass")
         ensemble = classes if kind == "softmax" else ensemble
         ensemble = replace(ensemble, probability="softmax" if kind == "softmax" else "sigmoid")
-        asked = {"probability_gap": "0.1", "output": 0}
+        asked = {"probability_gap": "0.1", "class_": 0}
     problem = _problem(ensemble, distance=2, **asked)
     expected = _sensitive(problem)
     assert can_climb(problem)

@@ -154,9 +154,9 @@ def test_an_interval_is_exact_only_with_certainty(result: CountResult) -> None:
 
 def test_a_decided_verdict_is_why_a_run_stopped() -> None:
     """With a limit reached but the verdict certain, the run says decided."""
-    decided = xcount.count(figure_1(), sensitive="f0", gap=80, max_share=1.0, timeout_seconds=1e-9)
+    decided = xcount.count(figure_1(), sensitive="f0", gap=80, max_share=1.0, timeout=1e-9)
     assert (decided.stop_reason, decided.verdict) == (StopReason.DECIDED, Verdict.PASS)
-    open_ = xcount.count(figure_1(), sensitive="f0", gap=80, max_share=0.5, timeout_seconds=1e-9)
+    open_ = xcount.count(figure_1(), sensitive="f0", gap=80, max_share=0.5, timeout=1e-9)
     assert (open_.stop_reason, open_.verdict) == (StopReason.TIMEOUT, Verdict.UNDECIDED)
 
 

@@ -203,7 +203,7 @@ def test_decisions_have_the_names_of_their_classes() -> None:
     assert {between.decision, between.other_decision} == {"ash", "birch"}
     assert between.class_label == between.decision
     assert summary(between)["Margin"].startswith(f"{between.decision}: ")
-    (gap,) = witnesses(three, sensitive=0, gap=1, output="ash", n=1)
+    (gap,) = witnesses(three, sensitive=0, gap=1, class_="ash", n=1)
     assert (gap.class_label, gap.decision) == ("ash", None)
     assert Witness.from_dict(gap.to_dict()) == gap
 
@@ -399,7 +399,7 @@ def test_witnesses_of_an_audit_have_the_limits_of_their_count(
 
     monkeypatch.setattr("xcount.runs.task.drawn_witnesses", note)
     asked = {"sensitive": "f0", "gaps": 80, "n_witnesses": 1, "jobs": 1}
-    limits = {"timeout_seconds": 50.0, "memory_bytes": 2**31}
+    limits = {"timeout": 50.0, "memory": 2**31}
     result = xcount.audit(figure_1(), **asked, **limits)  # type: ignore[arg-type]  # several kinds
     (given,) = seen
     assert (given.jobs, given.timeout_seconds, given.memory_bytes) == (1, 50.0, 2**31)

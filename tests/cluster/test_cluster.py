@@ -175,8 +175,8 @@ def test_a_cluster_of_dask_is_as_good_as_its_address() -> None:
     )
     with local as cluster:
         assert xcount.count(figure_1(), sensitive="f0", gap=80, cluster=cluster).count == 2
-        assert len(xcount.audit(figure_1(), gap=80, cluster=cluster).results) == 2
-        assert len(xcount.compare([figure_1()] * 2, gap=80, cluster=cluster).results) == 4
+        assert len(xcount.audit(figure_1(), gaps=80, cluster=cluster).results) == 2
+        assert len(xcount.compare([figure_1()] * 2, gaps=80, cluster=cluster).results) == 4
         assert cluster.status.name == "running"
 
 
@@ -217,7 +217,7 @@ def test_an_error_in_a_count_is_that_of_one_machine(dask: DaskProcesses) -> None
             adult_model_path(),
             gaps=1,
             method="brute",
-            timeout_seconds=None,
+            timeout=None,
             cluster=dask.address,
         )
 
@@ -241,7 +241,7 @@ def test_an_interrupt_frees_the_workers(dask: DaskProcesses) -> None:
         if busy():
             os.kill(os.getpid(), signal.SIGINT)
 
-    hard: dict[str, Any] = {"method": "sample", "epsilon": 1e-4, "timeout_seconds": 500}
+    hard: dict[str, Any] = {"method": "sample", "epsilon": 1e-4, "timeout": 500}
     with distributed.Client(dask.address, set_as_default=False) as client:
         part = xcount.audit(
             adult_model_path(),
@@ -314,7 +314,7 @@ def test_a_lost_scheduler_loses_no_result(
     wait_for_workers(frail, 1)
     path = tmp_path / "j.jsonl"
     watch = once(frail.scheduler.kill)
-    with pytest.raises(ClusterError, match=r"was lost; all finished results are kept.*resume=True"):
+    with pytest.raises(ClusterError, match=r"was lost; all finished results are kept.*--resume"):
         adult_audit(cluster=frail.address, journal=path, on_progress=watch)
     kept = AuditResult.from_journal(path).results
     assert 1 <= len(kept) < len(alone)

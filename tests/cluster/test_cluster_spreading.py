@@ -252,7 +252,7 @@ def test_an_interrupt_leaves_the_interval_so_far(client: Any, sampled: CountResu
             seen.append(progress)
             os.kill(os.getpid(), signal.SIGINT)
 
-    question = {**SAMPLED, "epsilon": 1e-4, "timeout_seconds": 500}
+    question = {**SAMPLED, "epsilon": 1e-4, "timeout": 500}
     result = adult_count(**question, cluster=client, on_progress=interrupt)
     assert seen
     assert result.stop_reason is StopReason.INTERRUPTED
@@ -271,7 +271,7 @@ def test_two_interrupts_leave_the_count(client: Any, monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(distributed.Event, "set", interrupt)
         interrupt()
 
-    question = {**SAMPLED, "epsilon": 1e-4, "timeout_seconds": 500}
+    question = {**SAMPLED, "epsilon": 1e-4, "timeout": 500}
     with pytest.raises(KeyboardInterrupt):
         adult_count(**question, cluster=client, on_progress=interrupt_while_ending)
     wait_until(lambda: is_idle(client))
@@ -287,7 +287,7 @@ def test_an_interrupted_audit_frees_the_workers(client: Any) -> None:
     part = xcount.audit(
         adult_model_path(),
         **{**SAMPLED, "epsilon": 1e-4},
-        timeout_seconds=500,
+        timeout=500,
         cluster=client,
         on_progress=interrupt,
     )

@@ -88,7 +88,7 @@ def test_same_seed_same_answer_on_any_number_of_threads() -> None:
 def test_a_decided_share_needs_no_accuracy() -> None:
     """The verdict comes as soon as the interval is on one side of the share."""
     result = xcount.count(
-        wide_ensemble(), sensitive="f0", gap="0.4", epsilon=1e-3, max_share=0.01, timeout_seconds=60
+        wide_ensemble(), sensitive="f0", gap="0.4", epsilon=1e-3, max_share=0.01, timeout=60
     )
     assert result.stop_reason is StopReason.DECIDED
     assert result.verdict == "FAIL"

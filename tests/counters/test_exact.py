@@ -78,7 +78,7 @@ def random_question(seed: int, ensemble: Ensemble) -> dict[str, Any]:
         "gap": gaps[int(rng.integers(len(gaps)))],
         "distance": [1, 2, 3, None][int(rng.integers(4))],
         "precision": [None, None, 0, 1, 3][int(rng.integers(5))],
-        "output": int(rng.integers(len(ensemble.base))),
+        "class_": int(rng.integers(len(ensemble.base))),
         "missing": bool(rng.random() < 0.5),
     }
 
@@ -138,7 +138,7 @@ def test_leaves_of_any_size(scale: str, max_paths: int) -> None:
 def test_pairs_are_counted_as_by_the_definition(seed: int) -> None:
     """Each pair of the profile, against fractions in plain Python; absent pairs count 0."""
     ensemble = random_ensemble(80_000 + seed, max_features=3, max_trees=3)
-    question = random_question(seed, ensemble) | {"output": 0}
+    question = random_question(seed, ensemble) | {"class_": 0}
     problem = problem_of(ensemble, **question)
     profile = count_exactly(problem, Settings(jobs=1, want_profile=True)).profile
     assert profile is not None
@@ -329,7 +329,7 @@ def test_little_memory_leaves_valid_bounds(
 def test_an_expired_time_limit_leaves_the_trivial_bounds() -> None:
     """Nothing was counted: anything between none and all."""
     result = xcount.count(
-        figure_1(), sensitive="f0", gap=80, method="exact", timeout_seconds=1e-9, profile=True
+        figure_1(), sensitive="f0", gap=80, method="exact", timeout=1e-9, profile=True
     )
     assert (result.low, result.high) == (0, 9)
     assert result.stop_reason is StopReason.TIMEOUT

@@ -136,7 +136,7 @@ def test_outputs_that_are_no_classes_do_not_flip() -> None:
     with pytest.raises(QueryError, match="several outputs that are no classes"):
         xcount.count(numbers, sensitive=0, flip=True)
     regressor = replace(figure_1(), task="regression", decides_at=None)
-    with pytest.raises(QueryError, match="takes no decision of its own; give cutoff="):
+    with pytest.raises(QueryError, match="takes no decision of its own; give --cutoff"):
         xcount.count(regressor, sensitive=0, flip=True)
     assert known(xcount.count(regressor, sensitive="f0", flip=True, cutoff=0).count) > 0
 
@@ -191,7 +191,7 @@ def test_questions_that_make_no_sense_are_refused() -> None:
         (model, {"flip": True, "cutoff": "x"}, "cut-off must be a number"),
         (model, {"flip": True, "cutoff": "1e500"}, "outside the range"),
         (several, {"flip": True, "cutoff": 0}, "leave out the cut-off"),
-        (several, {"flip": True, "output": 1}, "leave out class_="),
+        (several, {"flip": True, "class_": 1}, "leave out --class"),
         (model, {"flip": True, "method": "xcount"}, "counts gaps alone"),
     ):
         with pytest.raises(QueryError, match=words):
@@ -211,7 +211,7 @@ def test_a_profile_adds_up() -> None:
 def test_enumeration_refuses_what_would_take_hours() -> None:
     """The message names a way out."""
     trees = tuple((f, float(t), -1.0, 1.0) for f in range(14) for t in range(9))
-    with pytest.raises(BudgetError, match="method='auto'"):
+    with pytest.raises(BudgetError, match="--method auto"):
         xcount.count(ensemble_of(*trees), sensitive=0, flip=True, method="brute")
 
 

@@ -92,9 +92,7 @@ def test_differences_too_large_for_the_memory_leave_an_interval(method: str) -> 
     """Exact counting gives up; sampling needs no differences."""
     model = product_of_sides(11)
     memory = held_memory_bytes() + 60 * 2**20
-    result = xcount.count(
-        model, sensitive="f0", gap="0.3", method=method, memory_bytes=memory, jobs=1
-    )
+    result = xcount.count(model, sensitive="f0", gap="0.3", method=method, memory=memory, jobs=1)
     assert result.low <= result.high
     expected = StopReason.MEMORY if method == "exact" else StopReason.COMPLETE
     assert result.stop_reason is expected
@@ -134,7 +132,7 @@ def test_more_masks_than_numbers() -> None:
     """45 sensitive features of three cells: exact counting says what to do instead."""
     trees: list[Nested] = [(i, 0.5, 1.0, (i, 1.5, 3.0, 0.0)) for i in range(45)]
     model = ensemble_of(*trees)
-    with pytest.raises(BudgetError, match="use method='auto' or 'sample'"):
+    with pytest.raises(BudgetError, match="use --method auto or sample"):
         xcount.count(model, sensitive=list(range(45)), gap=1, method="exact")
     assert xcount.count(model, sensitive=list(range(45)), gap=1).low > 0
 

@@ -114,6 +114,6 @@ def test_all_outputs_of_a_softmax_are_work() -> None:
     classifiers = map(random_classifier, range(20))
     several = next(each for each in classifiers if each.n_outputs > 1)
     ensemble = replace(several, probability="softmax", task="multiclass")
-    query = Query.of(ensemble, [0], probability_gap="0.1", output=0)
+    query = Query.of(ensemble, [0], probability_gap="0.1", class_=0)
     rows = SwingRows(Problem(ensemble, Grid.of(ensemble), query))
     assert rows.n_numbers == 2 * ensemble.n_outputs * rows.problem.n_masks + rows.n_near

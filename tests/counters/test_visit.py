@@ -144,11 +144,11 @@ def test_a_model_of_several_classes_is_asked_about_one() -> None:
     trees = (tree_of((0, 0.0, 1.0, 0.0), output=0), tree_of((0, 1.0, 5.0, 0.0), output=1))
     ensemble = Ensemble((Feature("a"),), trees, base=(0.0, 0.0))
     counts = [
-        xcount.count(ensemble, sensitive="a", gap="0.5", output=k, method="brute").count
+        xcount.count(ensemble, sensitive="a", gap="0.5", class_=k, method="brute").count
         for k in (0, 1)
     ]
     assert counts == [2, 2]
-    assert xcount.count(ensemble, sensitive="a", gap=2, output=0, method="brute").count == 0
+    assert xcount.count(ensemble, sensitive="a", gap=2, class_=0, method="brute").count == 0
 
 
 def test_the_profile_adds_up_to_the_count() -> None:
@@ -182,7 +182,7 @@ def comb(n_features: int, n_guards: int) -> Ensemble:
 
 def test_too_many_regions_are_refused_politely() -> None:
     """The message says how many, and which methods to use; numbers beyond floats too."""
-    with pytest.raises(BudgetError, match=r"3\.138e\+12 regions.*method='auto' or 'exact'"):
+    with pytest.raises(BudgetError, match=r"3\.138e\+12 regions.*--method auto or exact"):
         xcount.count(comb(12, 10), sensitive=0, gap=1, method="brute")
     with pytest.raises(BudgetError, match=r"e\+416"):
         xcount.count(comb(400, 10), sensitive=0, gap=1, method="brute")
@@ -190,7 +190,7 @@ def test_too_many_regions_are_refused_politely() -> None:
 
 def test_an_expired_time_limit_leaves_the_trivial_bounds() -> None:
     """Nothing visited: anything between none and all."""
-    result = xcount.count(figure_1(), sensitive="f0", gap=80, method="brute", timeout_seconds=1e-9)
+    result = xcount.count(figure_1(), sensitive="f0", gap=80, method="brute", timeout=1e-9)
     assert (result.low, result.high) == (0, 9)
     assert result.stop_reason is StopReason.TIMEOUT
     assert not result.exact

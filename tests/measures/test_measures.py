@@ -262,7 +262,7 @@ def test_regions_are_weighed_one_by_one_where_masks_abound(change: dict[str, Any
         distance="any",
         measures="volume",
         bounds=",".join(f"f{i}=-1:100" for i in range(6)),
-        timeout_seconds=20,
+        timeout=20,
         **change,
     )
     volume = result.details["measures"]["volume"]
@@ -282,7 +282,7 @@ def test_a_softmax_of_any_number_of_masks_is_answered() -> None:
     """10^12 masks, which nobody lists: a count, the same share by volume, rows, and witnesses."""
     model = softmax_of_many_masks()
     asked: dict[str, Any] = {
-        "sensitive": list(range(6)), "probability_gap": "0.1", "output": 0, "distance": "any",
+        "sensitive": list(range(6)), "probability_gap": "0.1", "class_": 0, "distance": "any",
     }  # fmt: skip
     rows = np.array([[50.5] * 6, [-1.0] * 6])
     bounds = ",".join(f"f{i}=-1:100" for i in range(6))

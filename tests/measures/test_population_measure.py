@@ -148,7 +148,7 @@ def test_the_population_is_fitted_kept_and_used_again(
 
 def test_a_population_needs_data_or_a_file(tmp_path: Path) -> None:
     """And says so."""
-    with pytest.raises(QueryError, match="needs data; give data=, or population="):
+    with pytest.raises(QueryError, match="needs data; give --data FILE, or --population FILE"):
         xcount.count(figure_1(), sensitive="f0", gap=80, measures="population")
     with pytest.raises(QueryError, match="No such file"):
         xcount.count(

@@ -30,7 +30,7 @@ def test_seeds_are_models(path: Path) -> None:
         pytest.skip(str(error))
     assert ensemble.n_trees >= 1
     output = 0 if ensemble.n_outputs > 1 else None
-    assert xcount.count(ensemble, sensitive=0, gap="0.01", output=output).exact
+    assert xcount.count(ensemble, sensitive=0, gap="0.01", class_=output).exact
 
 
 def test_every_format_has_a_seed() -> None:

@@ -105,7 +105,7 @@ def test_every_counter_takes_ranges(method: str, missing: Any) -> None:
     n_counted = 0
     for seed in range(300, 312):
         ranged, nested = pair(seed)
-        change: dict[str, Any] = {"flip": True} if seed % 2 else {"gap": "0.3", "output": 0}
+        change: dict[str, Any] = {"flip": True} if seed % 2 else {"gap": "0.3", "class_": 0}
         for distance in (1, "any"):
             asked = {"sensitive": 0, "distance": distance, "missing": missing, **change}
             try:
@@ -122,7 +122,7 @@ def test_ganak_takes_ranges() -> None:
     pytest.importorskip("pyganak")
     for seed in (300, 304):
         ranged, nested = pair(seed)
-        asked: dict[str, Any] = {"sensitive": 0, "gap": "0.3", "output": 0, "precision": 1}
+        asked: dict[str, Any] = {"sensitive": 0, "gap": "0.3", "class_": 0, "precision": 1}
         expected = xcount.count(nested, method="brute", **asked).count
         assert xcount.count(ranged, method="cnf-ganak", **asked).count == expected
 

@@ -128,7 +128,7 @@ def test_precisions_that_make_no_sense(precision: object) -> None:
 @pytest.mark.parametrize(("output", "expected"), [(1, 1), ("1", 1), ("dog", 1), ("2", 2), (0, 0)])
 def test_classes_have_labels_and_numbers(output: object, expected: int) -> None:
     """A label wins over a number."""
-    assert Query.of(CLASSES, "a", 1, output=output).change == Gap(Fraction(1), expected)
+    assert Query.of(CLASSES, "a", 1, class_=output).change == Gap(Fraction(1), expected)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_classes_have_labels_and_numbers(output: object, expected: int) -> None:
 def test_a_class_must_be_one_of_the_models(output: object, message: str) -> None:
     """With several classes the question has to name one."""
     with pytest.raises(QueryError, match=message):
-        Query.of(CLASSES, "a", 1, output=output)
+        Query.of(CLASSES, "a", 1, class_=output)
 
 
 def test_what_is_no_class_is_not_called_one() -> None:
@@ -152,10 +152,10 @@ def test_what_is_no_class_is_not_called_one() -> None:
     with pytest.raises(QueryError, match="the model has 3 outputs; say which one"):
         Query.of(targets, "a", 1)
     with pytest.raises(QueryError, match=r"unknown class 'x'; the outputs are 0\.\.2"):
-        Query.of(targets, "a", 1, output="x")
+        Query.of(targets, "a", 1, class_="x")
     many = replace(CLASSES, base=(0.0,) * 30, class_labels=tuple(f"c{i}" for i in range(30)))
     with pytest.raises(QueryError, match=r"c18, c19, \.\.\.$"):
-        Query.of(many, "a", 1, output="x")
+        Query.of(many, "a", 1, class_="x")
 
 
 @pytest.mark.parametrize("cutoff", ["0", "1", "-0.5", "1.5"])

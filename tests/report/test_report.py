@@ -330,10 +330,10 @@ def test_judged_by_rows_the_page_says_which_numbers_are_whose() -> None:
     rows = {"f0": [0.0, 1.0, 1.0], "f1": [0.0, 0.0, 3.0]}
     asked: dict[str, Any] = {"data": rows, "measures": "rows", "judge": "rows"}
     model = ensemble_of((0, 0.5, (1, 0.5, -1.0, 1.0), 0.0))
-    page = html_report(xcount.audit(model, gap="0.5", max_share="2%", **asked))
+    page = html_report(xcount.audit(model, gaps="0.5", max_share="2%", **asked))
     heads = re.findall(r"<th[^>]*><bdi>(.*?)</bdi>", page.partition('id="counts"')[2])
     assert heads[2:6] == ["Sensitive regions", "Share of regions", "Share of the rows", "Verdict"]
-    compared = xcount.compare([model, model], gap="0.5", max_ratio=1, **asked)
+    compared = xcount.compare([model, model], gaps="0.5", max_ratio=1, **asked)
     page = compared.to_html()
     assert "ratios of the shares of the rows are guaranteed: none was sampled" in page
     assert "no count was sampled" not in page

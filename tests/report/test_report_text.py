@@ -92,7 +92,7 @@ def test_a_question_about_one_of_several_classes_names_it() -> None:
     two = replace(ensemble, base=(0.0, 0.0))
     named = replace(two, class_labels=("low", "high"))
     for model, name in ((two, "0"), (named, "low")):
-        found = xcount.count(model, sensitive="f0", gap=1, output=0)
+        found = xcount.count(model, sensitive="f0", gap=1, class_=0)
         assert f"the margin of class {name} move" in question_text(found)
         assert CountResult.from_dict(found.to_dict()).class_label == name
     assert xcount.count(ensemble, sensitive="f0", gap=1).class_label is None

@@ -74,7 +74,7 @@ def test_an_audit_counts_what_count_counts(seed: int) -> None:
             distance=count.distance,
             method="brute",
             profile=True,
-            timeout_seconds=60,
+            timeout=60,
         )
         assert as_facts(alone) == as_facts(count)
 
@@ -334,7 +334,7 @@ def test_a_stopped_count_is_redone_only_with_more_room(
     path = tmp_path / "j.jsonl"
     audit(figure_1(), gaps=80, journal=path)
     _shorten(path, stop_reason, had)
-    result = audit(figure_1(), gaps=80, journal=path, resume=True, timeout_seconds=asked)
+    result = audit(figure_1(), gaps=80, journal=path, resume=True, timeout=asked)
     assert all(count.exact for count in result.results) is is_redone
     assert facts(AuditResult.from_journal(path)) == facts(result)
 

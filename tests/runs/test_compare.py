@@ -220,11 +220,11 @@ def test_a_class_is_the_same_in_every_model() -> None:
     first = several_classes(1.0, 5.0, 9.0, labels=("a", "b", "c"))
     turned = several_classes(9.0, 5.0, 1.0, labels=("c", "b", "a"))
     for label, expected in (("a", 0), ("c", 2)):
-        row = compare([first, turned], gaps=2, output=label).rows[0]
+        row = compare([first, turned], gaps=2, class_=label).rows[0]
         assert [r.count for r in row.results if r is not None] == [expected, expected]
         assert [r.class_label for r in row.results if r is not None] == [label, label]
     unlabelled = several_classes(1.0, 5.0, 9.0, labels=None)
-    row = compare([first, unlabelled], gaps=2, output="c").rows[0]
+    row = compare([first, unlabelled], gaps=2, class_="c").rows[0]
     assert [r.count for r in row.results if r is not None] == [2, 2]
 
 
@@ -232,10 +232,10 @@ def test_other_classes_are_refused() -> None:
     """As many classes, and the same ones: for gaps as for flips."""
     first = several_classes(1.0, 5.0, labels=("a", "b"))
     with pytest.raises(QueryError, match="same classes; outputs are 2, 1"):
-        compare([first, ensemble_of((0, 1.0, 0.0, 1.0))], gaps=2, output="a")
+        compare([first, ensemble_of((0, 1.0, 0.0, 1.0))], gaps=2, class_="a")
     other = several_classes(1.0, 5.0, labels=("a", "x"))
     with pytest.raises(QueryError, match="one has a, b, another a, x"):
-        compare([first, other], gaps=2, output="a")
+        compare([first, other], gaps=2, class_="a")
     with pytest.raises(QueryError, match="one has a, b, another a, x"):
         compare([first, other], flip=True)
 

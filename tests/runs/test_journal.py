@@ -135,7 +135,7 @@ def test_an_existing_journal_needs_resume(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
     with Journal(path) as journal:
         journal.append(RUN)
-    with pytest.raises(JournalError, match="resume=True"):
+    with pytest.raises(JournalError, match="--resume"):
         Journal(path)
 
 

@@ -116,9 +116,7 @@ def test_a_visit_without_time_for_all_asks_for_one(
         visit, "visiting_seconds", lambda question, **_: 100.0 * (len(question.changes) - 1)
     )
     ensemble = random_ensemble(3, max_features=3, max_trees=6)
-    audit(
-        ensemble, explain=False, sensitive=["f0"], gaps=GAPS, method="brute", timeout_seconds=60.0
-    )
+    audit(ensemble, explain=False, sensitive=["f0"], gaps=GAPS, method="brute", timeout=60.0)
     assert [len(changes) for changes in visits] == [1, 1, 1, 1]
 
 
@@ -126,6 +124,6 @@ def test_an_unfinished_visit_answers_nobody_else(visits: Visits) -> None:
     """Each question has its own time."""
     ensemble = random_ensemble(3, max_features=3, max_trees=6)
     options: dict[str, Any] = {"sensitive": ["f0"], "gaps": GAPS, "method": "brute"}
-    found = audit(ensemble, timeout_seconds=1e-9, **options)
+    found = audit(ensemble, timeout=1e-9, **options)
     assert {r.stop_reason for r in found.results} == {StopReason.TIMEOUT}
     assert [(r.low, r.high) for r in found.results] == [(0, r.n_regions) for r in found.results]

@@ -1,11 +1,11 @@
-"""Names of arguments are those of the command line, in every function and in messages."""
+"""Arguments of the public functions: their names, their checks, and messages about them."""
 
 from __future__ import annotations
 
 import ast
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,15 +14,8 @@ import click
 import pytest
 
 import xcount
-from xcount.errors import ARGUMENTS, JournalError, QueryError, QueryWarning, in_words_of
-from xcount.model.examples import adult_model_path, figure_1
-from xcount.support.interface import SYNONYMS
-from xcount.support.other_names import (
-    OtherNames,
-    OtherNamesOfAudit,
-    OtherNamesOfCount,
-    OtherNamesOfMany,
-)
+from xcount.errors import JournalError, QueryError
+from xcount.model.examples import figure_1
 from xcount.testing import assert_share
 
 ONE: tuple[Callable[..., Any], ...] = (xcount.count, xcount.witnesses)
@@ -36,49 +29,35 @@ def asked(function: Callable[..., Any], **more: Any) -> Any:
 
 
 @pytest.mark.parametrize("function", [*ONE, *MANY])
-def test_every_function_takes_the_names_of_the_others(function: Callable[..., Any]) -> None:
-    """Singular or plural, with a unit or in seconds: the answers are the same."""
-    plain = asked(function, gap=80, distance="any", timeout="60s", memory="4GB")
-    older = asked(
-        function, gaps="80", distances="any", timeout_seconds=60, memory_bytes=4 * 10**9, output=0
-    )
-    assert repr(plain) == repr(older)
-
-
-@pytest.mark.parametrize("function", [*ONE, *MANY])
 def test_numbers_have_one_set_of_spellings(function: Callable[..., Any]) -> None:
     """Text, fractions, percentages."""
-    found = {repr(asked(function, gap=gap)) for gap in ("1/2", 0.5, "50%", Fraction(1, 2))}
+    name = "gap" if function in ONE else "gaps"
+    found = {repr(asked(function, **{name: g})) for g in ("1/2", 0.5, "50%", Fraction(1, 2))}
     assert len(found) == 1
-
-
-def test_two_names_of_one_argument_are_refused() -> None:
-    """Neither silently wins."""
-    with pytest.raises(TypeError, match=r"audit\(\) got 'gaps' and 'gap'; give one of them"):
-        asked(xcount.audit, gaps=1, gap=2)
 
 
 def test_an_unknown_argument_gets_a_suggestion() -> None:
     """As a command does."""
     with pytest.raises(TypeError, match=r"count\(\) has no argument 'distanc'; did you mean 'dist"):
         asked(xcount.count, gap=1, distanc=1)
+    with pytest.raises(TypeError, match=r"audit\(\) has no argument 'gap'; did you mean 'gaps'"):
+        asked(xcount.audit, gap=1)
 
 
 def test_count_asks_one_question() -> None:
     """Several gaps are a matter of an audit, and the message says so."""
     with pytest.raises(QueryError, match=r"one gap is asked about, not \[1, 2\]; xcount.audit"):
-        asked(xcount.count, gaps=[1, 2])
+        asked(xcount.count, gap=[1, 2])
 
 
 def test_an_assertion_takes_the_same_names() -> None:
-    """Those of count, and other names of its own."""
-    for limit in ({"timeout": "30s"}, {"timeout_seconds": 30}):
-        result = assert_share(
-            figure_1(), sensitive="f0", gaps="80", max_share="2/9", class_=0, **limit
-        )
-        assert result.count == 2
+    """As count does."""
+    result = assert_share(
+        figure_1(), sensitive="f0", gap="80", max_share="2/9", class_=0, timeout="30s"
+    )
+    assert result.count == 2
     with pytest.raises(AssertionError, match="for example"):
-        assert_share(figure_1(), sensitive="f0", gaps=80, max_share=0, output=0, epsilon="5%")
+        assert_share(figure_1(), sensitive="f0", gap=80, max_share=0, class_=0, epsilon="5%")
 
 
 @pytest.mark.parametrize("function", [*ONE, *MANY, xcount.inspect, xcount.load])
@@ -87,86 +66,40 @@ def test_whatever_loads_takes_trust_pickle(function: Callable[..., Any]) -> None
     assert "trust_pickle" in inspect.signature(function).parameters
 
 
-def test_type_checkers_know_the_other_names() -> None:
-    """They are all names that the functions accept, and not those of a signature."""
-    known: dict[Callable[..., Any], type] = {
-        xcount.count: OtherNamesOfCount,
-        xcount.witnesses: OtherNames,
-        xcount.audit: OtherNamesOfAudit,
-        xcount.compare: OtherNamesOfMany,
-    }
-    for function, names in known.items():
-        own = inspect.signature(function).parameters
-        groups = [set(group) for group in SYNONYMS if own.keys() & set(group)]
-        assert set(names.__annotations__) == set().union(*groups) - own.keys()
+OTHER_NAMES = {"--class": "class_", "--measure": "measures"}
+"""Options whose argument in Python has another name than the option with underscores."""
 
 
-def test_messages_name_arguments_in_python_and_options_in_a_shell() -> None:
-    """One text, said in the words of the interface that was used."""
-    with pytest.raises(QueryError) as caught:
-        asked(xcount.count)
-    assert "give gap= or probability_gap=, or flip=True" in str(caught.value)
-    with in_words_of("command line"):
-        assert "give --gap or --probability-gap, or --flip" in str(caught.value)
-    assert "--gap" not in str(caught.value)
-    assert str(QueryWarning("500 MB of --memory")) == "500 MB of memory="
-
-
-def test_text_that_is_no_option_stays() -> None:
-    """Options of other programs, and names with dashes."""
-    text = "pip install --no-deps x; a--gap; --gapped"
-    assert str(QueryError(text)) == text
-
-
-def _options_in_messages() -> set[str]:
-    """Return the options that texts of the source name, outside the command line's own room."""
-    sources = Path(xcount.__file__).parent
-    found: set[str] = set()
-    for path in sources.rglob("*.py"):
+def _messages() -> Iterator[str]:
+    """Yield the source of every error and warning outside the rooms of the command line."""
+    for path in Path(xcount.__file__).parent.rglob("*.py"):
         if "cli" in path.parts or "report" in path.parts:
             continue
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        calls = [
-            node
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Raise)
-            or (isinstance(node, ast.Call) and ast.unparse(node.func) == "warnings.warn")
-        ]
-        for call in calls:
-            found |= set(re.findall(r"(?<![\w-])--([a-z][a-z-]*[a-z])", ast.unparse(call)))
-    return found - {"force-reinstall", "no-deps"}  # of pip
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            is_warning = isinstance(node, ast.Call) and ast.unparse(node.func) == "warnings.warn"
+            if is_warning or isinstance(node, ast.Raise):
+                yield ast.unparse(node)
 
 
-def test_every_option_that_a_message_names_has_an_argument() -> None:
-    """And every argument is one of a function, every option one of a command."""
+def test_messages_name_options_in_both_interfaces() -> None:
+    """As the command line spells them, then in brackets the argument if it is another word."""
     from xcount.cli.app import COMMANDS, application
 
-    assert _options_in_messages() <= set(ARGUMENTS)
     context = click.Context(application)
     commands = [application.get_command(context, name) for name in COMMANDS]
     options = {opt for c in commands if c for p in c.params for opt in p.opts}
     functions = (*ONE, *MANY, xcount.inspect)
     arguments = {name for f in functions for name in inspect.signature(f).parameters}
-    arguments |= {name for group in SYNONYMS for name in group if arguments & set(group)}
-    unknown = {
-        option
-        for option, argument in ARGUMENTS.items()
-        if f"--{option}" not in options or argument.partition("=")[0] not in arguments
-    }
-    assert unknown == set()
-
-
-def test_a_command_says_options_and_leaves_python_its_words(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Also where it runs in a process that goes on."""
-    from xcount.cli import main
-
-    model = str(adult_model_path())
-    assert main(["count", model, "--sensitive", "sex", "--gap", "1", "--class", "7"]) == 2
-    assert "leave out --class" in capsys.readouterr().err
-    with pytest.raises(QueryError, match="leave out class_="):
-        xcount.count(model, sensitive="sex", gap=1, class_=7)
+    for message in _messages():
+        for found in re.finditer(r"(?<![\w-])(--[a-z][a-z-]*[a-z])( \((\w+)\))?", message):
+            option, argument = found[1], found[3]
+            if option in ("--force-reinstall", "--no-deps"):  # of pip
+                continue
+            assert option in options, message
+            name = OTHER_NAMES.get(option, option.removeprefix("--").replace("-", "_"))
+            assert name in arguments, message
+            if name != option.removeprefix("--"):
+                assert argument in (name, f"{name}s"), message
 
 
 @pytest.mark.parametrize(
@@ -188,15 +121,15 @@ def test_one_model_is_no_list_of_models() -> None:
     """A path would be read letter by letter."""
     for model in ("model.json", figure_1()):
         with pytest.raises(QueryError, match="give them as a list"):
-            xcount.compare(model, gap=80)  # type: ignore[arg-type]  # the mistake
+            xcount.compare(model, gaps=80)  # type: ignore[arg-type]  # the mistake
     with pytest.raises(QueryError, match="the number of witnesses must be a whole number"):
         xcount.witnesses(figure_1(), sensitive="f0", gap=80, n=2.5)  # type: ignore[arg-type]
 
 
 def test_resuming_needs_a_journal() -> None:
     """Which the message asks for by its argument."""
-    with pytest.raises(JournalError, match="resume=True continues a journal; name it with journal"):
-        xcount.audit(figure_1(), gap=80, resume=True)
+    with pytest.raises(JournalError, match="--resume continues a journal; name it with --journal"):
+        xcount.audit(figure_1(), gaps=80, resume=True)
 
 
 def test_data_alone_weighs_its_rows() -> None:
@@ -205,9 +138,9 @@ def test_data_alone_weighs_its_rows() -> None:
     found = xcount.count(figure_1(), sensitive="f0", gap=80, data=rows, max_share=1)
     assert list(found.measures) == ["rows"]
     assert found.judge == "regions"
-    audit = xcount.audit(figure_1(), gap=80, data=rows)
+    audit = xcount.audit(figure_1(), gaps=80, data=rows)
     assert {tuple(result.measures) for result in audit.results} == {("rows",)}
-    compared = xcount.compare([figure_1(), figure_1()], gap=80, data=rows)
+    compared = xcount.compare([figure_1(), figure_1()], gaps=80, data=rows)
     assert {tuple(result.measures) for result in compared.results} == {("rows",)}
     by_volume = xcount.count(figure_1(), sensitive="f0", gap=80, bounds="f0=0:10,f1=0:10")
     assert list(by_volume.measures) == ["volume"]
@@ -216,7 +149,7 @@ def test_data_alone_weighs_its_rows() -> None:
 def test_a_number_of_examples_is_checked() -> None:
     """In an audit, too."""
     with pytest.raises(QueryError, match="the number of witnesses must be a whole number"):
-        xcount.audit(figure_1(), gap=80, witnesses=-1)
+        xcount.audit(figure_1(), gaps=80, n_witnesses=-1)
 
 
 @pytest.mark.parametrize("function", [*ONE, *MANY])
@@ -226,9 +159,9 @@ def test_slips_are_refused_in_plain_words(function: Callable[..., Any]) -> None:
     name = function.__name__
     with pytest.raises(TypeError, match=rf"{name}\(\) calls on_progress .* function, not 3"):
         asked(function, **gap, on_progress=3)
-    with pytest.raises(QueryError, match=r"memory= is 4 bytes, .* its unit, as in 4GB"):
+    with pytest.raises(QueryError, match=r"--memory is 4 bytes, .* its unit, as in 4GB"):
         asked(function, **gap, memory=4)
-    with pytest.raises(QueryError, match=r"memory= is 4,000 bytes"):
+    with pytest.raises(QueryError, match=r"--memory is 4,000 bytes"):
         asked(function, **gap, memory="4kB")
     for jobs in (None, "2", -1):
         with pytest.raises(QueryError, match=r"the number of jobs must be a whole number"):

@@ -39,8 +39,8 @@ def hostile_model() -> Ensemble:
 def results(model: Ensemble) -> dict[str, Any]:
     """Return a result of every kind, and some that know little."""
     count = xcount.count(model, sensitive=0, gap=80, max_share="1/3")
-    audit = xcount.audit(model, gap=[60, 80], max_share="1%")
-    compared = xcount.compare([model, model], gap=80)
+    audit = xcount.audit(model, gaps=[60, 80], max_share="1%")
+    compared = xcount.compare([model, model], gaps=80)
     return {
         "count": count,
         "count with a profile": xcount.count(model, sensitive=0, gap=80, profile=True),
@@ -181,7 +181,7 @@ def test_protected_features_come_first_and_are_never_cut() -> None:
     model = ensemble_of(*((feature, 1.0, 0.0, 20.0 - feature) for feature in range(17)))
     names = [*(f"other {index}" for index in range(16)), "sex"]
     model = replace(model, features=tuple(map(Feature, names)))
-    audit = xcount.audit(model, gap=[0.5, 3.5])
+    audit = xcount.audit(model, gaps=[0.5, 3.5])
     assert audit.ranking[-1].label == "sex"
     card = audit._repr_html_()
     assert card.index("<bdi>sex</bdi>") < card.index("<bdi>other 0</bdi>")

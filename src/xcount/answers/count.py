@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 from xcount.answers.explanation import ExplanationRequest
 from xcount.answers.result import CountResult, ModelInfo, Verdict, verdict_of
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from xcount.measures.population import Population
     from xcount.measures.weighting import Weighing
-    from xcount.support.other_names import OtherNamesOfCount
     from xcount.support.spellings import Duration, Number, Size
 
 COUNTING_PART = 0.9
@@ -82,7 +81,6 @@ def count(
     trust_pickle: bool = False,
     cluster: str | Client | DaskCluster | None = None,
     on_progress: Callable[[Progress], None] | None = None,
-    **other_names: Unpack[OtherNamesOfCount],
 ) -> CountResult:
     """Count the sensitive regions of a model.
 
@@ -142,8 +140,6 @@ def count(
             ``jobs`` are the threads of each unit of work.
         on_progress: called a few times a second; a KeyboardInterrupt raised in it ends the count
             with the bounds found so far. A notebook shows a bar unless this is given.
-        **other_names: ``timeout_seconds``, ``memory_bytes`` and ``output`` mean ``timeout``,
-            ``memory`` and ``class_``.
 
     Example:
         >>> import xcount
@@ -161,7 +157,7 @@ def count(
         timeout=timeout,
         memory=memory,
         jobs=jobs,
-        max_share=None if max_share is None else Limit.share(max_share, "--max-share"),
+        max_share=None if max_share is None else Limit.share(max_share, "--max-share (max_share)"),
         judge=judge,
         want_profile=profile,
         on_progress=on_progress,
@@ -177,7 +173,7 @@ def count(
         sensitive,
         gap,
         distance=distance,
-        output=class_,
+        class_=class_,
         precision=precision,
         probability_gap=probability_gap,
         flip=flip,

@@ -23,7 +23,7 @@ import click
 from xcount._version import __version__
 from xcount.cli.output import INTERRUPTED, print_error
 from xcount.cli.parameters import examples
-from xcount.errors import XCountError, in_words_of
+from xcount.errors import XCountError
 
 COMMANDS = ("count", "audit", "compare", "witness", "report", "inspect", "encode", "demo")
 """Command names in the order of ``--help``; command ``x`` is ``xcount.cli.x:command``."""
@@ -71,11 +71,6 @@ def application() -> None:
 
 def run(arguments: list[str]) -> int:
     """Run one command and return the exit status; errors become one line each."""
-    with in_words_of("command line"):
-        return _run(arguments)
-
-
-def _run(arguments: list[str]) -> int:
     try:
         _prepare()
         status = _invoke(arguments or ["--help"])

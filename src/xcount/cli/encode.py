@@ -60,7 +60,7 @@ def command(
     batch.check_outputs({"output": path}, as_json=False)
     regions = Domain.of(domain, one_hot=one_hot, where=where, rule=rule)
     ensemble = regions.pulled_back(load(model, trust_pickle=trust_pickle))
-    query = Query.of(ensemble, sensitive, question.pop("gap"), output=class_, **question)
+    query = Query.of(ensemble, sensitive, question.pop("gap"), class_=class_, **question)
     grid = Grid.of(ensemble, missing="cell" if missing == "cell" else "none", domain=regions)
     if grid.rules:
         raise click.UsageError("a formula knows no rules; give conditions with --where")

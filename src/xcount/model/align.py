@@ -177,7 +177,8 @@ def check_margins(ensembles: Sequence[Ensemble]) -> None:
     words = ", ".join(sorted({ensemble.probability for ensemble in ensembles}))
     warnings.warn(
         f"the margins of these models differ in kind (their probabilities: {words}): the same gap "
-        "means different things; --probability-gap compares probabilities, --flip decisions",
+        "means different things; --probability-gap (probability_gap) compares probabilities, "
+        "--flip decisions",
         QueryWarning,
         stacklevel=3,
     )

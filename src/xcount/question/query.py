@@ -59,7 +59,7 @@ class Query:
         gap: object = None,
         *,
         distance: object = 1,
-        output: object = None,
+        class_: object = None,
         precision: object = "exact",
         **change: Any,
     ) -> Query:
@@ -75,7 +75,7 @@ class Query:
         """
         features = resolve_features(ensemble, sensitive)
         steps, decimals = parse_distance(distance), parse_precision(precision)
-        asked = resolve_change(ensemble, gap, output=output, **change)
+        asked = resolve_change(ensemble, gap, class_=class_, **change)
         return cls(features, asked, steps, decimals)
 
 
@@ -88,23 +88,24 @@ def resolve_change(
     cutoff: object = None,
     direction: object = "any",
     from_probability: object = None,
-    output: object = None,
+    class_: object = None,
 ) -> Change:
     """Return the change that the user's words describe: a gap of some kind, or a flip."""
     if flip:
         if gap is not None or probability_gap is not None:
             raise QueryError("a question is about a gap or about a flip, not both")
-        return resolve_flip(ensemble, output, cutoff, direction, from_probability)
+        return resolve_flip(ensemble, class_, cutoff, direction, from_probability)
     refuse_without_flip(cutoff, from_probability)
     if gap is not None and probability_gap is not None:
         raise QueryError("give a gap in margin or in probability, not both")
     if probability_gap is not None:
-        return resolve_probability_gap(ensemble, probability_gap, output, direction)
+        return resolve_probability_gap(ensemble, probability_gap, class_, direction)
     if gap is None:
         raise QueryError(
-            "no gap given; give --gap or --probability-gap, or --flip to ask about the decision"
+            "no gap given; give --gap or --probability-gap (probability_gap), or --flip to ask "
+            "about the decision"
         )
-    return Gap(parse_gap(gap), resolve_output(ensemble, output), parse_direction(direction))
+    return Gap(parse_gap(gap), resolve_output(ensemble, class_), parse_direction(direction))
 
 
 def refuse_without_flip(cutoff: object, from_probability: object) -> None:
@@ -112,7 +113,7 @@ def refuse_without_flip(cutoff: object, from_probability: object) -> None:
     if cutoff is not None:
         raise QueryError("a cut-off is for flips; give --flip, too")
     if from_probability is not None:
-        raise QueryError("--from-probability is for flips; give --flip, too")
+        raise QueryError("--from-probability (from_probability) is for flips; give --flip, too")
 
 
 def resolve_probability_gap(
@@ -242,7 +243,7 @@ def _suggest(word: str, names: Sequence[str]) -> str:
     if len(columns) > 1:
         return (
             f"if its {len(columns)} columns are one-hot, say so with "
-            f"--one-hot '{word}={','.join(columns)}'"
+            f"--one-hot (one_hot) '{word}={','.join(columns)}'"
         )
     if (meant := nearest(word, names)) is not None:
         return f"did you mean {meant!r}?"
@@ -290,7 +291,9 @@ def _resolve_sureness(ensemble: Ensemble, from_probability: object) -> Sureness 
     """Return how sure the decision must be that is flipped; None if that does not matter."""
     if from_probability is None:
         return None
-    least = parse_probability(from_probability, "probability of --from-probability")
+    least = parse_probability(
+        from_probability, "probability of --from-probability (from_probability)"
+    )
     return Sureness(least, resolve_link(ensemble))
 
 
@@ -301,16 +304,16 @@ def _refuse_flip_of_classes(
     if ensemble.decision == "none":
         raise QueryError(
             f"this {ensemble.task} model has several outputs that are no classes: no single "
-            "decision can flip; ask about a gap of one of them (--gap and --class)"
+            "decision can flip; ask about a gap of one of them: --gap with --class (class_)"
         )
     if cutoff is not None:
         raise QueryError("the class with the largest sum wins; leave out the cut-off")
     if output is not None:
-        raise QueryError("a flip is about all classes together; leave out --class")
+        raise QueryError("a flip is about all classes together; leave out --class (class_)")
     if direction != "any":
         raise QueryError(
             "a flip between several classes has no direction; leave out --direction, or ask about "
-            "one class (--class and --gap or --probability-gap)"
+            "one class: --class (class_) with --gap or --probability-gap (probability_gap)"
         )
 
 
@@ -401,14 +404,18 @@ def resolve_output(ensemble: Ensemble, output: object) -> int:
             return 0
         listed = f" ({_listed(labels)})" if labels else ""
         what = ensemble.output_word
-        raise QueryError(f"the model has {n_outputs} {what}{listed}; say which one with --class")
+        raise QueryError(
+            f"the model has {n_outputs} {what}{listed}; say which one with --class (class_)"
+        )
     text = str(output).strip()
     if n_outputs > 1 and text in labels:
         return labels.index(text)
     if text.isascii() and text.isdigit() and int(text) < n_outputs:
         return int(text)
     if n_outputs == 1:
-        raise QueryError(f"unknown class {text!r}: the model has one margin; leave out --class")
+        raise QueryError(
+            f"unknown class {text!r}: the model has one margin; leave out --class (class_)"
+        )
     known = _listed(labels) if labels else f"0..{n_outputs - 1}"
     raise QueryError(f"unknown class {text!r}; the {ensemble.output_word} are {known}")
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Unpack
+from typing import TYPE_CHECKING, Annotated, Any
 
 from xcount.answers.count import class_label, explanation_request, model_info, versions
 from xcount.answers.explanation import ExplanationRequest
@@ -68,7 +68,6 @@ if TYPE_CHECKING:
     from distributed.deploy import Cluster as DaskCluster
 
     from xcount.measures.population import Population
-    from xcount.support.other_names import OtherNamesOfAudit
     from xcount.support.spellings import Duration, Number, Size
 
 FORMAT = 1
@@ -304,7 +303,6 @@ def audit(
     trust_pickle: bool = False,
     cluster: str | Client | DaskCluster | None = None,
     on_progress: Callable[[BatchProgress], None] | None = None,
-    **other_names: Unpack[OtherNamesOfAudit],
 ) -> AuditResult:
     """Count every group of features at every gap and distance.
 
@@ -353,8 +351,6 @@ def audit(
         cluster: a Dask scheduler's address, client or cluster; there, jobs are threads a count.
         on_progress: called from the calling thread, a few times a second. A notebook shows a bar
             unless this is given.
-        **other_names: ``gap``, ``probability_gap`` and ``distance``, as well as the names of
-            :func:`xcount.count`.
 
     Example:
         >>> import xcount
@@ -387,11 +383,12 @@ def audit(
         cutoff=cutoff,
         from_probability=from_probability,
         direction=direction,
-        output=class_,
+        class_=class_,
     )
     if max_share is not None and gaps is None and probability_gaps is None and not flip:
         raise QueryError(
-            "a verdict needs a gap of your choice: give --gap or --probability-gap, or --flip"
+            "a verdict needs a gap of your choice: give --gap or --probability-gap "
+            "(probability_gaps), or --flip"
         )
     grid = Grid.of(ensemble, missing=missing, domain=regions)
     limited = tuple(named_limits(ensemble, max_share))

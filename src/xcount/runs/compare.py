@@ -18,7 +18,7 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Unpack
+from typing import TYPE_CHECKING, Annotated, Any
 
 from xcount.answers.count import explanation_request, model_info, versions
 from xcount.answers.mean_share import MeanShare
@@ -67,7 +67,6 @@ if TYPE_CHECKING:
     from distributed.deploy import Cluster as DaskCluster
 
     from xcount.measures.population import Population
-    from xcount.support.other_names import OtherNamesOfMany
     from xcount.support.spellings import Duration, Number, Size
 
 FORMAT = 1
@@ -92,7 +91,7 @@ class CompareResult(Shown):
         >>> import xcount
         >>> from xcount.model.examples import ensemble_of
         >>> rough, smooth = ensemble_of((0, 1.0, 0.0, 3.0)), ensemble_of((0, 1.0, 0.0, 1.0))
-        >>> result = xcount.compare([rough, smooth], names=["rough", "smooth"], gap=2, max_ratio=1)
+        >>> result = xcount.compare([rough, smooth], names=["rough", "smooth"], gaps=2, max_ratio=1)
         >>> result.ranking[0].name, str(result.verdict)
         ('smooth', 'PASS')
     """
@@ -281,7 +280,6 @@ def compare(
     trust_pickle: bool = False,
     cluster: str | Client | DaskCluster | None = None,
     on_progress: Callable[[BatchProgress], None] | None = None,
-    **other_names: Unpack[OtherNamesOfMany],
 ) -> CompareResult:
     """Ask several models the same questions on the grid of all their guards.
 
@@ -308,7 +306,7 @@ def compare(
         raise QueryError("several models are compared; give them as a list: [old, new]")
     loaded = aligned([load(model, trust_pickle=trust_pickle) for model in models])
     ensembles = [regions.pulled_back(ensemble) for ensemble in loaded]
-    ratio = None if max_ratio is None else Limit.of(max_ratio, "--max-ratio")
+    ratio = None if max_ratio is None else Limit.of(max_ratio, "--max-ratio (max_ratio)")
     settings = Settings.of(
         epsilon=epsilon,
         delta=delta,
@@ -327,11 +325,11 @@ def compare(
         "from_probability": from_probability,
         "direction": direction,
     }
-    chosen = choose_changes(ensembles[0], **words, output=class_)
+    chosen = choose_changes(ensembles[0], **words, class_=class_)
     classes = same_class(ensembles, chosen.values[0].output_index)
     own = [chosen.values] * len(ensembles)
     if flip or probability_gaps is not None:  # as each model decides, and makes probabilities
-        own = [choose_changes(ensemble, **words, output=class_).values for ensemble in ensembles]
+        own = [choose_changes(ensemble, **words, class_=class_).values for ensemble in ensembles]
         if flip and len(set(own)) > 1:
             chosen = replace(chosen, origin="none; what counts is each model's own decision")
     else:

@@ -33,6 +33,7 @@ from xcount.question.share import Limit
 Group = str | int | Iterable[str | int]
 """Features that change together: a name, an index, names with commas, or a list of those."""
 
+MAX_SHARE = "--max-share (max_share)"
 MaxShare = float | str | Fraction | Mapping[Any, float | str | Fraction]
 
 
@@ -60,28 +61,28 @@ def choose_changes(
     cutoff: object = None,
     from_probability: object = None,
     direction: object = "any",
-    output: object = None,
+    class_: object = None,
 ) -> Changes:
     """Return the changes in which the questions of a run differ."""
     if flip:
         if gaps is not None or probability_gaps is not None:
             raise QueryError("questions are about gaps or about flips, not both")
-        change = resolve_flip(ensemble, output, cutoff, direction, from_probability)
+        change = resolve_flip(ensemble, class_, cutoff, direction, from_probability)
         return Changes((change,), _flip_origin(change))
     refuse_without_flip(cutoff, from_probability)
     if probability_gaps is not None:
         if gaps is not None:
             raise QueryError("give gaps in margin or in probability, not both")
-        return _probability_changes(ensemble, probability_gaps, output, direction)
-    index, way = resolve_output(ensemble, output), parse_direction(direction)
+        return _probability_changes(ensemble, probability_gaps, class_, direction)
+    index, way = resolve_output(ensemble, class_), parse_direction(direction)
     values, origin = choose_gaps(ensemble, index, gaps)
     return Changes(tuple(Gap(gap, index, way) for gap in values), origin)
 
 
 def _probability_changes(
-    ensemble: Ensemble, gaps: object, output: object, direction: object
+    ensemble: Ensemble, gaps: object, class_: object, direction: object
 ) -> Changes:
-    values = {resolve_probability_gap(ensemble, gap, output, direction) for gap in as_list(gaps)}
+    values = {resolve_probability_gap(ensemble, gap, class_, direction) for gap in as_list(gaps)}
     if not values:
         raise QueryError("no gap given; name at least one")
     origin = "given, as a change of the predicted probability"
@@ -186,7 +187,7 @@ def named_limits(ensemble: Ensemble, max_share: MaxShare | None) -> dict[tuple[i
     for name, share in _split_max_share(max_share)[1].items() if max_share is not None else ():
         group = _limited_group(ensemble, name)
         if group in limits:
-            raise QueryError(f"--max-share names {name!r} twice; give it one share")
+            raise QueryError(f"{MAX_SHARE} names {name!r} twice; give it one share")
         limits[group] = share
     return limits
 
@@ -203,7 +204,7 @@ def _limited_group(ensemble: Ensemble, name: str | int | Sequence[str | int]) ->
             raise
         said = str(error) if str(error).endswith("?") else f"{error}."
         raise QueryError(
-            f"{said} It is named in --max-share; if the column was removed from the model, nothing "
+            f"{said} It is named in {MAX_SHARE}; if the column was removed from the model, nothing "
             "can be sensitive to it: drop its limit"
         ) from None
 
@@ -235,19 +236,19 @@ def _ladder(ensemble: Ensemble, output: int) -> Gaps:
 
 def _split_max_share(max_share: MaxShare) -> tuple[Limit | None, dict[Any, Limit]]:
     if isinstance(max_share, Mapping):
-        return None, {name: Limit.share(share, "--max-share") for name, share in max_share.items()}
+        return None, {name: Limit.share(share, MAX_SHARE) for name, share in max_share.items()}
     if not isinstance(max_share, str):
-        return Limit.share(max_share, "--max-share"), {}
+        return Limit.share(max_share, MAX_SHARE), {}
     default: Limit | None = None
     named: dict[str, Limit] = {}
     for part in max_share.split(","):
         name, equals, share = part.rpartition("=")
         if equals and name.strip() in named:
-            raise QueryError(f"--max-share names {name.strip()!r} twice; give it one share")
+            raise QueryError(f"{MAX_SHARE} names {name.strip()!r} twice; give it one share")
         if not equals and default is not None:
-            raise QueryError("--max-share has two shares for all features; give one")
+            raise QueryError(f"{MAX_SHARE} has two shares for all features; give one")
         if equals:
-            named[name.strip()] = Limit.share(share, "--max-share")
+            named[name.strip()] = Limit.share(share, MAX_SHARE)
         else:
             default = _share_for_all(share.strip(), "=" in max_share)
     return default, named
@@ -256,11 +257,11 @@ def _split_max_share(max_share: MaxShare) -> tuple[Limit | None, dict[Any, Limit
 def _share_for_all(text: str, others_are_named: bool) -> Limit:
     """Return a share without a name; where others have one, it may be half a group."""
     try:
-        return Limit.share(text, "--max-share")
+        return Limit.share(text, MAX_SHARE)
     except QueryError:
         if not others_are_named:
             raise
         raise QueryError(
-            f"--max-share has no share for {text!r}: give {text}=1%, or join the features of a "
+            f"{MAX_SHARE} has no share for {text!r}: give {text}=1%, or join the features of a "
             "group by +, as in age+sex=1%"
         ) from None

@@ -1,44 +1,28 @@
-"""What the public functions have in common: other names of their arguments, progress in notebooks.
-
-An argument has one name in a signature. Where people may know it by another one (the plural in an
-audit, the unit in older versions), that is accepted as well: :data:`SYNONYMS`
-(and ``other_names.py``, for type checkers).
-"""
+"""What the public functions have in common: suggestions for typos, progress bars in notebooks."""
 
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from xcount.support.nearest import nearest
-
-SYNONYMS = (
-    ("gap", "gaps"),
-    ("probability_gap", "probability_gaps"),
-    ("distance", "distances"),
-    ("class_", "output"),
-    ("timeout", "timeout_seconds"),
-    ("memory", "memory_bytes"),
-    ("measure", "measures"),
-    ("rule", "rules"),
-    ("witnesses", "n_witnesses"),
-)
-"""Names of one argument: a function has one of them in its signature and accepts them all."""
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
 def public(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Let a function accept other names of its arguments, and show progress in notebooks."""
+    """Check the names of a function's arguments, and show its progress in notebooks."""
+    known = list(inspect.signature(function).parameters)
 
     @functools.wraps(function)
     def called(*args: Any, **given: Any) -> Any:
         __tracebackhide__ = True
-        arguments = in_own_names(function, given)
-        show_progress = arguments.get("on_progress")
+        check_names(function.__name__, given, known)
+        show_progress = given.get("on_progress")
         if show_progress is not None and not callable(show_progress):
             message = (
                 f"{function.__name__}() calls on_progress with the progress: give it a function, "
@@ -49,43 +33,19 @@ def public(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]
             from xcount.report.notebook.live import progress_bar
 
             with progress_bar() as show:
-                return function(*args, **{**arguments, "on_progress": show})
-        return function(*args, **arguments)
+                return function(*args, **{**given, "on_progress": show})
+        return function(*args, **given)
 
     return called
 
 
-def in_own_names(function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments by the names of the signature; refuse two names of one argument."""
-    own, renamed = _names_of(function)
-    arguments: dict[str, Any] = {}
-    spelled: dict[str, str] = {}
-    for name, value in given.items():
-        chosen = renamed.get(name, name)
-        if chosen not in own:
-            message = f"{function.__name__}() has no argument {name!r}{_hint(name, own)}"
-            raise TypeError(message)
-        if chosen in arguments:
-            message = (
-                f"{function.__name__}() got {spelled[chosen]!r} and {name!r}; give one of them"
-            )
-            raise TypeError(message)
-        arguments[chosen], spelled[chosen] = value, name
-    return arguments
-
-
-@functools.cache
-def _names_of(function: Callable[..., Any]) -> tuple[frozenset[str], dict[str, str]]:
-    """Return the names in a signature, and those that mean one of them."""
-    code = getattr(function, "__wrapped__", function).__code__  # inspect takes long to import
-    own = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
-    groups = [(names, [name for name in names if name in own]) for names in SYNONYMS]
-    return own, {other: name for names, found in groups for name in found for other in names}
-
-
-def _hint(name: str, own: frozenset[str]) -> str:
-    near = nearest(name, sorted(own), cutoff=0.7)
-    return f"; did you mean {near!r}?" if near else ""
+def check_names(function: str, given: Iterable[str], known: Sequence[str]) -> None:
+    """Refuse an argument that a function does not have, and suggest the closest one."""
+    for name in given:
+        if name not in known:
+            near = nearest(name, known, cutoff=0.7)
+            hint = f"; did you mean {near!r}?" if near else ""
+            raise TypeError(f"{function}() has no argument {name!r}{hint}")
 
 
 def _in_a_notebook() -> bool:

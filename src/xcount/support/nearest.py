@@ -1,4 +1,4 @@
-"""The name that somebody meant who wrote another one."""
+"""Suggest the closest known name for a typo."""
 
 from __future__ import annotations
 

@@ -309,7 +309,7 @@ def test_a_decision_is_needed() -> None:
     with pytest.raises(QueryError, match="which of the classes a, b is the favourable"):
         decision_of(classes, flip)
     assert decision_of(classes, flip, "b").value == 1
-    of_class = Query.of(classes, "f0", 80, output="a").change
+    of_class = Query.of(classes, "f0", 80, class_="a").change
     assert decision_of(classes, of_class).label == "a"
     cutoff = Query.of(regressor, "f0", flip=True, cutoff="1.5").change
     assert decision_of(regressor, cutoff).label == "above 1.5"
@@ -333,5 +333,5 @@ def test_rates_keep_to_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     own = Mixture.uniform(problem.grid)
     decision = decision_of(figure_1(), problem.query.change, None)
     monkeypatch.setattr("xcount.measures.products._BYTES_PER_NODE", 10**12)
-    with pytest.raises(BudgetError, match=r"would take 10000000 MB more; raise memory="):
+    with pytest.raises(BudgetError, match=r"would take 10000000 MB more; raise --memory"):
         group_rates(problem, own, decision, Settings())

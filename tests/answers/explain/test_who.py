@@ -111,7 +111,7 @@ def test_the_favourable_decision_can_be_chosen() -> None:
     assert all(a.rate + b.rate == pytest.approx(1) for a, b in pairs)
     with pytest.raises(QueryError, match="no decision 'yes'"):
         ask(explain=True, favourable="yes")
-    with pytest.raises(QueryError, match="give explain=True, too"):
+    with pytest.raises(QueryError, match="give --explain, too"):
         ask(favourable="above")
 
 
@@ -149,9 +149,7 @@ def test_an_interrupt_leaves_the_count() -> None:
 
 def test_no_time_is_no_error() -> None:
     """What is found in next to no time is what there is."""
-    result = xcount.count(
-        model_with_a_place(), sensitive="f0", gap=1, explain=True, timeout_seconds=0
-    )
+    result = xcount.count(model_with_a_place(), sensitive="f0", gap=1, explain=True, timeout=0)
     assert result.explanation is not None
 
 

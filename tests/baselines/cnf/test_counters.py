@@ -144,7 +144,7 @@ def test_published_counts_within_approxmc(approxmc: str, n_trees: int) -> None:
 @pytest.mark.parametrize("method", ["cnf-ganak", "subproblems-cnf"])
 def test_exact_methods(ganak: str, method: str) -> None:
     """The methods answer exactly, and say with which version."""
-    found = count(figure_1(), sensitive="f0", gap=80, method=method, memory_bytes=2 << 30)
+    found = count(figure_1(), sensitive="f0", gap=80, method=method, memory=2 << 30)
     assert (found.count, found.exact, found.stop_reason) == (2, True, StopReason.COMPLETE)
     assert found.details["solver_version"].startswith("2.8")
 
@@ -169,7 +169,7 @@ def test_approxmc_method_reports_its_interval(approxmc: str) -> None:
 def test_a_time_limit_ends_the_child() -> None:
     """Without time, a method answers with the bounds that hold anyway."""
     for method in ("cnf-ganak", "cnf-approxmc", "subproblems-cnf"):
-        found = count(figure_1(), sensitive="f0", gap=80, method=method, timeout_seconds=0)
+        found = count(figure_1(), sensitive="f0", gap=80, method=method, timeout=0)
         assert found.stop_reason is StopReason.TIMEOUT
         assert (found.low, found.high) == (0, 9)
 
@@ -177,7 +177,7 @@ def test_a_time_limit_ends_the_child() -> None:
 def test_a_memory_limit_ends_the_child() -> None:
     """A child that cannot even load its counter ends with the reason."""
     with pytest.warns(QueryWarning, match="more than the 10.5 MB"):
-        found = count(figure_1(), sensitive="f0", gap=80, method="cnf-ganak", memory_bytes=10 << 20)
+        found = count(figure_1(), sensitive="f0", gap=80, method="cnf-ganak", memory=10 << 20)
     assert found.stop_reason is StopReason.MEMORY
     assert (found.low, found.high) == (0, 9)
 

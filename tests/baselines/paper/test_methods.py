@@ -163,8 +163,8 @@ def test_a_seed_gives_the_same_answer_again() -> None:
 def test_a_memory_limit_gives_valid_bounds(method: str) -> None:
     """Diagrams that outgrow the memory end the run with an interval that holds the count."""
     ensemble = wide_ensemble()
-    with pytest.warns(QueryWarning, match="of memory="):
-        found = count(ensemble, sensitive=0, gap="0.001", method=method, memory_bytes=10**6)
+    with pytest.warns(QueryWarning, match="of --memory"):
+        found = count(ensemble, sensitive=0, gap="0.001", method=method, memory=10**6)
     assert found.stop_reason is StopReason.MEMORY
     assert 0 <= found.low < found.high <= found.n_regions
     assert found.count is None
@@ -183,11 +183,11 @@ def test_what_an_earlier_count_held_is_free_again(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("method", METHODS)
 def test_a_time_limit_gives_valid_bounds(method: str) -> None:
     """A run without any time left ends with an interval that holds the count."""
-    found = count(figure_1(), sensitive="f0", gap=80, method=method, timeout_seconds=0)
+    found = count(figure_1(), sensitive="f0", gap=80, method=method, timeout=0)
     # The monolithic diagram of two trees is made before the clock is looked at.
     assert found.stop_reason in {StopReason.TIMEOUT, StopReason.COMPLETE}
     assert found.low <= 2 <= found.high
-    slow = count(wide_ensemble(), sensitive=0, gap="0.001", method=method, timeout_seconds=0)
+    slow = count(wide_ensemble(), sensitive=0, gap="0.001", method=method, timeout=0)
     assert slow.stop_reason is StopReason.TIMEOUT
 
 

@@ -158,7 +158,7 @@ def rare_ensemble(n_features: int) -> Ensemble:
 def test_rare_solutions_are_found_where_plain_sampling_finds_none() -> None:
     """One combination in 10^8: the count is right although no sample would ever hit it."""
     ensemble = rare_ensemble(8)
-    result = xcount.count(ensemble, sensitive="f0", gap="15.5", method="sample", timeout_seconds=30)
+    result = xcount.count(ensemble, sensitive="f0", gap="15.5", method="sample", timeout=30)
     assert result.n_regions == 2 * 10**8
     assert (result.low, result.high) == (2, 2)
 
@@ -185,6 +185,6 @@ def test_shares_far_below_any_float_are_counted(method: str, n_features: int) ->
     """Two sensitive regions of 2 * 10^n, on more features than a machine word has bits."""
     ensemble = rare_ensemble(n_features)
     gap = f"{2 * n_features - 0.5}"
-    result = xcount.count(ensemble, sensitive="f0", gap=gap, method=method, timeout_seconds=60)
+    result = xcount.count(ensemble, sensitive="f0", gap=gap, method=method, timeout=60)
     assert result.n_regions == 2 * 10**n_features
     assert (result.low, result.count, result.high, result.exact) == (2, 2, 2, True)

@@ -388,7 +388,7 @@ def test_searches_decide_a_softmax_as_rows_do(seed: int) -> None:
         model,
         [int(f) for f in rng.choice(model.n_features, size, replace=False)],
         probability_gap=str(rng.choice(["0.01", "0.1", "0.3"])),
-        output=int(rng.integers(model.n_outputs)),
+        class_=int(rng.integers(model.n_outputs)),
         direction=str(rng.choice(["up", "down", "any"])),
         distance=(1, 2, "any")[int(rng.integers(3))],
     )
@@ -405,7 +405,7 @@ def test_a_softmax_too_close_to_tell_is_open_and_refused() -> None:
     trees = ensemble_of((0, 0.0, 0.0, 1.0))
     model = replace(trees, base=(0.0, 0.0), task="multiclass", probability="softmax")
     query = Query.of(
-        model, "f0", probability_gap="0.23105857863000487", distance="any", output=0
+        model, "f0", probability_gap="0.23105857863000487", distance="any", class_=0
     )  # fmt: skip
     problem = Problem(model, Grid.of(model), query)
     question = problem.form.corner_question

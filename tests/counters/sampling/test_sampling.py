@@ -93,7 +93,7 @@ def test_no_sensitive_test_is_an_exact_zero() -> None:
 
 def test_a_timeout_leaves_a_valid_interval_that_starts_at_zero() -> None:
     """Sampling never proves a zero: it says "at most"."""
-    result = xcount.count(figure_1(), sensitive="f0", gap=85, method="sample", timeout_seconds=0.2)
+    result = xcount.count(figure_1(), sensitive="f0", gap=85, method="sample", timeout=0.2)
     assert result.low == 0
     assert not result.exact or result.high == 0
     assert result.stop_reason in (StopReason.TIMEOUT, StopReason.COMPLETE)

@@ -200,7 +200,7 @@ def test_a_pickle_is_not_opened_without_trust(tmp_path: Path) -> None:
             return (marker.write_text, ("ran",))
 
     path.write_bytes(pickle.dumps(Payload()))
-    with pytest.raises(UnsupportedModelError, match="pass trust_pickle=True"):
+    with pytest.raises(UnsupportedModelError, match="pass --trust-pickle"):
         xcount.load(path)
     assert not marker.exists()
 

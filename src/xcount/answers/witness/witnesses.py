@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +42,6 @@ from xcount.support.interface import public
 from xcount.support.spellings import whole_number
 
 if TYPE_CHECKING:
-    from xcount.support.other_names import OtherNames
     from xcount.support.spellings import Duration, Size
 
 Item = TypeVar("Item")
@@ -133,7 +132,6 @@ def witnesses(
     verify: bool = False,
     trust_pickle: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
-    **other_names: Unpack[OtherNames],
 ) -> Witnesses:
     """Return n witnesses; none if it is proved that there are none.
 
@@ -166,7 +164,6 @@ def witnesses(
         trust_pickle: whether a pickle may be opened.
         on_progress: called a few times a second; what it raises ends the search. A
             notebook shows a bar unless this is given.
-        **other_names: other names of arguments, as in :func:`xcount.count`.
 
     Raises:
         BudgetError: the sensitive regions are too rare to be drawn and too hard to be listed, or
@@ -199,7 +196,7 @@ def witnesses(
         sensitive,
         gap,
         distance=distance,
-        output=class_,
+        class_=class_,
         precision=precision,
         probability_gap=probability_gap,
         flip=flip,

@@ -97,7 +97,7 @@ def _parse(data: bytes, where: str, trust_pickle: bool) -> Ensemble:
         if not trust_pickle:
             raise UnsupportedModelError(
                 f"{where}: a pickle file runs code when it is opened; "
-                "pass --trust-pickle if you trust where it comes from"
+                "pass --trust-pickle (trust_pickle) if you trust where it comes from"
             )
         return _call("xcount.model.loaders.sklearn_models", "from_pickle", data, where)
     if kind == "xgboost-binary":

@@ -253,7 +253,7 @@ def open_skops(data: bytes, where: str, *, trust: bool = False) -> Any:
         raise UnsupportedModelError(
             f"{where}: a pipeline around a model of another library "
             f"({', '.join(sorted(untrusted))}), which opens its part of the file itself; pass "
-            "--trust-pickle if you trust where the file comes from"
+            "--trust-pickle (trust_pickle) if you trust where the file comes from"
         )
     raise UnsupportedModelError(
         f"{where}: holds types that no supported model needs: {', '.join(sorted(untrusted))}"

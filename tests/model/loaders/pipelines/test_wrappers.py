@@ -163,11 +163,11 @@ def test_files_hold_the_same_pipeline(model: Any, tmp_path: Path) -> None:
     rows = read_table(edge_frame(live, 100), live).rows
     skops.io.dump(pipeline, tmp_path / "model.skops")
     joblib.dump(pipeline, tmp_path / "model.joblib")
-    with pytest.raises(UnsupportedModelError, match="trust_pickle=True"):
+    with pytest.raises(UnsupportedModelError, match="trust_pickle"):
         xcount.load(tmp_path / "model.joblib")
     is_foreign = isinstance(model, xgboost.XGBClassifier | lightgbm.LGBMClassifier)
     if is_foreign:
-        with pytest.raises(UnsupportedModelError, match=r"another library .*trust_pickle=True"):
+        with pytest.raises(UnsupportedModelError, match=r"another library .*trust_pickle"):
             xcount.load(tmp_path / "model.skops")
     for name, trust in (("model.skops", is_foreign), ("model.joblib", True)):
         ensemble = xcount.load(tmp_path / name, trust_pickle=trust, check=rows)
