@@ -368,7 +368,7 @@ def test_what_means_nothing_is_refused() -> None:
         (one, {"gap": 1, "direction": "left"}, "up, down or any"),
         (one, {"gap": 1, "probability_gap": "0.1"}, "not both"),
         (one, {"flip": True, "probability_gap": "0.1"}, "not both"),
-        (one, {"gap": 1, "from_probability": "0.7"}, "flip=True"),
+        (one, {"gap": 1, "from_probability": "0.7"}, "--flip"),
         (one, {"flip": True, "from_probability": "70"}, "between 0 and 1"),
         (one, {"probability_gap": "0.1", "method": "xcount"}, "counts gaps alone"),
         (one, {"gap": 1, "direction": "up", "method": "xcount"}, "counts gaps alone"),
@@ -379,7 +379,7 @@ def test_what_means_nothing_is_refused() -> None:
             {"flip": True, "from_probability": "0.7"},
             "not known",
         ),
-        (several, {"probability_gap": "0.1"}, "class_="),
+        (several, {"probability_gap": "0.1"}, "--class"),
     ]
     for ensemble, question, words in refused:
         with pytest.raises(QueryError, match=words):

@@ -78,9 +78,7 @@ def test_names_may_come_from_a_generator() -> None:
 
 def test_no_time_is_undecided() -> None:
     """Another text than a failure, without a witness, and with what may help."""
-    lines = failure(
-        adult_model_path(), sensitive="age", gap="0.5", max_share="50%", timeout_seconds=1e-9
-    )
+    lines = failure(adult_model_path(), sensitive="age", gap="0.5", max_share="50%", timeout=1e-9)
     assert lines[0].startswith("UNDECIDED: the share is between ")
     assert "a longer timeout may decide it" in lines[-1]
     assert not any("FAIL" in line or "for example" in line for line in lines)

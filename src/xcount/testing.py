@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from xcount.answers.result import CountResult
-    from xcount.support.spellings import Duration
+    from xcount.support.parse import Duration
 
 __all__ = ["assert_share"]
 
@@ -148,11 +148,11 @@ def _of_witnesses(question: Mapping[str, Any]) -> dict[str, Any] | None:
 
     How to count, to weigh and to judge is no part of it: a witness is the same with other values.
     """
-    import inspect
+    from dataclasses import fields
 
-    from xcount.answers.witness.witnesses import witnesses
+    from xcount.answers.witness.witnesses import WitnessOptions
 
     if "grid" in question:
         return None
-    known = inspect.signature(witnesses).parameters
+    known = {each.name for each in fields(WitnessOptions)}
     return {name: value for name, value in question.items() if name in known}

@@ -99,7 +99,10 @@ def test_a_judge_that_was_not_measured_decides_nothing() -> None:
     ("asked", "what"),
     [
         ({"judge": "people"}, "unknown measure 'people'"),
-        ({"judge": "population"}, "'population' needs data; give data=, or population="),
+        (
+            {"judge": "population"},
+            "'population' needs data; give --data FILE, or --population",
+        ),
         ({"judge": "rows"}, "'rows' needs data"),
         ({"judge": "volume"}, "bounds of 'f0'"),
     ],

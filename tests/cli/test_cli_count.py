@@ -17,8 +17,9 @@ from model_files import Nested, write_model
 from terminal import stopped_when
 
 import xcount
-from xcount.cli.parameters import METHODS, PAPER_METHODS, parse_share
+from xcount.answers.options import METHODS, PAPER_METHODS
 from xcount.model.examples import adult_model_path
+from xcount.question.share import Limit
 
 
 def comb(n_features: int, n_guards: int) -> list[Nested]:
@@ -180,7 +181,7 @@ def test_help_offers_every_method(xcount_command: Command) -> None:
 def test_what_is_no_share(text: str) -> None:
     """A share lies between 0 and 1."""
     with pytest.raises(ValueError, match=r"share|between"):
-        parse_share(text)
+        Limit.share(text)
 
 
 def test_memory_that_is_held_already_is_noted(xcount_command: Command, figure_1_file: str) -> None:

@@ -44,10 +44,10 @@ def test_version_imports_next_to_nothing() -> None:
     assert not packages(modules) & {"numpy", "click", "rich", "typing", "re"}
 
 
-def test_help_does_not_import_numpy() -> None:
-    """What a command does is imported when it does it."""
+def test_help_imports_no_library_that_trains_models() -> None:
+    """Options are declared beside the functions that take them; the libraries come later."""
     for arguments in (["--help"], ["count", "--help"], ["inspect", "--help"]):
-        assert not packages(modules_of(*arguments)) & {"numpy", "rich", *LIBRARIES}
+        assert not packages(modules_of(*arguments)) & {"rich", *LIBRARIES}
 
 
 @pytest.mark.parametrize("json", [["--json"], []], ids=["json", "table"])

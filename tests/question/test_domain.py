@@ -103,14 +103,17 @@ def test_what_is_no_domain_is_refused(domain: Any, message: str) -> None:
             "no value of 'age' fulfils 'age > 50' and 'age < 40'",
         ),
         ({"where": "35 <= age < 39"}, "'age' cannot change: '35 <= age < 39' leaves one cell"),
-        ({"where": "age is missing"}, "missing='cell'"),
+        ({"where": "age is missing"}, "--missing cell"),
         (
             {"rule": ["race_White == 1 -> age < 30", "race_White != 1 -> age < 30"]},
             "'age' cannot change: wherever there is a region, the rules leave one cell",
         ),
         ({"rule": "race_White == 1 -> agee < 30"}, "rule 'race_White == 1 -> agee < 30': unknown"),
         ({"where": "agee < 30"}, "where 'agee < 30': unknown feature 'agee'; did you mean 'age'"),
-        ({"where": "race == White"}, "one-hot, say so with one_hot='race=race_White,race_Black'"),
+        (
+            {"where": "race == White"},
+            r"one-hot, say so with --one-hot \(one_hot\) 'race=race_White,race_Black'",
+        ),
         ({"one_hot": ["a=f1,f2", "b=f1,f0"]}, "'race_White' is in the groups 'a' and 'b'"),
         ({"one_hot": "a=f1,f1"}, "'race_White' is in the group 'a' twice"),
         (

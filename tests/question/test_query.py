@@ -134,7 +134,7 @@ def test_classes_have_labels_and_numbers(output: object, expected: int) -> None:
 @pytest.mark.parametrize(
     ("output", "message"),
     [
-        (None, r"the model has 3 classes \(cat, dog, 2\); say which one with class_="),
+        (None, r"the model has 3 classes \(cat, dog, 2\); say which one with --class"),
         (3, "unknown class '3'; the classes are cat, dog, 2"),
         (-1, "unknown class '-1'"),
         ("bird", "unknown class 'bird'; the classes are cat, dog, 2"),

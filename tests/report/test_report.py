@@ -318,7 +318,7 @@ def test_a_glossary_has_the_words_of_its_questions() -> None:
 
 def test_gaps_in_probability_are_called_so() -> None:
     """The certificate and the glossary speak of what was asked about, not always of the margin."""
-    asked: dict[str, Any] = {"sensitive": "sex", "probability_gap": "0.1", "where": "age < 30"}
+    asked: dict[str, Any] = {"sensitive": "sex", "probability_gaps": "0.1", "where": "age < 30"}
     audit = xcount.audit(adult_model_path(), explain=False, timeout=1, **asked)
     assert "predicted probability by more than the stated gap" in certificate(audit)[0]
     assert "the inputs of the domain" in certificate(audit)[0]

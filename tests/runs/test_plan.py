@@ -12,7 +12,6 @@ import pytest
 from strategies import random_ensemble
 
 from xcount.answers.inspection import leaf_scale
-from xcount.cli.parameters import parse_share
 from xcount.counters.settings import Settings
 from xcount.errors import QueryError
 from xcount.measures.weighting import Weighing
@@ -139,7 +138,7 @@ def test_max_shares_for_all_and_per_feature() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("f1=0.1", "not audited: name it in sensitive=, too, or drop its share"),
+        ("f1=0.1", "not audited: name it in --sensitive, too, or drop its share"),
         ("f0=2", "between 0 and 1"),
         ("f0=x", "not a share"),
         ("f9=0", "range"),
@@ -208,12 +207,12 @@ def test_what_is_no_share_is_refused_at_once(share: str) -> None:
     with pytest.raises(QueryError, match=r"is not a share|does not lie between 0 and 1"):
         choose_max_shares(figure_1(), [(0,)], share)
     with pytest.raises(ValueError, match=r"is not a share|does not lie between 0 and 1"):
-        parse_share(share)
+        Limit.share(share)
 
 
 def test_shares_are_read_alike_everywhere() -> None:
     """Of one count and of an audit: decimals, per cent, fractions."""
     for text, share in (("1/3", 1 / 3), ("1.1%", 0.011), ("0.25", 0.25), ("1e-3", 0.001), ("0", 0)):
         [limit] = choose_max_shares(figure_1(), [(0,)], f"f0={text}")
-        assert limit == parse_share(text)
-        assert float(parse_share(text)) == share
+        assert limit == Limit.share(text)
+        assert float(Limit.share(text)) == share

@@ -164,7 +164,7 @@ def test_pictures_and_tables_show_what_is_judged() -> None:
     pytest.importorskip("matplotlib")
     pytest.importorskip("pandas")
     rows = {"f0": [3.5, 3.5, 3.5, 5.0], "f1": [1.0, 1.0, 9.0, 9.0]}
-    asked: dict[str, Any] = {"sensitive": "f0", "gap": 80, "judge": "rows", "data": rows}
+    asked: dict[str, Any] = {"sensitive": "f0", "gaps": 80, "judge": "rows", "data": rows}
     audit = xcount.audit(figure_1(), **asked)
     (axes,) = audit.plot().axes
     assert axes.get_xlabel() == "share of the rows (%)"

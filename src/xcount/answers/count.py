@@ -2,37 +2,38 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from xcount.answers.explanation import ExplanationRequest
+from xcount.answers.options import (
+    ClusterOption,
+    CountingOptions,
+    ExplainOptions,
+    MeasureOptions,
+    QuestionOptions,
+    TrustOption,
+)
 from xcount.answers.result import CountResult, ModelInfo, Verdict, verdict_of
 from xcount.counters import counter
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress, StopReason, Tally
 from xcount.errors import QueryError
-from xcount.measures.measured import REGIONS, Measured, measures_meant
+from xcount.measures.measured import Measured
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
 from xcount.question.change import Change
-from xcount.question.domain import Domain, DomainLike, OneHot, Words
-from xcount.question.grid import Grid, Missing
+from xcount.question.grid import Grid
 from xcount.question.query import Query
 from xcount.question.share import Limit
-from xcount.support.interface import public
+from xcount.support.options import option, python_option, takes
 from xcount.support.process import peak_memory_bytes
 
 if TYPE_CHECKING:
-    from distributed import Client
-    from distributed.deploy import Cluster as DaskCluster
-
-    from xcount.measures.population import Population
     from xcount.measures.weighting import Weighing
-    from xcount.support.spellings import Duration, Number, Size
 
 COUNTING_PART = 0.9
 """Of a limit of time; the rest is for the explanation, where there is to be one."""
@@ -42,46 +43,58 @@ CONTEXT_SECONDS = 2.0
 """How long regions and other measures are looked at once that is decided, or as long as it took."""
 
 
-@public
-def count(
-    model: Any,
-    *,
-    sensitive: str | int | Iterable[str | int],
-    gap: object = None,
-    probability_gap: object = None,
-    flip: bool = False,
-    cutoff: object = None,
-    from_probability: object = None,
-    direction: str = "any",
-    distance: int | str | None = 1,
-    precision: int | str | None = "exact",
-    class_: int | str | None = None,
-    missing: Missing = "none",
-    domain: DomainLike = None,
-    one_hot: OneHot = (),
-    where: Words = (),
-    rule: Words = (),
-    method: str = "auto",
-    epsilon: Number = 0.1,
-    delta: Number = 0.1,
-    seed: int = 0,
-    timeout: Duration | None = None,
-    memory: Size | None = None,
-    jobs: int = 0,
-    max_share: object = None,
-    judge: str = REGIONS,
-    profile: bool = False,
-    grid: Grid | None = None,
-    measures: str | Iterable[str] = (),
-    data: Any = None,
-    bounds: Mapping[str, tuple[float, float]] | str | None = None,
-    population: Population | str | os.PathLike[str] | None = None,
-    explain: bool = False,
-    favourable: str | None = None,
-    trust_pickle: bool = False,
-    cluster: str | Client | DaskCluster | None = None,
-    on_progress: Callable[[Progress], None] | None = None,
-) -> CountResult:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CountOptions(
+    TrustOption,
+    ClusterOption,
+    ExplainOptions,
+    MeasureOptions,
+    CountingOptions,
+    QuestionOptions,
+):
+    """The options of a count."""
+
+    max_share: object = field(
+        default=None,
+        metadata=option(
+            "Give a verdict: PASS if at most this share of the regions, or of the --judge measure, "
+            "is sensitive (0.01, 1% or 2/9).",
+            'the largest share allowed, for a verdict: 0.05, ``"5%"`` or ``"1/20"``; may stop the '
+            "run early.",
+            metavar="SHARE",
+        ),
+    )
+    profile: bool = field(
+        default=False,
+        metadata=option(
+            "Also show where: the count of each mask, and the jumps between masks.",
+            "whether to break the count down by mask.",
+        ),
+    )
+    grid: Grid | None = field(
+        default=None, metadata=python_option("the cells to count in, if not those of the model.")
+    )
+    on_progress: Callable[[Progress], None] | None = field(
+        default=None,
+        metadata=python_option(
+            "called a few times a second; a KeyboardInterrupt raised in it ends the count with the "
+            "bounds found so far. A notebook shows a bar unless this is given."
+        ),
+    )
+
+    def count_settings(self) -> Settings:
+        """Return accuracy, limits and the verdict asked for."""
+        limit = self.max_share
+        return self.settings(
+            max_share=None if limit is None else Limit.share(limit, "--max-share (max_share)"),
+            judge=self.judge,
+            want_profile=self.profile,
+            on_progress=self.on_progress,
+        )
+
+
+@takes(CountOptions)
+def count(model: Any, options: CountOptions) -> CountResult:
     """Count the sensitive regions of a model.
 
     A region is sensitive if a change of the sensitive features within the distance changes the
@@ -91,55 +104,7 @@ def count(
 
     Args:
         model: a model file, a live model, or an ensemble.
-        sensitive: the features that change, by name or index; text may list several with commas.
-        gap: how much the margin must change: 0.5, ``"0.5"`` or ``"1/2"``; text is taken as it is
-            written.
-        probability_gap: how much the predicted probability must change, instead.
-        flip: count changes of the decision instead of changes by more than a gap.
-        cutoff: the margin at which the decision changes.
-        from_probability: only flips of a decision that is taken with at least this probability.
-        direction: ``"up"`` or ``"down"`` if only changes that raise or lower the margin, the
-            probability or the decision count.
-        distance: how far the sensitive features may move together, in cells, or ``"any"``.
-        precision: decimals that leaves are rounded to, or ``"exact"``.
-        class_: the class asked about, where the model has several.
-        missing: ``"cell"`` if missing values are a cell of their own.
-        domain: which regions exist: a :class:`~xcount.question.domain.Domain`, a TOML file, or a
-            mapping with the same words.
-        one_hot: columns of which exactly one is 1: ``{"race": ["race_White", "race_Black"]}``, or
-            text ``race=race_White,race_Black``; with ``+none`` if all may be 0.
-        where: conditions that every region fulfils, such as ``25 <= age < 65``.
-        rule: rules ``COND -> COND`` that every region keeps.
-        method: how to count, as in ``--method``.
-        epsilon: relative error allowed.
-        delta: probability with which an interval may be wrong.
-        seed: seed of all random choices.
-        timeout: when to stop, with the bounds found so far: seconds, or ``"60s"``, ``"5m"``;
-            reading the model counts, too.
-        memory: at how much memory to stop: bytes, or ``"4GB"``.
-        jobs: threads; 0 for all cores.
-        max_share: the largest share allowed, for a verdict: 0.05, ``"5%"`` or ``"1/20"``; may stop
-            the run early.
-        judge: the measure whose share that is: ``regions``, or one of ``measures``, which it then
-            belongs to.
-        profile: whether to take the count apart by cells.
-        grid: the cells to count in, if not those of the model alone.
-        measures: other weights of the same regions: ``volume``, ``marginals``, ``rows``,
-            ``population`` (see
-            :mod:`xcount.measures.measure`); the shares are in the result's ``details["measures"]``.
-        data: the table that the measures need; alone, it asks for ``rows``.
-        bounds: the bounds of a volume.
-        population: a fitted population, or its file, instead of one that is fitted to the data; a
-            file that is not there yet is written.
-        explain: whether to say who is affected, which way and how much: the result's
-            ``explanation`` (see :mod:`xcount.answers.explanation`).
-        favourable: the decision whose rates are compared between groups in the explanation: a
-            class, or ``above`` or ``below`` for a side of the cut-off; above unless given.
-        trust_pickle: whether a pickle may be opened.
-        cluster: a Dask scheduler's address, client or cluster, to spread a long count over; there,
-            ``jobs`` are the threads of each unit of work.
-        on_progress: called a few times a second; a KeyboardInterrupt raised in it ends the count
-            with the bounds found so far. A notebook shows a bar unless this is given.
+        options: the question, the accuracy, and what else to report.
 
     Example:
         >>> import xcount
@@ -150,53 +115,26 @@ def count(
     """
     from xcount.model.loaders import load
 
-    settings = Settings.of(
-        epsilon=epsilon,
-        delta=delta,
-        seed=seed,
-        timeout=timeout,
-        memory=memory,
-        jobs=jobs,
-        max_share=None if max_share is None else Limit.share(max_share, "--max-share (max_share)"),
-        judge=judge,
-        want_profile=profile,
-        on_progress=on_progress,
-    )
-    measures = measures_meant(measures, judge, data, bounds, population)
-    regions = Domain.of(domain, one_hot=one_hot, where=where, rule=rule)
-    if regions and grid is not None:
+    options.check_change()
+    settings = options.count_settings()
+    options.measure_names()  # names that are none are refused before a large model is read
+    regions = options.regions()
+    if regions and options.grid is not None:
         raise QueryError("give a grid or a domain, not both")
-    ensemble = regions.pulled_back(load(model, trust_pickle=trust_pickle))
+    ensemble = regions.pulled_back(load(model, trust_pickle=options.trust_pickle))
     settings.check_memory()
-    query = Query.of(
-        ensemble,
-        sensitive,
-        gap,
-        distance=distance,
-        class_=class_,
-        precision=precision,
-        probability_gap=probability_gap,
-        flip=flip,
-        cutoff=cutoff,
-        from_probability=from_probability,
-        direction=direction,
-    )
-    cells = grid or Grid.of(ensemble, missing=missing, domain=regions)
+    query = options.query(ensemble)
+    cells = options.grid or Grid.of(ensemble, missing=options.missing, domain=regions)
     problem = Problem(ensemble, cells, query)
     settings.check_time()
-    weighing = None
-    if measures or judge != REGIONS:
-        from xcount.measures.shares import weighing_of
-
-        given = (measures, data, bounds, population)
-        weighing = weighing_of(ensemble, problem.grid, settings, *given)
-    request = explanation_request(ensemble, (query.change,), explain, favourable)
-    if cluster is not None:
+    weighing = options.weighing(ensemble, problem.grid, settings)
+    request = explanation_request(ensemble, (query.change,), options.explain, options.favourable)
+    if options.cluster is not None:
         from xcount.cluster.client import Cluster
 
-        with Cluster(cluster) as workers:
-            return workers.count(problem, settings, method, weighing, request)
-    return solve(problem, settings, method, weighing, request)
+        with Cluster(options.cluster) as workers:
+            return workers.count(problem, settings, options.method, weighing, request)
+    return solve(problem, settings, options.method, weighing, request)
 
 
 def explanation_request(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from xcount.cli import batch, parameters
-
-if TYPE_CHECKING:
-    from xcount.runs.audit import AuditResult
+from xcount.runs.audit import AuditOptions, AuditResult, audit
 
 
 @click.command(
@@ -24,48 +22,18 @@ if TYPE_CHECKING:
         "xcount audit model.json --sensitive sex --journal audit.jsonl --resume",
     ),
 )
-@parameters.model_argument
-@batch.question_options
-@parameters.accuracy_options
-@parameters.batch_limit_options
-@click.option(
-    "--max-share",
-    metavar="SHARES",
-    multiple=True,
-    callback=parameters.joined,
-    help="Give a verdict: the largest share allowed, for all features (1%) or for each "
-    "(age=1%,sex=0; age+sex=1% for both together). Repeat it, or separate them by commas.",
-)
-@parameters.cluster_option
-@parameters.measure_options
-@click.option(
-    "--witnesses",
-    "n_witnesses",
-    metavar="N",
-    type=click.IntRange(0, parameters.MOST_WITNESSES),
-    default=0,
-    show_default=True,
-    help="Add N example pairs of inputs to each count.",
-)
-@click.option(
-    "--explain/--no-explain",
-    default=True,
-    show_default=True,
-    help=parameters.EXPLAIN_HELP,
-)
-@parameters.favourable_option
-@batch.journal_options
+@click.argument("model", metavar="MODEL")
+@parameters.declared(AuditOptions)
 @batch.report_options
 @batch.markdown_option
 def command(
     model: str,
-    trust_pickle: bool,
     as_json: bool,
     html: str | None,
     csv: str | None,
     plot: str | None,
     markdown: str | None,
-    **question: Any,
+    **options: Any,
 ) -> int:
     """Count for every used feature of MODEL (or --sensitive group), gap and distance.
 
@@ -74,15 +42,11 @@ def command(
     stopped or killed keeps every finished count, and --resume continues it.
     """
     from xcount.cli.progress import ProgressLine, stoppable
-    from xcount.counters import counter
-    from xcount.runs.audit import audit
 
     paths = {"html": html, "csv": csv, "markdown": markdown, "plot": plot}
-    batch.check_outputs(paths, as_json, question["journal"], question["resume"])
-    counter(question["method"])  # report a wrong name before reading a large model
+    batch.check_outputs(paths, as_json, options["journal"])
     with stoppable(), ProgressLine() as line:
-        asked = batch.asked(question)
-        result = audit(model, trust_pickle=trust_pickle, on_progress=line.show_batch, **asked)
+        result = audit(model, on_progress=line.show_batch, **parameters.given(options))
     batch.write_outputs(outputs_of(result), paths, as_json)
     return result.exit_status
 

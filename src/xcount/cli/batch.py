@@ -1,4 +1,4 @@
-"""What audit, compare and report share: options, and where results are written."""
+"""What audit, compare and report share: where results are written."""
 
 from __future__ import annotations
 
@@ -13,52 +13,6 @@ from xcount.cli import parameters
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-question_options = parameters.together(
-    click.option(
-        "--sensitive",
-        metavar="NAMES",
-        multiple=True,
-        help="A feature, or features that change together, separated by commas; repeat it for "
-        "more. Default: every used feature by itself.",
-    ),
-    click.option(
-        "--gap",
-        "gaps",
-        metavar="G",
-        multiple=True,
-        help="Gaps in the margin; repeat it, or separate them by commas. Default: round numbers "
-        "around the scale of the leaves.",
-    ),
-    click.option(
-        "--probability-gap",
-        "probability_gaps",
-        metavar="P",
-        multiple=True,
-        help="Gaps in the predicted probability instead; repeat it, or separate them by commas.",
-    ),
-    parameters.change_options,
-    click.option(
-        "--distance",
-        "distances",
-        metavar="N|any",
-        multiple=True,
-        default=["1"],
-        show_default=True,
-        help="How many cells the features may move in total; repeat it, or separate by commas.",
-    ),
-    parameters.model_options,
-)
-
-journal_options = parameters.together(
-    click.option(
-        "--journal",
-        metavar="FILE",
-        type=click.Path(dir_okay=False),
-        help="Save every finished count to this file (JSON lines).",
-    ),
-    click.option("--resume", is_flag=True, help="Continue a journal: count only what is missing."),
-)
 
 report_options = parameters.together(
     click.option("--html", metavar="FILE", help="Write a self-contained HTML report."),
@@ -85,10 +39,7 @@ class Outputs:
 
 
 def check_outputs(
-    paths: Mapping[str, str | None],
-    as_json: bool,
-    journal: str | None = None,
-    resume: bool = False,
+    paths: Mapping[str, str | None], as_json: bool, journal: str | None = None
 ) -> None:
     """Refuse what could not be written or printed in the end, before anything is counted.
 
@@ -157,25 +108,3 @@ def write_outputs(outputs: Outputs, paths: Mapping[str, str | None], as_json: bo
     else:
         written = [f"Wrote {escaped(path)}" for path in paths.values() if path and path != "-"]
         print_tables(*outputs.tables(), *written)
-
-
-def asked(question: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the options of a run of many counts ask for, as its function takes it."""
-    given = {name: value for name, value in question.items() if value is not None}
-    return {
-        **given,  # what was not given has the function's default
-        "sensitive": list(question["sensitive"]) or None,
-        "gaps": listed(question["gaps"]),
-        "probability_gaps": listed(question["probability_gaps"]),
-        "distances": listed(question["distances"], [1]),
-    }
-
-
-def listed(values: tuple[str, ...], default: Any = None) -> Any:
-    """Return options that may be repeated or have commas as one list; without any, the default.
-
-    An option that was given and names nothing (an unset variable of a script) is an empty list,
-    which is refused.
-    """
-    words = [word.strip() for value in values for word in value.split(",") if word.strip()]
-    return words if values else default

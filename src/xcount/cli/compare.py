@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from xcount.cli import batch, parameters
-
-if TYPE_CHECKING:
-    from xcount.runs.compare import CompareResult
+from xcount.runs.compare import CompareOptions, CompareResult, compare
 
 
 @click.command(
@@ -24,39 +22,15 @@ if TYPE_CHECKING:
     ),
 )
 @click.argument("models", metavar="MODEL...", nargs=-1, required=True)
-@parameters.trust_option
-@click.option(
-    "--name",
-    "names",
-    metavar="NAME",
-    multiple=True,
-    help="A name for each model, in order; repeat it.",
-)
-@batch.question_options
-@parameters.accuracy_options
-@parameters.batch_limit_options
-@click.option(
-    "--max-ratio",
-    metavar="R",
-    callback=parameters.parsed_by(parameters.parse_ratio),
-    help="Give a verdict: PASS if no count, or share of the --judge measure, is more than R times "
-    "the first model's (1.05, 105% or 1/3).",
-)
-@parameters.cluster_option
-@parameters.measure_options
-@parameters.explain_option
-@parameters.favourable_option
-@batch.journal_options
+@parameters.declared(CompareOptions)
 @batch.report_options
 def command(
     models: tuple[str, ...],
-    trust_pickle: bool,
-    names: tuple[str, ...],
     as_json: bool,
     html: str | None,
     csv: str | None,
     plot: str | None,
-    **question: Any,
+    **options: Any,
 ) -> int:
     """Ask every MODEL the same questions, on one grid of all their thresholds.
 
@@ -64,20 +38,11 @@ def command(
     weigh all models by the same rows, bounds or population.
     """
     from xcount.cli.progress import ProgressLine, stoppable
-    from xcount.counters import counter
-    from xcount.runs.compare import compare
 
     paths = {"html": html, "csv": csv, "plot": plot}
-    batch.check_outputs(paths, as_json, question["journal"], question["resume"])
-    counter(question["method"])
+    batch.check_outputs(paths, as_json, options["journal"])
     with stoppable(), ProgressLine() as line:
-        result = compare(
-            models,
-            names=names or None,
-            trust_pickle=trust_pickle,
-            on_progress=line.show_batch,
-            **batch.asked(question),
-        )
+        result = compare(models, on_progress=line.show_batch, **parameters.given(options))
     batch.write_outputs(outputs_of(result), paths, as_json)
     return result.exit_status
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from xcount.answers.count import CountOptions, count
 from xcount.cli import parameters
 
 
@@ -25,24 +26,10 @@ from xcount.cli import parameters
         "xcount count model.json --sensitive age --gap 2 --cluster tcp://scheduler:8786",
     ),
 )
-@parameters.model_argument
-@parameters.question_options
-@parameters.accuracy_options
-@parameters.limit_options
-@parameters.cluster_option
-@parameters.max_share_option
-@parameters.measure_options
-@click.option(
-    "--profile",
-    is_flag=True,
-    help="Also show where: the count of each mask, and the jumps between masks.",
-)
-@parameters.explain_option
-@parameters.favourable_option
+@click.argument("model", metavar="MODEL")
+@parameters.declared(CountOptions)
 @parameters.json_option
-def command(
-    model: str, trust_pickle: bool, sensitive: tuple[str, ...], as_json: bool, **question: Any
-) -> int:
+def command(model: str, as_json: bool, **options: Any) -> int:
     """Count the regions of MODEL that are sensitive to chosen features.
 
     A region is sensitive if changing only those features, by at most the distance, changes the
@@ -50,21 +37,11 @@ def command(
     changes the decision. A count that is stopped by Ctrl-C or by a limit still gives a valid
     interval.
     """
-    from xcount.answers.count import count
     from xcount.cli.output import print_json, print_tables
     from xcount.cli.progress import ProgressLine, stoppable
-    from xcount.counters import counter
 
-    parameters.check_change(question)
-    counter(question["method"])  # report a wrong name before reading a large model
     with stoppable(), ProgressLine() as line:
-        result = count(
-            model,
-            sensitive=sensitive,
-            trust_pickle=trust_pickle,
-            on_progress=line.show_count,
-            **question,
-        )
+        result = count(model, on_progress=line.show_count, **parameters.given(options))
     if as_json:
         print_json(result.to_dict())
     else:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from xcount.cli import batch, parameters
+from xcount.runs.options import BatchLimits
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,16 +50,14 @@ The people are those of the data that the model was not trained on.
     help="Save the audited model and, beside it, its domain (FILE with .toml) and the people "
     "(FILE with .csv.gz).",
 )
-@parameters.batch_limit_options
+@parameters.declared(BatchLimits, only=("timeout", "memory", "jobs"))
 @parameters.json_option
 def command(
     html: str,
     save_model: str | None,
     save_one_hot: str | None,
-    timeout: float | None,
-    memory: int | None,
-    jobs: int,
     as_json: bool,
+    **limits: Any,
 ) -> int:
     """Audit a model of the Adult census data for its dependence on sex, race and age.
 
@@ -69,7 +68,6 @@ def command(
     for the browser.
     """
     from xcount.cli.progress import ProgressLine, stoppable
-    from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS
     from xcount.model.examples import adult_held_out_path, adult_model_path, adult_one_hot_paths
     from xcount.runs.audit import audit
 
@@ -94,10 +92,8 @@ def command(
             data=people,
             judge="rows",
             n_witnesses=WITNESSES,
-            timeout=timeout or DEFAULT_TIMEOUT_SECONDS,
-            memory=memory,
-            jobs=jobs,
             on_progress=line.show_batch,
+            **parameters.given(limits),
         )
     outputs = batch.Outputs(
         to_dict=result.to_dict,

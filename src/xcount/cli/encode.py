@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from xcount.answers.options import QuestionOptions, TrustOption
 from xcount.cli import batch, parameters
 
 if TYPE_CHECKING:
     from xcount.baselines.cnf.formula import Formula
+
+NO_FORMULA = ("probability_gap", "flip", "cutoff", "from_probability", "direction")
+"""Options about changes that the formula cannot express."""
 
 
 @click.command(
@@ -22,27 +26,16 @@ if TYPE_CHECKING:
         "xcount encode model.json --sensitive sex,race --gap 1 --distance any --precision 3",
     ),
 )
-@parameters.model_argument
-@parameters.gap_question_options
+@click.argument("model", metavar="MODEL")
+@parameters.declared(TrustOption)
+@parameters.declared(QuestionOptions, without=NO_FORMULA)
 @click.option(
     "--output",
     "path",
     metavar="FILE",
     help="Where to write the formula. Default: standard output.",
 )
-def command(
-    model: str,
-    trust_pickle: bool,
-    sensitive: tuple[str, ...],
-    missing: str,
-    path: str | None,
-    class_: str | None,
-    one_hot: tuple[str, ...],
-    where: tuple[str, ...],
-    rule: tuple[str, ...],
-    domain: str | None,
-    **question: Any,
-) -> int:
+def command(model: str, trust_pickle: bool, path: str | None, **options: Any) -> int:
     """Write the question about MODEL as a DIMACS formula with a projection set.
 
     The models of the formula, projected onto the variables of `c p show`, are the sensitive
@@ -53,15 +46,15 @@ def command(
     from xcount.baselines.cnf.encode import encode
     from xcount.model.loaders import load
     from xcount.problem.problem import Problem
-    from xcount.question.domain import Domain
     from xcount.question.grid import Grid
-    from xcount.question.query import Query
 
     batch.check_outputs({"output": path}, as_json=False)
-    regions = Domain.of(domain, one_hot=one_hot, where=where, rule=rule)
+    asked = QuestionOptions(**parameters.given(options))
+    asked.check_change()
+    regions = asked.regions()
     ensemble = regions.pulled_back(load(model, trust_pickle=trust_pickle))
-    query = Query.of(ensemble, sensitive, question.pop("gap"), class_=class_, **question)
-    grid = Grid.of(ensemble, missing="cell" if missing == "cell" else "none", domain=regions)
+    query = asked.query(ensemble)
+    grid = Grid.of(ensemble, missing=asked.missing, domain=regions)
     if grid.rules:
         raise click.UsageError("a formula knows no rules; give conditions with --where")
     _write(encode(Problem(ensemble, grid, query)), path or "-")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from xcount.answers.options import DomainOptions, TrustOption
 from xcount.cli import batch, parameters
 
 if TYPE_CHECKING:
@@ -28,9 +29,9 @@ OF_REGIONS = ("missing", "one_hot", "where", "rule", "domain")
         "xcount inspect kept.json",
     ),
 )
-@parameters.model_argument
-@parameters.missing_option
-@parameters.domain_options
+@click.argument("model", metavar="MODEL")
+@parameters.declared(TrustOption)
+@parameters.declared(DomainOptions)
 @click.option(
     "--domain-template",
     "template",
@@ -57,7 +58,6 @@ OF_REGIONS = ("missing", "one_hot", "where", "rule", "domain")
 def command(
     model: str,
     trust_pickle: bool,
-    missing: str,
     template: str | None,
     data: str | None,
     population: str | None,
@@ -86,11 +86,10 @@ def command(
         return _show_population(Population.load(model), model, show_all, as_json)
     inspection = inspect(
         model,
-        missing="cell" if missing == "cell" else "none",
         data=data,
         population=population,
         trust_pickle=trust_pickle,
-        **domain,
+        **parameters.given(domain),
     )
     if as_json:
         print_json(inspection.to_dict())

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from xcount.answers.witness.witnesses import WitnessOptions, witnesses
 from xcount.cli import parameters
 
 
@@ -19,36 +20,15 @@ from xcount.cli import parameters
         "xcount witness model.json --sensitive age --gap 1 --near people.csv",
     ),
 )
-@parameters.model_argument
-@parameters.question_options
-@click.option(
-    "-n",
-    "n",
-    metavar="N",
-    type=click.IntRange(1, parameters.MOST_WITNESSES),
-    default=10,
-    show_default=True,
-    help="Number of pairs; with --near, one for each of the first N rows.",
-)
-@click.option(
-    "--near", metavar="FILE", help="Find the pair closest to each row of this CSV or Parquet file."
-)
-@parameters.seed_option
-@parameters.search_limit_options
-@click.option(
-    "--verify",
-    is_flag=True,
-    help="Check every pair by predicting it with the library itself.",
-)
+@click.argument("model", metavar="MODEL")
+@parameters.declared(WitnessOptions)
 @click.option("--csv", "as_csv", is_flag=True, help="Print the inputs as CSV, two lines per pair.")
 @parameters.json_option
 def command(
     model: str,
-    trust_pickle: bool,
-    sensitive: tuple[str, ...],
     as_csv: bool,
     as_json: bool,
-    **question: Any,
+    **options: Any,
 ) -> int:
     """Show pairs of inputs that differ only in the sensitive features, yet get different outputs.
 
@@ -57,24 +37,17 @@ def command(
     cells in between. The table shows both margins, the guards crossed and the trees responsible.
     """
     from xcount.answers.result import ANSWERED, LIMITED
-    from xcount.answers.witness.witnesses import witnesses
     from xcount.cli.output import INTERRUPTED, print_error, print_json, print_tables, print_text
     from xcount.cli.progress import ProgressLine, stoppable
     from xcount.errors import OutOfLimitsError
     from xcount.report.witness_text import witness_csv, witness_tables
 
-    parameters.check_change(question)
     if as_csv and as_json:
         raise click.UsageError("--json and --csv both print to standard output; choose one")
     try:
         with stoppable(), ProgressLine() as line:
-            found = witnesses(
-                model,
-                sensitive=sensitive,
-                trust_pickle=trust_pickle,
-                on_progress=line.show_search,
-                **question,
-            )
+            asked = parameters.given(options)
+            found = witnesses(model, on_progress=line.show_search, **asked)
     except KeyboardInterrupt:
         print_error("interrupted before the witnesses were found")
         return INTERRUPTED

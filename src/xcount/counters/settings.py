@@ -8,21 +8,18 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
 from xcount.counters.engine import LOCAL, Engine
 from xcount.counters.tally import Progress, Tally
-from xcount.errors import QueryError, QueryWarning
+from xcount.errors import QueryWarning
 from xcount.problem.problem import Problem
 from xcount.question.query import Query
 from xcount.question.share import Limit
+from xcount.support.parse import open_share, whole_number
 from xcount.support.process import held_memory_bytes
-from xcount.support.spellings import n_bytes, open_share, seconds, whole_number
-
-if TYPE_CHECKING:
-    from xcount.support.spellings import Duration, Number, Size
 
 DEFAULT_TIMEOUT_SECONDS = 60.0
 """The limit of a count that is one of many, where none is given."""
@@ -36,14 +33,6 @@ LEAST_DELTA = 1e-12
 """Below it, chances are no longer told apart from 0 by floats: 1 - delta would be 1."""
 LEAST_READING_SECONDS = 0.1
 """A limit that is over in less says nothing about the model."""
-
-
-def _delta(value: Number) -> float:
-    """Return a probability of being wrong that floats can hold."""
-    delta = open_share(value, "delta")
-    if delta < LEAST_DELTA:
-        raise QueryError(f"delta must be at least {LEAST_DELTA:g}, not {value!r}")
-    return delta
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,40 +88,6 @@ class Settings:
         for name in ("epsilon", "delta"):
             open_share(getattr(self, name), name)
         whole_number(self.jobs, "number of jobs", most=MOST_JOBS)
-
-    @classmethod
-    def of(
-        cls,
-        *,
-        epsilon: Number = 0.1,
-        delta: Number = 0.1,
-        seed: int = 0,
-        timeout: Duration | None = None,
-        memory: Size | None = None,
-        jobs: int = 0,
-        **more: Any,
-    ) -> Settings:
-        """Read settings in the user's words: ``timeout="60s"``, ``memory="4GB"``, ``epsilon="5%"``.
-
-        Example:
-            >>> Settings.of(timeout="5m", memory="1GB").timeout_seconds
-            300.0
-        """
-        memory_bytes = None if memory is None else n_bytes(memory, "--memory")
-        if memory_bytes is not None and memory_bytes < LEAST_MEMORY_BYTES:
-            raise QueryError(
-                f"--memory is {memory_bytes:,} bytes, too few to count anything with; give it with "
-                "its unit, as in 4GB"
-            )
-        return cls(
-            epsilon=open_share(epsilon, "epsilon"),
-            delta=_delta(delta),
-            seed=whole_number(seed, "seed"),
-            timeout_seconds=None if timeout is None else seconds(timeout, "--timeout"),
-            memory_bytes=memory_bytes,
-            jobs=jobs,
-            **more,
-        )
 
     @property
     def n_threads(self) -> int:

@@ -23,7 +23,7 @@ from xcount.question.flip import Flip, Sureness
 from xcount.question.gap import Gap, ProbabilityGap
 from xcount.question.probability import Link, link_named
 from xcount.support.nearest import nearest
-from xcount.support.spellings import exact_number
+from xcount.support.parse import exact_number
 
 MAX_PRECISION = 30
 _MOST_NAMES = 20

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from xcount.errors import QueryError
-from xcount.support.spellings import exact_number
+from xcount.support.parse import exact_number
 
 FLOAT_ROUNDING = Fraction(1, 10**12)
 """Relative rounding of sums of floats, with room to spare."""

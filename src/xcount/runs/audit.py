@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from xcount.answers.count import class_label, explanation_request, model_info, versions
 from xcount.answers.explanation import ExplanationRequest
 from xcount.answers.mean_share import MeanShare
+from xcount.answers.options import EXPLAIN_HELP, MOST_WITNESSES
 from xcount.answers.result import (
     JUDGE_OF_ALL,
     STATUS_OF_ALL,
@@ -30,24 +31,20 @@ from xcount.answers.result import (
     readable,
     status_of,
 )
-from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS, Settings
 from xcount.errors import QueryError
-from xcount.measures.measured import REGIONS, measures_meant
-from xcount.measures.shares import weighing_of
+from xcount.measures.measured import REGIONS
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
 from xcount.question.change import Change
-from xcount.question.domain import Domain, DomainLike, OneHot, Words
-from xcount.question.grid import Grid, Missing
-from xcount.runs.batch import BatchOutcome, BatchProgress, run_kept
+from xcount.question.grid import Grid
+from xcount.runs.batch import BatchOutcome, run_kept
 from xcount.runs.inputs import Inputs, inputs_of
 from xcount.runs.journal import Record
 from xcount.runs.journal_schema import last_run, result_of
+from xcount.runs.options import BatchOptions
 from xcount.runs.plan import (
     Changes,
-    Group,
     MaxShare,
-    choose_changes,
     choose_groups,
     choose_max_shares,
     margin_is_probability,
@@ -57,18 +54,11 @@ from xcount.runs.plan import (
 from xcount.runs.protected import is_protected
 from xcount.runs.ranked import Ranked
 from xcount.runs.task import Question, Task, fingerprint
-from xcount.support.interface import public
 from xcount.support.numerals import to_json
+from xcount.support.options import option, python_option, takes
+from xcount.support.parse import whole_number
 from xcount.support.records import FIRST, Json, from_dict, record, to_dict, written
 from xcount.support.shown import Shown
-from xcount.support.spellings import whole_number
-
-if TYPE_CHECKING:
-    from distributed import Client
-    from distributed.deploy import Cluster as DaskCluster
-
-    from xcount.measures.population import Population
-    from xcount.support.spellings import Duration, Number, Size
 
 FORMAT = 1
 MAX_PROFILE_BITS = 20_000_000
@@ -262,95 +252,54 @@ class AuditResult(Shown):
         return csv_report(self)
 
 
-@public
-def audit(
-    model: Any,
-    *,
-    sensitive: Iterable[Group] | str | int | None = None,
-    gaps: object = None,
-    probability_gaps: object = None,
-    flip: bool = False,
-    cutoff: object = None,
-    from_probability: object = None,
-    direction: str = "any",
-    distances: object = 1,
-    precision: int | str | None = "exact",
-    class_: int | str | None = None,
-    missing: Missing = "none",
-    domain: DomainLike = None,
-    one_hot: OneHot = (),
-    where: Words = (),
-    rule: Words = (),
-    method: str = "auto",
-    epsilon: Number = 0.1,
-    delta: Number = 0.1,
-    seed: int = 0,
-    timeout: Duration | None = DEFAULT_TIMEOUT_SECONDS,
-    memory: Size | None = None,
-    jobs: int = 0,
-    max_share: MaxShare | None = None,
-    judge: str = REGIONS,
-    measures: str | Iterable[str] = (),
-    data: Any = None,
-    bounds: Mapping[str, tuple[float, float]] | str | None = None,
-    population: Population | str | os.PathLike[str] | None = None,
-    n_witnesses: int = 0,
-    profile: bool = True,
-    explain: bool = True,
-    favourable: str | None = None,
-    journal: str | os.PathLike[str] | None = None,
-    resume: bool = False,
-    trust_pickle: bool = False,
-    cluster: str | Client | DaskCluster | None = None,
-    on_progress: Callable[[BatchProgress], None] | None = None,
-) -> AuditResult:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AuditOptions(BatchOptions):
+    """The options of an audit."""
+
+    max_share: MaxShare | None = field(
+        default=None,
+        metadata=option(
+            "Give a verdict: the largest share allowed, for all features (1%) or for each "
+            "(age=1%,sex=0; age+sex=1% for both together). Repeat it, or separate them by commas.",
+            "the largest share allowed: a number for all, or per feature, as a mapping or as "
+            '``"age=0.01,sex=0"``. It needs a gap or a flip of your choice. Features that it names '
+            "are audited even if no tree tests them.",
+            metavar="SHARES",
+            repeated="text",
+        ),
+    )
+    n_witnesses: int = field(
+        default=0,
+        metadata=option(
+            "Add N example pairs of inputs to each count.",
+            "how many example pairs to add to each count, if they can be drawn.",
+            flag="--witnesses",
+            metavar="N",
+            least=0,
+            most=MOST_WITNESSES,
+        ),
+    )
+    profile: bool = field(
+        default=True, metadata=python_option("whether to break each count down by mask.")
+    )
+    explain: bool = field(
+        default=True,
+        metadata=option(
+            EXPLAIN_HELP,
+            "whether to say who is affected, in which direction and by how much, as in "
+            ":func:`xcount.count`; gaps of the same features share the work. Places and group "
+            "rates are found for features you name and legally protected attributes.",
+        ),
+    )
+
+
+@takes(AuditOptions)
+def audit(model: Any, options: AuditOptions) -> AuditResult:
     """Count every group of features at every gap and distance.
 
     Args:
         model: a model file, a live model, or an ensemble.
-        sensitive: groups of features; None for each used feature by itself.
-        gaps: gaps in margin; None for a ladder that fits the leaves.
-        probability_gaps: gaps in the predicted probability, instead.
-        flip: count changes of the decision instead of changes by more than a gap.
-        cutoff: the margin at which the decision changes; the model's own unless given.
-        from_probability: only flips of a decision that is taken with at least this probability.
-        direction: ``"up"`` or ``"down"`` if only changes that raise or lower count.
-        distances: numbers, or ``"any"``; one or several.
-        precision: decimals that leaves are rounded to, or ``"exact"``.
-        class_: the class asked about, where the model has several.
-        missing: whether missing values are a cell of their own.
-        domain: which regions exist, as in :func:`xcount.count`.
-        one_hot: columns of which exactly one is 1.
-        where: conditions that every region fulfils.
-        rule: rules ``COND -> COND`` that every region keeps.
-        method: how to count.
-        epsilon: relative error allowed.
-        delta: probability with which an interval may be wrong.
-        seed: seed of all random choices.
-        timeout: limit of each count, not of the audit: seconds, or ``"60s"``, ``"5m"``.
-        memory: limit of each count: bytes, or ``"4GB"``.
-        jobs: cores to use; 0 for all.
-        max_share: the largest share allowed: a number for all, or per feature, as a mapping or as
-            ``"age=0.01,sex=0"``. Needs gaps that are given. What it names is audited, also where
-            no tree tests it.
-        judge: the measure whose share that is, and that ranks: ``regions``, or one of ``measures``.
-        measures: other weights of the same regions (see :mod:`xcount.measures.measure`).
-        data: the table that the measures need; alone, it asks for ``rows``.
-        bounds: the bounds of a volume.
-        population: a fitted population, or its file; a file that is not there yet is written.
-        n_witnesses: how many examples of each count to add, where they can be drawn.
-        profile: whether to take each count apart by cells.
-        explain: whether to say who is affected, which way and how much, as in
-            :func:`xcount.count`; gaps of the same features share the work. Places and group rates
-            are those of features that were named, or that laws protect.
-        favourable: the decision whose rates are compared between groups, as in
-            :func:`xcount.count`.
-        journal: file that keeps each finished count.
-        resume: go on with a journal that exists.
-        trust_pickle: whether a pickle may be opened.
-        cluster: a Dask scheduler's address, client or cluster; there, jobs are threads a count.
-        on_progress: called from the calling thread, a few times a second. A notebook shows a bar
-            unless this is given.
+        options: the questions, the accuracy, and what else to report.
 
     Example:
         >>> import xcount
@@ -361,71 +310,57 @@ def audit(
     """
     from xcount.model.loaders import load
 
-    measures = measures_meant(measures, judge, data, bounds, population)
-    regions = Domain.of(domain, one_hot=one_hot, where=where, rule=rule)
-    ensemble = regions.pulled_back(load(model, trust_pickle=trust_pickle))
-    settings = Settings.of(
-        epsilon=epsilon,
-        delta=delta,
-        seed=seed,
-        timeout=timeout,
-        memory=memory,
-        jobs=jobs,
-        judge=judge,
-        want_profile=profile,
-    )
+    settings = options.settings(judge=options.judge, want_profile=options.profile)
+    options.measure_names()  # names that are none are refused before a large model is read
+    n_witnesses = whole_number(options.n_witnesses, "number of witnesses")
+    regions = options.regions()
+    ensemble = regions.pulled_back(load(model, trust_pickle=options.trust_pickle))
+    settings = settings.restarted()
     settings.check_memory()
-    chosen = choose_changes(
-        ensemble,
-        gaps=gaps,
-        probability_gaps=probability_gaps,
-        flip=flip,
-        cutoff=cutoff,
-        from_probability=from_probability,
-        direction=direction,
-        class_=class_,
-    )
-    if max_share is not None and gaps is None and probability_gaps is None and not flip:
+    chosen = options.changes(ensemble)
+    is_chosen = options.flip or (options.gaps, options.probability_gaps) != (None, None)
+    if options.max_share is not None and not is_chosen:
         raise QueryError(
             "a verdict needs a gap of your choice: give --gap or --probability-gap "
             "(probability_gaps), or --flip"
         )
-    grid = Grid.of(ensemble, missing=missing, domain=regions)
-    limited = tuple(named_limits(ensemble, max_share))
-    groups = choose_groups(ensemble, grid, sensitive, limited)
-    limits = dict(zip(groups, choose_max_shares(ensemble, groups, max_share), strict=True))
-    weighing = weighing_of(ensemble, grid, settings, measures, data, bounds, population)
-    request = explanation_request(ensemble, chosen.values, explain, favourable)
+    grid = Grid.of(ensemble, missing=options.missing, domain=regions)
+    limited = tuple(named_limits(ensemble, options.max_share))
+    groups = choose_groups(ensemble, grid, options.sensitive, limited)
+    limits = dict(zip(groups, choose_max_shares(ensemble, groups, options.max_share), strict=True))
+    weighing = options.weighing(ensemble, grid, settings)
+    request = explanation_request(ensemble, chosen.values, options.explain, options.favourable)
     n_bits = len(groups) * len(chosen.values) * grid.n_regions.bit_length()
     if n_bits > MAX_PROFILE_BITS:
         settings = replace(settings, want_profile=False)
-    named = groups if sensitive is not None else limited
+    named = groups if options.sensitive is not None else limited
     asked = [
         Question(
             query,
             replace(settings, max_share=limits[query.sensitive]),
-            method,
+            options.method,
             weighing,
-            whole_number(n_witnesses, "number of witnesses"),
+            n_witnesses,
             explain=_explanation_for_group(request, ensemble, query.sensitive, named),
         )
-        for query in questions(chosen.values, groups, distances, precision)
+        for query in questions(chosen.values, groups, options.distances, options.precision)
     ]
     base = Problem(ensemble, grid, asked[0].query)
     scope = (fingerprint(ensemble),)
     tasks = [Task(base, question, scope) for question in asked]
     header = _header(ensemble, grid, tasks, chosen)
-    header["inputs"] = [to_dict(each) for each in inputs_of(weighing, data, population)]
+    inputs = inputs_of(weighing, options.data, options.population)
+    header["inputs"] = [to_dict(each) for each in inputs]
     header["named"] = [" + ".join(_names(ensemble, group)) for group in groups if group in named]
     header["judged"] = any(limit is not None for limit in limits.values())
     outcome = run_kept(
         tasks,
         header,
-        journal=journal,
-        resume=resume,
-        jobs=jobs,
-        cluster=cluster,
-        on_progress=on_progress,
+        journal=options.journal,
+        resume=options.resume,
+        jobs=options.jobs,
+        cluster=options.cluster,
+        on_progress=options.on_progress,
     )
     return _audit_result(header, outcome)
 

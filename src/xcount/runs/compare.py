@@ -15,10 +15,10 @@ import datetime
 import math
 import os
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from xcount.answers.count import explanation_request, model_info, versions
 from xcount.answers.mean_share import MeanShare
@@ -39,35 +39,26 @@ from xcount.answers.result import (
     limit_form,
     status_of,
 )
-from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS, Settings
 from xcount.errors import QueryError
-from xcount.measures.measured import REGIONS, measures_meant
-from xcount.measures.shares import weighing_of
+from xcount.measures.measured import REGIONS
 from xcount.model.align import aligned, check_margins, distinct_names, same_class
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
 from xcount.question.change import Change
-from xcount.question.domain import Domain, DomainLike, OneHot, Words
-from xcount.question.grid import Grid, Missing
+from xcount.question.grid import Grid
 from xcount.question.share import Limit
-from xcount.runs.batch import BatchProgress, run_kept
+from xcount.runs.batch import run_kept
 from xcount.runs.compared import Compared, ModelSummary, readable_row
 from xcount.runs.inputs import Inputs, inputs_of
 from xcount.runs.journal import Record
 from xcount.runs.journal_schema import KeptRun, last_run, result_of
-from xcount.runs.plan import Changes, Group, choose_changes, choose_groups, questions
+from xcount.runs.options import BatchOptions
+from xcount.runs.plan import Changes, choose_groups, questions
 from xcount.runs.task import Question, Task, fingerprint
-from xcount.support.interface import public
 from xcount.support.numerals import to_json
+from xcount.support.options import option, takes
 from xcount.support.records import FIRST, Json, from_dict, record, to_dict, written
 from xcount.support.shown import Shown
-
-if TYPE_CHECKING:
-    from distributed import Client
-    from distributed.deploy import Cluster as DaskCluster
-
-    from xcount.measures.population import Population
-    from xcount.support.spellings import Duration, Number, Size
 
 FORMAT = 1
 MAX_RATIO = limit_form("max_ratio", "`--max-ratio`; null without.")
@@ -240,55 +231,49 @@ class CompareResult(Shown):
         return html_comparison(self)
 
 
-@public
-def compare(
-    models: Sequence[Any],
-    *,
-    names: Sequence[str] | None = None,
-    sensitive: Iterable[Group] | str | int | None = None,
-    gaps: object = None,
-    probability_gaps: object = None,
-    flip: bool = False,
-    cutoff: object = None,
-    from_probability: object = None,
-    direction: str = "any",
-    distances: object = 1,
-    precision: int | str | None = "exact",
-    class_: int | str | None = None,
-    missing: Missing = "none",
-    domain: DomainLike = None,
-    one_hot: OneHot = (),
-    where: Words = (),
-    rule: Words = (),
-    method: str = "auto",
-    epsilon: Number = 0.1,
-    delta: Number = 0.1,
-    seed: int = 0,
-    timeout: Duration | None = DEFAULT_TIMEOUT_SECONDS,
-    memory: Size | None = None,
-    jobs: int = 0,
-    max_ratio: object = None,
-    judge: str = REGIONS,
-    measures: str | Iterable[str] = (),
-    data: Any = None,
-    bounds: Mapping[str, tuple[float, float]] | str | None = None,
-    population: Population | str | os.PathLike[str] | None = None,
-    explain: bool = False,
-    favourable: str | None = None,
-    journal: str | os.PathLike[str] | None = None,
-    resume: bool = False,
-    trust_pickle: bool = False,
-    cluster: str | Client | DaskCluster | None = None,
-    on_progress: Callable[[BatchProgress], None] | None = None,
-) -> CompareResult:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CompareOptions(BatchOptions):
+    """The options of a comparison."""
+
+    names: Sequence[str] | None = field(
+        default=None,
+        metadata=option(
+            "A name for each model, in order; repeat it.",
+            "a name for each model, in order.",
+            flag="--name",
+            metavar="NAME",
+            repeated="list",
+        ),
+    )
+    max_ratio: object = field(
+        default=None,
+        metadata=option(
+            "Give a verdict: PASS if no count, or share of the --judge measure, is more than R "
+            "times the first model's (1.05, 105% or 1/3).",
+            "the largest ratio allowed, for a verdict: no count, or share of the ``judge`` "
+            "measure, may be more than so many times the first model's.",
+            metavar="R",
+        ),
+    )
+
+    def ratio_limit(self) -> Limit | None:
+        """Return the largest ratio allowed."""
+        if self.max_ratio is None:
+            return None
+        return Limit.of(self.max_ratio, "--max-ratio (max_ratio)")
+
+
+@takes(CompareOptions)
+def compare(models: Sequence[Any], options: CompareOptions) -> CompareResult:
     """Ask several models the same questions on the grid of all their guards.
 
-    The options are those of :func:`xcount.audit`. The models need the same features and classes, in
-    any order; ``class_`` and default gaps are the first model's. ``max_ratio`` asks for a verdict:
-    no count may be more than that many times the first model's; or, with another ``judge`` than
-    ``regions``, no share under that measure. Rows, bounds and a population are the same for all
-    models, so that their shares under a measure compare, too. ``explain`` asks for direction and
-    size of the changes, side by side; ``favourable`` is the decision that group rates count.
+    The models need the same features and classes, in any order; ``class_`` and default gaps are the
+    first model's. Rows, bounds and a population are the same for all models, so that their shares
+    under a measure compare, too.
+
+    Args:
+        models: model files, live models or ensembles; the first is the baseline.
+        options: the questions, the accuracy, and what else to report.
 
     Example:
         >>> import xcount
@@ -300,65 +285,46 @@ def compare(
     """
     from xcount.model.loaders import load
 
-    measures = measures_meant(measures, judge, data, bounds, population)
-    regions = Domain.of(domain, one_hot=one_hot, where=where, rule=rule)
     if isinstance(models, str | os.PathLike) or not isinstance(models, Iterable):
         raise QueryError("several models are compared; give them as a list: [old, new]")
-    loaded = aligned([load(model, trust_pickle=trust_pickle) for model in models])
+    settings, ratio = options.settings(judge=options.judge), options.ratio_limit()
+    options.measure_names()  # names that are none are refused before a large model is read
+    regions = options.regions()
+    loaded = aligned([load(model, trust_pickle=options.trust_pickle) for model in models])
     ensembles = [regions.pulled_back(ensemble) for ensemble in loaded]
-    ratio = None if max_ratio is None else Limit.of(max_ratio, "--max-ratio (max_ratio)")
-    settings = Settings.of(
-        epsilon=epsilon,
-        delta=delta,
-        seed=seed,
-        timeout=timeout,
-        memory=memory,
-        jobs=jobs,
-        judge=judge,
-    )
+    settings = settings.restarted()
     settings.check_memory()
-    words: dict[str, Any] = {
-        "gaps": gaps,
-        "probability_gaps": probability_gaps,
-        "flip": flip,
-        "cutoff": cutoff,
-        "from_probability": from_probability,
-        "direction": direction,
-    }
-    chosen = choose_changes(ensembles[0], **words, class_=class_)
+    chosen = options.changes(ensembles[0])
     classes = same_class(ensembles, chosen.values[0].output_index)
     own = [chosen.values] * len(ensembles)
-    if flip or probability_gaps is not None:  # as each model decides, and makes probabilities
-        own = [choose_changes(ensemble, **words, class_=class_).values for ensemble in ensembles]
-        if flip and len(set(own)) > 1:
+    if options.flip or options.probability_gaps is not None:
+        # As each model decides, and makes probabilities.
+        own = [options.changes(ensemble).values for ensemble in ensembles]
+        if options.flip and len(set(own)) > 1:
             chosen = replace(chosen, origin="none; what counts is each model's own decision")
     else:
         check_margins(ensembles)
-    grid = Grid.of(*ensembles, missing=missing, domain=regions)
-    groups = choose_groups(ensembles[0], grid, sensitive)
-    request = explanation_request(ensembles[0], own[0], explain, favourable)
-    weighing = weighing_of(ensembles[0], grid, settings, measures, data, bounds, population)
+    grid = Grid.of(*ensembles, missing=options.missing, domain=regions)
+    groups = choose_groups(ensembles[0], grid, options.sensitive)
+    request = explanation_request(ensembles[0], own[0], options.explain, options.favourable)
+    weighing = options.weighing(ensembles[0], grid, settings)
     asked = [
-        Question(
-            query,
-            settings,
-            method,
-            weighing,
-            explain=request,
-        )
-        for query in questions(chosen.values, groups, distances, precision)
+        Question(query, settings, options.method, weighing, explain=request)
+        for query in questions(chosen.values, groups, options.distances, options.precision)
     ]
     tasks = _tasks(ensembles, grid, classes, asked, own)
-    header = _header(ensembles, grid, chosen, distinct_names(ensembles, names), tasks, ratio)
-    header["inputs"] = [to_dict(each) for each in inputs_of(weighing, data, population)]
+    names = distinct_names(ensembles, options.names)
+    header = _header(ensembles, grid, chosen, names, tasks, ratio)
+    inputs = inputs_of(weighing, options.data, options.population)
+    header["inputs"] = [to_dict(each) for each in inputs]
     outcome = run_kept(
         tasks,
         header,
-        journal=journal,
-        resume=resume,
-        jobs=jobs,
-        cluster=cluster,
-        on_progress=on_progress,
+        journal=options.journal,
+        resume=options.resume,
+        jobs=options.jobs,
+        cluster=options.cluster,
+        on_progress=options.on_progress,
     )
     return _compare_result(header, _by_model(outcome.results, len(ensembles)))
 

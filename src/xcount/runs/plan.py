@@ -210,10 +210,15 @@ def _limited_group(ensemble: Ensemble, name: str | int | Sequence[str | int]) ->
 
 
 def as_list(value: object) -> list[object]:
-    """Return a list of one or several values; text may list several with commas."""
-    if isinstance(value, str):
-        return [word.strip() for word in value.split(",") if word.strip()]
-    return list(value) if isinstance(value, Iterable) else [value]
+    """Return a list of one or several values; each text may list several with commas."""
+    values = value if isinstance(value, Iterable) and not isinstance(value, str) else [value]
+    found: list[object] = []
+    for each in values:
+        if isinstance(each, str):
+            found += [word.strip() for word in each.split(",") if word.strip()]
+        else:
+            found.append(each)
+    return found
 
 
 def margin_is_probability(ensemble: Ensemble) -> bool:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -24,6 +24,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from xcount.answers.options import (
+    GIVE_UP_HELP,
+    MOST_WITNESSES,
+    LimitOptions,
+    QuestionOptions,
+    TrustOption,
+)
 from xcount.answers.witness.points import friendly_point
 from xcount.answers.witness.search import NearestSearch, RegionFinder
 from xcount.answers.witness.verified import Verifier, left_out_text
@@ -35,14 +42,13 @@ from xcount.model.ensemble import Ensemble, Feature, row_from_0
 from xcount.model.tables import Table, read_table
 from xcount.problem.exact_sums import ExactSums
 from xcount.problem.problem import Problem
-from xcount.question.domain import Domain, DomainLike, OneHot, Words
-from xcount.question.grid import Grid, Missing
-from xcount.question.query import Query, resolve_link
-from xcount.support.interface import public
-from xcount.support.spellings import whole_number
+from xcount.question.grid import Grid
+from xcount.question.query import resolve_link
+from xcount.support.options import option, python_option, takes
+from xcount.support.parse import whole_number
 
 if TYPE_CHECKING:
-    from xcount.support.spellings import Duration, Size
+    from xcount.support.parse import Duration, Size
 
 Item = TypeVar("Item")
 _SEEDS_APART = 1_000_003
@@ -104,66 +110,71 @@ def _typical(drawn: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
     return [drawn[i] for i in sorted(range(len(drawn)), key=lambda i: (-alike[i], i))]
 
 
-@public
-def witnesses(
-    model: Any,
-    *,
-    sensitive: str | int | Iterable[str | int],
-    gap: object = None,
-    probability_gap: object = None,
-    flip: bool = False,
-    cutoff: object = None,
-    from_probability: object = None,
-    direction: str = "any",
-    distance: int | str | None = 1,
-    precision: int | str | None = "exact",
-    class_: int | str | None = None,
-    missing: Missing = "none",
-    domain: DomainLike = None,
-    one_hot: OneHot = (),
-    where: Words = (),
-    rule: Words = (),
-    n: int = 10,
-    near: Any = None,
-    seed: int = 0,
-    timeout: Duration | None = None,
-    memory: Size | None = None,
-    jobs: int = 0,
-    verify: bool = False,
-    trust_pickle: bool = False,
-    on_progress: Callable[[Progress], None] | None = None,
-) -> Witnesses:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WitnessOptions(TrustOption, LimitOptions, QuestionOptions):
+    """The options of a search for witnesses."""
+
+    n: int = field(
+        default=10,
+        metadata=option(
+            "Number of pairs; with --near, one for each of the first N rows.",
+            "how many; with ``near``, the nearest of each of so many rows, the first in the "
+            "domain.",
+            flag="-n",
+            metavar="N",
+            least=1,
+            most=MOST_WITNESSES,
+        ),
+    )
+    near: Any = field(
+        default=None,
+        metadata=option(
+            "Find the pair closest to each row of this CSV or Parquet file.",
+            "a table of rows to find the nearest witnesses of.",
+            metavar="FILE",
+        ),
+    )
+    timeout: Duration | None = field(
+        default=None,
+        metadata=option(
+            f"{GIVE_UP_HELP}: 60s, 5m, 1h.",
+            'when to give up: seconds, or ``"60s"``, ``"5m"``; reading the model counts, too.',
+            metavar="DURATION",
+        ),
+    )
+    memory: Size | None = field(
+        default=None,
+        metadata=option(
+            "Use at most this much memory: 4GB, 500MB, 1GiB.",
+            'the memory that counting may take: bytes, or ``"4GB"``.',
+            metavar="SIZE",
+        ),
+    )
+    verify: bool = field(
+        default=False,
+        metadata=option(
+            "Check every pair by predicting it with the library itself.",
+            "predict them with the library itself, and leave out those that it does not confirm "
+            "by its own decisions, probabilities or margins (ties within its rounding; a warning "
+            "and ``n_unconfirmed`` say how many).",
+        ),
+    )
+    on_progress: Callable[[Progress], None] | None = field(
+        default=None,
+        metadata=python_option(
+            "called a few times a second; what it raises ends the search. A notebook shows a bar "
+            "unless this is given."
+        ),
+    )
+
+
+@takes(WitnessOptions)
+def witnesses(model: Any, options: WitnessOptions) -> Witnesses:
     """Return n witnesses; none if it is proved that there are none.
 
     Args:
         model: a model file, a live model, or an ensemble.
-        sensitive: the features that change.
-        gap: how much the margin must change.
-        probability_gap: how much the predicted probability must change, instead.
-        flip: whether the decision must change, instead.
-        cutoff: where the decision changes.
-        from_probability: how probable the decision must be that changes, at least.
-        direction: ``"up"`` or ``"down"`` if only changes that raise or lower count.
-        distance: how far the sensitive features may move.
-        precision: decimals that leaves are rounded to, or ``"exact"``.
-        class_: the class asked about.
-        missing: whether missing values are a cell of their own.
-        domain: which regions exist, as in :func:`xcount.count`.
-        one_hot: columns of which exactly one is 1.
-        where: conditions that every region fulfils, both sides of a pair.
-        rule: rules ``COND -> COND`` that every region keeps.
-        n: how many; with ``near``, the nearest of each of so many rows, the first in the domain.
-        near: a table of rows to find the nearest witnesses of.
-        seed: seed of all random choices.
-        timeout: when to give up; reading the model is part of it.
-        memory: the memory that counting may take.
-        jobs: threads; 0 for all cores.
-        verify: predict them with the library itself, and leave out those that it does not confirm
-            by its own decisions, probabilities or margins (ties within its rounding; a warning and
-            ``n_unconfirmed`` say how many).
-        trust_pickle: whether a pickle may be opened.
-        on_progress: called a few times a second; what it raises ends the search. A
-            notebook shows a bar unless this is given.
+        options: the question, how many witnesses, and near what.
 
     Raises:
         BudgetError: the sensitive regions are too rare to be drawn and too hard to be listed, or
@@ -179,35 +190,19 @@ def witnesses(
     """
     from xcount.model.loaders import load
 
-    if whole_number(n, "number of witnesses") < 1:
+    options.check_change()
+    n = whole_number(options.n, "number of witnesses")
+    if n < 1:
         raise QueryError(f"the number of witnesses must be at least 1, not {n}")
-    settings = Settings.of(
-        seed=seed,
-        timeout=timeout,
-        memory=memory,
-        jobs=jobs,
-        on_progress=on_progress,
-    )
-    regions = Domain.of(domain, one_hot=one_hot, where=where, rule=rule)
-    ensemble = regions.pulled_back(load(model, trust_pickle=trust_pickle))
+    settings = options.settings(on_progress=options.on_progress)
+    regions = options.regions()
+    ensemble = regions.pulled_back(load(model, trust_pickle=options.trust_pickle))
     settings.check_memory()
-    query = Query.of(
-        ensemble,
-        sensitive,
-        gap,
-        distance=distance,
-        class_=class_,
-        precision=precision,
-        probability_gap=probability_gap,
-        flip=flip,
-        cutoff=cutoff,
-        from_probability=from_probability,
-        direction=direction,
-    )
-    problem = Problem(ensemble, Grid.of(ensemble, missing=missing, domain=regions), query)
+    query = options.query(ensemble)
+    problem = Problem(ensemble, Grid.of(ensemble, missing=options.missing, domain=regions), query)
     maker = _Maker(RegionFinder(problem, settings))
-    verifier = Verifier(problem, model, trust_pickle) if verify else None
-    table = None if near is None else read_table(near, ensemble)
+    verifier = Verifier(problem, model, options.trust_pickle) if options.verify else None
+    table = None if options.near is None else read_table(options.near, ensemble)
     found, n_dropped = maker.asked(n, table, verifier)
     if n_dropped:
         text = left_out_text(n_dropped, n_dropped + len(found), query.precision)

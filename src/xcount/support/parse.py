@@ -1,4 +1,4 @@
-"""How people spell numbers, shares, durations and sizes: the same in all interfaces.
+"""Parse numbers, shares, durations and sizes as people write them, alike in all interfaces.
 
 The command line and the Python functions read values with these, so that ``5%``, ``0.05`` and
 ``1/20`` are one share in both, and ``60s`` and ``60`` one time.

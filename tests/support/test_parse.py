@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from xcount.errors import QueryError
-from xcount.support.spellings import exact_number, n_bytes, open_share, seconds, whole_number
+from xcount.support.parse import exact_number, n_bytes, open_share, seconds, whole_number
 
 TWENTIETHS = (0.05, "0.05", "5%", "5 %", "1/20", " 1 / 20 ", Fraction(1, 20), Decimal("0.05"))
 

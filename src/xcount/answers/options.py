@@ -1,0 +1,477 @@
+"""The options of ``count``, ``audit``, ``compare``, ``witnesses`` and of the commands.
+
+Each option is declared here, or beside the one function that has it: name, type, default, the help
+text of the command line and the meaning in Python (:mod:`xcount.support.options`). A function's own
+class of options is made of these groups; the fields of the last group come first.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from xcount.counters import counter
+from xcount.counters.settings import LEAST_DELTA, LEAST_MEMORY_BYTES, Settings
+from xcount.errors import QueryError
+from xcount.measures.measured import REGIONS, measures_meant
+from xcount.model.ensemble import Ensemble
+from xcount.question.domain import Domain, DomainLike, OneHot, Words
+from xcount.question.grid import Missing
+from xcount.question.query import Query
+from xcount.support.options import option
+from xcount.support.parse import n_bytes, open_share, seconds, whole_number
+
+if TYPE_CHECKING:
+    from distributed import Client
+    from distributed.deploy import Cluster as DaskCluster
+
+    from xcount.measures.population import Population
+    from xcount.measures.weighting import Weighing
+    from xcount.question.grid import Grid
+    from xcount.support.parse import Duration, Number, Size
+
+METHODS = ("auto", "exact", "sample", "brute")
+PAPER_METHODS = (
+    "xcount",
+    "xcount-sum-first",
+    "xcount-exact-union",
+    "add-baseline",
+    "add-baseline-plain",
+    "cnf-ganak",
+    "cnf-approxmc",
+    "subproblems-cnf",
+)
+MEASURES = ("regions", "volume", "marginals", "rows", "population")
+MOST_WITNESSES = 1_000_000
+"""Pairs that may be asked for."""
+LARGEST_SEED = 2**63 - 1
+
+STOP_HELP = "Stop after this long, including reading the model, and report the bounds found so far"
+STOP_EACH_HELP = (
+    "Stop each count after this long, not including reading the model, and report the bounds "
+    "found so far"
+)
+GIVE_UP_HELP = "Give up after this long, including reading the model"
+_DURATIONS = ": 60s, 5m, 1h."
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TrustOption:
+    """Whether files that can run code may be opened."""
+
+    trust_pickle: bool = field(
+        default=False,
+        metadata=option(
+            "Read pickle and joblib files. They can run arbitrary code: use only files from a "
+            "source you trust.",
+            "whether a pickle or joblib file may be opened: it can run arbitrary code.",
+        ),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ChangeOptions:
+    """What makes two outputs differ, beside a gap."""
+
+    flip: bool = field(
+        default=False,
+        metadata=option(
+            "Count changes of the decision instead of changes by more than a gap. With one "
+            "margin, the decision is whether it is above the cut-off (a tie counts as below, "
+            "unless the model itself decides otherwise); with several classes, which one wins (in "
+            "a tie, the first).",
+            "count changes of the decision instead of changes by more than a gap.",
+        ),
+    )
+    cutoff: object = field(
+        default=None,
+        metadata=option(
+            "The margin at which the decision changes. Default: the model's own (0 for log-odds, "
+            "0.5 for a forest's votes).",
+            "the margin at which the decision changes; the model's own unless given.",
+            metavar="T",
+        ),
+    )
+    from_probability: object = field(
+        default=None,
+        metadata=option(
+            "With --flip: count only flips of decisions made with a probability of at least P.",
+            "with ``flip``: count only flips of decisions made with at least this probability.",
+            metavar="P",
+        ),
+    )
+    direction: str = field(
+        default="any",
+        metadata=option(
+            "Count only changes that raise (up) or lower (down) the margin, the probability or "
+            "the decision.",
+            '``"up"`` or ``"down"`` if only changes count that raise or lower the margin, the '
+            "probability or the decision.",
+            choices=("up", "down", "any"),
+        ),
+    )
+    precision: int | str | None = field(
+        default="exact",
+        metadata=option(
+            "Use leaf values as stored, or rounded to N decimals.",
+            'decimals that leaves are rounded to, or ``"exact"``.',
+            metavar="exact|N",
+        ),
+    )
+    class_: int | str | None = field(
+        default=None,
+        metadata=option(
+            "The class to ask about, for a model with several.",
+            "the class to ask about, for a model with several.",
+            flag="--class",
+            metavar="K",
+        ),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DomainOptions:
+    """Which regions exist."""
+
+    missing: Missing = field(
+        default="none",
+        metadata=option(
+            "With 'cell', missing values have a cell of their own.",
+            '``"cell"`` if missing values have a cell of their own.',
+            choices=("none", "cell"),
+        ),
+    )
+    one_hot: OneHot = field(
+        default=(),
+        metadata=option(
+            "Columns of which exactly one is 1: they are one feature, NAME, with a category per "
+            "column. End the list with +none if all of them may be 0. May be repeated.",
+            'columns of which exactly one is 1: ``{"race": ["race_White", "race_Black"]}``, '
+            "or text ``race=race_White,race_Black``; with ``+none`` if all may be 0.",
+            metavar="NAME=COL,COL,...",
+            repeated="list",
+        ),
+    )
+    where: Words = field(
+        default=(),
+        metadata=option(
+            "Keep only regions that satisfy a condition: 'age >= 25', '25 <= age < 65', 'sex == "
+            "Male', 'race in {White, Black}', 'age is missing'. May be repeated.",
+            "conditions that every region fulfils, such as ``25 <= age < 65``.",
+            metavar="COND",
+            repeated="list",
+        ),
+    )
+    rule: Words = field(
+        default=(),
+        metadata=option(
+            "Leave out regions in which the first condition holds and the second does not. "
+            "May be repeated.",
+            "rules ``COND -> COND`` that every region keeps.",
+            metavar="'COND -> COND'",
+            repeated="list",
+        ),
+    )
+    domain: DomainLike = field(
+        default=None,
+        metadata=option(
+            "Read one-hot groups, conditions and rules from a TOML file (xcount inspect "
+            "--domain-template writes one).",
+            "which regions exist: a :class:`~xcount.question.domain.Domain`, a TOML file, or a "
+            "mapping with the same words.",
+            metavar="FILE",
+        ),
+    )
+
+    def regions(self) -> Domain:
+        """Return which regions exist."""
+        return Domain.of(self.domain, one_hot=self.one_hot, where=self.where, rule=self.rule)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OneQuestion:
+    """One question: features, a gap, a distance."""
+
+    sensitive: str | int | Iterable[str | int] = field(
+        metadata=option(
+            "The sensitive features: names, fN or indices, separated by commas.",
+            "the features that change, by name or index; text may list several with commas.",
+            metavar="NAMES",
+            repeated="list",
+            is_required=True,
+        )
+    )
+    gap: object = field(
+        default=None,
+        metadata=option(
+            "Count changes of the margin by more than G (a decimal number).",
+            'how much the margin must change: 0.5, ``"0.5"`` or ``"1/2"``; text is taken as it is '
+            "written.",
+            metavar="G",
+        ),
+    )
+    probability_gap: object = field(
+        default=None,
+        metadata=option(
+            "Count changes of the predicted probability by more than P (such as 0.1) instead.",
+            "how much the predicted probability must change instead.",
+            metavar="P",
+        ),
+    )
+    distance: int | str | None = field(
+        default=1,
+        metadata=option(
+            "How many cells the sensitive features may move in total.",
+            'how many cells the sensitive features may move in total, or ``"any"``.',
+            metavar="N|any",
+        ),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class QuestionOptions(DomainOptions, ChangeOptions, OneQuestion):
+    """One question about one model."""
+
+    def check_change(self) -> None:
+        """Refuse a question without a change, before a large model is read."""
+        if self.gap is None and self.probability_gap is None and not self.flip:
+            raise QueryError(
+                "no gap given; give --gap or --probability-gap (probability_gap), or --flip to ask "
+                "about the decision"
+            )
+
+    def query(self, ensemble: Ensemble) -> Query:
+        """Return the question about a model."""
+        return Query.of(
+            ensemble,
+            self.sensitive,
+            self.gap,
+            distance=self.distance,
+            class_=self.class_,
+            precision=self.precision,
+            probability_gap=self.probability_gap,
+            flip=self.flip,
+            cutoff=self.cutoff,
+            from_probability=self.from_probability,
+            direction=self.direction,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LimitOptions:
+    """The seed, and when to stop."""
+
+    seed: int = field(
+        default=0,
+        metadata=option(
+            "Seed for all random choices.",
+            "seed for all random choices.",
+            metavar="N",
+            least=0,
+            most=LARGEST_SEED,
+        ),
+    )
+    timeout: Duration | None = field(
+        default=None,
+        metadata=option(
+            STOP_HELP + _DURATIONS,
+            'when to stop, with the bounds found so far: seconds, or ``"60s"``, ``"5m"``; reading '
+            "the model counts, too.",
+            metavar="DURATION",
+        ),
+    )
+    memory: Size | None = field(
+        default=None,
+        metadata=option(
+            "Stop at this much memory and report the bounds found so far: 4GB, 500MB, 1GiB.",
+            'at how much memory to stop: bytes, or ``"4GB"``.',
+            metavar="SIZE",
+        ),
+    )
+    jobs: int = field(
+        default=0,
+        metadata=option(
+            "Number of threads.",
+            "number of threads; 0 for all cores.",
+            metavar="N",
+            least=0,
+            shown_default="all cores",
+        ),
+    )
+
+    def settings(self, **more: Any) -> Settings:
+        """Return the settings of a run; the clock of its time limit starts now."""
+        memory_bytes = None if self.memory is None else n_bytes(self.memory, "--memory")
+        if memory_bytes is not None and memory_bytes < LEAST_MEMORY_BYTES:
+            raise QueryError(
+                f"--memory is {memory_bytes:,} bytes, too few to count anything with; give it with "
+                "its unit, as in 4GB"
+            )
+        return Settings(
+            seed=whole_number(self.seed, "seed"),
+            timeout_seconds=None if self.timeout is None else seconds(self.timeout, "--timeout"),
+            memory_bytes=memory_bytes,
+            jobs=self.jobs,
+            **more,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CountingOptions(LimitOptions):
+    """How to count, how accurately, and when to stop."""
+
+    method: str = field(
+        default="auto",
+        metadata=option(
+            f"How to count: {', '.join(METHODS)}; or by the paper's algorithms: "
+            f"{', '.join(PAPER_METHODS)}.",
+            "how to count, as in ``--method``.",
+            metavar="NAME",
+        ),
+    )
+    epsilon: Number = field(
+        default=0.1,
+        metadata=option(
+            "Relative error allowed in an estimate.",
+            "relative error allowed in an estimate.",
+            metavar="X",
+        ),
+    )
+    delta: Number = field(
+        default=0.1,
+        metadata=option(
+            "Allowed probability that an interval is wrong.",
+            "allowed probability that an interval is wrong.",
+            metavar="X",
+        ),
+    )
+
+    def settings(self, **more: Any) -> Settings:
+        """Return the settings of a count; the clock of its time limit starts now."""
+        counter(self.method)  # an unknown method is refused before a large model is read
+        delta = open_share(self.delta, "--delta")
+        if delta < LEAST_DELTA:
+            raise QueryError(f"--delta must be at least {LEAST_DELTA:g}, not {self.delta!r}")
+        return super().settings(epsilon=open_share(self.epsilon, "--epsilon"), delta=delta, **more)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MeasureOptions:
+    """What sensitive regions are weighed by."""
+
+    judge: str = field(
+        default=REGIONS,
+        metadata=option(
+            "The measure that limits apply to and features are ranked by: regions, volume, "
+            "marginals, rows or population. Need not be named by --measure.",
+            "the measure that limits apply to and features are ranked by: ``regions``, or one of "
+            "``measures``, which it then belongs to.",
+            metavar="MEASURE",
+            choices=MEASURES,
+        ),
+    )
+    measures: str | Iterable[str] = field(
+        default=(),
+        metadata=option(
+            "Also weigh the sensitive regions by volume, marginals, rows or population; repeat "
+            "it, or separate them by commas. The count itself is 'regions'.",
+            "other weights of the same regions: ``volume``, ``marginals``, ``rows``, "
+            "``population`` (see :mod:`xcount.measures.measure`).",
+            flag="--measure",
+            metavar="NAMES",
+            repeated="list",
+        ),
+    )
+    data: Any = field(
+        default=None,
+        metadata=option(
+            "CSV or Parquet file with a column per feature: for rows, marginals, population, and "
+            "the bounds of a volume. Without --measure and --judge, its rows are counted.",
+            "the table that the measures need; without ``measures`` and ``judge``, it asks for "
+            "``rows``.",
+            metavar="FILE",
+        ),
+    )
+    population: Population | str | os.PathLike[str] | None = field(
+        default=None,
+        metadata=option(
+            "A fitted population to weigh by. If the file does not exist, a population is fitted "
+            "to the data and saved there.",
+            "a fitted population, or its file, instead of one that is fitted to the data; a file "
+            "that does not exist yet is written.",
+            metavar="FILE",
+        ),
+    )
+    bounds: Mapping[str, tuple[float, float]] | str | None = field(
+        default=None,
+        metadata=option(
+            "Bounds of a volume; repeat it, or separate them by commas. Default: the smallest and "
+            "largest values in the data.",
+            "the bounds of a volume; the smallest and largest values in the data unless given.",
+            metavar="NAME=LOW:HIGH,...",
+            repeated="text",
+        ),
+    )
+
+    def measure_names(self) -> tuple[str, ...]:
+        """Return the measures asked for; without any, the one that the data is for."""
+        given = (self.data, self.bounds, self.population)
+        return measures_meant(self.measures, self.judge, *given)
+
+    def weighing(self, ensemble: Ensemble, grid: Grid, settings: Settings) -> Weighing | None:
+        """Return what to weigh a model's regions by; None if they are only counted."""
+        names = self.measure_names()
+        if not names and self.judge == REGIONS:
+            return None
+        from xcount.measures.shares import weighing_of
+
+        given = (self.data, self.bounds, self.population)
+        return weighing_of(ensemble, grid, settings, names, *given)
+
+
+EXPLAIN_HELP = (
+    "Also say who is affected and by how much: the direction, mean and quantiles of the change, "
+    "the share for other gaps, where the changes are, and how often each group gets the "
+    "favourable decision."
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ExplainOptions:
+    """Who is affected, in which direction and by how much."""
+
+    explain: bool = field(
+        default=False,
+        metadata=option(
+            EXPLAIN_HELP,
+            "whether to say who is affected, in which direction and by how much: the result's "
+            "``explanation`` (see :mod:`xcount.answers.explanation`).",
+        ),
+    )
+    favourable: str | None = field(
+        default=None,
+        metadata=option(
+            "With --explain: the decision whose rates are compared between groups: a class, or "
+            "above or below the cut-off. Default: above, or the class given by --class.",
+            "with ``explain``: the decision whose rates are compared between groups: a class, or "
+            "``above`` or ``below`` for a side of the cut-off; above unless given.",
+            metavar="CLASS",
+        ),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ClusterOption:
+    """Where to count."""
+
+    cluster: str | Client | DaskCluster | None = field(
+        default=None,
+        metadata=option(
+            "Count on a Dask cluster, given the address of its scheduler: tcp://scheduler:8786.",
+            "a Dask scheduler's address, client or cluster to count on; ``jobs`` are then the "
+            "threads of each unit of work.",
+            metavar="ADDRESS",
+        ),
+    )

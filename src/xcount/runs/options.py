@@ -1,0 +1,140 @@
+"""The options that ``audit`` and ``compare`` share: several questions, and where they are kept."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from xcount.answers.options import (
+    STOP_EACH_HELP,
+    ChangeOptions,
+    ClusterOption,
+    CountingOptions,
+    DomainOptions,
+    ExplainOptions,
+    MeasureOptions,
+    TrustOption,
+)
+from xcount.counters.settings import DEFAULT_TIMEOUT_SECONDS
+from xcount.model.ensemble import Ensemble
+from xcount.runs.batch import BatchProgress
+from xcount.runs.plan import Changes, Group, choose_changes
+from xcount.support.options import option, python_option
+
+if TYPE_CHECKING:
+    from xcount.support.parse import Duration
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SeveralQuestions:
+    """Several questions: groups of features, gaps and distances."""
+
+    sensitive: Iterable[Group] | str | int | None = field(
+        default=None,
+        metadata=option(
+            "A feature, or features that change together, separated by commas; repeat it for "
+            "more. Default: every used feature by itself.",
+            "groups of features; None for each used feature by itself.",
+            metavar="NAMES",
+            repeated="list",
+        ),
+    )
+    gaps: object = field(
+        default=None,
+        metadata=option(
+            "Gaps in the margin; repeat it, or separate them by commas. Default: round numbers "
+            "around the scale of the leaves.",
+            "gaps in margin; None for round numbers around the scale of the leaves.",
+            flag="--gap",
+            metavar="G",
+            repeated="list",
+        ),
+    )
+    probability_gaps: object = field(
+        default=None,
+        metadata=option(
+            "Gaps in the predicted probability instead; repeat it, or separate them by commas.",
+            "gaps in the predicted probability instead.",
+            flag="--probability-gap",
+            metavar="P",
+            repeated="list",
+        ),
+    )
+    distances: object = field(
+        default=1,
+        metadata=option(
+            "How many cells the features may move in total; repeat it, or separate by commas.",
+            'how many cells the features may move in total, or ``"any"``; one or several.',
+            flag="--distance",
+            metavar="N|any",
+            repeated="list",
+        ),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BatchLimits(CountingOptions):
+    """How to count each question, and when to stop."""
+
+    timeout: Duration | None = field(
+        default=DEFAULT_TIMEOUT_SECONDS,
+        metadata=option(
+            f"{STOP_EACH_HELP}: 60s, 5m, 1h.",
+            "when to stop each count, not including reading the model: seconds, or "
+            '``"60s"``, ``"5m"``.',
+            metavar="DURATION",
+            shown_default="60s",
+        ),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BatchOptions(
+    TrustOption,
+    ClusterOption,
+    ExplainOptions,
+    MeasureOptions,
+    BatchLimits,
+    DomainOptions,
+    ChangeOptions,
+    SeveralQuestions,
+):
+    """The options of a run of many counts."""
+
+    journal: str | os.PathLike[str] | None = field(
+        default=None,
+        metadata=option(
+            "Save every finished count to this file (JSON lines).",
+            "a file that keeps each finished count.",
+            metavar="FILE",
+        ),
+    )
+    resume: bool = field(
+        default=False,
+        metadata=option(
+            "Continue a journal: count only what is missing.",
+            "continue a journal that exists.",
+        ),
+    )
+    on_progress: Callable[[BatchProgress], None] | None = field(
+        default=None,
+        metadata=python_option(
+            "called from the calling thread, a few times a second. A notebook shows a bar unless "
+            "this is given."
+        ),
+    )
+
+    def changes(self, ensemble: Ensemble) -> Changes:
+        """Return the changes that the questions about a model are about."""
+        return choose_changes(
+            ensemble,
+            gaps=self.gaps,
+            probability_gaps=self.probability_gaps,
+            flip=self.flip,
+            cutoff=self.cutoff,
+            from_probability=self.from_probability,
+            direction=self.direction,
+            class_=self.class_,
+        )

@@ -1,0 +1,175 @@
+"""Options that are declared once: arguments in Python, options of commands, reference pages.
+
+An option is a field of a frozen dataclass; :func:`option` says in its metadata what it means::
+
+    seed: int = field(default=0, metadata=option("Seed of all random choices.", least=0))
+
+A function that :func:`takes` such a class is called with its fields as keyword arguments. The
+command line makes its options from the same fields (:mod:`xcount.cli.parameters`).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import Field, dataclass, fields, replace
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
+
+from xcount.support.nearest import nearest
+
+Arguments = ParamSpec("Arguments")
+Model = TypeVar("Model")
+Options = TypeVar("Options")
+Result = TypeVar("Result")
+
+_OPTION = "option"
+_LINE = 96
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """What an option means, and how the command line spells it.
+
+    Attributes:
+        help: its meaning, for the command line.
+        python: its meaning in Python; the same unless given.
+        flag: its name on the command line; None for an option of Python only.
+        metavar: what stands for its value in a help text.
+        choices: its values, if they are few.
+        least: its smallest value, if it is a whole number.
+        most: its largest value, if it is a whole number.
+        shown_default: its default in a help text, if that is not its value.
+        repeated: whether the command line may repeat it: as a list of values, or as one text with
+            commas.
+        is_required: whether a command needs it.
+    """
+
+    help: str
+    python: str
+    flag: str | None = ""
+    metavar: str | None = None
+    choices: tuple[str, ...] = ()
+    least: int | None = None
+    most: int | None = None
+    shown_default: str | None = None
+    repeated: Literal["", "list", "text"] = ""
+    is_required: bool = False
+
+
+def option(help: str, python: str = "", **more: Any) -> dict[str, Option]:
+    """Return the metadata of a dataclass field that is an option.
+
+    Args:
+        help: its meaning, for the command line.
+        python: its meaning in Python, if other words are needed there.
+        more: other attributes of the :class:`Option`.
+    """
+    return {_OPTION: Option(help=help, python=python or help, **more)}
+
+
+def python_option(meaning: str) -> dict[str, Option]:
+    """Return the metadata of a field that is an argument in Python, and no option of commands."""
+    return {_OPTION: Option(help=meaning, python=meaning, flag=None)}
+
+
+def options_of(cls: Any) -> list[tuple[Field[Any], Option]]:
+    """Return the fields of a class of options, each with what it means."""
+    return [(each, each.metadata[_OPTION]) for each in fields(cls)]
+
+
+def takes(
+    options: Callable[Arguments, Options],
+) -> Callable[
+    [Callable[[Model, Options], Result]], Callable[Concatenate[Model, Arguments], Result]
+]:
+    """Return a decorator of a function of a model and options, to be called with keywords.
+
+    The function's signature and docstring list the options. A notebook shows the progress of a
+    function whose options have ``on_progress``, unless that is given.
+    """
+
+    def decorate(
+        function: Callable[[Model, Options], Result],
+    ) -> Callable[Concatenate[Model, Arguments], Result]:
+        signature = _signature(function, options)
+        first = next(iter(signature.parameters))
+        make: Callable[..., Options] = options
+
+        @functools.wraps(function)
+        def called(*args: Any, **given: Any) -> Result:
+            __tracebackhide__ = True
+            _check_names(function.__name__, given, list(signature.parameters))
+            arguments = signature.bind(*args, **given).arguments
+            model = arguments.pop(first)
+            with _shown(function.__name__, make(**arguments)) as made:
+                return function(model, made)
+
+        called.__doc__ = _documented(function.__doc__ or "", options)
+        called.__signature__ = signature  # type: ignore[attr-defined]  # which inspect reads
+        return called
+
+    return decorate
+
+
+@contextmanager
+def _shown(function: str, options: Options) -> Iterator[Options]:
+    """Yield options whose progress a notebook shows, unless the caller shows it."""
+    show: object = getattr(options, "on_progress", None)
+    if show is not None and not callable(show):
+        message = (
+            f"{function}() calls on_progress with the progress: give it a function, not {show!r}"
+        )
+        raise TypeError(message)
+    if show is not None or not _in_a_notebook():
+        yield options
+        return
+    from xcount.report.notebook.live import progress_bar
+
+    with progress_bar() as bar:
+        yield replace(options, on_progress=bar)  # type: ignore[type-var]  # a dataclass
+
+
+def _check_names(function: str, given: Iterable[str], known: Sequence[str]) -> None:
+    """Refuse an argument that a function does not have, and suggest the closest one."""
+    for name in given:
+        if name not in known:
+            near = nearest(name, known, cutoff=0.7)
+            hint = f"; did you mean {near!r}?" if near else ""
+            raise TypeError(f"{function}() has no argument {name!r}{hint}")
+
+
+def _signature(function: Callable[..., Any], options: Callable[..., Any]) -> inspect.Signature:
+    """Return a function's signature with one keyword argument for each option."""
+    own = inspect.signature(function)
+    first = next(iter(own.parameters.values()))
+    keywords = inspect.signature(options).parameters.values()
+    return own.replace(parameters=[first, *keywords])
+
+
+def _documented(docstring: str, options: Any) -> str:
+    """Return a docstring whose line about ``options`` is replaced by a line for each of them."""
+    start = docstring.index("        options: ")
+    end = docstring.index("\n", start) + 1
+    listed = [
+        textwrap.fill(
+            f"{each.name}: {about.python}",
+            _LINE,
+            initial_indent=" " * 8,
+            subsequent_indent=" " * 12,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for each, about in options_of(options)
+    ]
+    return docstring[:start] + "\n".join(listed) + "\n" + docstring[end:]
+
+
+def _in_a_notebook() -> bool:
+    """Tell whether a Jupyter kernel runs this; a script or a plain shell is none."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return hasattr(shell, "kernel")
