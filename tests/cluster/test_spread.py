@@ -102,7 +102,7 @@ def spread(
 
 
 @pytest.fixture
-def small_units(monkeypatch: pytest.MonkeyPatch, no_corner_sums: None) -> None:
+def small_units(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let even small counts have many units."""
     monkeypatch.setattr(spreading, "UNIT_SECONDS", 1e-3)
 
@@ -114,7 +114,8 @@ def small_units(monkeypatch: pytest.MonkeyPatch, no_corner_sums: None) -> None:
 def test_helpers_do_not_change_the_answer(method: str, distance: int | str, patience: int) -> None:
     """Called at once or in the middle, they leave no trace: not even in the number of steps."""
     problem = problem_of(wide_ensemble(), "0.4", distance=distance)
-    settings = Settings(epsilon=0.03, jobs=1, want_profile=method == "exact")
+    wants_profile = method == "exact"
+    settings = Settings(epsilon=0.03, jobs=1, may_visit=False, want_profile=wants_profile)
     alone, together, units = spread(problem, method, patience, settings)
     assert together == alone
     assert units or patience or method == "auto"
@@ -126,7 +127,7 @@ def test_small_ensembles_are_counted_by_helpers_too(seed: int) -> None:
     """Categories, missing values, ties, huge leaves: all of it travels."""
     ensemble = random_ensemble(seed)
     problem = problem_of(ensemble, "0.3", distance=(1, 2, "any")[seed % 3])
-    alone, together, _ = spread(problem, "exact", 0, Settings(jobs=1))
+    alone, together, _ = spread(problem, "exact", 0, Settings(jobs=1, may_visit=False))
     assert together == alone
 
 
@@ -135,7 +136,8 @@ def test_what_budgets_leave_open_is_drawn_by_helpers(monkeypatch: pytest.MonkeyP
     """Both parts of auto are spread: exact tasks, and batches of samples."""
     monkeypatch.setattr(side_by_side, "BUDGETS", (200, 2_400))
     problem = problem_of(wide_ensemble(), "0.4", distance=3)
-    alone, together, units = spread(problem, "auto", 0, Settings(epsilon=0.03, jobs=1))
+    settings = Settings(epsilon=0.03, jobs=1, may_visit=False)
+    alone, together, units = spread(problem, "auto", 0, settings)
     assert together == alone
     assert {type(unit) for unit in units} == {spreading.SolvingUnit, spreading.DrawingUnit}
 
@@ -146,12 +148,12 @@ def test_flips_are_spread(method: str) -> None:
     """Their exact part travels as the question, which is encoded again."""
     ensemble = replace(wide_ensemble(), trees=wide_ensemble().trees[:8])
     problem = problem_of(ensemble, flip=True)
-    alone, together, units = spread(problem, method, 0, Settings(epsilon=0.05, jobs=1))
+    settings = Settings(epsilon=0.05, jobs=1, may_visit=False)
+    alone, together, units = spread(problem, method, 0, settings)
     assert together == alone
     assert units
 
 
-@pytest.mark.usefixtures("no_corner_sums")
 def test_measures_are_spread(monkeypatch: pytest.MonkeyPatch) -> None:
     """A share under weights is drawn by helpers as by this process."""
     monkeypatch.setattr(exact_shares, "MAX_TERMS", 0)
@@ -159,7 +161,7 @@ def test_measures_are_spread(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = problem_of(ensemble, flip=True, distance=2)
     weighing = Weighing.of(ensemble, "volume", None, dict.fromkeys(ensemble.feature_names, (0, 8)))
     helpers = ScrambledHelpers(0, 0)
-    settings = Settings(epsilon=0.02, jobs=1)
+    settings = Settings(epsilon=0.02, jobs=1, may_visit=False)
     alone = measure(problem, weighing, settings)
     assert measure(problem, weighing, replace(settings, engine=SpreadEngine(helpers))) == alone
     assert helpers.units

@@ -15,9 +15,8 @@ from published import published_model
 from strategies import random_ensemble
 
 from xcount import load
-from xcount.baselines.cnf import encode as encoding
 from xcount.baselines.cnf.decisions import JumpDiagram
-from xcount.baselines.cnf.encode import encode, encode_mask
+from xcount.baselines.cnf.encode import MAX_PAIRS, encode, encode_mask
 from xcount.baselines.cnf.formula import Formula
 from xcount.counters import counter
 from xcount.counters.settings import Settings
@@ -71,14 +70,6 @@ def projected_models(problem: Problem, formula: Formula) -> int:
     return sum(has_model(clauses, region) for region in cells_as_literals(problem, features, 1))
 
 
-@pytest.fixture(params=["pairs of masks", "counterparts"])
-def counterparts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Name the pairs of masks one by one, as is done where they are few; and never."""
-    if request.param == "counterparts":
-        monkeypatch.setattr(encoding, "MAX_PAIRS", -1)
-    return str(request.param)
-
-
 @pytest.fixture(params=["diagrams", "adders"])
 def comparison(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Compare sums by diagrams where they are small, and by adders always."""
@@ -87,12 +78,19 @@ def comparison(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     return str(request.param)
 
 
-@pytest.mark.usefixtures("comparison", "counterparts")
-def test_propagation_counts_the_sensitive_regions() -> None:
+by_pairs_and_counterparts = pytest.mark.parametrize(
+    "max_pairs",
+    [pytest.param(MAX_PAIRS, id="pairs of masks"), pytest.param(-1, id="counterparts")],
+)
+
+
+@pytest.mark.usefixtures("comparison")
+@by_pairs_and_counterparts
+def test_propagation_counts_the_sensitive_regions(max_pairs: int) -> None:
     """Without any model counter: try all regions and all counterparts."""
     tried = 0
     for problem in problems(range(60)):
-        formula = encode(problem)
+        formula = encode(problem, max_pairs=max_pairs)
         if problem.n_regions * problem.n_masks * formula.n_clauses > 100_000:
             continue
         assert projected_models(problem, formula) == expected_count(problem)
@@ -123,21 +121,19 @@ def test_comments_name_the_guards() -> None:
     assert "gap 80" in text
 
 
-def test_comments_name_the_guards_of_a_counterpart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_comments_name_the_guards_of_a_counterpart() -> None:
     """The second copy of the sensitive features is marked."""
-    monkeypatch.setattr(encoding, "MAX_PAIRS", 0)
     ensemble = figure_1()
     problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, "f0", "80"))
-    assert "variable 5: f0' < 3.0" in encode(problem).comments
+    assert "variable 5: f0' < 3.0" in encode(problem, max_pairs=0).comments
 
 
-def test_pairs_make_the_smaller_formula(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pairs_make_the_smaller_formula() -> None:
     """Naming the pairs of masks takes a fifth of the clauses of the published model, or less."""
     ensemble = load(published_model(5))
     problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, 2, 2, precision=3))
     by_pairs = encode(problem).n_clauses
-    monkeypatch.setattr(encoding, "MAX_PAIRS", 0)
-    assert by_pairs < encode(problem).n_clauses / 5
+    assert by_pairs < encode(problem, max_pairs=0).n_clauses / 5
 
 
 def test_names_cannot_break_the_file() -> None:
@@ -165,14 +161,15 @@ def zero_as_missing_tree() -> Tree:
     )
 
 
-@pytest.mark.usefixtures("counterparts")
+@by_pairs_and_counterparts
 @pytest.mark.parametrize("distance", [1, 2, "any"])
-def test_zero_ranges_are_sets_of_cells(distance: object) -> None:
+def test_zero_ranges_are_sets_of_cells(distance: object, max_pairs: int) -> None:
     """A test that treats zero like a missing value is no threshold, and is encoded all the same."""
     ensemble = figure_1().__class__((Feature("f0"),), (zero_as_missing_tree(),))
     query = Query.of(ensemble, 0, 1, distance=distance)
     problem = Problem(ensemble, Grid.of(ensemble), query)
-    assert projected_models(problem, encode(problem)) == expected_count(problem) > 0
+    formula = encode(problem, max_pairs=max_pairs)
+    assert projected_models(problem, formula) == expected_count(problem) > 0
 
 
 @pytest.mark.usefixtures("comparison")

@@ -48,15 +48,20 @@ class Checkpoint(Protocol):
     def __call__(self) -> None: ...
 
 
-def encode(problem: Problem, checkpoint: Checkpoint = lambda: None) -> Formula:
-    """Return the formula of the whole question, projected on all guards."""
+def encode(
+    problem: Problem, checkpoint: Checkpoint = lambda: None, *, max_pairs: int = MAX_PAIRS
+) -> Formula:
+    """Return the formula of the whole question, projected on all guards.
+
+    Up to so many pairs of masks are named one by one; more are left to a second copy of the guards.
+    """
     if not problem.query.change.in_paper:
         raise QueryError("there is no formula for flips; ask about a gap")
     formula = Formula()
     formula.comments += _describe_query(problem)
     bits = _guard_bits(formula, problem, range(len(problem.grid.axes)))
     formula.show = _shown(formula, bits)
-    pairs = pairs_of_masks(problem, MAX_PAIRS)
+    pairs = pairs_of_masks(problem, max_pairs)
     if pairs is None:
         _require_counterpart(formula, problem, bits, checkpoint)
     else:
