@@ -1,4 +1,4 @@
-"""Measures a Dask cluster of this machine's cores, and simulates large runs from what it measured.
+"""Measure a Dask cluster of this machine's cores, and simulate large runs from the measurements.
 
 Measured, on 1 and on 2 workers of one thread, alternately: an audit of many short counts, a sample
 of the paper's suite, one hard count by exact subproblems and one by samples (both spread over the

@@ -53,7 +53,7 @@ CHANGES = {
 SENSITIVE = ("f0", "f0,f1,f2")
 DISTANCES = ("1", "any")
 SIGNAL_AFTER = (0.3, 1.0, 2.5)
-"""When a process is told to end: while it imports, reads the model, and counts."""
+"""When a process gets a signal: while it imports, reads the model, and counts."""
 KINDS = ("limits", "signals")
 
 

@@ -1,4 +1,4 @@
-"""`auto` beside `exact` and `sample`: what it costs in units of the cheaper of the two.
+"""Compare `auto` with `exact` and `sample`: its cost in units of the cheaper of the two.
 
     python -m benchmarks.side_by_side [--limit-seconds 60] [--output benchmarks/results]
 

@@ -1,8 +1,8 @@
-"""What a region weighs: one model of Adult measured in four ways, feature by feature.
+"""Measure one model of Adult in four ways, feature by feature.
 
 Every used feature of the model of 50 trees of depth 5, gap 0.5, distance 1: the share of sensitive
 regions, of the volume between the least and the largest value, of inputs drawn from the features'
-marginals, and of the test rows. How alike the features' ranks are is told by Spearman's rho.
+marginals, and of the test rows. Spearman's rho says how alike the features' ranks are.
 
     python -m benchmarks.weights
 """

@@ -38,7 +38,7 @@ class WildModel:
         name: of the file, without its ending.
         dataset: the key of the data set.
         family: the library.
-        settings: what the library is told.
+        settings: parameters of the library.
         has_classes: whether the target's classes are learnt, rather than a number or two classes.
     """
 

@@ -59,14 +59,14 @@ IMAGES = ("mnist", "fashion")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What one training is told, and on what.
+    """The parameters of one training, and its data.
 
     Attributes:
         tree_method: how XGBoost looks for splits.
         base_score: what the sum starts from; None where XGBoost estimates it.
         eta: the learning rate.
         objective: what XGBoost minimises.
-        target: ``"number"``, or the class that is told from the rest.
+        target: ``"number"``, or the class that is separated from the rest.
         part: ``"split"`` for 80 % of the rows, ``"all"`` for all of them.
     """
 

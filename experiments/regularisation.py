@@ -13,7 +13,7 @@ splits:
 
     python -m experiments.regularisation [--splits 20]
 
-Splits are noted in ``benchmarks/runs/regularisation.jsonl`` one by one, and a run goes on where it
+Splits are noted in ``benchmarks/runs/regularisation.jsonl`` one by one, and a run continues where it
 ended; ``--table`` only prints what is there.
 """
 

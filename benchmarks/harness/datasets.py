@@ -69,7 +69,7 @@ class DatasetSpec:
         openml: name and version on OpenML; None where it is not needed.
         paper_guards: fewest and most guards of a model, in the paper's table 1.
         paper_instances: number of instances, in the same table.
-        positive: spellings of the class told from the rest; empty where the target is a number.
+        positive: spellings of the positive class; empty if the target is a number.
         openml_target: name of the target column, where OpenML does not say it.
         note: how our copy differs from the full set.
         recipe: how the models of the paper's suite are trained.

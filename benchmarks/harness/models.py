@@ -1,4 +1,4 @@
-"""Trains the models of the suites once, and keeps them in a cache folder.
+"""Train the models of the suites once, and keep them in a cache folder.
 
 Boosting is incremental and nothing is drawn at random, so the first k trees of a longer run are
 the model of k trees: one training per data set and depth gives every number of trees.
@@ -53,7 +53,7 @@ class Training:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What XGBoost is told."""
+        """Return the parameters of XGBoost."""
         base = self.recipe.base_score
         return {
             "tree_method": self.recipe.tree_method,
@@ -186,7 +186,7 @@ def _splits(booster: Any, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file so that nobody ever sees half of it."""
+    """Write a file at once: no reader sees half of it."""
     partial = path.with_suffix(f".partial{os.getpid()}")
     partial.write_text(text)
     partial.replace(path)

@@ -343,7 +343,7 @@ def _finish(child: _Child, settings: RunSettings) -> Record:
     if ending["status"] == Status.CRASH:
         ending["message"] = _how_it_died(code)
         if code == -signal.SIGABRT and peak > settings.memory_bytes * 0.8:
-            ending["status"] = Status.MEMORY  # an allocation failed where nobody catches it
+            ending["status"] = Status.MEMORY  # an allocation failed and was not caught
     ending.setdefault("peak_memory_bytes", peak)
     return {**child.about, **ending}
 

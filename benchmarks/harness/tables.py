@@ -144,9 +144,11 @@ def _place(value: Any, names: Mapping[Any, str] | None) -> tuple[int, bool, Any]
     return (order, isinstance(value, str), value)
 
 
-def markdown(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a table as Markdown."""
-    lines = [header, ["---"] + ["--:"] * (len(header) - 1), *rows]
+def markdown(
+    header: Sequence[str], rows: Iterable[Sequence[object]], are_numbers: bool = True
+) -> str:
+    """Return a table as Markdown; columns of numbers, all but the first, are aligned right."""
+    lines = [header, ["---"] + ["--:" if are_numbers else "---"] * (len(header) - 1), *rows]
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
 
 
@@ -188,7 +190,7 @@ def limits_table(
     zeros: Container[str],
     limits: Sequence[float] = (1, 5, 10, 60, 300, 1800),
 ) -> str:
-    """Return what shorter limits would have solved and cost, going by the recorded seconds.
+    """Return what shorter limits would have solved and cost, judging by the recorded seconds.
 
     ``zeros`` holds the names of the instances whose count is 0.
     """
