@@ -13,8 +13,8 @@ splits:
 
     python -m experiments.regularisation [--splits 20]
 
-Splits are noted in ``benchmarks/runs/regularisation.jsonl`` one by one, and a run continues where it
-ended; ``--table`` only prints what is there.
+Splits are noted in ``benchmarks/runs/regularisation.jsonl`` one by one, and a run continues
+where it ended; ``--table`` only prints what is there.
 """
 
 from __future__ import annotations
