@@ -66,7 +66,7 @@ MEASURED = {
         "share": {
             **_SHARE,
             "type": ["number", "null"],
-            "description": "Weight of the sensitive regions, or an estimate of it; null where only "
+            "description": "Weight of the sensitive regions, or an estimate of it; null if only "
             "`low` and `high` are known. All regions together weigh 1.",
         },
         "low": {**_SHARE, "description": "Not less than this, with probability `confidence`."},
@@ -95,12 +95,12 @@ MEASURED = {
         },
         "realism": {
             **reference("realism"),
-            "description": "`population`: how well it fits rows that it has not seen.",
+            "description": "`population`: how well it fits held-out rows.",
         },
         "fitted_to_other_data": {
             "type": "string",
-            "description": "`population`: that it was fitted to another table than the one given; "
-            "only then.",
+            "description": "`population`: present only if it was fitted to a table other than the "
+            "one given.",
         },
         "n_sensitive": {
             "type": "integer",
@@ -114,7 +114,7 @@ MEASURED = {
         },
         "rows_in_no_cell": {
             "type": "array",
-            "description": "`rows`: numbers of the rows that lie in no region, and are left out.",
+            "description": "`rows`: numbers of the rows that lie in no region and are left out.",
             "items": {"type": "integer", "minimum": 0},
         },
     },
@@ -124,22 +124,23 @@ MEASURED = {
 DETAILS = {
     "type": "object",
     "description": "The counter's own numbers (steps, samples, sizes), which may change from "
-    "version to version; and the following, which stay.",
+    "version to version; and the following, which will stay.",
     "properties": {
         "measures": {
             "type": "object",
-            "description": "`--measure`: one entry per measure asked for.",
+            "description": "`--measure`: one entry per requested measure.",
             "additionalProperties": reference("measured"),
             "propertyNames": {"enum": list(MEASURES[1:])},  # not regions: that is the count
         },
         "witnesses": {
             "type": "array",
-            "description": "`audit --witnesses`: example pairs, as of `xcount witness --json`.",
+            "description": "`audit --witnesses`: example pairs, as in `xcount witness --json`.",
             "items": reference("witness"),
         },
         "may_be_zero": {
             "type": "boolean",
-            "description": "Whether no sensitive region was proved to exist.",
+            "description": "Whether the count may be 0: no sensitive region has been found for "
+            "certain.",
         },
     },
 }
@@ -151,12 +152,12 @@ WITNESSES = {
         "kind": {"const": "witnesses", "description": "What this object is."},
         "domain": {
             **reference("domain"),
-            "description": "Which regions exist; only where a domain was given.",
+            "description": "Which regions exist; only if a domain was given.",
         },
         "unconfirmed": {
             "type": "integer",
             "minimum": 1,
-            "description": "Only with `--verify`: pairs that were found and left out, since the "
+            "description": "Only with `--verify`: number of pairs that were left out because the "
             "library does not confirm them.",
         },
         "witnesses": {
@@ -178,17 +179,17 @@ RESULT_LINE = {
         "kind": {"const": "result", "description": "What this line is."},
         "key": {
             "type": "string",
-            "description": "What the count is known by: a hash of model, grid, question, accuracy "
-            "and seed.",
+            "description": "Identifies the count: a hash of model, grid, question, accuracy and "
+            "seed.",
         },
         "model": {"type": "string", "description": "Which model of the run."},
         "limits": {"type": "object", "description": "The limits that the count had."},
         "explained": {
             "type": ["object", "null"],
-            "description": "What the explanation was asked for: the favourable decision, and "
-            "whether places and group rates; null without.",
+            "description": "What the explanation covers: the favourable decision, and whether "
+            "places and group rates; null without one.",
         },
-        "result": {**reference("count"), "description": "As of `xcount count --json`."},
+        "result": {**reference("count"), "description": "As in `xcount count --json`."},
     },
     "required": ["kind", "key", "model", "limits", "result"],
     "additionalProperties": False,

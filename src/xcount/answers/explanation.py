@@ -54,21 +54,21 @@ UnitName = Annotated[
     str,
     Json("What changes: `margin` or `probability`.", {"enum": ["margin", "probability"]}),
 ]
-IsExact = Annotated[bool, Json("Whether every number is proved, and no interval is needed.")]
+IsExact = Annotated[bool, Json("Whether every number is proved and needs no interval.")]
 Confidence = Annotated[
     float,
     Json(
-        "All intervals of all effects and curves of the explanation hold together with this "
-        "probability; 1 where they are guaranteed.",
+        "All intervals of all effects and curves of the explanation hold together with "
+        "this probability; 1 if they are guaranteed.",
         _SHARE,
     ),
 ]
 Samples = Annotated[
-    int | None, Json("How many random regions were evaluated; null without any.", _AT_LEAST_0)
+    int | None, Json("How many random regions were evaluated; null if none.", _AT_LEAST_0)
 ]
 
 
-@record("share_interval", "A share of a measure, and between what it lies.")
+@record("share_interval", "A share of a measure, with its interval.")
 @dataclass(frozen=True, slots=True)
 class ShareInterval:
     """A share, or an estimate of it, and between what it lies."""
@@ -76,8 +76,8 @@ class ShareInterval:
     share: Annotated[
         float,
         Json(
-            "The share, or that of the samples: 0 proves nothing there, `high` says how much it "
-            "may be.",
+            "The share, or its estimate from samples: an estimate of 0 proves nothing; "
+            "`high` is how large it may be.",
             _SHARE,
         ),
     ]
@@ -89,7 +89,7 @@ class ShareInterval:
         return self.low == self.high
 
 
-@record("value_interval", "A size of a change, and between what it lies.")
+@record("value_interval", "A size of a change, with its interval.")
 @dataclass(frozen=True, slots=True)
 class ValueInterval:
     """A number in the unit of the effect, or an estimate of it, and between what it lies."""
@@ -99,7 +99,7 @@ class ValueInterval:
     high: Annotated[float, Json("At most this.", _AT_LEAST_0)]
 
 
-@record("quantile", "A quantile of the size of the change, and between what it lies.")
+@record("quantile", "A quantile of the size of the change, with its interval.")
 @dataclass(frozen=True, slots=True)
 class Quantile:
     """The least size that a share of at least ``level`` does not exceed."""
@@ -127,14 +127,15 @@ class CellShare:
         ),
     ]
     text: Annotated[str, Json("The same in words.")]
-    share: Annotated[float, Json("For what share it is highest, or that of the samples.", _SHARE)]
+    share: Annotated[
+        float, Json("The share for which it is highest, or its estimate from samples.", _SHARE)
+    ]
     low: Annotated[float, Json("At least this.", _SHARE)]
     high: Annotated[float, Json("At most this.", _SHARE)]
     class_label: Annotated[
         str | None,
         Json(
-            "Of a flip between several classes: the class that is decided there, and not in all "
-            "cells.",
+            "For a flip between several classes: the class decided there but not in all cells.",
             is_optional=True,
         ),
     ] = None
@@ -145,7 +146,7 @@ class CellShare:
         return self.text if self.class_label is None else f"{self.class_label} where {self.text}"
 
 
-@record("effect", "Which way and how much the output changes, under one measure.")
+@record("effect", "In which direction and by how much the output changes, under one measure.")
 @dataclass(frozen=True, slots=True)
 class Effect:
     """Direction and size of the change under one measure."""
@@ -155,7 +156,7 @@ class Effect:
     among: Annotated[
         str,
         Json(
-            "Whose sizes the mean and the quantiles are of: `all`, or for a flip those that are "
+            "What the mean and the quantiles are over: `all`, or for a flip only what is "
             "`sensitive`.",
             {"enum": ["all", "sensitive"]},
         ),
@@ -172,12 +173,12 @@ class Effect:
     ]
     mean: Annotated[
         ValueInterval | None,
-        Json("The mean size of the change; null where no region to take it of was found."),
+        Json("The mean size of the change; null if no region for it was found."),
     ]
     quantiles: Annotated[tuple[Quantile, ...], Json("Quantiles of the size, ascending.")]
     cells: Annotated[
         tuple[CellShare, ...],
-        Json("Where the output is highest, the largest share first; not all where they are many."),
+        Json("Where the output is highest, the largest share first; only some if there are many."),
     ]
     exact: IsExact
     confidence: Confidence
@@ -191,7 +192,9 @@ class CurvePoint:
 
     gap: Annotated[float, Json("The gap.", _AT_LEAST_0)]
     gap_text: Annotated[str, Json("The same as an exact decimal.")]
-    share: Annotated[float, Json("The share that changes by more, or that of samples.", _SHARE)]
+    share: Annotated[
+        float, Json("The share that changes by more, or its estimate from samples.", _SHARE)
+    ]
     low: Annotated[float, Json("At least this.", _SHARE)]
     high: Annotated[float, Json("At most this.", _SHARE)]
 
@@ -221,8 +224,8 @@ class Curve:
         CurveGap | None,
         Json(
             "The smallest gap of the curve from which on the share is certainly at most "
-            "`max_share`; null without a limit, where it is not judged by this measure, or where "
-            "no gap of the curve is large enough."
+            "`max_share`; null without a limit, if the limit applies to another measure, "
+            "or if no gap of the curve is large enough."
         ),
     ] = None
 
@@ -237,7 +240,7 @@ class Curve:
         return replace(self, least_gap=found)
 
 
-@record("place", "Where what is sensitive is: a box in words, counted again.")
+@record("place", "A box that holds many sensitive inputs, in words, counted afresh.")
 @dataclass(frozen=True, slots=True)
 class Place:
     """A box of the input space that holds much of what is sensitive under one measure.
@@ -252,36 +255,36 @@ class Place:
     conditions: Annotated[
         tuple[str, ...],
         Json(
-            "The same as conditions of `--where`, to the last digit. A condition on a sensitive "
-            "feature says where a change starts, not where it may lead."
+            "The same as conditions for `--where`, to the last digit. A condition on a "
+            "sensitive feature says where a change starts, not where it may lead."
         ),
     ]
     size: Annotated[float, Json("How much of the measure is in the box: exact.", _SHARE)]
     weight: Annotated[ShareInterval, Json("How much of the measure is in the box and sensitive.")]
     within: Annotated[ShareInterval, Json("How much of the box is sensitive.")]
-    part: Annotated[ShareInterval, Json("How much of all that is sensitive is in the box.")]
+    part: Annotated[ShareInterval, Json("How much of the sensitive weight is in the box.")]
     exact: IsExact
     confidence: Annotated[
         float,
         Json(
-            "All intervals of all places of the measure hold together with this probability; 1 "
-            "where they are exact.",
+            "All intervals of all places of the measure hold together with this "
+            "probability; 1 if they are exact.",
             _SHARE,
         ),
     ]
 
 
-@record("rate_interval", "A rate of decisions, and between what it lies.")
+@record("rate_interval", "A rate of decisions, with its interval.")
 @dataclass(frozen=True, slots=True)
 class RateInterval:
     """A rate of decisions, or an estimate of it, and between what it lies."""
 
-    rate: Annotated[float, Json("The rate, or that of samples.", _SHARE)]
+    rate: Annotated[float, Json("The rate, or its estimate from samples.", _SHARE)]
     low: Annotated[float, Json("At least this.", _SHARE)]
     high: Annotated[float, Json("At most this.", _SHARE)]
 
 
-@record("ratio_interval", "A ratio of two rates, and between what it lies.")
+@record("ratio_interval", "A ratio of two rates, with its interval.")
 @dataclass(frozen=True, slots=True)
 class RatioInterval:
     """The lowest rate over the highest one; None where nobody gets the favourable decision."""
@@ -314,18 +317,18 @@ class GroupRate:
     cells: Annotated[
         tuple[tuple[int, ...], ...],
         Json(
-            "The group: for each sensitive feature the numbers of its cells, of which a group has "
-            "several where there are many.",
+            "The group: for each sensitive feature, the numbers of its cells (several if "
+            "cells were merged).",
             {"items": {"type": "array", "items": {"type": "integer", "minimum": 0}}},
         ),
     ]
     text: Annotated[str, Json("The same in words.")]
-    weight: Annotated[float, Json("The share of the measure that the group has.", _SHARE)]
+    weight: Annotated[float, Json("The group's share of the measure.", _SHARE)]
     rate: Annotated[
         float,
         Json(
-            "The share of the group, as its members are, that gets the favourable decision; an "
-            "estimate where it is sampled.",
+            "The share of the group that gets the favourable decision, as observed; an "
+            "estimate if it is sampled.",
             _SHARE,
         ),
     ]
@@ -334,9 +337,9 @@ class GroupRate:
     if_all: Annotated[
         RateInterval | None,
         Json(
-            "The share of *everybody* that would get it, were all in the group's cell and "
-            "otherwise as they are: what the model itself makes of the feature. Null where a "
-            "group has several cells, or rules tie the features together."
+            "The share of *everyone* who would get it if everyone were placed in the "
+            "group and otherwise stayed the same: the effect of the feature itself in the"
+            " model. Null if a group has several cells, or if rules couple the features."
         ),
     ] = None
 
@@ -352,14 +355,13 @@ class GroupRates:
         tuple[GroupRate, ...], Json("The groups that have any weight, in the order of the cells.")
     ]
     ratio: Annotated[
-        RatioInterval, Json("The adverse impact ratio: the lowest `rate` over the highest.")
+        RatioInterval, Json("The adverse impact ratio: the lowest `rate` divided by the highest.")
     ]
     exact: IsExact
     confidence: Annotated[
         float,
         Json(
-            "All intervals of all groups hold together with this probability; 1 where they are "
-            "exact.",
+            "All intervals of all groups hold together with this probability; 1 if they are exact.",
             _SHARE,
         ),
     ]
@@ -381,24 +383,31 @@ class GroupRates:
         )
 
 
-@record("explanation", "Who is affected, which way and how much (`--explain`, and in audits).")
+@record(
+    "explanation",
+    "Who is affected, in which direction and by how much (`--explain`, and in audits).",
+)
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Explanation(Shown):
     """What goes with a count: an entry of each list per measure, those of ``regions`` first."""
 
     effects: Annotated[
-        tuple[Effect, ...], Json("Which way and how much the output changes, by measure.")
+        tuple[Effect, ...],
+        Json("In which direction and by how much the output changes, by measure."),
     ] = ()
     curves: Annotated[tuple[Curve, ...], Json("The share against the gap, by measure.")] = ()
     places: Annotated[
         tuple[Place, ...],
-        Json("Where it is: a few boxes for each measure, the one that holds most first."),
+        Json(
+            "Where the sensitive inputs are: a few boxes for each measure, the one that "
+            "holds most first."
+        ),
     ] = ()
     rates: Annotated[
         tuple[GroupRates, ...], Json("How often each group gets the favourable decision.")
     ] = ()
     notes: Annotated[
-        tuple[str, ...], Json("What could not be explained, and why.", is_optional=True)
+        tuple[str, ...], Json("Notes on what was left out, and why.", is_optional=True)
     ] = ()
 
     def judged_by(self, limit: Limit | None, measure: str = "regions") -> Explanation:

@@ -38,7 +38,7 @@ class FeatureInfo:
     A gap of ``max_change`` or more has the answer 0.
     """
 
-    index: Annotated[int, Json("Its index, another way to name it.", _AT_LEAST_0)]
+    index: Annotated[int, Json("Its index, which can be used as a name.", _AT_LEAST_0)]
     name: Annotated[str, Json("Its name.")]
     kind: Annotated[
         str, Json("Whether its cells have an order.", {"enum": ["numeric", "categorical"]})
@@ -85,11 +85,13 @@ class Inspection(Shown):
     margin: Annotated[
         str,
         Json(
-            "What makes a probability of a margin: nothing (it is one), a sigmoid, a softmax.",
+            "How a margin becomes a probability: nothing (it is one), a sigmoid, a softmax.",
             {"enum": ["margin", "sigmoid", "softmax", "none", "unknown"]},
         ),
     ]
-    n_outputs: Annotated[int, Json("Margins of the model: one per class, or one.", {"minimum": 1})]
+    n_outputs: Annotated[
+        int, Json("Number of margins of the model: one, or one per class.", {"minimum": 1})
+    ]
     n_leaves: Annotated[int, Json("Leaves of all trees.", _AT_LEAST_0)]
     n_regions: Annotated[
         int, Json("The number of regions of the domain, of any size.", {"minimum": 1})
@@ -100,16 +102,16 @@ class Inspection(Shown):
     domain: AskedDomain = None
     one_hot: Annotated[
         Mapping[str, tuple[str, ...]],
-        Json("Groups of columns whose names suggest that one of them is 1.", is_optional=True),
+        Json("Groups of columns whose names suggest one-hot encoding.", is_optional=True),
     ] = field(default_factory=dict)
     population: Annotated[
         Portrait | None,
-        Json("The population that was given, or was fitted to the data.", is_optional=True),
+        Json("The population that was given or fitted to the data.", is_optional=True),
     ] = None
     population_share: Annotated[
         float | None,
         Json(
-            "How much of the population is in the domain; only where both were given.",
+            "How much of the population is in the domain; only if both were given.",
             {"minimum": 0, "maximum": 1},
             is_optional=True,
         ),

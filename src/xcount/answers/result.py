@@ -103,7 +103,7 @@ def limit_form(name: str, description: str, most: float | None = None) -> Spread
         value = data[name]
         return None if value is None else Limit.of(data.get(text) or float(value))
 
-    exactly = "The same as an exact fraction, which is what is compared with; null for a float."
+    exactly = "The same as an exact fraction, which is used for comparison; null for a float."
     properties: dict[str, Schema] = {
         name: {"type": ["number", "null"], "description": description, **bounds},
         text: {"type": ["string", "null"], "description": exactly},
@@ -119,7 +119,7 @@ MAX_SHARE = limit_form("max_share", "`--max-share`; null without.", most=1)
 class ModelInfo:
     """Which model was asked."""
 
-    path: Annotated[str | None, Json("The file as it was named; null for a live model.")]
+    path: Annotated[str | None, Json("The file as given; null for a live model.")]
     sha256: Annotated[
         str | None,
         Json("Hash of the file's bytes; null for a live model.", {"pattern": "^[0-9a-f]{64}$"}),
@@ -147,8 +147,8 @@ Sensitive = Annotated[
     ),
 ]
 VERDICT_OF_ALL = Json(
-    "FAIL if any count fails; else UNDECIDED if any is, or is missing; else PASS. null without a "
-    "limit.",
+    "FAIL if any count fails; otherwise UNDECIDED if any is undecided or missing; "
+    "otherwise PASS. null without a limit.",
     after="created",
 )
 JUDGE_OF_ALL = Json(
@@ -157,9 +157,9 @@ JUDGE_OF_ALL = Json(
     after="verdict",
 )
 STATUS_OF_ALL = Json(
-    "What the command ends with.", {"enum": [ANSWERED, FAILED, LIMITED]}, after="judge"
+    "The exit status of the command.", {"enum": [ANSWERED, FAILED, LIMITED]}, after="judge"
 )
-Created = Annotated[str, Json("When the run began, ISO 8601 in UTC.")]
+Created = Annotated[str, Json("When the run started, ISO 8601 in UTC.")]
 ModelTask = Annotated[str, Json("What the model is for, such as `binary`.")]
 GapOrigin = Annotated[str, Json("Where the gaps come from, in words.")]
 Planned = Annotated[
@@ -172,7 +172,7 @@ Planned = Annotated[
 ]
 AskedDomain = Annotated[
     Domain | None,
-    Json("Which regions exist; only where a domain was given.", is_optional=True),
+    Json("Which regions exist; only if a domain was given.", is_optional=True),
 ]
 Distance = Annotated[
     int | None,
@@ -210,7 +210,7 @@ class CountResult(Shown):
     class_label: Annotated[
         str | None,
         Json(
-            "The name of the class asked about; only where the model has several.",
+            "The name of the class in question; only if the model has several.",
             is_optional=True,
         ),
     ] = None
@@ -218,28 +218,28 @@ class CountResult(Shown):
     precision: Annotated[
         int | None,
         Json(
-            "Decimals that leaves were rounded to, or `exact`.",
+            "Number of decimals to which leaves were rounded, or `exact`.",
             form=whole_or("exact", least=0),
         ),
     ]
     count: Annotated[
         int | None,
         Json(
-            "The number of sensitive regions, or an estimate of it; null where only `low` and "
-            "`high` are known. An integer of any size: read it as one.",
+            "The number of sensitive regions, or an estimate of it; null if only `low` "
+            "and `high` are known. An integer of any size: read it as one.",
             _AT_LEAST_0,
             column="count",
         ),
     ]
     low: Annotated[
-        int, Json("At least so many, with probability `confidence`.", _AT_LEAST_0, column="low")
+        int, Json("At least this many, with probability `confidence`.", _AT_LEAST_0, column="low")
     ]
     high: Annotated[
-        int, Json("At most so many, with probability `confidence`.", _AT_LEAST_0, column="high")
+        int, Json("At most this many, with probability `confidence`.", _AT_LEAST_0, column="high")
     ]
     confidence: Annotated[
         float,
-        Json("1 for guaranteed (exact) bounds, else 1 - delta.", _SHARE, column="confidence"),
+        Json("1 for guaranteed (exact) bounds, otherwise 1 - delta.", _SHARE, column="confidence"),
     ]
     n_regions: Annotated[
         int,
@@ -260,8 +260,8 @@ class CountResult(Shown):
     judge: Annotated[
         str,
         Json(
-            "The measure that `max_share` judges, and that audits rank by: `regions`, or one of "
-            "`details.measures`.",
+            "The measure that `max_share` applies to and audits rank by: `regions`, or "
+            "one of `details.measures`.",
             {"enum": _JUDGES},
             column="judge",
         ),
@@ -270,20 +270,19 @@ class CountResult(Shown):
     stop_reason: Annotated[
         StopReason,
         Json(
-            "Why the run ended: `complete` (exact, or within epsilon), `decided` (the limit of the "
-            "share was decided before that), `timeout`, `memory`, `steps` or `interrupted`.",
+            "Why the run ended: `complete` (exact, or within epsilon), `decided` (the "
+            "verdict was certain before that), `timeout`, `memory`, `steps` or "
+            "`interrupted`.",
             column="stop_reason",
         ),
     ]
     seconds: Annotated[float, Json("How long the count took.", _AT_LEAST_0, column="seconds")] = 0.0
-    peak_memory_bytes: Annotated[
-        int, Json("Most memory that the process has held.", _AT_LEAST_0)
-    ] = 0
-    epsilon: Annotated[float, Json("Relative error allowed.", {"exclusiveMinimum": 0})] = 0.1
+    peak_memory_bytes: Annotated[int, Json("Peak memory of the process.", _AT_LEAST_0)] = 0
+    epsilon: Annotated[float, Json("Allowed relative error.", {"exclusiveMinimum": 0})] = 0.1
     delta: Annotated[
         float,
         Json(
-            "Probability with which an interval may be wrong.",
+            "Allowed probability that an interval is wrong.",
             {"exclusiveMinimum": 0, "exclusiveMaximum": 1},
         ),
     ] = 0.1
@@ -304,7 +303,7 @@ class CountResult(Shown):
     explanation: Annotated[
         Explanation | None,
         Json(
-            "Who is affected, which way and how much; with `--explain`, and in audits.",
+            "Who is affected, in which direction and by how much; with `--explain`, and in audits.",
             is_optional=True,
         ),
     ] = None
@@ -323,7 +322,7 @@ class CountResult(Shown):
     @property
     @written(
         Json(
-            "`count` / `n_regions`; null where `count` is.",
+            "`count` / `n_regions`; null if `count` is.",
             _SHARE,
             after="n_regions",
             column="share",
@@ -345,8 +344,9 @@ class CountResult(Shown):
     @property
     @written(
         Json(
-            "PASS: the share under the measure `judge` is at most `max_share`; FAIL: it is above; "
-            "UNDECIDED: the interval reaches across; null: no limit was given.",
+            "PASS: the share under the measure `judge` is at most `max_share`; FAIL: it "
+            "is above; UNDECIDED: the interval contains the limit; null: no limit was "
+            "given.",
             after="max_share",
             column="verdict",
         )

@@ -43,8 +43,8 @@ class StopReason(StrEnum):
 _CELLS = {"items": {"type": "integer", "minimum": 0}}
 _AT_LEAST_0 = {"minimum": 0}
 
-Low = Annotated[int, Json("At least so many combinations of the other cells.", _AT_LEAST_0)]
-High = Annotated[int, Json("At most so many.", _AT_LEAST_0)]
+Low = Annotated[int, Json("At least this many combinations of the other cells.", _AT_LEAST_0)]
+High = Annotated[int, Json("At most this many.", _AT_LEAST_0)]
 Combinations = Annotated[int, Json("All combinations of the other cells.", _AT_LEAST_0)]
 
 
@@ -106,7 +106,7 @@ class PairCount:
         return self.low == 0 < self.high == self.n_combinations
 
 
-@record("profile", "The count taken apart (`--profile`, and in audits).")
+@record("profile", "The count by mask and by pair of masks (`--profile`, and in audits).")
 @dataclass(frozen=True, slots=True, repr=False)
 class Profile(Shown):
     """The count taken apart: by mask, and by pair of neighbouring masks."""
@@ -116,7 +116,7 @@ class Profile(Shown):
     ]
     pairs: Annotated[
         tuple[PairCount, ...],
-        Json("Neighbouring masks, with the jumps between them; empty where nobody counted them."),
+        Json("Neighbouring masks, with the jumps between them; empty if they were not counted."),
     ] = ()
 
 

@@ -31,15 +31,13 @@ MAX_CHARACTERS = 2**28
 """Longest saved population; a longer file is refused."""
 
 
-@record("population", "A fitted population: what it is made of, and how realistic it is.")
+@record("population", "A fitted population: its components, and how realistic it is.")
 @dataclass(frozen=True, slots=True, repr=False)
 class Portrait(Shown):
     """A population in words and numbers."""
 
     source: Annotated[str, Json("The data that it was fitted to, by name.")]
-    n_data_rows: Annotated[
-        int | None, Json("Rows of the data; null where it was not kept.", {"minimum": 0})
-    ]
+    n_data_rows: Annotated[int | None, Json("Rows of the data; null if unknown.", {"minimum": 0})]
     data_sha256: Annotated[
         str | None,
         Json(
@@ -49,9 +47,9 @@ class Portrait(Shown):
     ]
     n_columns: Annotated[int, Json("Columns that it knows.", {"minimum": 0})]
     n_components: Annotated[int, Json("How many components it has.", {"minimum": 1})]
-    realism: Annotated[Realism, Json("How well it fits rows that it has not seen.")]
+    realism: Annotated[Realism, Json("How well it fits held-out rows.")]
     components: Annotated[
-        tuple[ComponentPortrait, ...], Json("What it is a mixture of, the heaviest first.")
+        tuple[ComponentPortrait, ...], Json("Its components, the heaviest first.")
     ]
 
     def to_dict(self) -> dict[str, Any]:

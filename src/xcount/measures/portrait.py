@@ -39,7 +39,7 @@ class Check:
     marginals: Annotated[float, Json("The share if the columns were independent.", _SHARE)]
 
 
-@record("realism", "How well a population fits rows that it has not seen.")
+@record("realism", "How well a population fits held-out rows.")
 @dataclass(frozen=True, slots=True)
 class Realism:
     """How well the population fits rows that it has not seen.
@@ -54,13 +54,13 @@ class Realism:
 
     n_rows: Annotated[int, Json("Rows that it was fitted to.", {"minimum": 0})]
     n_held_out: Annotated[
-        int, Json("Rows that were kept back to choose the number of components.", {"minimum": 0})
+        int, Json("Rows held out to choose the number of components.", {"minimum": 0})
     ]
-    log_likelihood: Annotated[float, Json("Mean of a held-out row, in nats.")]
+    log_likelihood: Annotated[float, Json("Mean log-likelihood of a held-out row, in nats.")]
     marginals_log_likelihood: Annotated[float, Json("The same under the product of the marginals.")]
     checks: Annotated[
         tuple[Check, ...],
-        Json("Pairs of conditions that depend on each other most, among rows and here."),
+        Json("The most dependent pairs of conditions, among the rows and in the population."),
     ] = ()
 
 
@@ -82,7 +82,10 @@ class ComponentPortrait:
     weight: Annotated[float, Json("Its part of the population.", _SHARE)]
     traits: Annotated[
         tuple[Trait, ...],
-        Json("What sets it apart, the most telling first; none where it is like everybody."),
+        Json(
+            "What sets it apart, the most distinctive first; empty if it resembles the "
+            "whole population."
+        ),
     ]
 
 

@@ -24,18 +24,20 @@ class CellRange:
     feature: Annotated[str, Json("Its feature.")]
     low: Annotated[
         float | None,
-        Json("Its numbers are at least this; not there if none is too small.", is_optional=True),
+        Json("Its numbers are at least this; absent if there is no lower bound.", is_optional=True),
     ] = None
     high: Annotated[
         float | None,
-        Json("Its numbers are less than this; not there if none is too large.", is_optional=True),
+        Json(
+            "Its numbers are less than this; absent if there is no upper bound.", is_optional=True
+        ),
     ] = None
     categories: Annotated[
         tuple[int, ...], Json("The codes of its categories.", is_optional=True)
     ] = ()
     labels: Annotated[
         tuple[str, ...],
-        Json("The names of its categories, where they are known.", is_optional=True),
+        Json("The names of its categories, if known.", is_optional=True),
     ] = ()
     is_missing: Annotated[
         bool, Json("Whether it is the cell of missing values.", name="missing", is_optional=True)
@@ -43,7 +45,8 @@ class CellRange:
     digits: Annotated[
         int | None,
         Json(
-            "Digits that tell its ends from other guards; not there if six do.",
+            "Number of digits that distinguish its ends from other guards; absent if six "
+            "are enough.",
             {"minimum": 1},
             is_optional=True,
         ),

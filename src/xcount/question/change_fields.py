@@ -41,8 +41,7 @@ _PROBABILITY = {"minimum": 0, "maximum": 1}
 _CLASS: dict[str, Any] = {
     "class": {
         "type": "integer",
-        "description": "The output asked about; 0 where there is only one. Not there with "
-        "`--flip`.",
+        "description": "The output in question; 0 if there is only one. Absent with `--flip`.",
         "minimum": 0,
     }
 }
@@ -62,8 +61,8 @@ _PROBABILITY_FIELDS: dict[str, Any] = {
     },
     "probability_gap_text": {
         "type": "string",
-        "description": "Only with `--probability-gap`: the gap as it was typed, which is what is "
-        "compared with.",
+        "description": "Only with `--probability-gap`: the gap as typed, which is compared "
+        "exactly.",
     },
     **_CLASS,
 }
@@ -71,45 +70,46 @@ _FLIP_FIELDS: dict[str, Any] = {
     "flip": {"const": True, "description": "Only with `--flip`."},
     "cutoff": {
         "type": ["number", "null"],
-        "description": "Only with `--flip`: the margin at which the decision changes; null where "
-        "one of several classes wins.",
+        "description": "Only with `--flip`: the margin at which the decision changes; null if one "
+        "of several classes wins.",
     },
     "cutoff_text": {
         "type": ["string", "null"],
-        "description": "Only with `--flip`: the cut-off as it was typed.",
+        "description": "Only with `--flip`: the cut-off as typed.",
     },
 }
 _OPTIONAL_FIELDS: dict[str, Any] = {
     "from_probability": {
         "type": "number",
-        "description": "Only with `--from-probability`: how probable the decision must be that is "
-        "flipped, at least.",
+        "description": "Only with `--from-probability`: the least probability of a decision whose "
+        "flip counts.",
         **_PROBABILITY,
     },
     "from_probability_text": {
         "type": "string",
-        "description": "Only with `--from-probability`: the same as it was typed.",
+        "description": "Only with `--from-probability`: the same as typed.",
     },
     "link": {
         "enum": ["margin", "sigmoid", "softmax"],
-        "description": "Only where probabilities matter: what makes one of the margin (`margin`: "
-        "it is one).",
+        "description": "Only if probabilities matter: how the margin becomes a probability "
+        "(`margin`: it is one).",
     },
     "slope": {
         "type": "number",
-        "description": "Only where it is not 1: what a sigmoid multiplies the margin by.",
+        "description": "Only if it is not 1: the factor by which a sigmoid multiplies the margin.",
     },
     "tie_is_above": {
         "const": True,
-        "description": "Only with `--flip`, where a margin equal to the cut-off is above it.",
+        "description": "Only with `--flip`, and only if a margin equal to the cut-off counts as "
+        "above it.",
     },
 }
 CHANGE_FIELDS = Spread(
     {
         "gap_text": {
             "type": "string",
-            "description": "The gap as it was typed, which is what is compared with; "
-            "`probability P` with `--probability-gap`, `flip` or `flip at T` with `--flip`.",
+            "description": "The gap as typed, which is compared exactly; `probability P` with "
+            "`--probability-gap`, `flip` or `flip at T` with `--flip`.",
         },
         **_GAP_FIELDS,
         **_PROBABILITY_FIELDS,

@@ -51,8 +51,8 @@ class Domain:
         Mapping[str, tuple[str, ...]],
         Json("For each group its columns, and `+none` if all of them may be 0."),
     ] = field(default_factory=dict)
-    where: Annotated[tuple[str, ...], Json("Conditions that every region fulfils.")] = ()
-    rule: Annotated[tuple[str, ...], Json("Rules that every region keeps.")] = ()
+    where: Annotated[tuple[str, ...], Json("Conditions that every region satisfies.")] = ()
+    rule: Annotated[tuple[str, ...], Json("Rules that every region satisfies.")] = ()
     places: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     """Where in a file its words stand: for messages alone."""
 

@@ -100,13 +100,13 @@ class AuditResult(Shown):
     margin: Annotated[
         str,
         Json(
-            "`probability` where the trees vote and votes add up to one.",
+            "`probability` if the trees vote and votes add up to one.",
             {"enum": ["score", "probability"]},
         ),
     ] = "score"
     output_label: Annotated[
         str | None,
-        Json("The class asked about, where the model has several.", name="class_label"),
+        Json("The class in question, if the model has several.", name="class_label"),
     ] = None
     gap_origin: GapOrigin = ""
     domain: AskedDomain = None
@@ -115,8 +115,8 @@ class AuditResult(Shown):
     named: Annotated[
         tuple[str, ...],
         Json(
-            "Groups that were named by `--sensitive` or in `--max-share`, their features joined "
-            "by ` + `; a report never leaves them out.",
+            "Groups named by `--sensitive` or in `--max-share`, their features joined by "
+            "` + `; a report never leaves them out.",
             is_optional=True,
         ),
     ] = ()
@@ -135,7 +135,7 @@ class AuditResult(Shown):
     versions: Versions = field(default_factory=dict)
     results: Annotated[
         tuple[CountResult, ...],
-        Json("One object as of `xcount count --json` per group, gap and distance."),
+        Json("One object, as in `xcount count --json`, for each group, gap and distance."),
     ]
 
     @property

@@ -98,7 +98,9 @@ class CompareResult(Shown):
     n_regions: Annotated[int, Json("Regions of the grid that all models share.", {"minimum": 1})]
     n_guards: Annotated[
         int,
-        Json("Guards of that grid; each model has its own.", {"minimum": 0}, is_optional=True),
+        Json(
+            "Guards of that grid; each model has its own number.", {"minimum": 0}, is_optional=True
+        ),
     ] = 0
     max_ratio: Annotated[Limit | None, Json("The largest ratio allowed.", form=MAX_RATIO)] = None
     n_planned: Planned = 0

@@ -33,17 +33,19 @@ class Ratio:
 
     value: Annotated[
         float | None,
-        Json("C / C0; null where either has no estimate, or beyond every float.", {"minimum": 0}),
+        Json(
+            "C / C0; null if either has no estimate, or if it exceeds every float.", {"minimum": 0}
+        ),
     ]
     low: Annotated[float, Json("At least this.", {"minimum": 0})]
     high: Annotated[
         float | None,
-        Json("At most this; null where C0 may be zero, or beyond every float.", {"minimum": 0}),
+        Json("At most this; null if C0 may be zero, or if it exceeds every float.", {"minimum": 0}),
     ]
     confidence: Annotated[
         float,
         Json(
-            "The bounds hold with at least this probability: where both counts' intervals do.",
+            "The bounds hold with at least this probability: whenever both counts' intervals do.",
             _SHARE,
         ),
     ] = 1.0
@@ -118,21 +120,21 @@ class Compared(Shown):
     results: Annotated[
         tuple[CountResult | None, ...],
         Json(
-            "Per model an object as of `xcount count --json`; null where the run was stopped "
-            "before."
+            "For each model, an object as in `xcount count --json`; null if the run was "
+            "stopped before."
         ),
     ]
 
     @property
-    @written(Json("The gap as it was typed; `flip` with `--flip`.", after="distance"))
+    @written(Json("The gap as typed; `flip` with `--flip`.", after="distance"))
     def gap_text(self) -> str:
         return self.change.text
 
     @property
     @written(
         Json(
-            "Per model its count divided by the first model's; null where the first model's is "
-            "zero, or a count is missing.",
+            "For each model, its count divided by the first model's; null if the first "
+            "model's is zero, or a count is missing.",
             after="gap_text",
         )
     )
@@ -202,19 +204,19 @@ class ModelSummary:
         quartiles: of the relative sensitivity over those questions: lower, median, upper.
     """
 
-    index: Annotated[int, Json("Its place on the command line, from 0.", {"minimum": 0})]
+    index: Annotated[int, Json("Its position on the command line, from 0.", {"minimum": 0})]
     name: Annotated[str, Json("What it is called.")]
     rank: Annotated[int, Json("1 for the least sensitive.", {"minimum": 1})]
     mean_share: Annotated[
-        float | None, Json("Mean of its shares; null where a share has no estimate.", _SHARE)
+        float | None, Json("Mean of its shares; null if a share has no estimate.", _SHARE)
     ]
     mean_share_low: Annotated[float, Json("Mean of the low bounds of its shares.", _SHARE)]
     mean_share_high: Annotated[float, Json("Mean of the high bounds of its shares.", _SHARE)]
     n_ratios: Annotated[
         int,
         Json(
-            "Questions that the first model does not answer with zero, and with an estimate of "
-            "both counts.",
+            "Questions for which the first model's count is not zero and both counts have"
+            " an estimate.",
             {"minimum": 0},
         ),
     ]

@@ -11,13 +11,13 @@ from xcount.measures.weighting import Weighing
 from xcount.support.records import Json, record
 
 
-@record("input", "What a run was given beside its model.")
+@record("input", "An input of a run other than its model.")
 @dataclass(frozen=True, slots=True)
 class Input:
     """A table or a fitted population that a run was given."""
 
     role: Annotated[str, Json("What it is.", {"enum": ["data", "population"]})]
-    path: Annotated[str | None, Json("The file as it was named; null for one in memory.")]
+    path: Annotated[str | None, Json("The file as given; null for data in memory.")]
     sha256: Annotated[
         str | None,
         Json("Hash of the file's bytes; null without a file.", {"pattern": "^[0-9a-f]{64}$"}),
@@ -29,7 +29,7 @@ class Input:
 
 Inputs = Annotated[
     tuple[Input, ...],
-    Json("The data and the population that it was given.", is_optional=True),
+    Json("The data and the population that were given.", is_optional=True),
 ]
 
 

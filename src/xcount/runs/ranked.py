@@ -25,7 +25,7 @@ class Ranked(Shown):
     rank: Annotated[int, Json("1 for the most sensitive.", {"minimum": 1})]
     sensitive: Sensitive
     score: Annotated[
-        float | None, Json("Mean of their shares; null where a share has no estimate.", _SHARE)
+        float | None, Json("Mean of their shares; null if a share has no estimate.", _SHARE)
     ]
     score_low: Annotated[float, Json("Mean of the low bounds of their shares.", _SHARE)]
     score_high: Annotated[float, Json("Mean of the high bounds of their shares.", _SHARE)]

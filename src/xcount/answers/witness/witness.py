@@ -39,7 +39,7 @@ class Crossing:
         return self.after_cell.description
 
 
-@record("contribution", "What one tree adds to the change.")
+@record("contribution", "The contribution of one tree to the change.")
 @dataclass(frozen=True, slots=True)
 class Contribution:
     """How much one tree adds to the change."""
@@ -61,7 +61,7 @@ def _values_of(side: str) -> Json:
 _NAMES = Json("Its features.", form=Spread.nowhere(lambda data: tuple(data["point"])))
 
 
-@record("witness", "Two inputs that differ in the sensitive features alone.")
+@record("witness", "Two inputs that differ only in the sensitive features.")
 @dataclass(frozen=True, slots=True, repr=False)
 class Witness(Shown):
     """Two inputs that differ in the sensitive features alone, and what the model makes of them.
@@ -104,24 +104,24 @@ class Witness(Shown):
     change: Annotated[
         float, Json("`other_margin` - `margin`, subtracted before it is rounded to a float.")
     ]
-    distance: Annotated[int, Json("How far the sensitive cells are apart.", {"minimum": 1})]
+    distance: Annotated[int, Json("Distance between the sensitive cells.", {"minimum": 1})]
     crossed: Annotated[tuple[Crossing, ...], Json("The sensitive features that change.")]
     trees: Annotated[
         tuple[Contribution, ...],
-        Json("The trees that make the difference, the largest part first."),
+        Json("The trees that make the difference, the largest contribution first."),
     ]
     class_label: Annotated[
         str | None,
         Json(
-            "The class whose margins these are; only where the model has several.",
+            "The class whose margins these are; only if the model has several.",
             is_optional=True,
         ),
     ] = None
     decision: Annotated[
         str | None,
         Json(
-            "Only with `--flip`: the class that wins at `point`, or the side of the cut-off "
-            "(`above`, `not above`) where its two classes have no names.",
+            "Only with `--flip`: the class that wins at `point`, or the side of the "
+            "cut-off (`above`, `not above`) if the two classes have no names.",
             is_optional=True,
         ),
     ] = None
@@ -132,7 +132,7 @@ class Witness(Shown):
     probability: Annotated[
         float | None,
         Json(
-            "Only where the model has a probability: the one at `point`.",
+            "Only if the model has a probability: the one at `point`.",
             {"minimum": 0, "maximum": 1},
             is_optional=True,
         ),
@@ -140,7 +140,7 @@ class Witness(Shown):
     other_probability: Annotated[
         float | None,
         Json(
-            "Only where the model has a probability: the one at `other`.",
+            "Only if the model has a probability: the one at `other`.",
             {"minimum": 0, "maximum": 1},
             is_optional=True,
         ),
@@ -148,7 +148,7 @@ class Witness(Shown):
     row: Annotated[
         int | None,
         Json(
-            "Only with `--near`: the row it is near to, from 0.",
+            "Only with `--near`: the number of the row it is close to, from 0.",
             _AT_LEAST_0,
             is_optional=True,
         ),
@@ -156,14 +156,14 @@ class Witness(Shown):
     moved: Annotated[
         tuple[str, ...] | None,
         Json(
-            "Only with `--near`: features in another cell than the row's.",
+            "Only with `--near`: number of features in a different cell from the row's.",
             is_optional=True,
         ),
     ] = None
     proved: Annotated[
         bool | None,
         Json(
-            "Only with `--near`: whether nothing nearer exists.",
+            "Only with `--near`: whether it is proved that nothing closer exists.",
             name="proved_nearest",
             is_optional=True,
         ),
@@ -171,17 +171,17 @@ class Witness(Shown):
     library_margins: Annotated[
         tuple[float, float] | None,
         Json(
-            "Only with `--verify`: what the library itself predicts at both.",
+            "Only with `--verify`: the library's own predictions at both.",
             is_optional=True,
         ),
     ] = None
     labels: Annotated[
         Mapping[str, str],
-        Json("Names of the categories at `point`, where they are known.", is_optional=True),
+        Json("Names of the categories at `point`, if known.", is_optional=True),
     ] = field(default_factory=dict)
     other_labels: Annotated[
         Mapping[str, str],
-        Json("Names of the categories at `other`, where they are known.", is_optional=True),
+        Json("Names of the categories at `other`, if known.", is_optional=True),
     ] = field(default_factory=dict)
 
     @property
