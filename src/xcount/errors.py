@@ -4,16 +4,16 @@
     ├── ModelFormatError       the file is not what it claims to be, and where
     ├── UnsupportedModelError  a construct that an additive tree ensemble cannot express
     ├── QueryError             the question does not fit the model (also a ValueError)
-    ├── BudgetError            too large for the method that was asked for
-    │   └── OutOfLimitsError   a limit of time or memory was reached before there was an answer
+    ├── BudgetError            too large for the requested method
+    │   └── OutOfLimitsError   time or memory ran out before there was an answer
     ├── TableError             a data table does not fit the model (also a ValueError)
     ├── JournalError           a journal of results cannot be read, written or shared
     ├── ClusterError           a cluster cannot be reached, was lost, or runs other versions
     └── MissingExtraError      an optional library is not installed (also an ImportError)
 
-A limit that is reached while usable bounds exist is a result, not an exception. A question that is
-answered, but may not be the one that was meant, gives a :class:`QueryWarning`; so does one of many
-that is too large for the method, where others are answered.
+If a limit is reached but there are usable bounds, they are a result, not an exception. A
+:class:`QueryWarning` says that a question was answered but may not be the one that was meant, or
+that one of many questions was left out because it is too large for the method.
 
 Messages name an option as the command line spells it (``--gap``). If the argument in Python is
 another word, it follows in brackets: ``--max-share (max_share)``.
@@ -49,11 +49,11 @@ class QueryError(XCountError, ValueError):
 
 
 class QueryWarning(UserWarning):
-    """A question that may not be the one that was meant, or was left out of many."""
+    """A question may not be the one that was meant, or was left out of a series."""
 
 
 class BudgetError(XCountError):
-    """The work is too large for the chosen method; ``code`` says why in a word, for programs."""
+    """The work is too large for the chosen method; ``code`` is the reason, for programs."""
 
     def __init__(self, message: str, code: str = "too_large") -> None:
         super().__init__(message)
@@ -61,7 +61,7 @@ class BudgetError(XCountError):
 
 
 class OutOfLimitsError(BudgetError):
-    """A limit of time or memory was reached before anything could be said."""
+    """Time or memory ran out before there was any answer."""
 
 
 class TableError(XCountError, ValueError):

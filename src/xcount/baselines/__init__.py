@@ -1,1 +1,1 @@
-"""The paper's algorithms and the formula counters; nothing else imports them."""
+"""The paper's algorithms and the CNF counters; nothing else imports them."""

@@ -1,8 +1,8 @@
-"""The program of the child process that holds a model counter.
+"""The child process that runs a model counter.
 
 It reads jobs from standard input and writes one line of JSON for each to standard output. A job is
-a line of JSON with ``n_variables``, ``show``, ``parameters`` of the counter and ``n_literals``, and
-that many 32-bit integers: clauses, each ended by a 0.
+a line of JSON with ``n_variables``, ``show``, ``parameters`` of the counter and ``n_literals``,
+followed by that many 32-bit integers: the clauses, each terminated by a 0.
 
     python -m xcount.baselines.cnf.child ganak|approxmc SECONDS BYTES
 
@@ -35,13 +35,13 @@ Answer = dict[str, Any]
 def main() -> None:
     """Answer jobs until standard input ends."""
     solver, seconds, memory_bytes = sys.argv[1:]
-    # The counters print lines, and parts of lines, of their own: those go to standard error.
+    # The counters print lines and parts of lines themselves: send those to standard error.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     module, problem = _import(solver)
     _obey_limits(
         float(seconds), int(memory_bytes)
-    )  # afterwards: a limit must not look like absence
+    )  # after the import: a failed import due to a limit must not look like a missing library
     while line := sys.stdin.buffer.readline():
         job = json.loads(line)
         clauses = array("i")
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def _import(solver: str) -> tuple[Any, str]:
-    """Return the counter's module; or what is wrong with it."""
+    """Return the counter's module, or None and the reason it cannot be used."""
     name, version = _MODULES[solver]
     try:
         module = importlib.import_module(name)
@@ -66,10 +66,10 @@ def _import(solver: str) -> tuple[Any, str]:
 
 
 def _obey_limits(seconds: float, memory_bytes: int) -> None:
-    """Die with the parent; let the system end what outlives its limits."""
+    """Die with the parent; let the system kill a counter that outlives its limits."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if seconds > 0:  # the parent kills earlier: this is for when it cannot
+    if seconds > 0:  # a fallback: the parent normally kills the child earlier
         limit = math.ceil(seconds) + 5
         resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
     if memory_bytes > 0:

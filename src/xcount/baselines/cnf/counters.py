@@ -52,7 +52,7 @@ def count_by_approxmc(problem: Problem, settings: Settings) -> Tally:
         return Tally(count, count, count, method, details=details)
     factor = 1 + Fraction(settings.epsilon)
     high = min(math.floor(count * factor), problem.n_regions)
-    low = min(math.ceil(count / factor), high)  # an estimate may be far above all regions
+    low = min(math.ceil(count / factor), high)  # an estimate may far exceed the number of regions
     return Tally(
         min(count, high), low, high, method, StopReason.COMPLETE, 1 - settings.delta, details
     )
@@ -61,8 +61,8 @@ def count_by_approxmc(problem: Problem, settings: Settings) -> Tally:
 def count_by_subproblem_formulas(problem: Problem, settings: Settings) -> Tally:
     """Count subproblem by subproblem with Ganak: one formula per mask.
 
-    The paper's ablation "Subp + CNF" solves a formula per pair of masks and leaves out the merging;
-    a formula per mask, "it jumps to some neighbour", gives counts that simply add up.
+    The paper's ablation "Subp + CNF" solves a formula per pair of masks and does not merge them.
+    Here a formula per mask says that it jumps to some neighbour, so the counts simply add up.
     """
     method = "subproblems-cnf"
     low, n_done, reason, version = 0, 0, StopReason.COMPLETE, {}
@@ -100,7 +100,7 @@ def _reason(stop: BaseException) -> StopReason:
 
 
 def _unknown(problem: Problem, method: str, stop: BaseException) -> Tally:
-    """Return all that is known when a counter was stopped: nothing."""
+    """Return the tally of a counter that was stopped: nothing is known."""
     return Tally.of_bounds(0, problem.n_regions, method, _reason(stop))
 
 

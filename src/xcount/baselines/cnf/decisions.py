@@ -1,13 +1,13 @@
 """``|sum of numbers| > gap`` as a decision diagram over the numbers, written as clauses.
 
 After I. Abío, R. Nieuwenhuis, A. Oliveras, E. Rodríguez-Carbonell and V. Mayer-Eichberger, "A new
-look at BDDs for pseudo-Boolean constraints" (JAIR 2012): a node is a number that comes next and an
-interval of partial sums for which all that follows is the same. Partial sums that decide the
-comparison, whatever follows, end the diagram, so a model counter sees an answer early. Where the
-diagram grows too large, adders (sums.py) are used instead: they never do.
+look at BDDs for pseudo-Boolean constraints" (JAIR 2012): a node is the next number and an interval
+of partial sums that all have the same continuation. Partial sums that decide the comparison,
+whatever follows, lead to a terminal, so a model counter sees an answer early. If the diagram grows
+too large, adders (sums.py), whose size is linear, are used instead.
 
-The values of a number are in ascending order, so that those which lead to one child are few runs;
-with a literal "the value is at least this" for each, a run takes two clauses, however long it is.
+The values of a number are in ascending order, so that those which lead to one child form few runs.
+With a literal "the value is at least this" for each, a run of any length takes two clauses.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from xcount.baselines.cnf.trees import Leaf
 
 MAX_NODES = 20_000
 MAX_NUMBERS = 300
-"""Deeper diagrams would need deeper recursion than Python allows; they are never small anyway."""
+"""Deeper diagrams would exceed Python's recursion limit; they are never small anyway."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A literal that is right for all partial sums with ``low <= sum <= high``."""
+    """A literal that is valid for all partial sums with ``low <= sum <= high``."""
 
     low: int
     high: int
@@ -51,7 +51,7 @@ class JumpDiagram:
         self._formula = formula
         self._gap = gap
         self._left = max_nodes
-        # Large numbers first: the sooner the comparison is decided.
+        # Large numbers first, so that the comparison is decided sooner.
         ascending = [sorted(number, key=lambda leaf: leaf[1]) for number in numbers]
         self._numbers = sorted(ascending, key=_spread, reverse=True)
         self._least, self._largest = [0], [0]
@@ -64,7 +64,7 @@ class JumpDiagram:
         self._layers: list[list[_Node]] = [[] for _ in range(len(self._numbers) + 1)]
 
     def literal(self) -> int | None:
-        """Return a literal that is true iff the sum is beyond the gap; None if it is too large."""
+        """Return a literal that is true iff the sum exceeds the gap; None if too large."""
         if len(self._numbers) > MAX_NUMBERS:
             return None
         planned = _Plan(self._formula, self._numbers)
@@ -109,7 +109,7 @@ class JumpDiagram:
 
 
 class _Plan:
-    """Nodes that are written only when the whole diagram is known to be small enough."""
+    """Nodes that are written only once the whole diagram is known to be small enough."""
 
     FALSE, TRUE = 0, 1
 
@@ -119,7 +119,7 @@ class _Plan:
         self._nodes: list[tuple[int, list[int]]] = [(0, []), (0, [])]
 
     def add(self, layer: int, children: list[int]) -> int:
-        """Plan a node: with the i-th value of the layer's number, it is what its i-th child is."""
+        """Plan a node that equals its i-th child if the layer's number has its i-th value."""
         self._nodes.append((layer, children))
         return len(self._nodes) - 1
 
@@ -141,7 +141,7 @@ class _Plan:
         return literals[root]
 
     def _orders(self, number: list[Leaf]) -> list[int]:
-        """Return for each place a literal that is true iff the value stands there or later."""
+        """Return for each position a literal that is true iff the value is there or later."""
         orders: list[int] = []
         for leaf, _ in reversed(number):
             orders.append(self._formula.disjunction((leaf, *orders[-1:])))

@@ -2,15 +2,15 @@
 
 Variables, for every feature with n cells: ``b[i]``, i = 0 .. n-2, "the cell is at most i" (for a
 numeric feature: x < thresholds[i]), with ``b[i] => b[i+1]``. A region is sensitive iff it has one
-of two neighbouring masks, and the trees' sums at the two differ by more than the gap. Where pairs
-of neighbours are few, the formula is a disjunction over them: both masks of a pair are constants,
-so that only trees that tell them apart make a difference. Where they are many, the sensitive
+of two neighbouring masks, and the trees' sums at the two differ by more than the gap. If there are
+few pairs of neighbours, the formula is a disjunction over them: both masks of a pair are constants,
+so that only trees that distinguish them matter. If there are many, the sensitive
 features have a second copy ``b'`` instead, and the formula says: the sums at b and at b' differ by
 more than the gap, and b' is within the distance of b. Projected on b, its models are the regions
-that have such a b': the counters' projection is the "there is".
+that have such a b': projection is the existential quantifier.
 
 With D(t) the value of tree t at b less its value at b', the comparison of their sum with the gap is
-a decision diagram over the trees (decisions.py) where that is small. Elsewhere adders build::
+a decision diagram over the trees (decisions.py) if that is small. Otherwise adders build::
 
     z = sum over t of (D(t) - least D(t)) = V(b) - V(b') + R,   R = - sum over t of least D(t)
 
@@ -39,11 +39,11 @@ from xcount.problem.problem import Problem
 from xcount.question.grid import Axis
 
 MAX_PAIRS = 1_000
-"""Pairs of masks that a formula names one by one."""
+"""The largest number of pairs of masks that a formula lists one by one."""
 
 
 class Checkpoint(Protocol):
-    """Called now and then while a formula is built; what it raises ends the work."""
+    """A callback, called regularly while a formula is built, that raises to stop the work."""
 
     def __call__(self) -> None: ...
 
@@ -70,7 +70,7 @@ def encode(
 
 
 def pairs_of_masks(problem: Problem, most: int) -> list[tuple[int, int]] | None:
-    """Return the pairs of neighbouring masks, the smaller first; None if there are more."""
+    """Return the pairs of neighbouring masks, the smaller first; None if more than ``most``."""
     pairs: list[tuple[int, int]] = []
     for mask in range(problem.n_masks):
         pairs += [(mask, other) for other in problem.masks.neighbours(mask) if mask < other]
@@ -86,7 +86,7 @@ def _require_pair(
     pairs: Sequence[tuple[int, int]],
     checkpoint: Checkpoint,
 ) -> None:
-    """Say: b has one of two masks, and the sums at those differ by more than the gap."""
+    """Require that b has one of two masks whose sums differ by more than the gap."""
     encoder = TreeEncoder(formula, problem)
     trees = _trees_that_test(problem, problem.query.sensitive)
     sensitive: list[int] = []
@@ -97,7 +97,7 @@ def _require_pair(
         jump = formula.disjunction(_jumps(formula, problem.threshold, numbers))
         either = [_at_mask(formula, problem, bits, mask) for mask in pair]
         sensitive.append(formula.conjunction((formula.disjunction(either), jump)))
-    # A variable after all shown ones: ApproxMC knows no others than clauses have.
+    # A variable after all shown ones: ApproxMC knows only variables that occur in clauses.
     formula.add(*sensitive, -formula.true)
 
 
@@ -120,7 +120,7 @@ def _require_counterpart(
     bits: Mapping[int, Sequence[int]],
     checkpoint: Checkpoint,
 ) -> None:
-    """Say: some b' is within the distance of b, and the sums differ by more than the gap."""
+    """Require some b' within the distance of b whose sum differs by more than the gap."""
     sensitive = problem.query.sensitive
     primed = {**bits, **_guard_bits(formula, problem, sensitive, mark="'")}
     _require_distance(formula, problem, bits, primed)
@@ -155,7 +155,7 @@ def encode_mask(
 
 
 def _shown(formula: Formula, bits: Mapping[int, Sequence[int]]) -> list[int]:
-    """Return the projection set; one true variable where there is no guard to project on."""
+    """Return the projection set; one true variable if there is no guard to project on."""
     return [literal for feature in bits.values() for literal in feature] or [formula.true]
 
 
@@ -171,7 +171,7 @@ def _trees_that_test(problem: Problem, features: Sequence[int]) -> list[int]:
 def _guard_bits(
     formula: Formula, problem: Problem, features: Iterable[int], mark: str = ""
 ) -> dict[int, list[int]]:
-    """Make the bits of the features' cells, monotone, and note what they mean."""
+    """Create the monotone bits of the features' cells, and record what they mean."""
     bits: dict[int, list[int]] = {}
     for feature in features:
         axis = problem.grid.axes[feature]
@@ -231,25 +231,25 @@ def _require_distance(
 
 
 def _steps(formula: Formula, axis: Axis, differ: list[int]) -> list[int]:
-    """Return literals of which as many are true as the distance on this axis is."""
+    """Return literals of which the number that are true is the distance on this axis."""
     if axis.feature.is_categorical:
         return [formula.disjunction(differ)]
     steps = [bit for bit, n in zip(differ, axis.steps, strict=False) for _ in range(n)]
     if axis.missing_cell is None or not differ:
         return steps
-    # The last bit tells the missing cell from the others: one step, whatever the other bits say.
+    # The last bit separates the missing cell from the others: one step, whatever the other bits.
     appears = differ[-1]
     return [appears] + [formula.conjunction((bit, -appears)) for bit in steps]
 
 
 def _jumps(formula: Formula, gap: int, numbers: Sequence[list[Leaf]]) -> list[int]:
-    """Return literals of which one can be true iff the sum of the numbers is beyond the gap."""
+    """Return literals of which one can be true iff the sum of the numbers exceeds the gap."""
     decided = JumpDiagram(formula, gap, numbers).literal()
     return [decided] if decided is not None else _added_jumps(formula, gap, numbers)
 
 
 def _added_jumps(formula: Formula, gap: int, numbers: Sequence[list[Leaf]]) -> list[int]:
-    """The same with adders: the first only if the sum exceeds the gap, the second if below."""
+    """The same with adders: the first literal implies sum > gap, the second sum < -gap."""
     offset = 0
     shifted: list[list[Leaf]] = []
     for number in numbers:
@@ -268,7 +268,7 @@ def _added_jumps(formula: Formula, gap: int, numbers: Sequence[list[Leaf]]) -> l
 
 
 def _number_bits(formula: Formula, leaves: list[Leaf]) -> list[WeightedBit]:
-    """Return the binary digits of "the value of the leaf that holds"; just one leaf does."""
+    """Return the binary digits of the value of the leaf that is reached, exactly one of all."""
     width = max((value for _, value in leaves), default=0).bit_length()
     digits = []
     for k in range(width):

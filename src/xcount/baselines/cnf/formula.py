@@ -71,7 +71,7 @@ class Formula:
         return -self.conjunction(-literal for literal in literals)
 
     def exclusive_or(self, a: int, b: int) -> int:
-        """Return a literal that is true iff just one of the two is."""
+        """Return a literal that is true iff exactly one of the two is."""
         key = ("xor", tuple(sorted((abs(a), abs(b)))))
         if key not in self._gates:
             x, y = key[1]
@@ -81,7 +81,7 @@ class Formula:
         return output if (a > 0) == (b > 0) else -output
 
     def _define_parity(self, output: int, inputs: Sequence[int]) -> None:
-        """Say that ``output`` is true iff an odd number of the inputs is."""
+        """Require that ``output`` is true iff an odd number of the inputs are."""
         for signs in range(1 << len(inputs)):
             chosen = [x if signs >> i & 1 else -x for i, x in enumerate(inputs)]
             is_odd = signs.bit_count() % 2 == 1

@@ -20,13 +20,13 @@ from xcount.errors import MissingExtraError, XCountError
 _INSTALL = {
     "ganak": "pip install 'xcount[baselines]'",
     "approxmc": (
-        "pip install 'xcount[baselines]', and where pyganak came later (it brings a module of that "
-        "name too): pip install --force-reinstall --no-deps pyapproxmc==4.1.24"
+        "pip install 'xcount[baselines]'; if pyganak was installed later (it also has a module "
+        "of that name): pip install --force-reinstall --no-deps pyapproxmc==4.1.24"
     ),
 }
 
 
-class SolverStopped(Exception):  # noqa: N818  # it is no error: a limit was reached
+class SolverStopped(Exception):  # noqa: N818  # not an error: a limit was reached
     """The counter was stopped by a limit."""
 
     def __init__(self, reason: StopReason) -> None:
@@ -46,14 +46,14 @@ class Solver:
         self._timed_out = False
         limits = ["0" if seconds is None else str(seconds), str(self._memory_bytes)]
         module = "xcount.baselines.cnf.child"
-        # A file, not a pipe: nobody reads while the counter works, and a full pipe would stop it.
+        # A file, not a pipe: nothing reads it while the counter works, and a full pipe would block.
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # closed by __exit__
         self._child = subprocess.Popen(
             [sys.executable, "-m", module, name, *limits],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            start_new_session=True,  # Ctrl-C is for the parent, which then ends the child
+            start_new_session=True,  # Ctrl-C goes to the parent, which then stops the child
         )
         self._timer = None if seconds is None else threading.Timer(seconds, self._time_out)
         if self._timer is not None:
@@ -109,13 +109,13 @@ class Solver:
         self._child.kill()
 
     def _explain_end(self) -> Mapping[str, Any]:
-        """Raise what the end of the child means."""
+        """Raise the error that explains why the child exited."""
         status = self._child.wait()
         if self._timed_out:
             raise SolverStopped(StopReason.TIMEOUT)
         self._errors.seek(0)
         message = self._errors.read().decode(errors="replace").strip()
-        # Under a memory limit the counters end by bad_alloc, abort or a null pointer.
+        # Under a memory limit the counters crash with bad_alloc, abort or a null pointer.
         by_limit = status < 0 and self._memory_bytes > 0
         if by_limit or "MemoryError" in message or "bad_alloc" in message:
             raise SolverStopped(StopReason.MEMORY)
@@ -135,5 +135,5 @@ def _end_text(status: int) -> str:
 def _close(stream: Any) -> None:
     try:
         stream.close()
-    except OSError:  # what could not be written any more is of no use
+    except OSError:  # what could not be written is no longer needed
         return

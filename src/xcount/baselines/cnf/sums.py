@@ -1,8 +1,8 @@
 """Weighted sums of literals as binary numbers, and their comparison with constants.
 
 The adder network of Eén and Sörensson, "Translating pseudo-Boolean constraints into SAT" (JSAT
-2006), section 5.3 (after Warners 1998): the bits of equal weight are added by full and half adders
-until one is left of each weight. Its size is linear in the number of input bits, whatever the
+2006), section 5.3 (after Warners 1998): bits of equal weight are added by full and half adders
+until each weight has one bit left. Its size is linear in the number of input bits, whatever the
 weights; weights are Python ints, so nothing overflows.
 """
 
@@ -43,7 +43,7 @@ def binary_sum(formula: Formula, bits: Iterable[WeightedBit]) -> list[int]:
 
 
 def _growing(buckets: Sequence[object]) -> Iterable[int]:
-    """Yield 0, 1, ... as long as there are buckets; carries make more of them on the way."""
+    """Yield the indices of the buckets, including those that carries add on the way."""
     k = 0
     while k < len(buckets):
         yield k
@@ -51,13 +51,13 @@ def _growing(buckets: Sequence[object]) -> Iterable[int]:
 
 
 def require_at_least(formula: Formula, number: Sequence[int], bound: int, condition: int) -> None:
-    """Say: if ``condition`` then ``number >= bound``."""
+    """Require: if ``condition`` then ``number >= bound``."""
     if bound <= 0:
         return
     if bound >= 1 << len(number):
         formula.add(-condition)
         return
-    above: list[int] = []  # higher bits that are 0 in the bound: one of them set decides
+    above: list[int] = []  # higher bits that are 0 in the bound: one set bit decides
     for k in reversed(range(len(number))):
         if bound >> k & 1:
             formula.add(-condition, number[k], *above)
@@ -66,6 +66,6 @@ def require_at_least(formula: Formula, number: Sequence[int], bound: int, condit
 
 
 def require_at_most(formula: Formula, number: Sequence[int], bound: int, condition: int) -> None:
-    """Say: if ``condition`` then ``number <= bound``."""
+    """Require: if ``condition`` then ``number <= bound``."""
     complement = [-literal for literal in number]
     require_at_least(formula, complement, (1 << len(number)) - 1 - bound, condition)

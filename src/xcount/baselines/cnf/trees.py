@@ -1,4 +1,4 @@
-"""Trees as gates: for every difference that a tree can make, a literal that says it does."""
+"""Trees as gates: for every difference that a tree can make, a literal iff it makes it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Leaf = tuple[int, int]
 """(literal, value): the literal is true iff the tree makes this difference."""
 
 Cells = Sequence[int] | int
-"""The bits of a feature's cell, ``bits[i]`` iff cell <= i; or the cell itself where it is fixed."""
+"""The bits of a feature's cell, ``bits[i]`` iff cell <= i; or the cell itself if it is fixed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +74,10 @@ class TreeEncoder:
     def difference(
         self, index: int, here: Mapping[int, Cells], there: Mapping[int, Cells]
     ) -> list[Leaf]:
-        """Return the values of "tree at b - tree at b'"; of their literals just one is true.
+        """Return the values of "tree at b - tree at b'"; exactly one of their literals is true.
 
-        The tree is walked from both ends together: a test that b and b' answer alike is taken once,
-        and a subtree that both reach, and that tests nothing they differ in, is worth 0.
+        The tree is walked for b and b' together: a test with the same outcome for both is encoded
+        once, and a subtree that both reach and that tests nothing they differ in contributes 0.
         """
         tree = self._problem.trees[index]
         differing = {f for f in here if here[f] != there[f]}

@@ -1,10 +1,10 @@
-"""What the numbers of solutions of single pairs say about the whole count, with certainty.
+"""Certain bounds on the whole count from the numbers of solutions of single pairs.
 
 For a mask m, with t(m, m') solutions of the pair {m, m'}::
 
     max over neighbours of t  <=  |A_m|  <=  min(n_combinations, sum over neighbours of t)
 
-so every pair that is done narrows the count, and a run that is stopped still has an interval.
+so every finished pair narrows the bounds, and a run that is stopped still has an interval.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from xcount.problem.problem import Problem
 
 
 class PairBounds:
-    """Bounds of the count from the pairs done so far."""
+    """Bounds on the count from the pairs finished so far."""
 
     def __init__(self, problem: Problem, n_neighbours: list[int]) -> None:
         self._problem = problem
@@ -58,7 +58,7 @@ class PairBounds:
         return min(max(count, self.low), self.high)
 
     def profile(self) -> Profile:
-        """Return the bounds by mask, and the counts of the pairs that are done."""
+        """Return the bounds by mask, and the counts of the finished pairs."""
         pairs = [pair for pair, _ in self._pairs]
         rows = pair_rows(self._problem, pairs, [(count, count) for _, count in self._pairs])
         bounds = [(low, self._high(mask)) for mask, low in enumerate(self._low)]

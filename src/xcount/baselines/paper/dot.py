@@ -1,7 +1,7 @@
 """Decision diagrams as Graphviz text.
 
-Boxes are terminals, ellipses are guards; a solid edge is taken where the guard holds, a dashed one
-where it does not.
+Boxes are terminals, ellipses are guards; a solid edge is taken if the guard holds, a dashed one if
+it does not.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from xcount.problem.integers import LIMB_BITS
 
 
 def guard_names(space: GuardSpace) -> list[str]:
-    """Return what each variable says, by level, e.g. ``f8 < 0.02``."""
+    """Return the guard of each variable, by level, e.g. ``f8 < 0.02``."""
     names = []
     for group in space.groups:
         axis = space.problem.grid.axes[group.feature]

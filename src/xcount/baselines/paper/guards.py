@@ -22,7 +22,7 @@ from xcount.problem.integers import from_limbs, to_limbs
 from xcount.problem.problem import Problem
 
 OPEN = -1
-"""In a row of cells: this feature's cell is not fixed."""
+"""Marks a feature in a row of cells whose cell is not fixed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +43,10 @@ class GuardSpace:
     """The variables of one problem, and a table of diagrams over them.
 
     Args:
-        problem: what is counted.
+        problem: the counting problem.
         features: the features whose guards are variables.
         primed: the features that get a second copy of their guards, right below the first.
-        max_bytes: what the diagrams may occupy; None for no limit.
+        max_bytes: the memory the diagrams may use; None for no limit.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class GuardSpace:
                 self._first[group.feature] = group.first
 
     def levels(self, *, primed: bool = False) -> list[int]:
-        """Return the variables of all groups that are primed, or that are not."""
+        """Return the variables of all primed groups, or of all others."""
         return [level for g in self.groups if g.primed == primed for level in g.levels]
 
     def group_numbers(self) -> list[int]:
@@ -92,13 +92,13 @@ class GuardSpace:
         return np.full(len(self.problem.grid.axes), OPEN, dtype=np.int32)
 
     def mask_cells(self, mask: int) -> NDArray[np.int32]:
-        """Return a row of cells in which the sensitive features are fixed as the mask says."""
+        """Return a row of cells in which the sensitive features are fixed to the mask's cells."""
         cells = self.open_cells()
         cells[list(self.problem.query.sensitive)] = self.problem.masks.cells(mask)
         return cells
 
     def encode(self, tree: int, cells: NDArray[np.int32]) -> _core.Diagram:
-        """PruneTree and EncodeADD: the ADD of one tree where the given cells are fixed."""
+        """PruneTree and EncodeADD: the ADD of one tree with the given cells fixed."""
         return self.table.encode(self.problem.forest, tree, cells, self._first)
 
     def above_gap(self, difference: _core.Diagram) -> _core.Diagram:
@@ -115,7 +115,7 @@ class GuardSpace:
 
 
 class RankedSolutions:
-    """The solutions of a BDD: how many, which is the r-th, and whether a row of bits is one."""
+    """The solutions of a BDD: their number, ranking, and membership."""
 
     def __init__(self, native: _core.Solutions) -> None:
         self._native = native

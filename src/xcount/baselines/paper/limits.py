@@ -1,4 +1,4 @@
-"""Limits of a run on decision diagrams: what may be used, and what ended it."""
+"""Limits of a run on decision diagrams: memory allowed, and the reason it stopped."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from xcount.counters.tally import StopReason
 
 
 def diagram_bytes(settings: Settings) -> int | None:
-    """Return what diagrams may occupy beside what the process holds already; None: no limit."""
+    """Return the memory diagrams may use on top of what the process holds; None: no limit."""
     return None if settings.memory_bytes is None else settings.free_bytes()
 
 
 def reason_of(error: BaseException) -> StopReason:
-    """Return why a run ended that ended with this exception."""
+    """Return the stop reason of a run that raised this exception."""
     if isinstance(error, KeyboardInterrupt):
         return StopReason.INTERRUPTED
     if isinstance(error, _core.DiagramLimit):

@@ -3,7 +3,7 @@
     C = number of b with: exists b'. |V(b) - V(b')| > G and distance(b, b') <= d
                                      and monotone(b) and monotone(b')
 
-As printed, ExactCount counts pairs (b, b') and in one direction only; see docs/errata.md.
+As printed, ExactCount counts pairs (b, b'), in one direction only; see docs/errata.md.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PLUS, _MINUS, _MIN = _core.AddOp.PLUS, _core.AddOp.MINUS, _core.AddOp.MIN
 
 
 def count_by_monolithic_add(problem: Problem, settings: Settings) -> Tally:
-    """Count with one ADD, kept small by leaving out what no region reaches."""
+    """Count with one ADD, kept small by leaving out branches that no region reaches."""
     return _count(problem, settings, "add-baseline", monotone=True)
 
 
@@ -94,7 +94,7 @@ def within_distance(space: GuardSpace) -> _core.Diagram:
     table = space.table
     if limit is None:
         return table.constant(True)
-    # Distances beyond the limit are all alike: capping them keeps the diagram small.
+    # Distances beyond the limit need not be distinguished: capping them keeps the diagram small.
     cap = space.number(limit + 1)
     total = space.number(0)
     for group, copy in _copies(space):
@@ -119,7 +119,7 @@ def _distance(space: GuardSpace, group: Group, copy: Group, cap: _core.Diagram) 
     ]
     if axis.feature.is_categorical:
         return reduce(lambda f, g: table.apply(_core.BoolOp.OR, f, g), differ, space.number(0))
-    # With a cell of missing values, the last bit tells it from the others.
+    # With a cell of missing values, the last bit separates it from the others.
     ordered = differ if axis.missing_cell is None else differ[:-1]
     steps = space.number(0)
     for bit, n in zip(ordered, axis.steps, strict=True):

@@ -14,10 +14,10 @@ _PLUS, _MINUS = _core.AddOp.PLUS, _core.AddOp.MINUS
 
 
 def pruned_tree(space: GuardSpace, tree: int, mask: int) -> _core.Diagram:
-    """Return the ADD of a tree at a mask, freed of branches that no region reaches.
+    """Return the ADD of a tree at a mask, without branches that no region reaches.
 
-    The paper says that the monotonicity constraint is applied to the ADDs, not how. A product with
-    it would turn the points that are no regions into 0, a legal value; here those points take
+    The paper says that the monotonicity constraint is applied to the ADDs, but not how. A product
+    with it would map points that are not regions to 0, a legal value; here those points take
     whatever value makes the diagram smallest.
     """
     return space.table.simplify(space.encode(tree, space.mask_cells(mask)))

@@ -1,4 +1,4 @@
-"""The size of a union of sets that arrive one by one: a sample, or every solution.
+"""The size of a union of sets that arrive one by one, from a sample or from every element.
 
 The sampler is algorithm 1's loop, after Meel, Vinodchandran and Chakraborty, "Estimating the size
 of unions of sets in streaming models" (PODS 2021), with a true set instead of a multiset. After the
@@ -10,9 +10,10 @@ Why that keeps Theorem 1. Give every element that arrives with U_i fresh coin fl
 arrival wins, and let X_j hold the elements whose first j flips came up heads: each with probability
 2**-j, independently. The state of the algorithm is X_j at a level j that only grows, and grows at
 U_i only when |X_j| >= Thresh or |U_i| * 2**-j >= Thresh. Let j* be the first level with
-2**-j < Thresh / (4 C). Level j* is reached by the second rule never (it would need
-C * 2**-(j*-1) >= Thresh), by the first with probability at most |Probs| * exp(-Thresh / 6)
-<= delta / 6. At the levels below j* the error exceeds epsilon with probability at most
+2**-j < Thresh / (4 C). The second rule never reaches level j* (it would need
+C * 2**-(j*-1) >= Thresh); the first reaches it with probability at most
+|Probs| * exp(-Thresh / 6) <= delta / 6. At levels below j* the error exceeds epsilon with
+probability at most
 2 * exp(-epsilon**2 * C * 2**-j / 3) (Chernoff, binomial); from level j* - 1 upwards C * 2**-j is at
 least 2**k * Thresh / 4, k = 0, 1, ..., and the terms add up to at most
 2 * sum_k (delta / 24)**(2**k) < delta / 6. Level 0 has no error at all.
@@ -30,7 +31,7 @@ from xcount.baselines.paper.guards import RankedSolutions
 from xcount.baselines.paper.subproblem import Pair
 
 _EXACT_BINOMIAL = 2**53
-"""Up to here NumPy's binomial takes the number of trials; beyond it see ``_draw_number``."""
+"""The most trials that NumPy's binomial accepts; for more see ``_draw_number``."""
 
 
 def threshold_of(epsilon: float, delta: float, n_pairs: int) -> float:
@@ -58,7 +59,7 @@ class SampledUnion:
 
     @property
     def is_complete(self) -> bool:
-        """Whether p is still 1, so that X holds every region."""
+        """Whether p is still 1, so that X holds every sensitive region seen so far."""
         return self.halvings == 0
 
     @property

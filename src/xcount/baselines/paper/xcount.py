@@ -30,7 +30,7 @@ from xcount.errors import BudgetError
 from xcount.problem.problem import Problem
 
 MAX_MASKS = 10**6
-"""Beyond that, even listing the subproblems takes too long."""
+"""With more masks, even listing the subproblems takes too long."""
 
 _REPORT_SECONDS = 0.1
 
@@ -85,7 +85,7 @@ class _Run:
         )
         low, high = self._bounds.low, self._bounds.high
         if reason is not StopReason.COMPLETE:
-            return self._bounded(reason, details)  # the union of some pairs estimates no count
+            return self._bounded(reason, details)  # a union of some pairs does not estimate C
         if union.is_complete:
             return self._tally(union.size, union.size, union.size, reason, details)
         count = self._bounds.clip(union.estimate)
@@ -115,7 +115,7 @@ class _Run:
         return self._bounded(reason, self._details())
 
     def _for_all_pairs(self, merge: Callable[[Pair, _core.Diagram], None]) -> StopReason:
-        """Process and merge every subproblem; return why that ended."""
+        """Process and merge every subproblem; return why the run stopped."""
         self._space.table.set_time_limit(self._settings.seconds_left())
         try:
             for pair in self._problem.pairs():
@@ -146,7 +146,7 @@ class _Run:
         }
 
     def _bounded(self, reason: StopReason, details: dict[str, Any]) -> Tally:
-        """Return what the pairs so far prove."""
+        """Return the bounds proved by the pairs finished so far."""
         low, high = self._bounds.low, self._bounds.high
         count = low if low == high else None
         return self._tally(count, low, high, reason, details)
@@ -169,7 +169,7 @@ def _numbers_of_neighbours(problem: Problem) -> list[int]:
     if problem.n_masks > MAX_MASKS:
         raise BudgetError(
             f"the sensitive features have {problem.n_masks:.3g} masks together, and this method "
-            f"takes at most {MAX_MASKS:.0e}; use --method auto, or fewer sensitive features"
+            f"handles at most {MAX_MASKS:.0e}; use --method auto, or fewer sensitive features"
         )
     if problem.query.distance is None:
         return [problem.n_masks - 1] * problem.n_masks
