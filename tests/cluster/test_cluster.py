@@ -376,7 +376,7 @@ def test_a_scheduler_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPat
 def test_an_address_has_a_host_and_a_port(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What has none is refused before a client is made, which would complain later once more."""
     monkeypatch.setattr("distributed.Client", None)
-    with pytest.raises(ClusterError, match=f"'{address}' is no address of a Dask scheduler"):
+    with pytest.raises(ClusterError, match=f"'{address}' is not the address of a Dask scheduler"):
         xcount.audit(figure_1(), gaps=80, cluster=address)
 
 

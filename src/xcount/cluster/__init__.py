@@ -1,1 +1,1 @@
-"""The same units of work on a Dask cluster."""
+"""Counting on a Dask cluster, in the same units of work."""

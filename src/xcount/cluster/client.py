@@ -1,13 +1,13 @@
-"""The same counts on a Dask cluster: models are sent once, results stream back as they come.
+"""Counting on a Dask cluster: models are sent once, results stream back as they finish.
 
-Counts that take a fraction of a second travel in bundles of about ``BUNDLE_SECONDS`` (longer on
-hundreds of workers), so that scheduling costs little; a long one is spread over all workers when
-nothing else is left for them (see :mod:`xcount.cluster.worker`). A worker that dies costs its
-bundle, which Dask runs again elsewhere; one that joins gets its share of what is left. A count
-depends on the model, the question and the seed alone, so the numbers are those of one machine;
-client and workers must have the same versions of what computes them.
+Counts that take a fraction of a second are sent in bundles of about ``BUNDLE_SECONDS`` (longer on
+hundreds of workers), so that scheduling costs little; a long count is spread over all workers once
+they have nothing else to do (see :mod:`xcount.cluster.worker`). If a worker dies, Dask runs its
+bundle again elsewhere; a worker that joins gets a share of the remaining work. A count depends only
+on the model, the question and the seed, so the numbers are the same as on one machine; client and
+workers must have the same versions of the libraries that compute them.
 
-Workers should have a thread per core: a count takes one thread unless ``jobs`` says otherwise.
+Workers should have one thread per core: a count uses one thread unless ``jobs`` says otherwise.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ if TYPE_CHECKING:
     from distributed.deploy import Cluster as DaskCluster
 
 BUNDLE_SECONDS = 0.5
-"""How long a bundle of short counts should take: long beside Dask's cost of a few ms a task."""
+"""How long a bundle of short counts should take: long compared to Dask's few ms per task."""
 
 MAX_BUNDLES_PER_SECOND = 100
-"""What the scheduler, the client and the journal are asked to keep up with."""
+"""The rate that the scheduler, the client and the journal must keep up with."""
 
 MAX_BUNDLE = 256
 SMALLEST_PART = 8
-"""The last bundles are at least this part of what a bundle should be."""
+"""The last bundles are at least this fraction of the normal size."""
 
 CONNECT_SECONDS = 10.0
 _TICK_SECONDS = 0.2
@@ -67,7 +67,7 @@ Answer = TypeVar("Answer")
 
 
 class Cluster:
-    """A Dask cluster that counts; a context that cancels what it left unfinished.
+    """A Dask cluster that counts; a context manager that cancels unfinished work.
 
     Example::
 
@@ -77,10 +77,10 @@ class Cluster:
     """
 
     def __init__(self, where: str | Client | DaskCluster) -> None:
-        """Connect, and refuse workers whose versions differ.
+        """Connect, and reject workers whose versions differ.
 
         Args:
-            where: the scheduler's address, or a Dask client or cluster, which stays open.
+            where: the scheduler's address, or a Dask client or cluster (not closed by us).
         """
         self._is_own = not _is_client(where)
         self.client = cast("Client", _connect(where) if self._is_own else where)
@@ -107,14 +107,14 @@ class Cluster:
     def counts(
         self, tasks: Mapping[int, Task], stop: threading.Event, jobs: int = 0
     ) -> Iterator[dict[int, CountResult | BudgetError]]:
-        """Yield results by their tasks' numbers as they come, and nothing a few times a second.
+        """Yield results by task number as they finish, or nothing a few times a second.
 
-        A count that its method refuses has the refusal as its result.
+        If the method rejects a count, the error is its result.
 
-        When ``stop`` is set, what is going on is cancelled and the rest left out.
+        When ``stop`` is set, running counts are cancelled and the rest are left out.
         """
         models = {id(base): send(self.client, unpacked, packed(base)) for base in _bases(tasks)}
-        # Tasks about one model stand together: a bundle has one model.
+        # Tasks about one model go together: a bundle has one model.
         rank = {model: i for i, model in enumerate(models)}
         waiting = deque(sorted(tasks, key=lambda index: rank[id(tasks[index].base)]))
         pace = _Pace()
@@ -151,7 +151,7 @@ class Cluster:
     ) -> CountResult:
         """Count one problem, spread over all workers if it takes long.
 
-        Ctrl-C ends it with the bounds it has; a second one leaves it.
+        Ctrl-C stops it with the bounds so far; a second one abandons it.
         """
         sent = send(self.client, unpacked, packed(problem))
         plain = replace(settings, on_progress=None)
@@ -162,7 +162,7 @@ class Cluster:
             is_ending = False
             while True:
                 try:
-                    with self._losses():
+                    with self._dask_errors_explained():
                         for _, result in self._flight.collect(_TICK_SECONDS):
                             return cast(CountResult, result)
                     if heard:
@@ -176,7 +176,7 @@ class Cluster:
     def map(
         self, function: Callable[[Item], Answer], items: Iterable[Item]
     ) -> Iterator[tuple[int, Answer]]:
-        """Yield ``(index, function(item))`` for every item, in the order in which they end."""
+        """Yield ``(index, function(item))`` for every item, in the order in which they finish."""
         waiting = deque(enumerate(items))
 
         def submit() -> None:
@@ -187,21 +187,21 @@ class Cluster:
             yield from ended
 
     def cancel(self) -> None:
-        """Stop what is still going on."""
+        """Cancel all running calls."""
         self._flight.cancel()
 
     def close(self) -> None:
-        """Leave the cluster; a client that was given stays open."""
+        """Disconnect; a client passed by the caller stays open."""
         if self._is_own:
-            with suppress(OSError, TimeoutError):  # a lost scheduler does not say good-bye
+            with suppress(OSError, TimeoutError):  # the scheduler may be gone
                 self.client.close(timeout=1)
 
     def _stream(
         self, submit: Callable[[], None], has_more: Callable[[], bool]
     ) -> Iterator[list[tuple[Any, Any]]]:
-        """Keep all workers busy; yield the labels and answers of what has ended, or nothing."""
+        """Keep all workers busy; yield labels and answers of finished calls, or nothing."""
         while has_more() or len(self._flight):
-            with self._losses():
+            with self._dask_errors_explained():
                 while has_more() and len(self._flight) < 2 * self._flight.n_threads + 2:
                     submit()
                 ended = self._flight.collect(_TICK_SECONDS)
@@ -209,7 +209,7 @@ class Cluster:
 
     @contextmanager
     def _event(self) -> Iterator[Any]:
-        """Make an event that workers can see; a context that takes it away again."""
+        """Create an event that workers can see; a context manager that removes it."""
         from distributed import Event
 
         event = Event(f"xcount-{uuid.uuid4().hex}", self.client)
@@ -222,7 +222,7 @@ class Cluster:
 
     @contextmanager
     def _progress_of(self, topic: str) -> Iterator[deque[Progress]]:
-        """Yield where the latest progress of a count is found."""
+        """Yield a queue that holds the latest progress of a count."""
         heard: deque[Progress] = deque(maxlen=1)
         self.client.subscribe_topic(topic, lambda event: heard.append(from_message(event[1])))
         try:
@@ -232,27 +232,27 @@ class Cluster:
                 self.client.unsubscribe_topic(topic)
 
     @contextmanager
-    def _losses(self) -> Iterator[None]:
-        """Say in our words what was lost."""
+    def _dask_errors_explained(self) -> Iterator[None]:
+        """Translate Dask's errors about lost workers or connections."""
         from distributed.scheduler import KilledWorker
 
         try:
             yield
         except KilledWorker as error:
             raise ClusterError(
-                f"several workers died while they counted, the last one {error.last_worker}: their "
-                "memory may be too small; limit each count with --memory"
+                f"several workers died while counting, the last one {error.last_worker}: they may "
+                "have too little memory; limit each count with --memory"
             ) from error
         except (CancelledError, OSError, TimeoutError) as error:
             raise ClusterError(
                 f"the connection to the scheduler at {self.address} was lost; all finished "
-                "results are kept, in the journal if there is one: start the scheduler again, "
+                "results are kept, in the journal if there is one: restart the scheduler, "
                 "then continue with --resume"
             ) from error
 
 
 class _Pace:
-    """How long counts take, and so how many make a bundle."""
+    """Measures how long counts take, and so how many make a bundle."""
 
     def __init__(self) -> None:
         self._seconds, self._n_counts = 0.0, 0
@@ -262,7 +262,7 @@ class _Pace:
         self._n_counts += 1
 
     def bundle_size(self, n_waiting: int, n_threads: int) -> int:
-        """Return how many counts go together: one until their time is known."""
+        """Return how many counts make a bundle: one until their time is known."""
         if not self._n_counts:
             return 1
         return bundle_size(self._seconds / self._n_counts, n_waiting, n_threads)
@@ -276,15 +276,15 @@ def bundle_size(mean_seconds: float, n_waiting: int, n_threads: int) -> int:
         10
     """
     seconds = max(BUNDLE_SECONDS, n_threads / MAX_BUNDLES_PER_SECOND)
-    # The last bundles are smaller, or one worker would be busy while the others are done; but not
-    # so small that handing them out takes longer than they do.
+    # The last bundles are smaller, or one worker would be busy after the others have finished; but
+    # not so small that sending them takes longer than running them.
     fair = n_waiting // (4 * n_threads)
     paced = round(seconds / max(mean_seconds, seconds / MAX_BUNDLE))
     return max(1, min(paced, max(fair, paced // SMALLEST_PART)))
 
 
 def _next_bundle(waiting: deque[int], tasks: Mapping[int, Task], size: int) -> list[int]:
-    """Take up to ``size`` waiting tasks about one model, more where they may share a visit."""
+    """Take up to ``size`` waiting tasks about one model, more if they may share a visit."""
     bundle = [waiting.popleft()]
     base = tasks[bundle[0]].base
     while waiting and tasks[waiting[0]].base is base:
@@ -296,12 +296,12 @@ def _next_bundle(waiting: deque[int], tasks: Mapping[int, Task], size: int) -> l
 
 
 def _bases(tasks: Mapping[int, Task]) -> list[Problem]:
-    """Return the models and grids that the tasks are about, each once."""
+    """Return the distinct models and grids of the tasks."""
     return list({id(task.base): task.base for task in tasks.values()}.values())
 
 
 def _is_client(where: object) -> bool:
-    """Tell a client from an address or a cluster; refuse what is none of them."""
+    """Return whether it is a client, not an address or a cluster; reject anything else."""
     if hasattr(where, "submit") and hasattr(where, "scheduler"):
         return True
     if isinstance(where, str) or hasattr(where, "scheduler_address"):
@@ -324,7 +324,7 @@ def _connect(address: str | DaskCluster) -> Client:
         _check_address(address)
     try:
         with warnings.catch_warnings():
-            # What matters to a count is checked, and refused, below.
+            # The versions that matter are checked below.
             warnings.simplefilter("ignore", VersionMismatchWarning)
             return Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
@@ -334,7 +334,7 @@ def _connect(address: str | DaskCluster) -> Client:
 
 
 def _check_address(address: str) -> None:
-    """Refuse what has no host and port: a client that cannot begin does not end quietly, either."""
+    """Reject an address without host and port: a client that cannot start is noisy to stop."""
     from distributed.comm import get_address_host_port
 
     if address.startswith("inproc://"):  # a scheduler of this process needs no port
@@ -346,13 +346,13 @@ def _check_address(address: str) -> None:
         is_place = False
     if not is_place:
         raise ClusterError(
-            f"{address!r} is no address of a Dask scheduler; give its host and its port, such as "
+            f"{address!r} is not the address of a Dask scheduler; give its host and port, such as "
             "tcp://scheduler:8786"
         )
 
 
 def _check_workers(client: Client, address: str) -> None:
-    """Refuse what cannot count with us."""
+    """Reject a cluster without workers, or with workers of other versions."""
     found = client.get_versions(packages=["xcount", "numpy"])
     workers: Mapping[str, Any] = found["workers"]
     if not workers:

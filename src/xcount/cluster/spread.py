@@ -1,9 +1,9 @@
-"""The work of a long count in units that workers elsewhere can do, with the numbers of one machine.
+"""A long count in units of work for other workers, with the same numbers as on one machine.
 
-Exact counting is many independent subproblems; sampling is batches of numbered random numbers; a
-visit of all regions is numbered blocks. None depends on who does it, nor on when the helpers were
-called: results are put in the order of their subproblems, batches and blocks are taken in the order
-of their numbers.
+Exact counting consists of many independent subproblems, sampling of numbered batches of random
+numbers, a visit of all regions of numbered blocks. No result depends on which worker computes it or
+when helpers join: results are stored in the order of their subproblems, and batches and blocks are
+used in the order of their numbers.
 """
 
 from __future__ import annotations
@@ -32,44 +32,44 @@ from xcount.problem.form import PairSpace
 from xcount.problem.subproblem import Pair, Subproblem
 
 UNIT_SECONDS = 0.5
-"""How long a unit should take: long beside the cost of sending it, short beside the whole count."""
+"""How long a unit should take: long compared to sending it, short compared to the whole count."""
 
 _POLL_SECONDS = 0.1
 _SECONDS_PER_STEP = 3e-8
 _UNKNOWN: Solved = ("cancelled", 0, 1, 0, 0)
 
 Unit = Callable[[Any, Callable[[], None]], Any]
-"""A piece of a count's work, ready to be sent: called with the tool it needs (what counts, what
-draws) and with what raises KeyboardInterrupt as soon as nobody wants the answer any more."""
+"""A unit of work that can be sent: called with the tool it needs (a counter or sampler) and with a
+check that raises KeyboardInterrupt as soon as the answer is no longer wanted."""
 
 
 class Crew(Protocol):
-    """Workers elsewhere who have the tool for the units of one kind of work."""
+    """Remote workers that have the tool for one kind of units."""
 
     @property
     def n_workers(self) -> int: ...
     def submit(self, label: Any, unit: Unit) -> None: ...
     def collect(self, seconds: float) -> list[tuple[Any, Any]]:
-        """Return the labels and answers of what has ended; wait at most that long for one."""
+        """Return labels and answers of finished units; wait at most that long for one."""
         ...
 
     def cancel(self) -> None:
-        """Give up what is under way."""
+        """Cancel all running units."""
         ...
 
 
 class Helpers(Protocol):
-    """Who may take over work of a count that goes on for long; the answer is the same."""
+    """Workers that may take over units of a long count; the answer is the same."""
 
     def are_free(self) -> bool: ...
     def crew(self, tool: Any) -> Crew:
-        """Return workers who have the tool, which can be sent."""
+        """Send the tool to workers, and return them."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SpreadEngine:
-    """Does the work here until helpers are free, and then with them."""
+    """Works locally until helpers are free, then with them."""
 
     helpers: Helpers
 
@@ -100,7 +100,7 @@ class SpreadEngine:
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """What counts subproblems: it can be sent, the native counter is made where it is used."""
+    """A counter of subproblems that can be sent: the native one is made where it is used."""
 
     space: PairSpace
     weights: Weights | None = None
@@ -134,7 +134,7 @@ class SolvingUnit:
 
 
 class SpreadSolver:
-    """Solves tasks unit by unit: here, until helpers are free for those that are still waiting."""
+    """Solves tasks unit by unit: locally, until helpers are free for the remaining ones."""
 
     def __init__(self, counting: Counting, memory_bytes: int | None, helpers: Helpers) -> None:
         self._counting = counting
@@ -206,7 +206,7 @@ class SpreadSolver:
         return self._results
 
     def _begin(self) -> None:
-        """Send units to the helpers if there are any, else begin the next one here."""
+        """Send units to the helpers if there are any, else start the next one here."""
         if self._crew is None and self._waiting and self._helpers.are_free():
             self._crew = self._helpers.crew(self._counting)
         max_steps, max_bytes, n_threads = self._limits
@@ -239,12 +239,12 @@ class SpreadSolver:
 
 
 def max_under_way(crew: Crew) -> int:
-    """Return how many units keep a crew busy while answers are on their way."""
+    """Return how many units keep a crew busy while answers are in transit."""
     return 2 * crew.n_workers + 2
 
 
 def tasks_per_unit(n_tasks: int, max_steps: int, n_threads: int) -> int:
-    """Return how many tasks make a unit that takes no longer than it should, at the worst.
+    """Return how many tasks make a unit that stays within its time in the worst case.
 
     Example:
         >>> tasks_per_unit(1000, 200_000, 1), tasks_per_unit(1000, 500_000_000, 1)
@@ -277,7 +277,7 @@ class InOrder:
     """Units that a crew works on ahead of time, taken in the order of their spans.
 
     Args:
-        crew: who does them.
+        crew: the workers.
         spans: (number of the first, how many), in order.
     """
 
@@ -287,7 +287,7 @@ class InOrder:
         self._ready: dict[tuple[int, int], Any] = {}
 
     def take(self, seconds: float, unit: Callable[[int, int], Unit]) -> tuple[int, Any] | None:
-        """Return how many the next span has, and its answer; None if it is not there in time."""
+        """Return the length of the next span, and its answer; None if it is not ready in time."""
         n_missing = max_under_way(self._crew) - len(self._under_way)
         for span in islice(self._spans, max(0, n_missing)):
             self._crew.submit(span, unit(*span))
@@ -300,15 +300,15 @@ class InOrder:
         return span[1], self._ready.pop(span)
 
     def close(self) -> None:
-        """Give up what is under way."""
+        """Cancel all running units."""
         self._crew.cancel()
 
 
 class SpreadDraws:
-    """Batches that a crew draws, ahead of the look at them, taken in the order of their numbers.
+    """Batches that a crew draws ahead of their use, taken in the order of their numbers.
 
     Args:
-        crew: has what draws.
+        crew: workers with the sampler.
         key: seed and stream.
         spans: which batches to draw: (number of the first, how many), without an end.
         n_threads: of each unit.
@@ -320,7 +320,7 @@ class SpreadDraws:
         self._units, self._key, self._n_threads = InOrder(crew, spans), key, n_threads
 
     def take(self, seconds: float, seconds_left: float) -> tuple[int, Outcomes] | None:
-        """Return the next batches and how many they are; None if they are not there in time."""
+        """Return the number of the next batches, and them; None if they are not ready in time."""
 
         def unit(first: int, n: int) -> DrawingUnit:
             return DrawingUnit(*self._key, first, n, self._n_threads, seconds_left)
@@ -328,12 +328,12 @@ class SpreadDraws:
         return self._units.take(seconds, unit)
 
     def close(self) -> None:
-        """Give up what was drawn ahead."""
+        """Cancel the batches drawn ahead."""
         self._units.close()
 
 
 class Visiting:
-    """What visits regions: it can be sent, and lists its corners once in each process."""
+    """A visit of regions that can be sent, and lists its corners once in each process."""
 
     def __init__(self, visit: Visit, sums: _core.CornerSums | None = None) -> None:
         self._visit, self._sums = visit, sums
@@ -343,7 +343,7 @@ class Visiting:
         return Visiting, (self._visit,)
 
     def sums(self, check: Callable[[], None]) -> _core.CornerSums:
-        """Return what counts; make it if need be."""
+        """Return the native corner sums; make them on first use."""
         with self._lock:
             if self._sums is None:
                 visit = self._visit
@@ -369,7 +369,7 @@ class SpreadBlocks:
     """Blocks that a crew counts, taken in the order of their numbers.
 
     Args:
-        crew: has what counts.
+        crew: workers with the corner sums.
         spans: which blocks to count: (number of the first, how many).
         n_threads: of each unit.
     """
@@ -378,19 +378,19 @@ class SpreadBlocks:
         self._units, self._n_threads = InOrder(crew, spans), n_threads
 
     def take(self, seconds: float) -> BlockCounts | None:
-        """Return the counts of the next blocks; None if they are not there in time."""
+        """Return the counts of the next blocks; None if they are not ready in time."""
         taken = self._units.take(seconds, lambda at, n: VisitingUnit(at, n, self._n_threads))
         return None if taken is None else taken[1]
 
     def close(self) -> None:
-        """Give up what is under way."""
+        """Cancel all running units."""
         self._units.close()
 
 
 def spans_between(
     first: int, end: int, look_after: Callable[[int], int], size: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield spans of at most ``size`` batches, none of which has a look in its middle.
+    """Yield spans of at most ``size`` batches, none with a look inside it.
 
     Example:
         >>> from itertools import islice

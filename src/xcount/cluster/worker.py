@@ -1,9 +1,9 @@
-"""What runs on a cluster's workers: counts, and the units of counts that go on for long.
+"""The code that runs on a cluster's workers: counts, and units of long counts.
 
-A count runs on one worker. When it has gone on for ``PATIENCE_SECONDS`` and no count waits for a
-worker any more, it leaves its thread to others and hands out its work in units (see
-:mod:`xcount.cluster.spread`), which all workers take; it puts their answers together. Units of
-about half a second keep everyone busy to the end, and a worker that dies costs the units it had.
+A count runs on one worker. When it has run for ``PATIENCE_SECONDS`` and no other count is waiting
+for a worker, it gives up its thread, hands out its work to all workers in units (see
+:mod:`xcount.cluster.spread`), and combines their answers. Units of about half a second keep all
+workers busy until the end, and if a worker dies, only its units are lost.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 PATIENCE_SECONDS = 1.0
-"""How long a count goes on before it asks for help, and how often it asks again."""
+"""How long a count runs before it asks for help, and how often it asks again."""
 
 LINE_SECONDS = 0.5
-"""How often a single count tells its progress."""
+"""How often a single count reports its progress."""
 
 UNIT_PRIORITY = 1
-"""Units go before counts that have not begun: what is open is finished first."""
+"""Units come before counts that have not started: started counts are finished first."""
 
 _RECOUNT_SECONDS = 2.0
 
 
 class Flight:
-    """Calls under way on a cluster: submitted with a label, collected as they end."""
+    """Calls running on a cluster: submitted with a label, collected as they finish."""
 
     def __init__(self, client: Client, priority: int = 0) -> None:
         self._client, self._priority = client, priority
@@ -74,7 +74,7 @@ class Flight:
         future.add_done_callback(self._ended.put)
 
     def collect(self, seconds: float) -> list[tuple[Any, Any]]:
-        """Return labels and answers of what has ended; wait at most that long for the first.
+        """Return labels and answers of finished calls; wait at most that long for the first.
 
         An error of a call is raised after the answers that came with it have been returned.
         """
@@ -83,7 +83,7 @@ class Flight:
         try:
             for future in ended:
                 answers += self._answer(future)
-        except BaseException:  # an interrupt: what has ended is collected the next time
+        except BaseException:  # an interrupt: finished calls are collected the next time
             for future in ended:
                 self._ended.put(future)
             raise
@@ -103,7 +103,7 @@ class Flight:
             return ended
 
     def _answer(self, future: Future) -> list[tuple[Any, Any]]:
-        """Return a call's label and answer; none if it was given up, or failed."""
+        """Return a call's label and answer; an empty list if it was cancelled or failed."""
         if future not in self._running:
             return []
         try:
@@ -113,7 +113,7 @@ class Flight:
             return []
 
     def cancel(self) -> None:
-        """Stop what is still going on."""
+        """Cancel all running calls."""
         if self._running and self._client.status == "running":
             self._client.cancel(list(self._running))
         self._running.clear()
@@ -121,10 +121,10 @@ class Flight:
 
 
 def send(client: Client, function: Callable[..., Any], *arguments: Any) -> Future:
-    """Put something on the cluster, once.
+    """Put the result of a function on the cluster, once.
 
-    As a task that makes it, not as scattered data: Dask can run a task again when the only worker
-    that had its result dies.
+    It is sent as a task, not as scattered data: Dask can run a task again if the only worker that
+    had its result dies.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
@@ -137,12 +137,12 @@ def packed(value: object) -> bytes:
 
 
 def unpacked(data: bytes) -> Any:
-    """Return what was sent."""
+    """Return the value that was sent."""
     return pickle.loads(zlib.decompress(data))
 
 
 def version_differences(ours: Mapping[str, str], theirs: Mapping[str, str | None]) -> list[str]:
-    """Return in words where a worker differs; Python's third number does not matter.
+    """Return a worker's version differences in words; Python's third number does not matter.
 
     Example:
         >>> version_differences({"xcount": "1.0", "python": "3.11.7"},
@@ -174,13 +174,13 @@ def refuse(worker: str, differences: Sequence[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a client asks of its workers.
+    """What a client requires of its workers.
 
     Attributes:
-        versions: what they must have.
-        n_threads: of each count, and of each unit.
-        call: name of the event that is set when no count waits for a worker any more.
-        line: topic of one count's progress, and name of the event that ends it early.
+        versions: the versions they must have.
+        n_threads: the threads of each count, and of each unit.
+        call: name of the event that is set once no count is waiting for a worker.
+        line: topic of one count's progress, and name of the event that stops it early.
     """
 
     versions: Mapping[str, str]
@@ -192,7 +192,7 @@ class Terms:
 def count_bundle(
     base: Problem, questions: Sequence[Question], terms: Terms
 ) -> list[CountResult | BudgetError]:
-    """Count, on a worker; a count that its method refuses is answered with that."""
+    """Run counts on a worker; if the method rejects one, the error is its answer."""
     from distributed import rejoin
 
     check = _checked_in(terms)
@@ -227,7 +227,7 @@ def count_one(
     explain: ExplanationRequest | None,
     terms: Terms,
 ) -> CountResult:
-    """Count on a worker, and tell how far that is; the client may end it early."""
+    """Run one count on a worker and report its progress; the client may stop it early."""
     note = _Line(_checked_in(terms), terms).note
     with cancellation_as_error(), WorkerHelpers(terms) as helpers:
         settings = replace(
@@ -240,7 +240,7 @@ def count_one(
 
 
 class _Line:
-    """Passes a count's progress on to the client, and the client's wish to end it back."""
+    """Sends a count's progress to the client, and receives its request to stop."""
 
     def __init__(self, check: Callable[[], None], terms: Terms) -> None:
         self._check, self._line = check, terms.line
@@ -261,19 +261,19 @@ class _Line:
 
 
 def to_message(progress: Progress) -> list[Any]:
-    """Return progress as it can be sent: counts of any size are text (decimals have a limit)."""
+    """Return progress as a message: large counts are text (decimals have a limit)."""
     return [progress.fraction, hex(progress.low), hex(progress.high), progress.message]
 
 
 def from_message(message: Sequence[Any]) -> Progress:
-    """Return what was sent."""
+    """Return the progress in a message."""
     return Progress(message[0], int(message[1], 16), int(message[2], 16), message[3])
 
 
 def _checked_in(terms: Terms) -> Callable[[], None]:
-    """Refuse other versions; return what ends a call, as Ctrl-C does, that nobody wants any more.
+    """Reject other versions; return a check that interrupts a cancelled call, as Ctrl-C does.
 
-    A Dask worker lets a call that runs in a thread go on when it is cancelled.
+    A Dask worker does not stop a call that runs in a thread when it is cancelled.
     """
     from distributed import get_worker
 
@@ -291,7 +291,7 @@ def _checked_in(terms: Terms) -> Callable[[], None]:
 
 @contextmanager
 def cancellation_as_error() -> Iterator[None]:
-    """End a call that nobody wants any more: an interrupt would end the worker."""
+    """Turn the interrupt of a cancelled call into an error: it would stop the worker."""
     try:
         yield
     except KeyboardInterrupt:
@@ -301,11 +301,11 @@ def cancellation_as_error() -> Iterator[None]:
 # ---- units of one count ----
 
 _TOOLS_HERE: dict[str, Any] = {}
-"""The tools of counts that run in this process, for the units that come back to it."""
+"""The tools of counts that run in this process, for units that are sent back to it."""
 
 
 class SharedTool:
-    """A tool as it travels: unpacked once on each worker that needs it.
+    """A tool as it is sent: unpacked once on each worker that needs it.
 
     Dask keeps one of these on each such worker, and drops it when the count is over.
     """
@@ -319,7 +319,7 @@ class SharedTool:
         return SharedTool, (self._key, self._data)
 
     def get(self) -> Any:
-        """Return the tool; unpack it if need be."""
+        """Return the tool; unpack it on first use."""
         with self._lock:
             if self._tool is None:
                 here = _TOOLS_HERE.get(self._key)
@@ -328,7 +328,7 @@ class SharedTool:
 
 
 def do_unit(tool: SharedTool, unit: Unit, terms: Terms) -> Any:
-    """Do a piece of a count, on a worker."""
+    """Do one unit of a count on a worker."""
     check = _checked_in(terms)
     with cancellation_as_error():
         return unit(tool.get(), check)
@@ -337,7 +337,7 @@ def do_unit(tool: SharedTool, unit: Unit, terms: Terms) -> Any:
 class WorkerHelpers:
     """All workers as the helpers of one count that runs on one of them.
 
-    A context that gives up units under way, and what was made for them.
+    A context manager that cancels running units and drops their tools.
     """
 
     def __init__(self, terms: Terms) -> None:
@@ -351,7 +351,7 @@ class WorkerHelpers:
         return bool(self._crews)
 
     def are_free(self) -> bool:
-        """Tell whether the count has gone on for long, and nothing else is left to begin."""
+        """Return whether the count has run for long and no other count is waiting."""
         if not self._are_free and time.monotonic() >= self._ask_at:
             from distributed import Event, get_client
 
@@ -362,7 +362,7 @@ class WorkerHelpers:
         return self._are_free
 
     def crew(self, tool: Any) -> WorkerCrew:
-        """Leave this thread of the worker to others, and return who does the units."""
+        """Give up this worker thread, and return the workers for the units."""
         from distributed import get_client, secede
 
         if not self._crews:
