@@ -25,11 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.coverage import most_failures
-from xcount.counters.bounds import Bounds
-from xcount.counters.sampling.confidence import plan_gamma_bernoulli
 from xcount.counters.sampling.draws import BATCH
 from xcount.counters.sampling.estimator import Estimator, KnownPart
+from xcount.counters.sampling.intervals import plan_gamma_bernoulli
 from xcount.counters.settings import Settings
+from xcount.counters.tally import Bounds
 
 EPSILON = DELTA = 0.1
 UNDECIDED = 10**15
@@ -95,7 +95,7 @@ def samples_taken(
     known_part = KnownPart(certain, UNDECIDED, Bounds(0, n_regions), n_regions)
     settings = Settings(epsilon=EPSILON, delta=delta, seed=seed, jobs=1)
     estimator = Estimator(draws, known_part, settings)
-    tally = estimator.run(estimator.pilot(), "sample", {})
+    tally = estimator.run("sample", {})
     is_right = tally.low <= certain + round(p * UNDECIDED) <= tally.high
     return int(tally.details["samples"]), draws.n_drawn, is_right
 

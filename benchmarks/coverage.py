@@ -64,7 +64,7 @@ def run_to_end(instance: KnownCount, seed: int, epsilon: float, delta: float) ->
     if instance.count == 0 or instance.budget == HASTY_BUDGET:
         settings = StopEarly(epsilon=epsilon, delta=delta, seed=seed, jobs=1, looks=20)
     estimator = instance.estimator(settings)
-    return estimator.run(estimator.pilot(), "sample", {})
+    return estimator.run("sample", {})
 
 
 def run_stopped(instance: KnownCount, seed: int, epsilon: float, delta: float) -> Tally:
@@ -72,7 +72,7 @@ def run_stopped(instance: KnownCount, seed: int, epsilon: float, delta: float) -
     looks = 1 + (seed * 7) % 16
     settings = StopEarly(epsilon=epsilon, delta=delta, seed=seed, jobs=1, looks=looks)
     estimator = instance.estimator(settings)
-    return estimator.run(estimator.pilot(), "sample", {})
+    return estimator.run("sample", {})
 
 
 def misses_of(

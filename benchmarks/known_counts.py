@@ -17,10 +17,9 @@ import numpy as np
 
 from xcount import _core
 from xcount.counters.engine import Draws, Tuning
-from xcount.counters.sampling.cover import CoverDraws
-from xcount.counters.sampling.draws import RegionDraws, RowDraws
+from xcount.counters.sampling.count import Rest
+from xcount.counters.sampling.draws import CoverDraws, RegionDraws, RowDraws
 from xcount.counters.sampling.estimator import Estimator, KnownPart
-from xcount.counters.sampling.rest import Rest
 from xcount.counters.settings import Settings
 from xcount.model.ensemble import Ensemble, Feature, Tree
 from xcount.model.examples import ensemble_of
@@ -67,10 +66,12 @@ class KnownCount:
             return Estimator(draws, known_part, settings)
         rest = Rest(0, rest.unresolved, list(problem.pairs()), rest.known)
         # Small as they are, these would be enumerated to the end, with nothing left to sample.
-        cover = CoverDraws(problem.space, rest, tuning=Tuning(max_paths=0))
+        cover = CoverDraws(problem.space, rest.cover_tasks(), tuning=Tuning(max_paths=0))
         for _ in range(self.n_refinements):
             cover.refine(cover.work + 1, math.inf, 1, lambda: None)
-        return Estimator(cover, cover.known_part(problem, rest), settings)
+        certain, undecided = cover.counts(problem.n_combinations)
+        known_part = KnownPart(rest.solved + certain, undecided, rest.known, problem.n_regions)
+        return Estimator(cover, known_part, settings)
 
 
 def made_instance(cells: Sequence[tuple[int, int]], n_refinements: int | None) -> KnownCount:

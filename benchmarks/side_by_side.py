@@ -33,10 +33,8 @@ from benchmarks.harness.datasets import BY_KEY, PLAIN, load_dataset
 from benchmarks.harness.models import Training, models_of
 from benchmarks.harness.tables import markdown
 from xcount import Ensemble, Grid, count, load
-from xcount.counters.bounds import Bounds
 from xcount.counters.settings import Settings
-from xcount.counters.side_by_side import BUDGETS
-from xcount.counters.tally import StopReason
+from xcount.counters.tally import Bounds, StopReason
 from xcount.measures.exact_shares import UNITS
 from xcount.measures.mixture import Mixture
 from xcount.measures.products import weighed_parts
@@ -171,12 +169,12 @@ def _weighed(weight: Weight, method: str, settings: Settings) -> tuple[float, fl
         return found.low, found.high, found.stop_reason is StopReason.COMPLETE
     if method == "exact":
         shares = weight.shares
-        for _ in shares.slices(BUDGETS):
+        for _ in shares.slices():
             if settings.expired():
                 break
         low, high = shares.bounds()
         return low / UNITS, high / UNITS, not shares.open_size
-    tally = weight.estimation(settings, Bounds(0, UNITS), 0).run("sample", {})
+    tally = weight.estimate(settings, Bounds(0, UNITS), 0).run("sample", {})
     return tally.low / UNITS, tally.high / UNITS, tally.stop_reason is StopReason.COMPLETE
 
 

@@ -26,7 +26,7 @@ from benchmarks.harness.tables import (
 )
 from experiments import paper, plots
 from experiments.methods import zero_names
-from xcount.counters.exact import COVER_PART
+from xcount.counters.costs import COVER_PART
 
 
 def guards_section(runs: Runs, folder: Path) -> str:

@@ -33,7 +33,8 @@ from benchmarks.harness.records import RUNS, Runs, surroundings
 from benchmarks.harness.running import load_model
 from benchmarks.harness.tables import joined, made_on, markdown, picture
 from xcount import CountResult, count
-from xcount.counters.decisions import MAX_ROW, n_decided_together
+from xcount.counters.costs import MAX_ROW
+from xcount.counters.decisions import n_decided_together
 from xcount.counters.engine import Draws
 from xcount.counters.sampling.draws import BATCH, RegionDraws, RowDraws
 from xcount.counters.tally import Progress

@@ -20,6 +20,7 @@ import xcount
 from xcount.answers.count import solve
 from xcount.answers.result import CountResult
 from xcount.counters import decisions
+from xcount.counters.costs import MAX_CELL_ROW
 from xcount.counters.decisions import RegionDecider
 from xcount.counters.region_search import Doubt, RegionSearch
 from xcount.counters.settings import Settings
@@ -168,7 +169,7 @@ def check(
         if may_visit:
             assert (what, method, found.count, found.exact) == (what, method, truth, True)
     assert CountResult.from_dict(found.to_dict()) == found
-    for most in (decisions.MAX_CELL_ROW, 0):  # by rows of all masks, and by searches near by
+    for most in (MAX_CELL_ROW, 0):  # by rows of all masks, and by searches near by
         with mock.patch.object(decisions, "MAX_CELL_ROW", most):
             decided = RegionDecider(problem).decide_regions(np.array(list(expected)))
         assert (what, most, decided.tolist()) == (what, most, list(expected.values()))

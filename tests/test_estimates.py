@@ -20,11 +20,10 @@ import xcount
 from xcount.answers.mean_share import MeanShare
 from xcount.answers.result import CountResult, Verdict
 from xcount.counters import counter
-from xcount.counters.bounds import Bounds
 from xcount.counters.engine import Outcomes
 from xcount.counters.sampling.estimator import Estimator, KnownPart
 from xcount.counters.settings import Settings
-from xcount.counters.tally import MaskCount, Profile, Progress, StopReason, Tally
+from xcount.counters.tally import Bounds, MaskCount, Profile, Progress, StopReason, Tally
 from xcount.measures.shares import measure
 from xcount.measures.weighting import Weighing
 from xcount.model.examples import figure_1
@@ -140,7 +139,7 @@ def test_the_mean_of_the_samples_is_an_estimate(
     known_part = KnownPart(certain, 1000, Bounds(0, 2000), 2000)
     settings = Settings(epsilon=1e-3, jobs=1, on_progress=interrupt)
     estimator = Estimator(FixedDraws(hits, open_), known_part, settings)
-    tally = estimator.run(estimator.pilot(), "sample", {})
+    tally = estimator.run("sample", {})
     assert tally.stop_reason is StopReason.INTERRUPTED
     assert tally.details["samples"] > 0
     assert tally.count == count
@@ -154,7 +153,7 @@ def test_a_run_without_a_sample_has_no_estimate() -> None:
     estimator = Estimator(FixedDraws(64, 0), known_part, Settings(jobs=1))
     pilot = estimator.pilot()
     late = Estimator(FixedDraws(64, 0), known_part, Settings(jobs=1, timeout_seconds=0))
-    assert late.run(pilot, "sample", {}).count is None
+    assert late.run("sample", {}, pilot).count is None
 
 
 def test_part_of_a_union_is_no_estimate_of_the_whole() -> None:

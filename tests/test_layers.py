@@ -67,8 +67,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "parts",
     ),
     "counters": (
+        "costs",
         "tally",
-        "bounds",
         "engine",
         "settings",
         "__init__",
@@ -83,7 +83,6 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "exact",
         "solutions",
         "sampling",
-        "side_by_side",
         "auto",
         "parts",
     ),

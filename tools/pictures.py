@@ -22,7 +22,7 @@ from tools.canvas import Canvas
 from tools.rooms_picture import rooms_picture
 from xcount import Grid, count
 from xcount.answers.result import CountResult
-from xcount.counters.sampling.confidence import BettingSequence
+from xcount.counters.sampling.intervals import BettingSequence
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.examples import ensemble_of
 

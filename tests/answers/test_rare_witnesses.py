@@ -83,7 +83,7 @@ def _without_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave climbs alone: no chance, no lists, no visits, no exact counts."""
     monkeypatch.setattr(RegionFinder, "_draw_by_chance", lambda finder, n: [])
     monkeypatch.setattr(search, "MAX_LISTED", 0)
-    monkeypatch.setattr(search, "CORNER_SECONDS", -1.0)
+    monkeypatch.setattr(search, "VISIT_SECONDS", -1.0)
     monkeypatch.setattr(search, "_STEPS", (0,))
     monkeypatch.setattr(RegionFinder.draw_solutions, "__defaults__", ((0,),))
     monkeypatch.setattr(ExactRun, "is_exact", lambda run: False)

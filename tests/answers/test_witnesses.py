@@ -26,7 +26,7 @@ from xcount.answers.witness.points import friendly_value
 from xcount.answers.witness.search import NearestSearch, RegionFinder
 from xcount.answers.witness.witness import Witness
 from xcount.answers.witness.witnesses import _typical, witnesses
-from xcount.counters.decisions import MAX_LISTED
+from xcount.counters.costs import MAX_LISTED
 from xcount.counters.exact import ExactRun
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress, StopReason
@@ -380,7 +380,7 @@ def test_an_interrupted_exact_run_is_no_lack_of_budget(
 
     monkeypatch.setattr(RegionFinder, "_draw_by_chance", lambda finder, n: [])
     monkeypatch.setattr(finding, "MAX_LISTED", 0)  # a small grid would be listed
-    monkeypatch.setattr(finding, "CORNER_SECONDS", -1.0)  # or visited
+    monkeypatch.setattr(finding, "VISIT_SECONDS", -1.0)  # or visited
     monkeypatch.setattr(ExactRun, "solve", be_interrupted)
     query = Query.of(figure_1(), "f0", None if flip else 80, flip=flip)
     with pytest.raises(KeyboardInterrupt):

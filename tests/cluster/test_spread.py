@@ -22,12 +22,12 @@ from xcount.cluster.spread import (
     max_under_way,
     spans_between,
 )
-from xcount.counters import counter, exact, side_by_side, visit
-from xcount.counters import known_counts as solving
+from xcount.counters import costs, counter, exact
+from xcount.counters.costs import Thresholds
 from xcount.counters.engine import Tuning
-from xcount.counters.sampling import estimation
-from xcount.counters.sampling.counter import whole
-from xcount.counters.sampling.cover import CoverDraws
+from xcount.counters.sampling import count as sampling_count
+from xcount.counters.sampling.count import rest_to_sample
+from xcount.counters.sampling.draws import CoverDraws
 from xcount.counters.sampling.estimator import next_look
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress, StopReason, Tally
@@ -132,11 +132,11 @@ def test_small_ensembles_are_counted_by_helpers_too(seed: int) -> None:
 
 
 @pytest.mark.usefixtures("small_units")
-def test_what_budgets_leave_open_is_drawn_by_helpers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_budgets_leave_open_is_drawn_by_helpers() -> None:
     """Both parts of auto are spread: exact tasks, and batches of samples."""
-    monkeypatch.setattr(side_by_side, "BUDGETS", (200, 2_400))
+    thresholds = Thresholds(step_budgets=(200, 2_400))
     problem = problem_of(wide_ensemble(), "0.4", distance=3)
-    settings = Settings(epsilon=0.03, jobs=1, may_visit=False)
+    settings = Settings(epsilon=0.03, jobs=1, may_visit=False, thresholds=thresholds)
     alone, together, units = spread(problem, "auto", 0, settings)
     assert together == alone
     assert {type(unit) for unit in units} == {spreading.SolvingUnit, spreading.DrawingUnit}
@@ -170,8 +170,8 @@ def test_measures_are_spread(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_cover_is_the_same_elsewhere() -> None:
     """It is made again by the same steps, and refused where it is another one."""
     problem = problem_of(wide_ensemble(), "0.4")
-    rest = whole(problem, Settings(jobs=1))
-    cover = CoverDraws(problem.space, rest)
+    rest = rest_to_sample(problem, Settings(jobs=1))
+    cover = CoverDraws(problem.space, rest.cover_tasks())
     for target in (300, 500):
         cover.refine(target, math.inf, 1, lambda: None)
     again = pickle.loads(pickle.dumps(cover))
@@ -187,15 +187,14 @@ def test_a_cover_is_the_same_elsewhere() -> None:
 @pytest.mark.usefixtures("small_units")
 def test_a_cover_is_drawn_from_by_helpers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where drawing is the larger part, helpers make the cover, too."""
-    monkeypatch.setattr(estimation, "PLAIN_SECONDS", 0.0)
     # Enumeration would leave nothing to draw from.
     split = partial(CoverDraws, tuning=Tuning(max_paths=0))
-    monkeypatch.setattr(estimation, "CoverDraws", split)
-    monkeypatch.setattr(estimation, "_FIRST_WORK", 2_000)
-    monkeypatch.setattr(estimation, "_SECONDS_PER_WORK", 1e-12)
-    monkeypatch.setattr(estimation, "DEFAULT_MEMORY_BYTES", 1)
+    monkeypatch.setattr(sampling_count, "CoverDraws", split)
+    monkeypatch.setattr(costs, "SECONDS_PER_COVER_WORK", 1e-12)
+    monkeypatch.setattr(sampling_count, "DEFAULT_MEMORY_BYTES", 1)
     problem = problem_of(wide_ensemble(), "1")
-    settings = Settings(epsilon=0.03, jobs=1)
+    thresholds = Thresholds(plain_seconds=0.0, first_cover_work=2_000)
+    settings = Settings(epsilon=0.03, jobs=1, thresholds=thresholds)
     alone, together, units = spread(problem, "sample", 0, settings)
     assert together == alone
     assert "cover_states" in alone.details
@@ -205,7 +204,7 @@ def test_a_cover_is_drawn_from_by_helpers(monkeypatch: pytest.MonkeyPatch) -> No
 def test_an_interrupt_keeps_what_is_solved(monkeypatch: pytest.MonkeyPatch) -> None:
     """What helpers solved before counts; the rest is bounded."""
     monkeypatch.setattr(spreading, "UNIT_SECONDS", 1e-3)
-    monkeypatch.setattr(solving, "_POLL_SECONDS", 0.0)
+    monkeypatch.setattr(costs, "POLL_SECONDS", 0.0)
 
     def interrupt(progress: object) -> None:
         if len(helpers.units) > 5:
@@ -229,13 +228,16 @@ def long_grid() -> Ensemble:
     return Ensemble(features, (*trees, *stumps))
 
 
+SHORT_SLICES = Thresholds(visit_slice_seconds=1e-3)
+"""Visits stop for helpers after a millisecond."""
+
+
 @pytest.mark.parametrize("patience", [0, 3])
 def test_blocks_are_visited_by_helpers(patience: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A visit that takes long is spread; counts of all masks are the same."""
     monkeypatch.setattr(spreading, "UNIT_SECONDS", 1e-3)
-    monkeypatch.setattr(visit, "_SLICE_SECONDS", 1e-3)
     problem = problem_of(long_grid(), flip=True, cutoff="0.1")
-    settings = Settings(jobs=1, want_profile=True)
+    settings = Settings(jobs=1, want_profile=True, thresholds=SHORT_SLICES)
     alone, together, units = spread(problem, "brute", patience, settings)
     assert together == alone
     assert 0 < alone.low == alone.high < problem.n_regions == 8**8
@@ -245,13 +247,12 @@ def test_blocks_are_visited_by_helpers(patience: int, monkeypatch: pytest.Monkey
 def test_a_weighed_visit_is_spread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights are added up as integers: who adds them leaves no trace in the last digit."""
     monkeypatch.setattr(spreading, "UNIT_SECONDS", 1e-3)
-    monkeypatch.setattr(visit, "_SLICE_SECONDS", 1e-3)
     problem = problem_of(long_grid(), flip=True, cutoff="0.1")
     bounds = {f"f{i}": (-1.0, 6.3 + i) for i in range(8)}
     weighing = Weighing.of(problem.ensemble, "volume", bounds=bounds)
-    alone = measure(problem, weighing, Settings(jobs=2))["volume"]
+    alone = measure(problem, weighing, Settings(jobs=2, thresholds=SHORT_SLICES))["volume"]
     helpers = ScrambledHelpers(1, 1)
-    settings = Settings(jobs=1, engine=SpreadEngine(helpers))
+    settings = Settings(jobs=1, engine=SpreadEngine(helpers), thresholds=SHORT_SLICES)
     assert measure(problem, weighing, settings)["volume"] == alone
     assert VisitingUnit in {type(unit) for unit in helpers.units}
     assert alone.exact
@@ -260,7 +261,6 @@ def test_a_weighed_visit_is_spread(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_interrupted_visit_keeps_what_helpers_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was taken is counted, the rest is open."""
     monkeypatch.setattr(spreading, "UNIT_SECONDS", 1e-3)
-    monkeypatch.setattr(visit, "_SLICE_SECONDS", 1e-3)
     problem = problem_of(long_grid(), flip=True, cutoff="0.1")
     helpers = ScrambledHelpers(1, 0)
 
@@ -268,7 +268,8 @@ def test_an_interrupted_visit_keeps_what_helpers_counted(monkeypatch: pytest.Mon
         if len(helpers.units) > 3:
             raise KeyboardInterrupt
 
-    settings = Settings(jobs=1, engine=SpreadEngine(helpers), on_progress=interrupt)
+    engine = SpreadEngine(helpers)
+    settings = Settings(jobs=1, engine=engine, on_progress=interrupt, thresholds=SHORT_SLICES)
     tally = counter("brute")(problem, settings)
     assert tally.stop_reason is StopReason.INTERRUPTED
     full = counter("brute")(problem, Settings())

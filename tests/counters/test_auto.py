@@ -13,16 +13,18 @@ from oracle import known
 from strategies import random_ensemble, random_tree, wide_ensemble
 
 import xcount
-from xcount.counters import auto, exact, side_by_side
-from xcount.counters.exact import ExactRun
-from xcount.counters.sampling import estimator, rest_estimate
-from xcount.counters.sampling.rest_estimate import RestEstimate
+from xcount.counters import auto
+from xcount.counters.auto import count_automatically
+from xcount.counters.costs import Thresholds
+from xcount.counters.exact import ExactRun, count_exactly
+from xcount.counters.sampling.policy import SuccessiveEstimates
 from xcount.counters.settings import Settings
-from xcount.counters.tally import StopReason
+from xcount.counters.tally import StopReason, Tally
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
 from xcount.question.query import Query
+from xcount.question.share import Limit
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -38,14 +40,21 @@ def test_small_ensembles_are_counted_exactly(seed: int) -> None:
     assert counts[1].exact
 
 
-@pytest.fixture
-def tiny_budgets(monkeypatch: pytest.MonkeyPatch, no_corner_sums: None) -> None:
-    """Let the exact rounds give up early, so that sampling gets its part."""
-    monkeypatch.setattr(side_by_side, "BUDGETS", (200, 2_400))
-    monkeypatch.setattr(side_by_side, "FREE_SECONDS", 0.0)
+TINY = Thresholds(step_budgets=(200, 2_400), free_exact_seconds=0.0)
+"""The exact rounds give up early, so that sampling gets its part."""
 
 
-@pytest.mark.usefixtures("tiny_budgets")
+def problem_of(ensemble: Ensemble, **question: Any) -> Problem:
+    """Return the question about f0."""
+    return Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, "f0", **question))
+
+
+def counted(thresholds: Thresholds, question: dict[str, Any], **how: Any) -> Tally:
+    """Count by ``auto`` with these thresholds, without a visit of all regions."""
+    settings = Settings(thresholds=thresholds, may_visit=False, **how)
+    return count_automatically(problem_of(wide_ensemble(), **question), settings)
+
+
 @pytest.mark.parametrize("distance", [1, 3, "any"])
 @pytest.mark.parametrize("gap", ["0.4", "1.5"])
 def test_exact_part_and_estimate_add_up(distance: int | str, gap: str) -> None:
@@ -55,43 +64,35 @@ def test_exact_part_and_estimate_add_up(distance: int | str, gap: str) -> None:
     )
     misses = 0
     for seed in range(10):
-        result = xcount.count(
-            wide_ensemble(), sensitive="f0", gap=gap, distance=distance, seed=seed, delta=0.01
-        )
+        question = {"gap": gap, "distance": distance}
+        result = counted(TINY, question, seed=seed, delta=0.01)
         assert result.stop_reason is StopReason.COMPLETE
         misses += not result.low <= known(exact.count) <= result.high
         misses += abs(known(result.count) - known(exact.count)) > 0.1 * known(exact.count)
     assert misses <= 2  # of 20 chances with probability 0.01 each, more has probability 0.001
 
 
-@pytest.mark.usefixtures("tiny_budgets")
 def test_the_result_says_which_part_is_exact() -> None:
     """Details name the masks that were solved and what they count."""
-    result = xcount.count(wide_ensemble(), sensitive="f0", gap="0.4", distance=3)
+    result = counted(TINY, {"gap": "0.4", "distance": 3})
     details = result.details
     assert 0 <= details["masks_solved"] < details["n_masks"]
     assert int(details["count_solved"]) <= result.low
     assert result.confidence == pytest.approx(0.9)
 
 
-@pytest.mark.usefixtures("tiny_budgets")
 def test_same_seed_same_answer_on_any_number_of_threads() -> None:
     """Neither the rounds nor the samples depend on the number of threads."""
-    results = [
-        xcount.count(wide_ensemble(), sensitive="f0", gap="0.4", seed=3, jobs=jobs)
-        for jobs in (1, 2, 3)
-    ]
+    results = [counted(TINY, {"gap": "0.4"}, seed=3, jobs=jobs) for jobs in (1, 2, 3)]
     assert len({(r.count, r.low, r.high) for r in results}) == 1
 
 
-@pytest.mark.usefixtures("tiny_budgets")
 def test_a_decided_share_needs_no_accuracy() -> None:
-    """The verdict comes as soon as the interval is on one side of the share."""
-    result = xcount.count(
-        wide_ensemble(), sensitive="f0", gap="0.4", epsilon=1e-3, max_share=0.01, timeout=60
-    )
+    """The run ends as soon as the interval is on one side of the share."""
+    limit = Limit.of("1%")
+    result = counted(TINY, {"gap": "0.4"}, epsilon=1e-3, max_share=limit, timeout_seconds=60)
     assert result.stop_reason is StopReason.DECIDED
-    assert result.verdict == "FAIL"
+    assert not limit.allows(result.low, problem_of(wide_ensemble(), gap="0.4").n_regions)
 
 
 @pytest.mark.usefixtures("no_corner_sums")
@@ -108,23 +109,17 @@ def test_many_masks_go_straight_to_sampling() -> None:
     assert result.details["samples"] > 0
 
 
-# ---- side by side ----
-
-
-def problem_of(ensemble: Ensemble, **question: Any) -> Problem:
-    """Return the question about f0."""
-    return Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, "f0", **question))
+# ---- exact work and samples in turns ----
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_slices_find_what_rounds_find(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slices_find_what_rounds_find(seed: int) -> None:
     """One subproblem a slice: the counts are those of enumeration, and each slice has its cost."""
-    monkeypatch.setattr(exact, "_LEAST_SLICE_SECONDS", 0.0)
-    monkeypatch.setattr(exact, "_SLICE_PART", 0.0)
     ensemble = random_ensemble(seed)
     questions: list[dict[str, Any]] = [{"gap": "0.3"}, {"flip": True, "cutoff": 0.1}]
     problem = problem_of(ensemble, distance=(1, 2, "any")[seed % 3], **questions[seed % 2])
-    run = ExactRun(problem, Settings(jobs=1))
+    thresholds = Thresholds(least_slice_seconds=0.0, slice_part=0.0)
+    run = ExactRun(problem, Settings(jobs=1, thresholds=thresholds))
     run.solve(())
     costs = list(run.slices((50, 500, 2**62)))
     run.end()
@@ -133,56 +128,61 @@ def test_slices_find_what_rounds_find(seed: int, monkeypatch: pytest.MonkeyPatch
     assert all(cost >= 0 for cost in costs)
 
 
+MANY_ESTIMATES = Thresholds(
+    step_budgets=(200, 400, 800, 1_600, 3_200),
+    free_exact_seconds=0.0,
+    alone_seconds=0.0,
+    least_slice_seconds=0.0,
+    slice_part=0.0,
+    shrunk_part=1.0,
+    cheaper_part=math.inf,
+)
+"""A new estimate starts at every chance."""
+
+
 @pytest.fixture
-def many_estimates(tiny_budgets: None, monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Let a new estimate begin at every chance; return the deltas of all that began."""
-    monkeypatch.setattr(side_by_side, "BUDGETS", (200, 400, 800, 1_600, 3_200))
-    monkeypatch.setattr(side_by_side, "ALONE_SECONDS", 0.0)
-    monkeypatch.setattr(exact, "_LEAST_SLICE_SECONDS", 0.0)
-    monkeypatch.setattr(exact, "_SLICE_PART", 0.0)
-    monkeypatch.setattr(rest_estimate, "_SHRUNK", 1.0)
-    monkeypatch.setattr(rest_estimate, "_CHEAPER", math.inf)
-    deltas: list[float] = []
-    begin = RestEstimate._begin
+def deltas(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Return the deltas of all estimates that start from now on."""
+    found: list[float] = []
+    start = SuccessiveEstimates._start
 
-    def noted(self: RestEstimate, estimation: Any) -> None:
-        deltas.append(estimation._settings.delta)
-        begin(self, estimation)
+    def noted(self: SuccessiveEstimates, estimate: Any) -> None:
+        found.append(estimate._settings.delta)
+        start(self, estimate)
 
-    monkeypatch.setattr(RestEstimate, "_begin", noted)
-    return deltas
+    monkeypatch.setattr(SuccessiveEstimates, "_start", noted)
+    return found
 
 
-def test_estimates_that_begin_anew_share_delta(many_estimates: list[float]) -> None:
+def test_estimates_that_begin_anew_share_delta(deltas: list[float]) -> None:
     """Together they have no more than delta, and the interval misses as rarely as that says."""
     ensemble = wide_ensemble()
     asked: dict[str, Any] = {"gap": "1.5", "distance": 3}
     truth = known(count_by_enumeration(problem_of(ensemble, **asked), Settings()).count)
     misses, most_begun = 0, 0
     for seed in range(20):
-        many_estimates.clear()
-        result = xcount.count(ensemble, sensitive="f0", **asked, seed=seed, jobs=1)
-        assert sum(many_estimates) <= 0.1
-        most_begun = max(most_begun, len(many_estimates))
+        deltas.clear()
+        result = counted(MANY_ESTIMATES, asked, seed=seed, jobs=1)
+        assert sum(deltas) <= 0.1
+        most_begun = max(most_begun, len(deltas))
         misses += not result.low <= truth <= result.high
     assert most_begun > 1
     assert misses <= 7  # of 20 with probability 0.1 each, more has probability 0.0004
 
 
-@pytest.mark.usefixtures("no_corner_sums")
-def test_exact_counting_goes_on_where_samples_lead_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exact_counting_goes_on_where_samples_lead_nowhere() -> None:
     """Sampling gives up without a hit; the count comes out exactly all the same."""
-    monkeypatch.setattr(side_by_side, "FREE_SECONDS", 0.0)
-    monkeypatch.setattr(side_by_side, "ALONE_SECONDS", 0.0)
-    monkeypatch.setattr(estimator, "LEAST_BARREN_SAMPLES", 256)
-    monkeypatch.setattr(estimator, "MOST_BARREN_SAMPLES", 256)
-    ensemble = wide_ensemble()
-    gap = "1.55"
-    truth = xcount.count(ensemble, sensitive="f0", gap=gap, method="exact")
-    assert 0 < known(truth.share) < 1e-3
-    result = xcount.count(ensemble, sensitive="f0", gap=gap)
-    assert result.exact
-    assert result.count == truth.count
+    thresholds = Thresholds(
+        free_exact_seconds=0.0,
+        alone_seconds=0.0,
+        least_barren_samples=256,
+        most_barren_samples=256,
+    )
+    problem = problem_of(wide_ensemble(), gap="1.55")
+    truth = known(count_exactly(problem, Settings()).count)
+    assert 0 < truth < 1e-3 * problem.n_regions
+    result = counted(thresholds, {"gap": "1.55"})
+    assert (result.low, result.count, result.high) == (truth, truth, truth)
 
 
 def test_exact_slices_end_with_the_time_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,11 @@ from domains import Value, World, random_world
 from oracle import all_regions
 
 import xcount
+from xcount.counters import counter
 from xcount.counters import parts as count_in_parts
+from xcount.counters.costs import Thresholds
 from xcount.counters.decisions import RegionDecider
+from xcount.counters.parts import count_parts
 from xcount.counters.region_search import RegionSearch
 from xcount.counters.sampling.box_draws import BoxDraws
 from xcount.counters.settings import Settings
@@ -385,11 +388,9 @@ def test_an_interrupt_leaves_what_the_parts_before_it_count(
     assert n_narrow > 5
 
 
-def test_open_parts_are_estimated_together(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_open_parts_are_estimated_together() -> None:
     """With one interval for their sum, also beside parts that are counted exactly."""
-    monkeypatch.setattr(count_in_parts, "INSTANT_SECONDS", 0.0)
-    monkeypatch.setattr(count_in_parts, "CORNER_SECONDS", 0.0)
-    monkeypatch.setattr(count_in_parts, "MAX_STEPS", 30)
+    thresholds = Thresholds(instant_seconds=0.0, visit_seconds=0.0, parts_steps=30)
     n_estimated = n_right = 0
     for seed in range(60):
         world = random_world(seed, n_rules=1 + seed % 3)
@@ -398,19 +399,13 @@ def test_open_parts_are_estimated_together(monkeypatch: pytest.MonkeyPatch) -> N
         if gap is None or is_refused(world, names, expected):
             continue
         for method in ("auto", "sample"):
-            result = xcount.count(
-                problem_of(world, names, distance, gap).ensemble.source,
-                sensitive=names,
-                distance="any" if distance is None else distance,
-                missing="cell" if world.missing else "none",
-                gap=gap,
-                method=method,
-                seed=seed,
-                **world.words,
-            )
-            n_estimated += not result.exact
-            n_right += not result.exact and result.low <= expected[0] <= result.high
-            assert not result.exact or result.count == expected[0]
+            problem = problem_of(world, names, distance, gap)
+            settings = Settings(seed=seed, thresholds=thresholds)
+            found = count_parts(problem, parts_of(problem), settings, counter(method), method)
+            is_exact = found.low == found.high
+            n_estimated += not is_exact
+            n_right += not is_exact and found.low <= expected[0] <= found.high
+            assert not is_exact or found.count == expected[0]
     assert n_estimated > 20
     assert n_right >= 0.9 * n_estimated
 

@@ -20,7 +20,7 @@ from strategies import SCALES, random_ensemble, random_tree
 
 import xcount
 from xcount import _core
-from xcount.counters import exact
+from xcount.counters.costs import THRESHOLDS, Thresholds
 from xcount.counters.engine import Tuning
 from xcount.counters.exact import ExactRun, count_exactly
 from xcount.counters.settings import Settings
@@ -84,12 +84,18 @@ def random_question(seed: int, ensemble: Ensemble) -> dict[str, Any]:
 
 
 def run_exactly(
-    problem: Problem, *, max_paths: int, memo_bytes: int = 2**21, want_profile: bool = True
+    problem: Problem,
+    *,
+    max_paths: int,
+    memo_bytes: int = 2**21,
+    want_profile: bool = True,
+    thresholds: Thresholds = THRESHOLDS,
 ) -> Tally:
     """Count with other limits of what is enumerated and remembered within the exact counter."""
     tuning = Tuning(max_paths, memo_bytes)
-    run = ExactRun(problem, Settings(jobs=1, want_profile=want_profile), tuning)
-    run.solve(exact.STEP_BUDGETS)
+    settings = Settings(jobs=1, want_profile=want_profile, thresholds=thresholds)
+    run = ExactRun(problem, settings, tuning)
+    run.solve(thresholds.exact_step_budgets)
     return run.tally("exact")
 
 
@@ -99,10 +105,15 @@ def masks_of(profile: Profile | None) -> list[tuple[tuple[int, ...], int, int]]:
     return [(row.cells, row.low, row.high) for row in profile.masks]
 
 
-def agree(problem: Problem, max_paths: int, memo_bytes: int = 2**21) -> Tally:
+def agree(
+    problem: Problem,
+    max_paths: int,
+    memo_bytes: int = 2**21,
+    thresholds: Thresholds = THRESHOLDS,
+) -> Tally:
     """Assert that the exact counter finds what enumeration finds, mask by mask."""
     expected = count_by_enumeration(problem, Settings(jobs=1, want_profile=True))
-    found = run_exactly(problem, max_paths=max_paths, memo_bytes=memo_bytes)
+    found = run_exactly(problem, max_paths=max_paths, memo_bytes=memo_bytes, thresholds=thresholds)
     assert (found.count, found.low, found.high) == (expected.count,) * 3
     assert found.stop_reason is StopReason.COMPLETE
     assert masks_of(found.profile) == masks_of(expected.profile)
@@ -292,15 +303,15 @@ def wide_problem() -> Problem:
 
 
 def test_small_budgets_leave_valid_bounds(
-    wide_problem: Problem, monkeypatch: pytest.MonkeyPatch
+    wide_problem: Problem,
 ) -> None:
     """Whatever the budget of steps: low <= C <= high, and the larger budget is never worse."""
-    monkeypatch.setattr(exact, "_LEAST_COVER_WORK", 0)
     expected = known(count_by_enumeration(wide_problem, Settings()).count)
     widths = []
     for budget in (0, 40, 400, 4_000, 40_000, 2**62):
-        monkeypatch.setattr(exact, "STEP_BUDGETS", (budget,))
-        tally = count_exactly(wide_problem, Settings(want_profile=True, may_visit=False))
+        thresholds = Thresholds(exact_step_budgets=(budget,), least_cover_work=0)
+        settings = Settings(want_profile=True, may_visit=False, thresholds=thresholds)
+        tally = count_exactly(wide_problem, settings)
         assert tally.low <= expected <= tally.high
         is_exact = tally.low == tally.high
         assert tally.stop_reason is (StopReason.COMPLETE if is_exact else StopReason.STEPS)
@@ -318,7 +329,7 @@ def test_little_memory_leaves_valid_bounds(
     monkeypatch.setattr(Settings, "free_bytes", lambda self: 100_000)
     expected = known(count_by_enumeration(wide_problem, Settings()).count)
     run = ExactRun(wide_problem, Settings(jobs=2), Tuning(max_paths=0))
-    run.solve(exact.STEP_BUDGETS)
+    run.solve(THRESHOLDS.exact_step_budgets)
     tally = run.tally("exact")
     assert tally.low <= expected <= tally.high
     assert tally.low < tally.high
@@ -355,9 +366,9 @@ def test_a_time_limit_leaves_valid_bounds() -> None:
     assert 0 <= tally.low < tally.high <= problem.n_regions
 
 
-def test_an_interrupt_keeps_what_was_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_keeps_what_was_counted() -> None:
     """Ctrl-C in the middle of a batch: the tasks that were done count."""
-    monkeypatch.setattr(exact, "STEP_BUDGETS", (2**62,))
+    thresholds = Thresholds(exact_step_budgets=(2**62,))
     hard = wide_ensemble(**HARD)
     trees = [
         replace(tree, threshold=np.where(tree.feature == 0, 4.0, tree.threshold))
@@ -369,7 +380,8 @@ def test_an_interrupt_keeps_what_was_counted(monkeypatch: pytest.MonkeyPatch) ->
     def interrupt(progress: Progress) -> None:
         raise KeyboardInterrupt
 
-    tally = count_exactly(problem, Settings(on_progress=interrupt, may_visit=False))
+    settings = Settings(on_progress=interrupt, may_visit=False, thresholds=thresholds)
+    tally = count_exactly(problem, settings)
     assert tally.stop_reason is StopReason.INTERRUPTED
     assert problem.n_masks == 3
     assert 2 * problem.n_combinations <= tally.low < tally.high <= problem.n_regions

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-import pytest
 from enumeration import count_by_enumeration
 from oracle import known
 from strategies import random_ensemble
 
-from xcount.counters import exact
+from xcount.counters.costs import Thresholds
 from xcount.counters.exact import ExactRun, count_exactly
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress, StopReason, Tally
@@ -26,11 +26,10 @@ CHANGES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.fixture
-def stopped_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave everything open that takes a single split, and little work to the cover."""
-    monkeypatch.setattr(exact, "STEP_BUDGETS", (0,))
-    monkeypatch.setattr(exact, "_LEAST_COVER_WORK", 1)
+STOPPED = Settings(
+    jobs=1, may_visit=False, thresholds=Thresholds(exact_step_budgets=(0,), least_cover_work=1)
+)
+"""Everything that takes a single split is left open, and the cover does little work."""
 
 
 def problem_of(seed: int) -> Problem:
@@ -43,21 +42,17 @@ def problem_of(seed: int) -> Problem:
 def without_cover(problem: Problem) -> Tally:
     """Return what the same rounds find alone."""
     run = ExactRun(problem, Settings(jobs=1))
-    run.solve(exact.STEP_BUDGETS)
+    run.solve(STOPPED.thresholds.exact_step_budgets)
     return run.tally("exact")
 
 
-@pytest.mark.usefixtures("stopped_at_once")
 def test_bounds_of_what_is_open_hold_the_count() -> None:
     """Gaps and flips, any and all of several pairs: within the bounds, which get narrower."""
     n_open = n_narrower = n_solved = 0
     for seed in range(150):
         problem = problem_of(seed)
         true = known(count_by_enumeration(problem, Settings(jobs=1)).count)
-        rounds, tally = (
-            without_cover(problem),
-            count_exactly(problem, Settings(jobs=1, may_visit=False)),
-        )
+        rounds, tally = without_cover(problem), count_exactly(problem, STOPPED)
         assert rounds.low <= tally.low <= true <= tally.high <= rounds.high
         is_exact = tally.low == tally.high
         assert tally.stop_reason is (StopReason.COMPLETE if is_exact else StopReason.STEPS)
@@ -69,7 +64,6 @@ def test_bounds_of_what_is_open_hold_the_count() -> None:
     assert n_solved > 0
 
 
-@pytest.mark.usefixtures("stopped_at_once")
 def test_an_interrupt_ends_a_cover_and_keeps_what_it_proved() -> None:
     """Ctrl-C between slices: the run is interrupted, with the bounds of the slices before."""
 
@@ -81,16 +75,15 @@ def test_an_interrupt_ends_a_cover_and_keeps_what_it_proved() -> None:
     for seed in range(40):
         problem = problem_of(seed)
         true = known(count_by_enumeration(problem, Settings(jobs=1)).count)
-        tally = count_exactly(problem, Settings(jobs=1, may_visit=False, on_progress=interrupt))
+        tally = count_exactly(problem, replace(STOPPED, on_progress=interrupt))
         assert tally.low <= true <= tally.high
         n_interrupted += tally.stop_reason is StopReason.INTERRUPTED
     assert n_interrupted > 5
 
 
-@pytest.mark.usefixtures("stopped_at_once")
 def test_bounds_do_not_depend_on_threads() -> None:
     """The same bounds on one thread and on three."""
     for seed in range(20):
         problem = problem_of(seed)
-        tallies = [count_exactly(problem, Settings(jobs=jobs, may_visit=False)) for jobs in (1, 3)]
+        tallies = [count_exactly(problem, replace(STOPPED, jobs=jobs)) for jobs in (1, 3)]
         assert len({(tally.low, tally.high) for tally in tallies}) == 1

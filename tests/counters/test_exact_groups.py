@@ -12,7 +12,7 @@ import pytest
 from native import weighted_share
 from test_exact import agree, nested_tree, problem_of, run_exactly
 
-from xcount.counters import exact
+from xcount.counters.costs import THRESHOLDS
 from xcount.counters.exact import ExactRun
 from xcount.counters.settings import Settings
 from xcount.counters.solutions import Solutions
@@ -79,7 +79,7 @@ def test_independent_groups_cost_their_sum_not_their_product() -> None:
     trees = [(0, 0.0, (i + 1, 0.0, *map(float, pair)), 0.0) for i, pair in enumerate(leaves)]
     problem = problem_of(ensemble_of(*trees), sensitive=0, gap="1.5", precision=3)
     run = ExactRun(problem, Settings(jobs=1))
-    run.solve(exact.STEP_BUDGETS)
+    run.solve(THRESHOLDS.exact_step_budgets)
     sums = {0: 1}  # by adding one tree after the other
     for low, high in leaves.tolist():
         sums = add_up(sums, round(low * 1000), round(high * 1000))

@@ -11,7 +11,7 @@ from enumeration import count_by_enumeration
 from test_exact import agree, masks_of, odd_ensemble, problem_of, random_question, wide_ensemble
 
 from xcount import _core
-from xcount.counters import known_counts as solving
+from xcount.counters.costs import Thresholds
 from xcount.counters.engine import Tuning
 from xcount.counters.exact import ExactRun
 from xcount.counters.settings import Settings
@@ -21,13 +21,13 @@ from xcount.problem.problem import Problem
 from xcount.problem.subproblem import Subproblem
 
 
-def test_parts_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_add_up() -> None:
     """A hard subproblem is the sum of its parts: here every one is hard, and any number is cut."""
-    monkeypatch.setattr(solving, "HARD_STEPS", 0)
     for seed in range(300):
-        monkeypatch.setattr(solving, "PART_BITS", 1 + seed % 6)
+        thresholds = Thresholds(hard_steps=0, part_bits=1 + seed % 6)
         ensemble = odd_ensemble(seed)
-        agree(problem_of(ensemble, **random_question(seed, ensemble)), (0, 8)[seed % 2])
+        problem = problem_of(ensemble, **random_question(seed, ensemble))
+        agree(problem, (0, 8)[seed % 2], thresholds=thresholds)
 
 
 def near_tie() -> Problem:
@@ -60,11 +60,9 @@ def near_tie() -> Problem:
 
 
 @pytest.mark.parametrize("part_bits", range(7))
-def test_parts_split_alike(monkeypatch: pytest.MonkeyPatch, part_bits: int) -> None:
+def test_parts_split_alike(part_bits: int) -> None:
     """Parts add up only if they are parts of the same splits."""
-    monkeypatch.setattr(solving, "HARD_STEPS", 0)
-    monkeypatch.setattr(solving, "PART_BITS", part_bits)
-    agree(near_tie(), max_paths=0)
+    agree(near_tie(), max_paths=0, thresholds=Thresholds(hard_steps=0, part_bits=part_bits))
 
 
 def test_steps_do_not_depend_on_what_was_solved_before() -> None:
@@ -83,16 +81,13 @@ def test_steps_do_not_depend_on_what_was_solved_before() -> None:
 
 @pytest.mark.parametrize("question", [{"gap": "0.8"}, {"flip": True}])
 @pytest.mark.parametrize("sensitive", ["f0", "f1", "f2"])
-def test_some_parts_give_bounds(
-    monkeypatch: pytest.MonkeyPatch, question: dict[str, Any], sensitive: str
-) -> None:
+def test_some_parts_give_bounds(question: dict[str, Any], sensitive: str) -> None:
     """Parts that fit into the budget narrow the interval of every mask, from both sides."""
-    monkeypatch.setattr(solving, "HARD_STEPS", 0)
-    monkeypatch.setattr(solving, "PART_BITS", 4)
+    settings = Settings(thresholds=Thresholds(hard_steps=0, part_bits=4))
     problem = problem_of(wide_ensemble(), sensitive=sensitive, **question)
     expected = masks_of(count_by_enumeration(problem, Settings(want_profile=True)).profile)
     is_gap = "gap" in question
-    run = ExactRun(problem, Settings(), Tuning(max_paths=0) if is_gap else None)
+    run = ExactRun(problem, settings, Tuning(max_paths=0) if is_gap else None)
     widths = []
     for budget in (int(2 ** (k / 2)) for k in range(20, 42)):
         run.solve((budget,))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -15,8 +16,10 @@ from strategies import SCALES, random_ensemble
 
 import xcount
 from xcount.counters import visit
+from xcount.counters.costs import Thresholds
 from xcount.counters.settings import Settings
-from xcount.counters.tally import Progress, StopReason
+from xcount.counters.tally import Progress, StopReason, Tally
+from xcount.counters.visit import count_by_visiting
 from xcount.errors import BudgetError
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.examples import ensemble_of, figure_1, tree_of
@@ -196,36 +199,32 @@ def test_an_expired_time_limit_leaves_the_trivial_bounds() -> None:
     assert not result.exact
 
 
-def test_an_interrupt_leaves_the_bounds_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+def visited_in_slices(seconds: float, on_progress: Callable[[Progress], None]) -> Tally:
+    """Visit all regions of a comb of six features, in slices of so many seconds."""
+    ensemble = comb(6, 20)
+    problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, 0, flip=True, cutoff=0))
+    thresholds = Thresholds(visit_slice_seconds=seconds)
+    settings = Settings(jobs=1, on_progress=on_progress, thresholds=thresholds)
+    return count_by_visiting(problem, settings)
+
+
+def test_an_interrupt_leaves_the_bounds_so_far() -> None:
     """Ctrl-C after the first slice: what was visited is counted, the rest is open."""
-    monkeypatch.setattr(visit, "_SLICE_SECONDS", 1e-3)
 
     def interrupt(progress: Progress) -> None:
         raise KeyboardInterrupt
 
-    ensemble = comb(6, 20)
-    result = xcount.count(
-        ensemble, sensitive=0, flip=True, cutoff=0, method="brute", jobs=1, on_progress=interrupt
-    )
-    full = xcount.count(ensemble, sensitive=0, flip=True, cutoff=0, method="brute")
+    result = visited_in_slices(1e-3, interrupt)
+    full = xcount.count(comb(6, 20), sensitive=0, flip=True, cutoff=0, method="brute")
     assert result.stop_reason is StopReason.INTERRUPTED
     assert 0 < result.low < known(full.count) <= result.high
     assert full.exact
 
 
-def test_progress_grows_towards_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_grows_towards_the_answer() -> None:
     """Fractions ascend to 1, intervals shrink onto the count."""
-    monkeypatch.setattr(visit, "_SLICE_SECONDS", 1e-2)
     seen: list[Progress] = []
-    result = xcount.count(
-        comb(6, 20),
-        sensitive=0,
-        flip=True,
-        cutoff=0,
-        method="brute",
-        jobs=1,
-        on_progress=seen.append,
-    )
+    result = visited_in_slices(1e-2, seen.append)
     assert len(seen) > 2
     assert [p.fraction for p in seen] == sorted(p.fraction for p in seen)
     assert all(p.low <= known(result.count) <= p.high for p in seen)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,9 @@ from oracle import known
 from strategies import wide_ensemble
 
 import xcount
-from xcount.counters import exact, side_by_side
+from xcount.counters.costs import SECONDS_PER_STEP, Thresholds
 from xcount.counters.exact import ExactRun
-from xcount.counters.known_counts import SECONDS_PER_STEP, KnownCounts
-from xcount.counters.sampling import rest_estimate
+from xcount.counters.known_counts import KnownCounts
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
 from xcount.measures import exact_shares
@@ -28,6 +28,7 @@ from xcount.measures.shares import measure
 from xcount.measures.weighting import Weighing
 from xcount.model.examples import adult_model_path, ensemble_of
 from xcount.problem.problem import Problem
+from xcount.question.domain import Domain
 from xcount.question.grid import Grid
 from xcount.question.query import Query
 from xcount.question.share import Limit
@@ -49,14 +50,14 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return taken
 
 
-@pytest.fixture
-def tiny_slices(monkeypatch: pytest.MonkeyPatch, no_corner_sums: None) -> None:
-    """Let exact work and samples take turns from the first step on."""
-    monkeypatch.setattr(side_by_side, "BUDGETS", (20, 60, 200, 800))
-    monkeypatch.setattr(side_by_side, "FREE_SECONDS", 0.0)
-    monkeypatch.setattr(side_by_side, "ALONE_SECONDS", 0.0)
-    monkeypatch.setattr(exact, "_LEAST_SLICE_SECONDS", 0.0)
-    monkeypatch.setattr(exact, "_SLICE_PART", 0.0)
+TINY_SLICES = Thresholds(
+    step_budgets=(20, 60, 200, 800),
+    free_exact_seconds=0.0,
+    alone_seconds=0.0,
+    least_slice_seconds=0.0,
+    slice_part=0.0,
+)
+"""Exact work and samples take turns from the first step on."""
 
 
 def demo_problem(**change: Any) -> tuple[Problem, Weighing]:
@@ -104,18 +105,17 @@ def test_a_profile_is_the_counts_matter(steps: list[int]) -> None:
     assert sum(steps) == n_steps > 0
 
 
-@pytest.mark.usefixtures("tiny_slices")
+@pytest.mark.usefixtures("no_corner_sums")
 @pytest.mark.parametrize("begins_anew", [False, True])
 def test_a_mixture_that_is_solved_in_part_is_drawn_in_part(
     begins_anew: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Open masks of each product are drawn from, the others are certain; intervals hold."""
+    thresholds = replace(TINY_SLICES, step_budgets=(3, 6, 12))
     if begins_anew:
-        monkeypatch.setattr(rest_estimate, "_SHRUNK", 1.0)
-        monkeypatch.setattr(rest_estimate, "_CHEAPER", math.inf)
+        thresholds = replace(thresholds, shrunk_part=1.0, cheaper_part=math.inf)
     else:
-        monkeypatch.setattr(side_by_side, "FREE_SECONDS", 20 * SECONDS_PER_STEP)
-    monkeypatch.setattr(side_by_side, "BUDGETS", (3, 6, 12))
+        thresholds = replace(thresholds, free_exact_seconds=20 * SECONDS_PER_STEP)
     drawn: list[int] = []
     make = MixtureDraws.__init__
 
@@ -132,7 +132,7 @@ def test_a_mixture_that_is_solved_in_part_is_drawn_in_part(
         if not 0.02 < share < 0.999:
             continue
         weighing = Weighing(("population",), population=population)
-        settings = Settings(jobs=1, seed=seed, epsilon=0.2)
+        settings = Settings(jobs=1, seed=seed, epsilon=0.2, thresholds=thresholds)
         found = measure(problem, weighing, settings)["population"]
         if "samples" in found.details:
             n += 1
@@ -164,21 +164,23 @@ def test_what_is_known_in_part_bounds_the_whole() -> None:
     assert n_narrow > 10
 
 
-@pytest.mark.usefixtures("tiny_slices")
-@pytest.mark.parametrize("rule", [(), "f1 < 3 -> f2 < 5"])
-def test_the_same_on_any_number_of_threads(rule: str | tuple[()]) -> None:
+@pytest.mark.usefixtures("no_corner_sums")
+@pytest.mark.parametrize("rules", [(), ("f1 < 3 -> f2 < 5",)])
+def test_the_same_on_any_number_of_threads(rules: tuple[str, ...]) -> None:
     """Turns are taken by counted work."""
-    bounds = ",".join(f"f{i}=0:8" for i in range(6))
-    asked: dict[str, Any] = {"flip": True, "cutoff": 0.1, "measures": "volume", "bounds": bounds}
-    results = [
-        xcount.count(wide_ensemble(), sensitive="f0", rule=rule, jobs=jobs, **asked)
+    model = wide_ensemble()
+    weighing = Weighing.of(model, "volume", bounds=dict.fromkeys(model.feature_names, (0.0, 8.0)))
+    grid = Grid.of(model, domain=Domain.of(rule=rules))
+    problem = Problem(model, grid, Query.of(model, "f0", flip=True, cutoff=0.1))
+    found = [
+        measure(problem, weighing, Settings(jobs=jobs, thresholds=TINY_SLICES))["volume"]
         for jobs in (1, 2, 3)
     ]
-    assert len({str(result.details["measures"]) for result in results}) == 1
-    assert results[0].details["measures"]["volume"]["samples"] > 0
+    assert found[0] == found[1] == found[2]
+    assert found[0].details["samples"] > 0
 
 
-@pytest.mark.usefixtures("tiny_slices")
+@pytest.mark.usefixtures("no_corner_sums")
 @pytest.mark.parametrize("n_done", [0, 1, 2, 5, 20])
 def test_an_interrupt_leaves_bounds_and_ends_the_measures_after_it(
     n_done: int, monkeypatch: pytest.MonkeyPatch
@@ -189,9 +191,8 @@ def test_an_interrupt_leaves_bounds_and_ends_the_measures_after_it(
     bounds = dict.fromkeys(model.feature_names, (0.0, 8.0))
     rows = np.repeat(np.arange(8.0)[:, np.newaxis], 6, axis=1)
     weighing = Weighing.of(model, ("volume", "marginals"), rows, bounds)
-    with monkeypatch.context() as patch:
-        patch.setattr(side_by_side, "BUDGETS", (2**62,))
-        truth = measure(problem, weighing, Settings(jobs=1, epsilon=1e-9))["volume"]
+    endless = Settings(jobs=1, epsilon=1e-9, thresholds=replace(TINY_SLICES, step_budgets=(2**62,)))
+    truth = measure(problem, weighing, endless)["volume"]
     assert truth.exact
     done: list[str] = []
 
@@ -206,7 +207,8 @@ def test_an_interrupt_leaves_bounds_and_ends_the_measures_after_it(
 
     monkeypatch.setattr(KnownCounts, "_try", stopped("exact", KnownCounts._try))
     monkeypatch.setattr(MixtureDraws, "draw", stopped("samples", MixtureDraws.draw))
-    found = measure(problem, weighing, Settings(jobs=1, epsilon=1e-3, delta=1e-6))
+    settings = Settings(jobs=1, epsilon=1e-3, delta=1e-6, thresholds=TINY_SLICES)
+    found = measure(problem, weighing, settings)
     assert found["volume"].low <= known(truth.share) <= found["volume"].high
     reasons = [measured.stop_reason for measured in found.values()]
     assert reasons == [StopReason.INTERRUPTED] * 2

@@ -17,6 +17,7 @@ from itertools import islice
 from typing import Any, Protocol
 
 from xcount import _core
+from xcount.counters import costs
 from xcount.counters.engine import (
     BlockCounts,
     Draws,
@@ -35,7 +36,6 @@ UNIT_SECONDS = 0.5
 """How long a unit should take: long compared to sending it, short compared to the whole count."""
 
 _POLL_SECONDS = 0.1
-_SECONDS_PER_STEP = 3e-8
 _UNKNOWN: Solved = ("cancelled", 0, 1, 0, 0)
 
 Unit = Callable[[Any, Callable[[], None]], Any]
@@ -250,7 +250,7 @@ def tasks_per_unit(n_tasks: int, max_steps: int, n_threads: int) -> int:
         >>> tasks_per_unit(1000, 200_000, 1), tasks_per_unit(1000, 500_000_000, 1)
         (83, 1)
     """
-    affordable = int(UNIT_SECONDS / (max_steps * _SECONDS_PER_STEP))
+    affordable = int(UNIT_SECONDS / (max_steps * costs.SECONDS_PER_STEP))
     return max(1, min(affordable, n_tasks)) * n_threads
 
 

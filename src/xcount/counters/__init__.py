@@ -13,7 +13,7 @@ _COUNTERS = {
     Method.AUTO: "xcount.counters.auto:count_automatically",
     Method.EXACT: "xcount.counters.exact:count_exactly",
     Method.VISIT: "xcount.counters.visit:count_by_visiting",
-    Method.SAMPLE: "xcount.counters.sampling.counter:count_by_sampling",
+    Method.SAMPLE: "xcount.counters.sampling.count:count_by_sampling",
     Method.XCOUNT: "xcount.baselines.paper.xcount:count_by_xcount",
     Method.XCOUNT_SUM_FIRST: "xcount.baselines.paper.xcount:count_by_xcount_sum_first",
     Method.XCOUNT_EXACT_UNION: "xcount.baselines.paper.xcount:count_by_exact_union",
@@ -27,7 +27,7 @@ _COUNTERS = {
 METHODS = tuple(Method)
 
 GAPS_ONLY = tuple(name for name, home in _COUNTERS.items() if ".baselines." in home)
-"""Methods that the paper defines for gaps alone."""
+"""Methods that the paper defines only for gaps."""
 
 
 def counter(method: str, problem: Problem | None = None) -> Counter:

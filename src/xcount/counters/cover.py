@@ -1,7 +1,7 @@
 """Covers: the exact counter's search for several subproblems at once, stopped early.
 
-States are cut in two, the large ones first, until bounds decide them, or until limits end it. What
-is decided is certain: ``solved <= count <= solved + open``, in whole numbers, at every moment.
+States are cut in two, the large ones first, until bounds decide them or a limit ends that. Decided
+states are certain: ``solved <= count <= solved + open``, in whole numbers, at every moment.
 """
 
 from __future__ import annotations
@@ -10,38 +10,33 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from xcount import _core
+from xcount.counters import costs
 from xcount.counters.engine import Tuning
 from xcount.counters.settings import Settings
 from xcount.problem.form import PairSpace
 from xcount.problem.problem import Problem
 from xcount.problem.subproblem import Subproblem
 
-MAX_COVERED_PAIRS = 2_000
-"""Pairs of masks that a cover is made for, of all its subproblems together."""
-WORK_PER_SLICE = 2_000_000
-"""About a twentieth of a second; between slices, limits and interrupts are looked at."""
-_PART = 0.25
-"""Part of the time and memory left that the difference trees of a cover may take."""
-_SECONDS_PER_DIFFERENCE = 1e-7
-_BYTES_PER_DIFFERENCE = 16
 _TINY_SECONDS = 1e-9
+"""Stands for a price of 0 in divisions."""
 
 
 def is_affordable(problem: Problem, settings: Settings, n_pairs: int) -> bool:
-    """Tell whether a cover of so many pairs fits the limits: it begins with all their trees."""
+    """Tell whether a cover of so many pairs fits the limits: it starts with all their trees."""
     return n_pairs <= affordable_pairs(problem, settings)
 
 
 def affordable_pairs(problem: Problem, settings: Settings) -> int:
     """Return how many pairs a cover may have within the limits."""
-    by_time = _PART * settings.search_seconds() / max(_TINY_SECONDS, seconds_of_trees(problem, 1))
-    n_bytes = max(1, _n_nodes(problem, 1)) * _BYTES_PER_DIFFERENCE
-    return int(min(MAX_COVERED_PAIRS, by_time, _PART * settings.free_bytes() // n_bytes))
+    part, price = costs.DIFFERENCES_PART, seconds_of_trees(problem, 1)
+    by_time = part * settings.search_seconds() / max(_TINY_SECONDS, price)
+    n_bytes = max(1, _n_nodes(problem, 1)) * costs.BYTES_PER_DIFFERENCE
+    return int(min(costs.MAX_COVERED_PAIRS, by_time, part * settings.free_bytes() // n_bytes))
 
 
 def seconds_of_trees(problem: Problem, n_pairs: int) -> float:
-    """Guess how long it takes to make the difference trees that a cover begins with."""
-    return _n_nodes(problem, n_pairs) * _SECONDS_PER_DIFFERENCE
+    """Predict how long it takes to make the difference trees that a cover starts with."""
+    return _n_nodes(problem, n_pairs) * costs.SECONDS_PER_DIFFERENCE
 
 
 def _n_nodes(problem: Problem, n_pairs: int) -> int:
@@ -60,7 +55,7 @@ def native_cover(space: PairSpace, tasks: Iterable[tuple[Subproblem, int]]) -> _
 
 
 def counts(cover: _core.Cover, whole: int) -> list[tuple[int, int]]:
-    """Return for each subproblem how many of all combinations surely solve it, and are open."""
+    """Return for each subproblem how many combinations solve it for sure, and how many are open."""
     # Features that no tree of a subproblem tests multiply its counts.
     return [
         (solved * (whole // total), undecided * (whole // total))
@@ -69,7 +64,7 @@ def counts(cover: _core.Cover, whole: int) -> list[tuple[int, int]]:
 
 
 class Refinement:
-    """How far a cover was refined, so that the same can be done again elsewhere.
+    """The steps by which a cover was refined, so that they can be repeated elsewhere.
 
     Args:
         tuning: how small states must be to be enumerated.
@@ -93,9 +88,9 @@ class Refinement:
         n_threads: int,
         on_pause: Callable[[], None],
     ) -> None:
-        """Refine until so much work is done, nothing is left that fits, or the time is up."""
+        """Refine until so much work is done, nothing more fits, or time runs out."""
         while (before := cover.work) < target and time.monotonic() < deadline:
-            piece = (min(WORK_PER_SLICE, target - before), max_bytes)
+            piece = (min(costs.COVER_WORK_PER_SLICE, target - before), max_bytes)
             cover.refine(*piece, n_threads, self._max_paths)
             self.slices.append(piece)
             self.work = cover.work
@@ -109,7 +104,9 @@ class Refinement:
             cover.refine(*piece, 1, self._max_paths)
 
 
-def fewest_pairs_first(tasks: Sequence[Subproblem], most: int = MAX_COVERED_PAIRS) -> list[int]:
+def fewest_pairs_first(
+    tasks: Sequence[Subproblem], most: int = costs.MAX_COVERED_PAIRS
+) -> list[int]:
     """Return which subproblems have so many pairs together at most, those with few pairs first."""
     chosen: list[int] = []
     n_pairs = 0

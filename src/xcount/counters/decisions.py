@@ -12,27 +12,19 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from xcount.counters.costs import (
+    BLOCK_FLAGS,
+    MAX_CELL_ROW,
+    MAX_FLAGS,
+    MAX_PROBED_ROWS,
+    MAX_ROW,
+    PROBE_WALKS,
+)
 from xcount.counters.region_search import RegionSearch
 from xcount.counters.settings import Settings
 from xcount.problem.form import refuse_many_masks
 from xcount.problem.parts import parts_of
 from xcount.problem.problem import Problem
-
-MAX_FLAGS = 1 << 24
-"""Masks of one combination that are decided together."""
-BLOCK_FLAGS = 1 << 20
-"""Flags decided at a time: margins of all of them are held meanwhile, 40 bytes each and more."""
-
-PROBE_WALKS = 2**22
-"""Trees walked to probe a few regions: about a twentieth of a second."""
-_MOST_PROBED = 1024
-
-MAX_LISTED = 200_000
-"""Regions of a small grid, which are all decided rather than drawn."""
-MAX_ROW = 2**17
-"""Masks and pairs of them beyond which single regions are decided, not a row of all masks."""
-MAX_CELL_ROW = 2**9
-"""The same where a row is decided in arrays: a search takes a small part of the time of that."""
 
 
 def n_decided_together(problem: Problem) -> int:
@@ -48,7 +40,7 @@ def count_hits_in_probe(problem: Problem, settings: Settings) -> int:
         return 0  # one region may take as long as all of the time
     generator = np.random.default_rng([settings.seed & (2**64 - 1), 4])
     walks = problem.n_masks * max(1, problem.form.n_trees)
-    n_rows = max(1, min(_MOST_PROBED, decider.block, PROBE_WALKS // walks))
+    n_rows = max(1, min(MAX_PROBED_ROWS, decider.block, PROBE_WALKS // walks))
     sizes = _row_sizes(problem)
     rows = {tuple(row) for row in generator.integers(0, sizes, (n_rows, len(sizes))).tolist()}
     return int(decider.decide(np.array(sorted(rows))).sum())

@@ -2,8 +2,8 @@
 
 ``C = sum over masks m of |A_m|``, and each ``|A_m|`` is a constant plus signed counts of
 subproblems (see :mod:`xcount.problem.subproblem`); which ones is the matter of the question's form.
-With weights, the same run finds the share of each A_m under a product measure. What a limit leaves
-open is bounded by what is known of its subproblems.
+With weights, the same run finds the share of each A_m under a product measure. If a limit leaves a
+mask open, the bounds of its subproblems bound it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import replace
 from itertools import compress, islice
 from typing import Any
 
+from xcount.counters import costs
 from xcount.counters.cover import (
     Refinement,
     affordable_pairs,
@@ -23,51 +24,36 @@ from xcount.counters.cover import (
     native_cover,
 )
 from xcount.counters.engine import Tuning, Weights
-from xcount.counters.known_counts import SECONDS_PER_STEP, Bounded, KnownCounts
+from xcount.counters.known_counts import Bounded, KnownCounts
 from xcount.counters.profile import pair_rows, profile_of
 from xcount.counters.settings import Settings
-from xcount.counters.tally import Profile, Progress, StopReason, Tally
+from xcount.counters.tally import Bounds, Profile, Progress, StopReason, Tally
 from xcount.counters.visit import corner_seconds, visited
 from xcount.errors import BudgetError
 from xcount.problem.problem import Problem
 from xcount.problem.subproblem import Decomposition, Expression, Pair, Subproblem
 
-STEP_BUDGETS = (200_000, 3_000_000, 40_000_000, 500_000_000, 2**62)
-FREE_PAIR_SCAN_SECONDS = 0.5
-"""A scan of the pairs of masks that takes no longer is always done."""
-_SECONDS_PER_TREE_OF_PAIR = 1e-6
-_FREE_BUDGET = 3_000_000
-"""Rounds up to this budget are tried before all regions are visited."""
-_PAIRS_PER_SLICE = 2_000
-_LEAST_SLICE_SECONDS = 0.02
-_SLICE_PART = 0.5
-"""Slices of a run that others wait for grow with what it has spent."""
-
-COVER_PART = 0.25
-"""Part of the time that is kept for a cover of what the rounds leave open. The width of its bounds
-falls slowly with time, and a round takes ten times as long as the one before."""
-_LEAST_COVER_WORK = 10_000_000
-
 
 def count_exactly(problem: Problem, settings: Settings) -> Tally:
     """Count every mask exactly, or bound what a limit leaves open."""
-    run = ExactRun(problem, settings.within(1 - COVER_PART))
+    run = ExactRun(problem, settings.within(1 - costs.COVER_PART))
+    thresholds = settings.thresholds
     if run.is_too_large:
         raise BudgetError(
             f"exact counting would take about {problem.form.n_terms:,} terms, more than "
             f"{problem.form.max_exact_terms:,}; use --method auto or sample"
         )
     corner = corner_seconds(problem, settings)
-    if FREE_PAIR_SCAN_SECONDS < pair_scan_seconds(problem) >= corner:
+    if thresholds.free_pair_scan_seconds < pair_scan_seconds(problem) >= corner:
         tally = visited(problem, settings, "exact")
         corner = math.inf
         if tally is not None:
             return tally
-    for budget in STEP_BUDGETS:
+    for budget in thresholds.exact_step_budgets:
         if run.is_over:
             break
         # The first rounds are cheap, and tell the pairs apart for a profile.
-        if budget > _FREE_BUDGET and corner <= run.cost_of(budget):
+        if budget > thresholds.free_step_budget and corner <= run.cost_of(budget):
             tally = visited(problem, settings, "exact")
             corner = math.inf
             if tally is not None:
@@ -93,7 +79,7 @@ def _with_probe(tally: Tally, problem: Problem, settings: Settings) -> Tally:
 
 
 def within(tally: Tally, run: ExactRun) -> Tally:
-    """Return a tally of a visit with what an exact run knows, too."""
+    """Return the tally of a visit, narrowed by what an exact run knows."""
     low, high = run.bounds()
     low, high = max(low, tally.low), min(high, tally.high)
     details = {**tally.details, "n_steps": run.n_steps}
@@ -104,19 +90,22 @@ def within(tally: Tally, run: ExactRun) -> Tally:
 
 
 def pair_scan_seconds(problem: Problem) -> float:
-    """Guess how long it takes to find the pairs of masks that can differ at all."""
-    return problem.form.n_terms * problem.form.n_trees * _SECONDS_PER_TREE_OF_PAIR
+    """Predict how long it takes to find the pairs of masks that can differ at all."""
+    return problem.form.n_terms * problem.form.n_trees * costs.SECONDS_PER_TREE_OF_PAIR
 
 
-def slices_of(runs: Sequence[ExactRun], budgets: Iterable[int]) -> Iterator[float]:
-    """Run the rounds of all runs in slices; yield the work of each, in seconds of one core.
+def slices_of(
+    runs: Sequence[ExactRun], budgets: Iterable[int], thresholds: costs.Thresholds
+) -> Iterator[float]:
+    """Run the rounds of all runs in slices; yield the cost of each, in seconds of one core.
 
-    Ends when all of them are exact, or nothing is left to try.
+    Slices grow with what the runs have cost so far. Ends when all of them are exact, or nothing is
+    left to try.
     """
     spent = 0.0
 
     def most() -> float:
-        return max(_LEAST_SLICE_SECONDS, _SLICE_PART * spent)
+        return max(thresholds.least_slice_seconds, thresholds.slice_part * spent)
 
     for budget in budgets:
         for run in runs:
@@ -128,19 +117,19 @@ def slices_of(runs: Sequence[ExactRun], budgets: Iterable[int]) -> Iterator[floa
 
 
 class _TimeIsUpError(Exception):
-    """The time was over before the pairs were looked at."""
+    """Time ran out before all pairs were scanned."""
 
 
 class ExactRun:
-    """The state of an exact count: which subproblems are solved, and what follows for the masks.
+    """An exact count: the subproblems solved so far, and the bounds of masks that follow.
 
     Args:
         problem: the question.
         settings: limits, and who does the work.
         tuning: of the native counter.
         weights: of all features' cells, for shares instead of counts.
-        masks: the masks that matter; all of them unless given.
-        decomposition: of the count of these masks, where it is known already.
+        masks: the masks to count; all of them unless given.
+        decomposition: of the count of these masks, if it is known already.
     """
 
     def __init__(
@@ -172,7 +161,7 @@ class ExactRun:
 
     @property
     def n_slices(self) -> int:
-        """How often something was tried: what is known only changes with it."""
+        """The number of slices so far: bounds only change with it."""
         return self._counts.n_slices
 
     @property
@@ -187,7 +176,7 @@ class ExactRun:
 
     @property
     def is_over(self) -> bool:
-        """Whether there is an exact count, or nothing more is to be tried."""
+        """Whether there is an exact count, or a limit has ended the run."""
         ended = (StopReason.TIMEOUT, StopReason.INTERRUPTED)
         is_known = self.decomposition is not None and self.is_exact()
         return is_known or self.stop_reason in ended
@@ -230,12 +219,16 @@ class ExactRun:
         if self.stop_reason in (StopReason.COMPLETE, StopReason.TIMEOUT):
             self.stop_reason = self._why_it_ended()
 
-    def slices(self, budgets: Iterable[int]) -> Iterator[float]:
-        """Run the same rounds in slices; yield the work of each, in seconds of one core.
+    def slices(self, budgets: Iterable[int] | None = None) -> Iterator[float]:
+        """Run rounds in slices; yield the cost of each, in seconds of one core.
 
-        Ends when there is an exact count, or nothing is left to try.
+        Ends when there is an exact count, or nothing is left to try. Budgets are those of ``auto``
+        unless given.
         """
-        return slices_of([self], budgets)
+        thresholds = self.settings.thresholds
+        return slices_of(
+            [self], thresholds.step_budgets if budgets is None else budgets, thresholds
+        )
 
     def limit(self, settings: Settings) -> None:
         """Go on within these limits."""
@@ -271,14 +264,15 @@ class ExactRun:
     def _narrow(
         self, numbers: Sequence[int], tasks: Sequence[Subproblem], settings: Settings
     ) -> None:
-        """Cover the subproblems, and take over what that proves, whatever ends it."""
+        """Cover the subproblems, and adopt what that proves, whatever ends it."""
         try:
             cover = native_cover(self.problem.form.space, ((task, 1) for task in tasks))
         except BudgetError:  # trees too large to make differences of
             return
         left = settings.seconds_left()
         deadline = math.inf if left is None else time.monotonic() + left
-        work = max(_LEAST_COVER_WORK, self.n_steps) if left is None else 2**62
+        least = settings.thresholds.least_cover_work
+        work = max(least, self.n_steps) if left is None else 2**62
         try:
             Refinement().run(
                 cover, work, settings.free_bytes() // 2, deadline, settings.n_threads, self._tell
@@ -289,7 +283,7 @@ class ExactRun:
                 self._counts.narrow(number, (solved, solved + undecided))
 
     def _tell(self) -> None:
-        """Tell that the run goes on; between slices, whoever listens may end it."""
+        """Report that the run goes on; the listener may end it between slices."""
         self.settings.report(Progress(1.0, *self.bounds(), "bounds of what is open"))
 
     def _open_subproblems(self) -> list[int]:
@@ -349,12 +343,12 @@ class ExactRun:
             high = low  # sums of weights are rounded
         return (nothing, high) if expression.is_upper_bound else (low, high)
 
-    def bounds(self) -> tuple[int, int]:
+    def bounds(self) -> Bounds:
         """Return bounds of the whole count; with weights, nothing is known of that."""
         if self.decomposition is None or self._is_weighed:
-            return 0, self.problem.n_regions
+            return Bounds(0, self.problem.n_regions)
         each = self.all_mask_bounds()
-        return sum(low for low, _ in each), sum(high for _, high in each)
+        return Bounds(sum(low for low, _ in each), sum(high for _, high in each))
 
     def open_pairs(self) -> list[Pair] | None:
         """Return the pairs that may make an open mask sensitive; None if any may."""
@@ -380,7 +374,7 @@ class ExactRun:
         if self.decomposition is None:
             return 0.0
         # A step of a subproblem costs in proportion to its pairs.
-        return self.n_open_pairs() * budget * SECONDS_PER_STEP
+        return self.n_open_pairs() * budget * costs.SECONDS_PER_STEP
 
     def tally(self, method: str) -> Tally:
         """Return what is known now."""
@@ -392,7 +386,7 @@ class ExactRun:
         )
 
     def profile(self, other: Profile | None = None) -> Profile | None:
-        """Return the count taken apart, together with what another profile knows of the masks."""
+        """Return the profile, narrowed by what another one knows of the masks."""
         if self.decomposition is None:
             return other
         bounds = self.all_mask_bounds()
@@ -403,20 +397,20 @@ class ExactRun:
         return profile_of(self.problem, bounds, pairs)
 
     def _decompose(self) -> None:
-        """Take the count apart, as far as time allows."""
+        """Decompose the count into subproblems, if time allows."""
         try:
             self.decomposition = self.problem.form.decompose(self._live, self.masks)
         except _TimeIsUpError:
             self.stop_reason = StopReason.TIMEOUT
 
     def _live(self, pairs: Iterable[Pair]) -> list[Pair]:
-        """Return the pairs that may differ at all; of none, it still hears the limits."""
+        """Return the pairs that may differ at all. Checks limits even if there are no pairs."""
         found: list[Pair] = []
         remaining = iter(pairs)
         while True:
             if self._stopped():
                 raise _TimeIsUpError
-            if not (chunk := list(islice(remaining, _PAIRS_PER_SLICE))):
+            if not (chunk := list(islice(remaining, costs.PAIRS_PER_SLICE))):
                 return found
             left = self.settings.seconds_left()
             seconds = math.inf if left is None else left
@@ -424,7 +418,7 @@ class ExactRun:
             found += compress(chunk, live)
 
     def round(self, budget: int, most: Callable[[], float] = lambda: math.inf) -> Iterator[float]:
-        """Try the open pairs, then what must be looked at together; yield the work."""
+        """Try the open pairs, then the joint subproblems; yield the cost of each slice."""
         found = self.decomposition
         assert found is not None
         singles = {n for e in self._open_expressions() for _, n in e.terms if not found.is_joint(n)}
@@ -464,5 +458,5 @@ class ExactRun:
         return False
 
     def _pause(self) -> None:
-        """Tell that the run goes on, before there are subproblems to count."""
+        """Report that the run goes on, before there are subproblems to count."""
         self.settings.report(Progress(0.0, 0, self.problem.n_regions, "looking at pairs"))

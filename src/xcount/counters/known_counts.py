@@ -1,8 +1,8 @@
-"""Bounds on the counts of subproblems, by number: tried in rounds with growing budgets of steps.
+"""Bounds on the counts of subproblems, which are tried in rounds with growing budgets of steps.
 
-A hard subproblem never keeps easy ones from being counted. The hard ones are cut into parts: a
-single one keeps all threads busy, too, and what is known of some parts bounds the whole. Counts are
-whole numbers, or shares of a product measure where the solver has weights.
+A hard subproblem never keeps easy ones from being counted. Hard ones are cut into parts: so even a
+single one keeps all threads busy, and the parts that are solved bound the whole. Counts are whole
+numbers, or shares of a product measure if the solver has weights.
 """
 
 from __future__ import annotations
@@ -13,18 +13,11 @@ from functools import cache
 from itertools import islice
 from typing import Any
 
+from xcount.counters import costs
 from xcount.counters.engine import Solver, Tuning
 from xcount.counters.settings import Settings
-from xcount.counters.tally import Progress
+from xcount.counters.tally import Bounds, Progress
 from xcount.problem.subproblem import Subproblem
-
-PART_BITS = 5
-"""Hard subproblems are cut into two to the power of this many parts."""
-HARD_STEPS = 10_000_000
-"""Hard is what such a budget of steps does not suffice for; parts share the larger ones."""
-SECONDS_PER_STEP = 3e-8
-"""Rough, and the same everywhere on purpose: it only weighs one kind of work against another."""
-_POLL_SECONDS = 0.1
 
 PartKey = tuple[int, int]
 """The number of a subproblem, and that of one of its parts."""
@@ -64,12 +57,12 @@ class KnownCounts:
         return max(low, least), min(high, most)
 
     def narrow(self, number: int, bounds: Bounded) -> None:
-        """Take over what was proved about a subproblem's count in another way."""
+        """Adopt bounds of a subproblem's count that were proved in another way."""
         low, high = self[number]
         self._proved[number] = max(low, bounds[0]), min(high, bounds[1])
 
     def _by_parts(self, number: int) -> Bounded:
-        """Return what the parts that are solved say of the subproblem's count."""
+        """Return the bounds of the subproblem's count that its solved parts prove."""
         return self._bounds.get(number, (self._whole - self._whole, self._whole))
 
     def is_known(self, number: int) -> bool:
@@ -90,20 +83,21 @@ class KnownCounts:
         self,
         tasks: Mapping[int, Subproblem],
         budget: int,
-        total: Callable[[], tuple[int, int]],
+        total: Callable[[], Bounds],
         most: Callable[[], float] = lambda: math.inf,
     ) -> Iterator[float]:
-        """Try each subproblem within the budget of steps, until the time is up.
+        """Try each subproblem within the budget of steps, until time runs out.
 
-        Yields the work of slice after slice, in seconds of one core.
+        Yields the cost of each slice, in seconds of one core.
 
         Args:
-            tasks: what is still open, by number.
+            tasks: the open subproblems, by number.
             budget: steps for each.
-            total: returns bounds of what these are for, to be told along with the progress.
-            most: returns what the next slice may cost; a slice has one part in any case.
+            total: returns bounds of the whole count, for reports of progress.
+            most: returns what the next slice may cost; a slice has at least one part.
         """
-        bits = PART_BITS if budget > HARD_STEPS else 0
+        thresholds = self._settings.thresholds
+        bits = thresholds.part_bits if budget > thresholds.hard_steps else 0
         waiting = {
             (number, part): Subproblem(*task[:2], part, bits)
             for number, task in tasks.items()
@@ -120,7 +114,7 @@ class KnownCounts:
             yield self._try(chosen, budget >> bits, bits, total)
 
     def _is_worth(self, number: int, part: int, budget: int, bits: int) -> bool:
-        """Tell whether a part may be solved now: it is not yet, and no such budget has failed."""
+        """Tell whether to try a part: it is not solved, and no such budget has failed."""
         if bits:
             return part not in self._solved_parts.get(number, ())
         return budget > self._failed_steps.get(number, 0)
@@ -130,22 +124,22 @@ class KnownCounts:
         parts: Mapping[PartKey, Subproblem],
         max_steps: int,
         bits: int,
-        total: Callable[[], tuple[int, int]],
+        total: Callable[[], Bounds],
     ) -> float:
-        """Try these parts; return the work."""
+        """Try these parts; return the cost."""
         memory = self._settings.free_bytes()
         limits = (self._n_masks, max_steps, memory, self._settings.n_threads)
         self._solver.start(list(parts.values()), *limits, *self._tuning)
         work = 0.0
         try:
             self._wait(len(parts), cache(total))
-        finally:  # also when interrupted: what was solved is solved
+        finally:  # also if interrupted: what was solved is solved
             self._solver.cancel()
             work = self._take(parts, bits)
         return work
 
-    def _wait(self, n_parts: int, total: Callable[[], tuple[int, int]]) -> None:
-        """Wait for all parts, or until the time is up."""
+    def _wait(self, n_parts: int, total: Callable[[], Bounds]) -> None:
+        """Wait for all parts, or until time runs out."""
         while not self._solver.wait(self._poll_seconds()):
             if self._settings.expired():
                 return
@@ -155,16 +149,16 @@ class KnownCounts:
 
     def _poll_seconds(self) -> float:
         left = self._settings.seconds_left()
-        return _POLL_SECONDS if left is None else min(_POLL_SECONDS, left)
+        return costs.POLL_SECONDS if left is None else min(costs.POLL_SECONDS, left)
 
     def _take(self, parts: Mapping[PartKey, Subproblem], bits: int) -> float:
-        """Take over what was solved and what follows for whole subproblems; return the work."""
+        """Adopt the solved parts, and what follows for whole subproblems; return the cost."""
         work = 0.0
         self.n_slices += 1
         for (number, part), result in zip(parts, self._solver.results(), strict=True):
             status, count, total, size, n_steps = result
             self.n_steps += n_steps
-            work += n_steps * SECONDS_PER_STEP
+            work += n_steps * costs.SECONDS_PER_STEP
             if status == "steps" and not bits:
                 self._failed_steps[number] = n_steps
             if status == "memory":
@@ -187,6 +181,6 @@ class KnownCounts:
 def _affordable(
     waiting: Mapping[PartKey, Subproblem], max_steps: int, most: float
 ) -> dict[PartKey, Subproblem]:
-    """Return the first parts that together cannot cost much more than that, at least one."""
-    n = min(len(waiting), max(1, most / (max_steps * SECONDS_PER_STEP)))
+    """Return the first parts that together cost at most about ``most``, at least one."""
+    n = min(len(waiting), max(1, most / (max_steps * costs.SECONDS_PER_STEP)))
     return dict(islice(waiting.items(), int(n)))

@@ -1,9 +1,9 @@
 """A count in a domain with rules: the sum of the counts of its parts.
 
-Parts that are soon counted exactly are; of what is left open, one estimate draws from all parts at
-once, and one interval holds for their sum. Where hits are too rare for that, every part is counted
-as a question of its own, to the same relative accuracy: so is their sum. Where intervals may be
-wrong, each may be with a part of the probability that is allowed.
+Parts that can be counted exactly in a short time are. One estimate draws from all open parts at
+once, and one interval holds for their sum. If hits are too rare for that, every part is counted as
+a question of its own, to the same relative accuracy, which then holds for the sum, too. The
+intervals of parts share delta.
 """
 
 from __future__ import annotations
@@ -11,23 +11,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from xcount.counters.bounds import Bounds
-from xcount.counters.decisions import MAX_FLAGS
+from xcount.counters.costs import MAX_FLAGS
 from xcount.counters.exact import ExactRun
 from xcount.counters.profile import profile_of
 from xcount.counters.settings import Counter, Settings
-from xcount.counters.side_by_side import CORNER_SECONDS, INSTANT_SECONDS
-from xcount.counters.tally import PairCount, Profile, Progress, StopReason, Tally
+from xcount.counters.tally import Bounds, PairCount, Profile, Progress, StopReason, Tally
 from xcount.counters.visit import corner_seconds, visited
 from xcount.errors import BudgetError
 from xcount.problem.parts import Part
 from xcount.problem.problem import Problem
 
-MAX_TOGETHER_SECONDS = 20.0
-"""What an estimate of all open parts together may cost, in seconds of one core."""
-MAX_STEPS = 4_000_000
-"""Steps that exact counting may take, in all parts together, before what is open is sampled."""
 _ADDED = ("n_steps", "samples", "regions_visited")
+"""Details whose sum over the parts is a detail of the whole."""
 
 
 def count_parts(
@@ -60,7 +55,7 @@ def count_parts(
 
 
 def _counted_soon(whole: Problem, parts: Sequence[Part], settings: Settings) -> list[Tally]:
-    """Count parts exactly, as far as that takes next to no time; an interrupt ends it."""
+    """Count the parts exactly that take next to no time; an interrupt ends that."""
     limited = replace(settings.within(0.5), max_share=None)
     found: list[Tally] = []
     for number, part in enumerate(parts):
@@ -76,21 +71,21 @@ def _counted_soon(whole: Problem, parts: Sequence[Part], settings: Settings) -> 
 
 
 def _counted_part(part: Part, settings: Settings, n_parts: int) -> Tally:
-    """Count one of some parts: by a visit where that is soon done, else in a few steps."""
-    problem, form = part.problem, part.problem.form
+    """Count one of several parts: by a visit if that is short, else in a few steps."""
+    problem, form, thresholds = part.problem, part.problem.form, settings.thresholds
     corner = corner_seconds(problem, settings)
-    tally = visited(problem, settings, "auto") if corner <= INSTANT_SECONDS else None
+    tally = visited(problem, settings, "auto") if corner <= thresholds.instant_seconds else None
     if tally is None and form.n_terms <= form.max_auto_terms:
-        tally = _counted_exactly(problem, settings, MAX_STEPS // n_parts)
+        tally = _counted_exactly(problem, settings, thresholds.parts_steps // n_parts)
     is_open = tally is None or tally.low < tally.high
     is_interrupted = tally is not None and tally.stop_reason is StopReason.INTERRUPTED
-    if is_open and not is_interrupted and corner <= CORNER_SECONDS / n_parts:
+    if is_open and not is_interrupted and corner <= thresholds.visit_seconds / n_parts:
         tally = visited(problem, settings, "auto") or tally
     return tally or _unknown(part, "auto", StopReason.STEPS)
 
 
 def _counted_exactly(problem: Problem, settings: Settings, max_steps: int) -> Tally:
-    """Count exactly, as far as so many steps of all subproblems lead."""
+    """Count exactly, with so many steps for all subproblems together."""
     run = ExactRun(problem, settings)
     run.solve(())
     if run.n_open_subproblems and run.stop_reason is not StopReason.INTERRUPTED:
@@ -126,17 +121,17 @@ def _estimate(
     except KeyboardInterrupt:
         stopped = [replace(tally, stop_reason=StopReason.INTERRUPTED) for tally in known]
         return _sum(problem, parts, stopped, settings, method)
-    needed = pilot.samples_needed(settings.epsilon, settings.delta, known_part.certain_share)
-    if not needed * estimator.seconds_per_sample <= MAX_TOGETHER_SECONDS:
+    price = estimator.samples_needed(pilot) * estimator.seconds_per_sample
+    if not price <= settings.thresholds.parts_seconds:
         return None
     details = {"n_masks": problem.n_masks, "n_parts": len(parts)}
-    return estimator.run(pilot, method, details)
+    return estimator.run(method, details, pilot)
 
 
 def _listener(
     problem: Problem, settings: Settings, number: int, n_parts: int
 ) -> Callable[[Progress], None] | None:
-    """Return who hears of the progress of one part, if anybody listens."""
+    """Return the listener of one part's progress, if anybody listens."""
     if settings.on_progress is None:
         return None
 
@@ -187,7 +182,7 @@ def _sum(
 
 
 def _reason(reasons: Iterable[StopReason]) -> StopReason:
-    """Return why the sum is not as accurate as asked, if it is not."""
+    """Return why the sum is less accurate than asked, if it is."""
     found = [reason for reason in reasons if reason is not StopReason.COMPLETE]
     if StopReason.INTERRUPTED in found:
         return StopReason.INTERRUPTED

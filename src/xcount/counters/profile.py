@@ -1,4 +1,4 @@
-"""The count taken apart, for people: a row for each mask, and for each pair of neighbours."""
+"""The profile of a count: a row for each mask, and for each pair of neighbouring masks."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from xcount.problem.subproblem import Pair
 from xcount.question.cell import CellRange
 
 
-class Bounds(Protocol):
-    """Bounds by number."""
+class BoundsByNumber(Protocol):
+    """Bounds of pairs, by the number of the pair."""
 
     def __getitem__(self, number: int) -> tuple[Any, Any]: ...
 
@@ -29,8 +29,10 @@ def profile_of(
     return Profile(tuple(rows), pairs)
 
 
-def pair_rows(problem: Problem, pairs: Sequence[Pair], bounds: Bounds) -> tuple[PairCount, ...]:
-    """Return a row for each pair of masks; ``bounds[i]`` is what is known of pair i."""
+def pair_rows(
+    problem: Problem, pairs: Sequence[Pair], bounds: BoundsByNumber
+) -> tuple[PairCount, ...]:
+    """Return a row for each pair of masks; ``bounds[i]`` are the bounds of pair i."""
     ranges = _Ranges(problem)
     whole = problem.n_combinations
     rows = []
@@ -42,7 +44,7 @@ def pair_rows(problem: Problem, pairs: Sequence[Pair], bounds: Bounds) -> tuple[
 
 
 class _Ranges:
-    """What the cells of the sensitive features hold; each is made once."""
+    """The ranges of the sensitive features' cells; each is made once."""
 
     def __init__(self, problem: Problem) -> None:
         axes = (problem.grid.axes[f] for f in problem.query.sensitive)

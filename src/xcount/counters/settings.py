@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
+from xcount.counters.costs import THRESHOLDS, Thresholds
 from xcount.counters.engine import LOCAL, Engine
 from xcount.counters.tally import Progress, Tally
 from xcount.errors import QueryWarning
@@ -66,6 +67,7 @@ class Settings:
         engine: who solves subproblems, draws samples and visits regions.
         companions: queries that may share a visit with the one that is counted.
         may_visit: whether counters other than ``brute`` may visit all regions if that is quicker.
+        thresholds: by which counters decide what to do next.
         started: when the clock started.
     """
 
@@ -82,6 +84,7 @@ class Settings:
     engine: Engine = LOCAL
     companions: Companions | None = None
     may_visit: bool = True
+    thresholds: Thresholds = THRESHOLDS
     started: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:

@@ -1,7 +1,8 @@
 """Counting by corner sums: every region of the grid is visited, whatever the number of trees.
 
 The cost is known beforehand: about ``n_regions * n_axes`` additions. Blocks are counted in slices
-of time, so that limits, interrupts and progress are heard; what is not visited bounds the count.
+of time, so that limits, interrupts and progress belong to Python; regions that are not visited
+widen the bounds of the count.
 """
 
 from __future__ import annotations
@@ -14,57 +15,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount import _core
+from xcount.counters import costs
 from xcount.counters.engine import BlockCounts, Blocks, Visit, Weights
 from xcount.counters.profile import profile_of
 from xcount.counters.settings import Settings
-from xcount.counters.tally import Method, Progress, StopReason, Tally
+from xcount.counters.tally import Bounds, Method, Progress, StopReason, Tally
 from xcount.errors import BudgetError
 from xcount.problem.corner_question import CornerQuestion
 from xcount.problem.problem import Problem
 from xcount.support.numerals import scientific_text
 
-MAX_REGIONS = 10**12
-"""Regions that are visited without a limit of time: about an hour on one core."""
-MAX_CORNERS = 1e10
-"""Corners that are listed without a limit of time."""
-_SLICE_SECONDS = 0.2
-
-# Rough, and the same everywhere on purpose: they only weigh one kind of work against another
-# (python -m benchmarks.corner_sums --estimates compares them with the clock).
-_SECONDS_PER_REGION = {32: 6e-10, 64: 1e-9, 128: 6e-9, 2304: 1e-6}
-"""Of one output, by the width of the sums."""
-_SECONDS_PER_ROW = {16: 9e-11, 64: 2.5e-10, 128: 3e-9, 2304: 3e-7}
-"""Of the extremes around a mask, by the width of what is compared."""
-_SECONDS_PER_CHANGE = {32: 1.5e-10, 64: 3e-10, 128: 6e-9, 2304: 6e-7}
-"""Of each but the first."""
-_SECONDS_PER_WEIGHT = 1.5e-9
-"""Of each change, where what is sensitive is weighed."""
-_SECONDS_PER_CORNER = {1: 7e-8, 2: 1.4e-7, 36: 1.5e-6}
-"""By the limbs of the leaves."""
-_SECONDS_PER_LISTED = 4e-9
-_SECONDS_PER_EXPONENTIAL = {64: 8e-9, 128: 3.5e-8, 2304: 1e-7}
-_SECONDS_PER_BYTE = 1e-9
-"""Of what a column needs, once: memory that is touched for the first time."""
-_BYTES_PER_CORNER = 64
-_VECTOR_BYTES = 64
-_CACHE_BYTES = ((1e6, 1.0), (8e6, 3.0), (math.inf, 12.0))
-"""How much longer it takes where a column needs up to so many bytes."""
-_NARROW_CACHE_BYTES = ((1e6, 1.0), (8e6, 1.2), (math.inf, 6.0))
-"""The same where 16 bits are compared: of the sums, each is read once."""
-
 
 def corner_seconds(problem: Problem, settings: Settings, *, is_weighed: bool = False) -> float:
-    """Guess how long corner sums take on one core, with the weights of a measure or without.
+    """Predict how long corner sums take on one core, with the weights of a measure or without.
 
-    Infinite if they are out of the question: the settings forbid them, or they are beyond their
-    range or beyond half of the limits.
+    Infinite if they are out of the question: the settings forbid them, numbers are out of range, or
+    they would take more than half of the time or memory.
     """
     if not settings.may_visit or problem.n_regions > 2**62:
         return math.inf
     question = problem.form.corner_question
     cost = question.cost
-    needed = cost.n_corners * _BYTES_PER_CORNER
-    if cost.n_regions > MAX_REGIONS or needed > settings.free_bytes() / 2:
+    needed = cost.n_corners * costs.BYTES_PER_CORNER
+    if cost.n_regions > costs.MAX_VISITED_REGIONS or needed > settings.free_bytes() / 2:
         return math.inf
     seconds = visiting_seconds(question, is_weighed=is_weighed)
     left = settings.seconds_left()
@@ -73,25 +46,26 @@ def corner_seconds(problem: Problem, settings: Settings, *, is_weighed: bool = F
 
 
 def visiting_seconds(question: CornerQuestion, *, is_weighed: bool = False) -> float:
-    """Guess how long it takes to list the corners and to visit all regions, on one core."""
+    """Predict how long it takes to list the corners and to visit all regions, on one core."""
     cost = question.cost
     n_bits = 64 if question.is_rounded else question.n_bits
     n_asked = len(question.changes) * (2 if question.is_rounded else 1)
     is_narrow = n_bits <= 64 and question.probability is None and not is_weighed
     compared = 16 if is_narrow else max(64, n_bits)
-    per_region = len(question.outputs) * _SECONDS_PER_REGION[n_bits]
-    per_region += (cost.n_rows - 1) * _SECONDS_PER_ROW[compared]
-    per_region += (n_asked - 1) * _SECONDS_PER_CHANGE[n_bits]
-    per_region += n_asked * _SECONDS_PER_WEIGHT * is_weighed
+    per_region = len(question.outputs) * costs.SECONDS_PER_REGION[n_bits]
+    per_region += (cost.n_rows - 1) * costs.SECONDS_PER_ROW[compared]
+    per_region += (n_asked - 1) * costs.SECONDS_PER_CHANGE[n_bits]
+    per_region += n_asked * costs.SECONDS_PER_WEIGHT * is_weighed
     if question.probability is not None:
-        per_region += len(question.outputs) * _SECONDS_PER_EXPONENTIAL[n_bits]
-    sums = _VECTOR_BYTES * len(question.masks) * len(question.outputs)
-    held, factors = (sums, _NARROW_CACHE_BYTES) if is_narrow else (cost.column_bytes, _CACHE_BYTES)
+        per_region += len(question.outputs) * costs.SECONDS_PER_EXPONENTIAL[n_bits]
+    sums = costs.VECTOR_BYTES * len(question.masks) * len(question.outputs)
+    held = sums if is_narrow else cost.column_bytes
+    factors = costs.NARROW_CACHE_FACTORS if is_narrow else costs.CACHE_FACTORS
     slower = next(factor for most, factor in factors if held <= most)
     n_regions = cost.n_lanes if n_bits <= 64 else cost.n_regions
-    corners = cost.n_corners * _SECONDS_PER_CORNER[question.outputs[0].n_limbs]
-    setup = corners + cost.column_bytes * _SECONDS_PER_BYTE
-    return n_regions * per_region * slower + setup + cost.n_listed * _SECONDS_PER_LISTED
+    corners = cost.n_corners * costs.SECONDS_PER_CORNER[question.outputs[0].n_limbs]
+    setup = corners + cost.column_bytes * costs.SECONDS_PER_BYTE
+    return n_regions * per_region * slower + setup + cost.n_listed * costs.SECONDS_PER_LISTED
 
 
 def visited(problem: Problem, settings: Settings, method: str) -> Tally | None:
@@ -107,17 +81,17 @@ def visited(problem: Problem, settings: Settings, method: str) -> Tally | None:
 
 def count_by_visiting(problem: Problem, settings: Settings, method: str = Method.VISIT) -> Tally:
     """Visit every region, or as many as the limits allow."""
-    n_regions = problem.n_regions
-    if n_regions > 2**62 or (n_regions > MAX_REGIONS and settings.timeout_seconds is None):
+    n_regions, is_endless = problem.n_regions, settings.timeout_seconds is None
+    if n_regions > 2**62 or (n_regions > costs.MAX_VISITED_REGIONS and is_endless):
         raise BudgetError(
             f"enumeration would visit {scientific_text(n_regions)} regions, more than "
-            f"{MAX_REGIONS:.0e}; use --method auto or exact, or give --timeout"
+            f"{costs.MAX_VISITED_REGIONS:.0e}; use --method auto or exact, or give --timeout"
         )
     n_corners = problem.form.corner_question.cost.n_corners
-    if n_corners > MAX_CORNERS and settings.timeout_seconds is None:
+    if n_corners > costs.MAX_LISTED_CORNERS and is_endless:
         raise BudgetError(
             f"enumeration would list about {n_corners:.0e} corners of leaves, more than "
-            f"{MAX_CORNERS:.0e}; use --method auto or exact, or give --timeout"
+            f"{costs.MAX_LISTED_CORNERS:.0e}; use --method auto or exact, or give --timeout"
         )
     run = CornerRun(problem, settings, along=_companions(problem, settings))
     run.visit()
@@ -146,7 +120,7 @@ def completed_visit(
 
 
 def _companions(problem: Problem, settings: Settings) -> list[CornerQuestion]:
-    """Return what else to ask on the same visit: what is counted later, where time allows it."""
+    """Return the questions counted later that the same visit can answer, if time allows."""
     if settings.companions is None:
         return []
     queries = list(settings.companions.queries)
@@ -165,10 +139,10 @@ class CornerRun:
 
     Args:
         problem: the question.
-        settings: limits, threads, and who listens.
+        settings: limits, threads, and the listener of progress.
         weights: of all features' cells, to find the share of each mask, too.
-        along: questions that differ in their changes alone; a complete visit answers them for
-            the companions in the settings.
+        along: questions that differ only in their changes; a complete visit answers them for the
+            companions in the settings.
     """
 
     def __init__(
@@ -251,7 +225,7 @@ class CornerRun:
         return np.array([int(share) * unit for share in self._shares[0]])
 
     def visit(self) -> None:
-        """Count block by block until all are done or something ends it."""
+        """Count block by block until all are done or a limit ends it."""
         if self.stop_reason is not StopReason.COMPLETE:
             return
         try:
@@ -279,7 +253,7 @@ class CornerRun:
                 others.close()
 
     def _helped(self) -> Blocks | None:
-        """Return who else counts from now on, once it is known how long a block takes."""
+        """Return the blocks that others count, once it is known how long a block takes."""
         if not self._done or self._sums is None:
             return None
         span = (self._done, self._n_blocks, self._done / self._seconds)
@@ -287,7 +261,8 @@ class CornerRun:
 
     def _slice(self, others: Blocks | None) -> None:
         left = self._settings.seconds_left()
-        seconds = _SLICE_SECONDS if left is None else min(_SLICE_SECONDS, left)
+        slice_seconds = self._settings.thresholds.visit_slice_seconds
+        seconds = slice_seconds if left is None else min(slice_seconds, left)
         if others is None:
             assert self._sums is not None
             started = time.perf_counter()
@@ -302,7 +277,7 @@ class CornerRun:
         together, shares = self._counts + counts.astype(object), self._shares
         if limbs is not None:
             shares = shares + limbs[:, ::2].astype(object) + (limbs[:, 1::2].astype(object) << 64)
-        # At once: an interrupt in between would count blocks that are not said to be visited.
+        # In one statement: an interrupt in between would count blocks not marked as visited.
         self._counts, self._shares, self._done = together, shares, self._done + n
 
     @property
@@ -315,10 +290,10 @@ class CornerRun:
         n_left = self._n_blocks - self._done
         return self._problem.n_combinations // self._n_blocks * n_left
 
-    def bounds(self) -> tuple[int, int]:
+    def bounds(self) -> Bounds:
         """Return bounds of the whole count."""
         low = int(self._counts[0].sum())
-        return low, low + self._unvisited * self._problem.n_masks
+        return Bounds(low, low + self._unvisited * self._problem.n_masks)
 
     def tally(self, method: str) -> Tally:
         """Return what is known now."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from xcount.counters.exact import ExactRun, pair_scan_seconds, slices_of
 from xcount.counters.settings import Settings
-from xcount.counters.tally import StopReason
+from xcount.counters.tally import Bounds, StopReason
 from xcount.counters.visit import completed_visit, corner_seconds
 from xcount.measures.products import ProductComponent, WeighedPart, laid_bytes, laying_seconds
 from xcount.problem.problem import Problem
@@ -241,11 +241,13 @@ class ExactShares:
     def _tried(products: Sequence[WeighedProduct]) -> list[WeighedProduct]:
         return [product for product in products if product.is_solvable]
 
-    def slices(self, budgets: Iterable[int]) -> Iterator[float]:
-        """Weigh part by part, then in rounds; yield the work of each slice.
+    def slices(self, budgets: Iterable[int] | None = None) -> Iterator[float]:
+        """Weigh part by part, then in rounds; yield the cost of each slice.
 
-        Ends when everything is known or nothing is left to try.
+        Ends when everything is known or nothing is left to try. Budgets are those of ``auto``
+        unless given.
         """
+        thresholds = self._settings.thresholds
         for products in self.products:
             found: dict[bytes, Decomposition] = {}
             for product in self._tried(products):
@@ -256,7 +258,8 @@ class ExactShares:
             if found:
                 yield len(found) * self._pair_scan_seconds(products[0].problem)
         runs = [product.run for product in self._each if product.run is not None]
-        yield from slices_of(runs, budgets)
+        budgets = thresholds.step_budgets if budgets is None else budgets
+        yield from slices_of(runs, budgets, thresholds)
 
     def limit(self, settings: Settings) -> None:
         """Go on within these limits."""
@@ -301,12 +304,12 @@ class ExactShares:
         """The possible error of ``certain``, if little is left of a difference of weights."""
         return math.fsum(product.weight * product.known.doubt for product in self._each)
 
-    def bounds(self) -> tuple[int, int]:
+    def bounds(self) -> Bounds:
         """Return bounds on the sensitive weight, in units."""
         if not self.open_size:
             found = round(min(1.0, max(0.0, self.certain)) * UNITS)
-            return found, found
+            return Bounds(found, found)
         each = [(product.weight, product.known) for product in self._each]
         low = math.fsum(weight * known.low for weight, known in each) * (1 - _ROUNDING)
         high = math.fsum(weight * known.high for weight, known in each) * (1 + _ROUNDING)
-        return math.floor(low * UNITS), min(UNITS, math.ceil(high * UNITS))
+        return Bounds(math.floor(low * UNITS), min(UNITS, math.ceil(high * UNITS)))

@@ -1,7 +1,7 @@
 """The weight of the sensitive regions under a mixture of product measures.
 
 Exact weighing and sampling run side by side, as they do for a count (see
-:mod:`xcount.counters.side_by_side`). Exact weights are exact but for the rounding of floats.
+:mod:`xcount.counters.sampling.policy`). Exact weights are exact but for the rounding of floats.
 """
 
 from __future__ import annotations
@@ -14,16 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from xcount.counters.bounds import Bounds
-from xcount.counters.decisions import MAX_FLAGS, RegionDecider, is_long_row
+from xcount.counters.costs import MAX_FLAGS
+from xcount.counters.decisions import RegionDecider, is_long_row
 from xcount.counters.engine import Draws
-from xcount.counters.exact import FREE_PAIR_SCAN_SECONDS
 from xcount.counters.sampling.estimator import Estimator, KnownPart
-from xcount.counters.sampling.plain import PlainEstimation
-from xcount.counters.sampling.rest_estimate import RestEstimate
+from xcount.counters.sampling.policy import Scheduler, SuccessiveEstimates
 from xcount.counters.settings import Settings
-from xcount.counters.side_by_side import INSTANT_SECONDS, SideBySide
-from xcount.counters.tally import StopReason, Tally
+from xcount.counters.tally import Bounds, StopReason, Tally
 from xcount.counters.visit import corner_seconds
 from xcount.errors import BudgetError, QueryError
 from xcount.measures.draws import MixtureDraws, SearchedDraws
@@ -68,7 +65,7 @@ def weigh(
         everything = KnownPart(0, UNITS, Bounds(0, UNITS), UNITS)
         draws = SearchedDraws(problem, mixture.components)
         estimator = Estimator(draws, everything, settings)
-        return _estimated(name, PlainEstimation(estimator, settings).run("sample", {}), details)
+        return _estimated(name, estimator.run("sample", {}), details)
     if problem.n_masks > MAX_FLAGS:
         text = f"{scientific_text(problem.n_masks)} masks are too many to weigh"
         raise BudgetError(text, code="too_many_masks")
@@ -81,7 +78,7 @@ def weigh(
     return Weight(name, problem, products, parts, settings, details).run()
 
 
-class Weight(SideBySide[Measured]):
+class Weight(Scheduler[Measured]):
     """Exact weighing, and estimates of the undecided weight, in turns.
 
     Args:
@@ -105,21 +102,21 @@ class Weight(SideBySide[Measured]):
         settings: Settings,
         details: Mapping[str, Any],
     ) -> None:
-        shares, corner = ExactShares(parts, settings), _visiting_seconds(parts, settings)
+        shares, seconds = ExactShares(parts, settings), _visiting_seconds(parts, settings)
         bounded = shares.only_bounds
-        super().__init__(shares, settings, whole=UNITS, corner=corner, only_bounds=bounded)
+        super().__init__(shares, settings, whole=UNITS, visit_seconds=seconds, only_bounds=bounded)
         self._name, self._details = name, dict(details)
         self._problem, self._products, self._parts = problem, products, parts
         self.shares = shares
 
     def _run(self) -> Measured:
-        looking = self.shares.pair_scan_seconds
-        is_quick = self._corner <= max(INSTANT_SECONDS, looking)
+        scan, thresholds = self.shares.pair_scan_seconds, self._thresholds
+        is_quick = self._visit_seconds <= max(thresholds.instant_seconds, scan)
         if is_quick and (found := self._visit()) is not None:
             return found
         # A scan of the pairs of masks may cost more than an estimate of everything.
-        if looking >= FREE_PAIR_SCAN_SECONDS:
-            self._can_count = self._sampling.price(worth=looking) >= looking
+        if scan >= thresholds.free_pair_scan_seconds:
+            self._can_count = self._sampling().price(worth=scan) >= scan
         return super()._run()
 
     @property
@@ -127,14 +124,14 @@ class Weight(SideBySide[Measured]):
         free = super()._free_seconds
         return min(free, self.shares.pair_scan_seconds) if self._only_bounds else free
 
-    def _made_estimate(self) -> RestEstimate:
-        return RestEstimate(self.shares, self._settings, self.estimation)
+    def _make_estimates(self) -> SuccessiveEstimates:
+        return SuccessiveEstimates(self.shares, self._settings, self.estimate)
 
-    def estimation(self, settings: Settings, known: Bounds, series: int) -> PlainEstimation:
-        """Return an estimate of what is open now."""
+    def estimate(self, settings: Settings, known: Bounds, series: int) -> Estimator:
+        """Return an estimate of the part that is open now."""
         draws, certain, undecided = self._rest()
         known_part = KnownPart(int(certain * UNITS), math.ceil(undecided * UNITS), known, UNITS)
-        return PlainEstimation(Estimator(draws, known_part, settings, series=series), settings)
+        return Estimator(draws, known_part, settings, series=series)
 
     def _rest(self) -> tuple[Draws, float, float]:
         """Return draws from the undecided part, the sensitive weight outside it, and its weight."""
@@ -195,10 +192,9 @@ class Weight(SideBySide[Measured]):
         if not self.shares.open_size:
             return self._weighed()
         reason = self._reason()
-        if self._is_sampled:
-            assert self._estimate is not None
-            return _estimated(self._name, self._estimate.tally("sample", reason, {}), self._details)
-        bounds = Bounds(*self.shares.bounds())
+        if (sampled := self._sampled()) is not None:
+            return _estimated(self._name, sampled.tally("sample", reason, {}), self._details)
+        bounds = self.shares.bounds()
         count = bounds.settled(self._settings.epsilon)
         tally = Tally(count, bounds.low, bounds.high, "exact", reason)
         return _estimated(self._name, tally, self._details)

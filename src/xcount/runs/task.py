@@ -14,17 +14,17 @@ from xcount.answers.count import explained, solve
 from xcount.answers.explanation import ExplanationRequest
 from xcount.answers.result import CountResult
 from xcount.answers.witness.witnesses import drawn_witnesses
+from xcount.counters.costs import MAX_VISITED_REGIONS
 from xcount.counters.engine import LOCAL, Engine
 from xcount.counters.settings import Companions, Settings
 from xcount.counters.tally import Progress, StopReason
-from xcount.counters.visit import MAX_REGIONS
 from xcount.errors import BudgetError
 from xcount.measures.weighting import Weighing
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
 from xcount.question.query import Query
 
-MAX_SHARED_REGIONS = 10 * MAX_REGIONS
+MAX_SHARED_REGIONS = 10 * MAX_VISITED_REGIONS
 """Grids up to this size may be visited; questions about larger ones have nothing to share."""
 MAX_PROFILE_MASKS = 2000
 MAX_PROFILE_MASKS_FAR = 12

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from xcount.counters.sampling.confidence import (
+from xcount.counters.sampling.intervals import (
     BettingSequence,
     GammaBernoulli,
     gamma_below,

@@ -12,8 +12,10 @@ from strategies import random_ensemble, random_tree
 
 import xcount
 from xcount import _core
+from xcount.counters.costs import Thresholds
 from xcount.counters.cover import counts, native_cover
-from xcount.counters.sampling import estimation
+from xcount.counters.sampling.count import count_by_sampling
+from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
 from xcount.model.ensemble import Ensemble, Feature
 from xcount.model.examples import ensemble_of
@@ -163,18 +165,16 @@ def test_rare_solutions_are_found_where_plain_sampling_finds_none() -> None:
     assert (result.low, result.high) == (2, 2)
 
 
-def test_an_interrupt_while_refining_leaves_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_while_refining_leaves_what_is_known() -> None:
     """Ctrl-C before the first sample still gives an interval."""
-    monkeypatch.setattr(estimation, "PLAIN_SECONDS", 0.0)
-    monkeypatch.setattr(estimation, "_FIRST_WORK", 1_000)
+    thresholds = Thresholds(plain_seconds=0.0, first_cover_work=1_000)
 
     def interrupt(progress: object) -> None:
         raise KeyboardInterrupt
 
     problem = wide_problem("1.2")
-    result = xcount.count(
-        problem.ensemble, sensitive="f0", gap="1.2", method="sample", on_progress=interrupt
-    )
+    settings = Settings(thresholds=thresholds, on_progress=interrupt)
+    result = count_by_sampling(problem, settings)
     assert result.stop_reason is StopReason.INTERRUPTED
     assert result.low <= true_count(problem) <= result.high
 

@@ -15,22 +15,18 @@ import pytest
 from strategies import random_tree
 
 from benchmarks.certain_part import CoinFlips
-from xcount.counters import exact, side_by_side
 from xcount.counters import parts as counting_parts
-from xcount.counters.bounds import Bounds
+from xcount.counters.costs import Thresholds
 from xcount.counters.exact import ExactRun
 from xcount.counters.parts import count_parts
 from xcount.counters.sampling import estimator as estimating
 from xcount.counters.sampling import pilot as planning
-from xcount.counters.sampling import rest_estimate
-from xcount.counters.sampling.confidence import BettingSequence, GammaBernoulli
-from xcount.counters.sampling.estimation import Estimation
+from xcount.counters.sampling.count import CountEstimate, Rest, estimates_of
 from xcount.counters.sampling.estimator import Estimator, KnownPart
-from xcount.counters.sampling.rest import Rest
-from xcount.counters.sampling.rest_estimate import RestEstimate
+from xcount.counters.sampling.intervals import BettingSequence, GammaBernoulli
 from xcount.counters.sampling.stopping import StoppedEstimate
 from xcount.counters.settings import Settings
-from xcount.counters.tally import StopReason, Tally
+from xcount.counters.tally import Bounds, StopReason, Tally
 from xcount.measures import exact_shares
 from xcount.measures.shares import measure
 from xcount.measures.weighting import Weighing
@@ -100,7 +96,7 @@ def test_a_rare_rest_has_two_tools(
     """Huber's estimate, or one stopped by a curve where a part is certain; and the sequence."""
     known_part = KnownPart(certain, 1_000, Bounds(0, 2_000), 2_000)
     estimator = Estimator(CoinFlips(p), known_part, Settings(delta=DELTA, jobs=1))
-    estimator.run(estimator.pilot(), "sample", {})
+    estimator.run("sample", {})
     check(spent, final, "sequence")
 
 
@@ -108,7 +104,7 @@ def test_a_frequent_rest_has_the_sequence_alone(spent: list[tuple[str, float]]) 
     """It is done first where outcomes vary little."""
     known_part = KnownPart(0, 1_000, Bounds(0, 2_000), 2_000)
     estimator = Estimator(CoinFlips(0.95), known_part, Settings(delta=DELTA, jobs=1))
-    estimator.run(estimator.pilot(), "sample", {})
+    estimator.run("sample", {})
     check(spent, "sequence")
 
 
@@ -119,7 +115,7 @@ def test_an_estimate_of_a_question_spends_delta(
     """Of gaps and of flips."""
     problem = a_problem(**change)
     settings = Settings(epsilon=0.3, delta=DELTA, jobs=1)
-    tally = Estimation(problem, settings, Rest.everything(problem)).run("sample", {})
+    tally = CountEstimate(problem, settings, Rest.everything(problem)).run("sample", {})
     assert tally.confidence == 1 - DELTA
     assert sum(part for _, part in spent) == pytest.approx(DELTA)
 
@@ -130,12 +126,13 @@ def test_an_estimate_of_a_question_spends_delta(
 def test_estimates_of_a_shrinking_rest_share_delta() -> None:
     """However often a new one begins, their parts add up to less than delta."""
     problem = a_problem()
-    series = RestEstimate.of_run(ExactRun(problem, Settings()), Settings(delta=DELTA))
+    series = estimates_of(ExactRun(problem, Settings()), Settings(delta=DELTA))
     deltas = []
     for _ in range(12):
-        estimation = series._candidate()
-        deltas.append(estimation._settings.delta)
-        series._begin(estimation)
+        estimate = series._candidate()
+        assert isinstance(estimate, CountEstimate)
+        deltas.append(estimate._settings.delta)
+        series._start(estimate)
     assert len(set(deltas)) == 12
     assert 0.999 * DELTA < sum(deltas) < DELTA
 
@@ -199,18 +196,20 @@ def test_estimates_of_a_shrinking_weight_share_delta(
     rules: tuple[str, ...],
     limit: str | None,
     begins_anew: bool,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Where exact weighing goes on, another estimate may follow: the first has 0.9 of delta."""
-    monkeypatch.setattr(side_by_side, "BUDGETS", (20, 40, 80, 160))
-    monkeypatch.setattr(side_by_side, "FREE_SECONDS", 0.0)
-    monkeypatch.setattr(side_by_side, "ALONE_SECONDS", 0.0)
-    monkeypatch.setattr(exact, "_LEAST_SLICE_SECONDS", 0.0)
-    monkeypatch.setattr(exact, "_SLICE_PART", 0.0)
-    monkeypatch.setattr(rest_estimate, "_SHRUNK", 1.0 if begins_anew else 0.0)
-    monkeypatch.setattr(rest_estimate, "_CHEAPER", math.inf)
+    """If exact weighing goes on, another estimate may follow: the first has 0.9 of delta."""
+    thresholds = Thresholds(
+        step_budgets=(20, 40, 80, 160),
+        free_exact_seconds=0.0,
+        alone_seconds=0.0,
+        least_slice_seconds=0.0,
+        slice_part=0.0,
+        shrunk_part=1.0 if begins_anew else 0.0,
+        cheaper_part=math.inf,
+    )
     problem = in_domain(*rules)
-    settings = replace(WEIGHED, epsilon=0.02, max_share=None if limit is None else Limit.of(limit))
+    share = None if limit is None else Limit.of(limit)
+    settings = replace(WEIGHED, epsilon=0.02, max_share=share, thresholds=thresholds)
     found = measure(problem, by_volume(problem), settings)["volume"]
     assert found.confidence == 1 - DELTA
     total = sum(part for _, part in spent)

@@ -20,14 +20,13 @@ from benchmarks.known_counts import HASTY_BUDGET, region_instances
 from xcount import _core
 from xcount.answers.count import solve
 from xcount.counters import decisions
-from xcount.counters.bounds import Bounds
 from xcount.counters.decisions import RegionDecider
 from xcount.counters.region_search import RegionSearch, _IntervalDoubt, region_sampler
-from xcount.counters.sampling import counter, draws
+from xcount.counters.sampling.count import CountEstimate, Rest
 from xcount.counters.sampling.draws import BATCH, RegionDraws
 from xcount.counters.sampling.estimator import Estimator, KnownPart
 from xcount.counters.settings import Settings
-from xcount.counters.tally import StopReason
+from xcount.counters.tally import Bounds, StopReason
 from xcount.errors import BudgetError, OutOfLimitsError
 from xcount.model.ensemble import Ensemble
 from xcount.model.examples import ensemble_of, figure_1
@@ -175,7 +174,7 @@ def test_open_samples_widen_the_interval() -> None:
     """The low end counts what is open as not sensitive, the high end as sensitive."""
     instance = region_instances(6)[5]
     estimator = instance.estimator(StopEarly(seed=1, jobs=1, looks=20))
-    tally = estimator.run(estimator.pilot(), "sample", {})
+    tally = estimator.run("sample", {})
     n_open = tally.details["open_share"] * instance.problem.n_regions
     assert tally.stop_reason is StopReason.TIMEOUT
     assert tally.low <= instance.count <= tally.high
@@ -206,7 +205,7 @@ def test_the_samples_before_the_end_of_the_time_count() -> None:
     n = problem.n_regions
     known_part = KnownPart(0, n, Bounds(0, n), n)
     estimator = Estimator(cut_short, known_part, Settings(epsilon=0.001, jobs=1))
-    tally = estimator.run(estimator.pilot(1), "sample", {})
+    tally = estimator.run("sample", {}, estimator.pilot(1))
     assert tally.stop_reason is StopReason.TIMEOUT
     assert tally.details["samples"] == BATCH + 100
     assert 0.9 * n < tally.low <= tally.high == n
@@ -220,22 +219,21 @@ def test_without_time_for_a_pilot_sampling_begins_all_the_same() -> None:
     estimator = Estimator(nothing, KnownPart(0, n, Bounds(0, n), n), Settings(jobs=1))
     pilot = estimator.pilot()
     assert (pilot.n, pilot.mean) == (1, 0.0)
-    tally = estimator.run(pilot, "sample", {})
+    tally = estimator.run("sample", {}, pilot)
     assert tally.stop_reason is StopReason.TIMEOUT
     assert (tally.count, tally.low, tally.high) == (None, 0, n)
 
 
 @pytest.mark.parametrize(("budgets", "chosen"), [((0, 10**6), 1), ((10**6, 10**7), 0), ((0, 1), 0)])
 def test_searches_that_end_too_early_get_a_larger_budget(
-    budgets: tuple[int, int], chosen: int, monkeypatch: pytest.MonkeyPatch
+    budgets: tuple[int, int], chosen: int
 ) -> None:
     """If it decides what the usual one leaves open; else the usual one stays."""
-    monkeypatch.setattr(draws, "BUDGETS", budgets)
     question = question_of_many_masks(3).form.corner_question
     sampler, again = RegionDraws(question), RegionDraws(question)
-    sampler.tune(1, 2)
+    sampler.tune(1, 2, budgets=budgets)
     assert sampler._native.budget == budgets[chosen]
-    again.tune(1, 2, seconds=0.0)  # what is known of a question is not tried again
+    again.tune(1, 2, seconds=0.0, budgets=budgets)  # what is known of a question is not tried again
     assert again._native.budget == budgets[chosen]
     assert len(sampler.draw(1, 0, 0, 1, 1)) == (4 if budgets[chosen] < 2 else 2)
 
@@ -279,10 +277,11 @@ def test_more_masks_than_a_row_holds_are_sampled_region_by_region(
 ) -> None:
     """The answer of the two ways of sampling is the same but for chance."""
     ensemble: Ensemble = random_ensemble(7)
-    by_row = xcount.count(ensemble, sensitive="f0", gap=0, method="sample", epsilon=0.05)
-    monkeypatch.setattr(decisions, "MAX_ROW", 0)
-    monkeypatch.setattr(counter, "MAX_CHECKED_TERMS", 0)
-    by_region = xcount.count(ensemble, sensitive="f0", gap=0, method="sample", epsilon=0.05)
+    problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, "f0", 0))
+    settings, everything = Settings(epsilon=0.05), Rest.everything(problem)
+    by_row = CountEstimate(problem, settings, everything).run("sample", {})
+    monkeypatch.setattr(decisions, "MAX_ROW", 0)  # which choices without settings use
+    by_region = CountEstimate(problem, settings, everything).run("sample", {})
     assert by_region.low <= by_row.high
     assert by_row.low <= by_region.high
     assert by_region.details["samples"] > by_row.details["samples"]

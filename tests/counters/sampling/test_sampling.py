@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import re
 import signal
@@ -16,19 +17,18 @@ from strategies import random_ensemble
 
 import xcount
 from xcount import _core
-from xcount.counters.bounds import Bounds
-from xcount.counters.sampling import estimation
-from xcount.counters.sampling.confidence import BettingSequence
+from xcount.counters.costs import Thresholds
+from xcount.counters.sampling.count import CountEstimate, Rest, count_by_sampling
 from xcount.counters.sampling.draws import RowDraws
-from xcount.counters.sampling.estimation import estimate
 from xcount.counters.sampling.estimator import Evidence, KnownPart
-from xcount.counters.sampling.rest import Rest
+from xcount.counters.sampling.intervals import BettingSequence
 from xcount.counters.settings import Settings
-from xcount.counters.tally import Progress, StopReason
+from xcount.counters.tally import Bounds, Progress, StopReason, Tally
 from xcount.model.examples import ensemble_of, figure_1
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
 from xcount.question.query import Query
+from xcount.question.share import Limit
 
 
 def random_problem(seed: int) -> Problem:
@@ -99,28 +99,25 @@ def test_a_timeout_leaves_a_valid_interval_that_starts_at_zero() -> None:
     assert result.stop_reason in (StopReason.TIMEOUT, StopReason.COMPLETE)
 
 
-@pytest.fixture
-def plain_sampling(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sample from the whole space, however long it takes."""
-    monkeypatch.setattr(estimation, "PLAIN_SECONDS", float("inf"))
+def plainly_sampled(**how: Any) -> Tally:
+    """Return the tally of samples from the whole space, however long it takes."""
+    ensemble = random_ensemble(7)
+    problem = Problem(ensemble, Grid.of(ensemble), Query.of(ensemble, "f0", 0))
+    plain = Thresholds(plain_seconds=math.inf)
+    return count_by_sampling(problem, Settings(thresholds=plain, **how))
 
 
-@pytest.mark.usefixtures("plain_sampling")
 def test_an_interrupt_leaves_the_interval_so_far() -> None:
     """Ctrl-C is a reason to stop, not an error."""
 
     def interrupt(progress: Progress) -> None:
         raise KeyboardInterrupt
 
-    ensemble = random_ensemble(7)
-    result = xcount.count(
-        ensemble, sensitive="f0", gap=0, method="sample", epsilon=1e-5, on_progress=interrupt
-    )
+    result = plainly_sampled(epsilon=1e-5, on_progress=interrupt)
     assert result.stop_reason is StopReason.INTERRUPTED
     assert result.low <= 48 <= result.high
 
 
-@pytest.mark.usefixtures("plain_sampling")
 def test_the_interval_that_is_shown_only_shrinks() -> None:
     """It was once forgotten in long draws, and everything was possible again."""
     seen: list[Progress] = []
@@ -130,15 +127,12 @@ def test_the_interval_that_is_shown_only_shrinks() -> None:
         if len(seen) == 6:
             raise KeyboardInterrupt
 
-    xcount.count(
-        random_ensemble(7), sensitive="f0", gap=0, method="sample", epsilon=1e-9, on_progress=listen
-    )
+    plainly_sampled(epsilon=1e-9, on_progress=listen)
     assert [p.low for p in seen] == sorted(p.low for p in seen)
     assert [p.high for p in seen] == sorted((p.high for p in seen), reverse=True)
     assert seen[0].high < 90  # of all regions: something is known when the first is shown
 
 
-@pytest.mark.usefixtures("plain_sampling")
 @pytest.mark.parametrize("epsilon", [1e-3, 1e-5])
 def test_progress_is_samples_of_expected_ones(epsilon: float) -> None:
     """Whichever tool will finish first; it was once 0 % to the end."""
@@ -148,22 +142,19 @@ def test_progress_is_samples_of_expected_ones(epsilon: float) -> None:
         seen.append(progress)
         raise KeyboardInterrupt
 
-    question: dict[str, Any] = {"sensitive": "f0", "gap": 0, "method": "sample"}
-    xcount.count(random_ensemble(7), epsilon=epsilon, on_progress=listen, **question)
+    plainly_sampled(epsilon=epsilon, on_progress=listen)
     assert 0 < seen[0].fraction < 1
     assert re.fullmatch(r"[\d,]+ of about [\d,]+ samples", seen[0].message)
 
 
-@pytest.mark.usefixtures("plain_sampling")
-@pytest.mark.parametrize(("max_share", "verdict"), [(0.01, "FAIL"), (0.9, "PASS")])
-def test_a_decided_share_stops_the_run(max_share: float, verdict: str) -> None:
+@pytest.mark.parametrize(("max_share", "is_allowed"), [("1%", False), ("90%", True)])
+def test_a_decided_share_stops_the_run(max_share: str, is_allowed: bool) -> None:
     """The run stops as soon as the interval lies on one side of the asked share."""
-    result = xcount.count(
-        random_ensemble(7), sensitive="f0", gap=0, method="sample", epsilon=1e-4,
-        max_share=max_share,
-    )  # fmt: skip
+    limit = Limit.of(max_share)
+    result = plainly_sampled(epsilon=1e-4, max_share=limit)
     assert result.stop_reason is StopReason.DECIDED
-    assert result.verdict == verdict
+    n_regions = Grid.of(random_ensemble(7)).n_regions
+    assert {limit.allows(end, n_regions) for end in (result.low, result.high)} == {is_allowed}
 
 
 @pytest.mark.parametrize(("low", "high"), [(9, 11), (10, 12), (0, 0), (0, 1), (90, 110), (3, 3)])
@@ -185,7 +176,7 @@ def test_solved_masks_are_added_to_the_estimate() -> None:
     unresolved = [m for m in range(problem.n_masks) if m % 2]
     solved = sum(counts) - sum(counts[m] for m in unresolved)
     rest = Rest(solved, unresolved, None, Bounds(0, problem.n_regions))
-    tally = estimate(problem, Settings(epsilon=0.05), rest, method="sample")
+    tally = CountEstimate(problem, Settings(epsilon=0.05), rest).run("sample", {})
     assert tally.low <= sum(counts) <= tally.high
     assert tally.low >= solved
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks.coverage import most_failures
-from xcount.counters.sampling import confidence, stopping
+from xcount.counters.sampling import intervals, stopping
 from xcount.counters.sampling.stopping import (
     Stop,
     StoppedEstimate,
@@ -242,5 +242,5 @@ def test_outcomes_are_not_changed() -> None:
 
 def test_the_examples_hold() -> None:
     """Docstrings of both modules of confidence statements."""
-    for module in (confidence, stopping):
+    for module in (intervals, stopping):
         assert doctest.testmod(module).failed == 0

@@ -19,7 +19,8 @@ from xcount.answers.explain.evaluate import BLOCK, Evaluator
 from xcount.answers.explain.place_search import PlaceSearch
 from xcount.answers.explanation import Place, ShareInterval
 from xcount.answers.witness.search import RegionFinder
-from xcount.counters.exact import FREE_PAIR_SCAN_SECONDS, pair_scan_seconds
+from xcount.counters.costs import FREE_PAIR_SCAN_SECONDS
+from xcount.counters.exact import pair_scan_seconds
 from xcount.counters.sampling.intervals import share_intervals
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress

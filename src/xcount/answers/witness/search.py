@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from xcount.answers.witness.climb import Climber, can_climb
 from xcount.answers.witness.visited_draws import VisitedDraws
-from xcount.counters.decisions import MAX_LISTED, RegionDecider
-from xcount.counters.exact import FREE_PAIR_SCAN_SECONDS, ExactRun, pair_scan_seconds
+from xcount.counters.costs import FREE_PAIR_SCAN_SECONDS, MAX_LISTED, VISIT_SECONDS
+from xcount.counters.decisions import RegionDecider
+from xcount.counters.exact import ExactRun, pair_scan_seconds
 from xcount.counters.sampling.box_draws import BoxDraws
 from xcount.counters.sampling.draws import CellDraws
 from xcount.counters.settings import Settings
-from xcount.counters.side_by_side import CORNER_SECONDS
 from xcount.counters.solutions import Solutions
 from xcount.counters.tally import Progress, StopReason
 from xcount.counters.visit import corner_seconds, visited
@@ -141,7 +141,7 @@ class RegionFinder:
         """
         if parts_of(self.problem) or self.decider.searches:
             raise BudgetError(_TOO_HARD)
-        if corner_seconds(self.problem, self.settings) > CORNER_SECONDS:
+        if corner_seconds(self.problem, self.settings) > VISIT_SECONDS:
             raise BudgetError(_TOO_HARD)
         return VisitedDraws(self.problem, self.settings).draw(n)
 
@@ -157,7 +157,7 @@ class RegionFinder:
         """Tell whether a visit of all regions proves that nothing is sensitive."""
         parts = parts_of(self.problem)
         problems = [p.problem for p in parts if p.problem.n_masks > 1] if parts else [self.problem]
-        if sum(corner_seconds(problem, self.settings) for problem in problems) > CORNER_SECONDS:
+        if sum(corner_seconds(problem, self.settings) for problem in problems) > VISIT_SECONDS:
             return False
         tallies = (visited(problem, self.settings, "auto") for problem in problems)
         return all(tally is not None and tally.high == 0 for tally in tallies)

@@ -15,7 +15,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from xcount.counters.decisions import MAX_LISTED, RegionDecider
+from xcount.counters.costs import MAX_LISTED
+from xcount.counters.decisions import RegionDecider
 from xcount.counters.settings import Settings
 from xcount.counters.tally import StopReason
 from xcount.counters.visit import visited

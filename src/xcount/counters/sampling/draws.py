@@ -1,7 +1,10 @@
-"""What samples are drawn from. Each kind can be sent to another process, which draws the same.
+"""Kinds of draws. Each can be sent to another process, which draws the same samples.
+
+All of them are :class:`xcount.counters.engine.Draws`.
 
 - :class:`RowDraws`: a sample is a combination of non-sensitive cells, and decides all masks.
-- :class:`RegionDraws`: a sample is a single region, where masks are too many for a row.
+- :class:`RegionDraws`: a sample is a single region, if masks are too many for a row.
+- :class:`CoverDraws`: a sample is a combination of cells in an open state of a cover.
 - :class:`CellDraws`: the same as rows, for every kind of change, by evaluation in arrays.
 
 Draws under the weights of a measure are in :mod:`xcount.measures.draws`.
@@ -20,13 +23,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcount import _core
-from xcount.counters.decisions import MAX_FLAGS, RegionDecider
-from xcount.counters.engine import Outcomes
+from xcount.counters import costs
+from xcount.counters.cover import Refinement, counts, native_cover
+from xcount.counters.decisions import RegionDecider
+from xcount.counters.engine import Outcomes, Tuning
 from xcount.counters.region_search import region_sampler
+from xcount.counters.settings import DEFAULT_MEMORY_BYTES
+from xcount.errors import ClusterError
 from xcount.problem.corner_question import CornerQuestion
 from xcount.problem.form import PairSpace, refuse_many_masks
 from xcount.problem.problem import Problem
-from xcount.problem.subproblem import Pair
+from xcount.problem.subproblem import Pair, Subproblem
 
 BATCH: int = _core.Sampler.batch
 """Samples per batch, the unit of random numbers."""
@@ -34,32 +41,22 @@ BATCH: int = _core.Sampler.batch
 LEVELS = 1024
 """Outcomes are rounded at random to multiples of 1 / LEVELS, which keeps their mean."""
 
-# Rough, and the same everywhere on purpose: they only weigh one kind of work against another.
-_SECONDS_PER_SAMPLE = 5e-7
-_SECONDS_PER_TREE = 13e-9
-_SECONDS_PER_MASK = 3e-9
-_SECONDS_PER_FLAG = 3e-8
-_SECONDS_PER_REGION_TREE = 100e-9
-_SECONDS_PER_NODE = 10e-9
-
-BUDGETS = (3_000_000, 30_000_000)
-"""Nodes that the search for one sample may look at, the usual number first."""
-_N_TRIED = 8
 _TRIAL_STREAM = 2**63
+"""The stream of random numbers of samples that choose a budget."""
 _DECIDED_ENOUGH, _DECIDES_MORE = 0.1, 0.5
-"""A larger budget is tried where more than the first part of the masks are left open, and taken
-where it leaves less than the second part of them open."""
+"""A larger budget is tried if more than the first part of the masks are left open, and chosen if it
+leaves less than the second part of those open."""
 
 
 class NativeDraws:
-    """Draws by a native sampler, which is made when it is needed."""
+    """Draws by a native sampler, which is made when first needed."""
 
     @cached_property
     def _native(self) -> Any:
         raise NotImplementedError
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what another process needs; the native sampler is made again there."""
+        """Return the state for another process, which makes the native sampler anew."""
         return {name: value for name, value in self.__dict__.items() if name != "_native"}
 
     @property
@@ -83,7 +80,7 @@ class NativeDraws:
     ) -> Outcomes:
         """Return the histogram of the outcomes of n batches, and the hits of their samples.
 
-        Of fewer samples, the first ones, or of none if that takes longer than ``seconds``.
+        If time runs out, of the first samples only, or of none.
         """
         outcomes: Outcomes = self._native.draw(seed, stream, first, n, n_threads, seconds, on_pause)
         return outcomes
@@ -104,7 +101,7 @@ class RowDraws(NativeDraws):
         self._space = space
         self._masks = np.array(masks, dtype=np.int64)
         self._pairs: NDArray[np.int64] | None = None
-        # Where pairs abound, windows and extremes decide all masks faster than pair by pair.
+        # If pairs abound, windows and extremes decide all masks faster than pair by pair.
         if pairs is not None and len(pairs) <= 4 * len(masks):
             self._pairs = np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
@@ -114,15 +111,16 @@ class RowDraws(NativeDraws):
 
     @property
     def seconds_per_sample(self) -> float:
-        trees = self.n_trees * _SECONDS_PER_TREE
-        return _SECONDS_PER_SAMPLE + trees + self._native.n_masks * _SECONDS_PER_MASK
+        trees = self.n_trees * costs.SECONDS_PER_TREE
+        masks = self._native.n_masks * costs.SECONDS_PER_MASK
+        return costs.SECONDS_PER_SAMPLE + trees + masks
 
 
 class RegionDraws(NativeDraws):
     """Single regions, each decided among the masks near it: no list of masks is made.
 
     Args:
-        question: what is asked of them.
+        question: the question about regions.
         budget: how many nodes the search for one sample may look at before it is left open.
     """
 
@@ -140,27 +138,34 @@ class RegionDraws(NativeDraws):
         n_threads: int,
         seconds: float = math.inf,
         on_pause: Callable[[], None] | None = None,
+        budgets: Sequence[int] = costs.SEARCH_BUDGETS,
     ) -> None:
-        """Choose the budget by a few samples: a larger one where it decides far more of them.
+        """Choose the budget by a few samples: a larger one if it decides far more of them.
 
-        Where the time is over before half of the samples are decided, what was chosen so far stays.
+        If time runs out before half of the samples are decided, the choice so far stays.
         """
         if self._question not in _TUNED:
-            _TUNED[self._question] = self._tuned(seed, n_threads, seconds, on_pause)
+            _TUNED[self._question] = self._tuned(budgets, seed, n_threads, seconds, on_pause)
         self._budget, self._nodes_per_sample = _TUNED[self._question]
         self._native.budget = self._budget
 
     def _tuned(
-        self, seed: int, n_threads: int, seconds: float, on_pause: Callable[[], None] | None
+        self,
+        budgets: Sequence[int],
+        seed: int,
+        n_threads: int,
+        seconds: float,
+        on_pause: Callable[[], None] | None,
     ) -> tuple[int, float]:
         """Return a budget, and how many nodes a search looks at with it."""
-        chosen, nodes, least = BUDGETS[0], 0.0, math.inf
+        chosen, nodes, least = budgets[0], 0.0, math.inf
+        n_tried = costs.N_TRIED_SAMPLES
         end = time.monotonic() + seconds
-        for budget in BUDGETS:
+        for budget in budgets:
             left = max(0.0, end - time.monotonic())
             key = (budget, seed, _TRIAL_STREAM)
-            n, n_open, n_nodes = self._native.try_budget(*key, _N_TRIED, n_threads, left, on_pause)
-            if 2 * n < _N_TRIED:
+            n, n_open, n_nodes = self._native.try_budget(*key, n_tried, n_threads, left, on_pause)
+            if 2 * n < n_tried:
                 break
             part_open = n_open / (n * self.levels)
             if part_open < _DECIDES_MORE * least:
@@ -170,21 +175,104 @@ class RegionDraws(NativeDraws):
         return chosen, nodes
 
     def decide(self, regions: NDArray[np.int32]) -> NDArray[np.uint8]:
-        """Return for each region, row after row, whether it is sensitive, or open."""
+        """Return for each region, row after row, whether it is sensitive, not, or open."""
         return self._native.decide(regions)
 
     @property
     def seconds_per_sample(self) -> float:
-        return searched_sample_seconds(self.n_trees) + self._nodes_per_sample * _SECONDS_PER_NODE
+        return (
+            searched_sample_seconds(self.n_trees) + self._nodes_per_sample * costs.SECONDS_PER_NODE
+        )
 
 
 _TUNED: WeakKeyDictionary[CornerQuestion, tuple[int, float]] = WeakKeyDictionary()
-"""What was found for questions that are still asked."""
+"""The budget and nodes per search chosen for questions that are still in use."""
+
+
+class CoverDraws(NativeDraws):
+    """Samples from the open states of a cover.
+
+    A sample is an open state drawn by its volume, then a combination of the cells in its box.
+    Another process makes the same cover again by the same slices of refinement.
+
+    Args:
+        space: the masks.
+        tasks: the subproblems to cover, each with the number of times that it counts.
+        max_bytes: the most memory of the cover.
+        tuning: how small states must be to be enumerated.
+    """
+
+    def __init__(
+        self,
+        space: PairSpace,
+        tasks: Sequence[tuple[Subproblem, int]],
+        max_bytes: int = DEFAULT_MEMORY_BYTES // 2,
+        tuning: Tuning | None = None,
+    ) -> None:
+        self._space = space
+        self._tasks = tasks
+        self._max_bytes = max_bytes
+        self._refinement = Refinement(tuning)
+
+    @cached_property
+    def _native(self) -> _core.Cover:
+        cover = native_cover(self._space, self._tasks)
+        self._refinement.repeat(cover)
+        cover.freeze()
+        if cover.work != self._refinement.work:
+            raise ClusterError(
+                f"a worker's cover took {cover.work} steps instead of {self._refinement.work}: its "
+                "build of xcount differs; install the same one everywhere"
+            )
+        return cover
+
+    @property
+    def seconds_per_sample(self) -> float:
+        return self._native.seconds_per_sample
+
+    @property
+    def n_states(self) -> int:
+        """The number of open states."""
+        return self._native.n_open
+
+    @property
+    def n_bytes(self) -> int:
+        return self._native.n_bytes
+
+    @property
+    def work(self) -> int:
+        return self._native.work
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether nothing is left open."""
+        return self._native.n_open == 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether memory ended the last refinement."""
+        return self._native.is_full
+
+    def refine(
+        self, target: int, deadline: float, n_threads: int, on_pause: Callable[[], None]
+    ) -> None:
+        """Refine in slices, until so much work is done, nothing more fits, or time runs out."""
+        cover = self._native
+        self._refinement.run(cover, target, self._max_bytes, deadline, n_threads, on_pause)
+        cover.freeze()
+
+    def counts(self, n_combinations: int) -> tuple[int, int]:
+        """Return how many regions the cover proves to be sensitive, and how many are open."""
+        known = counts(self._native, n_combinations)
+        times = [n_times for _, n_times in self._tasks]
+        certain = sum(n * solved for n, (solved, _) in zip(times, known, strict=True))
+        undecided = sum(n * unknown for n, (_, unknown) in zip(times, known, strict=True))
+        return certain, undecided
 
 
 def searched_sample_seconds(n_trees: float) -> float:
     """Estimate what a single region costs that a search decides, apart from the search itself."""
-    return _SECONDS_PER_SAMPLE + n_trees * _SECONDS_PER_REGION_TREE
+    return costs.SECONDS_PER_SAMPLE + n_trees * costs.SECONDS_PER_REGION_TREE
 
 
 def uniform_cells(
@@ -209,7 +297,7 @@ class CellDraws:
     """
 
     def __init__(self, problem: Problem, masks: Sequence[int]) -> None:
-        refuse_many_masks(problem.n_masks, MAX_FLAGS)
+        refuse_many_masks(problem.n_masks, costs.MAX_FLAGS)
         self._problem, self._decider = problem, RegionDecider(problem)
         self._counts, sensitive = problem.grid.cell_counts, problem.query.sensitive
         self._features = [f for f, n in enumerate(self._counts) if n > 1 and f not in sensitive]
@@ -233,8 +321,8 @@ class CellDraws:
 
     @property
     def seconds_per_sample(self) -> float:
-        flags = self._decider.problem.form.flags_per_row
-        return _SECONDS_PER_SAMPLE + self.n_trees * _SECONDS_PER_TREE + flags * _SECONDS_PER_FLAG
+        flags = self._decider.problem.form.flags_per_row * costs.SECONDS_PER_FLAG
+        return costs.SECONDS_PER_SAMPLE + self.n_trees * costs.SECONDS_PER_TREE + flags
 
     def draw(
         self,

@@ -1,10 +1,11 @@
-"""Estimating what is left of a count from random regions: plan, draw, look, stop.
+"""Estimates a number from samples: plan, draw, look, stop.
 
-The regions not counted yet are ``undecided = (combinations of other cells) x (masks)`` many; a
-share p of them is sensitive, and ``C = certain + p * undecided``. One sample is one combination of
-the non-sensitive cells; its outcome is the fraction of the masks that are sensitive there, so its
-mean is p. Outcomes feed a confidence sequence and, where the outcomes vary much, Huber's estimate
-or one stopped by a curve (see :mod:`xcount.counters.sampling.confidence` and
+A part of the number is known, ``C = certain + p * undecided``, and samples estimate the share p of
+the rest. For a count, the regions not counted yet are ``undecided = (combinations of other cells) x
+(masks)`` many; one sample is one combination of the non-sensitive cells, and its outcome is the
+fraction of the masks that are sensitive there, so its mean is p. Weights are estimated alike, in
+whole units. Outcomes feed a confidence sequence and, if they vary much, Huber's estimate or one
+stopped by a curve (see :mod:`xcount.counters.sampling.intervals` and
 :mod:`xcount.counters.sampling.stopping`); delta is split between the two.
 
 Same seed, same answer: samples are numbered, the interval is looked at after numbers of samples
@@ -17,20 +18,20 @@ import copy
 import math
 import time
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xcount.counters.bounds import Bounds
+from xcount.counters import costs
 from xcount.counters.engine import Batches, Draws, Outcomes
-from xcount.counters.sampling.confidence import BettingSequence
 from xcount.counters.sampling.draws import BATCH
+from xcount.counters.sampling.intervals import BettingSequence
 from xcount.counters.sampling.pilot import FINAL_DELTA, FinalInterval, Pilot
 from xcount.counters.settings import Settings
-from xcount.counters.tally import Progress, StopReason, Tally
+from xcount.counters.tally import Bounds, Progress, StopReason, Tally
 
 PILOT, MAIN = 0, 1
 """Streams of random numbers; later series of samples have streams of their own."""
@@ -38,16 +39,8 @@ WAITING = (0, 0, 1)
 """Tells the generator of waiting times from those of batches, whose keys end in a number: numpy
 takes a key that is shorter for one that ends in zeros."""
 
-_MAX_PILOT_BATCHES = 64
-_PILOT_CHUNK = 4
-"""A pilot grows by one part in so many at a time."""
-_PILOT_PART = 0.1
 _GROWTH = 0.1
 """The interval is looked at whenever the number of samples has grown by this fraction."""
-_SLICE_SECONDS = 0.1
-LEAST_BARREN_SAMPLES, MOST_BARREN_SAMPLES = 100_000, 10_000_000
-"""Samples without a hit after which sampling gives up, where there is no limit of time: from four
-times as many as there are regions on, and at the latest at the second number."""
 FLOAT_MARGIN = Fraction(1, 2**40)
 """Relative widening of sampled shares: beyond the rounding of floats, of volumes, and of chances
 with which a cover's states are drawn (docs/approximate.md)."""
@@ -61,8 +54,8 @@ class KnownPart:
 
     Attributes:
         certain: sensitive regions that are counted already.
-        undecided: regions that the sampler draws from.
-        known: bounds of C that hold in any case.
+        undecided: regions that samples are drawn from.
+        known: bounds of C that are certain.
         n_regions: all regions.
         slack: rounding of what is certain.
     """
@@ -74,7 +67,7 @@ class KnownPart:
     slack: int = 0
 
     def bounds(self) -> Bounds:
-        """Return what is known of C before any sample."""
+        """Return the bounds of C before any sample."""
         high = self.certain + self.slack + self.undecided
         return self.known.meet(Bounds(self.certain, high))
 
@@ -100,43 +93,29 @@ class KnownPart:
         return float(min(Fraction(self.certain, self.undecided), Fraction(10**9)))
 
 
-Slices = Generator[float, None, StopReason]
-"""Work in slices: yields what each cost, in seconds of one core, and returns why it ended."""
-
-
-def run_through(slices: Slices) -> StopReason:
-    """Run all slices without a pause."""
-    while True:
-        try:
-            next(slices)
-        except StopIteration as end:
-            reason: StopReason = end.value
-            return reason
-
-
 class OutOfTimeError(Exception):
-    """The time was over before all samples were drawn."""
+    """Time ran out before all samples were drawn."""
 
 
 @dataclass
 class Evidence:
-    """What outcomes say about their mean: a confidence sequence, and maybe a final interval."""
+    """The evidence of outcomes about their mean: a confidence sequence, maybe a final interval."""
 
     sequence: BettingSequence
     final: FinalInterval | None
     _pending: NDArray[Any] | None = None
 
     def add(self, histogram: NDArray[Any], hits: NDArray[Any]) -> None:
-        """Take outcomes that nobody has looked at yet."""
+        """Add outcomes, which wait for the next look."""
         self._pending = histogram if self._pending is None else self._pending + histogram
         if self.final is not None:
             self.final.update(hits)
 
     def take_in(self, certain_share: float) -> None:
-        """Hand what came since the last look to the sequence, all at once.
+        """Hand the outcomes since the last look to the sequence, all at once.
 
-        What is pending is let go first: an interrupt in between may lose outcomes, which only
-        widens the interval, but none is taken in twice.
+        They are forgotten first: an interrupt in between may lose outcomes, which only widens the
+        interval, but none is taken in twice.
         """
         pending, self._pending = self._pending, None
         if pending is not None:
@@ -149,14 +128,14 @@ class Evidence:
 
 
 def next_look(n_batches: int) -> int:
-    """Return after how many batches the interval is looked at again."""
+    """Return the number of batches after which the interval is looked at again."""
     return n_batches + max(1, int(n_batches * _GROWTH))
 
 
 class Estimator:
-    """One estimation: draws, looks, stops.
+    """An estimate from one kind of draws (see :class:`xcount.counters.sampling.policy.Estimate`).
 
-    Where samples are left open, the mean p lies between that of the outcomes with nothing open
+    If samples are left open, the mean p lies between that of the outcomes with nothing open
     sensitive and that with everything open sensitive: the low end of the interval comes from the
     former, the high end from the latter. Each end fails with its half of delta, as for one mean.
 
@@ -165,8 +144,13 @@ class Estimator:
         known_part: what is known before.
         settings: accuracy, limits, and who does the work.
         is_long: whether it may be worth while to let others draw.
-        series: number of the series of samples, where one after the other is drawn.
+        series: number of the series of samples, if several are drawn one after the other.
+
+    Attributes:
+        stop_reason: why the estimate ended, once it has.
     """
+
+    is_needed = True
 
     def __init__(
         self,
@@ -180,8 +164,8 @@ class Estimator:
         self._pilot_stream, self._main_stream = PILOT + 2 * series, MAIN + 2 * series
         self.known_part = known_part
         self.is_long = is_long
-        self._known = self.bounds = known_part.bounds()
-        self._shown = self.bounds  # to whoever listens: looked at more often, of no consequence
+        self._known = self._bounds = known_part.bounds()
+        self._shown = self._bounds  # in reports of progress: narrowed more often, never used
         self._draws = draws
         self._settings = settings
         self._lower: Evidence | None = None
@@ -194,24 +178,24 @@ class Estimator:
         self._reported = 0.0
         self._piloted = np.zeros(0)
         self._pilot_batches = self._pilot_hits = 0
+        self.stop_reason = StopReason.COMPLETE
 
-    def pilot(self, max_batches: int = _MAX_PILOT_BATCHES) -> Pilot:
-        """Draw a few samples to plan by: until enough are hits, or as many batches as given.
+    def pilot(self, max_batches: int = costs.MAX_PILOT_BATCHES) -> Pilot:
+        """Draw a pilot: until it has enough hits, or as many batches as given.
 
-        What was drawn by earlier calls counts.
-        Under a time limit they take no more than a small part of what is left of it.
+        Batches of earlier calls count. Under a time limit, the pilot takes at most a small part of
+        the time left.
         """
         if not self._pilot_batches:
             self._piloted = np.zeros(len(self._values()))
-        end = time.monotonic() + _PILOT_PART * self._settings.search_seconds()
-        asked = (self._settings.epsilon, self._settings.delta, self.known_part.certain_share)
+        end = time.monotonic() + costs.PILOT_TIME_PART * self._settings.search_seconds()
         while self._pilot_batches < max(1, max_batches):
-            if self._pilot_so_far().is_enough(self._pilot_hits, *asked):
+            if self._pilot_so_far().is_enough(self._pilot_hits, *self._asked):
                 break
             batches, left = self._pilot_batches, end - time.monotonic()
             if left <= 0:
                 break
-            chunk = max(1, min(batches // _PILOT_CHUNK, max_batches - batches))
+            chunk = max(1, min(batches // costs.PILOT_GROWTH, max_batches - batches))
             try:
                 drawn, hits, *_ = self._draw(self._pilot_stream, batches, chunk, left)
             except OutOfTimeError:
@@ -224,74 +208,113 @@ class Estimator:
     def _pilot_so_far(self) -> Pilot:
         values, n = self._values(), float(self._piloted.sum())
         if not n:
-            return Pilot(1, 0.0, 0.0)  # nobody knows: any plan is as good
+            return Pilot(1, 0.0, 0.0)  # nothing is known: any plan is as good
         mean = float(values @ self._piloted) / n
         return Pilot(int(n), mean, float((values - mean) ** 2 @ self._piloted) / n)
 
-    def run(self, pilot: Pilot, method: str, details: Mapping[str, Any]) -> Tally:
-        """Run to the end, whatever ends it, and say what was found."""
-        try:
-            reason = run_through(self.slices(pilot))
-        except KeyboardInterrupt:
-            reason = StopReason.INTERRUPTED
-        return self.tally(method, reason, details)
+    @property
+    def _asked(self) -> tuple[float, float, float]:
+        """The accuracy asked for, and what is certain in units of the undecided regions."""
+        return self._settings.epsilon, self._settings.delta, self.known_part.certain_share
 
-    def slices(self, pilot: Pilot) -> Slices:
-        """Draw from look to look; yield the work of each, in seconds of one core."""
+    def price(self, worth: float) -> float:
+        """Predict the cost of the estimate by a pilot that costs a small part of ``worth``."""
+        samples = worth / self.seconds_per_sample / costs.PILOT_WORK_PART
+        return self.price_by(self.pilot(math.ceil(samples / BATCH)))
+
+    def price_by(self, pilot: Pilot) -> float:
+        """Predict the cost of the estimate by a pilot, in seconds of one core."""
+        if self._is_clear(pilot):
+            return 0.0
+        return self.seconds_per_sample * self.samples_needed(pilot)
+
+    def samples_needed(self, pilot: Pilot) -> float:
+        """Predict how many samples the estimate takes."""
+        return pilot.samples_needed(*self._asked)
+
+    def _is_clear(self, pilot: Pilot) -> bool:
+        """Tell whether the asked share is so far from the pilot's that few samples decide it."""
+        max_share, known = self._settings.max_share, self.known_part
+        if max_share is None:
+            return False
+        asked = max_share.value * known.n_regions - known.certain
+        share = max(0.0, float(asked / known.undecided))
+        few = 30 / pilot.n  # a share that the pilot's size can tell from zero
+        return abs(pilot.mean - share) > max(few, 0.3 * share)
+
+    def run(self, method: str, details: Mapping[str, Any], pilot: Pilot | None = None) -> Tally:
+        """Run to the end, whatever ends it, and return what was found."""
+        try:
+            for _ in self.slices(pilot):
+                pass
+        except KeyboardInterrupt:
+            self.stop_reason = StopReason.INTERRUPTED
+        return self.tally(method, details)
+
+    def slices(self, pilot: Pilot | None = None) -> Generator[float, None, None]:
+        """Draw from look to look, after a pilot if none is given; yield the cost of each slice."""
+        if pilot is None:
+            before = self.pilot_seconds
+            pilot = self.pilot()
+            yield self.pilot_seconds - before
         self._plan(pilot)
         try:
-            return (yield from self._sample())
+            self.stop_reason = yield from self._sample()
         finally:
             if self._ahead is not None:
                 self._ahead.close()
 
     def limit(self, settings: Settings) -> None:
-        """Go on within these limits."""
-        self._settings = settings
+        """Go on within these limits; delta stays as it is."""
+        self._settings = replace(settings, delta=self._settings.delta)
+
+    def spend(self, delta: float) -> None:
+        """Use this chance of being wrong; called before the first slice."""
+        self._settings = replace(self._settings, delta=delta)
+
+    def bounds(self) -> Bounds:
+        """Return the bounds of C as of the last look."""
+        return self._bounds
 
     def narrow(self, known: Bounds) -> None:
-        """Take over bounds that hold in any case."""
+        """Adopt bounds that are certain."""
         self._known = self._known.meet(known)
-        self.bounds = self._known.meet(self.bounds)
+        self._bounds = self._known.meet(self._bounds)
 
-    def tally(self, method: str, reason: StopReason, details: Mapping[str, Any]) -> Tally:
-        """Say what was found so far."""
+    def tally(self, method: str, details: Mapping[str, Any]) -> Tally:
+        """Return what was found so far."""
         self._take_in()
         self._look()
-        count = self._estimate()
-        low, high = self.bounds.low, self.bounds.high
         confidence = 1 - self._settings.delta if self._n_samples else 1.0
-        details = self._details(details)
-        return Tally(count, low, high, method, reason, confidence=confidence, details=details)
+        found, details = self._estimate(), self._details(details)
+        return Tally(found, *self._bounds, method, self.stop_reason, confidence, details)
 
     @property
     def pilot_seconds(self) -> float:
-        """What the pilot cost."""
+        """What the pilot has cost, in seconds of one core."""
         return self._pilot_batches * BATCH * self.seconds_per_sample
 
     @property
     def seconds_per_sample(self) -> float:
-        """What a sample costs, about."""
+        """The price of a sample."""
         return self._draws.seconds_per_sample
 
     def seconds_left(self) -> float:
-        """Guess what the rest of the estimate costs, in seconds of one core."""
-        asked = (self._settings.epsilon, self._settings.delta, self.known_part.certain_share)
+        """Predict what the rest of the estimate costs, in seconds of one core."""
         sequence = None if self._lower is None else self._lower.sequence
         if sequence is None or sequence.n == 0:
             return math.inf
         seen = Pilot(sequence.n, sequence.mean, sequence.variance)
-        needed = seen.samples_needed(*asked) - sequence.n
+        needed = self.samples_needed(seen) - sequence.n
         return max(0.0, needed) * self.seconds_per_sample
 
     def _values(self) -> NDArray[np.float64]:
         return np.arange(self._draws.levels + 1) / self._draws.levels
 
     def _plan(self, pilot: Pilot) -> None:
-        """Choose the tools: Huber's estimate only where it is likely to finish first."""
-        delta, epsilon = self._settings.delta, self._settings.epsilon
-        share = self.known_part.certain_share
-        self._n_expected = pilot.samples_needed(epsilon, delta, share)
+        """Choose the tools: a final interval only if it is likely to be there first."""
+        epsilon, delta, share = self._asked
+        self._n_expected = self.samples_needed(pilot)
         random = np.random.default_rng([self._seed, self._main_stream, *WAITING])
         final = pilot.final_interval(epsilon, delta, share, random)
         if final is not None:
@@ -303,7 +326,8 @@ class Estimator:
     def _seed(self) -> int:
         return self._settings.seed & (2**64 - 1)
 
-    def _sample(self) -> Slices:
+    def _sample(self) -> Generator[float, None, StopReason]:
+        """Draw from look to look; return why that ended."""
         while True:
             before, end = self._batches, next_look(self._batches)
             while self._batches < end:
@@ -322,13 +346,13 @@ class Estimator:
             yield (end - before) * BATCH * self.seconds_per_sample
 
     def _is_barren(self) -> bool:
-        """Tell whether there is no end in sight: no time limit, and no hit in many samples."""
+        """Tell whether no end is in sight: there is no time limit, and no hit in many samples."""
         assert self._upper is not None
-        n_samples = self._n_samples
-        most = min(MOST_BARREN_SAMPLES, max(LEAST_BARREN_SAMPLES, 4 * self.known_part.undecided))
+        thresholds = self._settings.thresholds
+        least, most = thresholds.least_barren_samples, thresholds.most_barren_samples
         return (
             self._settings.timeout_seconds is None
-            and n_samples >= most
+            and self._n_samples >= min(most, max(least, 4 * self.known_part.undecided))
             and self._upper.sequence.mean == 0
         )
 
@@ -337,12 +361,13 @@ class Estimator:
         if self._ahead is None:
             self._ahead = self._others(end)
         if self._ahead is None:
-            n = min(end - self._batches, self._affordable(_SLICE_SECONDS))
+            n = min(end - self._batches, self._affordable(costs.SAMPLING_SLICE_SECONDS))
             outcomes = self._draw(
                 self._main_stream, self._batches, n, self._settings.search_seconds()
             )
         else:
-            taken = self._ahead.take(_SLICE_SECONDS, self._settings.search_seconds())
+            left = self._settings.search_seconds()
+            taken = self._ahead.take(costs.SAMPLING_SLICE_SECONDS, left)
             if taken is None:
                 return self._pause()
             n, outcomes = taken
@@ -368,7 +393,7 @@ class Estimator:
         return max(1, int(seconds * self._settings.n_threads / max(1e-9, self._seconds_per_batch)))
 
     def _others(self, end: int) -> Batches | None:
-        """Return who else draws from here on, if anyone does."""
+        """Return the batches that others draw from here on, if anyone does."""
         if not self.is_long:
             return None
         span = (self._batches, end, self._affordable(1.0))
@@ -377,14 +402,14 @@ class Estimator:
         return settings.engine.batches(self._draws, key, span, settings.n_threads)
 
     def _draw(self, stream: int, first: int, n: int, seconds: float) -> Outcomes:
-        """Draw batches, or the first samples of them that fit the time.
+        """Draw batches, or the first of their samples if time runs out.
 
         Raises:
-            OutOfTimeError: there is none.
+            OutOfTimeError: not a single one was drawn.
         """
         started = time.perf_counter()
-        # Threads are worth starting for more than a few milliseconds of work.
-        n_threads = self._settings.n_threads if n * self._seconds_per_batch > 0.003 else 1
+        is_long = n * self._seconds_per_batch > costs.THREADS_FROM_SECONDS
+        n_threads = self._settings.n_threads if is_long else 1
         outcomes = self._draws.draw(self._seed, stream, first, n, n_threads, seconds, self._pause)
         if not len(outcomes[0]):
             raise OutOfTimeError
@@ -393,7 +418,7 @@ class Estimator:
         return outcomes
 
     def _take_in(self) -> None:
-        """Hand what was drawn since the last look to the sequences."""
+        """Hand the outcomes since the last look to the sequences."""
         for evidence in (self._lower, self._upper):
             if evidence is not None:
                 evidence.take_in(self.known_part.certain_share)
@@ -407,24 +432,24 @@ class Estimator:
         if not (final_done or near or max_share is not None):
             return None
         self._look()
-        if self.bounds.settled(self._settings.epsilon, self._point()) is not None:
+        if self._bounds.settled(self._settings.epsilon, self._point()) is not None:
             return StopReason.COMPLETE
-        if max_share is not None and self.bounds.decides(max_share, self.known_part.n_regions):
+        if max_share is not None and self._bounds.decides(max_share, self.known_part.n_regions):
             return StopReason.DECIDED
         return None
 
     def _look(self) -> None:
         """Bring the bounds up to date.
 
-        Where the sequence and the final interval exclude each other, one is wrong, as one may be
-        with probability delta. Then the sequence counts: with more samples it comes to an end.
+        If the sequence and the final interval exclude each other, one is wrong, as one may be with
+        probability delta. Then the sequence counts: with more samples it comes to an end.
         """
         if self._lower is None or self._upper is None:
             return
-        self.bounds = self._known.meet(self._sequence_bounds())
+        self._bounds = self._known.meet(self._sequence_bounds())
         lower, upper = self._lower.estimated, self._upper.estimated
         if lower is not None and upper is not None:
-            self.bounds = self.bounds.meet(self.known_part.scaled((lower[0], upper[1])))
+            self._bounds = self._bounds.meet(self.known_part.scaled((lower[0], upper[1])))
 
     def _sequence_bounds(self, *, keep: bool = True) -> Bounds:
         assert self._lower is not None
@@ -435,7 +460,7 @@ class Estimator:
         return self.known_part.scaled((low, high))
 
     def _mean(self) -> float:
-        """Return the mean outcome; halfway where some are open."""
+        """Return the mean outcome; halfway between both ends if some are open."""
         if self._lower is None or self._upper is None:
             return 0.0
         return (self._lower.sequence.mean + self._upper.sequence.mean) / 2
@@ -449,10 +474,10 @@ class Estimator:
     def _estimate(self) -> int | None:
         """Return a count within epsilon of both bounds; else that of the mean outcome, if any.
 
-        Zero is no estimate: it is only ever proved. Nor is a mean that the outcomes left open
-        could change by more than epsilon.
+        Zero is no estimate: it is only ever proved. Nor is a mean that open outcomes could change
+        by more than epsilon.
         """
-        settled = self.bounds.settled(self._settings.epsilon, self._point())
+        settled = self._bounds.settled(self._settings.epsilon, self._point())
         if settled is not None or self._lower is None or self._upper is None:
             return settled
         if self._lower.sequence.n == 0:
@@ -462,15 +487,18 @@ class Estimator:
         point = means.settled(self._settings.epsilon, self._point())
         if point is None:
             return None
-        return min(max(point, self.bounds.low), self.bounds.high) or None
+        return min(max(point, self._bounds.low), self._bounds.high) or None
 
     def _report(self) -> None:
-        """Tell how far the run is, now and then; listening does not change the answer."""
+        """Report progress now and then; that does not change the answer."""
         now = time.monotonic()
-        if self._settings.on_progress is None or now - self._reported < _SLICE_SECONDS:
+        if (
+            self._settings.on_progress is None
+            or now - self._reported < costs.SAMPLING_SLICE_SECONDS
+        ):
             return
         self._reported = now
-        self._shown = self._shown.meet(self.bounds).meet(self._sequence_bounds(keep=False))
+        self._shown = self._shown.meet(self._bounds).meet(self._sequence_bounds(keep=False))
         self._pause()
 
     @property
@@ -480,7 +508,7 @@ class Estimator:
         return drawn if final is None else max(drawn, final.fraction_done)
 
     def _pause(self) -> None:
-        """Tell that the run goes on, in a long draw; whoever listens may end it by raising."""
+        """Report progress within a long draw; the listener may end the run by raising."""
         n, expected = self._n_samples, self._n_expected
         of = f" of about {float(f'{expected:.2g}'):,.0f}" if n < expected < math.inf else ""
         message = f"{n:,}{of} samples"
@@ -496,6 +524,6 @@ class Estimator:
             known["open_share"] = self._upper.sequence.mean - self._lower.sequence.mean
         known["certain"] = self.known_part.certain
         known["undecided"] = self.known_part.undecided
-        if self.bounds.low == 0 < self.bounds.high:
+        if self._bounds.low == 0 < self._bounds.high:
             known["may_be_zero"] = True  # no sensitive region was proved to exist
         return known

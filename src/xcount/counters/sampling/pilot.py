@@ -1,8 +1,7 @@
-"""What a few samples, which are not used again, say of an estimate: its cost, and which tools.
+"""A discarded pilot sample predicts the cost of an estimate and picks its stopping rule.
 
-The confidence sequence is there in any case. Beside it, Huber's estimate or, where a part of the
-count is certain, one stopped by a curve finishes first if outcomes vary much; a part of delta is
-theirs.
+The confidence sequence is always there. Beside it, Huber's estimate or, if a part of the count is
+certain, one stopped by a curve finishes first if outcomes vary much; a part of delta is theirs.
 """
 
 from __future__ import annotations
@@ -12,17 +11,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from xcount.counters.sampling.confidence import GammaBernoulli
 from xcount.counters.sampling.draws import BATCH
+from xcount.counters.sampling.intervals import GammaBernoulli
 from xcount.counters.sampling.stopping import StoppedEstimate, hits_needed
 
 FinalInterval = GammaBernoulli | StoppedEstimate
-"""What has an interval only once, when it has seen enough."""
+"""An estimate that has its interval only once, when it has seen enough."""
 
 MIN_GAMMA_EPSILON = 1e-3
 """Huber's estimate is planned in time proportional to 1 / epsilon; below this it is not used."""
 FINAL_DELTA = 0.8
-"""Part of delta that goes to Huber's estimate, or to one stopped by a curve, where one is used."""
+"""Part of delta that goes to Huber's estimate, or to one stopped by a curve, if one is used."""
 _CURVE_RATIO = 0.02
 """With more than this certain, in units of the rest, a curve takes fewer samples than Huber's
 estimate of the rest by epsilon."""
@@ -40,7 +39,7 @@ _GAMMA_MARGIN = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Pilot:
-    """What a few samples say about the rest; they are not used again."""
+    """The number, mean and variance of a few samples, which are not used again."""
 
     n: int
     mean: float
@@ -55,12 +54,12 @@ class Pilot:
         return self.n >= max(_LEAST_HITS, _SHARE * needed)
 
     def betting_samples(self, epsilon: float, delta: float, certain_share: float) -> float:
-        """Guess how many samples the confidence sequence takes (constant measured)."""
+        """Predict how many samples the confidence sequence takes (constant measured)."""
         variance = self.variance + 0.5 / self.n
         return 2.4 * math.log(2 / delta) * variance / (epsilon * (self._mean + certain_share)) ** 2
 
     def final_samples(self, epsilon: float, delta: float, certain_share: float) -> float:
-        """Guess how many samples Huber's estimate or one stopped by a curve takes."""
+        """Predict how many samples Huber's estimate or one stopped by a curve takes."""
         part = FINAL_DELTA * delta
         if self._has_curve(certain_share):
             spread = 1 / math.sqrt(self._mean * self.n)
@@ -70,7 +69,7 @@ class Pilot:
         return math.log(2 / part) / epsilon**2 / self._mean  # log(2/delta) / eps^2 successes
 
     def samples_needed(self, epsilon: float, delta: float, certain_share: float) -> float:
-        """Guess how many samples the answer takes; from above when there was no hit."""
+        """Predict how many samples the answer takes; from above if there was no hit."""
         return min(
             self.betting_samples(epsilon, delta, certain_share),
             self.final_samples(epsilon, delta, certain_share),
@@ -79,7 +78,7 @@ class Pilot:
     def final_interval(
         self, epsilon: float, delta: float, certain_share: float, random: np.random.Generator
     ) -> FinalInterval | None:
-        """Choose what beside the confidence sequence is likely to finish first, if anything is."""
+        """Choose what is likely to finish before the confidence sequence, if anything is."""
         asked = (epsilon, delta, certain_share)
         is_fine = epsilon < MIN_GAMMA_EPSILON
         if is_fine or self.final_samples(*asked) >= self.betting_samples(*asked):
@@ -98,10 +97,10 @@ class Pilot:
 
 
 def _most_samples(epsilon: float, delta: float, certain_share: float) -> float:
-    """Guess how many samples an estimate takes at most, where a part of the count is certain.
+    """Predict the most samples that an estimate takes if a part of the count is certain.
 
-    That is the case where the rest is about as large as what is certain: a larger one has more
-    hits, of a smaller one a rougher estimate is enough.
+    It takes most if the rest is about as large as what is certain: a larger rest has more hits, of
+    a smaller one a rougher estimate is enough.
     """
     if certain_share == 0:
         return math.inf

@@ -40,7 +40,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xcount.counters.sampling.confidence import gamma_above, gamma_below
+from xcount.counters.sampling.intervals import gamma_above, gamma_below
 
 _EARLY_GROWTH, _CORNER_GROWTH = 1.3, 1.03
 """Hits grow by these factors from one early look, or corner, to the next; by 1 at least."""
