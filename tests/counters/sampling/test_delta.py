@@ -179,10 +179,10 @@ def test_weights_spend_delta(
     """
     monkeypatch.setattr(exact_shares, "MAX_TERMS", -1)
     problem = in_domain(*rules)
-    found = measure(problem, by_volume(problem), WEIGHED)["volume"]
+    found = measure(problem, by_volume(problem), WEIGHED.restarted())["volume"]
     assert sum(part for _, part in spent) == pytest.approx(DELTA)
     spent.clear()
-    limited = replace(WEIGHED, max_share=Limit.of(str(found.share)), epsilon=0.5)
+    limited = replace(WEIGHED.restarted(), max_share=Limit.of(str(found.share)), epsilon=0.5)
     assert measure(problem, by_volume(problem), limited)["volume"].confidence == 1 - DELTA
     assert sum(part for _, part in spent) == pytest.approx(DELTA)
 
@@ -209,7 +209,7 @@ def test_estimates_of_a_shrinking_weight_share_delta(
     )
     problem = in_domain(*rules)
     share = None if limit is None else Limit.of(limit)
-    settings = replace(WEIGHED, epsilon=0.02, max_share=share, thresholds=thresholds)
+    settings = replace(WEIGHED.restarted(), epsilon=0.02, max_share=share, thresholds=thresholds)
     found = measure(problem, by_volume(problem), settings)["volume"]
     assert found.confidence == 1 - DELTA
     total = sum(part for _, part in spent)
