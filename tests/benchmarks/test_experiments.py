@@ -39,6 +39,7 @@ from experiments import (
     recovery,
     sampling,
     suites,
+    verdict,
 )
 from experiments import run as runs_of_studies
 from xcount import Grid, count, load
@@ -280,6 +281,20 @@ def test_hard_instances_say_when_they_ended() -> None:
     ]
     runs = {"paper": [run_of("paper", [record("a")])], "hard": [run_of("hard", given_up)]}
     assert "it gave up after 78 to 80 % of its limit." in performance.suite_tables(runs)
+
+
+def test_the_verdict_leaves_out_what_was_not_run(tmp_path: Path) -> None:
+    """A run without estimates, and ablations without some of their methods, have no row."""
+    zero = record("a", count=0, low=0, high=0)
+    runs = {
+        "paper": [run_of("paper", [zero], "auto")],
+        "ablations": [run_of("ablations", [zero], "xcount")],
+        "gaps": [run_of("gaps", [record("a", gap="2")], "xcount")],
+    }
+    rows = verdict.section(runs, tmp_path).splitlines()[2:]
+    found = [row.split(" | ")[0].removeprefix("| ") for row in rows]
+    solved = "Table 2, cactus plots: solved"
+    assert found == ["Table 1: data sets", solved, "Figures: scalability"]
 
 
 def test_the_image_has_the_python_of_the_locked_versions() -> None:
