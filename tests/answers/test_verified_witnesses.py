@@ -91,6 +91,7 @@ def test_others_are_drawn_for_pairs_that_are_not_confirmed(
     assert (len(found), found.n_unconfirmed) == (9, 13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
 def test_verified_changes_are_those_of_predict(library: str) -> None:
     """Decisions, probabilities and the probability that a decision starts from."""

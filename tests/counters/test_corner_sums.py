@@ -244,6 +244,7 @@ def wide_problem() -> Problem:
     return Problem(ensemble, Grid.of(ensemble), query)
 
 
+@pytest.mark.slow
 def test_slices_and_threads_add_up() -> None:
     """Blocks can be counted in any ranges, by any number of threads."""
     problem = wide_problem()

@@ -388,6 +388,7 @@ def test_an_interrupt_leaves_what_the_parts_before_it_count(
     assert n_narrow > 5
 
 
+@pytest.mark.slow
 def test_open_parts_are_estimated_together() -> None:
     """With one interval for their sum, also beside parts that are counted exactly."""
     thresholds = Thresholds(instant_seconds=0.0, visit_seconds=0.0, parts_steps=30)

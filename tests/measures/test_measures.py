@@ -83,6 +83,7 @@ def test_measures_agree_with_enumeration(seed: int) -> None:
     assert found["rows"].share == len(sensitive) / max(1, N_ROWS - len(outside))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("in_rows", [True, False])
 def test_intervals_of_sampled_measures_hold(monkeypatch: pytest.MonkeyPatch, in_rows: bool) -> None:
     """Where exact weighing gives up, 90 % intervals hold as often as they say.

@@ -81,6 +81,7 @@ def test_rational_weights_are_weighed_to_the_last_digit(
     assert Fraction(found.share) == total
 
 
+@pytest.mark.slow
 def test_a_large_model_is_weighed_as_a_million_draws_say() -> None:
     """People drawn from the mixture, and decided one by one."""
     model = xcount.load(adult_model_path())

@@ -19,6 +19,7 @@ from xcount.counters.sampling.intervals import mean_interval, quantile_ranks, sh
 from xcount.model.examples import adult_model_path, figure_1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_many_masks_are_searched(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Direction, size and curve come from searches, with intervals that hold the truth."""

@@ -152,6 +152,7 @@ def test_rates_keep_to_the_domain(seed: int) -> None:
         assert (group.if_all is None) == (bool(grid.rules) or len(group.cells[0]) > 1)
 
 
+@pytest.mark.slow
 def test_intervals_of_sampled_rates_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     """All of one measure together as often as they say, and the ratio with them."""
     exact, n = {}, 0

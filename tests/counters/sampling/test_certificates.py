@@ -219,6 +219,7 @@ def certain_misses(delta: float, ratio: float, runs: int) -> int:
     return sum(not samples_taken(ratio, seed, 0.1, delta)[2] for seed in range(runs))
 
 
+@pytest.mark.slow
 def test_estimates_with_a_certain_part_miss_as_rarely_as_promised() -> None:
     """In 400 runs; with twice the delta it would be noticed."""
     runs, delta, ratio = 400, 0.2, 0.3
