@@ -24,12 +24,13 @@ import xcount
 from benchmarks.harness.adult import N_TRAINING, World, adult_world
 from benchmarks.harness.options import parser_of
 from benchmarks.harness.tables import joined, markdown, replace_parts
-from xcount.answers.explanation import GroupRates, Place, ShareInterval
+from xcount.answers.explanation import GroupRates, Place
 from xcount.counters.settings import Settings
 from xcount.measures.population import Population
 from xcount.measures.shares import with_population
 from xcount.measures.weighting import Weighing
 from xcount.question.grid import Grid
+from xcount.support.interval import Interval
 
 COMMAND = "python -m benchmarks.people --output benchmarks/results/people.md --page docs/people.md"
 MEASURES = ("regions", "volume", "marginals", "population", "rows")
@@ -50,8 +51,7 @@ Found = Mapping[tuple[int, str], "Asked"]
 class Asked:
     """One question by one measure, and what it took."""
 
-    share: ShareInterval
-    is_exact: bool
+    share: Interval
     seconds: float
     explanation_seconds: float
     explanation: Any
@@ -82,22 +82,15 @@ def ask(
     counted = time.process_time()
     result = xcount.count(world.model, **words, explain=True)
     explained = time.process_time()
-    if measure == "regions":
-        share = ShareInterval(result.share or 0.0, result.share_low, result.share_high)
-        is_exact = result.exact
-    else:
-        entry = result.details["measures"][measure]
-        share = ShareInterval(entry["share"] or 0.0, entry["low"], entry["high"])
-        is_exact = entry["exact"]
+    share = result.share_under(measure) or Interval.unknown_share()
     seconds = counted - started
-    return Asked(share, is_exact, seconds, explained - counted - seconds, result.explanation)
+    return Asked(share, seconds, explained - counted - seconds, result.explanation)
 
 
-def percent(share: ShareInterval, is_exact: bool) -> str:
+def percent(share: Interval) -> str:
     """Return a share in per cent with its interval."""
-    if is_exact:
-        return f"{share.share:.2%}"
-    return f"{share.share:.2%} ({share.low * 100:.2f} to {share.high * 100:.2f})"
+    value, low, high = (float(number) for number in (share.value or 0, share.low, share.high))
+    return f"{value:.2%}" if share.exact else f"{value:.2%} ({low * 100:.2f} to {high * 100:.2f})"
 
 
 def change_text(change: Mapping[str, Any]) -> str:
@@ -111,12 +104,14 @@ def shares_table(found: Found) -> str:
     """Return the shares side by side, and how far each measure is from the held-out rows."""
     rows = []
     for number, (sensitive, change) in enumerate(QUESTIONS):
-        cells = [percent(found[number, m].share, found[number, m].is_exact) for m in MEASURES]
+        cells = [percent(found[number, m].share) for m in MEASURES]
         rows.append([sensitive, change_text(change), *cells])
     errors = []
     for measure in MEASURES:
         away = [
-            abs(found[n, measure].share.share - found[n, "rows"].share.share)
+            abs(
+                float(found[n, measure].share.value or 0) - float(found[n, "rows"].share.value or 0)
+            )
             for n in range(len(QUESTIONS))
         ]
         errors.append(f"{100 * np.mean(away):.2f}")
@@ -132,7 +127,7 @@ def direction_table(found: Found) -> str:
             effects = found[number, measure].explanation.effects
             effect = next(e for e in effects if e.measure == measure)
             mean = "" if effect.mean is None else f"{effect.mean.value:.3f}"
-            shares = [percent(share, effect.exact) for share in (effect.up, effect.down)]
+            shares = [percent(share) for share in (effect.up, effect.down)]
             rows.append([sensitive, change_text(change), measure, *shares, mean])
     return markdown(["sensitive to", "when", "measure", "up", "down", "mean change"], rows)
 
@@ -156,7 +151,7 @@ def fairlearn_rates(world: World, rates: GroupRates, sensitive: str) -> tuple[fl
     frame = MetricFrame(
         metrics=selection_rate, y_true=predicted, y_pred=predicted, sensitive_features=group
     )
-    away = max(abs(frame.by_group[n] - own.rate) for n, own in enumerate(rates.cells))
+    away = max(abs(frame.by_group[n] - own.rate.least) for n, own in enumerate(rates.cells))
     ratio = demographic_parity_ratio(predicted, predicted, sensitive_features=group)
     return float(ratio), float(away)
 
@@ -170,11 +165,11 @@ def rates_table(world: World, found: Found) -> str:
         for measure in MEASURES:
             every = found[number, measure].explanation.rates
             rates = next(r for r in every if r.measure == measure)
-            ends = (f(rates.cells, key=lambda g: g.rate) for f in (min, max))
-            lowest_highest = [f"{group.rate:.1%} ({group.text})" for group in ends]
+            ends = (f(rates.cells, key=lambda g: g.rate.least) for f in (min, max))
+            lowest_highest = [f"{group.rate.least:.1%} ({group.text})" for group in ends]
             ratio = rates.ratio
             interval = "" if rates.exact else f" ({ratio.low:.3f} to {ratio.high:.3f})"
-            moved = [g.if_all.rate for g in rates.cells if g.if_all is not None]
+            moved = [g.if_all.least for g in rates.cells if g.if_all is not None]
             if_all = f"{min(moved) / max(moved):.3f}" if moved else ""
             rows.append(
                 [sensitive, measure, *lowest_highest, f"{ratio.value:.3f}{interval}", if_all]
@@ -193,7 +188,7 @@ def places_table(found: Found) -> str:
         for measure in MEASURES:
             places: list[Place] = list(found[number, measure].explanation.places)
             for place in [place for place in places if place.measure == measure][:2]:
-                shares = [percent(share, place.exact) for share in (place.within, place.part)]
+                shares = [percent(share) for share in (place.within, place.part)]
                 rows.append([sensitive, change_text(change), measure, place.text, *shares])
     header = ["sensitive to", "when", "measure", "where", "of the box"]
     return markdown([*header, "of all that is sensitive"], rows)
@@ -225,7 +220,7 @@ def report(folder: str | None, trees: int, depth: int) -> dict[str, str]:
             asked = found[number, measure]
             print(
                 f"{sensitive}, {change_text(change)}, {measure}: "
-                f"{percent(asked.share, asked.is_exact)}, {asked.seconds:.2f} s"
+                f"{percent(asked.share)}, {asked.seconds:.2f} s"
             )
     realism = population.realism
     about = (

@@ -28,13 +28,13 @@ from benchmarks.harness.tables import joined, markdown, replace_parts
 from xcount.answers.count import solve
 from xcount.counters.settings import Settings
 from xcount.measures.fitting import STRENGTH, fit_mixture, fit_population
-from xcount.measures.measured import Judged
 from xcount.measures.population import Population
 from xcount.measures.shares import measure
 from xcount.measures.weighting import Weighing
 from xcount.problem.problem import Problem
 from xcount.question.grid import Grid
 from xcount.question.query import Query
+from xcount.support.interval import Interval
 
 COMMAND = (
     "python -m benchmarks.populations --output benchmarks/results/populations.md "
@@ -157,13 +157,13 @@ def ask(problem: Problem, ways: dict[str, Weighing], timeout: float) -> dict[str
         (measured,) = measure(
             problem, weighing, Settings(epsilon=EPSILON, timeout_seconds=timeout, jobs=1)
         ).values()
-        found[name] = _weighed(measured.judged, started)
+        found[name] = _weighed(measured.interval, started)
     return found
 
 
-def _weighed(known: Judged, started: float) -> Weighed:
-    share = (known.low + known.high) / 2 if known.share is None else known.share
-    return Weighed(share, known.exact, time.process_time() - started)
+def _weighed(known: Interval, started: float) -> Weighed:
+    share = (known.low + known.high) / 2 if known.value is None else known.value
+    return Weighed(float(share), known.exact, time.process_time() - started)
 
 
 def share_rows(world: World, population: Population, timeout: float) -> list[list[str]]:

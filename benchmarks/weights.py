@@ -54,8 +54,8 @@ def measured(
             timeout=limit_seconds,
         )
         shares: dict[str, Any] = {"regions": {"share": result.share, "exact": result.exact}}
-        for name, entry in result.details["measures"].items():
-            shares[name] = {"share": entry["share"], "exact": entry["exact"]}
+        for name, measured in result.measures.items():
+            shares[name] = {"share": measured.share, "exact": measured.exact}
         if any(entry["share"] is None for entry in shares.values()):
             raise SystemExit(f"no estimate for feature {feature}; raise the limit of time")
         name = dataset.feature_names[feature]

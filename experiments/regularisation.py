@@ -128,7 +128,7 @@ class Split:
             if not result.exact or result.share is None:
                 raise SystemExit(f"{feature}: not exact within {LIMIT_SECONDS:g} s")
             shares.append(result.share)
-            rows.append(result.details["measures"]["rows"]["share"])
+            rows.append(float(result.measures["rows"].interval.least))
         used = [feature in _used_names(ensemble) for ensemble in by_alpha.values()]
         return {"regions": shares, "rows": rows, "is_used": all(used)}
 

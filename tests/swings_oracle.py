@@ -15,6 +15,7 @@ from strategies import random_classifier, random_ensemble
 import xcount
 from xcount.answers.explanation import Explanation
 from xcount.model.ensemble import Ensemble
+from xcount.support.interval import Number
 
 Swing = tuple[Fraction, Fraction]
 
@@ -72,7 +73,7 @@ def explanation_of(ensemble: Ensemble, sensitive: list[int], **question: Any) ->
     return found
 
 
-def between(low: float, value: float, high: float) -> bool:
+def between(low: Number, value: Number, high: Number) -> bool:
     """Tell whether a share is in its interval, which floats may round; ties may leave it open."""
     return low - 1e-9 <= value <= high + 1e-9
 

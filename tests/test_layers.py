@@ -104,10 +104,9 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "baselines": ("paper", "cnf"),
     "answers": (
         "explanation",
-        "result",
-        "mean_share",
         "options",
         "witness",
+        "result",
         "explain",
         "count",
         "template",
@@ -115,7 +114,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "runs": (
         "journal",
-        "journal_schema",
+        "journal_lines",
         "inputs",
         "protected",
         "plan",

@@ -19,7 +19,7 @@ import xcount.runs.audit
 import xcount.runs.compare  # noqa: F401  # whoever is imported has named its records
 from xcount.counters.tally import StopReason
 from xcount.measures.weighting import MEASURES
-from xcount.support.records import RECORDS, reference, schema_of
+from xcount.support.records import OBJECTS, RECORDS, reference, schema_of
 
 SCHEMA = Path(__file__).parent.parent / "docs" / "xcount.schema.json"
 
@@ -212,7 +212,7 @@ def schema() -> dict[str, Any]:
     ours = {name: cls for name, cls in RECORDS.items() if cls.__module__.startswith("xcount.")}
     derived = {name: schema_of(cls) for name, cls in ours.items()}
     order = [*COMMANDS, *PARTS, "details", "measured", *WITNESS_PARTS, "journal_line"]
-    found = derived | written
+    found = derived | OBJECTS | written
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "What xcount prints with --json",

@@ -84,7 +84,7 @@ def _message(result: CountResult) -> list[str]:
         f"{result.verdict}: the share is {judgement(result)}",
         question_text(result),
         f"  sensitive: {answer_text(result)}",
-        *(f"  by {name}: {measured_text(m.to_dict())}" for name, m in result.measures.items()),
+        *(f"  by {name}: {measured_text(m)}" for name, m in result.measures.items()),
         f"  regions: {count_text(result.n_regions)}",
         f"  model: {what}",
         f"  run: {result.method}, {_ending(result)}, seed {result.seed}",

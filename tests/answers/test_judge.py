@@ -22,11 +22,12 @@ from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress, StopReason, Tally
 from xcount.errors import QueryError
 from xcount.measures import exact_shares
-from xcount.measures.measured import Judged, Measured
+from xcount.measures.measured import Measured
 from xcount.measures.weighting import Weighing
 from xcount.model.examples import figure_1
 from xcount.problem.problem import Problem
 from xcount.question.share import Limit
+from xcount.support.interval import Interval
 from xcount.testing import assert_share
 
 ROWS = np.array([[1.0, 1.0], [5.0, 1.0], [5.0, 5.0]])
@@ -57,8 +58,8 @@ def test_rows_are_compared_with_the_limit_as_whole_numbers(limit: object, verdic
     result = judged_by_rows(limit)
     assert result.verdict is verdict
     assert result.exit_status == (0 if verdict is Verdict.PASS else 1)
-    assert (result.judge, result.judged.parts, result.judged.whole) == ("rows", (1, 1), 3)
-    assert (result.judged.share, result.judged.exact) == (1 / 3, True)
+    assert (result.judge, result.judged) == ("rows", Interval.exactly(Fraction(1, 3)))
+    assert result.measures["rows"].share == 1 / 3
     assert result.share == 2 / 9  # the count is still there
 
 
@@ -67,11 +68,11 @@ def test_a_judge_is_measured_though_nobody_asked_for_it() -> None:
     result = judged_by_rows("50%")
     assert [*result.measures] == ["rows"]
     assert isinstance(result.measures["rows"], Measured)
-    assert result.measures["rows"].to_dict() == result.details["measures"]["rows"]
+    assert result.measures["rows"].to_dict() == result.to_dict()["details"]["measures"]["rows"]
     plain = xcount.count(figure_1(), sensitive="f0", gap=80, max_share="50%")
     assert plain.judge == "regions"
     assert not plain.measures
-    assert plain.judged.share == plain.share
+    assert float(plain.judged.least) == plain.share
 
 
 def test_a_result_says_who_judges_and_comes_back_from_json() -> None:
@@ -90,7 +91,7 @@ def test_a_result_says_who_judges_and_comes_back_from_json() -> None:
 def test_a_judge_that_was_not_measured_decides_nothing() -> None:
     """As in a journal's line of a run that was stopped before."""
     result = replace(judged_by_rows("1/3"), judge="population")
-    assert result.judged == Judged.unknown()
+    assert result.judged == Interval.unknown_share()
     assert result.verdict is Verdict.UNDECIDED
     assert replace(result, max_share=Limit.share(1)).verdict is Verdict.PASS
 
@@ -119,9 +120,9 @@ def test_a_weight_that_equals_the_limit_but_for_rounding_passes() -> None:
     asked: dict[str, Any] = {"sensitive": "f0", "gap": 80, "judge": "volume", "bounds": bounds}
     result = xcount.count(figure_1(), max_share="8%", **asked)
     assert result.verdict is Verdict.PASS
-    assert result.judged.share == pytest.approx(0.08, rel=1e-12)
+    assert result.judged.value == pytest.approx(0.08, rel=1e-12)
     assert xcount.count(figure_1(), max_share="7.99999%", **asked).verdict is Verdict.FAIL
-    tenth = Judged(0.1, 0.1, 0.1, True, 1.0, None, (Fraction(0.1), Fraction(0.1)), 1, False)
+    tenth = Interval.exactly(0.1)
     assert verdict_of(Limit.share(0), tenth) is Verdict.FAIL
 
 
@@ -243,8 +244,7 @@ def test_parts_of_a_domain_end_when_the_limit_is_decided(monkeypatch: pytest.Mon
     }
     whole = xcount.count(figure_1(), **asked)
     assert whole.judged.exact
-    share = whole.judged.share
-    assert share is not None
+    share = float(whole.judged.least)
     passed = xcount.count(figure_1(), max_share=str(share * 1.01), **asked)
     failed = xcount.count(figure_1(), max_share=str(share * 0.99), **asked)
     assert (passed.verdict, failed.verdict) == (Verdict.PASS, Verdict.FAIL)
@@ -256,7 +256,7 @@ def test_parts_of_a_domain_end_when_the_limit_is_decided(monkeypatch: pytest.Mon
 def test_an_assertion_is_about_rows_if_asked() -> None:
     """And its message says so."""
     asked: dict[str, Any] = {"sensitive": "f0", "gap": 80, "judge": "rows", "data": ROWS}
-    assert assert_share(figure_1(), max_share="1/3", **asked).judged.share == 1 / 3
+    assert assert_share(figure_1(), max_share="1/3", **asked).judged.value == Fraction(1, 3)
     with pytest.raises(AssertionError, match=r"33.3 % of the rows, allowed 10 %") as caught:
         assert_share(figure_1(), max_share="10%", **asked)
     assert "by rows: 33.3 %: 1 of 3 rows" in str(caught.value)

@@ -313,11 +313,11 @@ def test_the_command_line_prints_tables_csv_and_json(
 def test_an_audit_shows_witnesses() -> None:
     """With n_witnesses every count that has sensitive regions has examples in the report."""
     result = xcount.audit(figure_1(), gaps=80, n_witnesses=2)
-    rows = {r.sensitive: r.details.get("witnesses", []) for r in result.results}
+    rows = {r.sensitive: r.witnesses or () for r in result.results}
     assert [len(rows["f0",]), len(rows["f1",])] == [2, 0]
-    (crossing,) = rows["f0",][0]["crossed"]
-    assert crossing["guards"] == [3.0]
-    assert {crossing["before_cell"].get("high"), crossing["after_cell"].get("high")} == {3.0, 4.0}
+    (crossing,) = rows["f0",][0].crossed
+    assert crossing.guards == (3.0,)
+    assert {crossing.before_cell.high, crossing.after_cell.high} == {3.0, 4.0}
     assert "thresholds crossed: f0: 3" in result.to_html()
     assert xcount.AuditResult.from_dict(result.to_dict()).to_html() == result.to_html()
 
@@ -327,8 +327,8 @@ def test_witnesses_of_an_audit_are_rows_where_rows_are_sensitive() -> None:
     rows = [[1.0, 1.0], [2.5, 1.0], [3.5, 1.0], [5.0, 5.0]]
     asked = {"sensitive": "f0", "gaps": 80, "measures": "rows", "data": np.array(rows)}
     (result,) = xcount.audit(figure_1(), n_witnesses=3, **asked).results  # type: ignore[arg-type]
-    found = [Witness.from_dict(row) for row in result.details["witnesses"]]
-    hits = result.details["measures"]["rows"]["sensitive_rows"]
+    found = result.witnesses or ()
+    hits = result.measures["rows"].details["sensitive_rows"]
     assert hits
     assert [w.row for w in found[: len(hits)]] == hits
     assert all(w.moved == () and list(w.point) == rows[w.row or 0] for w in found[: len(hits)])

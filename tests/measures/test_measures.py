@@ -118,13 +118,13 @@ def test_a_volume_takes_given_bounds() -> None:
     """Uniform over [0, 10]: the cell from 1 to 10 of a stump at 1 weighs 0.9, all of it moves."""
     stump = ensemble_of((0, 1.0, -1.0, (1, 5.0, 0.0, 3.0)), n_features=2)
     result = xcount.count(stump, sensitive="f0", gap=2, measures="volume", bounds="f0=0:10,f1=0:20")
-    entry = result.details["measures"]["volume"]
-    assert entry["share"] == pytest.approx(0.75)
-    assert entry["bounds"] == {"f0": [0.0, 10.0], "f1": [0.0, 20.0]}
+    volume = result.measures["volume"]
+    assert volume.share == pytest.approx(0.75)
+    assert volume.details["bounds"] == {"f0": [0.0, 10.0], "f1": [0.0, 20.0]}
     point = xcount.count(
         stump, sensitive="f0", gap=2, measures="volume", bounds={"f0": (0, 1), "f1": (6, 6)}
     )
-    assert point.details["measures"]["volume"]["share"] == 1.0
+    assert point.measures["volume"].share == 1.0
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_a_single_number_has_no_volume(where: str, limit: str) -> None:
     result = xcount.count(
         tree, sensitive="f1", gap=1, bounds=bounds, judge="volume", where=where, max_share=limit
     )
-    assert result.details["measures"]["volume"]["share"] == float(Fraction(limit))
+    assert result.measures["volume"].share == float(Fraction(limit))
     assert result.verdict == "PASS"
 
 
@@ -150,7 +150,7 @@ def test_a_volume_takes_the_whole_range_of_floats() -> None:
     data = {"f0": [-1e308, 1e308], "f1": [-1e308, 1.5e308]}
     for given in ({"bounds": whole}, {"data": data}):
         result = xcount.count(stump, sensitive="f0", gap=2, measures="volume", **given)
-        assert result.details["measures"]["volume"]["share"] == pytest.approx(0.6)
+        assert result.measures["volume"].share == pytest.approx(0.6)
 
 
 def test_rows_outside_all_regions_have_no_share() -> None:
@@ -191,11 +191,11 @@ def test_an_audit_shows_measures_side_by_side(tmp_path: Path) -> None:
     asked = {"gaps": 80, "measures": ["volume,marginals", "rows"], "data": data}
     journal = tmp_path / "audit.jsonl"
     result = xcount.audit(figure_1(), journal=journal, **asked)  # type: ignore[arg-type]
-    by_name = {r.sensitive: r.details["measures"] for r in result.results}
+    by_name = {r.sensitive: r.measures for r in result.results}
     assert set(by_name["f0",]) == {"volume", "marginals", "rows"}
     problem = Problem(figure_1(), Grid.of(figure_1()), Query.of(figure_1(), "f0", 80))
     weighing = Weighing.of(figure_1(), "rows", data)
-    assert by_name["f0",]["rows"]["share"] == measure(problem, weighing)["rows"].share
+    assert by_name["f0",]["rows"].share == measure(problem, weighing)["rows"].share
     page = result.to_html()
     assert "Measures side by side" in page
     again = xcount.audit(figure_1(), journal=journal, resume=True, **asked)  # type: ignore[arg-type]
@@ -251,7 +251,7 @@ def test_rows_are_decided_one_by_one_where_masks_abound() -> None:
     result = xcount.count(
         model, sensitive=list(range(6)), gap="6.5", distance="any", measures="rows", data=rows
     )
-    assert result.details["measures"]["rows"]["sensitive_rows"] == [1]
+    assert result.measures["rows"].details["sensitive_rows"] == [1]
 
 
 @pytest.mark.parametrize("change", [{"gap": "6.5"}, {"flip": True, "cutoff": 0, "direction": "up"}])
@@ -266,10 +266,10 @@ def test_regions_are_weighed_one_by_one_where_masks_abound(change: dict[str, Any
         timeout=20,
         **change,
     )
-    volume = result.details["measures"]["volume"]
-    assert volume["stop_reason"] == "complete"
-    assert volume["low"] <= result.share_high
-    assert result.share_low <= volume["high"]
+    volume = result.measures["volume"]
+    assert volume.stop_reason == "complete"
+    assert volume.low <= result.share_high
+    assert result.share_low <= volume.high
 
 
 def softmax_of_many_masks() -> Ensemble:
@@ -289,11 +289,11 @@ def test_a_softmax_of_any_number_of_masks_is_answered() -> None:
     bounds = ",".join(f"f{i}=-1:100" for i in range(6))
     found = xcount.count(model, measures="volume,rows", data=rows, bounds=bounds, **asked)
     assert found.stop_reason is StopReason.COMPLETE
-    volume = found.details["measures"]["volume"]
-    assert volume["low"] <= found.share_high
-    assert found.share_low <= volume["high"]
+    volume = found.measures["volume"]
+    assert volume.low <= found.share_high
+    assert found.share_low <= volume.high
     assert 0.8 * found.n_regions < found.low <= found.high == found.n_regions
-    assert found.details["measures"]["rows"]["sensitive_rows"] == [0, 1]
+    assert found.measures["rows"].details["sensitive_rows"] == [0, 1]
     (witness,) = xcount.witnesses(model, n=1, verify=False, **asked)
     assert witness.probability is not None
     assert witness.other_probability is not None
@@ -312,7 +312,7 @@ def test_an_interrupt_in_a_measure_keeps_the_count(monkeypatch: pytest.MonkeyPat
     )
     assert (result.count, result.exact) == (2, True)
     assert result.stop_reason is StopReason.INTERRUPTED
-    reasons = [entry["stop_reason"] for entry in result.details["measures"].values()]
+    reasons = [measured.stop_reason for measured in result.measures.values()]
     assert reasons == ["interrupted", "interrupted"]
 
 

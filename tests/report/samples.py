@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from html.parser import HTMLParser
-from typing import Any
 
 from xcount.answers.result import CountResult, ModelInfo
 from xcount.counters.tally import MaskCount, PairCount, Profile, StopReason
+from xcount.measures.measured import Measured
 from xcount.question.cell import CellRange
 from xcount.question.gap import Gap
 from xcount.question.share import Limit
 from xcount.runs.audit import AuditResult
+from xcount.support.interval import Interval
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -89,17 +90,13 @@ def count_of(
     )
 
 
-def measured(share: float, low: float | None = None, high: float | None = None) -> dict[str, Any]:
-    """Return an entry of a result's measures: exact, or with an interval."""
-    return {
-        "share": share,
-        "low": share if low is None else low,
-        "high": share if high is None else high,
-        "exact": low is None,
-        "confidence": 1.0 if low is None else 0.9,
-        "stop_reason": "complete",
-        "source": "/home/somebody/people.csv",
-    }
+def measured(
+    name: str, share: float | None, low: float | None = None, high: float | None = None
+) -> Measured:
+    """Return a measure of a result: exact, or with an interval."""
+    interval = Interval(share, low, high, 0.9) if low is not None and high is not None else None
+    details = {"source": "/home/somebody/people.csv"}
+    return Measured(name, interval or Interval.exactly(share or 0.0), details=details)
 
 
 def audit_of(results: Sequence[CountResult], **changes: object) -> AuditResult:

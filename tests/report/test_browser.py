@@ -137,7 +137,7 @@ def test_the_numbers_are_those_of_the_json(browser: Browser, tmp_path: Path) -> 
     expected = [
         [
             *(r["sensitive"][0], r["gap_text"], str(r["distance"]), str(r["count"])),
-            xcount.report.numbers.percent(r["count"], r["n_regions"]),
+            xcount.report.words.numbers.percent(r["count"], r["n_regions"]),
         ]
         for r in data["results"]
     ]

@@ -31,9 +31,12 @@ def test_the_certificate_tells_exact_from_estimated() -> None:
 
 def weighed(name: str, judge: str = "rows") -> CountResult:
     """Return a sampled count with exact rows and a sampled population."""
-    measures = {"rows": measured(0.01), "population": measured(0.02, 0.01, 0.03)}
+    measures = {
+        "rows": measured("rows", 0.01),
+        "population": measured("population", 0.02, 0.01, 0.03),
+    }
     result = count_of(name, "1", 50, low=40, high=60, max_share=0.5)
-    return replace(result, judge=judge, details={"measures": measures})
+    return replace(result, judge=judge, measures=measures)
 
 
 def test_the_certificate_begins_with_what_is_judged() -> None:

@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import xcount.report
 from report.samples import count_of
-from xcount.answers.explanation import Effect, Explanation, Place, ShareInterval
+from xcount.answers.explanation import Effect, Explanation, Place
 from xcount.question.share import Limit
-from xcount.report import numbers
-from xcount.report.explanation_text import share_cell
 from xcount.report.explanation_words import effect_sentence
-from xcount.report.numbers import (
+from xcount.report.lead import share_shown
+from xcount.report.page.explained import explained
+from xcount.report.words.numbers import (
     axis_words,
     confidence_words,
     estimate_words,
@@ -27,12 +28,11 @@ from xcount.report.numbers import (
     scientific,
     seconds_text,
     share_and_interval,
-    share_text,
     share_words,
     time_text,
 )
-from xcount.report.page.explained import explained
-from xcount.report.shares import Share
+from xcount.report.words.shares import among_whom
+from xcount.support.interval import Interval
 
 
 @given(st.integers(1, 10**30), st.integers(1, 10**30))
@@ -71,9 +71,9 @@ def test_integers_are_whole_or_three_digits(value: int) -> None:
 def test_an_estimate_of_all_or_none_is_about() -> None:
     """Only an exact count says 100 % or 0 % without more ado."""
     every = count_of("a", "1", 10**6, low=900_000, high=10**6)
-    assert share_text(every) == "about 100 %"
-    assert share_text(count_of("a", "1", 0, low=0, high=5)) == "about 0 %"
-    assert share_text(count_of("a", "1", 0)) == "0 %"
+    assert estimate_words(every.judged) == "about 100 %"
+    assert estimate_words(count_of("a", "1", 0, low=0, high=5).judged) == "about 0 %"
+    assert estimate_words(count_of("a", "1", 0).judged) == "0 %"
 
 
 def test_times_and_durations() -> None:
@@ -93,9 +93,7 @@ def test_an_estimate_in_a_sentence_says_so_and_between_what_it_lies() -> None:
     """An exact share is said without more ado, small ones as odds, bounds as bounds."""
 
     def said(**words: int) -> str:
-        share = Share.of(count_of("a", "1", **words))
-        assert share is not None
-        return share.among
+        return among_whom(share_shown(count_of("a", "1", **words), "regions"))
 
     assert said(count=81_700) == "in 8.17 % of all regions"
     estimate = said(count=81_700, low=52_700, high=119_000)
@@ -107,7 +105,7 @@ def test_an_estimate_in_a_sentence_says_so_and_between_what_it_lies() -> None:
 @pytest.mark.parametrize("n", [879, 1071, 9, 11, 13, 2997])
 def test_a_share_is_rounded_one_way_whoever_writes_it(n: int) -> None:
     """As a fraction, a float, or a product of floats; in the terminal and on the page."""
-    exact, known = Fraction(n, 6000), ShareInterval(n / 6000, n / 6000, n / 6000)
+    exact, known = Fraction(n, 6000), Interval(n / 6000, n / 6000, n / 6000)
     text = share_words(exact)
     place = Place("regions", "a < 1", (), n / 6000, known, known, known, True, 1.0)
     result = replace(count_of("a", "1", 500), explanation=Explanation(places=(place,)))
@@ -115,8 +113,8 @@ def test_a_share_is_rounded_one_way_whoever_writes_it(n: int) -> None:
         percent(n, 6000),
         share_words(n / 6000),
         share_words(n / 6000 * 0.3 / 0.3),
-        share_cell(known),
-        estimate_words(exact, exact, exact, True),
+        share_and_interval(known),
+        estimate_words(Interval.exactly(exact)),
     }
     assert said == {text}
     assert f">{text}<" in str(explained(result, "regions")[0])
@@ -140,16 +138,16 @@ def test_small_shares_have_one_form() -> None:
 def test_estimates_and_only_they_say_about() -> None:
     """Whether they are per cent or odds; an interval beside them says the same."""
     for share, text in ((Fraction(1, 4000), "1 in 4,000"), (Fraction(1, 4), "25.0 %")):
-        ends = (share / 2, share * 2)
-        assert estimate_words(share, share, share, True) == text
-        assert estimate_words(share, *ends, False) == f"about {text}"
-        assert share_and_interval(share, share, share) == text
-        assert share_and_interval(share, *ends).startswith(f"{text} (")
+        exact, sampled = Interval.exactly(share), Interval(share, share / 2, share * 2)
+        assert estimate_words(exact) == text
+        assert estimate_words(sampled) == f"about {text}"
+        assert share_and_interval(exact) == text
+        assert share_and_interval(sampled).startswith(f"{text} (")
 
 
 def test_the_sentence_of_an_effect_says_about_where_it_is_sampled() -> None:
     """Of the two directions, each by itself."""
-    up, down = ShareInterval(0.25, 0.2, 0.3), ShareInterval(0.00025, 0.00025, 0.00025)
+    up, down = Interval(0.25, 0.2, 0.3), Interval(0.00025, 0.00025, 0.00025)
     effect = Effect("regions", "margin", "all", up, down, None, (), (), False, 0.95, 100)
     result = replace(count_of("a", "1", 500), explanation=Explanation(effects=(effect,)))
     assert "up for about 25.0 % and down for 1 in 4,000" in effect_sentence(result, "regions")
@@ -169,14 +167,14 @@ def test_a_confidence_is_never_rounded_up() -> None:
 def test_nobody_else_writes_per_cent() -> None:
     """One module formats shares; what remains is a bar of progress and a certificate's words."""
     own = re.compile(r"\* 100:|100 \* [a-z_.]+:|:\.\d%\}|:\.\dg\} ?%")
-    room = Path(numbers.__file__).parent
+    room = Path(xcount.report.__file__).parent
     found = {
         str(path.relative_to(room))
         for path in room.rglob("*.py")
         if own.search(path.read_text(encoding="utf-8"))
     }
     assert found <= {
-        "numbers.py",
+        "words/numbers.py",
         "sentences.py",
         "notebook/live.py",
         "explanation_words.py",  # percentage points

@@ -17,8 +17,6 @@ from xcount.answers.explanation import (
     CellShare,
     Effect,
     Explanation,
-    RatioInterval,
-    ShareInterval,
 )
 from xcount.answers.result import CountResult
 from xcount.counters.tally import MaskCount, Profile, StopReason
@@ -29,7 +27,6 @@ from xcount.report import html_report
 from xcount.report.batch_text import audit_tables, comparison_tables
 from xcount.report.explanation_words import highest, size_text
 from xcount.report.lead import headline
-from xcount.report.numbers import NONE
 from xcount.report.sentences import mean_share_text
 from xcount.report.text import (
     MAX_ROWS,
@@ -39,6 +36,8 @@ from xcount.report.text import (
     count_text,
     question_text,
 )
+from xcount.report.words.numbers import NONE
+from xcount.support.interval import Interval
 
 
 @pytest.fixture
@@ -214,14 +213,14 @@ def test_groups_in_a_list_keep_their_features_together() -> None:
 
 def test_measures_side_by_side_have_the_intervals_of_estimates() -> None:
     """Of regions and of every other measure; an exact share has none, an unknown one a dash."""
-    measures = {"volume": measured(0.25, 0.2, 0.3), "rows": measured(0.125)}
+    measures = {"volume": measured("volume", 0.25, 0.2, 0.3), "rows": measured("rows", 0.125)}
     sampled = count_of("age", "1", 81_700, low=52_700, high=119_000)
     exact = count_of("sex", "1", 250)
-    unknown = {"rows": measured(0.5), "volume": measured(0.0, 0.0, 1.0) | {"share": None}}
+    unknown = {"rows": measured("rows", 0.5), "volume": measured("volume", None, 0.0, 1.0)}
     audit = audit_of(
         [
-            replace(sampled, details={"measures": measures}),
-            replace(exact, details={"measures": unknown}),
+            replace(sampled, measures=measures),
+            replace(exact, measures=unknown),
         ]
     )
     text = shown(*audit_tables(audit)).partition("Measures side by side")[2]
@@ -251,15 +250,15 @@ def test_a_comparison_shows_intervals_in_the_terminal() -> None:
 def cells_of(name: str, shares: Sequence[float], first: int = 0) -> tuple[CellShare, ...]:
     """Return neighbouring cells with these shares, the largest first."""
     found = [
-        CellShare((k,), f"{k} <= {name} < {k + 1}", share, share, share)
+        CellShare((k,), f"{k} <= {name} < {k + 1}", Interval(share, share, share))
         for k, share in enumerate(shares, first)
     ]
-    return tuple(sorted(found, key=lambda cell: -cell.share))
+    return tuple(sorted(found, key=lambda cell: -cell.share.least))
 
 
 def effect_of(cells: tuple[CellShare, ...], measure: str = "regions") -> Effect:
     """Return an effect that is highest there."""
-    none = ShareInterval(0.0, 0.0, 0.0)
+    none = Interval(0.0, 0.0, 0.0)
     return Effect(measure, "margin", "all", none, none, None, (), cells, True, 1.0)
 
 
@@ -284,11 +283,13 @@ def test_neighbours_that_nearly_tie_are_one_range() -> None:
 
 def test_only_ranges_of_one_feature_are_put_together() -> None:
     """Not categories, not cells of several features; other measures have shares of their own."""
-    jobs = tuple(CellShare((k,), f"job = {name}", 0.5, 0.5, 0.5) for k, name in enumerate("abcd"))
+    jobs = tuple(
+        CellShare((k,), f"job = {name}", Interval(0.5, 0.5, 0.5)) for k, name in enumerate("abcd")
+    )
     found, more = highest(effect_of(jobs), ("job",))
     assert [each.label for each in found] == ["job = a", "job = b", "job = c"]
     assert more == "1 more nearly as high"
-    both = tuple(CellShare((k, 0), f"x < {k}, y < 1", 0.5, 0.5, 0.5) for k in range(2))
+    both = tuple(CellShare((k, 0), f"x < {k}, y < 1", Interval(0.5, 0.5, 0.5)) for k in range(2))
     assert len(highest(effect_of(both), ("x", "y"))[0]) == 2
     (first, *_), more = highest(effect_of(cells_of("x", [0.5, 0.0, 0.1])), ("x",))
     assert not more
@@ -321,10 +322,13 @@ def test_rates_as_they_are_stand_beside_rates_if_all_were() -> None:
     assert result.explanation is not None
     (rates,) = [own for own in result.explanation.rates if own.measure == "rows"]
     assert (rates.ratio.value, rates.differs) == (0.25, True)
-    assert rates.ratio_if_all == RatioInterval(1.0, 1.0, 1.0)
+    assert rates.ratio_if_all == Interval(1.0, 1.0, 1.0)
     page = re.sub("<[^>]+>", " ", html_report(audit)).replace("\N{NO-BREAK SPACE}", " ")
     assert "The lowest rate is 0.25 times the highest, below four fifths" in page
-    assert "the lowest rate would be 1 times the highest: what the model itself makes" in page
+    assert (
+        "the lowest rate would be 1 times the highest: that is the effect of the feature itself"
+        in page
+    )
     assert html_report(audit).count('class="if-all"') == 2
     table = " ".join(shown(*audit_tables(audit)).split())
     assert "0.25" in table

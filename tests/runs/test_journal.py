@@ -17,7 +17,6 @@ from conftest import Command
 import xcount
 from xcount.errors import JournalError
 from xcount.model.examples import figure_1
-from xcount.runs.audit import AuditResult
 from xcount.runs.journal import Journal, read_journal
 
 RUN = {"kind": "run", "command": "audit"}
@@ -68,7 +67,7 @@ def test_a_torn_last_line_is_cut_off_wherever_it_tore(tmp_path: Path, length: in
     complete = length >= len(whole) - 1
     assert len(read_journal(path)) == 1 + complete
     with Journal(path, resume=True) as journal:
-        assert len(journal.records) == 1 + complete
+        assert len(journal.lines) == 1 + complete
         journal.append({"kind": "result", "key": "c"})
     keys = [record.get("key") for record in read_journal(path)]
     assert keys == ([None, "b", "c"] if complete else [None, "c"])
@@ -88,7 +87,7 @@ def test_blocks_of_zeros_after_a_power_failure_are_cut_off(tmp_path: Path) -> No
     path = tmp_path / "j.jsonl"
     path.write_bytes(b'{"kind": "run"}\n' + b"\0" * 100)
     with Journal(path, resume=True) as journal:
-        assert len(journal.records) == 1
+        assert len(journal.lines) == 1
     assert path.read_bytes() == b'{"kind": "run"}\n'
 
 
@@ -157,7 +156,7 @@ def test_a_lock_ends_with_its_process(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code, str(path)], check=False)
     assert done.returncode == -9
     with Journal(path, resume=True) as journal:
-        assert len(journal.records) == 1
+        assert len(journal.lines) == 1
 
 
 def test_a_full_disk_is_one_error_and_loses_nothing(tmp_path: Path) -> None:
@@ -322,20 +321,3 @@ def test_a_device_is_no_journal(device: str) -> None:
         Journal(device)
     with pytest.raises(JournalError, match="not a regular file"):
         read_journal(device)
-
-
-def test_profiles_of_before_cells_were_numbers_are_left_out(tmp_path: Path) -> None:
-    """A journal whose profiles have words alone is read, without them."""
-    path = tmp_path / "j.jsonl"
-    now = xcount.audit(figure_1(), gaps=80, journal=path)
-    assert now.results[0].profile is not None
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    for line in lines:
-        profile = line.get("result", {}).get("profile", {})
-        for row in [*profile.get("masks", ()), *profile.get("pairs", ())]:
-            row.pop("ranges", None)
-            row.pop("other_ranges", None)
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    before = AuditResult.from_journal(path)
-    assert [r.count for r in before.results] == [r.count for r in now.results]
-    assert {r.profile for r in before.results} == {None}

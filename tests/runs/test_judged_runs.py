@@ -45,8 +45,8 @@ def test_an_audit_ranks_and_judges_by_rows() -> None:
     result = audited(sensitive=["f0", "f1"], judge="rows", max_share="f0=1,f1=0%")
     assert [r.verdict for r in plain.results] == [Verdict.PASS, Verdict.FAIL]
     assert [r.verdict for r in result.results] == [Verdict.PASS, Verdict.PASS]
-    assert [(r.label, r.score) for r in result.ranking] == [("f0", 1.0), ("f1", 0.0)]
-    assert plain.ranking[1].score == pytest.approx(1 / 3)
+    assert [(r.label, r.score.value) for r in result.ranking] == [("f0", 1.0), ("f1", 0.0)]
+    assert plain.ranking[1].score.value == pytest.approx(1 / 3)
     assert (plain.judge, result.judge) == ("regions", "rows")
     assert result.to_dict()["judge"] == "rows"
     assert AuditResult.from_dict(result.to_dict()) == result
@@ -81,7 +81,7 @@ def test_ratios_are_those_of_each_measure() -> None:
     assert result.to_dict()["rows"][0]["measure_ratios"]["rows"][1]["value"] == 0.5
     assert result.verdict is Verdict.PASS
     assert compared(judge="rows", max_ratio="0.4999").verdict is Verdict.FAIL
-    assert result.ranking[0].mean_share == 0.5
+    assert result.ranking[0].mean_share.value == 0.5
     assert CompareResult.from_dict(result.to_dict()) == result
     lines = list(csv.DictReader(io.StringIO(csv_comparison(result))))
     assert [line["rows_ratio"] for line in lines] == ["1.0", "0.5"]
@@ -151,7 +151,7 @@ def test_a_measure_that_had_little_time_is_weighed_again(
     cut |= {"share": None, "low": 0.0, "high": 1.0, "exact": False, "stop_reason": "timeout"}
     journal.write_text("".join(json.dumps(line) + "\n" for line in lines))
     again = audited(**asked | {"resume": True} | more).results[0]
-    assert again.details["measures"] == first.details["measures"]
+    assert again.measures == first.measures
     assert again.judge == more["judge"]
 
 

@@ -25,6 +25,7 @@ from xcount.model.examples import ensemble_of, figure_1
 from xcount.question.grid import Grid
 from xcount.report.bars import SHARE, Bar, Bars
 from xcount.report.notebook.live import bar_html, progress_bar
+from xcount.support.interval import Interval
 
 HOSTILE = '<script>alert(1)</script>"\x1b[31m\u202e$x$'
 """A name that would run, colour the terminal, turn the text around, or be a formula."""
@@ -195,7 +196,7 @@ def test_no_small_share_fills_its_card() -> None:
     """The scale is the whole, or a round part of it with room to spare, and the caption says so."""
 
     def drawn(share: float, limit: float | None = None) -> Bars:
-        return Bars("", SHARE, (Bar("a", share, share, share, ""),), limit)
+        return Bars("", SHARE, (Bar("a", Interval.exactly(share), ""),), limit)
 
     assert drawn(0.0672).span == (0.0, 1.0)
     assert drawn(0.0).span == (0.0, 1.0)

@@ -205,9 +205,9 @@ def _certain_shares(result: CountResult) -> dict[str, tuple[float, float]]:
     found = {}
     if result.confidence == 1.0:
         found["regions"] = (result.share_low, result.share_high)
-    for name, entry in result.details.get("measures", {}).items():
-        if entry["confidence"] == 1.0:
-            found[name] = (entry["low"], entry["high"])
+    for name, measured in result.measures.items():
+        if measured.confidence == 1.0:
+            found[name] = (measured.low, measured.high)
     return found
 
 
@@ -220,9 +220,6 @@ def _solved(
 
         check_data(problem, weighing)
     tally, found = _counted(problem, settings, method, weighing)
-    details = dict(tally.details)
-    if found:
-        details["measures"] = {name: measured.to_dict() for name, measured in found.items()}
     query, ensemble = problem.query, problem.ensemble
     result = CountResult(
         count=tally.count,
@@ -247,7 +244,8 @@ def _solved(
         seconds=time.perf_counter() - started,
         peak_memory_bytes=peak_memory_bytes(),
         versions=versions(),
-        details=details,
+        details=tally.details,
+        measures=found,
         profile=tally.profile,
     )
     return replace(result, stop_reason=_stop_reason(result))
@@ -301,7 +299,7 @@ def _was_interrupted(found: Mapping[str, Measured]) -> bool:
 def _after(judged: Measured, settings: Settings) -> Settings:
     """Return the settings of what comes after the measure that is judged."""
     limit = settings.max_share
-    if limit is None or verdict_of(limit, judged.judged) is Verdict.UNDECIDED:
+    if limit is None or verdict_of(limit, judged.interval) is Verdict.UNDECIDED:
         return settings
     now, left = time.monotonic(), settings.seconds_left()
     seconds = max(CONTEXT_SECONDS, now - settings.started)

@@ -22,7 +22,8 @@ from typing import Annotated, Literal
 
 from xcount.question.change import Change
 from xcount.question.share import Limit
-from xcount.support.records import Json, record
+from xcount.support.interval import Interval, interval_fields
+from xcount.support.records import Json, object_form, or_none, record
 from xcount.support.shown import Shown
 
 Unit = Literal["margin", "probability"]
@@ -68,35 +69,33 @@ Samples = Annotated[
 ]
 
 
-@record("share_interval", "A share of a measure, with its interval.")
-@dataclass(frozen=True, slots=True)
-class ShareInterval:
-    """A share, or an estimate of it, and between what it lies."""
-
-    share: Annotated[
-        float,
-        Json(
-            "The share, or its estimate from samples: an estimate of 0 proves nothing; "
-            "`high` is how large it may be.",
-            _SHARE,
-        ),
-    ]
-    low: Annotated[float, Json("At least this.", _SHARE)]
-    high: Annotated[float, Json("At most this.", _SHARE)]
-
-    @property
-    def is_exact(self) -> bool:
-        return self.low == self.high
-
-
-@record("value_interval", "A size of a change, with its interval.")
-@dataclass(frozen=True, slots=True)
-class ValueInterval:
-    """A number in the unit of the effect, or an estimate of it, and between what it lies."""
-
-    value: Annotated[float, Json("The number, or an estimate of it.", _AT_LEAST_0)]
-    low: Annotated[float, Json("At least this.", _AT_LEAST_0)]
-    high: Annotated[float, Json("At most this.", _AT_LEAST_0)]
+_SHARE_INTERVAL = object_form(
+    "share_interval",
+    "A share of a measure, with its interval.",
+    interval_fields(
+        "share",
+        "The share, or its estimate from samples: an estimate of 0 proves nothing; "
+        "`high` is how large it may be.",
+        _SHARE,
+    ),
+)
+_VALUE_INTERVAL = object_form(
+    "value_interval",
+    "A size of a change, with its interval.",
+    interval_fields("value", "The number, or an estimate of it.", _AT_LEAST_0),
+)
+_RATE_INTERVAL = object_form(
+    "rate_interval",
+    "A rate of decisions, with its interval.",
+    interval_fields("rate", "The rate, or its estimate from samples.", _SHARE),
+)
+_RATIO_INTERVAL = object_form(
+    "ratio_interval",
+    "A ratio of two rates, with its interval.",
+    interval_fields(
+        "value", "The ratio, or an estimate; null if it is 0 over 0.", _SHARE, may_be_none=True
+    ),
+)
 
 
 @record("quantile", "A quantile of the size of the change, with its interval.")
@@ -105,9 +104,13 @@ class Quantile:
     """The least size that a share of at least ``level`` does not exceed."""
 
     level: Annotated[float, Json("Which share has at most this size: 0.5 for the median.", _SHARE)]
-    value: Annotated[float, Json("The size, or an estimate of it.", _AT_LEAST_0)]
-    low: Annotated[float, Json("At least this.", _AT_LEAST_0)]
-    high: Annotated[float, Json("At most this.", _AT_LEAST_0)]
+    size: Annotated[
+        Interval,
+        Json(
+            "The size.",
+            form=interval_fields("value", "The size, or an estimate of it.", _AT_LEAST_0),
+        ),
+    ]
 
 
 @record("highest_cell", "Cells of the sensitive features in which the output is highest.")
@@ -128,10 +131,14 @@ class CellShare:
     ]
     text: Annotated[str, Json("The same in words.")]
     share: Annotated[
-        float, Json("The share for which it is highest, or its estimate from samples.", _SHARE)
+        Interval,
+        Json(
+            "The share for which it is highest.",
+            form=interval_fields(
+                "share", "The share for which it is highest, or its estimate from samples.", _SHARE
+            ),
+        ),
     ]
-    low: Annotated[float, Json("At least this.", _SHARE)]
-    high: Annotated[float, Json("At most this.", _SHARE)]
     class_label: Annotated[
         str | None,
         Json(
@@ -162,18 +169,25 @@ class Effect:
         ),
     ]
     up: Annotated[
-        ShareInterval,
-        Json("The share that can rise by more than the gap, or flip to above (to a later class)."),
+        Interval,
+        Json(
+            "The share that can rise by more than the gap, or flip to above (to a later class).",
+            form=_SHARE_INTERVAL,
+        ),
     ]
     down: Annotated[
-        ShareInterval,
+        Interval,
         Json(
-            "The share that can fall by more than the gap, or flip to below (to an earlier class)."
+            "The share that can fall by more than the gap, or flip to below (to an earlier class).",
+            form=_SHARE_INTERVAL,
         ),
     ]
     mean: Annotated[
-        ValueInterval | None,
-        Json("The mean size of the change; null if no region for it was found."),
+        Interval | None,
+        Json(
+            "The mean size of the change; null if no region for it was found.",
+            form=or_none(_VALUE_INTERVAL),
+        ),
     ]
     quantiles: Annotated[tuple[Quantile, ...], Json("Quantiles of the size, ascending.")]
     cells: Annotated[
@@ -193,10 +207,14 @@ class CurvePoint:
     gap: Annotated[float, Json("The gap.", _AT_LEAST_0)]
     gap_text: Annotated[str, Json("The same as an exact decimal.")]
     share: Annotated[
-        float, Json("The share that changes by more, or its estimate from samples.", _SHARE)
+        Interval,
+        Json(
+            "The share that changes by more.",
+            form=interval_fields(
+                "share", "The share that changes by more, or its estimate from samples.", _SHARE
+            ),
+        ),
     ]
-    low: Annotated[float, Json("At least this.", _SHARE)]
-    high: Annotated[float, Json("At most this.", _SHARE)]
 
 
 @record("curve_gap", "A gap of a curve.")
@@ -234,7 +252,7 @@ class Curve:
         if limit is None:
             return replace(self, least_gap=None)
         rounded = limit.loosened()  # shares are floats: a tenth is a little more than 1/10
-        holds = (p for p in self.points if rounded.allows(*Fraction(p.high).as_integer_ratio()))
+        holds = (p for p in self.points if rounded.allows(Fraction(p.share.high), 1))
         first = next(holds, None)
         found = None if first is None else CurveGap(first.gap, first.gap_text)
         return replace(self, least_gap=found)
@@ -260,9 +278,18 @@ class Place:
         ),
     ]
     size: Annotated[float, Json("How much of the measure is in the box: exact.", _SHARE)]
-    weight: Annotated[ShareInterval, Json("How much of the measure is in the box and sensitive.")]
-    within: Annotated[ShareInterval, Json("How much of the box is sensitive.")]
-    part: Annotated[ShareInterval, Json("How much of the sensitive weight is in the box.")]
+    weight: Annotated[
+        Interval,
+        Json("How much of the measure is in the box and sensitive.", form=_SHARE_INTERVAL),
+    ]
+    within: Annotated[
+        Interval,
+        Json("How much of the box is sensitive.", form=_SHARE_INTERVAL),
+    ]
+    part: Annotated[
+        Interval,
+        Json("How much of the sensitive weight is in the box.", form=_SHARE_INTERVAL),
+    ]
     exact: IsExact
     confidence: Annotated[
         float,
@@ -274,36 +301,17 @@ class Place:
     ]
 
 
-@record("rate_interval", "A rate of decisions, with its interval.")
-@dataclass(frozen=True, slots=True)
-class RateInterval:
-    """A rate of decisions, or an estimate of it, and between what it lies."""
+def ratio_of(rates: Sequence[Interval]) -> Interval:
+    """Return the lowest rate over the highest, and what their intervals leave of it.
 
-    rate: Annotated[float, Json("The rate, or its estimate from samples.", _SHARE)]
-    low: Annotated[float, Json("At least this.", _SHARE)]
-    high: Annotated[float, Json("At most this.", _SHARE)]
-
-
-@record("ratio_interval", "A ratio of two rates, with its interval.")
-@dataclass(frozen=True, slots=True)
-class RatioInterval:
-    """The lowest rate over the highest one; None where nobody gets the favourable decision."""
-
-    value: Annotated[
-        float | None, Json("The ratio, or an estimate; null if it is 0 over 0.", _SHARE)
-    ]
-    low: Annotated[float, Json("At least this.", _SHARE)]
-    high: Annotated[float, Json("At most this.", _SHARE)]
-
-
-def ratio_of(rates: Sequence[RateInterval]) -> RatioInterval:
-    """Return the lowest rate over the highest, and what their intervals leave of it."""
-    most = max((rate.rate for rate in rates), default=0.0)
+    Without an estimate if nobody gets the favourable decision.
+    """
+    most = max((rate.least for rate in rates), default=0.0)
     least_high = min((rate.high for rate in rates), default=1.0)
     largest_low = max((rate.low for rate in rates), default=0.0)
     largest_high = max((rate.high for rate in rates), default=1.0)
-    return RatioInterval(
-        value=min(rate.rate for rate in rates) / most if most else None,
+    return Interval(
+        value=min(rate.least for rate in rates) / most if most else None,
         low=min(rate.low for rate in rates) / largest_high if largest_high else 0.0,
         high=min(1.0, least_high / largest_low) if largest_low else 1.0,
     )
@@ -325,21 +333,24 @@ class GroupRate:
     text: Annotated[str, Json("The same in words.")]
     weight: Annotated[float, Json("The group's share of the measure.", _SHARE)]
     rate: Annotated[
-        float,
+        Interval,
         Json(
-            "The share of the group that gets the favourable decision, as observed; an "
-            "estimate if it is sampled.",
-            _SHARE,
+            "The rate of the group, as observed.",
+            form=interval_fields(
+                "rate",
+                "The share of the group that gets the favourable decision, as observed; an "
+                "estimate if it is sampled.",
+                _SHARE,
+            ),
         ),
     ]
-    low: Annotated[float, Json("At least this.", _SHARE)]
-    high: Annotated[float, Json("At most this.", _SHARE)]
     if_all: Annotated[
-        RateInterval | None,
+        Interval | None,
         Json(
             "The share of *everyone* who would get it if everyone were placed in the "
             "group and otherwise stayed the same: the effect of the feature itself in the"
-            " model. Null if a group has several cells, or if rules couple the features."
+            " model. Null if a group has several cells, or if rules couple the features.",
+            form=or_none(_RATE_INTERVAL),
         ),
     ] = None
 
@@ -355,7 +366,11 @@ class GroupRates:
         tuple[GroupRate, ...], Json("The groups that have any weight, in the order of the cells.")
     ]
     ratio: Annotated[
-        RatioInterval, Json("The adverse impact ratio: the lowest `rate` divided by the highest.")
+        Interval,
+        Json(
+            "The adverse impact ratio: the lowest `rate` divided by the highest.",
+            form=_RATIO_INTERVAL,
+        ),
     ]
     exact: IsExact
     confidence: Annotated[
@@ -368,7 +383,7 @@ class GroupRates:
     n_samples: Samples = None
 
     @property
-    def ratio_if_all(self) -> RatioInterval | None:
+    def ratio_if_all(self) -> Interval | None:
         """The lowest ``if_all`` over the highest; None where a group has none."""
         found = [group.if_all for group in self.cells if group.if_all is not None]
         return ratio_of(found) if found and len(found) == len(self.cells) else None
@@ -376,11 +391,7 @@ class GroupRates:
     @property
     def differs(self) -> bool:
         """Whether groups differ in more than the features: a rate is not what it is if all were."""
-        return any(
-            group.if_all is not None
-            and group.if_all != RateInterval(group.rate, group.low, group.high)
-            for group in self.cells
-        )
+        return any(group.if_all not in (None, group.rate) for group in self.cells)
 
 
 @record(

@@ -13,12 +13,14 @@ from fractions import Fraction
 from typing import Annotated, Any
 
 from xcount.answers.explanation import Explanation
+from xcount.answers.witness.witness import Witness
 from xcount.counters.tally import Profile, StopReason
-from xcount.measures.measured import REGIONS, Judged, Measured
+from xcount.measures.measured import REGIONS, Measured
 from xcount.question.change import Change
 from xcount.question.change_fields import CHANGE_FIELDS
 from xcount.question.domain import Domain
 from xcount.question.share import Limit
+from xcount.support.interval import Interval
 from xcount.support.numerals import to_json
 from xcount.support.records import (
     Form,
@@ -36,9 +38,13 @@ from xcount.support.shown import Shown
 
 _AT_LEAST_0 = {"minimum": 0}
 _SHARE = {"minimum": 0, "maximum": 1}
-Number = int | Fraction
 _JUDGES = ["regions", "volume", "marginals", "rows", "population"]
 _DETAILS = Form(reference("details"), dict, dict)
+_MEASURES = Form(
+    {"type": "object", "additionalProperties": reference("measured")},
+    lambda measures: {name: measured.to_dict() for name, measured in measures.items()},
+    lambda data: {name: Measured.from_dict(name, entry) for name, entry in data.items()},
+)
 
 
 class Verdict(StrEnum):
@@ -53,27 +59,17 @@ ANSWERED, FAILED, LIMITED = 0, 1, 3
 """Exit statuses: answered (and PASS), FAIL, stopped by a limit or UNDECIDED."""
 
 
-def verdict_of(limit: Limit, part: Judged, whole: Judged | None = None) -> Verdict:
+def verdict_of(limit: Limit, part: Interval, whole: Interval | None = None) -> Verdict:
     """Tell whether a share is at most the limit, or its ratio to another, as far as bounds tell.
 
     Shares under weights are floats: one that is above the limit by their rounding equals it.
     """
-    low, high = part.parts
-    least: Number = part.whole
-    most: Number = part.whole
-    is_counted = part.is_counted
-    if whole is not None:
-        low, high = low * whole.whole, high * whole.whole
-        least, most = (each * part.whole for each in whole.parts)
-        is_counted = is_counted and whole.is_counted
-    return _verdict(limit if is_counted else limit.loosened(), (low, high), (least, most))
-
-
-def _verdict(limit: Limit, part: tuple[Number, Number], whole: tuple[Number, Number]) -> Verdict:
-    """Tell whether part / whole is at most the limit, as far as their bounds tell."""
-    if limit.allows(part[1], whole[0]):
+    base = Interval.exactly(1) if whole is None else whole
+    used = limit if part.is_counted and base.is_counted else limit.loosened()
+    if used.allows(Fraction(part.high), Fraction(base.low)):
         return Verdict.PASS
-    return Verdict.UNDECIDED if limit.allows(part[0], whole[1]) else Verdict.FAIL
+    may_pass = used.allows(Fraction(part.low), Fraction(base.high))
+    return Verdict.UNDECIDED if may_pass else Verdict.FAIL
 
 
 def judged_together(verdicts: Iterable[Verdict], is_whole: bool) -> Verdict:
@@ -293,6 +289,19 @@ class CountResult(Shown):
         Mapping[str, Any],
         Json("The counter's own numbers, measures and witnesses.", form=_DETAILS),
     ] = field(default_factory=dict)
+    measures: Annotated[
+        Mapping[str, Measured],
+        Json(
+            "The shares under other measures than `regions`, by their names.",
+            form=_MEASURES,
+            inside="details",
+            is_optional=True,
+        ),
+    ] = field(default_factory=dict)
+    witnesses: Annotated[
+        tuple[Witness, ...] | None,
+        Json("Example pairs; none if they were not asked for.", inside="details", is_optional=True),
+    ] = None
     profile: Annotated[
         Profile | None,
         Json(
@@ -356,23 +365,23 @@ class CountResult(Shown):
         return None if self.max_share is None else verdict_of(self.max_share, self.judged)
 
     @property
-    def measures(self) -> dict[str, Measured]:
-        """The shares under other measures than ``regions``, by their names."""
-        entries = self.details.get("measures", {})
-        return {name: Measured.from_dict(name, entry) for name, entry in entries.items()}
+    def judged(self) -> Interval:
+        """The share under the measure ``judge``, with its bounds: what the verdict is about."""
+        return self.share_under(self.judge) or Interval.unknown_share()
 
-    @property
-    def judged(self) -> Judged:
-        """The share under the measure ``judge``, with its interval: what the verdict is about."""
-        return self.share_under(self.judge) or Judged.unknown()
+    def share_under(self, measure: str) -> Interval | None:
+        """Return the share under a measure with its bounds; None if it was not measured."""
+        found = self.measured(measure)
+        return None if found is None else found.interval
 
-    def share_under(self, measure: str) -> Judged | None:
-        """Return the share under a measure with its interval; None if it was not measured."""
-        if measure == REGIONS:
-            shares = (self.share, self.share_low, self.share_high, self.exact, self.confidence)
-            return Judged(*shares, self.count, (self.low, self.high), self.n_regions)
-        entry = self.details.get("measures", {}).get(measure)
-        return None if entry is None else Measured.from_dict(measure, entry).judged
+    def measured(self, measure: str) -> Measured | None:
+        """Return what is known under a measure, be it ``regions``; None if it was not measured."""
+        if measure != REGIONS:
+            return self.measures.get(measure)
+        n = self.n_regions
+        value = None if self.count is None else Fraction(self.count, n)
+        share = Interval(value, Fraction(self.low, n), Fraction(self.high, n), self.confidence)
+        return Measured(REGIONS, share, self.stop_reason)
 
     @property
     def order(self) -> tuple[float, float, tuple[str, ...]]:
@@ -382,8 +391,7 @@ class CountResult(Shown):
         bound comes first, then the names decide.
         """
         judged = self.judged
-        least = judged.low if judged.share is None else judged.share
-        return (-least, -judged.high, self.sensitive)
+        return (-float(judged.least), -float(judged.high), self.sensitive)
 
     @property
     def gap(self) -> str:
@@ -400,9 +408,8 @@ class CountResult(Shown):
     @property
     def stop_reasons(self) -> tuple[StopReason, ...]:
         """Why the run ended, and why the measure that is judged did, where that is another."""
-        entry = self.details.get("measures", {}).get(self.judge)
-        own = () if entry is None else (StopReason(entry["stop_reason"]),)
-        return (self.stop_reason, *own)
+        own = self.measures.get(self.judge)
+        return (self.stop_reason, *(() if own is None else (own.stop_reason,)))
 
     @property
     def exit_status(self) -> int:
@@ -420,40 +427,4 @@ class CountResult(Shown):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> CountResult:
         """Read back what :meth:`to_dict` wrote."""
-        return from_dict(cls, readable(data))
-
-
-def readable(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a result's JSON as it is written today, whatever version wrote it."""
-    return {"judge": REGIONS, **_without_middles(_without_old_profile(data))}
-
-
-def _without_old_profile(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Leave out a profile of before cells were numbers."""
-    profile = data.get("profile")
-    if not isinstance(profile, Mapping):
-        return data
-    rows = [*profile.get("masks", ()), *profile.get("pairs", ())]
-    if all(isinstance(row, Mapping) and "ranges" in row for row in rows):
-        return data
-    return {name: value for name, value in data.items() if name != "profile"}
-
-
-def _without_middles(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Leave out counts and shares that were the middle of guaranteed bounds, or a zero unproved."""
-    details = data.get("details")
-    if isinstance(details, Mapping) and isinstance(details.get("measures"), Mapping):
-        measures = {name: _without_middle(entry) for name, entry in details["measures"].items()}
-        data = {**data, "details": {**details, "measures": measures}}
-    if data.get("low") == data.get("high"):
-        return data
-    is_bounded = data.get("confidence") == 1 and data.get("stop_reason") != StopReason.COMPLETE
-    return {**data, "count": None} if is_bounded or data.get("count") == 0 else data
-
-
-def _without_middle(measured: Any) -> Any:
-    """Leave out the share of a measure of which nothing was known."""
-    is_known = not isinstance(measured, Mapping) or measured.get("exact")
-    if is_known or measured.get("confidence") != 1:
-        return measured
-    return {**measured, "share": None}
+        return from_dict(cls, data)

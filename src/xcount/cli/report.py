@@ -28,19 +28,18 @@ def command(
     from xcount.cli import audit, compare
     from xcount.runs.audit import AuditResult
     from xcount.runs.compare import CompareResult
-    from xcount.runs.journal import read_journal
-    from xcount.runs.journal_schema import line_fault
+    from xcount.runs.journal_lines import RunLine, read_lines
 
-    records = read_journal(journal, line_fault)
-    commands = {record["command"] for record in records if record["kind"] == "run"}
+    lines = read_lines(journal)
+    commands = {line.command for line in lines if isinstance(line, RunLine)}
     paths = {"html": html, "csv": csv, "markdown": markdown, "plot": plot}
     batch.check_outputs(paths, as_json, journal)
     if "compare" in commands:
         if markdown is not None:
             raise click.UsageError("--markdown is for audits; a comparison has --html and --csv")
-        comparison = CompareResult.from_journal(journal)
+        comparison = CompareResult.from_lines(lines, journal)
         batch.write_outputs(compare.outputs_of(comparison), paths, as_json)
         return comparison.exit_status
-    result = AuditResult.from_journal(journal)
+    result = AuditResult.from_lines(lines, journal)
     batch.write_outputs(audit.outputs_of(result), paths, as_json)
     return result.exit_status

@@ -1,4 +1,4 @@
-"""Shares of a result: one for each measure, and the one that a verdict judges.
+"""Shares of a result, one for each measure.
 
 Results import this module: it must stay light. Weighing is in :mod:`xcount.measures.shares`.
 """
@@ -6,12 +6,13 @@ Results import this module: it must stay light. Weighing is in :mod:`xcount.meas
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 from xcount.counters.tally import StopReason
 from xcount.errors import QueryError
+from xcount.support.interval import Interval
 from xcount.support.shown import Shown
 
 REGIONS = "regions"
@@ -47,52 +48,55 @@ def _names(measures: object) -> tuple[str, ...]:
     return names
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A share, and how sure it is: ``low <= share <= high`` with probability ``confidence``.
-
-    ``share`` is None where there is no estimate. The three are known as fractions, too: ``share =
-    estimate / whole``, ``low = parts[0] / whole`` and ``high = parts[1] / whole``, whole numbers
-    where something is counted (regions, rows); ``is_counted`` tells. Weights are floats, and
-    rounded.
-    """
-
-    share: float | None
-    low: float
-    high: float
-    exact: bool
-    confidence: float
-    estimate: int | Fraction | None
-    parts: tuple[int | Fraction, int | Fraction]
-    whole: int
-    is_counted: bool = True
-
-    @classmethod
-    def unknown(cls) -> Judged:
-        """Return what is known of a share that nobody has measured."""
-        return cls(None, 0.0, 1.0, False, 1.0, None, (0, 1), 1)
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class Measured(Shown):
-    """The weight of the sensitive regions, as a share of the whole.
+    """The weight of the sensitive regions under a measure, as a share of the whole.
 
-    It is between ``low`` and ``high`` with probability at least ``confidence``; ``share`` is an
-    estimate, None where there is none. ``details`` has what belongs to one measure alone, such as
-    the numbers of the sensitive rows.
+    Attributes:
+        name: of the measure.
+        interval: the share and its bounds; of rows, which are counted, as fractions.
+        stop_reason: why the weighing ended.
+        details: what belongs to one measure only, such as the numbers of the sensitive rows.
     """
 
     name: str
-    share: float | None
-    low: float
-    high: float
-    exact: bool
-    confidence: float
-    stop_reason: StopReason
-    details: Mapping[str, Any]
+    interval: Interval
+    stop_reason: StopReason = StopReason.COMPLETE
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether anything is known of the share."""
+        share = self.interval
+        return share.value is not None or share.low > 0 or share.high < 1
+
+    @property
+    def share(self) -> float | None:
+        """The share, or an estimate of it; None if only the bounds are known."""
+        return None if self.interval.value is None else float(self.interval.value)
+
+    @property
+    def low(self) -> float:
+        """The smallest share that it can be."""
+        return float(self.interval.low)
+
+    @property
+    def high(self) -> float:
+        """The largest share that it can be."""
+        return float(self.interval.high)
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing was sampled, and nothing is open."""
+        return self.interval.exact
+
+    @property
+    def confidence(self) -> float:
+        """The bounds hold with at least this probability."""
+        return 1.0 if self.interval.confidence is None else self.interval.confidence
 
     def to_dict(self) -> dict[str, Any]:
-        """Return an entry of a result's ``details["measures"]``."""
+        """Return an entry of ``details.measures`` of a result's JSON."""
         return {
             "share": self.share,
             "low": self.low,
@@ -106,19 +110,20 @@ class Measured(Shown):
     @classmethod
     def from_dict(cls, name: str, data: Mapping[str, Any]) -> Measured:
         """Read back what :meth:`to_dict` wrote."""
-        own = {field: data[field] for field in _OWN_FIELDS}
-        own["stop_reason"] = StopReason(own["stop_reason"])
-        details = {field: value for field, value in data.items() if field not in _OWN_FIELDS}
-        return cls(name, **own, details=details)
+        details = {key: value for key, value in data.items() if key not in _OWN_FIELDS}
+        interval = Interval(data["share"], data["low"], data["high"], data["confidence"])
+        if "n_sensitive" in details:
+            n_left_out = len(details["rows_in_no_cell"])
+            interval = counted_rows(details["n_sensitive"], details["n_rows"], n_left_out)
+        return cls(name, interval, StopReason(data["stop_reason"]), details)
 
-    @property
-    def judged(self) -> Judged:
-        """The share as a verdict takes it: of rows, in whole numbers."""
-        shares = (self.share, self.low, self.high, self.exact, self.confidence)
-        if "n_sensitive" in self.details:
-            n_placed = self.details["n_rows"] - len(self.details["rows_in_no_cell"])
-            n_sensitive = self.details["n_sensitive"]
-            return Judged(*shares, n_sensitive, (n_sensitive, n_sensitive), n_placed)
-        ends = (Fraction(self.low), Fraction(self.high))
-        estimate = None if self.share is None else Fraction(self.share)
-        return Judged(*shares, estimate, ends, 1, is_counted=False)
+
+def counted_rows(n_sensitive: int, n_rows: int, n_left_out: int) -> Interval:
+    """Return the share of sensitive rows among those that lie in some region.
+
+    Example:
+        >>> counted_rows(2, 10, 1).value
+        Fraction(2, 9)
+    """
+    n_placed = n_rows - n_left_out
+    return Interval.exactly(Fraction(n_sensitive, n_placed) if n_placed else 0, n_left_out)

@@ -17,11 +17,11 @@ from xcount.counters.tally import Progress, StopReason
 from xcount.errors import BudgetError, OutOfLimitsError, QueryWarning
 from xcount.measures.fitting import fit_population
 from xcount.measures.measure import Measure
-from xcount.measures.measured import REGIONS, Measured
+from xcount.measures.measured import REGIONS, Measured, counted_rows
 from xcount.measures.mixture import Mixture
 from xcount.measures.population import Population
 from xcount.measures.rows import Rows
-from xcount.measures.weigh import LEAST_SECONDS, exactly, unknown, weigh
+from xcount.measures.weigh import LEAST_SECONDS, unknown, weigh
 from xcount.measures.weighting import MEASURES, WEIGHED, Interval, Weighing
 from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
@@ -110,14 +110,16 @@ def _measured(
     assert isinstance(measure, Rows)
     decided = RegionDecider(problem).decide_regions(measure.regions, settings.search_seconds())
     sensitive = measure.numbers[decided]
+    n_rows, n_left_out = len(measure.numbers) + len(measure.left_out), len(measure.left_out)
     details = {
-        "n_rows": len(measure.numbers) + len(measure.left_out),
+        "n_rows": n_rows,
         "n_sensitive": len(sensitive),
         "sensitive_rows": sensitive.tolist(),
         "rows_in_no_cell": measure.left_out.tolist(),
         **measure.details,
     }
-    return exactly(measure.name, len(sensitive) / len(measure.numbers), details)
+    share = counted_rows(len(sensitive), n_rows, n_left_out)
+    return Measured(measure.name, share, details=details)
 
 
 def weighing_of(

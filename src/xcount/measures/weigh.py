@@ -29,6 +29,7 @@ from xcount.measures.measured import Measured
 from xcount.measures.mixture import Mixture
 from xcount.measures.products import ProductComponent, WeighedPart, weighed_parts
 from xcount.problem.problem import Problem
+from xcount.support.interval import Interval
 from xcount.support.numerals import scientific_text
 
 MAX_LISTED = 2**20
@@ -42,12 +43,12 @@ LEAST_SECONDS = 0.1
 def unknown(name: str, reason: StopReason, refusal: BudgetError | None = None) -> Measured:
     """Return a share of which nothing is known, and why it was refused, if it was."""
     details = {} if refusal is None else {"note": str(refusal), "note_code": refusal.code}
-    return Measured(name, None, 0.0, 1.0, False, 1.0, reason, details)
+    return Measured(name, Interval.unknown_share(), reason, details)
 
 
 def exactly(name: str, share: float, details: Mapping[str, Any]) -> Measured:
     """Return a share that is known."""
-    return Measured(name, share, share, share, True, 1.0, StopReason.COMPLETE, details)
+    return Measured(name, Interval.exactly(share), details=details)
 
 
 def weigh(
@@ -185,8 +186,7 @@ class Weight(Scheduler[Measured]):
         if certain > doubt or not doubt:
             return self._exactly(certain)
         high = min(1.0, certain + doubt)
-        complete = StopReason.COMPLETE
-        return Measured(self._name, None, 0.0, high, False, 1.0, complete, self._details)
+        return Measured(self._name, Interval(None, 0.0, high, 1.0), details=self._details)
 
     def _found(self) -> Measured:
         if not self.shares.open_size:
@@ -205,8 +205,8 @@ def _estimated(name: str, tally: Tally, details: Mapping[str, Any]) -> Measured:
     low, high = (float(Fraction(n, UNITS)) for n in (tally.low, tally.high))
     share = None if tally.count is None else float(Fraction(tally.count, UNITS))
     sampled = {name: tally.details[name] for name in ("samples",) if name in tally.details}
-    sure = (False, tally.confidence, tally.stop_reason)
-    return Measured(name, share, low, high, *sure, {**details, **sampled})
+    interval = Interval(share, low, high, tally.confidence)
+    return Measured(name, interval, tally.stop_reason, {**details, **sampled})
 
 
 def _visiting_seconds(parts: Sequence[WeighedPart], settings: Settings) -> float:

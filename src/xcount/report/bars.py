@@ -12,27 +12,27 @@ from xcount.answers.inspection import FeatureInfo, Inspection, inspect
 from xcount.answers.result import CountResult, Verdict
 from xcount.answers.witness.witness import Witness, Witnesses
 from xcount.counters.tally import MaskCount, Profile
-from xcount.measures.measured import REGIONS, Judged, Measured
+from xcount.measures.measured import REGIONS, Measured
 from xcount.measures.population import Population, Portrait
 from xcount.measures.portrait import Check, ComponentPortrait
 from xcount.model.ensemble import Ensemble
 from xcount.report.explanation_words import NEAREST_TO_PEOPLE, of_measure
 from xcount.report.lead import first_groups, in_order, measure_of, measure_shown, panels
-from xcount.report.numbers import (
-    NONE,
-    OF_MEASURE,
-    limit_percent,
-    share_text,
-    share_words,
-    short_interval,
-)
 from xcount.report.page.axis import nice_ceiling
 from xcount.report.sentences import label_of, panel_label
 from xcount.report.witness_text import summary
+from xcount.report.words.numbers import (
+    NONE,
+    OF_MEASURE,
+    limit_percent,
+    share_words,
+    short_share,
+)
 from xcount.runs.audit import AuditResult
 from xcount.runs.compare import CompareResult
 from xcount.runs.compared import Compared
 from xcount.runs.ranked import Ranked
+from xcount.support.interval import Interval
 
 TOP = 8
 """Bars of a card; a plot has more room, and :data:`TOP_OF_A_PLOT`."""
@@ -44,15 +44,10 @@ _ROOM = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A value with its bounds, and its text; ``value`` is None where bounds are all there is.
-
-    It starts at ``start``, which is where a change begins.
-    """
+    """A number with its bounds, and its text; it starts at ``start``, where a change begins."""
 
     label: str
-    low: float
-    value: float | None
-    high: float
+    span: Interval
     text: str
     verdict: Verdict | None = None
     start: float = 0.0
@@ -75,7 +70,7 @@ class Bars:
 
         Small shares end at a round one, with room to spare: a full bar would look like everybody.
         """
-        ends = [0.0, *(x for b in self.bars for x in (b.low, b.high, b.start))]
+        ends = [0.0, *(float(x) for b in self.bars for x in (b.span.low, b.span.high, b.start))]
         low, high = min(ends), max(ends)
         if self.unit == SHARE:
             most = max(high, min(self.limit or 0.0, 1.0))
@@ -108,10 +103,9 @@ def _(result: CountResult, top: int = TOP) -> Bars:
 
 def _share_bar(label: str, result: CountResult, measure: str) -> Bar:
     """Return the bar of a share under a measure; the judged one has the verdict's colour."""
-    shares = result.share_under(measure) or Judged.unknown()
+    share = result.share_under(measure) or Interval.unknown_share()
     verdict = result.verdict if measure == result.judge else None
-    text = short_interval(result, measure) if shares.share is None else share_text(result, measure)
-    return Bar(label, shares.low, shares.share, shares.high, text, verdict)
+    return Bar(label, share, short_share(share), verdict)
 
 
 @bars_of.register
@@ -130,8 +124,7 @@ def _(result: AuditResult, top: int = TOP) -> Bars:
 def _(result: CompareResult, top: int = TOP) -> Bars:
     means = sorted(result.ranking, key=lambda summary: summary.index)
     bars = tuple(
-        Bar(m.name, m.mean_share_low, m.mean_share, m.mean_share_high, _mean_text(m.mean_share))
-        for m in means[:top]
+        Bar(each.name, each.mean_share, _mean_text(each.mean_share)) for each in means[:top]
     )
     return Bars("mean share of all questions", SHARE, bars, n_more=len(means) - len(bars))
 
@@ -158,14 +151,14 @@ def _(result: Compared, top: int = TOP) -> Bars:
 @bars_of.register
 def _(result: Measured, top: int = TOP) -> Bars:
     text = NONE if result.share is None else share_words(result.share)
-    bar = Bar(result.name, result.low, result.share, result.high, text)
+    bar = Bar(result.name, result.interval, text)
     return Bars(f"share {OF_MEASURE[result.name]}", SHARE, (bar,))
 
 
 @bars_of.register
 def _(result: Portrait, top: int = TOP) -> Bars:
     bars = tuple(
-        Bar(traits_text(c), c.weight, c.weight, c.weight, share_words(c.weight))
+        Bar(traits_text(c), Interval.exactly(c.weight), share_words(c.weight))
         for c in result.components[:top]
     )
     title = "its kinds of cases, by weight"
@@ -177,8 +170,8 @@ def traits_text(component: ComponentPortrait) -> str:
     return "; ".join(trait.text for trait in component.traits) or "like everybody"
 
 
-def _mean_text(share: float | None) -> str:
-    return "bounds only" if share is None else share_words(share)
+def _mean_text(share: Interval) -> str:
+    return "bounds only" if share.value is None else share_words(share.value)
 
 
 @bars_of.register
@@ -187,9 +180,7 @@ def _(result: Explanation, top: int = TOP) -> Bars:
     for curve in of_measure(result.curves, NEAREST_TO_PEOPLE[0])[:1]:
         step = max(1, -(-len(curve.points) // top))
         points = curve.points[::step]
-        bars = tuple(
-            Bar(f"> {p.gap:g}", p.low, p.share, p.high, share_words(p.share)) for p in points
-        )
+        bars = tuple(Bar(f"> {p.gap:g}", p.share, share_words(p.share.least)) for p in points)
         title = f"share {OF_MEASURE[curve.measure]} whose {curve.unit} changes by more than a gap"
         return Bars(title, SHARE, bars)
     return Bars("no share against the gap is known", SHARE, ())
@@ -206,7 +197,7 @@ def _(result: Profile, top: int = TOP) -> Bars:
 def _mask_bar(mask: MaskCount) -> Bar:
     low, high = mask.low / mask.n_combinations, mask.high / mask.n_combinations
     text = share_words(low) if mask.exact else f"{share_words(low)} to {share_words(high)}"
-    return Bar(mask.description, low, low if mask.exact else None, high, text)
+    return Bar(mask.description, Interval(low if mask.exact else None, low, high), text)
 
 
 @bars_of.register
@@ -233,18 +224,16 @@ def _witness_bar(witness: Witness) -> Bar:
     if witness.probability is not None and witness.other_probability is not None:
         before, after = witness.probability, witness.other_probability
         text = f"{share_words(before)} -> {share_words(after)}"
-        return Bar(row["Change"], after, after, after, text, start=before)
+        return Bar(row["Change"], Interval.exactly(after), text, start=before)
     after = witness.other_margin
-    return Bar(row["Change"], after, after, after, row["Margin"], start=witness.margin)
+    return Bar(row["Change"], Interval.exactly(after), row["Margin"], start=witness.margin)
 
 
 @bars_of.register
 def _(result: Population, top: int = TOP) -> Bars:
     """Return how often two things hold together in it, beside how often they do in rows."""
     checks = result.realism.checks
-    bars = tuple(
-        Bar(c.text, c.population, c.population, c.population, _check_text(c)) for c in checks[:top]
-    )
+    bars = tuple(Bar(c.text, Interval.exactly(c.population), _check_text(c)) for c in checks[:top])
     title = "both hold, in the population"
     return Bars(title, SHARE, bars, n_more=len(checks) - len(bars))
 
@@ -266,8 +255,7 @@ def _(result: Inspection, top: int = TOP) -> Bars:
 
 def _feature_bars(features: Sequence[FeatureInfo]) -> tuple[Bar, ...]:
     return tuple(
-        Bar(f.name, f.max_change, f.max_change, f.max_change, f"{f.max_change:.3g}")
-        for f in features
+        Bar(f.name, Interval.exactly(f.max_change), f"{f.max_change:.3g}") for f in features
     )
 
 

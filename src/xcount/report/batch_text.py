@@ -11,18 +11,18 @@ from xcount.question.domain import Domain
 from xcount.report.culprit import comparison_headline, ratio_text
 from xcount.report.explanation_text import compared_effects_table, people_of_audit
 from xcount.report.lead import first_groups, headline, opening
-from xcount.report.numbers import (
+from xcount.report.sentences import mean_share_text
+from xcount.report.terminal import coloured, escaped
+from xcount.report.words.numbers import (
     NONE,
     OF_MEASURE,
     seconds_text,
-    share_with_interval,
+    share_and_interval,
     short_integer,
     short_interval,
-    short_share,
+    table_share,
 )
-from xcount.report.sentences import mean_share_text
-from xcount.report.shares import realism_words
-from xcount.report.terminal import coloured, escaped
+from xcount.report.words.shares import realism_words
 from xcount.runs.audit import AuditResult
 from xcount.runs.compare import CompareResult
 from xcount.runs.ranked import Ranked
@@ -62,8 +62,8 @@ def audit_tables(audit: AuditResult, title: str | None = None) -> list[Renderabl
             escaped(ranked.label) if is_first else "",
             escaped(result.change.brief),
             "any" if result.distance is None else str(result.distance),
-            NONE if result.judged.estimate is None else short_share(result, audit.judge),
-            short_interval(result, audit.judge) or "exact",
+            NONE if result.judged.value is None else table_share(result.judged),
+            short_interval(result.judged) or "exact",
             *([_count(result)] if of_regions else []),
             seconds_text(result.seconds),
             *([_verdict(result)] if judged else []),
@@ -121,12 +121,9 @@ def _measures_table(audit: AuditResult) -> list[RenderableType]:
     from rich.table import Table
 
     rows = [
-        (ranked, result)
-        for ranked in audit.ranking
-        for result in ranked.results
-        if result.details.get("measures")
+        (ranked, result) for ranked in audit.ranking for result in ranked.results if result.measures
     ]
-    names = list(dict.fromkeys(name for _, r in rows for name in r.details["measures"]))
+    names = list(dict.fromkeys(name for _, r in rows for name in r.measures))
     if not names:
         return []
     table = Table(title="Measures side by side", title_justify="left", title_style="bold")
@@ -138,9 +135,15 @@ def _measures_table(audit: AuditResult) -> list[RenderableType]:
             escaped(" + ".join(result.sensitive)),
             escaped(result.change.brief),
             "any" if result.distance is None else str(result.distance),
-            *(share_with_interval(result, name) for name in (REGIONS, *names)),
+            *(_share(result, name) for name in (REGIONS, *names)),
         )
     return [table]
+
+
+def _share(result: CountResult, measure: str) -> str:
+    """Return a share with its interval; a dash if nothing is known of it."""
+    found = result.measured(measure)
+    return NONE if found is None or not found.is_known else share_and_interval(found.interval)
 
 
 def _verdict(result: CountResult) -> str:
@@ -149,7 +152,7 @@ def _verdict(result: CountResult) -> str:
 
 def _conclusion(audit: AuditResult) -> list[RenderableType]:
     lines: list[RenderableType] = [f"Gaps: {escaped(audit.gap_origin)}.", *_domain(audit.domain)]
-    if any(result.judged.estimate is None for result in audit.results):
+    if any(result.judged.value is None for result in audit.results):
         lines.append("Where there is no share but an interval, its low end decides the rank.")
     if len(audit.results) < audit.n_planned:
         lines.append(f"Stopped after {len(audit.results)} of {audit.n_planned} counts.")
@@ -194,7 +197,7 @@ def _shares_table(comparison: CompareResult, measure: str) -> RenderableType:
     for row in comparison.rows[:MAX_ROWS]:
         cells: list[str] = []
         for index, result in enumerate(row.results):
-            cells.append("" if result is None else share_with_interval(result, measure))
+            cells.append("" if result is None else _share(result, measure))
             cells += [ratio_text(row.ratio(index, measure), "inf")] if index else []
         distance = "any" if row.distance is None else str(row.distance)
         table.add_row(escaped(row.label), escaped(row.change.brief), distance, *cells)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from xcount.answers.result import Verdict
+from xcount.measures.measured import Measured
 from xcount.report.lead import short_names
-from xcount.report.numbers import NONE, confidence_words, distance_text, rounded
-from xcount.report.shares import Share
+from xcount.report.words.numbers import NONE, confidence_of, distance_text, estimate_words, rounded
+from xcount.report.words.shares import of_whom
 from xcount.runs.compare import CompareResult
-from xcount.runs.compared import Compared, Ratio
+from xcount.runs.compared import Compared
 from xcount.runs.protected import is_protected
+from xcount.support.interval import Interval, Number
 from xcount.support.visible import visible
 
 
@@ -30,27 +33,25 @@ class Worsening:
 
     row: Compared
     index: int
-    base: Share
-    other: Share
-    ratio: Ratio | None
+    base: Measured
+    other: Measured
+    ratio: Interval | None
 
     @property
     def is_certain(self) -> bool:
         """Whether the model is more sensitive there, as far as the intervals tell."""
-        return self.other.low > self.base.high
+        return self.other.interval.low > self.base.interval.high
 
     @property
     def order(self) -> tuple[bool, bool, float, float, str]:
         """Sorts the worst first: certain ones, protected features, then by the factor."""
-        factor = float("inf")
-        if self.ratio is not None:
-            factor = self.ratio.low if self.ratio.value is None else self.ratio.value
+        factor = math.inf if self.ratio is None else float(self.ratio.least)
         protected = any(map(is_protected, self.row.sensitive))
         return (
             not self.is_certain,
             not protected,
             -factor,
-            -float(self.other.least),
+            -float(self.other.interval.least),
             self.row.label,
         )
 
@@ -60,7 +61,8 @@ class Worsening:
         return (
             f"{short_names([names[self.index]])} is more sensitive to "
             f"{short_names(self.row.sensitive)} than {short_names([names[0]])}: "
-            f"{self.other.text} instead of {self.base.text} {self.other.of_whom} "
+            f"{estimate_words(self.other.interval)} instead of "
+            f"{estimate_words(self.base.interval)} {of_whom(self.other)} "
             f"({factor}{question_text(self.row)})"
         )
 
@@ -71,7 +73,7 @@ def worsenings(comparison: CompareResult) -> list[Worsening]:
     for row in comparison.rows:
         for index in range(1, comparison.n_models):
             base, other = (
-                None if result is None else Share.of(result, comparison.judge)
+                None if result is None else result.measured(comparison.judge)
                 for result in (row.results[0], row.results[index])
             )
             if base is not None and other is not None:
@@ -111,7 +113,7 @@ def _nothing_worse(comparison: CompareResult) -> str:
     if not others:
         return f"Nothing to compare {_first(comparison)} with"
     known = [
-        ratio.high is not None and ratio.high <= 1
+        ratio.high <= 1
         for row in comparison.rows
         for index in range(1, comparison.n_models)
         if (ratio := row.ratio(index, comparison.judge)) is not None
@@ -132,43 +134,37 @@ def question_text(row: Compared) -> str:
     return f"{visible(row.change.label)}, {distance_text(row.distance)}"
 
 
-def times_text(ratio: Ratio) -> str:
+def times_text(ratio: Interval) -> str:
     """Return a ratio in a sentence: ``1.75 times, 1.44 to 2.14``."""
     if ratio.low == ratio.high:
         return f"{_factor(ratio.low)} times"
-    if ratio.high is None:
+    if ratio.high == math.inf:
         interval = f"at least {_factor(ratio.low)}"
     else:
         interval = f"{_factor(ratio.low)} to {_factor(ratio.high)}"
     known = ratio.value
     said = f"{interval} times" if known is None else f"{_factor(known)} times, {interval}"
-    return (
-        said
-        if ratio.confidence == 1
-        else f"{said} with {confidence_words(ratio.confidence)} confidence"
-    )
+    return said if ratio.confidence == 1 else f"{said} with {confidence_of(ratio)}"
 
 
-def ratio_text(ratio: Ratio | None, infinity: str = "∞") -> str:
+def ratio_text(ratio: Interval | None, infinity: str = "∞") -> str:
     """Return C_i / C_0 with its bounds."""
     if ratio is None:
         return NONE
     if ratio.low == ratio.high:
         return _factor(ratio.low)
-    high = infinity if ratio.high is None else _factor(ratio.high)
+    high = infinity if ratio.high == math.inf else _factor(ratio.high)
     interval = f"{_factor(ratio.low)} to {high}"
     return interval if ratio.value is None else f"{_factor(ratio.value)} ({interval})"
 
 
-def _factor(value: float) -> str:
+def _factor(value: Number) -> str:
     """Return a factor with three digits, large ones without a power of ten."""
     return f"{value:.3g}" if value < 1000 else rounded(Fraction(value))
 
 
-def sure_of_ratio(ratio: Ratio | None) -> str:
+def sure_of_ratio(ratio: Interval | None) -> str:
     """Return how sure the bounds of a ratio are; both intervals have to hold."""
     if ratio is None:
         return ""
-    if ratio.confidence == 1:
-        return "exact" if ratio.low == ratio.high else "guaranteed"
-    return f"{confidence_words(ratio.confidence)} confidence"
+    return "exact" if ratio.exact else confidence_of(ratio)

@@ -13,8 +13,6 @@ from xcount.answers.explanation import (
     GroupRate,
     GroupRates,
     Place,
-    RatioInterval,
-    ShareInterval,
 )
 from xcount.answers.result import CountResult
 from xcount.question.change import Change
@@ -25,13 +23,15 @@ from xcount.report.explanation_words import (
     highest,
     place_numbers,
 )
-from xcount.report.numbers import (
+from xcount.report.terminal import escaped
+from xcount.report.words.numbers import (
     NONE,
     axis_words,
     confidence_words,
+    number_and_interval,
     share_and_interval,
 )
-from xcount.report.terminal import escaped
+from xcount.support.interval import Interval
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -102,8 +102,8 @@ def _judged_effect(result: CountResult) -> Effect | None:
 
 
 def _brief(effect: Effect) -> tuple[str, str, str, str]:
-    mean = NONE if effect.mean is None else f"{effect.mean.value:.3g}"
-    far = [f"{q.value:.3g}" for q in effect.quantiles if q.level == _FAR]
+    mean = NONE if effect.mean is None else f"{effect.mean.least:.3g}"
+    far = [f"{q.size.least:.3g}" for q in effect.quantiles if q.level == _FAR]
     return brief_share(effect.up), brief_share(effect.down), mean, far[0] if far else NONE
 
 
@@ -119,9 +119,9 @@ def _effects_table(
         table.add_column(escaped(effect.measure), justify="right")
     for side, label in _SIDES[change.size is None].items():
         text = label.format(unit=unit.capitalize(), gap=_gap_text(change))
-        table.add_row(text, *(share_cell(getattr(effect, side)) for effect in effects))
+        table.add_row(text, *(share_and_interval(getattr(effect, side)) for effect in effects))
     whose = " of those that flip" if change.size is None else ""
-    table.add_row(f"Mean change{whose}", *(_mean(effect) for effect in effects))
+    table.add_row(f"Mean change{whose}", *(_number(effect.mean) for effect in effects))
     for number, quantile in enumerate(_quantiles(effects)):
         label = {0.5: "Half", 1.0: "Largest change"}.get(quantile, axis_words(quantile))
         label += "" if quantile == 1.0 else " change by at most"
@@ -153,29 +153,17 @@ def _quantiles(effects: Sequence[Effect]) -> tuple[float, ...]:
     return next((tuple(q.level for q in e.quantiles) for e in effects if e.quantiles), ())
 
 
-def share_cell(share: ShareInterval) -> str:
-    """Return a share with its interval."""
-    return share_and_interval(share.share, share.low, share.high)
-
-
-def _mean(effect: Effect) -> str:
-    mean = effect.mean
-    if mean is None:
-        return NONE
-    if mean.low == mean.high:
-        return f"{mean.value:.3g}"
-    return f"{mean.value:.3g} ({mean.low:.3g} to {mean.high:.3g})"
+def _number(number: Interval | None) -> str:
+    return NONE if number is None else number_and_interval(number)
 
 
 def _quantile(effect: Effect, number: int) -> str:
     if not effect.quantiles:
         return NONE
     quantile = effect.quantiles[number]
-    if quantile.low == quantile.high:
-        return f"{quantile.value:.3g}"
-    if quantile.level == 1.0:
-        return f"at least {quantile.value:.3g}"
-    return f"{quantile.value:.3g} ({quantile.low:.3g} to {quantile.high:.3g})"
+    if quantile.level == 1.0 and not quantile.size.exact:
+        return f"at least {quantile.size.least:.3g}"
+    return number_and_interval(quantile.size)
 
 
 def _has_classes(effects: Sequence[Effect]) -> bool:
@@ -198,7 +186,7 @@ def _curves_table(curves: Sequence[Curve], change: Change) -> RenderableType:
         table.add_column(escaped(curve.measure), justify="right")
     for number in shown_points(curves, change):
         points = [curve.points[number] for curve in curves]
-        shares = [share_cell(ShareInterval(p.share, p.low, p.high)) for p in points]
+        shares = [share_and_interval(point.share) for point in points]
         table.add_row(f"{points[0].gap:g}", *shares)
     return table
 
@@ -206,7 +194,7 @@ def _curves_table(curves: Sequence[Curve], change: Change) -> RenderableType:
 def shown_points(curves: Sequence[Curve], change: Change) -> list[int]:
     """Return the numbers of the points to show: evenly spread, that of the gap asked about too."""
     points = curves[0].points
-    live = [i for i, p in enumerate(points) if any(c.points[i].share > 0 for c in curves)]
+    live = [i for i, p in enumerate(points) if any(c.points[i].share.least > 0 for c in curves)]
     last = min(len(points) - 1, max(live, default=0) + 1)
     step = max(1, -(-last // (MAX_POINTS - 2)))
     asked = [i for i, p in enumerate(points) if p.gap == (change.size or 0.0)]
@@ -239,7 +227,7 @@ def _place_lines(places: Sequence[Place]) -> list[str]:
         lines.append(f"By {escaped(measure)}:")
         for place in own:
             lines.append(f"  {escaped(place.text)}")
-            lines.append(f"    {place_numbers(place, share_cell)}")
+            lines.append(f"    {place_numbers(place, share_and_interval)}")
     caption = _confidence(places)
     return lines if caption is None else [*lines, caption]
 
@@ -263,32 +251,20 @@ def _rates_table(rates: Sequence[GroupRates]) -> RenderableType:
         table.add_row(escaped(text), *(_rate(group) for group in found))
         if differs:
             table.add_row("  if all were", *(_if_all(group) for group in found))
-    table.add_row("Lowest over highest", *(_ratio(own.ratio) for own in rates), style="bold")
+    table.add_row("Lowest over highest", *(_number(own.ratio) for own in rates), style="bold")
     if differs:
-        table.add_row("  if all were", *(_ratio(own.ratio_if_all) for own in rates), style="bold")
+        table.add_row("  if all were", *(_number(own.ratio_if_all) for own in rates), style="bold")
     said = [IF_ALL_MEANS if differs else None, _confidence(rates)]
     table.caption = " ".join(each for each in said if each is not None) or None
     return table
 
 
 def _rate(group: GroupRate | None) -> str:
-    if group is None:
-        return NONE
-    return share_cell(ShareInterval(group.rate, group.low, group.high))
+    return NONE if group is None else share_and_interval(group.rate)
 
 
 def _if_all(group: GroupRate | None) -> str:
-    if group is None or group.if_all is None:
-        return NONE
-    return share_cell(ShareInterval(group.if_all.rate, group.if_all.low, group.if_all.high))
-
-
-def _ratio(ratio: RatioInterval | None) -> str:
-    if ratio is None or ratio.value is None:
-        return NONE
-    if ratio.low == ratio.high:
-        return f"{ratio.value:.3g}"
-    return f"{ratio.value:.3g} ({ratio.low:.3g} to {ratio.high:.3g})"
+    return NONE if group is None or group.if_all is None else share_and_interval(group.if_all)
 
 
 def _confidence(entries: Sequence[Place] | Sequence[GroupRates]) -> str | None:
@@ -331,13 +307,13 @@ def _ratios_table(rates: Mapping[tuple[str, ...], GroupRates]) -> RenderableType
     for head in ("Groups by", "Lowest", "Highest", "Lowest over highest"):
         table.add_column(head, justify="right" if head == "Lowest over highest" else "left")
     for names, own in rates.items():
-        groups = sorted(own.cells, key=lambda group: group.rate)
+        groups = sorted(own.cells, key=lambda group: group.rate.least)
         ends = (f"{_rate(group)}, {group.text}" for group in (groups[0], groups[-1]))
-        table.add_row(escaped(" + ".join(names)), *map(escaped, ends), _ratio(own.ratio))
+        table.add_row(escaped(" + ".join(names)), *map(escaped, ends), _number(own.ratio))
         if own.differs and own.ratio_if_all is not None:
-            groups.sort(key=lambda group: group.if_all.rate if group.if_all else 0.0)
+            groups.sort(key=lambda group: group.if_all.least if group.if_all else 0.0)
             ends = (f"{_if_all(group)}, {group.text}" for group in (groups[0], groups[-1]))
-            table.add_row("  if all were", *map(escaped, ends), _ratio(own.ratio_if_all))
+            table.add_row("  if all were", *map(escaped, ends), _number(own.ratio_if_all))
             table.caption = IF_ALL_MEANS
     return table
 

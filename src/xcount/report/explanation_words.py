@@ -15,17 +15,18 @@ from xcount.answers.explanation import (
     Explanation,
     GroupRates,
     Place,
-    ShareInterval,
 )
 from xcount.answers.result import CountResult
-from xcount.report.numbers import (
+from xcount.report.words.numbers import (
     NONE,
     OF_MEASURE,
     estimate_words,
     interval_words,
+    number_bounds,
     share_and_interval,
     share_words,
 )
+from xcount.support.interval import Interval, Number
 
 FOUR_FIFTHS = 0.8
 """Below this adverse impact ratio, US agencies take a look (29 CFR 1607.4 D)."""
@@ -67,11 +68,11 @@ def explanation_of(result: CountResult) -> Explanation:
     return result.explanation or Explanation()
 
 
-def brief_share(share: ShareInterval) -> str:
+def brief_share(share: Interval) -> str:
     """Return a share without its interval; ``at most`` where none was seen."""
-    if share.share == 0 and not share.is_exact:
-        return share_and_interval(share.share, share.low, share.high)
-    return estimate_words(share.share, share.low, share.high, share.is_exact)
+    if share.value == 0 and not share.exact:
+        return share_and_interval(share)
+    return estimate_words(share)
 
 
 def whose(measure: str) -> str:
@@ -79,11 +80,11 @@ def whose(measure: str) -> str:
     return _WHOSE.get(measure, "of the people")
 
 
-def place_numbers(place: Place, written: Callable[[ShareInterval], str]) -> str:
+def place_numbers(place: Place, written: Callable[[Interval], str]) -> str:
     """Return how large a place is, how much of it is sensitive, and how much of all of that it has.
 
     Example:
-        >>> of = [ShareInterval(share, share, share) for share in (0.01, 0.83, 0.61)]
+        >>> of = [Interval.exactly(share) for share in (0.01, 0.83, 0.61)]
         >>> place_numbers(Place("rows", "age < 29", (), 0.012, *of, True, 1.0), brief_share)
         '1.20 % of the rows, 83.0 % of them sensitive, 61.0 % of all that is sensitive'
     """
@@ -115,7 +116,7 @@ def unit_text(unit: str) -> str:
 
 def _typical(effect: Effect) -> str:
     """Return the median and the ninth decile of the size, or its mean."""
-    levels = {round(q.level, 3): q.value for q in effect.quantiles}
+    levels = {round(q.level, 3): q.size.least for q in effect.quantiles}
     where = "" if effect.among == "all" else " of those that change"
     thing = unit_text(effect.unit)
     if 0.5 in levels and 0.9 in levels:
@@ -126,10 +127,10 @@ def _typical(effect: Effect) -> str:
         )
     if effect.mean is None:
         return ""
-    return f"the {thing} moves by {size_text(effect.mean.value, effect.unit)} on average{where}"
+    return f"the {thing} moves by {size_text(effect.mean.least, effect.unit)} on average{where}"
 
 
-def size_text(size: float, unit: str) -> str:
+def size_text(size: Number, unit: str) -> str:
     """Return the size of a change in a sentence: of a probability, in points."""
     if unit_text(unit) != "probability":
         return f"{size:.3g}"
@@ -142,10 +143,9 @@ def ratio_sentence(rates: GroupRates) -> str:
     ratio = rates.ratio
     if ratio.value is None:
         return "Nobody gets it."
-    bounds = "" if ratio.low == ratio.high else f" ({ratio.low:.3g} to {ratio.high:.3g})"
     if ratio.high == 0:
         return "The group with the lowest rate never gets it."
-    said = f"The lowest rate is {ratio.value:.3g} times the highest{bounds}"
+    said = f"The lowest rate is {ratio.value:.3g} times the highest{number_bounds(ratio)}"
     if ratio.high < FOUR_FIFTHS:
         return f"{said}, below four fifths, a common warning line."
     if ratio.low >= FOUR_FIFTHS:
@@ -163,7 +163,7 @@ class Highest:
     @property
     def share(self) -> float:
         """The largest share of its cells, to sort by."""
-        return max(cell.share for cell in self.cells)
+        return max(float(cell.share.least) for cell in self.cells)
 
     def text_in(self, effect: Effect) -> str:
         """Return the shares of its cells under a measure; of several, from what to what."""
@@ -171,10 +171,11 @@ class Highest:
         found = [cell for cell in effect.cells if _key(cell) in keys]
         if not found:
             return NONE
-        low, high = min(cell.low for cell in found), max(cell.high for cell in found)
+        low, high = min(c.share.low for c in found), max(c.share.high for c in found)
+        whole = Interval(found[0].share.value, low, high)
         if len(found) == 1 or low == high:
-            return share_and_interval(found[0].share, low, high)
-        return f"{interval_words(low, high)} each"
+            return share_and_interval(whole)
+        return f"{interval_words(whole)} each"
 
 
 def highest(effect: Effect, sensitive: Sequence[str]) -> tuple[list[Highest], str]:
@@ -184,7 +185,7 @@ def highest(effect: Effect, sensitive: Sequence[str]) -> tuple[list[Highest], st
         effect: direction and size under a measure.
         sensitive: the features that change; cells of a single one may be neighbours.
     """
-    left = [cell for cell in effect.cells if cell.high > 0]
+    left = [cell for cell in effect.cells if cell.share.high > 0]
     found: list[Highest] = []
     while left and len(found) < MOST_HIGHEST:
         run = _neighbours(left, sensitive)
@@ -192,8 +193,8 @@ def highest(effect: Effect, sensitive: Sequence[str]) -> tuple[list[Highest], st
         left = [cell for cell in left if cell not in run]
     if not found:
         return [], ""
-    least = _NEARLY * min(cell.share for cell in found[-1].cells)
-    n = sum(cell.share >= least for cell in left)
+    least = _NEARLY * min(float(cell.share.least) for cell in found[-1].cells)
+    n = sum(cell.share.least >= least for cell in left)
     if not n:
         return found, ""
     may_be_more = n == len(left) and len(effect.cells) >= MAX_CELLS
@@ -210,7 +211,7 @@ def _neighbours(cells: Sequence[CellShare], sensitive: Sequence[str]) -> list[Ce
         cell.cells[0]: cell
         for cell in cells
         if cell.class_label == first.class_label
-        and cell.share >= _NEARLY * first.share
+        and cell.share.least >= _NEARLY * float(first.share.least)
         and _ends(cell, sensitive[0]) is not None
     }
     start = end = first.cells[0]
@@ -255,9 +256,9 @@ def if_all_sentence(rates: GroupRates) -> str:
     ratio = rates.ratio_if_all
     if ratio is None or ratio.value is None or not rates.differs:
         return ""
-    bounds = "" if ratio.low == ratio.high else f" ({ratio.low:.3g} to {ratio.high:.3g})"
     return (
-        f"That is as people are. If everybody were in one group after another, all else as it is, "
-        f"the lowest rate would be {ratio.value:.3g} times the highest{bounds}: what the model "
-        "itself makes of the feature; the rest comes from all else in which the groups differ."
+        "These are the rates as observed. If everyone were placed in each group in turn, with all "
+        f"else unchanged, the lowest rate would be {ratio.value:.3g} times the "
+        f"highest{number_bounds(ratio)}: that is the effect of the feature itself; the rest comes "
+        "from other differences between the groups."
     )

@@ -12,10 +12,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from xcount.answers.result import CountResult, Verdict
-from xcount.measures.measured import REGIONS
+from xcount.measures.measured import REGIONS, Measured
 from xcount.question.gap import PREDICTED
-from xcount.report.numbers import OF_MEASURE, limit_percent, plural, share_words
-from xcount.report.shares import OF_PEOPLE, Share
+from xcount.report.words.numbers import (
+    OF_MEASURE,
+    estimate_words,
+    limit_percent,
+    plural,
+    share_words,
+)
+from xcount.report.words.shares import OF_PEOPLE, among_whom, of_whom
 from xcount.runs.audit import AuditResult, Panel
 from xcount.runs.protected import is_protected
 from xcount.support.visible import visible
@@ -29,7 +35,7 @@ class Lead:
     """The result that leads, and its share under the measure that the page speaks of."""
 
     result: CountResult
-    share: Share
+    share: Measured
 
     @property
     def panel(self) -> Panel:
@@ -53,7 +59,7 @@ def measure_of(audit: AuditResult) -> str:
     if judged:
         return judged[0]
     for measure in OF_PEOPLE:
-        shares = [Share.of(result, measure) for result in audit.results]
+        shares = [result.measured(measure) for result in audit.results]
         if shares and all(share is not None and share.is_known for share in shares):
             return measure
     return REGIONS
@@ -71,13 +77,13 @@ def measure_shown(result: CountResult) -> str:
     """
     if result.verdict is not None or result.judge != REGIONS:
         return result.judge
-    known = (Share.of(result, measure) for measure in OF_PEOPLE)
-    return next((share.measure for share in known if share is not None and share.is_known), REGIONS)
+    known = (result.measured(measure) for measure in OF_PEOPLE)
+    return next((share.name for share in known if share is not None and share.is_known), REGIONS)
 
 
-def share_shown(result: CountResult, measure: str) -> Share:
+def share_shown(result: CountResult, measure: str) -> Measured:
     """Return a result's share under a measure, or its share of regions where it has no other."""
-    found = Share.of(result, measure) or Share.of(result)
+    found = result.measured(measure) or result.measured(REGIONS)
     assert found is not None
     return found
 
@@ -118,8 +124,8 @@ def in_order(audit: AuditResult, results: Iterable[CountResult], measure: str) -
     first = first_groups(audit)
 
     def place(result: CountResult) -> tuple[object, ...]:
-        share = share_shown(result, measure)
-        return (result.sensitive not in first, *share.order, result.sensitive)
+        share = share_shown(result, measure).interval
+        return (result.sensitive not in first, -share.least, -share.high, result.sensitive)
 
     return sorted(results, key=place)
 
@@ -153,13 +159,13 @@ def paragraphs(audit: AuditResult) -> dict[str, str]:
     if leading is None or audit.verdict is None:
         return {}
     result, judged = leading.result, leading.share
-    said = {judged.measure: f"{answer(audit, result, judged)}."}
-    known = (Share.of(result, measure) for measure in OF_PEOPLE)
+    said = {judged.name: f"{answer(audit, result, judged)}."}
+    known = (result.measured(measure) for measure in OF_PEOPLE)
     people = [share for share in known if share is not None and share.is_known]
-    if judged.measure not in OF_PEOPLE and people:
+    if judged.name not in OF_PEOPLE and people:
         found = answer(audit, result, people[0])
-        said[people[0].measure] = (
-            f"The limit is about {_JUDGED_WHAT[judged.measure]}, not about people. Of people: "
+        said[people[0].name] = (
+            f"The limit is about {_JUDGED_WHAT[judged.name]}, not about people. Of people: "
             f"{found[0].lower()}{found[1:]}."
         )
     return said
@@ -216,16 +222,16 @@ def _one_judged(result: CountResult, verdict: Verdict) -> str:
     limit = limit_percent(result.max_share)
     names, are = short_names(result.sensitive), "is" if len(result.sensitive) == 1 else "are"
     return (
-        f"{names} {are} {where} the limit: {bound_text(result)} {share.of_whom}, "
+        f"{names} {are} {where} the limit: {bound_text(result)} {of_whom(share)}, "
         f"at most {limit} allowed"
     )
 
 
 def bound_text(result: CountResult) -> str:
     """Return the judged share as far as it decides: the bound that lies on one side."""
-    share = share_shown(result, result.judge)
+    share = share_shown(result, result.judge).interval
     if share.exact:
-        return share.text
+        return estimate_words(share)
     if result.verdict is Verdict.FAIL:
         return f"at least {share_words(share.low)}"
     if result.verdict is Verdict.PASS:
@@ -247,7 +253,7 @@ def _why_undecided(audit: AuditResult) -> str:
     return ", and ".join(reasons)
 
 
-def answer(audit: AuditResult, result: CountResult, share: Share) -> str:
+def answer(audit: AuditResult, result: CountResult, share: Measured) -> str:
     """Return a result as a sentence for people who know nothing of regions."""
     two = result.profile is not None and len(result.profile.masks) == 2
     names = short_names(result.sensitive)
@@ -260,7 +266,7 @@ def answer(audit: AuditResult, result: CountResult, share: Share) -> str:
     label = audit.output_label
     of_class = "" if label is None else f" of class {short_names([label])}"
     outcome = result.change.outcome(modal, score_of(audit), of_class)
-    return f"{condition}, {outcome} {share.among}"
+    return f"{condition}, {outcome} {among_whom(share)}"
 
 
 def _reaches_all(audit: AuditResult, result: CountResult) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from xcount.answers.explanation import GroupRate, GroupRates, RatioInterval
+from xcount.answers.explanation import GroupRate, GroupRates
 from xcount.answers.result import CountResult
 from xcount.measures.measured import REGIONS
 from xcount.report.explanation_words import (
@@ -25,17 +25,20 @@ from xcount.report.lead import (
     panels,
     share_shown,
 )
-from xcount.report.numbers import (
+from xcount.report.sentences import certificate, label_of, panel_label
+from xcount.report.words.numbers import (
     distance_text,
     estimate_words,
-    how_sure,
     integer,
+    number_and_interval,
     plural,
-    share_text,
+    short_interval,
+    short_share,
+    sure_words,
 )
-from xcount.report.sentences import certificate, label_of, panel_label
-from xcount.report.shares import file_name
+from xcount.report.words.shares import file_name, of_whom
 from xcount.runs.audit import AuditResult
+from xcount.support.interval import Interval
 from xcount.support.visible import visible
 
 TOP_ROWS = 20
@@ -109,7 +112,11 @@ def _heads(audit: AuditResult) -> list[str]:
 
 
 def _row(result: CountResult, measures: list[str]) -> str:
-    shares = [f(result, measure) for measure in measures for f in (share_text, how_sure)]
+    shares = [
+        words(result.share_under(measure) or Interval.unknown_share())
+        for measure in measures
+        for words in (estimate_words, sure_words)
+    ]
     cells = (
         escaped(label_of(result)),
         result.change.brief,
@@ -170,8 +177,10 @@ def _groups(audit: AuditResult) -> list[_Affected]:
 
 
 def _group(result: CountResult, measure: str) -> _Affected:
-    share = share_shown(result, measure)
-    interval = f" ({share.interval})" if share.interval and share.value is not None else ""
+    measured = share_shown(result, measure)
+    share, interval = measured.interval, ""
+    if share.value is not None and not share.exact:
+        interval = f" ({short_interval(share)})"
     asked = panel_label(result.distance, result.change)
     said = [effect_sentence(result, measure)]
     said += [_rates_sentence(r, measure) for r in of_measure(explanation_of(result).rates, measure)]
@@ -179,7 +188,7 @@ def _group(result: CountResult, measure: str) -> _Affected:
         said.append(f"Where: {place.text}: {place_numbers(place, brief_share)}.")
     return _Affected(
         label_of(result),
-        f"{share.short}{interval} {share.of_whom} ({asked})",
+        f"{short_share(share)}{interval} {of_whom(measured)} ({asked})",
         tuple(sentence for sentence in said if sentence),
     )
 
@@ -188,7 +197,7 @@ def _rates_sentence(rates: GroupRates, measure: str) -> str:
     """Return the groups with the lowest and the highest rate, and their ratio."""
     if not rates.cells:
         return ""
-    ordered = sorted(rates.cells, key=lambda group: group.rate)
+    ordered = sorted(rates.cells, key=lambda group: group.rate.least)
     whom = said_of(rates, measure)
     return (
         f"The favourable decision is {rates.favourable}; lowest rate {_rate(ordered[0])}, "
@@ -197,12 +206,8 @@ def _rates_sentence(rates: GroupRates, measure: str) -> str:
 
 
 def _rate(group: GroupRate) -> str:
-    share = estimate_words(group.rate, group.low, group.high, group.low == group.high)
-    return f"{share} ({group.text})"
+    return f"{estimate_words(group.rate)} ({group.text})"
 
 
-def _ratio(ratio: RatioInterval) -> str:
-    if ratio.value is None:
-        return ""
-    bounds = "" if ratio.low == ratio.high else f" ({ratio.low:.3g} to {ratio.high:.3g})"
-    return f"; lowest over highest {ratio.value:.3g}{bounds}"
+def _ratio(ratio: Interval) -> str:
+    return "" if ratio.value is None else f"; lowest over highest {number_and_interval(ratio)}"

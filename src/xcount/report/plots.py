@@ -14,10 +14,11 @@ from xcount.measures.measured import REGIONS
 from xcount.report.bars import SHARE, TOP_OF_A_PLOT, Bars, bars_of
 from xcount.report.files import write_atomically
 from xcount.report.lead import first_groups, in_order, measure_of, share_shown
-from xcount.report.numbers import OF_MEASURE
 from xcount.report.sentences import label_of, panel_label
+from xcount.report.words.numbers import OF_MEASURE
 from xcount.runs.audit import AuditResult, Panel
 from xcount.runs.compare import CompareResult
+from xcount.support.interval import Interval
 from xcount.support.visible import visible
 
 if TYPE_CHECKING:
@@ -81,8 +82,7 @@ def plot_bars(bars: Bars) -> Figure:
     axes = figure.add_subplot()
     scale = 100.0 if bars.unit == SHARE else 1.0
     for place, bar in enumerate(bars.bars):
-        end = bar.low if bar.value is None else bar.value
-        _draw_bar(axes, place, scale * bar.low, scale * end, scale * bar.high, scale * bar.start)
+        _draw_bar(axes, place, bar.span, scale, bar.start)
     if bars.limit is not None:
         axes.axvline(scale * bars.limit, color="black", linestyle="--", label=bars.limit_text)
         axes.legend(frameon=False)
@@ -95,9 +95,11 @@ def plot_bars(bars: Bars) -> Figure:
 
 
 def _draw_bar(
-    axes: Axes, place: int, low: float, end: float, high: float, start: float = 0.0
+    axes: Axes, place: int, span: Interval, scale: float = 100.0, first: float = 0.0
 ) -> None:
     """Draw what is certain in full colour, what is open in a pale one, and the bounds."""
+    low, end, high = (scale * float(each) for each in (span.low, span.least, span.high))
+    start = scale * first
     axes.barh(place, end - start, left=start, color=_COLOUR, height=0.7)
     if start:  # a change: a dot where it ends
         axes.plot(end, place, "o", color=_COLOUR)
@@ -171,9 +173,7 @@ def _draw_panel(axes: Axes, audit: AuditResult, panel: Panel) -> None:
     results, measure = _shown(audit, panel), measure_of(audit)
     places = list(range(len(results)))
     for place, result in zip(places, results, strict=True):
-        share = share_shown(result, measure)
-        low, high = 100 * float(share.low), 100 * float(share.high)
-        _draw_bar(axes, place, low, low if share.value is None else 100 * float(share.value), high)
+        _draw_bar(axes, place, share_shown(result, measure).interval)
     axes.set_yticks(places, [_plain(label_of(r)) for r in results])
     axes.invert_yaxis()
     axes.set_xlabel(f"share {OF_MEASURE[measure]} (%)")

@@ -8,20 +8,20 @@ from fractions import Fraction
 
 from xcount.answers.result import CountResult
 from xcount.counters.tally import StopReason
-from xcount.measures.measured import REGIONS, Judged
+from xcount.measures.measured import REGIONS
 from xcount.question.change import Change
 from xcount.report.lead import bound_text
-from xcount.report.numbers import (
+from xcount.report.words.numbers import (
     OF_MEASURE,
     distance_text,
-    estimate_words,
     integer,
-    interval_words,
     limit_percent,
+    short_share,
 )
-from xcount.report.shares import realism_words
+from xcount.report.words.shares import realism_words
 from xcount.runs.audit import AuditResult
 from xcount.runs.compared import ModelSummary
+from xcount.support.interval import Interval
 
 MARGIN_OF_TASK = {
     "binary": "the model's raw score (its margin, which becomes a probability in a last step)",
@@ -174,10 +174,7 @@ def judgement(result: CountResult) -> str:
 
 def mean_share_text(summary: ModelSummary) -> str:
     """Return the mean share of a model, or between what it lies."""
-    ends = (summary.mean_share_low, summary.mean_share_high)
-    if summary.mean_share is None:
-        return interval_words(*ends)
-    return estimate_words(summary.mean_share, *ends, ends[0] == ends[1])
+    return short_share(summary.mean_share)
 
 
 def certificate(audit: AuditResult) -> tuple[str, ...]:
@@ -284,7 +281,7 @@ def _what_decides(audit: AuditResult, others: Sequence[str]) -> list[str]:
     return [f"{what} {OF_MEASURE[audit.judge]}, {not_by} of {rest}."]
 
 
-def _known(results: Iterable[CountResult], measure: str) -> list[Judged]:
+def _known(results: Iterable[CountResult], measure: str) -> list[Interval]:
     found = (result.share_under(measure) for result in results)
     return [share for share in found if share is not None]
 
@@ -293,8 +290,8 @@ def _how_sure(results: Sequence[CountResult], measure: str, audit: AuditResult) 
     """Return what is known of the numbers of one measure: exact, bounded, or sampled."""
     known = _known(results, measure)
     noun, one = (_noun(measure, audit, is_one) for is_one in (False, True))
-    sampled = [share for share in known if share.confidence < 1.0]
-    n_exact = sum(share.exact and share.confidence == 1.0 for share in known)
+    sampled = [share for share in known if share.is_sampled]
+    n_exact = sum(share.exact for share in known)
     n_bounded = len(known) - n_exact - len(sampled)
     said = []
     if n_exact:
@@ -313,8 +310,8 @@ def _how_sure(results: Sequence[CountResult], measure: str, audit: AuditResult) 
     return said
 
 
-def _sampled(sampled: Sequence[Judged], seeds: str) -> str:
-    worst = min(share.confidence for share in sampled)
+def _sampled(sampled: Sequence[Interval], seeds: str) -> str:
+    worst = min(share.sureness for share in sampled)
     together = ""
     if len(sampled) > 1:
         all_of_them = _together(sampled)
@@ -330,15 +327,15 @@ def _sampled(sampled: Sequence[Judged], seeds: str) -> str:
     )
 
 
-def _together(shares: Iterable[Judged]) -> Fraction:
+def _together(shares: Iterable[Interval]) -> Fraction:
     """Return with what probability all intervals hold, at least; 0 where nothing is known."""
-    return max(Fraction(0), 1 - sum((1 - Fraction(str(s.confidence)) for s in shares), Fraction(0)))
+    return max(Fraction(0), 1 - sum((1 - Fraction(str(s.sureness)) for s in shares), Fraction(0)))
 
 
 def _all_at_once(audit: AuditResult) -> list[str]:
     """Say how sure all numbers together are, where those of several measures are sampled."""
     sampled = {
-        measure: [s for s in _known(audit.results, measure) if s.confidence < 1.0]
+        measure: [s for s in _known(audit.results, measure) if s.is_sampled]
         for measure in _measures_of(audit)
     }
     names = [measure for measure, shares in sampled.items() if shares]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple
 
 from xcount.answers.result import CountResult
 from xcount.runs.audit import AuditResult
 from xcount.runs.compare import CompareResult
-from xcount.runs.compared import Ratio
+from xcount.runs.compared import finite
+from xcount.support.interval import Interval, Number
 from xcount.support.numerals import to_json
 from xcount.support.records import columns_of
 
@@ -50,8 +50,10 @@ def csv_comparison(comparison: CompareResult) -> str:
     return out.getvalue()
 
 
-def _ratio_cells(ratio: Ratio | None) -> tuple[float | None, ...]:
-    return astuple(ratio) if ratio else (None,) * len(_RATIO_COLUMNS)
+def _ratio_cells(ratio: Interval | None) -> tuple[Number | None, ...]:
+    if ratio is None:
+        return (None,) * len(_RATIO_COLUMNS)
+    return (ratio.value, ratio.low, finite(ratio.high), ratio.confidence)
 
 
 def _measures(results: Iterable[CountResult]) -> list[str]:

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from xcount.answers.result import CountResult
 from xcount.counters.tally import MaskCount, PairCount, Profile, StopReason
-from xcount.measures.measured import REGIONS
+from xcount.measures.measured import REGIONS, Measured
 from xcount.model.ensemble import output_word
 from xcount.question.change import Change
 from xcount.report.card import Card
-from xcount.report.numbers import (
+from xcount.report.terminal import escaped, style_of
+from xcount.report.words.numbers import (
     OF_MEASURE,
     confidence_words,
+    estimate_words,
     limit_percent,
     percent,
     seconds_text,
-    share_text,
     share_words,
 )
-from xcount.report.terminal import escaped, style_of
+from xcount.support.interval import Interval
 from xcount.support.numerals import scientific_text
 
 if TYPE_CHECKING:
@@ -103,10 +104,10 @@ def count_tables(result: CountResult) -> list[RenderableType]:
     card.add_row("Share", _share_interval(result))
     if result.judge == REGIONS:
         _add_verdict(card, result)
-    for name, entry in result.details.get("measures", {}).items():
-        card.add_row(f"By {name}", measured_text(entry))
-    if "population" in result.details.get("measures", {}):
-        from xcount.report.shares import realism_words
+    for name, measured in result.measures.items():
+        card.add_row(f"By {name}", measured_text(measured))
+    if "population" in result.measures:
+        from xcount.report.words.shares import realism_words
 
         if (realism := realism_words([result])) is not None:
             card.add_row("Population", realism)
@@ -132,23 +133,23 @@ def _add_verdict(card: Card, result: CountResult) -> None:
     card.add_row("Verdict", (str(result.verdict), style_of(result.verdict)), f" {allowed}")
 
 
-def measured_text(entry: Mapping[str, Any]) -> str:
+def measured_text(measured: Measured) -> str:
     """Return one measure of a result, e.g. ``12.5 % (exact)``."""
-    low, high = (share_words(entry[key]) for key in ("low", "high"))
-    interval = f"between {low} and {high}, with {confidence_words(entry['confidence'])} confidence"
-    if entry["share"] is None:
-        is_unknown = (entry["low"], entry["high"]) == (0, 1)
-        why = entry.get("note") or _STOPPED[StopReason(entry["stop_reason"])]
-        return f"unknown: {why}" if is_unknown else interval
-    share = share_words(entry["share"])
-    if "sensitive_rows" in entry:
-        apart = len(entry["rows_in_no_cell"])
+    share, details = measured.interval, measured.details
+    low, high = share_words(share.low), share_words(share.high)
+    interval = f"between {low} and {high}, with {confidence_words(measured.confidence)} confidence"
+    if share.value is None:
+        why = details.get("note") or _STOPPED[measured.stop_reason]
+        return interval if measured.is_known else f"unknown: {why}"
+    if "sensitive_rows" in details:
+        apart = share.left_out
         left_out = f"; {apart:,} more rows lie in no region" if apart else ""
-        placed = entry["n_rows"] - apart
-        return f"{share}: {entry['n_sensitive']:,} of {placed:,} rows{left_out}"
-    if entry["exact"]:
-        return f"{share} (exact)"
-    return f"about {share}, {interval}"
+        placed = details["n_rows"] - apart
+        rows = f"{details['n_sensitive']:,} of {placed:,} rows"
+        return f"{share_words(share.value)}: {rows}{left_out}"
+    if share.exact:
+        return f"{share_words(share.value)} (exact)"
+    return f"{estimate_words(share)}, {interval}"
 
 
 def inspection_tables(inspection: Inspection, show_all: bool = False) -> list[RenderableType]:
@@ -359,13 +360,11 @@ def _model_text(result: CountResult) -> str:
 
 
 def _share_interval(result: CountResult) -> str:
-    low, high = (percent(n, result.n_regions) for n in (result.low, result.high))
-    if result.exact:
-        return share_text(result)
-    interval = f"between {low} and {high}"
-    if result.count is None:
-        return interval
-    return f"{share_text(result)}, {interval}"
+    share = result.share_under(REGIONS) or Interval.unknown_share()
+    if share.exact:
+        return estimate_words(share)
+    interval = f"between {share_words(share.low)} and {share_words(share.high)}"
+    return interval if share.value is None else f"{estimate_words(share)}, {interval}"
 
 
 def _run_text(result: CountResult) -> str:

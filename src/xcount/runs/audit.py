@@ -12,7 +12,6 @@ from typing import Annotated, Any
 
 from xcount.answers.count import class_label, explanation_request, model_info, versions
 from xcount.answers.explanation import ExplanationRequest
-from xcount.answers.mean_share import MeanShare
 from xcount.answers.options import EXPLAIN_HELP, MOST_WITNESSES
 from xcount.answers.result import (
     JUDGE_OF_ALL,
@@ -28,7 +27,6 @@ from xcount.answers.result import (
     Verdict,
     Versions,
     judged_together,
-    readable,
     status_of,
 )
 from xcount.errors import QueryError
@@ -37,10 +35,10 @@ from xcount.model.ensemble import Ensemble
 from xcount.problem.problem import Problem
 from xcount.question.change import Change
 from xcount.question.grid import Grid
-from xcount.runs.batch import BatchOutcome, run_kept
+from xcount.runs.batch import run_kept
 from xcount.runs.inputs import Inputs, inputs_of
 from xcount.runs.journal import Record
-from xcount.runs.journal_schema import last_run, result_of
+from xcount.runs.journal_lines import FORMAT, Line, last_run, read_lines
 from xcount.runs.options import BatchOptions
 from xcount.runs.plan import (
     Changes,
@@ -54,13 +52,13 @@ from xcount.runs.plan import (
 from xcount.runs.protected import is_protected
 from xcount.runs.ranked import Ranked
 from xcount.runs.task import Question, Task, fingerprint
+from xcount.support.interval import mean, mean_of
 from xcount.support.numerals import to_json
 from xcount.support.options import option, python_option, takes
 from xcount.support.parse import whole_number
 from xcount.support.records import FIRST, Json, from_dict, record, to_dict, written
 from xcount.support.shown import Shown
 
-FORMAT = 1
 MAX_PROFILE_BITS = 20_000_000
 """Without profiles beyond this many bits of counts: the journal of a wide model stays readable."""
 
@@ -163,12 +161,13 @@ class AuditResult(Shown):
         groups: dict[tuple[str, ...], list[CountResult]] = {}
         for result in self.results:
             groups.setdefault(result.sensitive, []).append(result)
-        means = {name: MeanShare.of(results) for name, results in groups.items()}
-        order = sorted(groups, key=lambda name: (-means[name].least, -means[name].high))
+        shares = {name: [result.judged for result in own] for name, own in groups.items()}
+        means = {name: mean_of(own) for name, own in shares.items()}
+        least = {name: mean(share.least for share in own) for name, own in shares.items()}
+        order = sorted(groups, key=lambda name: (-least[name], -means[name].high))
         return tuple(
-            Ranked(rank, name, mean.value, mean.low, mean.high, tuple(groups[name]))
+            Ranked(rank, name, means[name], tuple(groups[name]))
             for rank, name in enumerate(order, start=1)
-            for mean in (means[name],)
         )
 
     def panel(self, panel: Panel) -> tuple[CountResult, ...]:
@@ -212,26 +211,19 @@ class AuditResult(Shown):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> AuditResult:
         """Read back what :meth:`to_dict` wrote, or a run line of a journal with its results."""
-        results = [readable(result) for result in data["results"]]
-        found = from_dict(cls, {**data, "results": results})
+        found = from_dict(cls, data)
         return replace(found, results=_in_order(found.results))
 
     @classmethod
     def from_journal(cls, path: str | os.PathLike[str]) -> AuditResult:
-        """Read the last audit from a journal, finished or not; the latest of equal counts wins.
+        """Read the last audit from a journal, finished or not; the latest of equal counts wins."""
+        return cls.from_lines(read_lines(path), path)
 
-        Without a list of what it planned, as in older journals, it is all counts there are.
-        """
-        kept = last_run(path, "audit")
-        if kept.keys is not None:
-            found = [result for result in kept.results() if result is not None]
-            planned = len(kept.keys)
-        else:
-            by_question = {_question(r): r for r in map(result_of, kept.lines)}
-            found = list(by_question.values())
-            planned = max(kept.header["planned"], len(found))
-        data = {**kept.header, "results": [result.to_dict() for result in found]}
-        return cls.from_dict(data | {"planned": planned})
+    @classmethod
+    def from_lines(cls, lines: Sequence[Line], path: str | os.PathLike[str]) -> AuditResult:
+        """Return the last audit of the lines of the journal at a path."""
+        kept = last_run(lines, path, "audit")
+        return _audit_result(kept.header, (each for each in kept.results() if each is not None))
 
     def to_html(self) -> str:
         """Return the report: one self-contained HTML page."""
@@ -362,7 +354,7 @@ def audit(model: Any, options: AuditOptions) -> AuditResult:
         cluster=options.cluster,
         on_progress=options.on_progress,
     )
-    return _audit_result(header, outcome)
+    return _audit_result(header, outcome.finished)
 
 
 def _header(ensemble: Ensemble, grid: Grid, tasks: list[Task], chosen: Changes) -> dict[str, Any]:
@@ -410,13 +402,10 @@ def _explanation_for_group(
     return replace(request, with_people=is_first)
 
 
-def _audit_result(header: Record, outcome: BatchOutcome) -> AuditResult:
-    data = {**header, "results": [r.to_dict() for r in outcome.finished]}
-    return AuditResult.from_dict(data)
-
-
-def _question(result: CountResult) -> tuple[Any, ...]:
-    return (result.sensitive, result.change, result.distance, result.precision)
+def _audit_result(header: Record, results: Iterable[CountResult]) -> AuditResult:
+    """Return an audit from what its run line says, and its results."""
+    empty = from_dict(AuditResult, {**header, "results": []})
+    return replace(empty, results=_in_order(results))
 
 
 def _in_order(results: Iterable[CountResult]) -> tuple[CountResult, ...]:

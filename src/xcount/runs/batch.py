@@ -26,9 +26,8 @@ from xcount.answers.result import CountResult, Verdict
 from xcount.counters.settings import Companions
 from xcount.counters.tally import Progress, StopReason
 from xcount.errors import BudgetError, JournalError, QueryWarning
-from xcount.measures.measured import REGIONS
 from xcount.runs.journal import Journal, Record
-from xcount.runs.journal_schema import is_last_run, line_fault, result_of
+from xcount.runs.journal_lines import CountLine, Line, RunLine, is_last_run, line_of
 from xcount.runs.task import Question, Task, families
 
 if TYPE_CHECKING:
@@ -90,7 +89,7 @@ def run_batch(
         cluster: a Dask scheduler's address, or a Dask client, whose workers do the counts.
         on_progress: called from the calling thread.
     """
-    kept = {} if journal is None else _kept(tasks, journal.records)
+    kept = {} if journal is None else _kept(tasks, journal.lines)
     results = {index: found.result for index, found in kept.items() if found.is_whole}
     tasks = [_continued(task, kept.get(index)) for index, task in enumerate(tasks)]
     n_resumed = len(results)
@@ -98,8 +97,8 @@ def run_batch(
     stop = threading.Event()
     with _interrupts_set(stop):
         if journal is not None and header is not None:
-            is_same = not todo and is_last_run(header, journal.records)
-            journal.append(*([] if is_same else [{"kind": "run", **header}]))
+            is_same = not todo and is_last_run(header, journal.lines)
+            journal.append(*([] if is_same else [RunLine(header).to_dict()]))
             judged_anew = [i for i, found in kept.items() if found.is_whole and found.is_changed]
             journal.append(*(_line(tasks[index], results[index]) for index in judged_anew))
         run = _Run(tasks, todo, results, jobs, journal, on_progress, stop)
@@ -156,30 +155,24 @@ def run_kept(
 
 
 def _journal_of(path: str | os.PathLike[str], resume: bool, header: Record) -> Journal:
-    journal = Journal(path, resume=resume, check=line_fault)
-    runs = [record for record in journal.records if record["kind"] == "run"]
-    differences = [text for run in runs if (text := _difference(run, header)) is not None]
+    journal = Journal(path, resume=resume, read=line_of)
+    runs = [line for line in journal.lines if isinstance(line, RunLine)]
+    now = RunLine(header)
+    differences = [text for run in runs if (text := _difference(run, now)) is not None]
     if differences:
         journal.close()
         raise JournalError(f"{path} {differences[0]}; name another file")
     return journal
 
 
-def _difference(run: Record, header: Record) -> str | None:
+def _difference(run: RunLine, now: RunLine) -> str | None:
     """Return why a journal's run does not go with the one that is to be done, if it does not."""
-    if run.get("command") != header["command"]:
-        return f"is the journal of another command ({run.get('command')})"
-    before, now = _models_of(run), _models_of(header)
-    if before != now:
-        other = "another model" if len(now) == 1 else "other models"
-        return f"is about {other} (sha256 {', '.join(before)}, not {', '.join(now)})"
+    if run.command != now.command:
+        return f"is the journal of another command ({run.command})"
+    if run.models != now.models:
+        other = "another model" if len(now.models) == 1 else "other models"
+        return f"is about {other} (sha256 {', '.join(run.models)}, not {', '.join(now.models)})"
     return None
-
-
-def _models_of(run: Record) -> list[str]:
-    """Return the fingerprints in a journal's run line."""
-    several: list[str] | None = run.get("fingerprints")
-    return [str(run.get("fingerprint"))] if several is None else several
 
 
 @contextlib.contextmanager
@@ -338,14 +331,9 @@ class _Run:
 
 
 def _line(task: Task, result: CountResult) -> Record:
-    return {
-        "kind": "result",
-        "key": task.key,
-        "model": task.scope[0],
-        "limits": task.question.limits(),
-        "explained": _explained(task.question.explain),
-        "result": result.to_dict(),
-    }
+    asked = task.question
+    explained = _explained(asked.explain)
+    return CountLine(task.key, task.scope[0], asked.limits(), explained, result).to_dict()
 
 
 def _explained(asked: ExplanationRequest | None) -> Record | None:
@@ -355,9 +343,10 @@ def _explained(asked: ExplanationRequest | None) -> Record | None:
     return {"favourable": asked.favourable, "with_people": asked.with_people}
 
 
-def _serves(record: Record, asked: ExplanationRequest) -> bool:
+def _serves(had: Record | None, asked: ExplanationRequest) -> bool:
     """Tell whether the explanation of a journal's line has what is asked for now."""
-    had: Record = record.get("explained") or {"favourable": None, "with_people": True}
+    if had is None:
+        return False
     return had["favourable"] == asked.favourable and (had["with_people"] or not asked.with_people)
 
 
@@ -377,36 +366,33 @@ class _Kept:
     is_whole: bool
 
     @classmethod
-    def of(cls, record: Record, question: Question) -> _Kept:
-        found = result_of(record)
-        n, details = question.n_witnesses, dict(found.details)
-        examples = details.pop("witnesses", None)
-        if n and examples is not None:
-            details["witnesses"] = examples[:n]
+    def of(cls, line: CountLine, question: Question) -> _Kept:
+        found = line.result
+        n, examples = question.n_witnesses, found.witnesses
         asked, explanation = question.settings, found.explanation
         if explanation is not None:
-            is_wanted = question.explain is not None and _serves(record, question.explain)
+            is_wanted = question.explain is not None and _serves(line.explained, question.explain)
             judged = explanation.judged_by(asked.max_share, asked.judge)
             explanation = judged if is_wanted else None
         now = replace(
             found,
             max_share=asked.max_share,
             judge=asked.judge,
-            details=details,
+            witnesses=examples[:n] if n and examples is not None else None,
             explanation=explanation,
         )
         is_explained = question.explain is None or explanation is not None
         # None could be drawn, there are enough, or there is nothing to draw from.
-        is_whole = examples == [] or len(examples or ()) >= n or found.high == 0
+        is_whole = examples == () or len(examples or ()) >= n or found.high == 0
         return cls(now, now != found, is_whole and is_explained)
 
 
-def _kept(tasks: Sequence[Task], records: Sequence[Record]) -> dict[int, _Kept]:
+def _kept(tasks: Sequence[Task], lines: Sequence[Line]) -> dict[int, _Kept]:
     """Return the counts that the journal has, by the index of their task."""
-    lines = {record["key"]: record for record in records if record["kind"] == "result"}
+    latest = {line.key: line for line in lines if isinstance(line, CountLine)}
     found = {}
     for index, task in enumerate(tasks):
-        line = lines.get(task.key)
+        line = latest.get(task.key)
         if line is not None:
             kept = _Kept.of(line, task.question)
             if _is_done(kept.result, line, task.question):
@@ -421,7 +407,7 @@ def _continued(task: Task, kept: _Kept | None) -> Task:
     return replace(task, question=replace(task.question, known=kept.result))
 
 
-def _is_done(result: CountResult, record: Record, question: Question) -> bool:
+def _is_done(result: CountResult, line: CountLine, question: Question) -> bool:
     """Tell whether a rerun could not do better: it was complete, or had the same room.
 
     One that stopped because its verdict was decided is done only if today's is, too; so is one that
@@ -431,13 +417,11 @@ def _is_done(result: CountResult, record: Record, question: Question) -> bool:
     reasons = {*result.stop_reasons, *measures} - {StopReason.COMPLETE}
     if not reasons:
         return True
-    judge = record["result"].get("judge", REGIONS)
-    if StopReason.DECIDED in reasons or judge != question.settings.judge:
+    if StopReason.DECIDED in reasons or line.result.judge != question.settings.judge:
         return result.verdict in (Verdict.PASS, Verdict.FAIL)
     if StopReason.INTERRUPTED in reasons:
         return False
-    limits: Mapping[str, Any] = record.get("limits", {})
-    return all(_at_most(asked, limits.get(name)) for name, asked in question.limits().items())
+    return all(_at_most(asked, line.limits.get(name)) for name, asked in question.limits().items())
 
 
 def _at_most(asked: float | None, had: float | None) -> bool:

@@ -21,7 +21,6 @@ from functools import cached_property
 from typing import Annotated, Any
 
 from xcount.answers.count import explanation_request, model_info, versions
-from xcount.answers.mean_share import MeanShare
 from xcount.answers.result import (
     JUDGE_OF_ALL,
     STATUS_OF_ALL,
@@ -48,19 +47,19 @@ from xcount.question.change import Change
 from xcount.question.grid import Grid
 from xcount.question.share import Limit
 from xcount.runs.batch import run_kept
-from xcount.runs.compared import Compared, ModelSummary, readable_row
+from xcount.runs.compared import Compared, ModelSummary
 from xcount.runs.inputs import Inputs, inputs_of
 from xcount.runs.journal import Record
-from xcount.runs.journal_schema import KeptRun, last_run, result_of
+from xcount.runs.journal_lines import FORMAT, Line, last_run, read_lines
 from xcount.runs.options import BatchOptions
 from xcount.runs.plan import Changes, choose_groups, questions
 from xcount.runs.task import Question, Task, fingerprint
+from xcount.support.interval import Interval, mean, mean_of
 from xcount.support.numerals import to_json
 from xcount.support.options import option, takes
 from xcount.support.records import FIRST, Json, from_dict, record, to_dict, written
 from xcount.support.shown import Shown
 
-FORMAT = 1
 MAX_RATIO = limit_form("max_ratio", "`--max-ratio`; null without.")
 
 
@@ -152,28 +151,28 @@ class CompareResult(Shown):
 
         Where only bounds of a share are known, its high bound counts: nothing known is not little.
         """
-        means = [self._mean_share(index) for index in range(self.n_models)]
-        order = sorted(range(self.n_models), key=lambda i: (means[i].most, means[i].low))
+        shares = [self._judged(index) for index in range(self.n_models)]
+        means = [mean_of(own) for own in shares]
+        most = [mean(share.most for share in own) if own else 1.0 for own in shares]
+        order = sorted(range(self.n_models), key=lambda i: (most[i], means[i].low))
         return tuple(
             ModelSummary(
                 index,
                 self.names[index],
                 rank,
-                means[index].value,
-                means[index].low,
-                means[index].high,
+                means[index],
                 *self._quartiles(index),
             )
             for rank, index in enumerate(order, start=1)
         )
 
-    def _mean_share(self, index: int) -> MeanShare:
-        return MeanShare.of(r for row in self.rows if (r := row.results[index]) is not None)
+    def _judged(self, index: int) -> list[Interval]:
+        return [r.judged for row in self.rows if (r := row.results[index]) is not None]
 
     def known_ratios(self, index: int) -> list[float]:
         """Return the ratio of judged shares for every question that has an estimate of both."""
         ratios = (row.ratio(index, self.judge) for row in self.rows)
-        return [r.value for r in ratios if r is not None and r.value is not None]
+        return [float(r.value) for r in ratios if r is not None and r.value is not None]
 
     def _quartiles(self, index: int) -> tuple[int, tuple[float, float, float] | None]:
         ratios = self.known_ratios(index)
@@ -218,13 +217,19 @@ class CompareResult(Shown):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> CompareResult:
         """Read back what :meth:`to_dict` wrote."""
-        return from_dict(cls, {**data, "rows": [readable_row(row) for row in data["rows"]]})
+        return from_dict(cls, data)
 
     @classmethod
     def from_journal(cls, path: str | os.PathLike[str]) -> CompareResult:
         """Read a comparison from its journal, finished or not."""
-        kept = last_run(path, "compare")
-        return _compare_result(kept.header, _answers(kept))
+        return cls.from_lines(read_lines(path), path)
+
+    @classmethod
+    def from_lines(cls, lines: Sequence[Line], path: str | os.PathLike[str]) -> CompareResult:
+        """Return the last comparison of the lines of the journal at a path."""
+        kept = last_run(lines, path, "compare")
+        answers = _by_model(kept.results(), len(kept.header["names"]))
+        return _compare_result(kept.header, answers)
 
     def to_html(self) -> str:
         """Return the report: one self-contained HTML page."""
@@ -390,19 +395,9 @@ def _by_model(
     return [(i % n_models, result) for i, result in enumerate(results) if result is not None]
 
 
-def _answers(kept: KeptRun) -> list[tuple[int, CountResult]]:
-    """Return (model, result) of the last run; without its keys, of all runs."""
-    if kept.keys is not None:
-        return _by_model(kept.results(), len(kept.header["names"]))
-    marks = list(enumerate(kept.header["fingerprints"]))
-    return [
-        (i, result_of(line)) for line in kept.lines for i, mark in marks if mark == line["model"]
-    ]
-
-
 def _compare_result(header: Record, found: Iterable[tuple[int, CountResult]]) -> CompareResult:
     """Gather (model, result) into rows; the latest of equal questions wins."""
-    empty = from_dict(CompareResult, {"planned": 0, **header, "rows": []})
+    empty = from_dict(CompareResult, {**header, "rows": []})
     n_models = len(empty.names)
     rows: list[tuple[Change, list[CountResult | None]]] = []
     for index, result in found:

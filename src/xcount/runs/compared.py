@@ -9,70 +9,87 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any
 
-from xcount.answers.result import CountResult, Distance, Sensitive, Verdict, readable, verdict_of
-from xcount.measures.measured import REGIONS, Judged
+from xcount.answers.result import CountResult, Distance, Sensitive, Verdict, verdict_of
+from xcount.measures.measured import REGIONS
 from xcount.question.change import Change
 from xcount.question.change_fields import change_from
 from xcount.question.share import Limit
-from xcount.support.records import Json, Spread, record, reference, to_dict, written
+from xcount.support.interval import Interval, Number, mean_fields
+from xcount.support.records import (
+    Json,
+    Schema,
+    Spread,
+    list_form,
+    object_form,
+    or_none,
+    record,
+    written,
+)
 from xcount.support.shown import Shown
 
 _SHARE = {"minimum": 0, "maximum": 1}
 
 
-@record("ratio", "A count relative to the first model's.")
-@dataclass(frozen=True, slots=True)
-class Ratio:
-    """A count divided by the baseline's, with the bounds that their intervals give.
-
-    ``value`` is None where either count has no estimate, ``high`` where the baseline may be zero;
-    so are ratios beyond every float.
-    The bounds hold where both intervals do: two that fail with probability delta each hold together
-    with probability at least 1 - 2 delta.
-    """
-
-    value: Annotated[
-        float | None,
-        Json(
-            "C / C0; null if either has no estimate, or if it exceeds every float.", {"minimum": 0}
-        ),
-    ]
-    low: Annotated[float, Json("At least this.", {"minimum": 0})]
-    high: Annotated[
-        float | None,
-        Json("At most this; null if C0 may be zero, or if it exceeds every float.", {"minimum": 0}),
-    ]
-    confidence: Annotated[
-        float,
-        Json(
-            "The bounds hold with at least this probability: whenever both counts' intervals do.",
-            _SHARE,
-        ),
-    ] = 1.0
+def finite(number: Number) -> Number | None:
+    """Return a number; None if it is infinite."""
+    return None if number == math.inf else number
 
 
-def together(shares: Iterable[CountResult | Judged]) -> float:
+_RATIO_FIELDS: Mapping[str, Schema] = {
+    "value": {
+        "type": ["number", "null"],
+        "description": "C / C0; null if either has no estimate, or if it exceeds every float.",
+        "minimum": 0,
+    },
+    "low": {"type": "number", "description": "At least this.", "minimum": 0},
+    "high": {
+        "type": ["number", "null"],
+        "description": "At most this; null if C0 may be zero, or if it exceeds every float.",
+        "minimum": 0,
+    },
+    "confidence": {
+        "type": "number",
+        "description": "The bounds hold with at least this probability: whenever both counts' "
+        "intervals do.",
+        **_SHARE,
+    },
+}
+_RATIO = object_form(
+    "ratio",
+    "A count relative to the first model's.",
+    Spread(
+        _RATIO_FIELDS,
+        lambda ratio: {
+            "value": ratio.value,
+            "low": ratio.low,
+            "high": finite(ratio.high),
+            "confidence": ratio.confidence,
+        },
+        lambda data: None,  # ratios follow from the counts
+        required=tuple(_RATIO_FIELDS),
+    ),
+)
+_RATIOS = list_form(or_none(_RATIO))
+
+
+def together(confidences: Iterable[float]) -> float:
     """Return with what probability all intervals hold at once, at least.
 
+    Two that fail with probability delta each hold together with probability at least 1 - 2 delta.
+
     Example:
-        >>> together(())
-        1.0
+        >>> together(()), together([0.75, 0.5])
+        (1.0, 0.25)
     """
-    return max(0.0, 1.0 - math.fsum(1.0 - share.confidence for share in shares))
+    return max(0.0, 1.0 - math.fsum(1.0 - confidence for confidence in confidences))
 
 
-def _quotient(part: int | Fraction, whole: int | Fraction) -> float | None:
-    """Return a ratio as a float; None where it is beyond all of them, as counts may be."""
+def _quotient(part: Number, whole: Number) -> float | None:
+    """Return a ratio as a float; None if it is beyond all of them, as counts may be."""
     try:
-        return float(part / whole)
+        return float(Fraction(part) / Fraction(whole))
     except OverflowError:
         return None
-
-
-def readable_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a row's JSON as it is written today, whatever version wrote it."""
-    results = [None if result is None else readable(result) for result in row["results"]]
-    return {**row, "results": results}
 
 
 def _change_of(row: Mapping[str, Any]) -> Change:
@@ -83,28 +100,20 @@ def _change_of(row: Mapping[str, Any]) -> Change:
     return first
 
 
-def _written_ratios(ratios: Mapping[str, tuple[Ratio | None, ...]]) -> dict[str, Any]:
-    """Return the ratios by measure; nothing without measures."""
-    written = {
-        name: [None if ratio is None else to_dict(ratio) for ratio in row]
-        for name, row in ratios.items()
-    }
-    return {"measure_ratios": written} if written else {}
-
-
 _MEASURE_RATIOS = Spread(
     {
         "measure_ratios": {
             "type": "object",
             "description": "The same for the share under each measure, by its name; only with "
             "`--measure` or `--judge`.",
-            "additionalProperties": {
-                "type": "array",
-                "items": {"anyOf": [reference("ratio"), {"type": "null"}]},
-            },
+            "additionalProperties": _RATIOS.schema,
         }
     },
-    _written_ratios,
+    lambda ratios: (
+        {"measure_ratios": {name: _RATIOS.write(row) for name, row in ratios.items()}}
+        if ratios
+        else {}
+    ),
     lambda data: None,
 )
 
@@ -136,14 +145,15 @@ class Compared(Shown):
             "For each model, its count divided by the first model's; null if the first "
             "model's is zero, or a count is missing.",
             after="gap_text",
+            form=_RATIOS,
         )
     )
-    def ratios(self) -> tuple[Ratio | None, ...]:
+    def ratios(self) -> tuple[Interval | None, ...]:
         return tuple(map(self.ratio, range(len(self.results))))
 
     @property
     @written(Json("The same for the shares under measures.", after="ratios", form=_MEASURE_RATIOS))
-    def measure_ratios(self) -> Mapping[str, tuple[Ratio | None, ...]]:
+    def measure_ratios(self) -> Mapping[str, tuple[Interval | None, ...]]:
         return {
             name: tuple(self.ratio(index, name) for index in range(len(self.results)))
             for name in self.measures
@@ -159,26 +169,30 @@ class Compared(Shown):
     def label(self) -> str:
         return " + ".join(self.sensitive)
 
-    def ratio(self, index: int, measure: str = REGIONS) -> Ratio | None:
+    def ratio(self, index: int, measure: str = REGIONS) -> Interval | None:
         """Return C_i / C_0, or the ratio of the shares under another measure.
 
-        None where the first model's is zero, or a count is missing.
+        It has no estimate if one of the two has none, and is infinite if C_0 may be zero; so are
+        ratios beyond every float. None if C_0 is zero, or a count is missing.
         """
         base, other = (self._share(place, measure) for place in (0, index))
-        if base is None or other is None or base.parts[1] == 0:
+        if base is None or other is None or base.high == 0:
             return None
         value = None
-        if base.estimate and other.estimate is not None:
-            value = _quotient(other.estimate, base.estimate)
-        (low, high), (least, most) = other.parts, base.parts
+        if base.value and other.value is not None:
+            value = _quotient(other.value, base.value)
         # Of one model and itself there is one interval, not two that may fail.
         failing = (base,) if index == 0 else (base, other)
-        highest = None if least == 0 else _quotient(high, least)
-        lowest = _quotient(low, most)
-        lowest = sys.float_info.max if lowest is None else lowest
-        return Ratio(value, lowest, highest, together(failing))
+        highest = None if base.low == 0 else _quotient(other.high, base.low)
+        lowest = _quotient(other.low, base.high)
+        return Interval(
+            value,
+            sys.float_info.max if lowest is None else lowest,
+            math.inf if highest is None else highest,
+            together(share.sureness for share in failing),
+        )
 
-    def _share(self, index: int, measure: str) -> Judged | None:
+    def _share(self, index: int, measure: str) -> Interval | None:
         result = self.results[index]
         return None if result is None else result.share_under(measure)
 
@@ -197,9 +211,7 @@ class ModelSummary:
 
     Attributes:
         rank: 1 for the least sensitive model.
-        mean_share: the mean of its shares; None where a share has no estimate.
-        mean_share_low: the mean of their low bounds.
-        mean_share_high: the mean of their high bounds.
+        mean_share: the mean of its shares; without a value where a share has no estimate.
         n_ratios: questions whose baseline count is not zero, with an estimate of both counts.
         quartiles: of the relative sensitivity over those questions: lower, median, upper.
     """
@@ -208,10 +220,8 @@ class ModelSummary:
     name: Annotated[str, Json("What it is called.")]
     rank: Annotated[int, Json("1 for the least sensitive.", {"minimum": 1})]
     mean_share: Annotated[
-        float | None, Json("Mean of its shares; null if a share has no estimate.", _SHARE)
+        Interval, Json("The mean of its shares.", form=mean_fields("mean_share", "its"))
     ]
-    mean_share_low: Annotated[float, Json("Mean of the low bounds of its shares.", _SHARE)]
-    mean_share_high: Annotated[float, Json("Mean of the high bounds of its shares.", _SHARE)]
     n_ratios: Annotated[
         int,
         Json(

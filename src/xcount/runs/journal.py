@@ -26,8 +26,12 @@ from xcount.support.numerals import from_json, to_json
 
 Record = Mapping[str, Any]
 
-Check = Callable[[Record], str | None]
-"""Returns what is wrong with a record, in words that follow "line 3"; None if it is good."""
+Read = Callable[[Record], Any]
+"""Returns what a record says, or raises a :class:`LineError`."""
+
+
+class LineError(ValueError):
+    """A record that no run wrote: what is wrong, in words that follow ``line 3``."""
 
 
 class Journal:
@@ -43,26 +47,26 @@ class Journal:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, resume: bool = False, check: Check | None = None
+        self, path: str | os.PathLike[str], *, resume: bool = False, read: Read = dict
     ) -> None:
         """Open or create the journal.
 
         Args:
             path: the file, by convention ``*.jsonl``.
             resume: whether to go on with a journal that has lines already.
-            check: what each of those lines must pass.
+            read: what to make of each of those lines.
         """
         self.path = Path(path)
         self._descriptor = _open(self.path)
         try:
             _lock(self._descriptor, self.path)
-            records, end = _parse(self._read(), self.path, check)
-            if records and not resume:
+            lines, end = _parse(self._read(), self.path, read)
+            if lines and not resume:
                 raise JournalError(
-                    f"{self.path} already holds {len(records)} lines; "
+                    f"{self.path} already holds {len(lines)} lines; "
                     "continue it with --resume, or name another file"
                 )
-            self.records = records
+            self.lines = lines
             self._end = self._repair(end)
         except BaseException:
             os.close(self._descriptor)
@@ -118,14 +122,14 @@ class Journal:
         return end
 
 
-def read_journal(path: str | os.PathLike[str], check: Check | None = None) -> tuple[Record, ...]:
-    """Return the whole lines of a journal, each checked, without locking or repairing it."""
+def read_journal(path: str | os.PathLike[str], read: Read = dict) -> tuple[Any, ...]:
+    """Return what the whole lines of a journal say, without locking or repairing it."""
     _refuse_devices(Path(path))
     try:
         data = Path(path).read_bytes()
     except OSError as error:
         raise JournalError(f"cannot read {path}: {error.strerror}") from error
-    return _parse(data, Path(path), check)[0]
+    return _parse(data, Path(path), read)[0]
 
 
 def _refuse_devices(path: Path) -> None:
@@ -165,8 +169,8 @@ def _write_all(descriptor: int, data: bytes) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-def _parse(data: bytes, path: Path, check: Check | None = None) -> tuple[tuple[Record, ...], int]:
-    """Return the records, and where the last whole one ends.
+def _parse(data: bytes, path: Path, read: Read) -> tuple[tuple[Any, ...], int]:
+    """Return what the lines say, and where the last whole one ends.
 
     Only the last line may be unfinished: an append that was cut short by a crash. Damage anywhere
     else is not ours to repair.
@@ -174,32 +178,34 @@ def _parse(data: bytes, path: Path, check: Check | None = None) -> tuple[tuple[R
     other = kinds.mistaken(path, data, kinds.JOURNAL) if data.strip() else None
     if other is not None:
         raise JournalError(other)
-    records: list[Record] = []
+    found: list[Any] = []
     end = 0
     lines = data.split(b"\n")
     last = len(lines) - 1 if lines[-1] else len(lines) - 2
     for number, line in enumerate(lines[: last + 1]):
         record = _record(line)
         if record is not None:
-            _pass(record, check, f"line {number + 1} of {path}")
-            records.append(record)
+            found.append(_line(record, read, f"line {number + 1} of {path}"))
             end = min(end + len(line) + 1, len(data))
         elif line.strip() == b"" and number != last:
             end += len(line) + 1
-        elif number != last or not _looks_torn(line, data.endswith(b"\n"), bool(records)):
+        elif number != last or not _looks_torn(line, data.endswith(b"\n"), bool(found)):
             if not any(map(_record, lines)):
                 raise JournalError(f"{path} is not {kinds.JOURNAL.expected}; name one of those")
             raise JournalError(
                 f"line {number + 1} of {path} is not a journal record; "
                 "restore the file from a copy, or remove that line"
             )
-    return tuple(records), end
+    return tuple(found), end
 
 
-def _pass(record: Record, check: Check | None, where: str) -> None:
-    fault = None if check is None else check(record)
-    if fault is not None:
-        raise JournalError(f"{where} {fault}; restore the file from a copy, or remove that line")
+def _line(record: Record, read: Read, where: str) -> Any:
+    try:
+        return read(record)
+    except LineError as error:
+        raise JournalError(
+            f"{where} {error}; restore the file from a copy, or remove that line"
+        ) from error
 
 
 def _record(line: bytes) -> Record | None:

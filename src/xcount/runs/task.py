@@ -96,13 +96,12 @@ class Question:
         left = replace(settings, want_profile=False, max_share=None, engine=LOCAL)
         try:
             data = None if self.weighing is None else self.weighing.rows
-            found = drawn_witnesses(problem, self.n_witnesses, left, data)
-            rows = [witness.to_dict() for witness in found]
+            found = tuple(drawn_witnesses(problem, self.n_witnesses, left, data))
         except BudgetError:  # there is no way to draw them, and nobody need try again
-            rows = []
+            found = ()
         except KeyboardInterrupt:  # the count itself is done
             return result
-        return replace(result, details={**result.details, "witnesses": rows})
+        return replace(result, witnesses=found)
 
     def _counted(self, problem: Problem, settings: Settings) -> CountResult:
         """Return the count with its explanation."""
@@ -150,9 +149,7 @@ class Task:
             self.scope,
             [query.sensitive, repr(query.change), query.distance, query.precision, has_missing],
             [asked.method, settings.epsilon, settings.delta, settings.seed],
-            None,  # as in journals of before, whose keys held a limit here, and examples below
             None if asked.weighing is None else asked.weighing.fingerprint,
-            0,
         ]
         if domain := self.base.grid.domain:
             parts.append(domain.fingerprint)

@@ -54,6 +54,16 @@ class Interval:
         return self.low == self.high and self.confidence in (1.0, None)
 
     @property
+    def sureness(self) -> float:
+        """The probability of the bounds, where it is their own; else 1."""
+        return 1.0 if self.confidence is None else self.confidence
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether the bounds may be wrong, as those of samples are."""
+        return self.sureness < 1
+
+    @property
     def is_counted(self) -> bool:
         """Whether the bounds are exact numbers rather than rounded floats."""
         return not (isinstance(self.low, float) or isinstance(self.high, float))
@@ -120,6 +130,24 @@ def interval_fields(
         },
         lambda data: Interval(data[value], data["low"], data["high"]),
         required=(value, "low", "high"),
+    )
+
+
+def mean_fields(name: str, whose: str) -> Spread:
+    """Return the JSON of a mean share: ``name``, ``name_low`` and ``name_high``."""
+    low, high = f"{name}_low", f"{name}_high"
+    limits = {"minimum": 0, "maximum": 1}
+    said = {
+        name: f"Mean of {whose} shares; null if a share has no estimate.",
+        low: f"Mean of the low bounds of {whose} shares.",
+        high: f"Mean of the high bounds of {whose} shares.",
+    }
+    kinds = {name: ["number", "null"], low: "number", high: "number"}
+    return Spread(
+        {key: {"type": kinds[key], "description": said[key], **limits} for key in said},
+        lambda mean: {name: mean.value, low: mean.low, high: mean.high},
+        lambda data: Interval(data[name], data[low], data[high]),
+        required=tuple(said),
     )
 
 

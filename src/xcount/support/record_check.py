@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
 from xcount.support.numerals import digits
-from xcount.support.records import RECORDS, Schema, fields_of, schema_of
+from xcount.support.records import OBJECTS, RECORDS, Schema, fields_of, schema_of
 
 _TYPES: Mapping[str, type | tuple[type, ...]] = {
     "array": list,
@@ -37,10 +37,15 @@ def misfit(data: object, cls: type, where: str = "") -> str | None:
 
 def _record_faults(data: object, cls: type, where: str) -> Iterator[str]:
     if not isinstance(data, dict):
-        yield f"{where or 'it'} is {_shortly(data)}, not an object"
+        yield _no_object(data, where)
         return
-    schema = schema_of(cls)
     derived = {each.name for each in fields_of(cls) if each.is_derived}
+    yield from _object_faults(data, schema_of(cls), where, derived)
+
+
+def _object_faults(
+    data: Mapping[str, Any], schema: Schema, where: str, derived: Set[str] = frozenset()
+) -> Iterator[str]:
     for name in schema["required"]:
         if name not in data and name not in derived:
             yield f"{_inside(where, name)} is missing"
@@ -52,8 +57,13 @@ def _record_faults(data: object, cls: type, where: str) -> Iterator[str]:
 def _faults(data: object, schema: Schema, where: str) -> Iterator[str]:
     """Yield what is wrong with a value, by the keywords of JSON Schema that records use."""
     if "$ref" in schema:
-        known = RECORDS.get(schema["$ref"].rpartition("/")[2])
-        yield from () if known is None else _record_faults(data, known, where)
+        name = schema["$ref"].rpartition("/")[2]
+        if name in RECORDS:
+            yield from _record_faults(data, RECORDS[name], where)
+        elif name in OBJECTS and isinstance(data, dict):
+            yield from _object_faults(data, OBJECTS[name], where)
+        elif name in OBJECTS:
+            yield _no_object(data, where)
     elif "anyOf" in schema:
         found = [next(_faults(data, option, where), None) for option in schema["anyOf"]]
         yield from () if None in found else map(str, found[:1])
@@ -70,6 +80,10 @@ def _faults(data: object, schema: Schema, where: str) -> Iterator[str]:
         values = schema.get("additionalProperties", {})
         for name, value in data.items():
             yield from _faults(value, values, _inside(where, name))
+
+
+def _no_object(data: object, where: str) -> str:
+    return f"{where or 'it'} is {_shortly(data)}, not an object"
 
 
 def _inside(where: str, name: object) -> str:

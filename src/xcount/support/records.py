@@ -25,6 +25,8 @@ Getter = TypeVar("Getter", bound=Callable[[Any], Any])
 
 RECORDS: dict[str, type] = {}
 """The records by their names in the schema."""
+OBJECTS: dict[str, Schema] = {}
+"""The schemas of further objects, which no class is made for, by their names."""
 FIRST = ""
 """Before all fields."""
 _ABOUT: dict[type, tuple[str, str]] = {}
@@ -87,6 +89,8 @@ class Json:
         is_optional: whether it is left out where it has its default.
         column: its name in CSV files; None if it is not there.
         cell: what stands in its column, where that is not its JSON.
+        inside: the JSON name of the field among whose own fields it stands, if it is not beside
+            the others; that field comes before it.
     """
 
     description: str
@@ -97,6 +101,7 @@ class Json:
     is_optional: bool = False
     column: str | None = None
     cell: Callable[[Any], Any] | None = None
+    inside: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +185,8 @@ def to_dict(value: Any) -> dict[str, Any]:
         if each.json.is_optional and found == each.default:
             continue
         value_json = each.form.write(found)
-        data |= value_json if isinstance(each.form, Spread) else {each.name: value_json}
+        around = data if each.json.inside is None else data[each.json.inside]
+        around |= value_json if isinstance(each.form, Spread) else {each.name: value_json}
     return data
 
 
@@ -188,13 +194,20 @@ def from_dict(cls: type[Record], data: Mapping[str, Any]) -> Record:
     """Read back what :func:`to_dict` wrote; what is left out has its default."""
     read: dict[str, Any] = {}
     for each in fields_of(cls):
+        around = data if each.json.inside is None else data[each.json.inside]
         if each.is_derived:
             continue
         if isinstance(each.form, Spread):
-            read[each.attribute] = each.form.read(data)
-        elif each.name in data or not each.json.is_optional:
-            read[each.attribute] = each.form.read(data[each.name])
+            read[each.attribute] = each.form.read(around)
+        elif each.name in around or not each.json.is_optional:
+            read[each.attribute] = each.form.read(_own_part(cls, each, around[each.name]))
     return cls(**read)
+
+
+def _own_part(cls: type, each: RecordField, data: Any) -> Any:
+    """Return a field's JSON without the fields that stand inside it and are the record's own."""
+    inside = {other.name for other in fields_of(cls) if other.json.inside == each.name}
+    return {k: v for k, v in data.items() if k not in inside} if inside else data
 
 
 def columns_of(cls: type) -> tuple[RecordField, ...]:
@@ -216,6 +229,8 @@ def schema_of(cls: type) -> dict[str, Any]:
             required += each.form.required
             more |= {"oneOf": each.form.alternatives} if each.form.either else {}
             continue
+        if each.json.inside is not None:
+            continue
         about = {"description": each.json.description}
         properties[each.name] = {**each.form.schema, **about, **each.json.more}
         required += [] if each.json.is_optional else [each.name]
@@ -227,6 +242,18 @@ def schema_of(cls: type) -> dict[str, Any]:
         "additionalProperties": False,
         **more,
     }
+
+
+def object_form(name: str, description: str, fields: Spread) -> Form:
+    """Return the form of a value that is an object of its own, under a name in the schema."""
+    OBJECTS[name] = {
+        "type": "object",
+        "description": description,
+        "properties": dict(fields.properties),
+        "required": list(fields.required),
+        "additionalProperties": False,
+    }
+    return Form(reference(name), fields.write, fields.read)
 
 
 def reference(name: str) -> Schema:
@@ -260,9 +287,9 @@ def _form(kind: Any, about: Json | None = None) -> Form:
         return Form({"type": _PLAIN[kind]})
     if origin in (Union, types.UnionType):
         form = _form(next(k for k in inside if k is not types.NoneType))
-        return form if about is not None and about.is_optional else _or_none(form)
+        return form if about is not None and about.is_optional else or_none(form)
     if origin is tuple:
-        return _list_form(inside)
+        return _tuple_form(inside)
     if origin is Mapping:
         return _object_form(_form(inside[1]))
     if issubclass(kind, StrEnum):
@@ -278,7 +305,8 @@ def _object_form(values: Form) -> Form:
     )
 
 
-def _or_none(form: Form) -> Form:
+def or_none(form: Form) -> Form:
+    """Return the form of a value that may be None, which is null in JSON."""
     schema: Schema = {"anyOf": [form.schema, {"type": "null"}]}
     if "enum" in form.schema:
         schema = {"enum": [None, *form.schema["enum"]]}
@@ -291,12 +319,17 @@ def _or_none(form: Form) -> Form:
     )
 
 
-def _list_form(inside: tuple[Any, ...]) -> Form:
+def _tuple_form(inside: tuple[Any, ...]) -> Form:
     """Return the form of a tuple: of any length (``...``), or of a fixed one of equal types."""
-    item = _form(inside[0])
-    fixed = {} if inside[-1] is ... else {"minItems": len(inside), "maxItems": len(inside)}
+    is_fixed = inside[-1] is not ...
+    sizes = {"minItems": len(inside), "maxItems": len(inside)} if is_fixed else {}
+    return list_form(_form(inside[0]), sizes)
+
+
+def list_form(item: Form, sizes: Schema | None = None) -> Form:
+    """Return the form of a tuple whose items have one form."""
     return Form(
-        {"type": "array", "items": item.schema, **fixed},
+        {"type": "array", "items": item.schema, **(sizes or {})},
         lambda value: [item.write(each) for each in value],
         lambda data: tuple(item.read(each) for each in data),
     )

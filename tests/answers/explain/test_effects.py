@@ -17,7 +17,6 @@ from swings_oracle import CLASSIFIERS, between, explanation_of, questions, rando
 
 import xcount
 from xcount.answers.explain import effects
-from xcount.answers.explanation import ValueInterval
 from xcount.errors import QueryError
 from xcount.measures.weighting import Weighing
 from xcount.model.ensemble import Ensemble
@@ -28,6 +27,7 @@ from xcount.question.grid import Grid
 from xcount.question.query import Query
 from xcount.runs import task as tasks
 from xcount.runs.audit import AuditResult
+from xcount.support.interval import Interval
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -48,7 +48,7 @@ def test_small_domains_are_explained_as_by_definition(seed: int) -> None:
             assert between(share.low, sum(s[place] > gap for s in expected) / n, share.high)
         for point in curve.points:
             exceeding = sum(size > Fraction(point.gap_text) for size in sizes)
-            assert between(point.low, exceeding / n, point.high)
+            assert between(point.share.low, exceeding / n, point.share.high)
         if question.get("flip"):
             sizes = [size for size in sizes if size > 0]
         assert (effect.mean is None) == (not sizes)
@@ -56,7 +56,9 @@ def test_small_domains_are_explained_as_by_definition(seed: int) -> None:
             assert effect.mean.value == pytest.approx(float(sum(sizes) / len(sizes)), rel=1e-9)
             for quantile in effect.quantiles:
                 place = math.ceil(Fraction(str(quantile.level)) * len(sizes)) - 1
-                assert quantile.value == pytest.approx(float(sizes[place]), rel=1e-9, abs=1e-12)
+                assert quantile.size.value == pytest.approx(
+                    float(sizes[place]), rel=1e-9, abs=1e-12
+                )
 
 
 def test_what_floats_leave_open_is_guaranteed() -> None:
@@ -82,7 +84,7 @@ def test_whole_numbers_leave_nothing_open(seed: int) -> None:
     assert effect.exact
     assert curve.confidence == effect.confidence == 1
     for point in curve.points:
-        assert point.share == sum(max(s) > Fraction(point.gap_text) for s in expected) / len(
+        assert point.share.least == sum(max(s) > Fraction(point.gap_text) for s in expected) / len(
             expected
         )
 
@@ -95,8 +97,8 @@ def test_the_curve_agrees_with_the_count() -> None:
             assert result.explanation is not None
             (curve,) = result.explanation.curves
             (point,) = [p for p in curve.points if p.gap == float(gap)]
-            assert (point.low, point.high) == (result.share_low, result.share_high)
-            shares = [p.share for p in curve.points]
+            assert (point.share.low, point.share.high) == (result.share_low, result.share_high)
+            shares = [p.share.least for p in curve.points]
             assert shares == sorted(shares, reverse=True)
 
 
@@ -118,9 +120,9 @@ def test_flips_between_classes_are_those_of_enumeration(number: int, distance: i
     ]
     up = sum(max({before, *after}) > before for before, after in ways)
     down = sum(min({before, *after}) < before for before, after in ways)
-    assert (effect.up.share, effect.down.share) == (up / len(ways), down / len(ways))
+    assert (effect.up.value, effect.down.value) == (up / len(ways), down / len(ways))
     flips = sum(before != each for before, after in ways for each in list(after - {before})[:1])
-    assert curve.points[0].share == pytest.approx(flips / len(ways))
+    assert curve.points[0].share.value == pytest.approx(flips / len(ways))
     assert all(cell.class_label is not None for cell in effect.cells)
     if distance is None and effect.mean is not None:
         rises = [
@@ -179,10 +181,10 @@ def test_measures_are_explained_as_by_definition(seed: int) -> None:
         sizes = [(max(moves[region]), weight) for region, weight in weights.items()]
         for point in curve.points:
             true = math.fsum(w for size, w in sizes if size > Fraction(point.gap_text))
-            assert point.share == pytest.approx(true, abs=1e-9)
+            assert point.share.least == pytest.approx(true, abs=1e-9)
         up = math.fsum(w for r, w in weights.items() if moves[r][0] > Fraction(1, 2))
         assert effect.exact
-        assert effect.up.share == pytest.approx(up, abs=1e-9)
+        assert effect.up.value == pytest.approx(up, abs=1e-9)
         assert effect.mean is not None
         mean = math.fsum(float(size) * w for size, w in sizes)
         assert effect.mean.value == pytest.approx(mean, abs=1e-9)
@@ -212,7 +214,7 @@ def test_rules_are_kept(seed: int) -> None:
     assert curve.exact
     for point in curve.points[::5]:
         counted = xcount.count(ensemble, gap=point.gap_text, **asked)
-        assert point.share == counted.share
+        assert point.share.least == counted.share
 
 
 def test_a_journal_keeps_explanations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,7 +269,7 @@ def test_the_least_gap_keeps_the_limit() -> None:
     (curve,) = result.explanation.curves
     assert curve.least_gap is not None
     for point in curve.points:
-        assert (point.share <= 0.25) == (point.gap >= curve.least_gap.value)
+        assert (point.share.least <= 0.25) == (point.gap >= curve.least_gap.value)
 
 
 def test_a_share_that_is_the_limit_keeps_it() -> None:
@@ -302,8 +304,8 @@ def test_parts_of_the_domain_may_weigh_nothing(rows: list[list[int]]) -> None:
     assert result.explanation is not None
     effect = result.explanation.effects[1]
     share = float(data[0, 2] == 2)
-    assert (effect.measure, effect.mean) == ("marginals", ValueInterval(*[3 * share] * 3))
-    assert effect.up.share == effect.down.share == share / 2
+    assert (effect.measure, effect.mean) == ("marginals", Interval(3 * share, 3 * share, 3 * share))
+    assert effect.up.value == effect.down.value == share / 2
 
 
 def test_rows_move_as_the_library_predicts() -> None:
@@ -334,11 +336,11 @@ def test_rows_move_as_the_library_predicts() -> None:
     assert effect.measure == "rows"
     assert effect.mean is not None
     size = np.maximum(up, down)
-    assert effect.up.share == pytest.approx((up > 0.1).mean(), abs=2 / 400)
-    assert effect.down.share == pytest.approx((down > 0.1).mean(), abs=2 / 400)
+    assert effect.up.value == pytest.approx((up > 0.1).mean(), abs=2 / 400)
+    assert effect.down.value == pytest.approx((down > 0.1).mean(), abs=2 / 400)
     assert effect.mean.value == pytest.approx(size.mean(), abs=1e-5)
     for point in curve.points[5:]:
-        assert point.share == pytest.approx((size > point.gap).mean(), abs=2 / 400)
+        assert point.share.least == pytest.approx((size > point.gap).mean(), abs=2 / 400)
     best = np.argmax(predicted, axis=0)
-    shares = {cell.cells[0]: cell.share for cell in effect.cells}
+    shares = {cell.cells[0]: cell.share.least for cell in effect.cells}
     assert max(shares.values()) == pytest.approx(np.bincount(best).max() / 400, abs=0.05)

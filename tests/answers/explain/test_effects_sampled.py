@@ -17,6 +17,7 @@ from xcount.answers.explain import exact_curve, explorer, searched, spectrum
 from xcount.answers.explanation import Explanation
 from xcount.counters.sampling.intervals import mean_interval, quantile_ranks, share_intervals
 from xcount.model.examples import adult_model_path, figure_1
+from xcount.support.interval import Interval, Number
 
 
 @pytest.mark.slow
@@ -34,16 +35,19 @@ def test_many_masks_are_searched(seed: int, monkeypatch: pytest.MonkeyPatch) -> 
         assert effect.n_samples == 256
         assert effect.unit == exact.unit
         for share, known in ((effect.up, exact.up), (effect.down, exact.down)):
-            assert between(share.low, known.share, share.high)
+            assert between(share.low, known.least, share.high)
         curve = {point.gap_text: point for point in truth.curves[0].points}
         for point in found.curves[0].points:
             if (same := curve.get(point.gap_text)) is not None:  # floats may leave a tie open
-                assert point.low - 1e-9 <= same.high
-                assert same.low <= point.high + 1e-9
+                assert point.share.low - 1e-9 <= same.share.high
+                assert same.share.low <= point.share.high + 1e-9
         if effect.mean is not None and exact.mean is not None:
-            assert effect.mean.low <= exact.mean.value <= effect.mean.high
+            assert effect.mean.low <= exact.mean.least <= effect.mean.high
             for own, true in zip(effect.quantiles, exact.quantiles, strict=True):
-                assert own.low <= true.value * (1 + 1e-12) <= own.high * (1 + 1e-9) + 1e-12
+                low, true_size, high = (
+                    float(n) for n in (own.size.low, true.size.least, own.size.high)
+                )
+                assert low <= true_size * (1 + 1e-12) <= high * (1 + 1e-9) + 1e-12
 
 
 def test_too_many_masks_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,24 +185,24 @@ def test_a_visit_makes_shares_exact(seed: int, monkeypatch: pytest.MonkeyPatch) 
         assert effect.n_samples == explorer.LEAST_SAMPLES
         for point in curve.points:
             exceeding = sum(size > Fraction(point.gap_text) for size in sizes)
-            assert point.share == exceeding / len(expected)
-        assert effect.up.share == sum(up > Fraction(1, 2) for up, _ in expected) / len(expected)
+            assert point.share.least == exceeding / len(expected)
+        assert effect.up.value == sum(up > Fraction(1, 2) for up, _ in expected) / len(expected)
 
 
 def _covers(found: Explanation, truth: Explanation) -> bool:
     sampled, exact = found.effects[0], truth.effects[0]
-    known = {point.gap: point.share for point in truth.curves[0].points}
-    pairs: list[tuple[Any, float]] = [
-        (sampled.up, exact.up.share),
-        (sampled.down, exact.down.share),
-        *((s, e.value) for s, e in zip(sampled.quantiles, exact.quantiles, strict=False)),
-        *((p, known[p.gap]) for p in found.curves[0].points if p.gap in known),
+    known = {point.gap: point.share.least for point in truth.curves[0].points}
+    pairs: list[tuple[Interval, Number]] = [
+        (sampled.up, exact.up.least),
+        (sampled.down, exact.down.least),
+        *((s.size, e.size.least) for s, e in zip(sampled.quantiles, exact.quantiles, strict=False)),
+        *((p.share, known[p.gap]) for p in found.curves[0].points if p.gap in known),
     ]
     if sampled.mean is not None and exact.mean is not None:  # neither of a flip that is not there
-        pairs.append((sampled.mean, exact.mean.value))
-    shares = {(cell.cells, cell.class_label): cell.share for cell in exact.cells}
+        pairs.append((sampled.mean, exact.mean.least))
+    shares = {(cell.cells, cell.class_label): cell.share.least for cell in exact.cells}
     listed = [(cell, (cell.cells, cell.class_label)) for cell in sampled.cells]
-    pairs += [(cell, shares[key]) for cell, key in listed if key in shares]
+    pairs += [(cell.share, shares[key]) for cell, key in listed if key in shares]
     return all(between(interval.low, true, interval.high) for interval, true in pairs)
 
 

@@ -165,15 +165,15 @@ def test_sizes_and_curves_are_those_of_the_predictions(kind: str, name: str) -> 
     effect, curve = result.explanation.effects[1], result.explanation.curves[1]
     assert (effect.measure, effect.exact, curve.confidence) == ("rows", True, 1)
     assert result.measures["rows"].share == (size > float(gap)).mean()
-    assert effect.up.share == (up > float(gap)).mean()
-    assert effect.down.share == (down > float(gap)).mean()
+    assert effect.up.value == (up > float(gap)).mean()
+    assert effect.down.value == (down > float(gap)).mean()
     assert effect.mean is not None
     assert effect.mean.value == pytest.approx(size.mean(), abs=1e-6)
     for found in effect.quantiles:
-        assert found.value == pytest.approx(quantile(size, found.level), abs=1e-6)
+        assert found.size.value == pytest.approx(quantile(size, found.level), abs=1e-6)
     for point in curve.points:
         unsure = (np.abs(size - point.gap) < 1e-6).mean()  # XGBoost predicts in 32 bits
-        assert point.share == pytest.approx((size > point.gap).mean(), abs=unsure)
+        assert point.share.least == pytest.approx((size > point.gap).mean(), abs=unsure)
 
 
 @pytest.mark.parametrize("name", ["a", "k"])
@@ -187,10 +187,10 @@ def test_flips_and_rates_are_those_of_the_decisions(kind: str, name: str) -> Non
     assert result.measures["rows"].share == (others != own).any(axis=0).mean()
     assert result.explanation is not None
     effect, rates = result.explanation.effects[1], result.explanation.rates[-1]
-    assert effect.up.share == (others > own).any(axis=0).mean()
-    assert effect.down.share == (others < own).any(axis=0).mean()
+    assert effect.up.value == (others > own).any(axis=0).mean()
+    assert effect.down.value == (others < own).any(axis=0).mean()
     assert (rates.measure, rates.exact) == ("rows", True)
     values = trained.rows[name].to_numpy()
     expected = {value: (own == 1)[values == value].mean() for value in sorted(set(values))}
-    assert sorted(group.rate for group in rates.cells) == sorted(expected.values())
+    assert sorted(group.rate.least for group in rates.cells) == sorted(expected.values())
     assert rates.ratio.value == min(expected.values()) / max(expected.values())

@@ -83,9 +83,9 @@ def test_a_place_is_found_and_counted() -> None:
     assert place.conditions == ("f1 < 29.0", "40.0 <= f2")
     assert place.exact
     assert place.confidence == 1.0
-    assert place.part.share == place.within.share == 1.0
+    assert place.part.least == place.within.least == 1.0
     counted = xcount.count(model_with_a_place(), sensitive="f0", gap=1)
-    assert place.weight.share == pytest.approx(counted.share)
+    assert place.weight.least == pytest.approx(counted.share)
     assert place.size == pytest.approx(counted.share)
 
 
@@ -121,14 +121,14 @@ def test_the_numbers_of_a_box_are_those_of_a_count_of_it() -> None:
         counted = xcount.count(model, sensitive="f0", gap=1, where=place.conditions)
         assert counted.exact
         assert place.exact
-        assert place.within.share == pytest.approx(counted.share, abs=1e-12)
-        assert place.part.share == pytest.approx(
+        assert place.within.least == pytest.approx(counted.share, abs=1e-12)
+        assert place.part.least == pytest.approx(
             known(counted.count) / known(whole.count), abs=1e-12
         )
-        assert place.weight.share == pytest.approx(
+        assert place.weight.least == pytest.approx(
             known(counted.count) / whole.n_regions, abs=1e-12
         )
-    assert [p.part.share for p in found] == sorted((p.part.share for p in found), reverse=True)
+    assert [p.part.least for p in found] == sorted((p.part.least for p in found), reverse=True)
     boxes = [box_of(problem, place) for place in found]
     for one, other in itertools.combinations(boxes, 2):
         assert any(not (one[f] & other[f]).any() for f in one.keys() & other.keys())
@@ -156,9 +156,9 @@ def test_places_are_those_of_enumeration(
         weight = weights[here & hits].sum()
         assert place.exact
         assert place.size == pytest.approx(weights[here].sum(), abs=1e-9)
-        assert place.weight.share == pytest.approx(weight, abs=1e-9)
-        assert place.within.share == pytest.approx(weight / weights[here].sum(), abs=1e-9)
-        assert place.part.share == pytest.approx(weight / weights[hits].sum(), abs=1e-9)
+        assert place.weight.least == pytest.approx(weight, abs=1e-9)
+        assert place.within.least == pytest.approx(weight / weights[here].sum(), abs=1e-9)
+        assert place.part.least == pytest.approx(weight / weights[hits].sum(), abs=1e-9)
 
 
 def test_intervals_of_sampled_places_hold(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,8 +208,8 @@ def test_where_a_change_starts_can_be_a_place() -> None:
     problem = problem_of(model)
     (place,) = places_of(problem)
     assert place.text == "f0 >= 19"
-    assert place.within.share == 1.0
-    assert place.weight.share == pytest.approx(2 / 21)
+    assert place.within.least == 1.0
+    assert place.weight.least == pytest.approx(2 / 21)
 
 
 def test_places_in_a_domain() -> None:
@@ -225,7 +225,7 @@ def test_places_in_a_domain() -> None:
             gap=1,
             domain=Domain.of(domain, where=place.conditions),
         )
-        assert place.within.share == pytest.approx(counted.share, abs=1e-12)
+        assert place.within.least == pytest.approx(counted.share, abs=1e-12)
 
 
 def test_an_interrupt_is_heard() -> None:

@@ -97,7 +97,9 @@ def test_rates_are_those_of_enumeration(seed: int, measure: str) -> None:
         here = in_group(problem, group.cells, regions)
         assert group.weight == pytest.approx(weights[here].sum(), abs=1e-12)
         rate = weights[here & taken].sum() / weights[here].sum()
-        assert group.low == group.high == group.rate == pytest.approx(rate, abs=1e-9)
+        assert (
+            group.rate.low == group.rate.high == group.rate.least == pytest.approx(rate, abs=1e-9)
+        )
         rates.append(rate)
     assert found.exact
     assert found.confidence == 1.0
@@ -123,9 +125,9 @@ def test_everybody_may_be_put_into_a_cell(seed: int, measure: str) -> None:
         moved[:, list(problem.query.sensitive)] = [own[0] for own in group.cells]
         rate = weights[decided(problem, decision, moved)].sum()
         assert group.if_all is not None
-        assert group.if_all.rate == pytest.approx(rate, abs=1e-9)
+        assert group.if_all.least == pytest.approx(rate, abs=1e-9)
         if measure not in ("rows", "population"):
-            assert group.if_all.rate == group.rate
+            assert group.if_all.least == group.rate.least
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -148,7 +150,7 @@ def test_rates_keep_to_the_domain(seed: int) -> None:
     for group in found.cells:
         here = in_group(problem, group.cells, regions)
         assert group.weight == pytest.approx(here.mean())
-        assert group.rate == pytest.approx(taken[here].mean())
+        assert group.rate.least == pytest.approx(taken[here].mean())
         assert (group.if_all is None) == (bool(grid.rules) or len(group.cells[0]) > 1)
 
 
@@ -162,7 +164,7 @@ def test_intervals_of_sampled_rates_hold(monkeypatch: pytest.MonkeyPatch) -> Non
             continue
         own = Mixture.population(problem.grid, weighing)
         found = group_rates(problem, own, decision, Settings(jobs=1))
-        if any(0 < group.rate < 1 for group in found.cells):
+        if any(0 < group.rate.least < 1 for group in found.cells):
             exact[seed] = (problem, own, decision, found)
     monkeypatch.setattr(Mixture, "exact_share", lambda *_: None)
     monkeypatch.setattr(group_rates_module, "LEAST_DRAWS", 300)
@@ -176,7 +178,7 @@ def test_intervals_of_sampled_rates_hold(monkeypatch: pytest.MonkeyPatch) -> Non
         assert found.n_samples
         n += 1
         pairs = zip(found.cells, truth.cells, strict=True)
-        holds = all(a.low - 1e-12 <= b.rate <= a.high + 1e-12 for a, b in pairs)
+        holds = all(a.rate.low - 1e-12 <= b.rate.least <= a.rate.high + 1e-12 for a, b in pairs)
         if truth.ratio.value is not None:
             is_in = found.ratio.low - 1e-9 <= truth.ratio.value <= found.ratio.high + 1e-9
             assert is_in or not holds
@@ -221,7 +223,7 @@ def test_rates_of_rows_are_fairlearns() -> None:
     frame = MetricFrame(
         metrics=selection_rate, y_true=predicted, y_pred=predicted, sensitive_features=cells
     )
-    assert {g.cells[0][0]: g.rate for g in found.cells} == frame.by_group.to_dict()
+    assert {g.cells[0][0]: g.rate.least for g in found.cells} == frame.by_group.to_dict()
     assert len(found.cells) == 3
     ratio = demographic_parity_ratio(predicted, predicted, sensitive_features=cells)
     assert found.ratio.value == ratio
@@ -258,14 +260,14 @@ def test_rows_are_told_apart_by_value(categorical: bool) -> None:
     frame = MetricFrame(
         metrics=selection_rate, y_true=predicted, y_pred=predicted, sensitive_features=group
     )
-    assert [g.rate for g in found.cells] == frame.by_group.tolist()
+    assert [g.rate.least for g in found.cells] == frame.by_group.tolist()
     names = "abcd" if categorical else "0123"
     assert [g.text for g in found.cells] == [f"race = {name}" for name in names]
     assert [g.cells for g in found.cells] == [((0,),), ((0,),), ((1,),), ((1,),)]
     ratio = demographic_parity_ratio(predicted, predicted, sensitive_features=group)
     assert found.ratio.value == ratio
     moved = [model.predict(np.stack([np.full(400, v), rows[:, 1]], axis=1)) > 0 for v in range(4)]
-    assert [g.if_all.rate for g in found.cells if g.if_all] == [m.mean() for m in moved]
+    assert [g.if_all.least for g in found.cells if g.if_all] == [m.mean() for m in moved]
 
 
 def test_many_cells_of_numbers_are_merged_into_ranges() -> None:
@@ -283,7 +285,7 @@ def test_many_cells_of_numbers_are_merged_into_ranges() -> None:
         "f0 >= 32",
     ]
     assert [group.weight for group in found.cells] == pytest.approx([0.2] * 5)
-    assert [group.rate for group in found.cells] == pytest.approx([0.0, 0.0, 0.5, 1.0, 1.0])
+    assert [group.rate.least for group in found.cells] == pytest.approx([0.0, 0.0, 0.5, 1.0, 1.0])
     assert all(group.if_all is None for group in found.cells)
 
 

@@ -417,7 +417,7 @@ def test_codes_beyond_those_that_splits_name_have_a_cell(tmp_path: Path) -> None
         data={"race": codes[:, 0].tolist()},
     )
     assert (result.count, result.n_regions) == (3, 3)
-    assert result.details["measures"]["rows"]["share"] == 1
+    assert result.measures["rows"].share == 1
     ensemble = xcount.load(tmp_path / "codes.json")
     assert ensemble.features[0].other == 2
     with pytest.raises(TableError, match=r"'x' is no category"):

@@ -10,7 +10,7 @@ from xcount.answers.explain.evaluate import Evaluator
 from xcount.answers.explain.explorer import Explorer, Spectra
 from xcount.answers.explain.searched import searched_spectra
 from xcount.answers.explain.spectrum import Spectrum
-from xcount.answers.explanation import Curve, CurvePoint, Effect, Explanation, ShareInterval
+from xcount.answers.explanation import Curve, CurvePoint, Effect, Explanation
 from xcount.counters import swings
 from xcount.counters.settings import Settings
 from xcount.errors import BudgetError, QueryError
@@ -19,6 +19,7 @@ from xcount.problem.problem import Problem
 from xcount.question.change import Change, decimal_text
 from xcount.question.flip import Flip
 from xcount.question.gap import Gap, ProbabilityGap
+from xcount.support.interval import Interval
 from xcount.support.workspace import Slot
 
 TIME_PART = 0.5
@@ -120,8 +121,8 @@ def _entries(
         down = curve[asked] if direction == "down" else down
     shares = list(curve.values())
     is_exact = {
-        "curve": all(share.is_exact for share in shares),
-        "effect": spectrum.n_samples is None and up.is_exact and down.is_exact,
+        "curve": all(share.exact for share in shares),
+        "effect": spectrum.n_samples is None and up.exact and down.exact,
     }
     is_certain = spectrum.n_samples is None  # then bounds are what floats leave open
     confidence = {
@@ -140,10 +141,7 @@ def _entries(
         confidence["effect"],
         spectrum.n_samples,
     )
-    points = tuple(
-        CurvePoint(float(gap), decimal_text(gap), share.share, share.low, share.high)
-        for gap, share in curve.items()
-    )
+    points = tuple(CurvePoint(float(gap), decimal_text(gap), share) for gap, share in curve.items())
     return effect, Curve(
         name,
         unit,
@@ -155,12 +153,10 @@ def _entries(
     )
 
 
-def _cut(
-    share: ShareInterval, certain: tuple[float, float], gap: Fraction, asked: Fraction
-) -> ShareInterval:
+def _cut(share: Interval, certain: tuple[float, float], gap: Fraction, asked: Fraction) -> Interval:
     """Return a share of the curve within the certain bounds at the gap that was asked about."""
     low = max(share.low, certain[0]) if gap <= asked else share.low
     high = min(share.high, certain[1]) if gap >= asked else share.high
     if low > high:  # an interval is wrong, as some are; what was counted is not
         low, high = certain if gap == asked else (low, low) if gap < asked else (high, high)
-    return ShareInterval(min(max(share.share, low), high), low, high)
+    return Interval(min(max(share.least, low), high), low, high)

@@ -7,12 +7,12 @@ from dataclasses import replace
 from fractions import Fraction
 
 from xcount.answers.explain.spectrum import SIDES, Spectrum
-from xcount.answers.explanation import ShareInterval
 from xcount.counters.settings import Companions, Settings
 from xcount.counters.visit import completed_visit, visiting_seconds
 from xcount.problem.corner_question import CornerChange
 from xcount.problem.problem import Problem
 from xcount.question.change import Direction
+from xcount.support.interval import Interval
 
 MAX_SECONDS = 0.5
 """Estimated time of a visit beyond which it is not made, on one core."""
@@ -36,7 +36,7 @@ def with_exact_shares(spectrum: Spectrum, problem: Problem, settings: Settings) 
 
 def _counted(
     problem: Problem, settings: Settings, places: Sequence[Place]
-) -> Mapping[Place, ShareInterval] | None:
+) -> Mapping[Place, Interval] | None:
     """Return the share that changes by more than each gap; None if that would take long."""
     if problem.grid.rules or problem.n_regions > 2**62:
         return None
@@ -54,4 +54,4 @@ def _counted(
         return None
     counts = {c: int(companions.counts[wanted.key, c].sum()) for c in changes.values()}
     shares = {place: counts[change] / problem.n_regions for place, change in changes.items()}
-    return {place: ShareInterval(share, share, share) for place, share in shares.items()}
+    return {place: Interval(share, share, share) for place, share in shares.items()}

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from xcount.answers.explain.evaluate import BLOCK, Evaluator
 from xcount.answers.explain.place_search import PlaceSearch
-from xcount.answers.explanation import Place, ShareInterval
+from xcount.answers.explanation import Place
 from xcount.answers.witness.search import RegionFinder
 from xcount.counters.costs import FREE_PAIR_SCAN_SECONDS
 from xcount.counters.exact import pair_scan_seconds
@@ -31,6 +31,7 @@ from xcount.measures.mixture import Mixture
 from xcount.measures.rows import Rows
 from xcount.problem.problem import Problem
 from xcount.question.cell_words import cells_text, condition_text
+from xcount.support.interval import Interval
 
 MAX_DRAWS = 100_000
 """Regions that are drawn at most to look for boxes, and again to count them."""
@@ -88,8 +89,8 @@ class PlaceFinder:
             found = self._counted_rows(boxes, looked_at)
         else:
             found = self._counted(boxes, math.ceil(ENOUGH_HITS * n / max(1, len(hits))))
-        kept = [place for place in found if place.part.share >= LEAST_PART]
-        return tuple(sorted(kept, key=lambda place: -place.part.share))
+        kept = [place for place in found if place.part.least >= LEAST_PART]
+        return tuple(sorted(kept, key=lambda place: -place.part.least))
 
     def _looked_at(self) -> _Draws:
         """Return all rows; of other measures as many regions as tell of enough sensitive ones."""
@@ -177,7 +178,7 @@ class PlaceFinder:
             found.append(self._place(box, [each for each in known if each], confidence))
         return found
 
-    def _drawn_intervals(self, box: Box, fresh: _Draws, n_intervals: int) -> list[ShareInterval]:
+    def _drawn_intervals(self, box: Box, fresh: _Draws, n_intervals: int) -> list[Interval]:
         """Estimate the weight, the share within and the part of all from draws."""
         here = inside(fresh.regions, box)
         n_hits = int(np.count_nonzero(fresh.flags & here))
@@ -185,7 +186,7 @@ class PlaceFinder:
         wholes = (len(here), np.count_nonzero(here), np.count_nonzero(fresh.flags))
         return [_estimate(n_hits, int(n), delta) for n in wholes]
 
-    def _place(self, box: Box, intervals: Sequence[ShareInterval], confidence: float) -> Place:
+    def _place(self, box: Box, intervals: Sequence[Interval], confidence: float) -> Place:
         axes = self.problem.grid.axes
         weight, within, part = intervals
         return Place(
@@ -201,12 +202,12 @@ class PlaceFinder:
         )
 
 
-def _estimate(n_hits: int, n: int, delta: float) -> ShareInterval:
+def _estimate(n_hits: int, n: int, delta: float) -> Interval:
     if not n:
-        return ShareInterval(0.0, 0.0, 1.0)
+        return Interval(0.0, 0.0, 1.0)
     low, high = share_intervals(n_hits, n, delta)
-    return ShareInterval(n_hits / n, float(low), float(high))
+    return Interval(n_hits / n, float(low), float(high))
 
 
-def _known(share: float) -> ShareInterval:
-    return ShareInterval(share, share, share)
+def _known(share: float) -> Interval:
+    return Interval(share, share, share)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from xcount.answers.explain.decided import Decision, problem_of_not_deciding
 from xcount.answers.explain.evaluate import BLOCK, Evaluator
 from xcount.answers.explain.groups import EVERYBODY, Group, groups_of
-from xcount.answers.explanation import GroupRate, GroupRates, RateInterval, ratio_of
+from xcount.answers.explanation import GroupRate, GroupRates, ratio_of
 from xcount.counters.sampling.intervals import share_intervals
 from xcount.counters.settings import Settings
 from xcount.counters.tally import Progress
@@ -35,6 +35,7 @@ from xcount.problem.problem import Problem
 from xcount.question.change import Change, shown_decimal
 from xcount.question.flip import Flip
 from xcount.question.query import resolve_flip
+from xcount.support.interval import Interval
 from xcount.support.workspace import Slot
 
 MAX_DRAWS, LEAST_DRAWS = 40_000, 4_000
@@ -118,7 +119,7 @@ def group_rates(
         >>> problem = Problem(model, Grid.of(model), Query.of(model, "f0", flip=True, cutoff=0))
         >>> decision = decision_of(model, problem.query.change)
         >>> rates = group_rates(problem, Mixture.uniform(problem.grid), decision, Settings())
-        >>> [(group.text, round(group.rate, 3)) for group in rates.cells]
+        >>> [(group.text, round(group.rate.value, 3)) for group in rates.cells]
         [('f0 < 3', 0.333), ('3 <= f0 < 4', 0.0), ('f0 >= 4', 0.0)]
     """
     given = groups_of(problem, measure) if groups is None else groups
@@ -127,15 +128,13 @@ def group_rates(
     finder = _RateFinder(problem, measure, decision, settings, groups)
     rates = finder.rates(groups)
     others = finder.rates_if_all(groups, rates)
-    is_exact = all(rate.low == rate.high for rate in [*rates, *others] if rate is not None)
+    is_exact = all(rate.exact for rate in [*rates, *others] if rate is not None)
     entries = [
         GroupRate(
             cells=tuple(tuple(np.flatnonzero(own).tolist()) for own in group.box.values()),
             text=group.text,
             weight=weight,
-            rate=rate.rate,
-            low=rate.low,
-            high=rate.high,
+            rate=rate,
             if_all=if_all,
         )
         for group, weight, rate, if_all in zip(
@@ -183,13 +182,13 @@ class _RateFinder:
         self._takes_long = False
         self.n_samples = 0
 
-    def rates(self, groups: Sequence[Group]) -> list[RateInterval]:
+    def rates(self, groups: Sequence[Group]) -> list[Interval]:
         """Return the rate of each group."""
         return self._intervals([self._found(self._measure, group) for group in groups])
 
     def rates_if_all(
-        self, groups: Sequence[Group], rates: Sequence[RateInterval]
-    ) -> Sequence[RateInterval | None]:
+        self, groups: Sequence[Group], rates: Sequence[Interval]
+    ) -> Sequence[Interval | None]:
         """Return the rates of everybody in the cell of each group, given the groups' own."""
         if not self._has_if_all:
             return [None] * len(groups)
@@ -235,19 +234,19 @@ class _RateFinder:
         """Return how many of the regions do not get the decision."""
         return int(np.count_nonzero(self._evaluator.is_sensitive(regions)))
 
-    def _intervals(self, found: Sequence[float | _Tries]) -> list[RateInterval]:
+    def _intervals(self, found: Sequence[float | _Tries]) -> list[Interval]:
         """Return rates with their intervals, which hold together."""
         tries = sorted(
             {each for each in found if isinstance(each, _Tries)}, key=lambda t: (t.n, t.hits)
         )
-        known: dict[float | _Tries, RateInterval] = {}
+        known: dict[float | _Tries, Interval] = {}
         for n in sorted({each.n for each in tries}):
             hits = [each.hits for each in tries if each.n == n]
             lows, highs = share_intervals(hits, n, self._settings.delta / self._n_rates)
             for number, low, high in zip(hits, lows.tolist(), highs.tolist(), strict=True):
-                known[_Tries(number, n)] = RateInterval(number / n, low, high)
+                known[_Tries(number, n)] = Interval(number / n, low, high)
         return [
-            known[each] if isinstance(each, _Tries) else RateInterval(each, each, each)
+            known[each] if isinstance(each, _Tries) else Interval(each, each, each)
             for each in found
         ]
 

@@ -15,11 +15,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from xcount.answers.explanation import CellShare, Quantile, ShareInterval, ValueInterval
+from xcount.answers.explanation import CellShare, Quantile
 from xcount.counters.sampling.intervals import mean_interval, quantile_ranks, share_intervals
 from xcount.counters.swings import Numbers, Swings
 from xcount.problem.problem import Problem
 from xcount.question.change import Direction
+from xcount.support.interval import Interval
 
 LEVELS = (0.5, 0.75, 0.9, 0.99, 1.0)
 """Of the quantiles; the last is the largest size."""
@@ -29,7 +30,7 @@ MAX_CELLS = 12
 SIDES: tuple[Direction, ...] = ("up", "down")
 
 
-def _batched(shares: Sequence[ShareInterval], n: int) -> list[tuple[ShareInterval, ...]]:
+def _batched(shares: Sequence[Interval], n: int) -> list[tuple[Interval, ...]]:
     """Return n at a time."""
     return [tuple(shares[i : i + n]) for i in range(0, len(shares), n)]
 
@@ -105,9 +106,9 @@ class Spectrum:
         n_samples: None where nothing was sampled.
     """
 
-    curve: Mapping[Fraction, ShareInterval]
-    asked: Mapping[Fraction, tuple[ShareInterval, ...]]
-    mean: ValueInterval | None
+    curve: Mapping[Fraction, Interval]
+    asked: Mapping[Fraction, tuple[Interval, ...]]
+    mean: Interval | None
     quantiles: tuple[Quantile, ...]
     cells: tuple[CellShare, ...]
     n_samples: int | None
@@ -151,7 +152,7 @@ def spectrum_of(
 
 def _shares(
     observed: Observed, places: Sequence[tuple[Direction, Fraction]], delta: float
-) -> list[ShareInterval]:
+) -> list[Interval]:
     """Return the share that changes by more than each gap; ties that floats leave open count."""
     weights, n = observed.weights, len(observed)
     sure, maybe = np.empty(len(places)), np.empty(len(places))
@@ -171,9 +172,9 @@ def _shares(
     return [_share(*each) for each in ends]
 
 
-def _share(share: float, low: float, high: float) -> ShareInterval:
-    inside = (min(1.0, max(0.0, float(end))) for end in (share, low, high))
-    return ShareInterval(*inside)
+def _share(share: float, low: float, high: float) -> Interval:
+    share, low, high = (min(1.0, max(0.0, float(end))) for end in (share, low, high))
+    return Interval(share, low, high)
 
 
 def _above(
@@ -190,7 +191,7 @@ def _above(
 
 def _sizes(
     observed: Observed, direction: Direction, of_sensitive: bool, delta: float
-) -> tuple[ValueInterval | None, tuple[Quantile, ...]]:
+) -> tuple[Interval | None, tuple[Quantile, ...]]:
     """Return the mean and the quantiles of the size."""
     if observed.lower is not None:
         ends = (replace(observed, swings=s, lower=None) for s in (observed.lower, observed.swings))
@@ -208,13 +209,13 @@ def _sizes(
     if not observed.is_sample:
         own = None if weights is None else weights / weights.sum()
         mean = float(sizes.mean() if own is None else own @ sizes)
-        return ValueInterval(mean, mean, mean), _exact_quantiles(sizes, own)
+        return Interval(mean, mean, mean), _exact_quantiles(sizes, own)
     low, high = mean_interval(sizes, most, delta / 2)
     quantiles = _sampled_quantiles(sizes, most, delta / 2)
-    return ValueInterval(float(sizes.mean()), low, high), quantiles
+    return Interval(float(sizes.mean()), low, high), quantiles
 
 
-Sizes = tuple[ValueInterval | None, tuple[Quantile, ...]]
+Sizes = tuple[Interval | None, tuple[Quantile, ...]]
 
 
 def _between(lower: Sizes, upper: Sizes) -> Sizes:
@@ -222,12 +223,17 @@ def _between(lower: Sizes, upper: Sizes) -> Sizes:
     if lower[0] is None or upper[0] is None:
         return None, ()
     low, high = lower[0], upper[0]
-    mean = ValueInterval((low.value + high.value) / 2, low.low, high.high)
+    mean = Interval((low.least + high.least) / 2, low.low, high.high)
     quantiles = [
-        Quantile(b.level, a.value if b.level == 1 else b.value, a.low, b.high)
+        Quantile(b.level, _size_between(b.level, a.size, b.size))
         for a, b in zip(lower[1], upper[1], strict=True)
     ]
     return mean, tuple(quantiles)
+
+
+def _size_between(level: float, low: Interval, high: Interval) -> Interval:
+    """Return a quantile of sizes between lower ends and upper ones; the largest is a lower end."""
+    return Interval(low.value if level == 1 else high.value, low.low, high.high)
 
 
 def _exact_quantiles(
@@ -241,7 +247,7 @@ def _exact_quantiles(
         slack = 1e-12  # of the rounding of sums
         places = [min(last, int(np.searchsorted(reached, level - slack))) for level in LEVELS]
     values = sizes[places].tolist()
-    return tuple(Quantile(q, v, v, v) for q, v in zip(LEVELS, values, strict=True))
+    return tuple(Quantile(q, Interval(v, v, v)) for q, v in zip(LEVELS, values, strict=True))
 
 
 def _sampled_quantiles(
@@ -253,9 +259,9 @@ def _sampled_quantiles(
         value = float(sizes[math.ceil(Fraction(str(level)) * n) - 1])
         least = float(sizes[low - 1]) if low > 0 else 0.0
         largest = float(sizes[high - 1]) if high <= n else most
-        found.append(Quantile(level, value, least, largest))
+        found.append(Quantile(level, Interval(value, least, largest)))
     top = float(sizes[-1])
-    return (*found, Quantile(LEVELS[-1], top, top, max(top, most)))
+    return (*found, Quantile(LEVELS[-1], Interval(top, top, max(top, most))))
 
 
 def _cells(observed: Observed, problem: Problem, delta: float) -> tuple[CellShare, ...]:
@@ -278,5 +284,5 @@ def _cells(observed: Observed, problem: Problem, delta: float) -> tuple[CellShar
             label = labels[place % n_classes] if labels else str(place % n_classes)
         share, low, high = (min(1.0, float(each[place])) for each in (shares, lows, highs))
         words = problem.describe(cells)
-        found.append(CellShare(tuple(cells), words, share, low, high, label))
+        found.append(CellShare(tuple(cells), words, Interval(share, low, high), label))
     return tuple(found)

@@ -29,13 +29,19 @@ from xcount.report.explanation_words import (
     of_measure,
     ratio_sentence,
 )
-from xcount.report.lead import headline, measure_shown, opening
+from xcount.report.lead import headline, measure_shown, opening, share_shown
 from xcount.report.markup import Markup, element, joined, name
 from xcount.report.notebook.lines import line_of
-from xcount.report.numbers import OF_MEASURE, axis_words, seconds_text, share_text, share_words
-from xcount.report.shares import Share
 from xcount.report.text import answer_text, count_text, question_text
 from xcount.report.witness_text import same_inputs, summary
+from xcount.report.words.numbers import (
+    OF_MEASURE,
+    axis_words,
+    estimate_words,
+    seconds_text,
+    share_words,
+)
+from xcount.report.words.shares import among_whom
 from xcount.runs.audit import AuditResult
 from xcount.runs.compare import CompareResult
 from xcount.runs.compared import Compared
@@ -87,10 +93,10 @@ def _(result: CountResult) -> Markup:
 
 def _share_line(result: CountResult, measure: str) -> str:
     """Return the share that leads; of rows, their numbers, too."""
-    share = Share.of(result, measure)
-    if share is None or measure != "rows":
-        return f"{share_text(result, measure)} {OF_MEASURE[measure]}"
-    said = share.among.removeprefix("for ")
+    measured = share_shown(result, measure)
+    if measured.name != "rows":
+        return f"{estimate_words(measured.interval)} {OF_MEASURE[measure]}"
+    said = among_whom(measured).removeprefix("for ")
     return f"{said[0].upper()}{said[1:]}"
 
 
@@ -100,7 +106,7 @@ def _places(result: CountResult) -> list[str]:
     place = next((place for place in found if place.measure == measure_shown(result)), None)
     if place is None:
         return []
-    return [f"{share_words(place.part.share)} of all that is sensitive is where {place.text}"]
+    return [f"{share_words(place.part.least)} of all that is sensitive is where {place.text}"]
 
 
 @card_of.register
@@ -130,7 +136,7 @@ def _least(result: CompareResult) -> list[str]:
     if not result.rows or len(result.ranking) < 2:
         return []
     first, other = result.ranking[:2]
-    if first.mean_share is not None and first.mean_share == other.mean_share:
+    if first.mean_share.value is not None and first.mean_share.value == other.mean_share.value:
         return ["the least sensitive models are equal"]
     return [f"the least sensitive: {first.name}"]
 
@@ -157,10 +163,10 @@ def _(result: Explanation) -> Markup:
     nearest = NEAREST_TO_PEOPLE[0]
     said = "Nothing is known"
     for effect in of_measure(result.effects, nearest)[:1]:
-        up, down = (share_words(end.share) for end in (effect.up, effect.down))
+        up, down = (share_words(end.least) for end in (effect.up, effect.down))
         said = f"up for {up} and down for {down} {OF_MEASURE[effect.measure]}"
     facts = [
-        f"{share_words(place.part.share)} of all that is sensitive is where {place.text}"
+        f"{share_words(place.part.least)} of all that is sensitive is where {place.text}"
         for place in of_measure(result.places, nearest)[:1]
     ]
     facts += [
@@ -296,8 +302,8 @@ def _svg(bar: Bar, bars: Bars) -> Markup:
     rail = element(
         "rect", x=0, y=2, width=100, height=_HEIGHT - 4, fill="currentColor", fill_opacity=0.1
     )
-    end = bar.low if bar.value is None else bar.value
-    parts = [rail, box(bar.start, end, 1), box(min(bar.low, end), bar.high, 0.45)]
+    end, first, last = (float(each) for each in (bar.span.least, bar.span.low, bar.span.high))
+    parts = [rail, box(bar.start, end, 1), box(min(first, end), last, 0.45)]
     if bars.limit is not None and low <= bars.limit <= high:
         at = x(bars.limit)
         parts.append(element("line", x1=at, x2=at, y1=0, y2=_HEIGHT, stroke="currentColor"))

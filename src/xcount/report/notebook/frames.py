@@ -21,8 +21,9 @@ from xcount.measures.population import Population, Portrait
 from xcount.model.ensemble import Ensemble, Tree
 from xcount.runs.audit import AuditResult
 from xcount.runs.compare import CompareResult
-from xcount.runs.compared import Compared
+from xcount.runs.compared import Compared, finite
 from xcount.runs.ranked import Ranked
+from xcount.support.interval import Interval
 from xcount.support.records import columns_of, to_dict
 
 Row = Mapping[str, Any]
@@ -50,8 +51,8 @@ def rows_of(result: Any) -> Iterable[Row]:
 def _(result: CountResult) -> Iterable[Row]:
     """Yield one row, with a column of the share under each measure."""
     row = {str(field.json.column): field.cell_of(result) for field in columns_of(CountResult)}
-    for name, entry in result.details.get("measures", {}).items():
-        row |= {f"{name}_{key}": entry[key] for key in ("share", "low", "high")}
+    for name, measured in result.measures.items():
+        row |= {f"{name}_{key}": getattr(measured, key) for key in ("share", "low", "high")}
     yield row
 
 
@@ -79,7 +80,7 @@ def _compared(compared: Compared, names: Sequence[str]) -> Iterable[Row]:
         if each is None:
             continue
         ratio = compared.ratio(index)
-        bounds = (None,) * 3 if ratio is None else (ratio.value, ratio.low, ratio.high)
+        bounds = (None,) * 3 if ratio is None else (ratio.value, ratio.low, finite(ratio.high))
         ratios = dict(zip(("ratio", "ratio_low", "ratio_high"), bounds, strict=True))
         for name in compared.measures:
             weighed = compared.ratio(index, name)
@@ -140,21 +141,20 @@ def _(result: Explanation) -> Iterable[Row]:
     """Yield a row per share: of a direction, a gap, a group's favourable decisions, a place."""
     for effect in result.effects:
         for way, end in (("up", effect.up), ("down", effect.down)):
-            yield _share(effect.measure, "direction", way, end.share, end.low, end.high)
+            yield _share(effect.measure, "direction", way, end)
     for curve in result.curves:
         for point in curve.points:
-            ends = (point.share, point.low, point.high)
-            yield _share(curve.measure, "gap", point.gap_text, *ends)
+            yield _share(curve.measure, "gap", point.gap_text, point.share)
     for rates in result.rates:
         for group in rates.cells:
-            yield _share(rates.measure, "rate", group.text, group.rate, group.low, group.high)
+            yield _share(rates.measure, "rate", group.text, group.rate)
     for place in result.places:
-        part = place.part
-        yield _share(place.measure, "place", place.text, part.share, part.low, part.high)
+        yield _share(place.measure, "place", place.text, place.part)
 
 
-def _share(measure: str, what: str, of: str, share: float, low: float, high: float) -> Row:
-    return {"measure": measure, "what": what, "of": of, "share": share, "low": low, "high": high}
+def _share(measure: str, what: str, of: str, share: Interval) -> Row:
+    numbers = {"share": share.value, "low": share.low, "high": share.high}
+    return {"measure": measure, "what": what, "of": of, **numbers}
 
 
 @rows_of.register

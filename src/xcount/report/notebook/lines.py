@@ -13,20 +13,21 @@ from xcount.answers.witness.witness import Witness, Witnesses
 from xcount.counters.tally import Profile
 from xcount.measures.measured import REGIONS, Measured
 from xcount.measures.population import Population, Portrait
-from xcount.report.numbers import (
-    OF_MEASURE,
-    confidence_words,
-    interval_words,
-    share_text,
-    share_words,
-)
 from xcount.report.sentences import label_of, panel_label
 from xcount.report.text import count_text
 from xcount.report.witness_text import summary
+from xcount.report.words.numbers import (
+    OF_MEASURE,
+    confidence_of,
+    estimate_words,
+    sure_words,
+    table_share,
+)
 from xcount.runs.audit import AuditResult
 from xcount.runs.compare import CompareResult
 from xcount.runs.compared import Compared
 from xcount.runs.ranked import Ranked
+from xcount.support.interval import Interval
 from xcount.support.visible import visible
 
 _MOST = 3
@@ -52,20 +53,15 @@ def _inside(result: Any) -> str:
 @_inside.register
 def _(result: CountResult) -> str:
     what = f"{label_of(result)}, {panel_label(result.distance, result.change)}"
-    n_regions = f"{count_text(result.n_regions)} regions"
+    n_regions, share = f"{count_text(result.n_regions)} regions", _share(result, REGIONS)
     if result.exact:
-        found = f"{count_text(result.low)} of {n_regions} = {share_text(result)}, exact"
+        found = f"{count_text(result.low)} of {n_regions} = {estimate_words(share)}, exact"
     else:
         bounds = f"{count_text(result.low)} to {count_text(result.high)} of {n_regions}"
-        sure = (
-            "guaranteed"
-            if result.confidence == 1.0
-            else f"{confidence_words(result.confidence)} confidence"
-        )
-        found = f"{bounds}, {share_text(result)}, {sure}"
+        found = f"{bounds}, {estimate_words(share)}, {confidence_of(share)}"
     judged = ""
     if result.judge != REGIONS:
-        judged = f", {share_text(result, result.judge)} {OF_MEASURE[result.judge]}"
+        judged = f", {estimate_words(result.judged)} {OF_MEASURE[result.judge]}"
     return f"{what}: {found}{judged}{_verdict(result)}"
 
 
@@ -149,7 +145,7 @@ def _(result: Portrait) -> str:
 
 @_inside.register
 def _(result: Ranked) -> str:
-    mean = share_or_bounds(result.score, result.score_low, result.score_high)
+    mean = table_share(result.score)
     over = "" if len(result.results) == 1 else f" over {len(result.results)} questions"
     return f"{result.rank}, {result.label}: mean share {mean}{over}"
 
@@ -158,28 +154,20 @@ def _(result: Ranked) -> str:
 def _(result: Compared) -> str:
     known = [each for each in result.results if each is not None]
     judge = known[0].judge if known else REGIONS
-    shares = ", ".join("not counted" if r is None else share_text(r, judge) for r in result.results)
+    shares = ", ".join(
+        "not counted" if r is None else estimate_words(_share(r, judge)) for r in result.results
+    )
     asked = f"{result.label}, {panel_label(result.distance, result.change)}"
     return f"{asked}: {shares} {OF_MEASURE[judge]}"
 
 
 @_inside.register
 def _(result: Measured) -> str:
-    shares = (result.share, result.low, result.high)
-    return f"{result.name}: {share_or_bounds(*shares)}, {_how_sure(result)}"
+    return f"{result.name}: {table_share(result.interval)}, {sure_words(result.interval)}"
 
 
-def _how_sure(result: Measured) -> str:
-    if result.exact:
-        return "exact"
-    bounds = interval_words(result.low, result.high)
-    sure = f"{confidence_words(result.confidence)} confidence"
-    return f"{bounds}, {'guaranteed' if result.confidence == 1.0 else sure}"
-
-
-def share_or_bounds(share: float | None, low: float, high: float) -> str:
-    """Return a share, or between what it lies."""
-    return interval_words(low, high) if share is None else share_words(share)
+def _share(result: CountResult, measure: str) -> Interval:
+    return result.share_under(measure) or Interval.unknown_share()
 
 
 def _several(number: int, what: str) -> str:

@@ -10,7 +10,6 @@ from xcount.answers.result import CountResult, Verdict
 from xcount.report.explanation_words import effect_sentence, explanation_of, of_measure
 from xcount.report.lead import bound_text, headline, paragraphs
 from xcount.report.markup import Child, Markup, element, joined, name
-from xcount.report.numbers import OF_MEASURE, estimate_words, limit_percent, time_text
 from xcount.report.page.features import features
 from xcount.report.page.gaps import share_against_gap
 from xcount.report.page.measures import measures
@@ -19,7 +18,8 @@ from xcount.report.page.record import all_counts, certificate_section, glossary_
 from xcount.report.page.shell import answer_card, page, toolbar, unbroken_units
 from xcount.report.page.view import View
 from xcount.report.sentences import panel_label
-from xcount.report.shares import file_name
+from xcount.report.words.numbers import OF_MEASURE, estimate_words, limit_percent, time_text
+from xcount.report.words.shares import file_name, of_whom
 from xcount.runs.audit import AuditResult
 
 MAX_FINDINGS = 8
@@ -98,7 +98,7 @@ def _said(view: View) -> list[str]:
     known = {effect.measure for effect in explanation_of(result).effects}
     for measure in known & set(said):
         said[measure] = f"{said[measure]} {effect_sentence(result, measure)}"
-    sized = "" if known & set(said) else effect_sentence(result, view.lead.share.measure)
+    sized = "" if known & set(said) else effect_sentence(result, view.lead.share.name)
     return [*said.values(), *([sized] if sized else [])]
 
 
@@ -107,15 +107,12 @@ def _key_figures(view: View) -> Markup | None:
     if view.lead is None:
         return None
     result, share = view.lead.result, view.lead.share
-    cards = [(share.text, share.of_whom)]
-    for effect in of_measure(explanation_of(result).effects, share.measure)[:1]:
-        up, down = (
-            _unbroken(estimate_words(end.share, end.low, end.high, end.is_exact))
-            for end in (effect.up, effect.down)
-        )
+    cards = [(estimate_words(share.interval), of_whom(share))]
+    for effect in of_measure(explanation_of(result).effects, share.name)[:1]:
+        up, down = (_unbroken(estimate_words(share)) for share in (effect.up, effect.down))
         arrows = f"{_unbroken('↑ ')}{up} {_unbroken('↓ ')}{down}"
         cards.append((arrows, f"could go up, could go down, {OF_MEASURE[effect.measure]}"))
-    for rates in of_measure(explanation_of(result).rates, share.measure)[:1]:
+    for rates in of_measure(explanation_of(result).rates, share.name)[:1]:
         if rates.ratio.value is not None:
             whose = "as people are, " if rates.differs else ""
             what = f"lowest favourable rate over highest, {whose}by {rates.measure}"
@@ -176,7 +173,7 @@ def _finding(view: View, result: CountResult) -> Markup:
     return element(
         "li",
         element("strong", view.link(result.sensitive)),
-        f": {share.text} {OF_MEASURE[share.measure]}",
+        f": {estimate_words(share.interval)} {OF_MEASURE[share.name]}",
     )
 
 

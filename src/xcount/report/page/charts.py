@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xcount.report.markup import Child, Markup, element, joined
-from xcount.report.numbers import axis_words, interval_words, share_words
 from xcount.report.page.axis import Axis, nice_ceiling, round_values
+from xcount.report.words.numbers import axis_words, interval_words, share_words, short_interval
+from xcount.support.interval import Interval
 
 PLOT_LEFT, PLOT_RIGHT = 12.0, 97.0
 """The plot's left and right edge, in per cent of the width."""
@@ -29,26 +30,11 @@ _MARKS = ("circle", "square", "diamond", "triangle", "ring", "cross")
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
-    """One bar of a ranking: a value with its interval, all as shares (0..1).
-
-    Without a value, the interval is what is drawn.
-    """
-
-    value: float | None
-    low: float
-    high: float
-    limit: float | None
-    kind: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a chart: label and points (x, low, value, high), the value where it is known."""
+    """One line of a chart: its label, and shares at places x."""
 
     label: str
-    points: tuple[tuple[float, float, float | None, float], ...]
+    points: tuple[tuple[float, Interval], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,37 +54,46 @@ class Box:
     texts: tuple[str, ...]
 
 
-def bar(spec: Bar, axis: float) -> Markup:
+def bar(
+    share: Interval, text: str, axis: float, kind: str = "none", limit: float | None = None
+) -> Markup:
     """Draw one bar on an axis from 0 to ``axis``, with its interval and its limit.
 
-    Without a value it is full up to the low end of the interval, and pale up to the high end.
+    Without an estimate it is full up to the low end of the interval, and pale up to the high end.
+
+    Args:
+        share: its length, between 0 and 1.
+        text: what a pointer over it shows.
+        axis: where the axis ends.
+        kind: the class of its style.
+        limit: the largest share allowed, a dashed line.
     """
-    known = spec.low if spec.value is None else spec.value
-    width, low, high = (100 * min(1.0, v / axis) for v in (known, spec.low, spec.high))
-    if known > 0:
+    ends = (share.least, share.low, share.high)
+    width, low, high = (100 * min(1.0, float(end) / axis) for end in ends)
+    if share.least > 0:
         width = max(width, LEAST_LENGTH)
     shapes: list[Child] = [
         element("rect", x="0", y="0", width="100%", height="22", class_="rail"),
         element("rect", x="0", y="3", width=f"{width:.3f}%", height="16", class_="fill"),
     ]
-    if spec.value is None:
+    if share.value is None:
         place = {"x": f"{low:.3f}%", "width": f"{high - low:.3f}%"}
         shapes.append(element("rect", y="3", height="16", class_="fill open", **place))
-    if spec.low != spec.high:
+    if share.low != share.high:
         shapes.append(_segment(low, 11, high, 11, "whisker"))
         shapes.extend(_segment(x, 6, x, 16, "whisker") for x in (low, high))
-    if spec.limit is not None and spec.limit <= axis:
-        x = 100 * spec.limit / axis
+    if limit is not None and limit <= axis:
+        x = 100 * limit / axis
         shapes.append(_segment(x, 0, x, 22, "limit"))
     return element(
         "svg",
-        element("title", spec.text),
+        element("title", text),
         shapes,
-        class_=f"bar {spec.kind}",
+        class_=f"bar {kind}",
         role="img",
         height="22",
         width="100%",
-        aria_label=spec.text,
+        aria_label=text,
     )
 
 
@@ -108,7 +103,8 @@ def curve_chart(
     """Draw shares against gaps, with a cursor that a script may move; return where the gaps lie."""
     points = [point for line in lines for point in line.points]
     x_axis = Axis.of([p[0] for p in points], PLOT_LEFT + 3, PLOT_RIGHT - 2, spread=4)
-    y_axis = Axis.of([v for p in points for v in (p[1], p[3])], _PLOT_BOTTOM, _PLOT_TOP, zero=True)
+    ends = [float(end) for _, share in points for end in (share.low, share.high)]
+    y_axis = Axis.of(ends, _PLOT_BOTTOM, _PLOT_TOP, zero=True)
     shapes: list[Child] = [_share_grid(y_axis, _PLOT_BOTTOM)]
     places = {x: x_axis.place(x) for x in sorted({p[0] for p in points})}
     last = -_LEAST_BETWEEN_TICKS
@@ -241,7 +237,7 @@ def _drawn_box(box: Box, y: float, index: int) -> Markup:
 def _cell_tip(layers: Sequence[Layer], cell: int, step: float, text: str) -> Markup:
     """Return an invisible column over a cell that says its exact numbers under the pointer."""
     said = [
-        f"{layer.label}: {interval_words(*ends) if ends[0] != ends[1] else share_words(ends[0])}"
+        f"{layer.label}: {_bounds_text(*ends)}"
         for layer in layers
         if (ends := layer.bounds[cell]) is not None
     ]
@@ -256,18 +252,23 @@ def _cell_tip(layers: Sequence[Layer], cell: int, step: float, text: str) -> Mar
     )
 
 
-def both_ways(ends: Sequence[tuple[float, float, float]], texts: Sequence[str]) -> Markup:
+def _bounds_text(low: float, high: float) -> str:
+    return share_words(low) if low == high else interval_words(Interval(None, low, high))
+
+
+def both_ways(shares: Sequence[Interval], texts: Sequence[str]) -> Markup:
     """Draw how much goes down, to the left, and how much goes up, to the right.
 
     Args:
-        ends: share, low and high end of what goes down, and of what goes up.
+        shares: what goes down, and what goes up.
         texts: the same in words.
     """
-    axis = nice_ceiling(max(high for _, _, high in ends))
+    axis = nice_ceiling(max(float(share.high) for share in shares))
     shapes: list[Child] = [_segment(50, 0, 50, 44, "axis")]
-    for (share, low, high), text, sign in zip(ends, texts, (-1, 1), strict=True):
-        length, first, last = (50 * value / axis for value in (share, low, high))
-        length = max(length, LEAST_LENGTH) if share > 0 else 0.0
+    for share, text, sign in zip(shares, texts, (-1, 1), strict=True):
+        ends = (share.least, share.low, share.high)
+        length, first, last = (50 * float(end) / axis for end in ends)
+        length = max(length, LEAST_LENGTH) if share.least > 0 else 0.0
         start = 50 - length if sign < 0 else 50.0
         kind = "down" if sign < 0 else "up"
         parts: list[Child] = [
@@ -275,7 +276,7 @@ def both_ways(ends: Sequence[tuple[float, float, float]], texts: Sequence[str]) 
             element("rect", x=f"{25 + 25 * sign}%", y=4, width="50%", height=18, class_="rail"),
             element("rect", x=f"{start:.3f}%", y=6, width=f"{length:.3f}%", height=14, class_=kind),
         ]
-        if low != high:
+        if not share.exact:
             parts.append(_segment(50 + sign * first, 13, 50 + sign * last, 13, "whisker"))
         shapes.append(element("g", parts))
         anchor = "end" if sign < 0 else "start"
@@ -354,26 +355,25 @@ def _share_grid(axis: Axis, bottom: float) -> Markup:
 def _drawn_line(line: Line, index: int, x_axis: Axis, y_axis: Axis) -> Markup:
     shapes: list[Child] = []
     places = [
-        (x_axis.place(x), None if value is None else y_axis.place(value))
-        for x, _, value, _ in line.points
+        (x_axis.place(x), None if share.value is None else y_axis.place(float(share.value)))
+        for x, share in line.points
     ]
     for (x1, y1), (x2, y2) in itertools.pairwise(places):
         if y1 is not None and y2 is not None:
             shapes.append(_segment(x1, y1, x2, y2, "stroke"))
     is_dense = len(places) > _MOST_MARKS
-    for (x, y), point in zip(places, line.points, strict=True):
-        gap, low, value, high = point
-        ends = (y_axis.place(low), y_axis.place(high))
+    for (x, y), (gap, share) in zip(places, line.points, strict=True):
+        ends = (y_axis.place(float(share.low)), y_axis.place(float(share.high)))
         parts: list[Child] = []
-        if low != high and not is_dense:
+        if not share.exact and not is_dense:
             parts.append(_segment(x, ends[0], x, ends[1], "whisker"))
         if y is None:
             parts.extend(_segment(x - 0.8, end, x + 0.8, end, "whisker") for end in ends)
         elif not is_dense:
             parts.append(_mark(index, f"{x:.3f}%", y))
         if parts:
-            known = "" if value is None else f"{share_words(value)}, "
-            between = "exact" if low == high else interval_words(low, high)
+            known = "" if share.value is None else f"{share_words(share.value)}, "
+            between = short_interval(share) or "exact"
             title = element("title", f"{line.label}, gap {gap:g}: {known}{between}")
             shapes.append(element("g", title, parts))
     if is_dense:
@@ -386,9 +386,10 @@ def _edges_of(line: Line, x_axis: Axis, y_axis: Axis) -> list[Markup]:
     drawn = []
     for a, b in itertools.pairwise(line.points):
         x1, x2 = x_axis.place(a[0]), x_axis.place(b[0])
-        if a[1] != a[3] or b[1] != b[3]:
-            for first, last in ((a[1], b[1]), (a[3], b[3])):
-                drawn.append(_segment(x1, y_axis.place(first), x2, y_axis.place(last), "edge"))
+        if not (a[1].exact and b[1].exact):
+            for first, last in ((a[1].low, b[1].low), (a[1].high, b[1].high)):
+                y1, y2 = y_axis.place(float(first)), y_axis.place(float(last))
+                drawn.append(_segment(x1, y1, x2, y2, "edge"))
     return drawn
 
 

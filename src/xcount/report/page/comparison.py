@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xcount.answers.result import CountResult
-from xcount.measures.measured import REGIONS
+from xcount.measures.measured import REGIONS, Measured
 from xcount.question.change import Change
 from xcount.report.culprit import (
     Worsening,
@@ -18,22 +18,8 @@ from xcount.report.culprit import (
 from xcount.report.explanation_words import explanation_of, unit_text
 from xcount.report.lead import share_shown
 from xcount.report.markup import Child, Markup, element, joined, name
-from xcount.report.numbers import (
-    NONE,
-    OF_MEASURE,
-    axis_words,
-    confidence_words,
-    count_or_bounds,
-    distance_text,
-    how_sure,
-    integer,
-    plural,
-    seconds_text,
-    time_text,
-)
 from xcount.report.page.axis import nice_ceiling
 from xcount.report.page.charts import (
-    Bar,
     Box,
     Line,
     bar,
@@ -47,10 +33,28 @@ from xcount.report.page.record import glossary_section, input_text
 from xcount.report.page.shell import answer_card, page, tabs, toolbar
 from xcount.report.page.tables import Cell, Row, fact_list, number_cell, row, table, text_cell
 from xcount.report.sentences import NOT_SAID, mean_share_text, panel_label
-from xcount.report.shares import Share, file_name, realism_words
+from xcount.report.words.numbers import (
+    NONE,
+    OF_MEASURE,
+    axis_words,
+    confidence_words,
+    count_or_bounds,
+    distance_text,
+    estimate_words,
+    integer,
+    plural,
+    seconds_text,
+    short_interval,
+    short_share,
+    sure_words,
+    table_share,
+    time_text,
+)
+from xcount.report.words.shares import file_name, of_whom, realism_words
 from xcount.runs.compare import CompareResult
 from xcount.runs.compared import Compared, together
 from xcount.runs.protected import is_protected
+from xcount.support.interval import Interval
 from xcount.support.numerals import digits
 
 TOP_ROWS = 15
@@ -142,7 +146,7 @@ def _worse(comparison: CompareResult) -> Markup | None:
         element("h2", "What got worse"),
         element(
             "p",
-            f"Where a model certainly has a larger share {found[0].other.of_whom} than the "
+            f"Where a model certainly has a larger share {of_whom(found[0].other)} than the "
             "baseline: the intervals do not touch.",
         ),
         table(head, rows, "The worst first; protected features on top"),
@@ -161,11 +165,15 @@ def _worse_row(comparison: CompareResult, each: Worsening) -> Row:
         text_cell(element("a", name(each.row.label), href=f"#{_key(comparison, each.row)}")),
         text_cell(question_text(each.row)),
         text_cell(name(comparison.names[each.index])),
-        *(number_cell(s.text, s.least, s.how_sure) for s in (each.base, each.other)),
+        *(_measured_cell(measured.interval) for measured in (each.base, each.other)),
         number_cell(ratio_text(each.ratio) if each.ratio else "was 0", factor),
-        text_cell(sure_of_ratio(each.ratio) if each.ratio else each.other.how_sure),
+        text_cell(sure_of_ratio(each.ratio) if each.ratio else sure_words(each.other.interval)),
         data_sensitive=each.row.label,
     )
+
+
+def _measured_cell(share: Interval) -> Cell:
+    return number_cell(estimate_words(share), share.least, sure_words(share))
 
 
 def _relative(comparison: CompareResult) -> Markup | None:
@@ -255,7 +263,7 @@ def _group(comparison: CompareResult, row: Compared) -> Markup:
         for index, result in enumerate(row.results)
         if result is not None
     }
-    axis = nice_ceiling(max(float(share.high) for share in shares.values()))
+    axis = nice_ceiling(max(float(share.interval.high) for share in shares.values()))
     bars = [_bar_row(comparison, row, index, share, axis) for index, share in shares.items()]
     end = f"axis to {axis_words(axis)}"
     return element(
@@ -306,10 +314,7 @@ def _curves(found: Sequence[tuple[str, CountResult]], judge: str) -> Markup | No
     ]
     if not curves:
         return None
-    lines = [
-        Line(model, tuple((p.gap, p.low, p.share, p.high) for p in curve.points))
-        for model, curve in curves
-    ]
+    lines = [Line(model, tuple((p.gap, p.share) for p in curve.points)) for model, curve in curves]
     title = f"Share {OF_MEASURE[judge]} that changes by more than a gap"
     chart, _ = curve_chart(lines, title, f"gap in {unit_text(curves[0][1].unit)}")
     models = [model for model, _ in curves]
@@ -317,24 +322,23 @@ def _curves(found: Sequence[tuple[str, CountResult]], judge: str) -> Markup | No
 
 
 def _bar_row(
-    comparison: CompareResult, row: Compared, index: int, share: Share, axis: float
+    comparison: CompareResult, row: Compared, index: int, measured: Measured, axis: float
 ) -> Markup:
     model, result = comparison.names[index], row.results[index]
     assert result is not None
-    ratio, what = row.ratio(index, share.measure), _ratio_word(comparison)
-    text = f"{model}: {share.text} {share.of_whom}, {share.how_sure}"
+    share = measured.interval
+    ratio, what = row.ratio(index, measured.name), _ratio_word(comparison)
+    text = f"{model}: {estimate_words(share)} {of_whom(measured)}, {sure_words(share)}"
     if index and ratio is not None:
         text += f"; {what} {ratio_text(ratio)}, {sure_of_ratio(ratio)}"
-    ends = (float(share.low), float(share.high))
-    value = None if share.value is None else float(share.value)
-    detail = None if share.value is None else share.interval
+    detail = None if share.value is None else short_interval(share)
     small = [element("small", detail)] if detail else []
     small += [element("small", f"{what} {ratio_text(ratio)}")] if index else []
     return element(
         "li",
         element("span", name(model), class_="name"),
-        bar(Bar(value, *ends, None, "none" if index else "base", text), axis),
-        element("span", element("b", share.bare), small, class_="value"),
+        bar(share, text, axis, "none" if index else "base"),
+        element("span", element("b", table_share(share)), small, class_="value"),
         data_model=model,
         data_count=None if result.count is None else digits(result.count),
         data_low=digits(result.low),
@@ -373,18 +377,18 @@ def _table_row(comparison: CompareResult, each: Compared) -> Row:
 
 
 def _share_cell(result: CountResult | None, measure: str) -> Cell:
-    share = None if result is None else Share.of(result, measure)
+    share = None if result is None else result.share_under(measure)
     if share is None:
         return number_cell(NONE)
-    return number_cell(share.short, share.least, share.how_sure)
+    return number_cell(short_share(share), share.least, sure_words(share))
 
 
 def _count_cell(result: CountResult | None) -> Cell:
     if result is None:
         return number_cell(NONE)
-    least = result.share_low if result.share is None else result.share
+    share = share_shown(result, REGIONS).interval
     about = "" if result.exact or result.count is None else "about "
-    return number_cell(f"{about}{count_or_bounds(result)}", least, how_sure(result))
+    return number_cell(f"{about}{count_or_bounds(result)}", share.least, sure_words(share))
 
 
 def _shared_grid(comparison: CompareResult) -> str:
@@ -437,13 +441,13 @@ def _how_sure(comparison: CompareResult) -> str:
         for index in range(1, comparison.n_models)
         if (ratio := row.ratio(index, comparison.judge)) is not None
     ]
-    least = min((ratio.confidence for ratio in ratios), default=1.0)
+    least = min((ratio.sureness for ratio in ratios), default=1.0)
     if least == 1:
         if comparison.judge == REGIONS:
             return "The bounds of all ratios are guaranteed: no count was sampled."
         shares = f"the shares {OF_MEASURE[comparison.judge]}"
         return f"The bounds of all ratios of {shares} are guaranteed: none was sampled."
-    all_of_them = together(comparison.results)
+    all_of_them = together(result.confidence for result in comparison.results)
     joint = f" All counts hold at once with probability at least {confidence_words(all_of_them)}."
     return (
         "A ratio is as sure as both of its counts together: two intervals that hold with "

@@ -17,15 +17,17 @@ from xcount.report.explanation_words import (
     whose,
 )
 from xcount.report.markup import Child, Markup, element
-from xcount.report.numbers import (
+from xcount.report.page.charts import bar, both_ways
+from xcount.report.page.tables import number_cell, row, table, text_cell
+from xcount.report.words.numbers import (
     axis_words,
     confidence_words,
     estimate_words,
+    number_and_interval,
     share_and_interval,
     share_words,
 )
-from xcount.report.page.charts import Bar, bar, both_ways
-from xcount.report.page.tables import number_cell, row, table, text_cell
+from xcount.support.interval import Interval
 
 
 def explained(result: CountResult, measure: str, heading: str = "h4") -> list[Child]:
@@ -55,13 +57,9 @@ def explained(result: CountResult, measure: str, heading: str = "h4") -> list[Ch
 
 def _effect(effect: Effect, sensitive: Sequence[str]) -> list[Child]:
     up, down = effect.up, effect.down
-    ends = [(e.share, e.low, e.high) for e in (down, up)]
-    texts = [
-        f"{way}: {share_and_interval(e.share, e.low, e.high)}"
-        for way, e in (("down", down), ("up", up))
-    ]
+    texts = [f"down: {share_and_interval(down)}", f"up: {share_and_interval(up)}"]
     return [
-        both_ways(ends, texts),
+        both_ways((down, up), texts),
         element(
             "div",
             _sizes(effect),
@@ -73,13 +71,10 @@ def _effect(effect: Effect, sensitive: Sequence[str]) -> list[Child]:
 
 def _sizes(effect: Effect) -> Markup | None:
     """Return the quantiles and the mean of the size of the change."""
-    sizes = [(_level(q.level), q.value, q.low, q.high) for q in effect.quantiles]
+    sizes = [(_level(quantile.level), quantile.size) for quantile in effect.quantiles]
     if effect.mean is not None:
-        sizes.append(("On average", effect.mean.value, effect.mean.low, effect.mean.high))
-    rows = [
-        row(text_cell(what), number_cell(f"{value:.3g}{_numbers(low, high)}"))
-        for what, value, low, high in sizes
-    ]
+        sizes.append(("On average", effect.mean))
+    rows = [row(text_cell(what), number_cell(number_and_interval(size))) for what, size in sizes]
     if not rows:
         return None
     among = "of all" if effect.among == "all" else "of those that change"
@@ -108,10 +103,6 @@ def _highest(effect: Effect, sensitive: Sequence[str]) -> Markup | None:
     return table(("With", "highest for"), rows, title, can_sort=False)
 
 
-def _numbers(low: float, high: float) -> str:
-    return "" if low == high else f" ({low:.3g} to {high:.3g})"
-
-
 def _sure(entry: Effect | GroupRates | Place, measure: str) -> str:
     """Return how sure the numbers of a part are, and whose they are if not the page's."""
     whom = said_of(entry, measure)
@@ -128,17 +119,14 @@ def _rates(rates: GroupRates, result: CountResult) -> list[Child]:
     named = {cell.text: _group_name(cell.text, result.sensitive) for cell in rates.cells}
     cells = list(rates.cells)
     if any(name != text for text, name in named.items()):  # categories have no order of their own
-        cells.sort(key=lambda cell: -cell.rate)
+        cells.sort(key=lambda cell: -cell.rate.least)
     for cell in cells:
-        text = f"{cell.text}: {share_and_interval(cell.rate, cell.low, cell.high)}"
-        as_is = Bar(cell.rate, cell.low, cell.high, None, "none", text)
+        text = f"{cell.text}: {share_and_interval(cell.rate)}"
         share = f"{share_words(cell.weight)} of all"
-        rows.append(_rate_row(element("bdi", named[cell.text]), as_is, share))
+        rows.append(_rate_row(element("bdi", named[cell.text]), cell.rate, text, share))
         if rates.differs and cell.if_all is not None:
-            other = cell.if_all
-            text = f"if all were: {share_and_interval(other.rate, other.low, other.high)}"
-            if_all = Bar(other.rate, other.low, other.high, None, "none", text)
-            rows.append(_rate_row("if all were", if_all, None))
+            text = f"if all were: {share_and_interval(cell.if_all)}"
+            rows.append(_rate_row("if all were", cell.if_all, text, None))
     return [
         element("p", f"The favourable decision is {rates.favourable}. {ratio_sentence(rates)}"),
         element("p", said) if (said := if_all_sentence(rates)) else None,
@@ -146,17 +134,15 @@ def _rates(rates: GroupRates, result: CountResult) -> list[Child]:
     ]
 
 
-def _rate_row(title: Child, drawn: Bar, detail: str | None) -> Markup:
+def _rate_row(title: Child, rate: Interval, text: str, detail: str | None) -> Markup:
     """Return a group's bar; that of ``if all were`` has no detail, and stands back."""
-    assert drawn.value is not None
-    is_exact = drawn.low == drawn.high
     return element(
         "li",
         element("span", title, class_="name"),
-        bar(drawn, 1.0),
+        bar(rate, text, 1.0),
         element(
             "span",
-            element("b", estimate_words(drawn.value, drawn.low, drawn.high, is_exact)),
+            element("b", estimate_words(rate)),
             None if detail is None else element("small", detail),
             class_="value",
         ),
@@ -179,8 +165,8 @@ def _places(places: Sequence[Place]) -> list[Child]:
             text_cell(place.text),
             number_cell(share_words(place.size), place.size),
             *(
-                number_cell(share_and_interval(s.share, s.low, s.high), s.share)
-                for s in (place.within, place.part)
+                number_cell(share_and_interval(share), share.least)
+                for share in (place.within, place.part)
             ),
         )
         for place in places

@@ -11,7 +11,6 @@ from xcount.counters.tally import MaskCount, PairCount
 from xcount.question.cell import CellRange
 from xcount.report.lead import answer
 from xcount.report.markup import Child, Markup, element, name
-from xcount.report.numbers import distance_text, integer, percent, plural
 from xcount.report.page.charts import Layer, profile_chart, shades
 from xcount.report.page.explained import explained
 from xcount.report.page.shell import BADGES
@@ -19,6 +18,7 @@ from xcount.report.page.tables import number_cell, row, table, text_cell
 from xcount.report.page.view import View
 from xcount.report.page.witness_pairs import witness_pair
 from xcount.report.sentences import panel_label
+from xcount.report.words.numbers import distance_text, integer, percent, plural, short_share
 from xcount.runs.ranked import Ranked
 
 Row = TypeVar("Row", MaskCount, PairCount)
@@ -59,7 +59,7 @@ def _feature(view: View, ranked: Ranked, is_open: bool) -> Markup:
     summary = element(
         "summary",
         element("h3", name(ranked.label)),
-        element("span", share.short, mark, class_="value"),
+        element("span", short_share(share.interval), mark, class_="value"),
     )
     return element(
         "details",
@@ -81,7 +81,7 @@ def _witnesses(view: View, ranked: Ranked) -> list[Child]:
     blocks: list[Child] = []
     leading = view.leading(ranked)
     for result in sorted(ranked.results, key=lambda each: each is not leading):
-        found = [Witness.from_dict(each) for each in result.details.get("witnesses", ())]
+        found = result.witnesses or ()
         pairs: list[Child] = [
             witness_pair(witness, n, result) for n, witness in enumerate(found[:_MAX_WITNESSES], 1)
         ]

@@ -8,43 +8,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from xcount.answers.explanation import CurvePoint
 from xcount.report.explanation_words import explanation_of, unit_text
 from xcount.report.markup import Markup, element, name
-from xcount.report.numbers import (
-    distance_text,
-    estimate_words,
-    interval_words,
-    share_and_interval,
-)
 from xcount.report.page.axis import nice_ceiling
-from xcount.report.page.charts import Bar, Line, bar, curve_chart, legend
+from xcount.report.page.charts import Line, bar, curve_chart, legend
 from xcount.report.page.tables import Cell, number_cell, row, table, text_cell
 from xcount.report.page.view import View
+from xcount.report.words.numbers import (
+    distance_text,
+    share_and_interval,
+    short_share,
+)
 from xcount.runs.ranked import Ranked
+from xcount.support.interval import Interval
 
 MAX_LINES = 6
 _MAX_COLUMNS = 6
-
-
-@dataclass(frozen=True, slots=True)
-class _Point:
-    """A share at a gap; ``value`` is None where only bounds are known."""
-
-    gap: float
-    text: str
-    value: float | None
-    low: float
-    high: float
-
-    @property
-    def words(self) -> str:
-        if self.value is None:
-            return interval_words(self.low, self.high)
-        return estimate_words(self.value, self.low, self.high, self.low == self.high)
-
-    @property
-    def sort_key(self) -> float:
-        return self.low if self.value is None else self.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +32,14 @@ class _Curve:
     """The shares of a group against the gap."""
 
     ranked: Ranked
-    points: tuple[_Point, ...]
+    points: tuple[CurvePoint, ...]
     unit: str = ""
 
     def has(self, gap: float) -> bool:
         """Tell whether the share was computed at a gap."""
         return any(point.gap == gap for point in self.points)
 
-    def at(self, gap: float, text: str) -> _Point:
+    def at(self, gap: float, text: str) -> CurvePoint:
         """Return the point at a gap; between those that were computed, what they prove.
 
         A share can only fall as the gap grows: it is at most what it is at any smaller gap, and at
@@ -68,10 +48,11 @@ class _Curve:
         for point in self.points:
             if point.gap == gap:
                 return point
-        low = max((point.low for point in self.points if point.gap > gap), default=0.0)
-        high = min((point.high for point in self.points if point.gap < gap), default=1.0)
+        low = max((point.share.low for point in self.points if point.gap > gap), default=0.0)
+        high = min((point.share.high for point in self.points if point.gap < gap), default=1.0)
         high = max(low, high)
-        return _Point(gap, text, low if low == high else None, low, high)
+        share = Interval(low if low == high else None, low, high)
+        return CurvePoint(gap, text, share)
 
 
 def share_against_gap(view: View) -> Markup | None:
@@ -105,12 +86,11 @@ def _chart(view: View, distance: int | None) -> Markup | None:
     more = "" if len(found) <= MAX_LINES else f" ({MAX_LINES} of {len(found)} features)"
     labels = [curve.ranked.label for curve in curves[:MAX_LINES]]
     lines = [
-        Line(c.ranked.label, tuple((p.gap, p.low, p.value, p.high) for p in c.points))
-        for c in curves[:MAX_LINES]
+        Line(c.ranked.label, tuple((p.gap, p.share) for p in c.points)) for c in curves[:MAX_LINES]
     ]
     unit = curves[0].unit
     chart, places = curve_chart(lines, f"{title}: {', '.join(labels)}", f"gap{unit}")
-    stops = {p.gap: p.text for c in curves for p in c.points if p.gap in places}
+    stops = {p.gap: p.gap_text for c in curves for p in c.points if p.gap in places}
     gaps = sorted(stops)
     start = _start(view, gaps)
     stations = [(round(places[gap], 3), stops[gap]) for gap in gaps]
@@ -134,16 +114,13 @@ def _curve(view: View, ranked: Ranked, distance: int | None) -> _Curve | None:
         for curve in explanation_of(result).curves:
             if curve.measure != view.measure:
                 continue
-            points = tuple(_Point(p.gap, p.gap_text, p.share, p.low, p.high) for p in curve.points)
-            if len(points) > 1:
-                return _Curve(ranked, points, f" in {unit_text(curve.unit)}")
+            if len(curve.points) > 1:
+                return _Curve(ranked, curve.points, f" in {unit_text(curve.unit)}")
     counted = []
     for result in results:
         if result.change.size is not None:
-            share = view.share(result)
-            value = None if share.value is None else float(share.value)
-            ends = (float(share.low), float(share.high))
-            counted.append(_Point(result.change.size, result.change.brief, value, *ends))
+            share = view.share(result).interval
+            counted.append(CurvePoint(result.change.size, result.change.brief, share))
     return _Curve(ranked, tuple(counted)) if len(counted) > 1 else None
 
 
@@ -174,18 +151,17 @@ def _slider(first: float, last: float, start: float) -> Markup:
 def _rows(curves: Sequence[_Curve], stops: Mapping[float, str], start: int) -> list[Markup]:
     """Return a bar per feature at the slider's gap; it carries what it is at every other gap."""
     gaps = sorted(stops)
-    highest = max(point.high for curve in curves for point in curve.points)
+    highest = max(float(point.share.high) for curve in curves for point in curve.points)
     axis = nice_ceiling(highest)
     rows = []
     for curve in curves:
         at = [_state(curve, curve.at(gap, stops[gap]), axis) for gap in gaps]
-        value = curve.at(gaps[start], stops[gaps[start]]).sort_key
-        drawn = Bar(value, value, value, None, "none", at[start][2])
+        shown = Interval.exactly(curve.at(gaps[start], stops[gaps[start]]).share.least)
         rows.append(
             element(
                 "li",
                 element("span", name(curve.ranked.label), class_="name"),
-                bar(drawn, axis),
+                bar(shown, at[start][2], axis),
                 element("span", element("b", at[start][0]), class_="value"),
                 data_sensitive=curve.ranked.label,
                 data_at=json.dumps(at),
@@ -194,13 +170,12 @@ def _rows(curves: Sequence[_Curve], stops: Mapping[float, str], start: int) -> l
     return rows
 
 
-def _state(curve: _Curve, point: _Point, axis: float) -> tuple[str, float, str]:
+def _state(curve: _Curve, point: CurvePoint, axis: float) -> tuple[str, float, str]:
     """Return a bar's text, length in per cent and exact numbers at a gap."""
-    length = round(100 * min(1.0, point.sort_key / axis), 3)
-    ends = (point.low, point.high)
-    value = interval_words(*ends) if point.value is None else share_and_interval(point.value, *ends)
-    tip = f"{curve.ranked.label}, gap {point.text}: {value}"
-    return point.words, max(length, 0.6) if point.sort_key > 0 else 0.0, tip
+    share = point.share
+    length = round(100 * min(1.0, float(share.least) / axis), 3)
+    tip = f"{curve.ranked.label}, gap {point.gap_text}: {share_and_interval(share)}"
+    return short_share(share), max(length, 0.6) if share.least > 0 else 0.0, tip
 
 
 def _columns(curves: Sequence[_Curve], gaps: Sequence[float]) -> list[float]:
@@ -237,5 +212,5 @@ def _values(curves: Sequence[_Curve], stops: Mapping[float, str]) -> Markup:
     return element("details", element("summary", "The same as a table"), table(head, rows, caption))
 
 
-def _cell(point: _Point) -> Cell:
-    return number_cell(point.words, Fraction(point.sort_key))
+def _cell(point: CurvePoint) -> Cell:
+    return number_cell(short_share(point.share), Fraction(point.share.least))

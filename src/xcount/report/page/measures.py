@@ -8,13 +8,13 @@ from xcount.answers.result import CountResult
 from xcount.measures.measured import REGIONS
 from xcount.report.culprit import question_text, ratio_text
 from xcount.report.markup import Child, Markup, element, name
-from xcount.report.numbers import NONE, plural
 from xcount.report.page.tables import Cell, Row, number_cell, row, table, text_cell
 from xcount.report.page.view import View
 from xcount.report.sentences import label_of, panel_label
-from xcount.report.shares import Share
+from xcount.report.words.numbers import NONE, plural, short_interval, sure_words, table_share
 from xcount.runs.compare import CompareResult
 from xcount.runs.compared import Compared
+from xcount.support.interval import Interval
 
 MAX_ROWS = 400
 MAX_OPEN_ROWS = 12
@@ -30,7 +30,7 @@ def measures(view: View) -> Markup | None:
         row(
             text_cell(view.link(r.sensitive)),
             text_cell(panel_label(r.distance, r.change)),
-            *(measured_cell(Share.of(r, measure)) for measure in (REGIONS, *names)),
+            *(measured_cell(r.share_under(measure)) for measure in (REGIONS, *names)),
             data_sensitive=label_of(r),
             data_verdict=None if r.verdict is None else str(r.verdict),
         )
@@ -66,7 +66,7 @@ def _compared_row(
         text_cell(name(each.label)),
         text_cell(question_text(each)),
         text_cell(name(comparison.names[index])),
-        *(measured_cell(Share.of(result, m), _ratio(each, index, m)) for m in names),
+        *(measured_cell(result.share_under(m), _ratio(each, index, m)) for m in names),
         data_sensitive=each.label,
     )
 
@@ -93,13 +93,13 @@ def _section(
     )
 
 
-def measured_cell(share: Share | None, more: str = "") -> Cell:
+def measured_cell(share: Interval | None, more: str = "") -> Cell:
     """Return a share with its interval, if it has one, and what else there is to say."""
     if share is None:
         return number_cell(NONE)
     details: list[Child] = []
-    if share.interval and share.value is not None:
-        details.append(element("small", share.interval))
+    if share.value is not None and not share.exact:
+        details.append(element("small", short_interval(share)))
     if more:
         details.append(element("small", more))
-    return number_cell([share.bare, details], share.least, share.how_sure)
+    return number_cell([table_share(share), details], share.least, sure_words(share))

@@ -5,27 +5,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xcount.answers.result import CountResult
-from xcount.measures.measured import REGIONS
+from xcount.measures.measured import REGIONS, Measured
 from xcount.report.lead import bound_text
 from xcount.report.markup import Child, Markup, element, name
-from xcount.report.numbers import (
+from xcount.report.page.axis import nice_ceiling
+from xcount.report.page.charts import bar
+from xcount.report.page.shell import BADGES, tabs
+from xcount.report.page.tables import Cell, Row, number_cell, row, table, text_cell
+from xcount.report.page.view import View
+from xcount.report.sentences import label_of, panel_label
+from xcount.report.words.numbers import (
     NONE,
     OF_MEASURE,
     axis_words,
     confidence_words,
     distance_text,
+    estimate_words,
     integer,
     limit_percent,
+    short_interval,
+    short_share,
+    sure_words,
+    table_share,
 )
-from xcount.report.page.axis import nice_ceiling
-from xcount.report.page.charts import Bar, bar
-from xcount.report.page.shell import BADGES, tabs
-from xcount.report.page.tables import Cell, Row, number_cell, row, table, text_cell
-from xcount.report.page.view import View
-from xcount.report.sentences import label_of, panel_label
-from xcount.report.shares import Share
+from xcount.report.words.shares import of_whom
 from xcount.runs.audit import Panel
 from xcount.runs.ranked import Ranked
+from xcount.support.interval import Interval
 from xcount.support.numerals import digits
 
 TOP_BARS = 15
@@ -37,7 +43,7 @@ _MOST_DIGITS = 30
 def ranking(view: View) -> Markup:
     """Return the ranking, and the whole of it as a table where the bars are not all."""
     audit, asked = view.audit, view.panels
-    of_whom = view.share(audit.results[0]).of_whom
+    whom = of_whom(view.share(audit.results[0]))
     bodies = [_panel(view, panel) for panel in asked]
     is_cut = len(audit.ranking) > TOP_BARS or len(asked) > 1
     return element(
@@ -45,7 +51,7 @@ def ranking(view: View) -> Markup:
         element("h2", "What the model is sensitive to"),
         element(
             "p",
-            f"The share {of_whom} for which changing this feature alone can change the "
+            f"The share {whom} for which changing this feature alone can change the "
             f"{audit.results[0].change.what_changes}.{_about_intervals(view)}",
         ),
         tabs([panel_label(*panel) for panel in asked], bodies),
@@ -57,7 +63,7 @@ def ranking(view: View) -> Markup:
 
 def _about_intervals(view: View) -> str:
     """Return how bars show what is not exact, where there is any."""
-    shares = [view.share(result) for result in view.audit.results]
+    shares = [view.share(result).interval for result in view.audit.results]
     said = ""
     if any(not share.exact for share in shares):
         said = " Whiskers are intervals."
@@ -75,7 +81,7 @@ def _panel(view: View, panel: Panel) -> Markup:
     first = [r for r in found if view.comes_first(r.sensitive)]
     others = [r for r in found if not view.comes_first(r.sensitive)]
     cut = others[: max(TOP_BARS - len(first), _LEAST_OTHERS)]
-    shown = [view.share(r) for r in (*first, *cut)]
+    shown = [view.share(r).interval for r in (*first, *cut)]
     axis = nice_ceiling(max(float(share.high) for share in shown))
     note = _panel_note(view, [*first, *cut], axis, len(others) - len(cut))
     return element(
@@ -99,9 +105,9 @@ def _panel_note(view: View, results: Sequence[CountResult], axis: float, left_ou
     said = [f"The axis ends at {axis_words(axis)}."] if axis < 1 else []
     if left_out:
         said.append(f"{integer(left_out)} smaller ones are in the table below.")
-    unsure = [s for r in results if not (s := view.share(r)).exact]
+    unsure = [s for r in results if not (s := view.share(r).interval).exact]
     if unsure:
-        lowest = min(share.confidence for share in unsure)
+        lowest = min(share.sureness for share in unsure)
         sure = (
             "are guaranteed"
             if lowest == 1
@@ -113,10 +119,11 @@ def _panel_note(view: View, results: Sequence[CountResult], axis: float, left_ou
     return " ".join(said)
 
 
-def exact_numbers(result: CountResult, share: Share) -> str:
+def exact_numbers(result: CountResult, measured: Measured) -> str:
     """Return what a pointer over a bar shows: all that is known, in full."""
-    said = [f"{label_of(result)}: {share.text} {share.of_whom}, {share.how_sure}"]
-    if share.measure == REGIONS:
+    share = measured.interval
+    said = [f"{label_of(result)}: {estimate_words(share)} {of_whom(measured)}, {sure_words(share)}"]
+    if measured.name == REGIONS:
         counted = _whole(result.low)
         if result.low != result.high:
             counted = f"{counted} to {_whole(result.high)}"
@@ -134,29 +141,22 @@ def _whole(number: int) -> str:
 
 
 def _bar_row(view: View, result: CountResult, axis: float) -> Markup:
-    label, share = label_of(result), view.share(result)
+    label, measured = label_of(result), view.share(result)
+    share = measured.interval
     kind, symbol, word = BADGES[result.verdict]
-    is_judged = result.max_share is not None and result.judge == share.measure
+    is_judged = result.max_share is not None and result.judge == measured.name
     limit = float(result.max_share) if is_judged and result.max_share is not None else None
-    drawn = Bar(
-        None if share.value is None else float(share.value),
-        float(share.low),
-        float(share.high),
-        limit,
-        kind,
-        exact_numbers(result, share),
-    )
     mark = element("span", symbol, title=word, class_=f"mini {kind}") if kind != "none" else None
-    has_detail = share.interval and share.value is not None
+    has_detail = share.value is not None and not share.exact
     return element(
         "li",
         element("span", view.link(result.sensitive), class_="name"),
-        bar(drawn, axis),
+        bar(share, exact_numbers(result, measured), axis, kind, limit),
         element(
             "span",
-            element("b", share.bare),
+            element("b", table_share(share)),
             mark,
-            element("small", share.interval) if has_detail else None,
+            element("small", short_interval(share)) if has_detail else None,
             class_="value",
         ),
         data_sensitive=label,
@@ -194,7 +194,7 @@ def _whole_ranking(view: View) -> Markup:
 
 
 def _rank_row(view: View, ranked: Ranked) -> Row:
-    shares = {(r.distance, r.change): view.share(r) for r in ranked.results}
+    shares = {(r.distance, r.change): view.share(r).interval for r in ranked.results}
     return row(
         text_cell(view.link(ranked.sensitive)),
         *(_share_cell(shares.get(panel)) for panel in view.panels),
@@ -202,10 +202,10 @@ def _rank_row(view: View, ranked: Ranked) -> Row:
     )
 
 
-def _share_cell(share: Share | None) -> Cell:
+def _share_cell(share: Interval | None) -> Cell:
     if share is None:
         return number_cell(NONE)
-    return number_cell(share.short, share.least, share.how_sure)
+    return number_cell(short_share(share), share.least, sure_words(share))
 
 
 def _unused(names: Sequence[str]) -> Markup | None:

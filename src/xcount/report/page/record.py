@@ -8,7 +8,12 @@ from xcount.answers.result import CountResult
 from xcount.measures.measured import REGIONS
 from xcount.report.lead import share_shown
 from xcount.report.markup import Child, Markup, element, joined, name
-from xcount.report.numbers import (
+from xcount.report.page.measures import measured_cell
+from xcount.report.page.shell import unbroken_units
+from xcount.report.page.tables import Cell, Row, fact_list, number_cell, row, table, text_cell
+from xcount.report.page.view import View
+from xcount.report.sentences import certificate, glossary, label_of, n_exact_words, panel_label
+from xcount.report.words.numbers import (
     NONE,
     OF_MEASURE,
     count_or_bounds,
@@ -17,15 +22,13 @@ from xcount.report.numbers import (
     limit_percent,
     plural,
     seconds_text,
+    sure_words,
+    table_share,
 )
-from xcount.report.page.measures import measured_cell
-from xcount.report.page.shell import unbroken_units
-from xcount.report.page.tables import Cell, Row, fact_list, number_cell, row, table, text_cell
-from xcount.report.page.view import View
-from xcount.report.sentences import certificate, glossary, label_of, n_exact_words, panel_label
-from xcount.report.shares import Share, file_name
+from xcount.report.words.shares import file_name
 from xcount.runs.audit import AuditResult
 from xcount.runs.inputs import Input
+from xcount.support.interval import Interval
 
 MAX_COUNT_ROWS = 400
 
@@ -56,14 +59,14 @@ def all_counts(view: View) -> Markup:
 
 
 def _count_row(view: View, result: CountResult, is_judged: bool) -> Row:
-    share, judge = share_shown(result, REGIONS), view.audit.judge
+    share, judge = share_shown(result, REGIONS).interval, view.audit.judge
     stopped = f"{result.stop_reason}, {seconds_text(result.seconds)}"
     return row(
         text_cell(view.link(result.sensitive)),
         Cell(panel_label(result.distance, result.change), result.change.size),
         _with_details(count_or_bounds(result), "" if result.exact else _bounds(result), share),
-        _with_details(share.bare, share.how_sure, share),
-        *([measured_cell(Share.of(result, judge))] if judge != REGIONS else []),
+        _with_details(table_share(share), sure_words(share), share),
+        *([measured_cell(result.share_under(judge))] if judge != REGIONS else []),
         *([_verdict(result)] if is_judged else []),
         text_cell([result.method, element("small", stopped)]),
         data_sensitive=label_of(result),
@@ -71,7 +74,7 @@ def _count_row(view: View, result: CountResult, is_judged: bool) -> Row:
     )
 
 
-def _with_details(text: str, details: str, share: Share) -> Cell:
+def _with_details(text: str, details: str, share: Interval) -> Cell:
     return number_cell([text, element("small", details) if details else None], share.least)
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from xcount.answers.result import CountResult
+from xcount.measures.measured import Measured
 from xcount.report.lead import Lead, first_groups, in_order, lead, measure_of, panels, share_shown
 from xcount.report.markup import Markup, element, name
-from xcount.report.shares import Share
 from xcount.runs.audit import AuditResult, Panel
 from xcount.runs.ranked import Ranked
 
@@ -50,7 +50,7 @@ class View:
         keys = {ranked.sensitive: f"feature-{index}" for index, ranked in enumerate(described)}
         return cls(audit, measure, lead(audit), asked, ranking, described, keys, first)
 
-    def share(self, result: CountResult) -> Share:
+    def share(self, result: CountResult) -> Measured:
         """Return the share of a result that the page shows."""
         return share_shown(result, self.measure)
 
@@ -89,4 +89,4 @@ def _tells_more(result: CountResult) -> bool:
     has_profile = result.profile is not None and any(
         not mask.is_open and mask.high > 0 for mask in result.profile.masks
     )
-    return has_profile or result.explanation is not None or bool(result.details.get("witnesses"))
+    return has_profile or result.explanation is not None or bool(result.witnesses)

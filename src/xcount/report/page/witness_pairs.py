@@ -9,9 +9,9 @@ from xcount.answers.result import CountResult
 from xcount.answers.witness.witness import Witness
 from xcount.report.lead import joined_names
 from xcount.report.markup import Child, Markup, element, name
-from xcount.report.numbers import share_words
 from xcount.report.page.tables import Cell, row, table
 from xcount.report.witness_text import decisions, summary, values
+from xcount.report.words.numbers import share_words
 
 _MOST_BESIDE = 4
 _MOST_IN_A_LINE = 30

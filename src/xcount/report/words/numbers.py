@@ -18,8 +18,9 @@ from decimal import Decimal
 from fractions import Fraction
 
 from xcount.answers.result import CountResult
-from xcount.measures.measured import REGIONS, Judged
+from xcount.measures.measured import REGIONS
 from xcount.question.share import Limit
+from xcount.support.interval import Interval, Number
 
 _MONTHS = (
     "January",
@@ -127,7 +128,7 @@ def percent(count: int, n_regions: int) -> str:
     return share_words(Fraction(count, n_regions))
 
 
-def share_words(share: Fraction | float) -> str:
+def share_words(share: Number) -> str:
     """Return a share in per cent with three digits, or as odds where it is small; never as zero.
 
     Example:
@@ -145,7 +146,7 @@ def share_words(share: Fraction | float) -> str:
     return f"{_percentage(exact)} %"
 
 
-def axis_words(share: Fraction | float) -> str:
+def axis_words(share: Number) -> str:
     """Return a round share beside an axis, without zeros at its end.
 
     Example:
@@ -172,17 +173,12 @@ def confidence_words(confidence: float) -> str:
     return f"{float(kept * 100):.{decimals - 2}f}%"
 
 
-def _as_fraction(share: Fraction | float) -> Fraction:
+def _as_fraction(share: Number) -> Fraction:
     """Return a share exactly; of a float, the decimal of twelve digits that it stands for."""
     if not isinstance(share, float):
         return Fraction(share)
     found = Fraction(f"{share:.12g}")
     return Fraction(share) if found in (0, 1) else found
-
-
-def in_a_table(share: str) -> str:
-    """Return a share in little room, without ``about``: its interval stands beside it."""
-    return share.removeprefix("about ")
 
 
 def _percentage(share: Fraction) -> str:
@@ -220,126 +216,126 @@ def _six_digits(value: Fraction) -> str:
     return f"{int(whole):,}{rest and f'.{rest}'}"
 
 
-def share_text(result: CountResult, measure: str = REGIONS) -> str:
-    """Return a share of a result, or where it lies if nobody has an estimate of it."""
-    known = _known(result, measure)
-    return estimate_words(*shares_of(known), known.exact)
+# ---- intervals ----
 
 
-def how_sure(result: CountResult, measure: str = REGIONS) -> str:
-    """Return ``exact``, or the interval of a share and its confidence."""
-    known = _known(result, measure)
-    return sure_words(*shares_of(known), known.exact, known.confidence)
-
-
-def short_interval(result: CountResult, measure: str = REGIONS) -> str:
-    """Return the interval in little room, e.g. ``16.2 to 20.2 %``; empty for an exact share."""
-    known = _known(result, measure)
-    return "" if known.exact else interval_words(*shares_of(known)[1:])
-
-
-def short_share(result: CountResult, measure: str = REGIONS) -> str:
-    """Return the share, or its interval, in little room, where the interval stands beside it."""
-    if _known(result, measure).estimate is None:
-        return short_interval(result, measure)
-    return in_a_table(share_text(result, measure))
-
-
-def share_with_interval(result: CountResult, measure: str = REGIONS) -> str:
-    """Return the share with its interval if it is not exact; the interval where there is no more.
-
-    Where nothing at all is known, a dash.
-    """
-    known = _known(result, measure)
-    value, low, high = shares_of(known)
-    if value is None:
-        return NONE if low == 0 and high == 1 else interval_words(low, high)
-    return share_and_interval(value, low, high)
-
-
-def _known(result: CountResult, measure: str) -> Judged:
-    return result.share_under(measure) or Judged.unknown()
-
-
-def shares_of(known: Judged) -> tuple[Fraction | None, Fraction, Fraction]:
-    """Return a share and its bounds as exact fractions; None where there is no estimate."""
-    low, high = (Fraction(part, known.whole) for part in known.parts)
-    return None if known.estimate is None else Fraction(known.estimate, known.whole), low, high
-
-
-def estimate_words(
-    value: Fraction | float | None, low: Fraction | float, high: Fraction | float, exact: bool
-) -> str:
+def estimate_words(share: Interval) -> str:
     """Return a share, or where it lies; an estimate says that it is one.
 
     Example:
         >>> share = Fraction(1, 4000)
-        >>> estimate_words(share, share, share, True), estimate_words(share, 0, share, False)
+        >>> estimate_words(Interval.exactly(share)), estimate_words(Interval(share, 0, share))
         ('1 in 4,000', 'about 1 in 4,000')
-        >>> estimate_words(None, Fraction(31, 100), Fraction(1), False)
+        >>> estimate_words(Interval(None, Fraction(31, 100), 1))
         'between 31.0 % and 100 %'
-        >>> estimate_words(Fraction(0), Fraction(0), Fraction(1, 9), False)
+        >>> estimate_words(Interval(0, 0, Fraction(1, 9)))
         'about 0 %'
     """
-    if value is None:
-        return bounds_text(low, high)
-    return share_words(value) if exact else f"about {share_words(value)}"
+    if share.value is None:
+        return bounds_words(share)
+    return share_words(share.value) if share.exact else f"about {share_words(share.value)}"
 
 
-def sure_words(
-    value: Fraction | None, low: Fraction, high: Fraction, exact: bool, confidence: float
-) -> str:
+def sure_words(share: Interval) -> str:
     """Return ``exact``, or the interval of a share and its confidence.
 
     Without an estimate the interval is the share's text already.
     """
-    if exact:
+    if share.exact:
         return "exact"
-    sure = "guaranteed" if confidence == 1.0 else f"{confidence_words(confidence)} confidence"
-    return sure if value is None else f"{interval_words(low, high)}, {sure}"
+    sure = confidence_of(share)
+    return sure if share.value is None else f"{interval_words(share)}, {sure}"
 
 
-def bounds_text(low: Fraction | float, high: Fraction | float) -> str:
-    """Return between which bounds a share lies.
-
-    Example:
-        >>> bounds_text(Fraction(31, 100), Fraction(1)), bounds_text(Fraction(0), Fraction(3, 100))
-        ('between 31.0 % and 100 %', 'at most 3.00 %')
-    """
-    if low == 0 and high < 1:
-        return f"at most {share_words(high)}"
-    return f"between {share_words(low)} and {share_words(high)}"
+def confidence_of(interval: Interval) -> str:
+    """Return how sure the bounds are: ``guaranteed``, or ``95% confidence``."""
+    if not interval.is_sampled:
+        return "guaranteed"
+    return f"{confidence_words(interval.sureness)} confidence"
 
 
-def interval_words(low: Fraction | float, high: Fraction | float) -> str:
-    """Return an interval of shares in little room.
+def bounds_words(share: Interval) -> str:
+    """Return the bounds of a share.
 
     Example:
-        >>> interval_words(0.162, 0.202), interval_words(0, 1e-5), interval_words(1e-6, 0.01)
-        ('16.2 to 20.2 %', '0 to 1 in 100,000', '1 in 1 million to 1.00 %')
+        >>> bounds_words(Interval(None, Fraction(31, 100), 1))
+        'between 31.0 % and 100 %'
+        >>> bounds_words(Interval(None, 0, Fraction(3, 100)))
+        'at most 3.00 %'
     """
-    first, last = share_words(low), share_words(high)
+    if share.low == 0 and share.high < 1:
+        return f"at most {share_words(share.high)}"
+    return f"between {share_words(share.low)} and {share_words(share.high)}"
+
+
+def interval_words(share: Interval) -> str:
+    """Return the bounds of a share in little room.
+
+    Example:
+        >>> interval_words(Interval(None, 0.162, 0.202)), interval_words(Interval(None, 0, 1e-5))
+        ('16.2 to 20.2 %', '0 to 1 in 100,000')
+        >>> interval_words(Interval(None, 1e-6, 0.01))
+        '1 in 1 million to 1.00 %'
+    """
+    first, last = share_words(share.low), share_words(share.high)
     if first == "0 %" or last.endswith("%"):
         first = first.removesuffix(" %")
     return f"{first} to {last}"
 
 
-def share_and_interval(
-    share: Fraction | float, low: Fraction | float, high: Fraction | float
-) -> str:
-    """Return a share with its interval, if it has one; ``at most`` where none was seen.
+def short_interval(share: Interval) -> str:
+    """Return the bounds of a share in little room; nothing for an exact share."""
+    return "" if share.exact else interval_words(share)
+
+
+def short_share(share: Interval) -> str:
+    """Return a share, or its bounds if it has no estimate, in little room."""
+    return interval_words(share) if share.value is None else estimate_words(share)
+
+
+def table_share(share: Interval) -> str:
+    """Return a share in little room, without ``about``: its interval stands beside it."""
+    return short_share(share).removeprefix("about ")
+
+
+def share_and_interval(share: Interval) -> str:
+    """Return a share with its interval, if it has one; ``at most`` if none was seen.
 
     Example:
-        >>> share_and_interval(0.25, 0.25, 0.25), share_and_interval(0.25, 0.2, 0.3)
+        >>> share_and_interval(Interval.exactly(0.25)), share_and_interval(Interval(0.25, 0.2, 0.3))
         ('25.0 %', '25.0 % (20.0 to 30.0 %)')
-        >>> share_and_interval(0.0, 0.0, 0.001)
+        >>> share_and_interval(Interval(0.0, 0.0, 0.001))
         'at most 0.100 %'
     """
-    if low == high:
-        return share_words(share)
-    if share == 0:
-        return f"at most {share_words(high)}"
-    return f"{share_words(share)} ({interval_words(low, high)})"
+    if share.value is None:
+        return interval_words(share)
+    if share.low == share.high:
+        return share_words(share.value)
+    if share.value == 0:
+        return f"at most {share_words(share.high)}"
+    return f"{share_words(share.value)} ({interval_words(share)})"
+
+
+def number_and_interval(number: Interval) -> str:
+    """Return a number of three digits, and its bounds if it is not exact.
+
+    Example:
+        >>> number_and_interval(Interval.exactly(0.5)), number_and_interval(Interval(2, 1, 3))
+        ('0.5', '2 (1 to 3)')
+    """
+    if number.value is None:
+        return NONE
+    return f"{number.value:.3g}{number_bounds(number)}"
+
+
+def number_bounds(number: Interval) -> str:
+    """Return the bounds of a number that is not exact, in brackets."""
+    if number.low == number.high:
+        return ""
+    return f" ({number.low:.3g} to {number.high:.3g})"
+
+
+# ---- counts, times, distances ----
 
 
 def count_or_bounds(result: CountResult) -> str:

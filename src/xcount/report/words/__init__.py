@@ -1,0 +1,1 @@
+"""Results in words: numbers and sentences that every kind of report shares."""

@@ -1,0 +1,193 @@
+"""The lines of a journal of counts: what a run planned, and the counts that are finished.
+
+A run line lists the keys of the counts that were planned. A run has the latest result of each of
+its keys; results of earlier runs with other questions are not its own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xcount.answers.result import CountResult
+from xcount.errors import JournalError
+from xcount.runs.journal import LineError, Record, read_journal
+from xcount.support.record_check import misfit
+from xcount.support.records import RECORDS
+
+FORMAT = 1
+"""Version of the layout of audits, comparisons and their journals."""
+_OF_ONE_RUN = ("created", "versions")
+
+
+@dataclass(frozen=True, slots=True)
+class RunLine:
+    """The line that opens a run: its command, its models and what was planned."""
+
+    header: Record
+
+    @property
+    def command(self) -> str:
+        """The command that wrote it."""
+        return str(self.header["command"])
+
+    @property
+    def models(self) -> list[str]:
+        """The fingerprints of its models."""
+        several: list[str] | None = self.header.get("fingerprints")
+        return [str(self.header.get("fingerprint"))] if several is None else several
+
+    def asks_like(self, header: Record) -> bool:
+        """Tell whether another run asks exactly the same."""
+        return _asked(self.header) == _asked({"kind": "run", **header})
+
+    def to_dict(self) -> Record:
+        """Return the line as JSON."""
+        return {"kind": "run", **self.header}
+
+
+@dataclass(frozen=True, slots=True)
+class CountLine:
+    """A finished count.
+
+    Attributes:
+        key: what the count depends on, hashed.
+        model: the fingerprint of its model.
+        limits: the limits that it had.
+        explained: what its explanation was asked for; None without one.
+        result: the count itself.
+    """
+
+    key: str
+    model: str
+    limits: Mapping[str, float | None]
+    explained: Mapping[str, Any] | None
+    result: CountResult
+
+    def to_dict(self) -> Record:
+        """Return the line as JSON."""
+        return {
+            "kind": "result",
+            "key": self.key,
+            "model": self.model,
+            "limits": self.limits,
+            "explained": self.explained,
+            "result": self.result.to_dict(),
+        }
+
+
+Line = RunLine | CountLine | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRun:
+    """The last run of a journal: its run line, and the counts of all runs, in order."""
+
+    header: Record
+    counts: tuple[CountLine, ...]
+
+    def results(self) -> list[CountResult | None]:
+        """Return the latest result of each planned count; None if there is none."""
+        latest = {line.key: line.result for line in self.counts}
+        return [latest.get(key) for key in self.header["keys"]]
+
+
+def read_lines(path: str | os.PathLike[str]) -> tuple[Line, ...]:
+    """Read a journal of counts, without locking or repairing it."""
+    return read_journal(path, line_of)
+
+
+def last_run(lines: Sequence[Line], path: str | os.PathLike[str], command: str) -> KeptRun:
+    """Return the last run of a command from the lines of the journal at a path."""
+    runs = [line for line in lines if isinstance(line, RunLine) and line.command == command]
+    if not runs:
+        if not lines:
+            raise JournalError(f"{path}: the journal is empty; nothing was saved in it yet")
+        what = {"audit": "an audit", "compare": "a comparison"}[command]
+        raise JournalError(
+            f"{path} is not the journal of {what}: it has no {what.split()[-1]}'s run line"
+        )
+    counts = tuple(line for line in lines if isinstance(line, CountLine))
+    return KeptRun(runs[-1].header, counts)
+
+
+def is_last_run(header: Record, lines: Sequence[Line]) -> bool:
+    """Tell whether the last run of a journal asked exactly what the header asks."""
+    runs = [line for line in lines if isinstance(line, RunLine)]
+    return bool(runs) and runs[-1].asks_like(header)
+
+
+def _asked(run: Record) -> Mapping[str, Any]:
+    return {name: value for name, value in run.items() if name not in _OF_ONE_RUN}
+
+
+# ---- reading a line ----
+
+
+def line_of(record: Record) -> Line:
+    """Return what a line of a journal says; None for a line of another kind.
+
+    Raises:
+        LineError: no run of this version wrote it.
+    """
+    if record["kind"] == "run":
+        return _run_line(record)
+    return _count_line(record) if record["kind"] == "result" else None
+
+
+def _run_line(run: Record) -> RunLine:
+    """Check what a run's result is made from, except its counts; and what was planned."""
+    command = run.get("command")
+    if not isinstance(command, str):
+        raise LineError("is a run line without a command")
+    if command not in ("audit", "compare") or command not in RECORDS:
+        return RunLine(run)  # another command's, which the caller does not read
+    if run.get("format") != FORMAT:
+        raise LineError(
+            f"has format {run.get('format')}, and this version of xcount reads format {FORMAT}"
+        )
+    whole = {"results": [], "rows": [], **run, "kind": command}
+    fault = misfit(whole, RECORDS[command])
+    if fault is not None:
+        raise LineError(f"is a run line in which {fault}")
+    marks = run.get("fingerprints") if command == "compare" else [run.get("fingerprint")]
+    if not (_is_texts(marks) and _is_texts(run.get("keys"))):
+        raise LineError("is a run line with keys or fingerprints that are no text")
+    if command == "compare" and not len(run["names"]) == len(run["models"]) == len(marks or ()):
+        raise LineError("is a run line with other numbers of models and of their names")
+    return RunLine(run)
+
+
+def _count_line(line: Record) -> CountLine:
+    for name in ("key", "model"):
+        if not isinstance(line.get(name), str):
+            raise LineError(f"is a result line without a {name}")
+    limits = line.get("limits")
+    if not isinstance(limits, dict) or not all(
+        limit is None or isinstance(limit, int | float) for limit in limits.values()
+    ):
+        raise LineError("is a result line whose limits are no numbers")
+    explained = line.get("explained")
+    if explained is not None and not (
+        isinstance(explained, dict) and {"favourable", "with_people"} <= explained.keys()
+    ):
+        raise LineError("is a result line that does not say what its explanation serves")
+    return CountLine(line["key"], line["model"], limits, explained, _result(line.get("result")))
+
+
+def _result(data: Any) -> CountResult:
+    fault = misfit(data, CountResult, "result")
+    if fault is not None:
+        raise LineError(f"is a result line in which {fault}")
+    try:
+        result = CountResult.from_dict(data)
+        result.to_dict()  # what is said twice in it may contradict itself
+    except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        raise LineError(f"has no whole result ({type(error).__name__}: {error})") from error
+    return result
+
+
+def _is_texts(listed: object) -> bool:
+    return isinstance(listed, list) and all(isinstance(text, str) for text in listed)
