@@ -76,16 +76,12 @@ def test_a_judge_is_measured_though_nobody_asked_for_it() -> None:
 
 
 def test_a_result_says_who_judges_and_comes_back_from_json() -> None:
-    """Results of before, which say nothing, are judged by regions."""
+    """A result that is read back has the same judge and the same verdict."""
     result = judged_by_rows("1/3")
     data = json.loads(result.to_json())
     assert data["judge"] == "rows"
     assert CountResult.from_dict(data) == result
     assert CountResult.from_dict(data).verdict is Verdict.PASS
-    del data["judge"]
-    before = CountResult.from_dict(data)
-    assert before.judge == "regions"
-    assert before.verdict is Verdict.PASS  # 2/9 is below 1/3, too
 
 
 def test_a_judge_that_was_not_measured_decides_nothing() -> None:
@@ -151,7 +147,7 @@ def test_verdicts_are_those_of_the_share(seed: int) -> None:
             limit = Limit.share(str(factor * share))
             result = solve(problem, Settings(max_share=limit, judge=name), "auto", weighing)
             assert result.verdict is verdict, (name, share)
-            assert result.judged.low <= share <= result.judged.high
+            assert float(result.judged.low) <= share <= float(result.judged.high)
 
 
 @pytest.mark.usefixtures("no_corner_sums")
@@ -250,7 +246,7 @@ def test_parts_of_a_domain_end_when_the_limit_is_decided(monkeypatch: pytest.Mon
     assert (passed.verdict, failed.verdict) == (Verdict.PASS, Verdict.FAIL)
     early = xcount.count(figure_1(), max_share="99.9%", **asked)
     assert early.verdict is Verdict.PASS
-    assert early.judged.low <= share <= early.judged.high
+    assert float(early.judged.low) <= share <= float(early.judged.high)
 
 
 def test_an_assertion_is_about_rows_if_asked() -> None:
