@@ -101,6 +101,8 @@ def test_every_header_has_a_test() -> None:
         "corner_plan": "corner_sums_test",
         "corner_stream": "corner_sums_test",
         "corner_tile": "corner_sums_test",
+        "wide_tile": "corner_sums_test: rounded_leaves_decide",
+        "tile_probability": "probability_link_test",
         "lanes": "corner_sums_test",
         "change": "corner_sums_test",
         "add": "diagram_test",

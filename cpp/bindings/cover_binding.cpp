@@ -35,7 +35,7 @@ AnyCover make_cover(const AnyForest& forest, const MaskSpace& masks,
       forest);
 }
 
-// What is known of each task, as (solved, open, total): Python ints.
+// The counts of each task as (solved, open, total): Python ints.
 template <class Value>
 nb::list known_counts(const Cover<Value>& cover) {
   nb::list list;

@@ -6,7 +6,7 @@
 
 namespace {
 
-// What is too large for the core is an error meant for the user.
+// Questions too large for the core raise an error meant for the user.
 void translate_length_error(const std::exception_ptr& thrown, void* /*payload*/) {
   try {
     std::rethrow_exception(thrown);
@@ -19,7 +19,7 @@ void translate_length_error(const std::exception_ptr& thrown, void* /*payload*/)
 }  // namespace
 
 NB_MODULE(_core, module) {
-  // Objects that are still alive when an interpreter is stopped early concern nobody.
+  // Objects still alive when an interpreter is stopped early are no leak to report.
   nb::set_leak_warnings(false);
   module.doc() = "XCount's native core.";
   nb::register_exception_translator(translate_length_error);

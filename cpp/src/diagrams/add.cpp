@@ -157,7 +157,7 @@ template <class Value>
 NodeId Adds<Value>::encode_test(const Forest<Value>& forest, const Test& test, NodeId left,
                                 NodeId right, Level first_level) {
   // Bit i says cell <= i. Read from the last cell down, a bit is needed where the side changes: a
-  // plain threshold needs its own guard alone, a set of cells one bit per change.
+  // plain threshold needs only its own guard, a set of cells one bit per change.
   const Cell n_cells = forest.axis(test.feature).n_cells;
   bool side = forest.goes_left(test, n_cells - 1);
   NodeId result = side ? left : right;

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "xcount/diagrams/bdd.hpp"
+#include "xcount/support/assert.hpp"
 
 namespace xcount {
 
@@ -73,6 +74,8 @@ void Diagrams::check_bdd(const Ref& f) const {
 
 NodeId Diagrams::make(Level level, NodeId low, NodeId high) {
   if (low == high) return low;
+  XCOUNT_ASSERT(level < nodes_[low].level && level < nodes_[high].level);
+  XCOUNT_ASSERT(level < group_of_.size());
   const std::uint64_t hashed = hash({level, low, high});
   const auto tag = static_cast<std::uint32_t>(hashed >> 32);
   const std::size_t mask = unique_.size() - 1;
@@ -89,6 +92,7 @@ NodeId Diagrams::make(Level level, NodeId low, NodeId high) {
 }
 
 void Diagrams::place(NodeId node) {
+  XCOUNT_ASSERT(nodes_[node].level < kTerminalLevel && n_unique_ < unique_.size());
   const std::uint64_t hashed = hash(nodes_[node]);
   const std::size_t mask = unique_.size() - 1;
   std::size_t at = hashed & mask;
@@ -98,8 +102,9 @@ void Diagrams::place(NodeId node) {
 }
 
 NodeId Diagrams::make_monotone(Level level, NodeId low, NodeId high) {
+  XCOUNT_ASSERT(level < nodes_[low].level && level < nodes_[high].level);
   // Where this bit is 1 the next one of its group is 1 too: if that one already leads to `high`,
-  // this test tells nothing apart.
+  // this test is redundant.
   const Level below = nodes_[low].level;
   if (below < kTerminalLevel && group_of_[below] == group_of_[level] && nodes_[low].high == high) {
     return low;
@@ -124,6 +129,7 @@ NodeId Diagrams::allocate() {
     return static_cast<NodeId>(nodes_.size() - 1);
   }
   const NodeId node = free_head_;
+  XCOUNT_ASSERT(node < nodes_.size() && nodes_[node].level == kFreeLevel);
   free_head_ = nodes_[node].low;
   --n_free_;
   peak_nodes_ = std::max(peak_nodes_, n_nodes());
@@ -172,6 +178,7 @@ std::vector<bool> Diagrams::marked_nodes() const {
     const NodeId node = todo.back();
     todo.pop_back();
     if (marked[node]) continue;
+    XCOUNT_ASSERT(nodes_[node].level != kFreeLevel);
     marked[node] = true;
     if (is_terminal(node)) continue;
     todo.push_back(nodes_[node].low);
@@ -198,6 +205,7 @@ void Diagrams::collect_garbage() {
       place(node);
     }
   }
+  XCOUNT_ASSERT(n_free_ < nodes_.size() && n_unique_ <= n_nodes());
   collect_at_ = std::max(std::size_t{1} << 18, 2 * n_nodes());
 }
 

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <utility>
 
+#include "xcount/support/assert.hpp"
+
 namespace xcount {
 
 namespace {
@@ -111,6 +113,7 @@ CellSet intersection(const CellSet& a, const CellSet& b) {
     if (now != inside) result.push_back(next);
     inside = now;
   }
+  XCOUNT_ASSERT(std::is_sorted(result.begin(), result.end()));
   return result;
 }
 
@@ -134,7 +137,7 @@ CellSet CellOrder::left_set(const Topology& forest, const Test& test) const {
     for (Cell p = 0; p < n_cells(); ++p) visit(p);
     return result;
   }
-  // A cut changes sides at the first cell, at the cut, and around the missing cell alone.
+  // A cut changes sides only at the first cell, at the cut, and around the missing cell.
   std::vector<Cell> candidates{0, 1, test.cut, test.cut + 1, n_cells() - 1};
   std::sort(candidates.begin(), candidates.end());
   candidates.erase(std::unique(candidates.begin(), candidates.end()), candidates.end());
@@ -149,6 +152,7 @@ std::vector<CellOrder> choose_cell_orders(std::span<const Topology* const> fores
   std::vector<CellOrder> orders;
   for (std::size_t f = 0; f < forests.front()->axes.size(); ++f) {
     orders.push_back(choose(forests, static_cast<Feature>(f), keep_last[f]));
+    XCOUNT_ASSERT(orders.back().n_cells() == forests.front()->axes[f].n_cells);
   }
   return orders;
 }

@@ -13,7 +13,7 @@ constexpr double kMostCorners = 1e11;
 constexpr double kMostMasks = 1 << 22;
 constexpr std::size_t kTreesLookedAt = 200;
 
-// A few of many trees tell enough.
+// A sample of many trees is enough for an estimate.
 double corners_of(const Topology& forest, const CornerGround& ground, const LeafFlags& counted) {
   const std::size_t stride = 1 + forest.roots.size() / kTreesLookedAt;
   return count_corners(forest, ground.orders, counted, stride, kMostCorners);

@@ -4,6 +4,8 @@
 #include <bit>
 #include <type_traits>
 
+#include "xcount/support/assert.hpp"
+
 namespace xcount {
 
 namespace {
@@ -119,6 +121,7 @@ CornerIntegers<std::int64_t> rounded_integers(const CornerQuestion<Value>& quest
   const unsigned shift = shift_of(range);
   const std::int64_t error = error_of(question);
   const auto half = power_of_two<Value>(shift - 1);
+  XCOUNT_ASSERT(shift > 0 && error > 0);
   CornerIntegers<std::int64_t> integers;
   integers.value = [&question, shift, half](std::size_t output, NodeIndex leaf) {
     const Value& value = question.forests[output]->values[static_cast<std::size_t>(leaf)];

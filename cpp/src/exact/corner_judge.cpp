@@ -28,27 +28,28 @@ class ExactJudge final : public TileJudge<T> {
   ExactJudge(const CornerQuestion<Value>& question, const CornerGround& ground, const Value& low)
       : judge_(question.judge),
         low_(low),
+        any_(ground.windows.any),
         masks_(*question.masks),
         mask_at_(masks_by_position(*question.masks, ground.orders)) {
     for (const Change<Value>& change : question.changes) directions_.push_back(change.direction);
     only_sure_ = question.changes[0].form == ChangeForm::kSureLargest;
   }
 
-  [[nodiscard]] bool changes(const TileJob<T>& job, std::size_t change, std::size_t mask,
+  [[nodiscard]] bool changes(const TileColumn<T>& column, std::size_t change, std::size_t mask,
                              std::size_t lane) const override {
-    const std::vector<Value> own = sums(job, mask, lane);
+    const std::vector<Value> own = sums(column, mask, lane);
     if (only_sure_) return judge_(change, own, own);
-    for (std::size_t other = 0; other < job.n_masks; ++other) {
-      if (other == mask || !is_near(job, mask, other)) continue;
-      const std::vector<Value> there = sums(job, other, lane);
+    for (std::size_t other = 0; other < column.n_masks; ++other) {
+      if (other == mask || !is_near(mask, other)) continue;
+      const std::vector<Value> there = sums(column, other, lane);
       if (there != own && differs(change, own, there)) return true;
     }
     return false;
   }
 
  private:
-  [[nodiscard]] bool is_near(const TileJob<T>& job, std::size_t a, std::size_t b) const {
-    return job.any || masks_.distance(mask_at_[a], mask_at_[b]) <= masks_.limit();
+  [[nodiscard]] bool is_near(std::size_t a, std::size_t b) const {
+    return any_ || masks_.distance(mask_at_[a], mask_at_[b]) <= masks_.limit();
   }
 
   [[nodiscard]] bool differs(std::size_t change, const std::vector<Value>& own,
@@ -58,11 +59,11 @@ class ExactJudge final : public TileJudge<T> {
            (direction != Direction::kUp && judge_(change, there, own));
   }
 
-  [[nodiscard]] std::vector<Value> sums(const TileJob<T>& job, std::size_t mask,
+  [[nodiscard]] std::vector<Value> sums(const TileColumn<T>& column, std::size_t mask,
                                         std::size_t lane) const {
     std::vector<Value> result;
-    for (std::size_t k = 0; k < job.n_outputs; ++k) {
-      const auto value = static_cast<T>(job.column[k * job.n_masks + mask].lane[lane]);
+    for (std::size_t k = 0; k < column.n_outputs; ++k) {
+      const auto value = static_cast<T>(column.sums[k * column.n_masks + mask].lane[lane]);
       result.push_back(widened<Value>(value) + low_);
     }
     return result;
@@ -70,6 +71,7 @@ class ExactJudge final : public TileJudge<T> {
 
   ProbabilityJudge<Value> judge_;
   Value low_;
+  bool any_;  // every mask is near every other
   MaskSpace masks_;
   std::vector<MaskIndex> mask_at_;
   std::vector<Direction> directions_;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "xcount/exact/mask_windows.hpp"
+#include "xcount/support/assert.hpp"
 
 namespace xcount {
 
@@ -65,6 +66,8 @@ CornerLayout::CornerLayout(std::span<const CellOrder> orders, const MaskSpace& m
     n_blocks *= n;
   }
   set_steps(orders.size());
+  XCOUNT_ASSERT(n_blocks * n_tiles * n_masks * row_size * n_copies == n_regions);
+  XCOUNT_ASSERT(row_size <= n_columns * n_lanes && n_columns * n_lanes < row_size + n_lanes);
 }
 
 CornerLayout CornerLayout::with_one_lane() const {
@@ -110,6 +113,7 @@ void CornerLayout::choose_middle(Axes& axes, std::size_t max_vectors) {
 }
 
 void CornerLayout::set_steps(std::size_t n_features) {
+  XCOUNT_ASSERT(middle.size() == middle_cells.size() && row.size() == row_cells.size());
   step.assign(n_features, 0);
   std::uint64_t stride = 1;
   const auto set = [&](const std::vector<Feature>& features,
@@ -133,6 +137,7 @@ void CornerLayout::set_steps(std::size_t n_features) {
   }
   if (shift > 64) too_large("axes");
   key_bits = shift;
+  XCOUNT_ASSERT(outer.empty() || key_bits > outer.back().shift);
 }
 
 }  // namespace xcount

@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "xcount/support/assert.hpp"
+
 namespace xcount {
 
 namespace {
@@ -23,6 +25,16 @@ constexpr unsigned kDigitBits = 11;
 template <class T>
 bool is_zero(const LaneResidue<T>& value) {
   return value == LaneResidue<T>(0);
+}
+
+// Whether keys ascend, each once, and no value is 0.
+template <class T>
+bool is_settled(std::span<const Corner<T>> corners) {
+  for (std::size_t i = 0; i < corners.size(); ++i) {
+    if (is_zero<T>(corners[i].value)) return false;
+    if (i > 0 && corners[i].key <= corners[i - 1].key) return false;
+  }
+  return true;
 }
 
 // Sorts by key, least significant digit first.
@@ -179,11 +191,15 @@ template <class T>
 void settle_corners(CornerList<T>& corners, CornerList<T>& scratch, unsigned key_bits, Stop* stop) {
   sort_by_key(corners, scratch, key_bits, stop);
   compact(corners);
+  XCOUNT_ASSERT(is_settled<T>(corners));
+  XCOUNT_ASSERT(corners.empty() || key_bits >= 64 || corners.back().key >> key_bits == 0);
 }
 
 template <class T>
 void merge_corners(std::span<const Corner<T>> a, std::span<const Corner<T>> b, std::uint64_t mask,
                    CornerList<T>& out) {
+  XCOUNT_ASSERT(is_settled<T>(a));
+  XCOUNT_ASSERT(out.empty() || (out.data() != a.data() && out.data() != b.data()));
   out.resize(a.size() + b.size());
   std::size_t n = 0;
   std::size_t i = 0;
@@ -202,6 +218,7 @@ void merge_corners(std::span<const Corner<T>> a, std::span<const Corner<T>> b, s
   while (i < a.size()) out[n++] = a[i++];
   for (; j < b.size(); ++j) out[n++] = {b[j].key & mask, b[j].value};
   out.resize(n);
+  XCOUNT_ASSERT(is_settled<T>(out));
 }
 
 #define XCOUNT_INSTANTIATE(T)                                                            \

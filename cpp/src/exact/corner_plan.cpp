@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <type_traits>
 
+#include "xcount/support/assert.hpp"
+
 namespace xcount {
 
 namespace {
@@ -79,9 +81,8 @@ Value clamped(const Value& value, const Value& low, const Value& high) {
   return value > high ? high : value;
 }
 
-template <class T>
 void set_weights(const std::vector<std::vector<double>>& weights, const CornerGround& ground,
-                 CornerPlan<T>& plan) {
+                 CornerFrame& plan) {
   for (std::size_t f = 0; f < weights.size(); ++f) {
     std::vector<double>& out = plan.weights.emplace_back();
     for (const Cell cell : ground.orders[f].cell)
@@ -109,14 +110,19 @@ CornerGround::CornerGround(std::span<const Topology* const> given, const MaskSpa
 }
 
 template <class T>
-std::size_t CornerPlan<T>::list_bytes() const {
+std::size_t CornerPlan<T>::n_corners() const {
   std::size_t n = 0;
-  for (const CornerList<T>& list : corners) n += list.size() * sizeof(Corner<T>);
+  for (const CornerList<T>& list : corners) n += list.size();
   return n;
 }
 
 template <class T>
-double CornerPlan<T>::outer_weight(std::uint64_t block) const {
+std::size_t CornerPlan<T>::list_bytes() const {
+  return n_corners() * sizeof(Corner<T>);
+}
+
+double CornerFrame::outer_weight(std::uint64_t block) const {
+  XCOUNT_ASSERT(block < layout.n_blocks);
   double weight = 1.0;
   for (std::size_t j = layout.outer.size(); j-- > 0;) {
     const OuterAxis& axis = layout.outer[j];
@@ -190,7 +196,7 @@ CornerIntegers<T> exact_integers(const CornerQuestion<Value>& question,
 template <class T, class Value>
 CornerPlan<T> make_plan(const CornerQuestion<Value>& question, const CornerGround& ground,
                         const CornerLayout& layout, const CornerIntegers<T>& integers, Stop& stop) {
-  CornerPlan<T> plan{layout, ground.windows};
+  CornerPlan<T> plan{{layout, ground.windows}};
   plan.vector_unit = question.vector_unit;
   plan.span = integers.span;
   plan.changes = integers.changes;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "xcount/support/assert.hpp"
+
 namespace xcount {
 
 namespace {
@@ -18,7 +20,7 @@ LaneResidue<T>* numbers(std::vector<Lanes<T>>& lanes) {
   return lanes.data()->lane;
 }
 
-// Whether 16 bits are compared first: where that is exact but for few, and pays.
+// Whether 16 bits are compared first: only if that decides most lanes exactly, and pays.
 template <class T>
 bool is_narrow(const CornerPlan<T>& plan) {
   if constexpr (kLanes<T> == 1) {
@@ -29,14 +31,14 @@ bool is_narrow(const CornerPlan<T>& plan) {
   }
 }
 
-// Columns that are held: see TileJob.
+// Columns that are held: see HeldSums.
 template <class T>
 std::size_t n_held_columns(const CornerLayout& layout) {
   constexpr std::size_t kColumns = LaneTraits<std::uint16_t>::kLanes / kLanes<T>;
   return (layout.n_columns + kColumns - 1) / kColumns * kColumns;
 }
 
-// Whether sums are held of the masks alone that have corners: see docs/corner-sums.md, "Large
+// Whether sums are held only for the masks that have corners: see docs/corner-sums.md, "Large
 // tiles".
 template <class T>
 bool holds_few(const CornerPlan<T>& plan) {
@@ -56,12 +58,30 @@ std::size_t held_bytes_for(const CornerLayout& layout) {
          (n_held_columns<T>(layout) * sizeof(Lanes<T>) + sizeof(std::uint32_t));
 }
 
+// Vectors of the tables of extremes, and of what they find.
 template <class T>
-std::size_t narrow_bytes(const CornerPlan<T>& plan) {
+std::size_t n_near_vectors(const MaskWindows& windows) {
+  return kLanes<T> == 1 || windows.any ? 0 : 2 * (windows.table_size() + windows.n_masks);
+}
+
+// Of the tables that find the extremes around masks.
+template <class T>
+std::size_t near_bytes(const CornerPlan<T>& plan) {
   if constexpr (kLanes<T> == 1) {
-    return 0;
+    return WideTile<T>::bytes_for(plan.windows);
   } else {
-    return is_narrow(plan) ? NarrowRoom<T>::bytes_for(plan.changes.size(), plan.windows) : 0;
+    return n_near_vectors<T>(plan.windows) * sizeof(Lanes<T>) +
+           plan.windows.near.size() * sizeof(NearExtremes<T>) +
+           (is_narrow(plan) ? NarrowRoom<T>::bytes_for(plan.changes.size(), plan.windows) : 0);
+  }
+}
+
+template <class T>
+TileKernels<T> kernels_for(const CornerPlan<T>& plan) {
+  if constexpr (kLanes<T> == 1) {
+    return {};
+  } else {
+    return choose_kernels<T>(!plan.weights.empty(), plan.vector_unit);
   }
 }
 
@@ -69,9 +89,7 @@ std::size_t narrow_bytes(const CornerPlan<T>& plan) {
 
 template <class T>
 CornerStream<T>::CornerStream(const CornerPlan<T>& plan)
-    : plan_(plan),
-      layout_(plan.layout),
-      kernels_(choose_kernels<T>(!plan.weights.empty(), plan.vector_unit)) {
+    : plan_(plan), layout_(plan.layout), kernels_(kernels_for(plan)) {
   const std::size_t n_results = plan.changes.size() * layout_.n_masks;
   std::size_t n_vectors = layout_.n_tiles * layout_.tile_vectors();
   for (const std::size_t n : layout_.middle_cells) slab_vectors_.push_back(n_vectors /= n);
@@ -81,14 +99,14 @@ CornerStream<T>::CornerStream(const CornerPlan<T>& plan)
     Output& output = outputs_.emplace_back();
     output.levels.resize(layout_.outer.size());
     output.block.resize(place_.empty() ? layout_.n_tiles * layout_.tile_vectors()
-                                       : n_places_ * job_.n_held_columns);
+                                       : n_places_ * job_.held.n_columns);
     for (const std::size_t n : slab_vectors_) output.partials.emplace_back(n);
   }
   row_.resize(layout_.n_columns);
   set_job();
   if (plan.weights.empty()) return;
   tile_shares_.resize(n_results * kShareLanes);
-  job_.shares = tile_shares_.data();
+  job_.results.shares = tile_shares_.data();
   block_shares_.resize(n_results);
   set_row_weights();
 }
@@ -97,7 +115,7 @@ CornerStream<T>::CornerStream(const CornerPlan<T>& plan)
 template <class T>
 void CornerStream<T>::set_places() {
   place_.resize(layout_.n_masks);
-  job_.n_held_columns = n_held_columns<T>(layout_);
+  job_.held.n_columns = n_held_columns<T>(layout_);
   const unsigned n_bits = layout_.outer.empty() ? layout_.key_bits : layout_.outer.back().shift;
   const std::uint64_t below = n_bits < 64 ? (std::uint64_t{1} << n_bits) - 1 : ~std::uint64_t{0};
   for (const Corner<T>& corner : plan_.corners[0]) {
@@ -120,49 +138,49 @@ void CornerStream<T>::set_row_weights() {
   }
   weights.resize(layout_.n_columns * kLanes<T>);
   row_weights_ = std::move(weights);
-  job_.row_weights = row_weights_.data();
+  job_.results.row_weights = row_weights_.data();
 }
 
 template <class T>
 void CornerStream<T>::set_job() {
   const std::size_t n_masks = layout_.n_masks;
-  const MaskWindows& windows = plan_.windows;
+  const std::size_t n_changes = plan_.changes.size();
   const std::size_t n_outputs = plan_.corners.size();
+  const bool by_probability = plan_.judge != nullptr;
   sums_.resize(n_outputs);
   slab_.resize(n_outputs);
-  const bool by_probability = plan_.judge != nullptr;
   column_.resize((n_outputs + (by_probability ? 1 : 0)) * n_masks);
-  tables_.resize(2 * windows.table_size());
-  counts_.resize(plan_.changes.size() * (n_masks + 1));
-  job_.n_columns = layout_.n_columns;
-  job_.n_masks = n_masks;
-  job_.sensitive_cells = layout_.sensitive_cells.data();
-  job_.n_sensitive = layout_.sensitive_cells.size();
-  job_.any = windows.any;
-  job_.changes = plan_.changes.data();
-  job_.n_changes = plan_.changes.size();
-  job_.span = plan_.span;
-  job_.n_outputs = n_outputs;
-  job_.slab = slab_.data();
-  job_.sums = sums_.data();
-  job_.column = column_.data();
-  job_.decided = column_.data() + (by_probability ? n_outputs * n_masks : 0);
-  job_.judge = plan_.judge.get();
-  job_.softmax = plan_.link.softmax;
-  job_.output = plan_.link.output;
-  job_.zero = plan_.zero;
-  job_.unit = plan_.link.unit;
-  job_.exponent = plan_.link.exponent;
-  job_.highest = tables_.data();
-  job_.lowest = tables_.data() + windows.table_size();
-  point_to_windows(windows, job_, near_);
-  job_.counts = counts_.data();
-  job_.common_counts = counts_.data() + plan_.changes.size() * n_masks;
+  counts_.resize(n_changes * (n_masks + 1));
+  job_.sums = {layout_.n_columns, n_masks,
+               n_outputs,         {layout_.sensitive_cells.data(), layout_.sensitive_cells.size()},
+               slab_.data(),      sums_.data()};
   if (!place_.empty()) {
-    job_.place = place_.data();
-    job_.filler = this;
+    job_.held.place = place_.data();
+    job_.held.filler = this;
   }
-  if constexpr (kLanes<T> > 1) {
+  job_.column = {column_.data(), n_outputs, n_masks};
+  job_.question = {
+      {plan_.changes.data(), n_changes}, plan_.span, plan_.judge.get(), plan_.link, plan_.zero};
+  job_.results.counts = counts_.data();
+  job_.results.common_counts = counts_.data() + n_changes * n_masks;
+  job_.near.decided = column_.data() + (by_probability ? n_outputs * n_masks : 0);
+  set_near();
+}
+
+template <class T>
+void CornerStream<T>::set_near() {
+  const MaskWindows& windows = plan_.windows;
+  if constexpr (kLanes<T> == 1) {
+    wide_ = std::make_unique<WideTile<T>>(windows, plan_.vector_unit);
+  } else {
+    tables_.resize(n_near_vectors<T>(windows));
+    if (!windows.any) {
+      job_.near.highest = tables_.data();
+      job_.near.lowest = job_.near.highest + windows.table_size();
+      job_.near.high = job_.near.lowest + windows.table_size();
+      job_.near.low = job_.near.high + windows.n_masks;
+    }
+    near_ = connect(windows, job_.near);
     if (!is_narrow(plan_)) return;
     narrow_ = std::make_unique<NarrowRoom<T>>(job_, windows);
     job_.narrow = narrow_->tile();
@@ -171,17 +189,23 @@ void CornerStream<T>::set_job() {
 
 template <class T>
 void CornerStream<T>::count_block(std::uint64_t block) {
+  XCOUNT_ASSERT(block < layout_.n_blocks);
   move_to(block);
   if (changed_) {
     std::fill(counts_.begin(), counts_.end(), std::uint64_t{0});
     std::fill(block_shares_.begin(), block_shares_.end(), 0.0);
     if (layout_.middle.empty()) {
-      count_tile();
+      // The block is a tile whose sums are there.
+      for (std::size_t k = 0; k < outputs_.size(); ++k) sums_[k] = outputs_[k].block.data();
+      if (!place_.empty()) job_.held.sums = outputs_[0].block.data();
+      slab_.assign(sums_.begin(), sums_.end());
+      count_tile(Start::kKept, 1.0);
     } else {
       for (std::size_t k = 0; k < outputs_.size(); ++k) slabs_[0][k] = outputs_[k].block.data();
       count_slabs(0, 1.0);
     }
     add_common_counts();
+    XCOUNT_ASSERT(are_within_block());
     changed_ = false;
   }
 }
@@ -222,10 +246,11 @@ void CornerStream<T>::advance(std::size_t output, std::size_t level, Cell target
   std::vector<Level>& levels = outputs_[output].levels;
   Level& state = levels[level];
   const CornerList<T>& source = level == 0 ? plan_.corners[output] : levels[level - 1].list;
+  XCOUNT_ASSERT(state.cursor <= source.size() && state.cell <= target);
   const OuterAxis& axis = layout_.outer[level];
   const std::uint64_t mask = (std::uint64_t{1} << axis.shift) - 1;
   const bool is_last = level + 1 == levels.size();
-  // A long way is gone at once: all slices on it are gathered before they are merged.
+  // A long way is one step: all slices on it are gathered before they are merged.
   const Cell stride = !is_last && target - state.cell > kLongWay ? target - state.cell : 1;
   while (state.cell < target) {
     state.cell += stride;
@@ -262,11 +287,13 @@ void CornerStream<T>::insert(std::size_t output, std::span<const Corner<T>> corn
     while (end < corners.size() && (corners[end].key & mask) >> layout_.row_bits == number) ++end;
     const auto row = static_cast<std::size_t>(number);
     const std::size_t tile = row / layout_.n_masks;
+    XCOUNT_ASSERT(tile < layout_.n_tiles);
+    XCOUNT_ASSERT(place_.empty() || (place_[row] > 0 && place_[row] < n_places_));
     if (place_.empty()) {
       insert_row(block + tile * layout_.tile_vectors() + row % layout_.n_masks, layout_.n_masks,
                  corners.subspan(i, end - i));
     } else {
-      insert_row(block + place_[row] * job_.n_held_columns, 1, corners.subspan(i, end - i));
+      insert_row(block + place_[row] * job_.held.n_columns, 1, corners.subspan(i, end - i));
     }
     i = end;
   }
@@ -278,6 +305,7 @@ void CornerStream<T>::insert_row(Lanes<T>* block, std::size_t stride,
                                  std::span<const Corner<T>> corners) {
   const std::uint64_t places = (std::uint64_t{1} << layout_.row_bits) - 1;
   const auto first = static_cast<std::size_t>(corners[0].key & places) / kLanes<T>;
+  XCOUNT_ASSERT((corners.back().key & places) < layout_.row_size);
   if (layout_.row.size() > 1) {
     spread(corners);
   } else {
@@ -325,24 +353,34 @@ void CornerStream<T>::spread(std::span<const Corner<T>> corners) {
 
 template <class T>
 void CornerStream<T>::fill() {
-  if (!filled_.empty() && sums_[0] == filled_.data()) return;  // since the tile was begun
+  if (!filled_.empty() && sums_[0] == filled_.data()) return;  // it was done for this tile
   filled_.resize(layout_.tile_vectors());
   for (std::size_t m = 0; m < layout_.n_masks; ++m) {
-    const Lanes<T>* held = job_.held + place_[m] * job_.n_held_columns;
+    const Lanes<T>* held = job_.held.sums + place_[m] * job_.held.n_columns;
     for (std::size_t c = 0; c < layout_.n_columns; ++c) filled_[c * layout_.n_masks + m] = held[c];
+    XCOUNT_ASSERT(place_[m] < n_places_);
   }
   sums_[0] = filled_.data();
 }
 
-// Without middle axes, the block is a tile whose sums are there.
 template <class T>
-void CornerStream<T>::count_tile() {
-  for (std::size_t k = 0; k < outputs_.size(); ++k) sums_[k] = outputs_[k].block.data();
-  if (!place_.empty()) job_.held = outputs_[0].block.data();
-  slab_.assign(sums_.begin(), sums_.end());
-  job_.start = Start::kKept;
-  kernels_.count_tile(job_);
-  if (!plan_.weights.empty()) add_tile_shares(1.0);
+void CornerStream<T>::count_tile(Start start, double weight) {
+  job_.sums.start = start;
+  if constexpr (kLanes<T> == 1) {
+    wide_->count(job_);
+  } else {
+    kernels_.count_tile(job_);
+  }
+  if (!plan_.weights.empty()) add_tile_shares(weight);
+}
+
+template <class T>
+void CornerStream<T>::add_slab(Lanes<T>* sums, const Lanes<T>* slab, std::size_t n) const {
+  if constexpr (kLanes<T> == 1) {
+    for (std::size_t i = 0; i < n; ++i) sums[i].lane[0] += slab[i].lane[0];
+  } else {
+    kernels_.add_lanes(sums, slab, n);
+  }
 }
 
 // Sums along the middle axes, from the given one on, and counts the tiles.
@@ -364,14 +402,12 @@ void CornerStream<T>::count_slabs(std::size_t axis, double weight) {
         sums_[k] = sums;
       } else {
         if (cell == 0) std::copy(slab, slab + n, sums);
-        if (cell > 0) kernels_.add_lanes(sums, slab, n);
+        if (cell > 0) add_slab(sums, slab, n);
         slabs_[axis + 1][k] = sums;
       }
     }
     if (is_last) {
-      job_.start = cell == 0 ? Start::kFresh : Start::kAdded;
-      kernels_.count_tile(job_);
-      if (!plan_.weights.empty()) add_tile_shares(product);
+      count_tile(cell == 0 ? Start::kFresh : Start::kAdded, product);
     } else {
       count_slabs(axis + 1, product);
     }
@@ -391,10 +427,17 @@ template <class T>
 void CornerStream<T>::add_common_counts() {
   const std::size_t n_masks = layout_.n_masks;
   for (std::size_t change = 0; change < plan_.changes.size(); ++change) {
-    const std::uint64_t common = job_.common_counts[change];
+    const std::uint64_t common = job_.results.common_counts[change];
     if (common == 0) continue;
     for (std::size_t m = 0; m < n_masks; ++m) counts_[change * n_masks + m] += common;
   }
+}
+
+template <class T>
+bool CornerStream<T>::are_within_block() const {
+  const std::uint64_t n_regions = layout_.n_tiles * layout_.row_size;
+  return std::all_of(counts().begin(), counts().end(),
+                     [&](std::uint64_t count) { return count <= n_regions; });
 }
 
 // Lists along the outer axes have at most as many corners as the whole list, and room for twice as
@@ -415,12 +458,11 @@ std::size_t CornerStream<T>::bytes_for(const CornerPlan<T>& plan) {
   std::size_t n_summed = layout.n_tiles * layout.tile_vectors();  // a block, and its slabs
   std::size_t slab = n_summed;
   for (const std::size_t n : layout.middle_cells) n_summed += slab /= n;
-  const std::size_t n_vectors = plan.corners.size() * n_summed + n_rows * layout.n_masks +
-                                2 * plan.windows.table_size() + layout.n_columns;
+  const std::size_t n_vectors =
+      plan.corners.size() * n_summed + n_rows * layout.n_masks + layout.n_columns;
   const std::size_t share_bytes =
       plan.weights.empty() ? 0 : sizeof(Int128) + sizeof(double) * (kShareLanes + 2);
-  return narrow_bytes(plan) + 2 * n_listed * sizeof(Corner<T>) + n_vectors * sizeof(Lanes<T>) +
-         plan.windows.near.size() * sizeof(NearExtremes<T>) +
+  return near_bytes(plan) + 2 * n_listed * sizeof(Corner<T>) + n_vectors * sizeof(Lanes<T>) +
          (holds_few(plan) ? held_bytes_for<T>(layout) : 0) +
          n_results * (4 * sizeof(std::uint64_t) + share_bytes);
 }

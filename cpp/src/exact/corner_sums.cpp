@@ -14,6 +14,7 @@
 #include "xcount/exact/corner_judge.hpp"
 #include "xcount/exact/corner_plan.hpp"
 #include "xcount/exact/corner_stream.hpp"
+#include "xcount/support/assert.hpp"
 #include "xcount/support/held_bytes.hpp"
 #include "xcount/support/parallel.hpp"
 
@@ -36,116 +37,140 @@ constexpr std::size_t kTileParts = 6;
   throw std::invalid_argument("corner sums: " + what);
 }
 
+// What was counted of a block: see CornerStream.
+struct BlockOutcome {
+  std::span<const std::uint64_t> counts;
+  std::span<const double> shares;
+};
+
+template <class T>
+BlockOutcome count_with(CornerStream<T>& stream, std::uint64_t block) {
+  stream.count_block(block);
+  return {stream.counts(), stream.shares()};
+}
+
+// One thread's work.
+class BlockWorker {
+ public:
+  virtual ~BlockWorker() = default;
+  virtual BlockOutcome count_block(std::uint64_t block) = 0;
+};
+
+// How blocks are counted: what all threads share.
+class BlockCount {
+ public:
+  virtual ~BlockCount() = default;
+  [[nodiscard]] virtual const CornerFrame& frame() const = 0;
+  [[nodiscard]] virtual std::size_t n_bits() const = 0;
+  [[nodiscard]] virtual std::size_t n_changes() const = 0;
+  [[nodiscard]] virtual std::size_t n_corners() const = 0;
+  [[nodiscard]] virtual std::size_t list_bytes() const = 0;
+  [[nodiscard]] virtual std::size_t thread_bytes() const = 0;
+  [[nodiscard]] virtual std::unique_ptr<BlockWorker> hire() const = 0;
+};
+
 // Counts blocks in integers that hold all sums.
 template <class T>
-class FullCount {
+class FullCount final : public BlockCount {
  public:
-  using Sum = T;
-
   explicit FullCount(CornerPlan<T> plan) : plan_(std::move(plan)) {}
 
-  [[nodiscard]] const CornerPlan<T>& plan() const { return plan_; }
-  [[nodiscard]] std::size_t n_changes() const { return plan_.changes.size(); }
-  [[nodiscard]] std::size_t list_bytes() const { return plan_.list_bytes(); }
-  [[nodiscard]] std::size_t thread_bytes() const { return CornerStream<T>::bytes_for(plan_); }
+  [[nodiscard]] const CornerFrame& frame() const override { return plan_; }
+  [[nodiscard]] std::size_t n_bits() const override { return 8 * sizeof(T); }
+  [[nodiscard]] std::size_t n_changes() const override { return plan_.changes.size(); }
+  [[nodiscard]] std::size_t n_corners() const override { return plan_.n_corners(); }
+  [[nodiscard]] std::size_t list_bytes() const override { return plan_.list_bytes(); }
+  [[nodiscard]] std::size_t thread_bytes() const override {
+    return CornerStream<T>::bytes_for(plan_);
+  }
+  [[nodiscard]] std::unique_ptr<BlockWorker> hire() const override {
+    return std::make_unique<Worker>(plan_);
+  }
 
-  // One thread's work: the stream that has counted the block.
-  class Worker {
+ private:
+  class Worker final : public BlockWorker {
    public:
-    explicit Worker(const FullCount& count) : stream_(count.plan_) {}
+    explicit Worker(const CornerPlan<T>& plan) : stream_(plan) {}
 
-    const CornerStream<T>& count_block(std::uint64_t block) {
-      stream_.count_block(block);
-      return stream_;
-    }
+    BlockOutcome count_block(std::uint64_t block) override { return count_with(stream_, block); }
 
    private:
     CornerStream<T> stream_;
   };
 
- private:
   CornerPlan<T> plan_;
 };
 
-// Counts blocks with rounded leaves, and in integers that hold all sums where that is too close.
+// Counts blocks with rounded leaves, and in integers that hold all sums if that is too close.
 template <class T>
-class FilteredCount {
+class FilteredCount final : public BlockCount {
  public:
-  using Sum = T;
-
   FilteredCount(CornerPlan<std::int64_t> rounded, CornerPlan<T> full)
-      : rounded_(std::move(rounded)), full_(std::move(full)) {}
+      : rounded_(std::move(rounded)), full_(std::move(full)) {
+    XCOUNT_ASSERT(rounded_.changes.size() == 2 * full_.changes.size());
+    XCOUNT_ASSERT(rounded_.layout.n_blocks == full_.layout.n_blocks);
+  }
 
-  [[nodiscard]] const CornerPlan<std::int64_t>& plan() const { return rounded_; }
-  [[nodiscard]] std::size_t n_changes() const { return full_.changes.size(); }
-  [[nodiscard]] std::size_t list_bytes() const {
+  [[nodiscard]] const CornerFrame& frame() const override { return rounded_; }
+  [[nodiscard]] std::size_t n_bits() const override { return 8 * sizeof(T); }
+  [[nodiscard]] std::size_t n_changes() const override { return full_.changes.size(); }
+  [[nodiscard]] std::size_t n_corners() const override { return rounded_.n_corners(); }
+  [[nodiscard]] std::size_t list_bytes() const override {
     return rounded_.list_bytes() + full_.list_bytes();
   }
-  [[nodiscard]] std::size_t thread_bytes() const {
+  [[nodiscard]] std::size_t thread_bytes() const override {
     return CornerStream<std::int64_t>::bytes_for(rounded_) + CornerStream<T>::bytes_for(full_);
   }
+  [[nodiscard]] std::unique_ptr<BlockWorker> hire() const override {
+    return std::make_unique<Worker>(rounded_, full_);
+  }
 
-  // What was counted: the first half of the rounded counts, or the full ones.
-  struct Outcome {
-    std::span<const std::uint64_t> all_counts;
-    std::span<const double> all_shares;
-
-    [[nodiscard]] std::span<const std::uint64_t> counts() const { return all_counts; }
-    [[nodiscard]] std::span<const double> shares() const { return all_shares; }
-  };
-
-  class Worker {
+ private:
+  class Worker final : public BlockWorker {
    public:
-    explicit Worker(const FilteredCount& count) : count_(count), rounded_(count.rounded_) {}
+    Worker(const CornerPlan<std::int64_t>& rounded, const CornerPlan<T>& full)
+        : rounded_(rounded), plan_(full) {}
 
-    Outcome count_block(std::uint64_t block) {
-      rounded_.count_block(block);
-      const auto counts = rounded_.counts();
-      const std::size_t half = counts.size() / 2;
-      if (std::equal(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(half),
-                     counts.begin() + static_cast<std::ptrdiff_t>(half))) {
-        return {counts, rounded_.shares()};
-      }
-      if (!full_) full_.emplace(count_.full_);
-      full_->count_block(block);
-      return {full_->counts(), full_->shares()};
+    // If both halves of the rounded counts agree, they are what was counted.
+    BlockOutcome count_block(std::uint64_t block) override {
+      const BlockOutcome rounded = count_with(rounded_, block);
+      const std::size_t half = rounded.counts.size() / 2;
+      const auto surely = rounded.counts.first(half), possibly = rounded.counts.last(half);
+      if (std::equal(surely.begin(), surely.end(), possibly.begin())) return rounded;
+      if (!full_) full_.emplace(plan_);
+      return count_with(*full_, block);
     }
 
    private:
-    const FilteredCount& count_;
     CornerStream<std::int64_t> rounded_;
+    const CornerPlan<T>& plan_;
     std::optional<CornerStream<T>> full_;
   };
 
- private:
   CornerPlan<std::int64_t> rounded_;
   CornerPlan<T> full_;
 };
 
-template <class Count>
 class CornerSumsBy final : public CornerSums {
  public:
-  CornerSumsBy(Count count, std::vector<MaskIndex> mask_at)
-      : count_(std::move(count)), mask_at_(std::move(mask_at)) {}
+  CornerSumsBy(std::unique_ptr<const BlockCount> count, std::vector<MaskIndex> mask_at)
+      : count_(std::move(count)), frame_(count_->frame()), mask_at_(std::move(mask_at)) {
+    XCOUNT_ASSERT(mask_at_.size() == layout().n_masks);
+  }
 
   [[nodiscard]] std::uint64_t n_regions() const override { return layout().n_regions; }
   [[nodiscard]] std::uint64_t n_blocks() const override { return layout().n_blocks; }
   [[nodiscard]] std::size_t n_axes() const override { return layout().n_axes(); }
-  [[nodiscard]] std::size_t n_bits() const override { return 8 * sizeof(typename Count::Sum); }
+  [[nodiscard]] std::size_t n_bits() const override { return count_->n_bits(); }
   [[nodiscard]] std::size_t n_masks() const override { return mask_at_.size(); }
-  [[nodiscard]] std::size_t n_changes() const override { return count_.n_changes(); }
-  [[nodiscard]] std::size_t n_corners() const override {
-    std::size_t n = 0;
-    for (const auto& corners : count_.plan().corners) n += corners.size();
-    return n;
-  }
+  [[nodiscard]] std::size_t n_changes() const override { return count_->n_changes(); }
+  [[nodiscard]] std::size_t n_corners() const override { return count_->n_corners(); }
   [[nodiscard]] double share_unit() const override {
-    const auto& plan = count_.plan();
-    return std::ldexp(plan.total_weight, -kShareBits) * plan.common_weight;
+    return std::ldexp(frame_.total_weight, -kShareBits) * frame_.common_weight;
   }
   [[nodiscard]] std::size_t bytes(unsigned n_threads) const override {
-    return count_.list_bytes() + count_.plan().windows.bytes() + used_bytes(mask_at_) +
-           std::max(1U, n_threads) * count_.thread_bytes();
+    return count_->list_bytes() + frame_.windows.bytes() + used_bytes(mask_at_) +
+           std::max(1U, n_threads) * count_->thread_bytes();
   }
   [[nodiscard]] CornerCounts count(std::uint64_t first, std::uint64_t end, unsigned n_threads,
                                    Stop& stop) const override;
@@ -156,43 +181,39 @@ class CornerSumsBy final : public CornerSums {
     std::vector<Int128> shares;
   };
 
-  using Worker = typename Count::Worker;
-
-  [[nodiscard]] const CornerLayout& layout() const { return count_.plan().layout; }
-  [[nodiscard]] std::unique_ptr<Worker> hired() const;
+  [[nodiscard]] const CornerLayout& layout() const { return frame_.layout; }
+  [[nodiscard]] std::unique_ptr<BlockWorker> hired() const;
   [[nodiscard]] std::uint64_t blocks_at_once(std::uint64_t n_asked, unsigned n_threads) const;
   [[nodiscard]] Totals no_totals() const;
-  template <class Outcome>
-  void add(const Outcome& outcome, std::uint64_t block, Totals& totals) const;
+  void add(const BlockOutcome& outcome, std::uint64_t block, Totals& totals) const;
   [[nodiscard]] CornerCounts by_mask(const Totals& totals) const;
 
-  Count count_;
+  std::unique_ptr<const BlockCount> count_;
+  const CornerFrame& frame_;
   std::vector<MaskIndex> mask_at_;
   // Between calls, workers keep their memory and their place in the lists.
   mutable std::mutex idle_mutex_;
-  mutable std::vector<std::unique_ptr<Worker>> idle_;
+  mutable std::vector<std::unique_ptr<BlockWorker>> idle_;
 };
 
-template <class Count>
-std::unique_ptr<typename Count::Worker> CornerSumsBy<Count>::hired() const {
+std::unique_ptr<BlockWorker> CornerSumsBy::hired() const {
   {
     const std::scoped_lock lock(idle_mutex_);
     if (!idle_.empty()) {
-      std::unique_ptr<Worker> worker = std::move(idle_.back());
+      std::unique_ptr<BlockWorker> worker = std::move(idle_.back());
       idle_.pop_back();
       return worker;
     }
   }
-  return std::make_unique<Worker>(count_);
+  return count_->hire();
 }
 
-// Whole sweeps of the last outer axis, where they are not too long: its slices are then inserted
+// Whole sweeps of the last outer axis, if they are not too long: its slices are then inserted
 // once, not once per thread.
-template <class Count>
-std::uint64_t CornerSumsBy<Count>::blocks_at_once(std::uint64_t n_asked, unsigned n_threads) const {
+std::uint64_t CornerSumsBy::blocks_at_once(std::uint64_t n_asked, unsigned n_threads) const {
   const std::uint64_t n_visited = layout().n_regions / layout().n_copies;
   const std::uint64_t size = std::max<std::uint64_t>(1, n_visited / layout().n_blocks);
-  const auto n_rows = static_cast<std::uint64_t>(count_.plan().windows.rows_per_mask());
+  const auto n_rows = static_cast<std::uint64_t>(frame_.windows.rows_per_mask());
   const std::uint64_t cost = n_bits() / 32 * (1 + n_rows / 4) * (1 + n_changes() / 4);
   const std::uint64_t most = kRegionsAtOnce / cost / size;
   const std::uint64_t fair = n_asked / (4 * std::uint64_t{n_threads});
@@ -201,30 +222,24 @@ std::uint64_t CornerSumsBy<Count>::blocks_at_once(std::uint64_t n_asked, unsigne
   return std::max<std::uint64_t>(1, std::min({most, fair, sweep}));
 }
 
-template <class Count>
-typename CornerSumsBy<Count>::Totals CornerSumsBy<Count>::no_totals() const {
+CornerSumsBy::Totals CornerSumsBy::no_totals() const {
   const std::size_t n_results = n_changes() * n_masks();
-  const bool is_weighed = !count_.plan().weights.empty();
+  const bool is_weighed = !frame_.weights.empty();
   return {std::vector<std::uint64_t>(n_results), std::vector<Int128>(is_weighed ? n_results : 0)};
 }
 
-template <class Count>
-template <class Outcome>
-void CornerSumsBy<Count>::add(const Outcome& outcome, std::uint64_t block, Totals& totals) const {
-  const auto counts = outcome.counts();
-  for (std::size_t i = 0; i < totals.counts.size(); ++i) totals.counts[i] += counts[i];
-  const auto& plan = count_.plan();
-  if (totals.shares.empty() || plan.total_weight == 0.0) return;
-  const double weight = std::ldexp(plan.outer_weight(block), kShareBits) / plan.total_weight;
-  const auto shares = outcome.shares();
+void CornerSumsBy::add(const BlockOutcome& outcome, std::uint64_t block, Totals& totals) const {
+  XCOUNT_ASSERT(outcome.counts.size() >= totals.counts.size());
+  for (std::size_t i = 0; i < totals.counts.size(); ++i) totals.counts[i] += outcome.counts[i];
+  if (totals.shares.empty() || frame_.total_weight == 0.0) return;
+  const double weight = std::ldexp(frame_.outer_weight(block), kShareBits) / frame_.total_weight;
   for (std::size_t i = 0; i < totals.shares.size(); ++i) {
-    totals.shares[i] += static_cast<Int128>(shares[i] * weight);
+    totals.shares[i] += static_cast<Int128>(outcome.shares[i] * weight);
   }
 }
 
-template <class Count>
-CornerCounts CornerSumsBy<Count>::count(std::uint64_t first, std::uint64_t end, unsigned n_threads,
-                                        Stop& stop) const {
+CornerCounts CornerSumsBy::count(std::uint64_t first, std::uint64_t end, unsigned n_threads,
+                                 Stop& stop) const {
   n_threads = std::max(1U, n_threads);
   end = std::min(end, n_blocks());
   first = std::min(first, end);
@@ -232,9 +247,9 @@ CornerCounts CornerSumsBy<Count>::count(std::uint64_t first, std::uint64_t end, 
   Totals totals = no_totals();
   std::atomic<std::uint64_t> next{first};
   std::mutex mutex;
-  // What a thread takes, it finishes: the blocks that are done are the first ones.
+  // A thread finishes the blocks that it takes, so the finished blocks are the first ones.
   const auto work = [&](std::size_t) {
-    std::unique_ptr<Worker> worker = hired();
+    std::unique_ptr<BlockWorker> worker = hired();
     Totals own = no_totals();
     while (next.load() < end && !stop.is_over()) {
       const std::uint64_t begin = next.fetch_add(step);
@@ -256,8 +271,7 @@ CornerCounts CornerSumsBy<Count>::count(std::uint64_t first, std::uint64_t end, 
 }
 
 // From positions to the numbers of masks; cells of idle features multiply the counts.
-template <class Count>
-CornerCounts CornerSumsBy<Count>::by_mask(const Totals& totals) const {
+CornerCounts CornerSumsBy::by_mask(const Totals& totals) const {
   CornerCounts result;
   result.counts.resize(totals.counts.size());
   result.shares.resize(totals.shares.size());
@@ -343,11 +357,9 @@ CornerLayout layout_for(const CornerQuestion<Value>& question, const CornerGroun
           sizeof(T),     LaneTraits<T>::kLanes, question.block_bytes, max_cells};
 }
 
-template <class Count>
-std::unique_ptr<CornerSums> finished(Count count, const MaskSpace& masks,
-                                     const CornerGround& ground) {
-  return std::make_unique<CornerSumsBy<Count>>(std::move(count),
-                                               masks_by_position(masks, ground.orders));
+std::unique_ptr<CornerSums> finished(std::unique_ptr<const BlockCount> count,
+                                     const MaskSpace& masks, const CornerGround& ground) {
+  return std::make_unique<CornerSumsBy>(std::move(count), masks_by_position(masks, ground.orders));
 }
 
 template <class T, class Value>
@@ -360,7 +372,7 @@ std::unique_ptr<CornerSums> make_full(const CornerQuestion<Value>& question,
   if constexpr (!std::is_same_v<T, std::int32_t>) {
     if (question.asks_for_probabilities()) set_judge(question, ground, range, plan);
   }
-  return finished(FullCount<T>(std::move(plan)), *question.masks, ground);
+  return finished(std::make_unique<FullCount<T>>(std::move(plan)), *question.masks, ground);
 }
 
 template <class T, class Value>
@@ -377,7 +389,8 @@ std::unique_ptr<CornerSums> make_wide(const CornerQuestion<Value>& question,
   rest.max_bytes -= std::min(rest.max_bytes, rounded.list_bytes());
   CornerPlan<T> full =
       make_plan(rest, ground, layout.with_one_lane(), exact_integers<T>(question, range), stop);
-  return finished(FilteredCount<T>(std::move(rounded), std::move(full)), *question.masks, ground);
+  return finished(std::make_unique<FilteredCount<T>>(std::move(rounded), std::move(full)),
+                  *question.masks, ground);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The extremes of what is compared around every mask of a column, within a distance: by tables of
-// balls and windows, or by shifts (mask_windows.hpp). Included by corner_tile_decisions.hpp alone;
+// The extremes around every mask of a column, within a distance: by tables of balls and windows, or
+// by shifts (mask_windows.hpp). Included by corner_tile_decisions.hpp only;
 // corner_tile_kernels.hpp says how all of it is compiled.
 #pragma once
 
@@ -36,28 +36,36 @@ XCOUNT_INLINE void widen_by(Extremes<T>& extremes, const Lanes<T>* high, const L
   widen<T>(extremes, load<Signed<T>>(high[i], offset), load<Signed<T>>(low[i], offset));
 }
 
-// Tables of one level of the balls; level 0 is what is compared.
+// Writes the extremes at some masks to two tables. It holds copies, which no store changes.
 template <class T>
-struct Level {
-  const Lanes<T>* high;
-  const Lanes<T>* low;
+struct Keep {
+  Lanes<T>* high;
+  Lanes<T>* low;
+  std::size_t offset;
+
+  XCOUNT_INLINE void operator()(std::size_t place, const Extremes<T>& extremes) const {
+    store(high[place], offset, extremes.high);
+    store(low[place], offset, extremes.low);
+  }
 };
 
+// Tables of one level of the balls; level 0 is what is compared.
 template <class T>
-XCOUNT_INLINE Level<T> ball_level(const TileJob<T>& job, std::size_t level) {
-  if (level == 0) return {job.decided, job.decided};
-  return {job.highest + (level - 1) * job.n_masks, job.lowest + (level - 1) * job.n_masks};
+XCOUNT_INLINE NearExtremes<T> ball_level(const NearTables<T>& tables, std::size_t level) {
+  if (level == 0) return {tables.decided, tables.decided};
+  const std::size_t begin = (level - 1) * tables.masks.n_masks;
+  return {tables.highest + begin, tables.lowest + begin};
 }
 
-// What the cells of a line have in common: the extremes of those from `begin` on.
+// The extremes of the cells of a line from `begin` on.
 template <class T>
-XCOUNT_INLINE Extremes<T> line_extremes(const TileJob<T>& job, const MaskAxis& axis,
-                                        const Level<T>& level, std::size_t base,
+XCOUNT_INLINE Extremes<T> line_extremes(const NearTables<T>& tables, const MaskAxis& axis,
+                                        const NearExtremes<T>& level, std::size_t base,
                                         std::size_t begin) {
   const std::size_t last = base + (axis.n_cells - 1) * axis.stride;
-  Extremes<T> result = extremes_at<T>(level.high, level.low, last, job.offset);
+  Extremes<T> result = extremes_at<T>(level.high, level.low, last, tables.offset);
   for (std::size_t c = begin; c + 1 < axis.n_cells; ++c) {
-    widen_by<T>(result, level.high, level.low, base + c * axis.stride, job.offset);
+    widen_by<T>(result, level.high, level.low, base + c * axis.stride, tables.offset);
   }
   return result;
 }
@@ -67,38 +75,40 @@ XCOUNT_INLINE Extremes<T> line_extremes(const TileJob<T>& job, const MaskAxis& a
 //   B[r](c) = extreme of P[r](c), B[r-1](c - 1), B[r-1](c + 1), P[r-1](loose cells)  for ordered c
 //   B[r](c) = extreme of P[r](c), P[r-1](all cells)                                  for loose c.
 template <class T>
-XCOUNT_INLINE void widen_balls(TileJob<T>& job, const MaskAxis& axis, std::size_t n_before,
-                               std::size_t base) {
+XCOUNT_INLINE void widen_balls(const NearTables<T>& tables, const MaskAxis& axis,
+                               std::size_t n_before, std::size_t base) {
   const std::size_t n_ordered = axis.n_ordered;
+  const std::size_t offset = tables.offset;
   const bool has_loose = n_ordered < axis.n_cells;
   Extremes<T> loose{}, all{};
   for (std::size_t r = 1; r <= axis.n_levels; ++r) {
-    const Level<T> below = ball_level(job, r - 1);
+    const NearExtremes<T> below = ball_level(tables, r - 1);
     if (has_loose && r == 1) {
-      loose = line_extremes<T>(job, axis, below, base, n_ordered);
-      all = line_extremes<T>(job, axis, below, base, 0);
+      loose = line_extremes<T>(tables, axis, below, base, n_ordered);
+      all = line_extremes<T>(tables, axis, below, base, 0);
     }
     // Beyond n_before, B[r-1](c) holds P[r](c) and lies within B[r](c).
-    const Level<T> own = r <= n_before ? ball_level(job, r) : below;
+    const NearExtremes<T> own = r <= n_before ? ball_level(tables, r) : below;
     Extremes<T> next_loose = loose, next_all = all;
     if (has_loose && r <= n_before) {
-      next_loose = line_extremes<T>(job, axis, own, base, n_ordered);
-      next_all = line_extremes<T>(job, axis, own, base, 0);
+      next_loose = line_extremes<T>(tables, axis, own, base, n_ordered);
+      next_all = line_extremes<T>(tables, axis, own, base, 0);
     }
+    const std::size_t table = (r - 1) * tables.masks.n_masks;
+    const Keep<T> keep{tables.highest + table, tables.lowest + table, offset};
     for (std::size_t c = 0; c < axis.n_cells; ++c) {
       const std::size_t m = base + c * axis.stride;
-      Extremes<T> extremes = extremes_at<T>(own.high, own.low, m, job.offset);
+      Extremes<T> extremes = extremes_at<T>(own.high, own.low, m, offset);
       if (c < n_ordered) {
-        if (c > 0) widen_by<T>(extremes, below.high, below.low, m - axis.stride, job.offset);
+        if (c > 0) widen_by<T>(extremes, below.high, below.low, m - axis.stride, offset);
         if (c + 1 < n_ordered) {
-          widen_by<T>(extremes, below.high, below.low, m + axis.stride, job.offset);
+          widen_by<T>(extremes, below.high, below.low, m + axis.stride, offset);
         }
         if (has_loose) widen<T>(extremes, loose.high, loose.low);
       } else {
         widen<T>(extremes, all.high, all.low);
       }
-      store(job.highest[(r - 1) * job.n_masks + m], job.offset, extremes.high);
-      store(job.lowest[(r - 1) * job.n_masks + m], job.offset, extremes.low);
+      keep(m, extremes);
     }
     loose = next_loose;
     all = next_all;
@@ -106,49 +116,51 @@ XCOUNT_INLINE void widen_balls(TileJob<T>& job, const MaskAxis& axis, std::size_
 }
 
 template <class T>
-XCOUNT_INLINE void make_balls(TileJob<T>& job) {
+__attribute__((noinline)) void make_balls(NearTables<T> tables) {
   std::size_t n_before = 0;
-  for (std::size_t i = 0; i < job.n_ball_axes; ++i) {
-    const MaskAxis& axis = job.ball_axes[i];
+  for (std::size_t i = 0; i < tables.masks.ball_axes.size; ++i) {
+    const MaskAxis axis = tables.masks.ball_axes.data[i];
     const std::size_t period = axis.stride * axis.n_cells;
-    for (std::size_t begin = 0; begin < job.n_masks; begin += period) {
+    for (std::size_t begin = 0; begin < tables.masks.n_masks; begin += period) {
       for (std::size_t base = begin; base < begin + axis.stride; ++base) {
-        widen_balls<T>(job, axis, n_before, base);
+        widen_balls<T>(tables, axis, n_before, base);
       }
     }
     n_before = axis.n_levels;
   }
 }
 
-// The table of windows at the ordered cells of a line: at first those of one cell, then doubled.
+// The table of windows at the ordered cells of a line: first those of one cell, then doubled.
 template <class T>
-__attribute__((noinline)) void make_windows(TileJob<T> job, std::size_t base) {
-  Level<T> from = ball_level(job, job.n_levels);
-  Lanes<T>* high = job.highest + job.n_levels * job.n_masks;
-  Lanes<T>* low = job.lowest + job.n_levels * job.n_masks;
-  for (std::size_t step = 1; step < job.width; step *= 2) {
-    for (std::size_t c = 0; c < job.line.n_ordered; ++c) {
-      const std::size_t m = base + c * job.line.stride;
-      Extremes<T> extremes = extremes_at<T>(from.high, from.low, m, job.offset);
-      if (c + step < job.line.n_ordered) {
-        widen_by<T>(extremes, from.high, from.low, m + step * job.line.stride, job.offset);
+__attribute__((noinline)) void make_windows(const NearTables<T>& tables, std::size_t base) {
+  const auto [n_cells, n_ordered, stride, unused] = tables.masks.line;
+  const std::size_t width = tables.masks.width;
+  const std::size_t offset = tables.offset;
+  NearExtremes<T> from = ball_level(tables, tables.masks.n_levels);
+  const std::size_t table = tables.masks.n_levels * tables.masks.n_masks;
+  const Keep<T> keep{tables.highest + table, tables.lowest + table, offset};
+  for (std::size_t step = 1; step < width; step *= 2) {
+    for (std::size_t c = 0; c < n_ordered; ++c) {
+      const std::size_t m = base + c * stride;
+      Extremes<T> extremes = extremes_at<T>(from.high, from.low, m, offset);
+      if (c + step < n_ordered) {
+        widen_by<T>(extremes, from.high, from.low, m + step * stride, offset);
       }
-      store(high[m], job.offset, extremes.high);
-      store(low[m], job.offset, extremes.low);
+      keep(m, extremes);
     }
-    from = {high, low};
+    from = {keep.high, keep.low};
   }
 }
 
 // On its own, as `grow` is.
-template <class T, class Decide>
-__attribute__((noinline)) void decide_line(const TileJob<T>& job, std::size_t base, Decide decide) {
-  const std::size_t n_cells = job.line.n_cells;
-  const std::size_t stride = job.line.stride;
-  const std::size_t offset = job.offset;
-  const std::uint32_t* first = job.first;
-  const NearExtremes<T>* near = job.near;
-  const Lanes<T>* decided = job.decided;
+template <class T, class Visit>
+__attribute__((noinline)) void visit_line(const NearTables<T>& tables, std::size_t base,
+                                          Visit visit) {
+  const auto [n_cells, n_ordered, stride, unused] = tables.masks.line;
+  const std::uint32_t* first = tables.masks.first;
+  const NearExtremes<T>* near = tables.near;
+  const Lanes<T>* decided = tables.decided;
+  const std::size_t offset = tables.offset;
   for (std::size_t c = 0; c < n_cells; ++c) {
     const std::size_t m = base + c * stride;
     const auto own = load<Signed<T>>(decided[m], offset);
@@ -156,7 +168,7 @@ __attribute__((noinline)) void decide_line(const TileJob<T>& job, std::size_t ba
     for (std::uint32_t i = first[c]; i < first[c + 1]; ++i) {
       widen_by<T>(extremes, near[i].high, near[i].low, base, offset);
     }
-    decide(m, extremes);
+    visit(m, extremes);
   }
 }
 
@@ -170,24 +182,24 @@ struct Shift {
   std::ptrdiff_t down, up;
   Lanes<T>* to_high;
   Lanes<T>* to_low;
-  bool is_first, is_last;  // the first one has the mask itself, the last one decides
+  bool is_first, is_last;  // the first one has the mask itself, the last one is the result
 };
 
 // Calls visit(place in the plane, extremes) with the balls that a shift makes. On its own, and for
-// a known number of axes: registers are few. Visit holds copies, which no store changes. (kAxes =
-// 0: any number.)
+// a known number of axes, because registers are few. (kAxes = 0: any number.)
 template <class T, bool kFirst, std::size_t kAxes, class Visit>
-__attribute__((noinline)) void grow(const TileJob<T>& job, const Shift<T>& own, Visit visit) {
-  const std::size_t n = job.grown[0].n_cells;
-  const std::size_t size = job.grown[job.n_grown - 1].stride;
-  const std::size_t n_others = kAxes > 0 ? kAxes - 1 : job.n_grown - 1;
-  const std::size_t offset = job.offset;
+__attribute__((noinline)) void grow(const NearTables<T>& tables, const Shift<T>& own, Visit visit) {
+  const Items<MaskAxis> axes = tables.masks.grown;
+  const std::size_t n = axes.data[0].n_cells;
+  const std::size_t size = axes.data[axes.size - 1].stride;
+  const std::size_t n_others = kAxes > 0 ? kAxes - 1 : axes.size - 1;
+  const std::size_t offset = tables.offset;
   const std::size_t reach = own.reach;
   std::ptrdiff_t down[kMaxGrownAxes] = {own.down};
   std::ptrdiff_t up[kMaxGrownAxes] = {own.up};
   for (std::size_t base = 0, row = 0; base < size; base += n, ++row) {
     for (std::size_t i = 1; i < n_others; ++i) {
-      const MaskAxis& axis = job.grown[i];
+      const MaskAxis& axis = axes.data[i];
       const std::size_t cell = kAxes == 3 ? row : base / axis.stride % axis.n_cells;
       const std::size_t left = axis.n_cells - 1 - cell;
       down[i] = -static_cast<std::ptrdiff_t>((cell < reach ? cell : reach) * axis.stride);
@@ -210,56 +222,50 @@ __attribute__((noinline)) void grow(const TileJob<T>& job, const Shift<T>& own, 
   }
 }
 
-template <class T, bool kFirst, class Visit>
-XCOUNT_INLINE void grow_plane(const TileJob<T>& job, const Shift<T>& own, Visit visit) {
-  if (job.n_grown == 2) {
-    grow<T, kFirst, 2>(job, own, visit);
-  } else if (job.n_grown == 3) {
-    grow<T, kFirst, 3>(job, own, visit);
-  } else {
-    grow<T, kFirst, 0>(job, own, visit);
+template <class T, class Visit>
+XCOUNT_INLINE void grow_plane(const NearTables<T>& tables, const Shift<T>& own, Visit visit) {
+  const std::size_t n_axes = tables.masks.grown.size;
+  if (own.is_first) {
+    if (n_axes == 2) return grow<T, true, 2>(tables, own, visit);
+    if (n_axes == 3) return grow<T, true, 3>(tables, own, visit);
+    return grow<T, true, 0>(tables, own, visit);
   }
+  if (n_axes == 2) return grow<T, false, 2>(tables, own, visit);
+  if (n_axes == 3) return grow<T, false, 3>(tables, own, visit);
+  grow<T, false, 0>(tables, own, visit);
 }
 
-// One plane of a shift's balls, which the last shift decides.
-template <class T, class Decide>
-XCOUNT_INLINE void grow_or_decide(const TileJob<T>& job, const Shift<T>& own, Decide decide) {
-  const auto keep = [high = own.to_high, low = own.to_low, offset = job.offset](
-                        std::size_t place, const Extremes<T>& extremes) XCOUNT_LAMBDA {
-    store(high[place], offset, extremes.high);
-    store(low[place], offset, extremes.low);
-  };
-  const auto settle = [decide, begin = own.plane * job.grown[job.n_grown - 1].stride](
-                          std::size_t place, const Extremes<T>& extremes)
-                          XCOUNT_LAMBDA { decide(begin + place, extremes); };
-  if (own.is_first && own.is_last) {
-    grow_plane<T, true>(job, own, settle);
-  } else if (own.is_first) {
-    grow_plane<T, true>(job, own, keep);
-  } else if (own.is_last) {
-    grow_plane<T, false>(job, own, settle);
-  } else {
-    grow_plane<T, false>(job, own, keep);
+// Calls visit(mask, extremes), given those by their place in a plane.
+template <class Visit>
+struct FromPlane {
+  Visit visit;
+  std::size_t begin;
+
+  template <class E>
+  XCOUNT_INLINE void operator()(std::size_t place, const E& extremes) const {
+    visit(begin + place, extremes);
   }
-}
+};
 
 // The shifts that have a plane to make, each as far behind the one before as it reaches: the first
 // one is at `front` less its reach. Returns how many.
 template <class T>
-XCOUNT_INLINE std::size_t set_shifts(const TileJob<T>& job, std::size_t front, Shift<T>* shifts) {
-  const MaskAxis& slowest = job.grown[job.n_grown - 1];
+__attribute__((noinline)) std::size_t set_shifts(const NearTables<T>& tables, std::size_t front,
+                                                 Shift<T>* shifts) {
+  const Neighbours& masks = tables.masks;
+  const MaskAxis& slowest = masks.grown.data[masks.grown.size - 1];
   const std::size_t size = slowest.stride;
-  const Lanes<T>* high = job.decided;
-  const Lanes<T>* low = job.decided;
+  const Lanes<T>* high = tables.decided;
+  const Lanes<T>* low = tables.decided;
   std::size_t n_planes = slowest.n_cells;  // of what is read: plane p is at place p % n_planes
   std::size_t n = 0, lag = 0, table = 0;
-  for (std::size_t step = 0; step < job.n_growth; ++step) {
-    const std::size_t reach = job.growth[step];
+  for (std::size_t step = 0; step < masks.growth.size; ++step) {
+    const std::size_t reach = masks.growth.data[step];
     lag += reach;
     if (front < lag) break;  // this shift has no plane yet, nor have the later ones
     const std::size_t plane = front - lag;
-    const bool is_last = step + 1 == job.n_growth;
-    const std::size_t n_made = is_last ? 1 : job.n_planes[step];
+    const bool is_last = step + 1 == masks.growth.size;
+    const std::size_t n_made = is_last ? 1 : masks.n_planes[step];
     if (plane < slowest.n_cells) {
       const std::size_t left = slowest.n_cells - 1 - plane;
       const auto place = [&](std::size_t p) XCOUNT_LAMBDA {
@@ -269,52 +275,77 @@ XCOUNT_INLINE std::size_t set_shifts(const TileJob<T>& job, std::size_t front, S
       const std::ptrdiff_t down = place(plane - (plane < reach ? plane : reach)) - at;
       const std::ptrdiff_t up = place(plane + (left < reach ? left : reach)) - at;
       const std::size_t made = table + plane % n_made * size;
-      shifts[n++] = {plane,     reach,  high + at,          low + at,
-                     down,      up,     job.highest + made, job.lowest + made,
-                     step == 0, is_last};
+      shifts[n++] = {plane,
+                     reach,
+                     high + at,
+                     low + at,
+                     down,
+                     up,
+                     tables.highest + made,
+                     tables.lowest + made,
+                     step == 0,
+                     is_last};
     }
-    high = job.highest + table;
-    low = job.lowest + table;
+    high = tables.highest + table;
+    low = tables.lowest + table;
     n_planes = n_made;
     table += n_made * size;
   }
   return n;
 }
 
-// One plane of each shift's balls.
-template <class T, class Decide>
-XCOUNT_INLINE void grow_front(const TileJob<T>& job, std::size_t front, Decide decide) {
+// One plane of each shift's balls; calls visit(mask, extremes) for the last one's.
+template <class T, class Visit>
+__attribute__((noinline)) void grow_front(const NearTables<T>& tables, std::size_t front,
+                                          Visit visit) {
   Shift<T> shifts[kMaxShifts];
-  const std::size_t n = set_shifts<T>(job, front, shifts);
-  for (std::size_t i = 0; i < n; ++i) grow_or_decide<T>(job, shifts[i], decide);
+  const std::size_t n = set_shifts<T>(tables, front, shifts);
+  for (std::size_t i = 0; i < n; ++i) {
+    const Shift<T>& own = shifts[i];
+    if (own.is_last) {
+      const std::size_t begin =
+          own.plane * tables.masks.grown.data[tables.masks.grown.size - 1].stride;
+      grow_plane<T>(tables, own, FromPlane<Visit>{visit, begin});
+    } else {
+      grow_plane<T>(tables, own, Keep<T>{own.to_high, own.to_low, tables.offset});
+    }
+  }
 }
 
-// Fronts from the first one that has a plane to make on.
+// The number of fronts, the first of which have no plane of the last shift's balls yet.
 template <class T>
-XCOUNT_INLINE std::size_t end_of_fronts(const TileJob<T>& job) {
-  std::size_t end = job.grown[job.n_grown - 1].n_cells;
-  for (std::size_t step = 0; step < job.n_growth; ++step) end += job.growth[step];
+XCOUNT_INLINE std::size_t end_of_fronts(const NearTables<T>& tables) {
+  const Neighbours& masks = tables.masks;
+  std::size_t end = masks.grown.data[masks.grown.size - 1].n_cells;
+  for (std::size_t step = 0; step < masks.growth.size; ++step) end += masks.growth.data[step];
   return end;
 }
 
-template <class T, class Decide>
-XCOUNT_INLINE void decide_grown(TileJob<T>& job, Decide decide) {
-  const std::size_t end = end_of_fronts<T>(job);
-  for (std::size_t front = job.growth[0]; front < end; ++front) grow_front<T>(job, front, decide);
-}
-
-// Calls decide(mask, extremes around it) for every mask.
-template <class T, class Decide>
-XCOUNT_INLINE void decide_near(TileJob<T>& job, Decide decide) {
-  if (job.n_growth > 0) return decide_grown<T>(job, decide);
-  make_balls<T>(job);
-  const std::size_t period = job.line.stride * job.line.n_cells;
-  for (std::size_t begin = 0; begin < job.n_masks; begin += period) {
-    for (std::size_t base = begin; base < begin + job.line.stride; ++base) {
-      if (job.width > 1) make_windows<T>(job, base);
-      decide_line<T>(job, base, decide);
+// Calls visit(mask, extremes around it) for every mask.
+template <class T, class Visit>
+XCOUNT_INLINE void visit_near(const NearTables<T>& tables, Visit visit) {
+  const Neighbours& masks = tables.masks;
+  if (masks.growth.size > 0) {
+    const std::size_t end = end_of_fronts<T>(tables);
+    for (std::size_t front = masks.growth.data[0]; front < end; ++front) {
+      grow_front<T>(tables, front, visit);
+    }
+    return;
+  }
+  make_balls<T>(tables);
+  const std::size_t period = masks.line.stride * masks.line.n_cells;
+  for (std::size_t begin = 0; begin < masks.n_masks; begin += period) {
+    for (std::size_t base = begin; base < begin + masks.line.stride; ++base) {
+      if (masks.width > 1) make_windows<T>(tables, base);
+      visit_line<T>(tables, base, visit);
     }
   }
+}
+
+// Sets tables.high and tables.low at the lanes of one register.
+template <class T>
+__attribute__((noinline)) void find_extremes(const NearTables<T>& tables) {
+  visit_near<T>(tables, Keep<T>{tables.high, tables.low, tables.offset});
 }
 
 }  // namespace

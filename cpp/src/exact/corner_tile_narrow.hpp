@@ -1,5 +1,5 @@
-// The loops over a tile that compare 16 bits of the sums. Compiled once per kind of machine, as the
-// other loops are (corner_tile_kernels.hpp).
+// The loops over a tile that compare 16 bits of the sums. Compiled once per vector unit, like the
+// other loops (corner_tile_kernels.hpp).
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ struct NarrowPart {
       __attribute__((vector_size(XCOUNT_VECTOR_BYTES / sizeof(T) * sizeof(std::uint16_t))));
 };
 
-// What is made of a sum: q of flips, q of gaps, or 16 bits more of gaps, too.
+// What is made of a sum: q for flips, q for gaps, or q and the next 16 bits for gaps.
 enum class Shrink : std::uint8_t { kSides, kGaps, kFineGaps };
 
 // Makes q of some lanes of a mask, from lane `lane` of its vector on.
@@ -29,10 +29,10 @@ struct Shrinker {
   using Part = typename NarrowPart<T>::Type;
 
   XCOUNT_INLINE explicit Shrinker(const NarrowTile<T>& narrow)
-      : decided(narrow.tile.decided),
+      : decided(narrow.job.near.decided),
         fine(narrow.fine),
-        cuts(narrow.cuts),
-        n_cuts(narrow.n_cuts),
+        cuts(narrow.cuts.data),
+        n_cuts(narrow.cuts.size),
         shift(static_cast<int>(narrow.shift)),
         left(shift < 16 ? 16 - shift : 0),
         right(shift > 16 ? shift - 16 : 0),
@@ -63,7 +63,7 @@ struct Shrinker {
     return Unsigned<T>(rise + middle);
   }
 
-  // Tells the tile how large the differences were.
+  // Notes in the tile how large the differences were.
   XCOUNT_INLINE void finish(NarrowTile<T>& narrow) const {
     LaneResidue<T> parts[kRegisterLanes<T>];
     __builtin_memcpy(parts, &magnitude, sizeof parts);
@@ -81,10 +81,9 @@ struct Shrinker {
 
 using Q = std::uint16_t;
 
-template <class T>
-XCOUNT_INLINE void note_doubt(NarrowTile<T>& narrow, std::size_t change, std::size_t mask,
+XCOUNT_INLINE void note_doubt(Doubts& doubts, std::size_t change, std::size_t mask,
                               std::size_t offset, const Mask<Q>& lanes) {
-  Doubt& doubt = narrow.doubts[narrow.n_doubts++];
+  Doubt& doubt = doubts.data[doubts.size++];
   doubt = {change, mask, {}};
   store(doubt.lanes, offset, lanes);
 }
@@ -98,25 +97,33 @@ struct Rises {
   }
 };
 
-template <class T>
-XCOUNT_INLINE void note_doubts(NarrowTile<T>& narrow, const TileJob<Q>& tile, std::size_t m,
-                               const Rises& rises) {
-  for (std::size_t i = 0; i < tile.n_changes; ++i) {
-    const NarrowChange& change = narrow.changes[i];
-    const Signed<Q>& rise = rises.along(change.direction);
-    const Mask<Q> doubt =
-        (rise > broadcast<Q>(change.surely)) ^ (rise > broadcast<Q>(change.possibly));
-    if (any_of<Q>(doubt)) note_doubt<T>(narrow, i, m, tile.offset, doubt);
-  }
-}
+// What deciding a mask needs: copies, which no store changes.
+struct DecideNarrow {
+  NarrowJob* job;
+  const Lanes<Q>* decided;
+  const NarrowChange* changes;
+  std::size_t offset, n_changes, n_masks;
+  std::uint32_t* counts;
 
-// Calls run(decide), where decide(mask, extremes around it) counts what surely exceeds a gap and
-// notes the doubts.
-template <class T, class Count, class Run>
-XCOUNT_INLINE void decide_gaps(NarrowTile<T>& narrow, TileJob<Q>& tile, Count* counts, Run run) {
-  run([&narrow, &tile, decided = tile.decided, offset = tile.offset, changes = narrow.changes,
-       n_changes = tile.n_changes, n_masks = tile.n_masks,
-       counts](std::size_t m, const Extremes<Q>& extremes) XCOUNT_LAMBDA {
+  XCOUNT_INLINE explicit DecideNarrow(NarrowJob& narrow)
+      : job(&narrow),
+        decided(narrow.near.decided),
+        changes(narrow.changes.data),
+        offset(narrow.near.offset),
+        n_changes(narrow.changes.size),
+        n_masks(narrow.near.masks.n_masks),
+        counts(narrow.counts) {}
+
+  XCOUNT_INLINE void add(std::size_t change, std::size_t mask, const Mask<Q>& hit) const {
+    counts[change * n_masks + mask] += n_set<Q>(hit);
+  }
+};
+
+// Counts the lanes in which a neighbour surely exceeds a gap, and notes the doubts.
+struct DecideGaps : DecideNarrow {
+  XCOUNT_INLINE explicit DecideGaps(NarrowJob& narrow) : DecideNarrow(narrow) {}
+
+  XCOUNT_INLINE void operator()(std::size_t m, const Extremes<Q>& extremes) const {
     const auto own = load<Signed<Q>>(decided[m], offset);
     Rises rises{extremes.high - own, own - extremes.low, {}};
     rises.either = rises.up > rises.down ? rises.up : rises.down;
@@ -124,20 +131,27 @@ XCOUNT_INLINE void decide_gaps(NarrowTile<T>& narrow, TileJob<Q>& tile, Count* c
     for (std::size_t i = 0; i < n_changes; ++i) {
       const Signed<Q>& rise = rises.along(changes[i].direction);
       const Mask<Q> surely = rise > broadcast<Q>(changes[i].surely);
-      counts[i * n_masks + m] = static_cast<Count>(counts[i * n_masks + m] + n_set<Q>(surely));
+      add(i, m, surely);
       doubt |= surely ^ (rise > broadcast<Q>(changes[i].possibly));
     }
-    if (any_of<Q>(doubt)) note_doubts<T>(narrow, tile, m, rises);
-  });
-}
+    if (any_of<Q>(doubt)) note_doubts(m, rises);
+  }
+
+  XCOUNT_INLINE void note_doubts(std::size_t m, const Rises& rises) const {
+    for (std::size_t i = 0; i < n_changes; ++i) {
+      const Signed<Q>& rise = rises.along(changes[i].direction);
+      const Mask<Q> doubt =
+          (rise > broadcast<Q>(changes[i].surely)) ^ (rise > broadcast<Q>(changes[i].possibly));
+      if (any_of<Q>(doubt)) note_doubt(job->doubts, i, m, offset, doubt);
+    }
+  }
+};
 
 // The same for flips, which leave no doubts.
-template <class T, class Count, class Run>
-XCOUNT_INLINE void decide_flips(const NarrowTile<T>& narrow, TileJob<Q>& tile, Count* counts,
-                                Run run) {
-  run([decided = tile.decided, offset = tile.offset, changes = narrow.changes,
-       n_changes = tile.n_changes, n_masks = tile.n_masks,
-       counts](std::size_t m, const Extremes<Q>& extremes) XCOUNT_LAMBDA {
+struct DecideFlips : DecideNarrow {
+  XCOUNT_INLINE explicit DecideFlips(NarrowJob& narrow) : DecideNarrow(narrow) {}
+
+  XCOUNT_INLINE void operator()(std::size_t m, const Extremes<Q>& extremes) const {
     const auto own = load<Signed<Q>>(decided[m], offset);
     for (std::size_t i = 0; i < n_changes; ++i) {
       const NarrowChange& change = changes[i];
@@ -145,28 +159,46 @@ XCOUNT_INLINE void decide_flips(const NarrowTile<T>& narrow, TileJob<Q>& tile, C
           (own <= broadcast<Q>(change.sure_below)) & (extremes.high > broadcast<Q>(change.high));
       const Mask<Q> down =
           (own > broadcast<Q>(change.sure_above)) & (extremes.low <= broadcast<Q>(change.low));
-      const Mask<Q> hit = change.direction == Direction::kAny  ? up | down
-                          : change.direction == Direction::kUp ? up
-                                                               : down;
-      counts[i * n_masks + m] = static_cast<Count>(counts[i * n_masks + m] + n_set<Q>(hit));
-    }
-  });
-}
-
-// Counts what is sure; the rest becomes doubts.
-template <class T>
-XCOUNT_INLINE void decide_narrow(TileJob<T>& job) {
-  NarrowTile<T>& narrow = *job.narrow;
-  narrow.n_doubts = 0;
-  TileJob<Q> tile = narrow.tile;
-  for (tile.offset = 0; tile.offset < LaneTraits<Q>::kLanes; tile.offset += kRegisterLanes<Q>) {
-    const auto run = [&tile](const auto& decide) XCOUNT_LAMBDA { decide_near<Q>(tile, decide); };
-    if (narrow.is_flip) {
-      decide_flips<T>(narrow, tile, tile.counts, run);
-    } else {
-      decide_gaps<T>(narrow, tile, tile.counts, run);
+      add(i, m,
+          change.direction == Direction::kAny  ? up | down
+          : change.direction == Direction::kUp ? up
+                                               : down);
     }
   }
+};
+
+inline void clear_counts(const NarrowJob& job) {
+  const std::size_t n_results = job.changes.size * job.near.masks.n_masks;
+  for (std::size_t i = 0; i < n_results; ++i) job.counts[i] = 0;
+}
+
+inline void add_counts(const NarrowJob& job, std::uint64_t* counts) {
+  const std::size_t n_results = job.changes.size * job.near.masks.n_masks;
+  const std::uint32_t* own = job.counts;
+  for (std::size_t i = 0; i < n_results; ++i) counts[i] += own[i];
+}
+
+// Counts what is sure; the rest becomes doubts. Calls run(job, decide) for each register's lanes,
+// which calls decide(mask, extremes around it).
+template <class Run>
+XCOUNT_INLINE void decide_narrow(NarrowJob& job, Run run) {
+  NearTables<Q>& near = job.near;
+  for (near.offset = 0; near.offset < LaneTraits<Q>::kLanes; near.offset += kRegisterLanes<Q>) {
+    if (job.is_flip) {
+      run(near, DecideFlips(job));
+    } else {
+      run(near, DecideGaps(job));
+    }
+  }
+}
+
+// The same for all masks of the columns, whose q are there.
+inline __attribute__((noinline)) void decide_all(NarrowJob& job, std::uint64_t* counts) {
+  job.doubts.size = 0;
+  clear_counts(job);
+  decide_narrow(job, [](const NearTables<Q>& near, const auto& decide)
+                         XCOUNT_LAMBDA { visit_near<Q>(near, decide); });
+  add_counts(job, counts);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// The loops over a large tile: sums are held of the masks alone that have corners, V and its 16
-// bits are made plane by plane, and every plane is compared as soon as the planes are there that
-// its balls reach. Included by corner_tile_kernels.hpp alone, which says how all of it is compiled.
+// The loops over a large tile: sums are held only for the masks that have corners, V and its 16
+// bits are made plane by plane, and every plane is compared as soon as the planes that its balls
+// reach are there. Included by corner_tile_kernels.hpp only, which says how all of it is compiled.
 // Proved in docs/corner-sums.md, "Large tiles".
 #pragma once
 
@@ -75,6 +75,12 @@ XCOUNT_INLINE void put_parts(Shrinker<T, kShrink>& shrinker, std::size_t m, std:
   }
 }
 
+// The columns of a mask.
+template <class T>
+XCOUNT_INLINE const Lanes<T>* held_at(const HeldSums<T>& held, std::size_t mask) {
+  return held.sums + held.place[mask] * held.n_columns;
+}
+
 // V of a row of masks, in the lanes of one register of 16 bits, and q. Before the row,
 //   row_before(e) = sum over the rows before it in its plane, and q <= e, of E;
 //   plane_before(e) = V of the row in the plane before
@@ -89,12 +95,11 @@ XCOUNT_INLINE void shrink_held_row(const TileJob<T>& job, std::size_t m, std::si
   for (std::size_t i = 0; i < kParts<T>; ++i) {
     const std::size_t begin = lane + i * kRegisterLanes<T>;
     offset[i] = begin % LaneTraits<T>::kLanes;
-    first[i] = load<Unsigned<T>>(vector_at<T>(job.held + job.place[0] * job.n_held_columns, begin),
-                                 offset[i]);
+    first[i] = load<Unsigned<T>>(vector_at<T>(held_at(job.held, 0), begin), offset[i]);
     first[i] += Unsigned<T>(broadcast<T>(job.narrow->center));
   }
   for (std::size_t cell = 0; cell < n; ++cell) {
-    const Lanes<T>* own = job.held + job.place[m + cell] * job.n_held_columns;
+    const Lanes<T>* own = held_at(job.held, m + cell);
     Parts<T> values;
     for (std::size_t i = 0; i < kParts<T>; ++i) {
       const std::size_t begin = lane + i * kRegisterLanes<T>;
@@ -121,8 +126,9 @@ XCOUNT_INLINE void clear(Lanes<T>* vectors, std::size_t n) {
 template <class T, bool kHasPlanes, Shrink kShrink>
 __attribute__((noinline)) void shrink_plane(const TileJob<T>& job, std::size_t plane) {
   NarrowTile<T>& narrow = *job.narrow;
-  const std::size_t n = job.sensitive_cells[job.n_sensitive - 1];
-  const std::size_t size = kHasPlanes ? n * job.sensitive_cells[job.n_sensitive - 2] : n;
+  const Items<std::size_t> axes = job.sums.axes;
+  const std::size_t n = axes.data[axes.size - 1];
+  const std::size_t size = kHasPlanes ? n * axes.data[axes.size - 2] : n;
   Lanes<T>* row_before = narrow.before;
   Lanes<T>* plane_before = narrow.before + n * kHeldColumns<T>;
   if (plane == 0) clear(narrow.before, (kHasPlanes ? n + size : n) * kHeldColumns<T>);
@@ -139,50 +145,43 @@ __attribute__((noinline)) void shrink_plane(const TileJob<T>& job, std::size_t p
 
 // One plane of q, unless all are there, and one of every shift's balls.
 template <class T, Shrink kShrink>
-XCOUNT_INLINE void count_front(const TileJob<T>& job, TileJob<Q>& tile, std::size_t front) {
-  NarrowTile<T>& narrow = *job.narrow;
-  if (front < tile.grown[tile.n_grown - 1].n_cells) {
-    if (job.n_sensitive > 2) {
+XCOUNT_INLINE void count_front(const TileJob<T>& job, std::size_t front) {
+  NarrowJob& narrow = job.narrow->job;
+  const Items<MaskAxis> grown = narrow.near.masks.grown;
+  if (front < grown.data[grown.size - 1].n_cells) {
+    if (job.sums.axes.size > 2) {
       shrink_plane<T, true, kShrink>(job, front);
     } else {
       shrink_plane<T, false, kShrink>(job, front);
     }
   }
-  const auto run = [&](const auto& decide) XCOUNT_LAMBDA { grow_front<Q>(tile, front, decide); };
-  for (tile.offset = 0; tile.offset < LaneTraits<Q>::kLanes; tile.offset += kRegisterLanes<Q>) {
-    if constexpr (kShrink == Shrink::kSides) {
-      decide_flips<T>(narrow, tile, narrow.counts, run);
-    } else {
-      decide_gaps<T>(narrow, tile, narrow.counts, run);
-    }
-  }
+  decide_narrow(narrow, [front](const NearTables<Q>& near, const auto& decide)
+                            XCOUNT_LAMBDA { grow_front<Q>(near, front, decide); });
 }
 
 // Counts what is sure in all planes; the rest becomes doubts. False if the unit does not hold the
 // sums: then nothing is counted.
 template <class T, Shrink kShrink>
-XCOUNT_INLINE bool count_fronts(const TileJob<T>& job) {
+__attribute__((noinline)) bool count_fronts(const TileJob<T>& job) {
   NarrowTile<T>& narrow = *job.narrow;
-  const std::size_t n_results = job.n_changes * job.n_masks;
-  narrow.n_doubts = 0;
+  narrow.job.doubts.size = 0;
   narrow.magnitude = 0;
-  for (std::size_t i = 0; i < n_results; ++i) narrow.counts[i] = 0;
-  TileJob<Q> tile = narrow.tile;
-  const std::size_t end = end_of_fronts<Q>(tile);
+  clear_counts(narrow.job);
+  const std::size_t end = end_of_fronts<Q>(narrow.job.near);
   for (std::size_t front = 0; front < end; ++front) {
-    count_front<T, kShrink>(job, tile, front);
+    count_front<T, kShrink>(job, front);
     if (narrow.magnitude >> narrow.shift >> 15 != 0) return false;
   }
-  for (std::size_t i = 0; i < n_results; ++i) job.counts[i] += narrow.counts[i];
+  add_counts(narrow.job, job.results.counts);
   return true;
 }
 
 // The same in the columns from `begin` on that fill lanes of 16 bits.
 template <class T>
 XCOUNT_INLINE bool count_fronts(TileJob<T> job, std::size_t begin) {
-  job.held += begin;
-  return job.narrow->is_flip ? count_fronts<T, Shrink::kSides>(job)
-                             : count_fronts<T, Shrink::kFineGaps>(job);
+  job.held.sums += begin;
+  return job.narrow->job.is_flip ? count_fronts<T, Shrink::kSides>(job)
+                                 : count_fronts<T, Shrink::kFineGaps>(job);
 }
 
 }  // namespace

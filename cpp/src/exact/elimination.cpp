@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "xcount/support/assert.hpp"
+
 namespace xcount {
 
 namespace {
@@ -211,6 +213,9 @@ SolutionId Eliminator<Value, Values>::expand(std::size_t depth) {
   Level& state = level(depth);
   n_looked_at_ += state.ids.size();
   const Split split = choose_split(state, depth < part_.n_bits);
+  XCOUNT_ASSERT(split.stretch.begin < split.stretch.end);
+  XCOUNT_ASSERT(split.cut == kEveryCell ||
+                (split.stretch.begin < split.cut && split.cut < split.stretch.end));
   split_residuals(state, split);
   state.volume_per_cell =
       state.volume / static_cast<Share>(split.stretch.end - split.stretch.begin);
@@ -239,6 +244,8 @@ void Eliminator<Value, Values>::expand_part(std::size_t depth, const Stretch& pa
   if (!ended) fill_ids(state, child);
   narrow(state, child, part, ended);
   child.volume = state.volume_per_cell * static_cast<Share>(part.end - part.begin);
+  XCOUNT_ASSERT(open_ == nullptr ||
+                (child.volume > 0 && child.volume <= state.volume * (1 + 1e-9L)));
   const SolutionId solution = ended ? end(depth + 1, decided) : solve_undecided(depth + 1);
   absorb_bounds(state, child);
   values_.add(state.sum, solution, state.dropped);
@@ -272,6 +279,7 @@ typename Eliminator<Value, Values>::Split Eliminator<Value, Values>::choose_spli
     std::ranges::for_each(scored_ids_, add);
   }
   const auto [best, cut, total] = scores_.choose();
+  XCOUNT_ASSERT(best < store_.features().size() && total > 0.0);
   const auto left = std::ranges::find(state.narrowed, best, &Stretch::feature);
   if (left != state.narrowed.end()) return {*left, cut};
   const Cell n_cells = store_.forest().axis(store_.features()[best]).n_cells;
@@ -323,6 +331,7 @@ void Eliminator<Value, Values>::fill_ids(Level& state, Level& child) const {
     Term& term = child.terms[i];
     term.begin = static_cast<std::uint32_t>(child.ids.size());
     state.sweep.append_ids(store_, i, child.ids);
+    XCOUNT_ASSERT(i < child.terms.size());
     term.end = static_cast<std::uint32_t>(child.ids.size());
   }
 }
@@ -361,6 +370,7 @@ void Eliminator<Value, Values>::narrow(Level& state, Level& child, const Stretch
     if (stretch.feature != part.feature) place(stretch);
   }
   if (!placed) place(part);
+  XCOUNT_ASSERT(std::ranges::is_sorted(child.narrowed, {}, &Stretch::feature));
 }
 
 template <class Value, class Values>
@@ -415,6 +425,7 @@ SolutionId Eliminator<Value, Values>::recall(Level& state, std::uint32_t entry) 
   const auto answer =
       room_.memo().recall(entry, state.live.size(), [&](std::size_t i) { return term(i).offset; });
   if (!answer) return kUndecided;
+  XCOUNT_ASSERT(answer->bounds.size() == 2 * state.live.size());
   for (std::size_t i = 0; i < state.live.size(); ++i) {
     term(i).holds = {answer->bounds[2 * i], answer->bounds[2 * i + 1]};
   }

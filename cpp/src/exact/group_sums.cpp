@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "xcount/support/assert.hpp"
+
 namespace xcount {
 
 namespace {
@@ -50,6 +52,7 @@ std::size_t GroupSums<Value, Values>::bytes() const {
 template <class Value, class Values>
 typename GroupSums<Value, Values>::Distribution GroupSums<Value, Values>::operator[](
     std::uint32_t number) const {
+  XCOUNT_ASSERT(number < known_.size() && known_[number].n_sums > 0);
   const Known& known = known_[number];
   // Of volumes there is one more than of sums, for each distribution.
   const std::uint64_t first_volume = known.first_sum + number;
@@ -95,6 +98,17 @@ void GroupSums<Value, Values>::add(ResidualId id, std::uint32_t term) {
   group.range += ValueTraits<Value>::to_number(node.max - node.min);
   if (term != group.term) group.term = ResidualGroup::kMixed;
   group.ids.push_back(id);
+  XCOUNT_ASSERT(are_disjoint());
+}
+
+template <class Value, class Values>
+bool GroupSums<Value, Values>::are_disjoint() const {
+  std::uint64_t support = 0;
+  for (std::size_t g = 0; g < n_groups_; ++g) {
+    if ((support & groups_[g].support) != 0) return false;
+    support |= groups_[g].support;
+  }
+  return true;
 }
 
 template <class Value, class Values>
@@ -142,6 +156,8 @@ std::uint32_t GroupSums<Value, Values>::make(std::span<const ResidualGroup* cons
     convolve();
     if (sum_.empty()) break;  // all of it weighs nothing: no distribution to add the others to
   }
+  XCOUNT_ASSERT(std::is_sorted(sum_.begin(), sum_.end(),
+                               [](const Mass& a, const Mass& b) { return a.sum <= b.sum; }));
   known_.push_back({keys_.size(), features_.size(), sums_.size(),
                     static_cast<std::uint32_t>(key_.size()),
                     static_cast<std::uint32_t>(box_.mentioned().size()),
@@ -177,6 +193,7 @@ bool GroupSums<Value, Values>::build(const ResidualGroup& group,
 template <class Value, class Values>
 void GroupSums<Value, Values>::walk(const ResidualGroup& group, std::size_t i, ResidualId id,
                                     Value sum, Volume volume) {
+  XCOUNT_ASSERT(i < group.ids.size() && volume >= Volume{});
   ++n_steps_;
   const auto& node = store_[id];
   if (node.test.feature == kLeaf) {
@@ -220,7 +237,7 @@ void GroupSums<Value, Values>::convolve() {
   sum_.swap(product_);
 }
 
-// Adds up in a table with a slot for every sum, where that is not much larger than the list.
+// Adds up in a table with a slot for every sum, if that is not much larger than the list.
 template <class Value, class Values>
 bool GroupSums<Value, Values>::convolve_densely() {
   if constexpr (std::is_same_v<Value, std::int64_t>) {

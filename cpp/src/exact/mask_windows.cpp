@@ -5,6 +5,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "xcount/support/assert.hpp"
 #include "xcount/support/held_bytes.hpp"
 
 namespace xcount {
@@ -125,6 +126,7 @@ void MaskWindows::add_row(std::size_t level, std::size_t cell) {
 }
 
 void MaskWindows::cover(std::size_t begin, std::size_t end) {
+  XCOUNT_ASSERT(begin + width <= end && end <= line.n_ordered);
   for (std::size_t i = begin; i + width < end; i += width) add_row(n_levels, i);
   add_row(n_levels, end - width);
 }
@@ -134,6 +136,7 @@ void MaskWindows::list_rows(std::size_t distance) {
   const std::size_t radius = distance - n_levels;  // that leaves all levels of the balls
   // Windows at the ends of the line have radius + 1 cells; the table's must fit in.
   if (radius > kShortWindow) width = std::bit_floor(std::min(radius + 1, n));
+  XCOUNT_ASSERT(std::has_single_bit(width) && n_levels <= distance);
   const std::size_t below = std::min(distance - 1, n_levels);  // what a step to a loose cell leaves
   first.push_back(0);
   for (std::size_t c = 0; c < line.n_cells; ++c) {
@@ -172,6 +175,7 @@ void MaskWindows::choose_growth(std::vector<MaskAxis> axes, std::size_t distance
     growth.clear();
     return;
   }
+  XCOUNT_ASSERT(std::accumulate(growth.begin(), growth.end(), std::size_t{0}) == distance);
   for (std::size_t i = 1; i < growth.size(); ++i) {
     n_planes.push_back(std::min(grown.back().n_cells, 2 * growth[i] + 1));
   }

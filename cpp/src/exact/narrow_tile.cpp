@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "xcount/support/assert.hpp"
+
 namespace xcount {
 
 namespace {
@@ -35,13 +37,15 @@ std::vector<T> cuts_of(std::span<const Change<T>> changes) {
   }
   std::sort(cuts.begin(), cuts.end());
   cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+  XCOUNT_ASSERT(!cuts.empty());
   return cuts;
 }
 
-// Where masks are many, most columns have some doubts, and making their sums again takes long.
+// With many masks, most columns have some doubts, and making their sums again takes long.
 template <class T>
 bool needs_fine(const TileJob<T>& job) {
-  return job.n_sensitive > 1 && !asks_flips<T>({job.changes, job.n_changes});
+  return job.sums.axes.size > 1 &&
+         !asks_flips<T>({job.question.changes.data, job.question.changes.size});
 }
 
 // As the limits of 16 bits, for 2^16 times as many units.
@@ -60,36 +64,6 @@ void set_fine_limits(const T& gap, unsigned shift, NarrowChange& change) {
 }  // namespace
 
 template <class T>
-void point_to_windows(const MaskWindows& windows, TileJob<T>& job,
-                      std::vector<NearExtremes<T>>& near) {
-  job.n_masks = windows.n_masks;
-  job.ball_axes = windows.ball_axes.data();
-  job.n_ball_axes = windows.ball_axes.size();
-  job.n_levels = windows.n_levels;
-  job.line = windows.line;
-  job.width = windows.width;
-  job.first = windows.first.data();
-  job.grown = windows.grown.data();
-  job.n_grown = windows.grown.size();
-  job.growth = windows.growth.data();
-  job.n_planes = windows.n_planes.data();
-  job.n_growth = windows.growth.size();
-  for (const NearRow& row : windows.near) {
-    const bool is_window =
-        windows.width > 1 && row.level == windows.n_levels && row.cell < windows.line.n_ordered;
-    const std::size_t table = row.level + (is_window ? 1 : 0);  // 0: what is compared itself
-    const std::size_t begin = row.cell * windows.line.stride;
-    const std::size_t place = (table - 1) * windows.n_masks + begin;
-    if (table == 0) {
-      near.push_back({job.decided + begin, job.decided + begin});
-    } else {
-      near.push_back({job.highest + place, job.lowest + place});
-    }
-  }
-  job.near = near.data();
-}
-
-template <class T>
 bool NarrowRoom<T>::suits(std::span<const Change<T>> changes, std::size_t n_columns) {
   const bool flips = asks_flips(changes);
   const bool alike = std::all_of(changes.begin(), changes.end(), [&](const Change<T>& change) {
@@ -103,8 +77,8 @@ std::size_t NarrowRoom<T>::bytes_for(std::size_t n_changes, const MaskWindows& w
   const std::size_t n_results = n_changes * windows.n_masks;
   const std::size_t n_vectors = 2 * windows.n_masks + 2 * windows.table_size() + n_results;
   return n_vectors * sizeof(Lanes<std::uint16_t>) +
-         2 * kColumns<T> * windows.plane_size() * sizeof(Lanes<T>) + n_results +
-         kMostParts * n_results * sizeof(Doubt) +
+         2 * kColumns<T> * windows.plane_size() * sizeof(Lanes<T>) +
+         n_results * sizeof(std::uint32_t) + kMostParts * n_results * sizeof(Doubt) +
          windows.near.size() * sizeof(NearExtremes<std::uint16_t>);
 }
 
@@ -114,34 +88,32 @@ NarrowRoom<T>::NarrowRoom(const TileJob<T>& job, const MaskWindows& windows)
       decided_(windows.n_masks),
       fine_(needs_fine(job) ? windows.n_masks : 0),
       tables_(2 * windows.table_size()),
-      counts_(job.place != nullptr ? job.n_changes * windows.n_masks : 0),
+      sure_counts_(job.question.changes.size * windows.n_masks),
+      counts_(job.results.counts),
       before_(kColumns<T> * 2 * windows.plane_size()),
-      exact_(job.changes, job.changes + job.n_changes),
-      is_held_(job.place != nullptr) {
+      exact_(job.question.changes.data, job.question.changes.data + job.question.changes.size),
+      is_held_(job.held.place != nullptr) {
   // Most of this is never touched.
   doubts_ = std::make_unique_for_overwrite<Doubt[]>(kMostParts * exact_.size() * windows.n_masks);
   set_cuts(exact_);
-  TileJob<std::uint16_t>& tile = narrow_.tile;
-  tile.decided = decided_.data();
-  tile.highest = tables_.data();
-  tile.lowest = tables_.data() + windows.table_size();
-  tile.counts = job.counts;
+  NearTables<std::uint16_t>& near = narrow_.job.near;
+  near.decided = decided_.data();
+  near.highest = tables_.data();
+  near.lowest = tables_.data() + windows.table_size();
+  near_ = connect(windows, near);
+  narrow_.job.changes = {changes_.data(), changes_.size()};
+  narrow_.job.counts = sure_counts_.data();
+  narrow_.job.doubts = {doubts_.get(), 0};
   narrow_.fine = fine_.data();
   narrow_.before = before_.data();
-  narrow_.counts = counts_.data();
-  tile.n_changes = exact_.size();
-  point_to_windows(windows, tile, near_);
-  narrow_.changes = changes_.data();
-  narrow_.doubts = doubts_.get();
   narrow_.room = this;
 }
 
 template <class T>
 void NarrowRoom<T>::set_cuts(std::span<const Change<T>> changes) {
   cuts_ = cuts_of(changes);
-  narrow_.is_flip = asks_flips(changes);
-  narrow_.cuts = cuts_.data();
-  narrow_.n_cuts = cuts_.size();
+  narrow_.job.is_flip = asks_flips(changes);
+  narrow_.cuts = {cuts_.data(), cuts_.size()};
   const auto index = [&](const T& cut) {  // V > cut where q > index
     return static_cast<std::uint16_t>(std::lower_bound(cuts_.begin(), cuts_.end(), cut) -
                                       cuts_.begin());
@@ -154,12 +126,13 @@ void NarrowRoom<T>::set_cuts(std::span<const Change<T>> changes) {
     own.low = index(change.threshold);
     own.high = index(T(change.threshold + change.band));
   }
-  if (!narrow_.is_flip) set_shift(0);
+  if (!narrow_.job.is_flip) set_shift(0);
 }
 
 template <class T>
 void NarrowRoom<T>::set_shift(unsigned shift) {
   constexpr T kMost = 65535;
+  XCOUNT_ASSERT(shift + kHalfBits < 8 * sizeof(T));
   narrow_.shift = shift;
   is_usable_ = true;
   const T unit = T(T(1) << shift);
@@ -171,11 +144,13 @@ void NarrowRoom<T>::set_shift(unsigned shift) {
     changes_[i].surely = static_cast<std::uint16_t>(std::min(surely, kMost));
     changes_[i].possibly = static_cast<std::uint16_t>(std::min(possibly, kMost));
     set_fine_limits(gap, shift, changes_[i]);
+    XCOUNT_ASSERT(!is_usable_ || changes_[i].possibly <= changes_[i].surely);
   }
 }
 
 template <class T>
 auto NarrowRoom<T>::look_closer(const Doubt& doubt, std::size_t lane) const -> Verdict {
+  XCOUNT_ASSERT(doubt.change < changes_.size() && doubt.mask < windows_.n_masks);
   const NarrowChange& change = changes_[doubt.change];
   const bool up = change.direction != Direction::kDown;
   const bool down = change.direction != Direction::kUp;
@@ -196,21 +171,21 @@ auto NarrowRoom<T>::look_closer(const Doubt& doubt, std::size_t lane) const -> V
 template <class T>
 void NarrowRoom<T>::settle_finely() {
   if (fine_.empty()) return;
+  XCOUNT_ASSERT(narrow_.job.doubts.size <= kMostParts * exact_.size() * windows_.n_masks);
   std::size_t n_left = 0;
-  for (std::size_t i = 0; i < narrow_.n_doubts; ++i) {
-    Doubt& doubt = narrow_.doubts[i];
+  for (std::size_t i = 0; i < narrow_.job.doubts.size; ++i) {
+    Doubt& doubt = narrow_.job.doubts.data[i];
     bool is_left = false;
     for (std::size_t lane = 0; lane < kNarrowLanes; ++lane) {
       if (doubt.lanes.lane[lane] == 0) continue;
       const Verdict verdict = look_closer(doubt, lane);
-      if (verdict == Verdict::kYes)
-        ++narrow_.tile.counts[doubt.change * windows_.n_masks + doubt.mask];
+      if (verdict == Verdict::kYes) ++counts_[doubt.change * windows_.n_masks + doubt.mask];
       if (verdict != Verdict::kOpen) doubt.lanes.lane[lane] = 0;
       is_left = is_left || verdict == Verdict::kOpen;
     }
-    if (is_left) narrow_.doubts[n_left++] = doubt;
+    if (is_left) narrow_.job.doubts.data[n_left++] = doubt;
   }
-  narrow_.n_doubts = n_left;
+  narrow_.job.doubts.size = n_left;
 }
 
 template <class T>
@@ -243,7 +218,7 @@ void NarrowRoom<T>::finish(bool well) {
     n_skipped_ = std::min(2 * n_skipped_ + kFirstSkipped, kMostSkipped);
     n_to_skip_ = n_skipped_;
   }
-  if (narrow_.is_flip) return;
+  if (narrow_.job.is_flip) return;
   ++n_seen_;
   const bool may_center = is_held_ && well;
   if (n_seen_ % kOften != 0 && !(may_center && n_seen_ == 1)) return;
@@ -272,23 +247,25 @@ void NarrowRoom<T>::set_center() {
 
 template <class T>
 bool NarrowRoom<T>::has_many_doubts() const {
-  return static_cast<double>(narrow_.n_doubts) * windows_.n_near() >
+  return static_cast<double>(narrow_.job.doubts.size) * windows_.n_near() >
          static_cast<double>(kNarrowLanes * windows_.n_masks);
 }
 
 template <class T>
 bool NarrowRoom<T>::has_doubts(std::size_t lane) const {
+  XCOUNT_ASSERT(lane + LaneTraits<T>::kLanes <= kNarrowLanes);
   const auto is_here = [&](const Doubt& doubt) {
     const auto* begin = doubt.lanes.lane + lane;
     return std::any_of(begin, begin + LaneTraits<T>::kLanes, [](auto q) { return q != 0; });
   };
-  return std::any_of(narrow_.doubts, narrow_.doubts + narrow_.n_doubts, is_here);
+  return std::any_of(narrow_.job.doubts.data, narrow_.job.doubts.data + narrow_.job.doubts.size,
+                     is_here);
 }
 
 template <class T>
 bool NarrowRoom<T>::differs(const TileJob<T>& job, const Doubt& doubt, std::size_t lane) const {
   const Change<T>& change = exact_[doubt.change];
-  const auto at = [&](std::size_t m) { return static_cast<T>(job.decided[m].lane[lane]); };
+  const auto at = [&](std::size_t m) { return static_cast<T>(job.near.decided[m].lane[lane]); };
   const T own = at(doubt.mask);
   const T none = T(change.threshold);
   return windows_.any_near(doubt.mask, [&](std::size_t m) {
@@ -299,21 +276,22 @@ bool NarrowRoom<T>::differs(const TileJob<T>& job, const Doubt& doubt, std::size
 }
 
 template <class T>
-void NarrowRoom<T>::settle(TileJob<T>& job, std::size_t lane) const {
-  for (std::size_t i = 0; i < narrow_.n_doubts; ++i) {
-    const Doubt& doubt = narrow_.doubts[i];
+void NarrowRoom<T>::settle(const TileJob<T>& job, std::size_t lane) const {
+  for (std::size_t i = 0; i < narrow_.job.doubts.size; ++i) {
+    const Doubt& doubt = narrow_.job.doubts.data[i];
     for (std::size_t j = 0; j < LaneTraits<T>::kLanes; ++j) {
       if (doubt.lanes.lane[lane + j] == 0 || !differs(job, doubt, j)) continue;
-      ++job.counts[doubt.change * job.n_masks + doubt.mask];
+      ++counts_[doubt.change * windows_.n_masks + doubt.mask];
     }
   }
 }
 
 template <class T>
 const Lanes<T>* NarrowRoom<T>::filter(std::size_t lane) {
+  XCOUNT_ASSERT(lane + LaneTraits<T>::kLanes <= kNarrowLanes);
   filter_.assign(exact_.size() * windows_.n_masks, Lanes<T>{});
-  for (std::size_t i = 0; i < narrow_.n_doubts; ++i) {
-    const Doubt& doubt = narrow_.doubts[i];
+  for (std::size_t i = 0; i < narrow_.job.doubts.size; ++i) {
+    const Doubt& doubt = narrow_.job.doubts.data[i];
     Lanes<T>& lanes = filter_[doubt.change * windows_.n_masks + doubt.mask];
     for (std::size_t j = 0; j < LaneTraits<T>::kLanes; ++j) {
       if (doubt.lanes.lane[lane + j] != 0) lanes.lane[j] = static_cast<LaneResidue<T>>(-1);
@@ -321,16 +299,6 @@ const Lanes<T>* NarrowRoom<T>::filter(std::size_t lane) {
   }
   return filter_.data();
 }
-
-#define XCOUNT_INSTANTIATE(T) \
-  template void point_to_windows(const MaskWindows&, TileJob<T>&, std::vector<NearExtremes<T>>&);
-
-XCOUNT_INSTANTIATE(std::int32_t)
-XCOUNT_INSTANTIATE(std::int64_t)
-XCOUNT_INSTANTIATE(Int128)
-XCOUNT_INSTANTIATE(Int2304)
-
-#undef XCOUNT_INSTANTIATE
 
 template class NarrowRoom<std::int32_t>;
 template class NarrowRoom<std::int64_t>;

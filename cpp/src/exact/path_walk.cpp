@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "xcount/support/assert.hpp"
+
 namespace xcount {
 
 template <class Value, class Values>
@@ -20,6 +22,8 @@ void PathWalk<Value, Values>::add_term(const Value& offset) {
 template <class Value, class Values>
 void PathWalk<Value, Values>::add_tail(std::uint32_t term,
                                        const SumDistribution<Value, Volume>& tail) {
+  XCOUNT_ASSERT(term < terms_.size() && terms_[term].tail.sums.empty());
+  XCOUNT_ASSERT(tail.before.size() == tail.sums.size() + 1);
   terms_[term].tail = tail;
   log2_tails_ += tail.log2_volume;
   tails_ *= static_cast<Total>(tail.before.back());
@@ -35,7 +39,7 @@ bool PathWalk<Value, Values>::narrow(std::span<const Stretch> narrowed) {
          Values::summable(box_.log2_volume() + log2_tails_);
 }
 
-// The widest first: what it decides spares the walks through the others.
+// The widest first: a decision there saves the walks through the others.
 template <class Value, class Values>
 void PathWalk<Value, Values>::order_items() {
   std::stable_sort(items_.begin(), items_.end(), [&](const Item& a, const Item& b) {
@@ -59,6 +63,7 @@ void PathWalk<Value, Values>::order_items() {
 
 template <class Value, class Values>
 SolutionId PathWalk<Value, Values>::run(Combine combine) {
+  XCOUNT_ASSERT(!items_.empty() && !terms_.empty());
   combine_ = combine;
   n_steps_ = 0;
   total_ = {};
@@ -111,6 +116,7 @@ void PathWalk<Value, Values>::reach_end(Volume volume) {
 template <class Value, class Values>
 typename PathWalk<Value, Values>::Volume PathWalk<Value, Values>::beyond(Term& term) const {
   const auto& sums = term.tail.sums;
+  XCOUNT_ASSERT(std::is_sorted(sums.begin(), sums.end()));
   const Value& base = term.offset;
   const Value& threshold = gap_.threshold();
   const auto first_above = std::partition_point(
@@ -146,6 +152,7 @@ void PathWalk<Value, Values>::settle(std::size_t i, bool inside, Volume volume) 
 template <class Value, class Values>
 void PathWalk<Value, Values>::walk(std::size_t i, ResidualId id, Volume volume) {
   ++n_steps_;
+  XCOUNT_ASSERT(i < items_.size());
   const Item& item = items_[i];
   Term& term = terms_[item.term];
   if (term.settled) return walk_next(i, volume);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "xcount/support/assert.hpp"
+
 namespace xcount {
 
 namespace {
@@ -59,6 +61,7 @@ double SmallStates<Value, Values>::choose_tails(double max_work) {
   for (const ResidualGroup*& group : walked_) {
     if (n_left == 1) break;
     if (group->term == ResidualGroup::kMixed) continue;
+    XCOUNT_ASSERT(group->term < terms_.size() && group->paths >= 1.0);
     Tail& tail = tails_[group->term];
     const double n_sums = std::min(group->paths, group->range + 1.0);
     work += group->paths + tail.n_sums * n_sums;
@@ -75,6 +78,7 @@ double SmallStates<Value, Values>::choose_tails(double max_work) {
 
 template <class Value, class Values>
 bool SmallStates<Value, Values>::make_tails(std::span<const Stretch> narrowed) {
+  XCOUNT_ASSERT(tails_.size() >= terms_.size());
   const std::uint64_t steps_before = groups_.n_steps();
   for (std::size_t t = 0; t < terms_.size(); ++t) {
     if (tails_[t].groups.empty()) continue;

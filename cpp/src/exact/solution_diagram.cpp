@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "xcount/support/assert.hpp"
 #include "xcount/support/random.hpp"
 
 namespace xcount {
@@ -36,6 +37,7 @@ std::vector<Cell> SolutionDiagram<Value>::sample(std::size_t n, std::uint64_t se
     SolutionBox box = whole();
     for (SolutionId id = root_; id != kAllSolve;) {
       const DiagramRecorder::Node& node = recorder_.nodes[id - 2];
+      XCOUNT_ASSERT(node.feature < n_cells_.size());
       const auto* edges = recorder_.edges.data() + node.first_edge;
       double mass = 0.0;
       for (std::uint32_t e = 0; e < node.n_edges; ++e) mass += edges[e].share;
@@ -51,6 +53,8 @@ std::vector<Cell> SolutionDiagram<Value>::sample(std::size_t n, std::uint64_t se
       box.begin[node.feature] = chosen == 0 ? node.begin : edges[chosen - 1].end;
       box.end[node.feature] = edges[chosen].end;
       id = edges[chosen].child;
+      XCOUNT_ASSERT(box.begin[node.feature] < box.end[node.feature]);
+      XCOUNT_ASSERT(id != kNoneSolve);
     }
     for (std::size_t f = 0; f < n_cells_.size(); ++f) {
       const auto width = static_cast<std::uint32_t>(box.end[f] - box.begin[f]);
@@ -82,6 +86,7 @@ void SolutionDiagram<Value>::collect(SolutionId id, SolutionBox& box, std::size_
   Cell start = node.begin;
   for (std::uint32_t e = 0; e < node.n_edges; ++e) {
     const DiagramRecorder::Edge& edge = recorder_.edges[node.first_edge + e];
+    XCOUNT_ASSERT(start < edge.end && edge.share >= 0.0);
     box.begin[node.feature] = start;
     box.end[node.feature] = edge.end;
     if (edge.share > 0.0) collect(edge.child, box, limit, out);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "xcount/support/assert.hpp"
+
 namespace xcount {
 
 namespace {
@@ -24,6 +26,7 @@ void add_limbs(std::vector<std::uint64_t>& sum, const std::vector<std::uint64_t>
     sum[i] = static_cast<std::uint64_t>(next);
     carry = static_cast<std::uint64_t>(next >> 64);
   }
+  XCOUNT_ASSERT(carry == 0);
 }
 
 }  // namespace
@@ -74,6 +77,7 @@ void CountValues::divide(std::uint64_t divisor) {
 }
 
 void CountValues::add(Sum& sum, SolutionId solution, std::span<const Stretch> within) {
+  XCOUNT_ASSERT(solution < size() && sum.size() == limbs_);
   if (solution == kNoneSolve) return;
   const std::uint64_t* value = values_.data() + solution * limbs_;
   scratch_.assign(value, value + limbs_);
@@ -82,6 +86,8 @@ void CountValues::add(Sum& sum, SolutionId solution, std::span<const Stretch> wi
   std::uint64_t factor = 1;
   for (const Stretch& stretch : within) {
     const std::uint64_t n_cells = n_cells_[stretch.feature];
+    XCOUNT_ASSERT(stretch.begin < stretch.end);
+    XCOUNT_ASSERT(static_cast<std::uint64_t>(stretch.end) <= n_cells);
     if (divisor > kMaxFactor / n_cells) {
       divide(divisor);
       multiply(factor);
@@ -115,6 +121,7 @@ void CountValues::add_box(Sum& sum, std::span<const Stretch> box) const {
 }
 
 SolutionId CountValues::finish(const Sum& sum) {
+  XCOUNT_ASSERT(sum.size() == limbs_);
   values_.insert(values_.end(), sum.begin(), sum.end());
   return static_cast<SolutionId>(size() - 1);
 }
@@ -144,6 +151,7 @@ double CountValues::share(SolutionId id) const {
     part = part * 0x1p64 + static_cast<double>(value(id)[i]);
     whole = whole * 0x1p64 + static_cast<double>(value(kAllSolve)[i]);
   }
+  XCOUNT_ASSERT(part >= 0.0 && part <= whole);
   return part / whole;
 }
 
@@ -153,12 +161,14 @@ void WeightValues::reset(const Topology& /*forest*/, std::span<const Feature> fe
 }
 
 double WeightValues::weight(const Stretch& stretch) const {
+  XCOUNT_ASSERT(stretch.feature < features_.size() && stretch.begin <= stretch.end);
   const auto& cumulative = cumulative_[static_cast<std::size_t>(features_[stretch.feature])];
   return static_cast<double>(cumulative[static_cast<std::size_t>(stretch.end)] -
                              cumulative[static_cast<std::size_t>(stretch.begin)]);
 }
 
 void WeightValues::add(Sum& sum, SolutionId solution, std::span<const Stretch> within) const {
+  XCOUNT_ASSERT(solution < values_.size());
   double term = values_[solution];
   for (const Stretch& stretch : within) term *= weight(stretch);
   const double total = sum.value + term;

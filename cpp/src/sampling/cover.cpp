@@ -5,6 +5,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "xcount/support/assert.hpp"
 #include "xcount/support/parallel.hpp"
 
 namespace xcount {
@@ -63,6 +64,7 @@ bool Cover<Value>::is_full() const {
 
 template <class Value>
 Share Cover<Value>::weight(std::size_t task) const {
+  XCOUNT_ASSERT(task < covers_.size() && multiplicity_.size() == covers_.size());
   return static_cast<Share>(multiplicity_[task]) * covers_[task]->open_share();
 }
 
@@ -191,6 +193,7 @@ void Cover<Value>::draw_group(std::uint32_t task, Random& random, Thread& thread
     hits[thread.group[g]] = 0;
     for (const Stretch& left : covers_[task]->state(thread.drawn[thread.group[g]].state).box) {
       const auto n_left = static_cast<std::uint32_t>(left.end - left.begin);
+      XCOUNT_ASSERT(left.begin < left.end);
       const Cell cell = left.begin + static_cast<Cell>(random.below(n_left));
       decider.fix(covers_[task]->feature(left.feature), cell, kBatch, g, work);
     }

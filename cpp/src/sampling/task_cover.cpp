@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "xcount/support/assert.hpp"
+
 namespace xcount {
 
 namespace {
@@ -50,7 +52,7 @@ void TaskCover<Value>::refine(std::uint64_t max_work, std::size_t max_bytes,
                               std::uint64_t max_paths) {
   const std::uint64_t end = work_ + max_work;
   EliminationLimits limits;
-  // The eliminator's tables alone; its rule is that those it needs take at most half.
+  // Only the eliminator's tables; its rule is that those it needs take at most half.
   limits.max_bytes = 2 * std::min(max_bytes, ~std::size_t{0} / 4);
   limits.max_paths = max_paths;
   is_full_ = false;
@@ -64,6 +66,7 @@ void TaskCover<Value>::refine(std::uint64_t max_work, std::size_t max_bytes,
 // Goes on with what was left for later.
 template <class Value>
 void TaskCover<Value>::lower() {
+  XCOUNT_ASSERT(n_split_ == now_.size() && later_.size() > 0);
   now_ = std::move(later_);
   later_.release();
   now_share_ = later_share_;
@@ -75,6 +78,7 @@ void TaskCover<Value>::lower() {
 // Splits the next state; false if there is no room for that.
 template <class Value>
 bool TaskCover<Value>::split_next(const EliminationLimits& limits) {
+  XCOUNT_ASSERT(n_split_ < now_.size());
   const OpenState<Value> state = now_[n_split_];
   const std::size_t n_later = later_.size();
   if (state.volume <= least_) {
@@ -117,6 +121,7 @@ std::size_t TaskCover<Value>::bytes() const {
 template <class Value>
 Cell TaskCover<Value>::draw_cell(LocalFeature feature, Random& random, Draw& draw) const {
   Stretch& left = draw.left[feature];
+  XCOUNT_ASSERT(left.begin < left.end);
   if (!draw.is_drawn[feature]) {
     draw.is_drawn[feature] = true;
     left.begin +=
@@ -140,6 +145,7 @@ bool TaskCover<Value>::sample(std::size_t number, Random& random, Draw& draw) co
   std::size_t term = 0;
   for (const ResidualId root : state.ids) {
     if (root == OpenState<Value>::kSeparator) {
+      XCOUNT_ASSERT(term < state.offsets.size());
       if (gap_.is_exceeded(sum + state.offsets[term++]) == any) return any;
       sum = Value{};
       continue;

@@ -10,7 +10,7 @@ namespace {
 // Far more than rounding can move a probability, or the sum that has a given one; see last_sum.
 constexpr double kDoubt = 0x1p-40;
 
-// floor(number * 2^exponent), or the type's infinity where it is beyond that.
+// floor(number * 2^exponent), or the type's infinity if it is beyond that.
 template <class Value>
 Value floor_of(double number, int exponent) {
   int power = 0;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "xcount/support/assert.hpp"
+
 namespace xcount {
 
 template <class Value>
@@ -52,6 +54,7 @@ template <class Value>
 void DifferenceBuilder<Value>::build(MaskIndex a, MaskIndex b, ResidualStore<Value>& store,
                                      std::vector<ResidualId>& roots, Value& offset,
                                      const Check& check) {
+  XCOUNT_ASSERT(&store.forest() == &forest_);
   masks_.write_cells(a, cells_a_);
   masks_.write_cells(b, cells_b_);
   for (std::size_t tree = 0; tree < forest_.roots.size(); ++tree) {
@@ -126,10 +129,13 @@ ResidualId DifferenceBuilder<Value>::walk(NodeIndex a, NodeIndex b, ResidualStor
   if (a_is_leaf && forest_.is_leaf(b)) return store.leaf(forest_.value(a) - forest_.value(b));
   const Test test = forest_.test(a_is_leaf ? b : a);
   const Restoring saved(domain(test.feature));
+  XCOUNT_ASSERT(sensitive_[static_cast<std::size_t>(test.feature)] == 0);
   saved.domain = restricted(test, true);
+  XCOUNT_ASSERT(!is_empty(test.feature));
   const ResidualId low = walk(step(a, test, true), step(b, test, true), store, check);
   saved.domain = saved.before;
   saved.domain = restricted(test, false);
+  XCOUNT_ASSERT(!is_empty(test.feature));
   const ResidualId high = walk(step(a, test, false), step(b, test, false), store, check);
   return store.node(test, low, high);
 }
@@ -146,6 +152,7 @@ typename DifferenceBuilder<Value>::Domain DifferenceBuilder<Value>::full(Feature
 
 template <class Value>
 std::uint64_t DifferenceBuilder<Value>::left_bits(const Test& test) const {
+  XCOUNT_ASSERT(is_short(test.feature));
   const Axis& axis = forest_.axis(test.feature);
   std::uint64_t bits = 0;
   if (test.cut >= 0) {

@@ -4,12 +4,14 @@
 #include <cstdlib>
 #include <stdexcept>
 
+#include "xcount/support/assert.hpp"
+
 namespace xcount {
 
 namespace {
 
-// Tables with an entry per cell are made in good faith: more cells than any model file has guards
-// or categories (a file has at most 2^30 bytes) are refused before that.
+// Tables have an entry per cell. Axes with more cells than any model file has guards or categories
+// (a file has at most 2^30 bytes) are refused before such tables are made.
 constexpr Cell kMaxCells = Cell{1} << 26;
 constexpr std::uint32_t kMaxDepth = 10000;
 
@@ -56,7 +58,7 @@ void Topology::read_positions(const ForestArrays& arrays, std::size_t start, Axi
   }
   if (ordered.back() - ordered.front() == axis.n_ordered() - 1 &&
       std::adjacent_find(ordered.begin(), ordered.end()) == ordered.end()) {
-    return;  // regular but for where it begins
+    return;  // regular except for where it begins
   }
   axis.positions.assign(own.begin(), own.end());
 }
@@ -78,6 +80,7 @@ void Topology::join(Feature feature, std::vector<Axis> coordinates,
 }
 
 std::int64_t Axis::distance(Cell a, Cell b) const {
+  XCOUNT_ASSERT(a >= 0 && a < n_cells && b >= 0 && b < n_cells);
   if (a == b) return 0;
   if (!coordinates.empty()) {
     std::int64_t total = 0;
@@ -104,6 +107,7 @@ std::int64_t Axis::furthest() const {
 }
 
 std::pair<Cell, Cell> Axis::near(Cell cell, std::int64_t reach) const {
+  XCOUNT_ASSERT(ordered && cell >= 0 && cell < n_ordered() && reach >= 0);
   if (regular()) {
     const auto step = static_cast<Cell>(std::min<std::int64_t>(reach, n_cells));
     return {std::max(0, cell - step), std::min(n_ordered(), cell + step + 1)};
@@ -113,6 +117,7 @@ std::pair<Cell, Cell> Axis::near(Cell cell, std::int64_t reach) const {
   const std::int64_t here = position(cell);
   const auto first = std::lower_bound(begin, end, here - reach);
   const auto last = std::upper_bound(first, end, here + reach);
+  XCOUNT_ASSERT(first - begin <= cell && cell < last - begin);
   return {static_cast<Cell>(first - begin), static_cast<Cell>(last - begin)};
 }
 

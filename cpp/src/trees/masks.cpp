@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "xcount/support/assert.hpp"
+
 namespace xcount {
 
 MaskSpace::MaskSpace(const Topology& forest, std::vector<Feature> sensitive,
@@ -28,6 +30,7 @@ bool MaskSpace::is_sensitive(Feature feature) const {
 }
 
 std::vector<Cell> MaskSpace::cells(MaskIndex mask) const {
+  XCOUNT_ASSERT(mask >= 0 && mask < size_);
   std::vector<Cell> result(axes_.size());
   for (std::size_t i = axes_.size(); i-- > 0;) {
     result[i] = static_cast<Cell>(mask % axes_[i].n_cells);
@@ -37,7 +40,9 @@ std::vector<Cell> MaskSpace::cells(MaskIndex mask) const {
 }
 
 void MaskSpace::write_cells(MaskIndex mask, std::span<Cell> region) const {
+  XCOUNT_ASSERT(mask >= 0 && mask < size_);
   for (std::size_t i = axes_.size(); i-- > 0;) {
+    XCOUNT_ASSERT(static_cast<std::size_t>(sensitive_[i]) < region.size());
     region[static_cast<std::size_t>(sensitive_[i])] = static_cast<Cell>(mask % axes_[i].n_cells);
     mask /= axes_[i].n_cells;
   }
@@ -55,6 +60,8 @@ std::vector<MaskIndex> MaskSpace::neighbours(MaskIndex mask) const {
   std::vector<MaskIndex> result;
   const std::vector<Cell> from = cells(mask);
   collect(0, 0, limit_, from, result);
+  XCOUNT_ASSERT(std::is_sorted(result.begin(), result.end()));
+  XCOUNT_ASSERT(std::find(result.begin(), result.end(), mask) != result.end());
   result.erase(std::find(result.begin(), result.end(), mask));
   return result;
 }

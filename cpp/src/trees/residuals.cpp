@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "xcount/support/assert.hpp"
+
 namespace xcount {
 
 template <class Value>
@@ -47,6 +49,7 @@ ResidualId ResidualStore<Value>::leaf(const Value& value) {
 
 template <class Value>
 ResidualId ResidualStore<Value>::node(const Test& test, ResidualId low, ResidualId high) {
+  XCOUNT_ASSERT(test.feature != kLeaf && low < nodes_.size() && high < nodes_.size());
   if (low == high) return low;
   const auto test_bits = static_cast<std::uint64_t>(static_cast<std::uint32_t>(test.cut)) << 32 |
                          static_cast<std::uint32_t>(test.feature) << 1 |
@@ -62,6 +65,7 @@ ResidualId ResidualStore<Value>::node(const Test& test, ResidualId low, Residual
   const auto id = static_cast<ResidualId>(nodes_.size());
   const Value min = std::min(nodes_[low].min, nodes_[high].min);
   const Value max = std::max(nodes_[low].max, nodes_[high].max);
+  XCOUNT_ASSERT(min <= max && id > low && id > high);
   const std::uint64_t support =
       nodes_[low].support | nodes_[high].support | std::uint64_t{1} << (feature & 63);
   const std::uint32_t n_leaves =
@@ -75,6 +79,8 @@ template <class Value>
 ResidualId ResidualStore<Value>::restrict(ResidualId id, LocalFeature feature, Cell cut,
                                           bool keep_before) {
   if (!mentions(id, feature)) return id;
+  XCOUNT_ASSERT(has_order(feature));
+  XCOUNT_ASSERT(cut >= 0 && cut <= forest_.axis(features_[feature]).n_cells);
   const Node& n = nodes_[id];
   const ResidualId low = n.low;
   const ResidualId high = n.high;
@@ -97,6 +103,7 @@ ResidualId ResidualStore<Value>::restrict(ResidualId id, LocalFeature feature, C
   const ResidualId new_low = restrict(low, feature, cut, keep_before);
   const ResidualId new_high = restrict(high, feature, cut, keep_before);
   const ResidualId result = new_low == low && new_high == high ? id : node(test, new_low, new_high);
+  XCOUNT_ASSERT(nodes_[id].min <= nodes_[result].min && nodes_[result].max <= nodes_[id].max);
   restrictions_[hash & (restrictions_.size() - 1)] = {generation_, id,     feature,
                                                       cut,         result, keep_before};
   return result;
@@ -134,6 +141,7 @@ std::uint32_t ResidualStore<Value>::cofactor_index(ResidualId id, LocalFeature f
       merge_runs(id, low_key, high_key);
     }
   }
+  XCOUNT_ASSERT(!scratch_.empty() && scratch_.front().start == 0);
   const std::size_t begin = runs_.size();
   runs_.insert(runs_.end(), scratch_.begin(), scratch_.end());
   keys_.push_back({id, feature, begin, runs_.size()});
@@ -144,6 +152,8 @@ std::uint32_t ResidualStore<Value>::cofactor_index(ResidualId id, LocalFeature f
 
 template <class Value>
 void ResidualStore<Value>::append(Cell start, ResidualId node) {
+  XCOUNT_ASSERT(scratch_.empty() || scratch_.back().start < start);
+  XCOUNT_ASSERT(node < nodes_.size());
   if (scratch_.empty() || scratch_.back().node != node) scratch_.push_back({start, node});
 }
 
@@ -161,6 +171,7 @@ template <class Value>
 void ResidualStore<Value>::split_runs(ResidualId id, std::size_t low_key, std::size_t high_key) {
   const Test test = nodes_[id].test;
   const Cell n_cells = forest_.axis(test.feature).n_cells;
+  XCOUNT_ASSERT(low_key < keys_.size() && high_key < keys_.size());
   std::size_t position[2] = {keys_[low_key].begin, keys_[high_key].begin};
   const std::size_t end[2] = {keys_[low_key].end, keys_[high_key].end};
   for (Cell cell = 0; cell < n_cells;) {
@@ -169,6 +180,7 @@ void ResidualStore<Value>::split_runs(ResidualId id, std::size_t low_key, std::s
     while (at + 1 < end[side] && runs_[at + 1].start <= cell) ++at;
     append(cell, runs_[at].node);
     Cell next = next_change(test, cell);
+    XCOUNT_ASSERT(cell < next && next <= n_cells);
     if (at + 1 < end[side]) next = std::min(next, runs_[at + 1].start);
     cell = next;
   }

@@ -19,9 +19,8 @@ struct Example {
       : changes(std::move(asked)),
         forest(World({40}).build<std::int64_t>()),
         windows(forest, MaskSpace(forest, {0}, 3), {}) {
-    job.changes = changes.data();
-    job.n_changes = changes.size();
-    job.n_masks = windows.n_masks;
+    job.question.changes = {changes.data(), changes.size()};
+    job.sums.n_masks = windows.n_masks;
   }
 
   std::vector<Change<std::int64_t>> changes;
@@ -51,8 +50,8 @@ void the_bounds_of_gaps_are_bounds() {
         const auto other = one + gap + static_cast<std::int64_t>(random() % 5) - 2;
         const std::int64_t rise = (other >> tile.shift) - (one >> tile.shift);
         if (rise >= 1 << 16) continue;  // the magnitude says that there is none
-        if (rise > tile.changes[0].surely) CHECK(other - one > gap);
-        if (other - one > gap) CHECK(rise > tile.changes[0].possibly);
+        if (rise > tile.job.changes.data[0].surely) CHECK(other - one > gap);
+        if (other - one > gap) CHECK(rise > tile.job.changes.data[0].possibly);
       }
     }
   }
@@ -65,10 +64,10 @@ void cuts_of_flips_are_numbered() {
   Example example({flip});
   NarrowRoom<std::int64_t> room(example.job, example.windows);
   const NarrowTile<std::int64_t>& tile = *room.tile();
-  CHECK(tile.is_flip && tile.n_cuts == 3);
-  CHECK(tile.cuts[0] == -4 && tile.cuts[1] == 10 && tile.cuts[2] == 15);
-  CHECK(tile.changes[0].sure_below == 0 && tile.changes[0].low == 1);
-  CHECK(tile.changes[0].high == 1 && tile.changes[0].sure_above == 2);
+  CHECK(tile.job.is_flip && tile.cuts.size == 3);
+  CHECK(tile.cuts.data[0] == -4 && tile.cuts.data[1] == 10 && tile.cuts.data[2] == 15);
+  CHECK(tile.job.changes.data[0].sure_below == 0 && tile.job.changes.data[0].low == 1);
+  CHECK(tile.job.changes.data[0].high == 1 && tile.job.changes.data[0].sure_above == 2);
 }
 
 void mixed_changes_do_not_suit() {
@@ -107,14 +106,15 @@ void held_sums_have_a_center() {
   for (const bool is_held : {false, true}) {
     Example example({{ChangeForm::kGap, Direction::kAny, 1 << 20}});
     const std::vector<std::uint32_t> place(example.windows.n_masks);
-    if (is_held) example.job.place = place.data();
+    if (is_held) example.job.held.place = place.data();
     NarrowRoom<std::int64_t> room(example.job, example.windows);
     NarrowTile<std::int64_t>& tile = *room.tile();
     tile.magnitude = 30'000ULL << 10;
     CHECK(room.grows());
     CHECK(tile.shift == 10);
     for (std::size_t m = 0; m < example.windows.n_masks; ++m) {
-      for (auto& q : tile.tile.decided[m].lane) q = static_cast<std::uint16_t>(32'768 + 750 * m);
+      for (auto& q : tile.job.near.decided[m].lane)
+        q = static_cast<std::uint16_t>(32'768 + 750 * m);
     }
     room.finish(true);
     CHECK(tile.center == (is_held ? 750LL * 39 / 2 << 10 : 0));

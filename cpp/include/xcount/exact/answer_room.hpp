@@ -37,8 +37,8 @@ class AnswerRoom {
   // What the memo may hold, with what belongs to it, before it is emptied or let grow.
   void allow(std::size_t bytes) { allowed_ = bytes; }
 
-  // Makes room where there is none: lets a memo grow that is used, or empties it, unless all must
-  // be kept. False where that does not help.
+  // Makes room if there is none: lets a memo grow that is used, or empties it, unless all must be
+  // kept. False if that does not help.
   [[nodiscard]] bool make_room(std::size_t needed, std::size_t max_bytes, bool keep_all) {
     const bool fits_now = fits(needed, max_bytes);
     if (fits_now && used() <= allowed_) return true;

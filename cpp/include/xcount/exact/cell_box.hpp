@@ -42,6 +42,7 @@ class CellBox {
     std::uint64_t support = 0;
     for (const ResidualId id : roots) support |= store_[id].support;
     for (const Stretch& stretch : narrowed) {
+      XCOUNT_ASSERT(stretch.feature < box_.size());
       if ((support >> (stretch.feature & 63) & 1) == 0) continue;
       // With more than 64 features the support may name a narrowed one that no tree tests.
       if (seen_[stretch.feature] == 0) mentioned_.push_back(stretch.feature);
@@ -63,6 +64,8 @@ class CellBox {
   template <class Node, class Go>
   void branch(const Node& node, Volume volume, const Go& go) {
     Stretch& stretch = box_[node.feature];
+    XCOUNT_ASSERT(node.test.feature != kLeaf && stretch.feature == node.feature);
+    XCOUNT_ASSERT(stretch.begin < stretch.end);
     const Cell cut = node.test.cut;
     if (cut >= stretch.end) return go(node.low, volume);
     if (cut <= stretch.begin) return go(node.high, volume);

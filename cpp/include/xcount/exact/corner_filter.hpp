@@ -1,4 +1,4 @@
-// Sums of more than 64 bits, decided by 64: rounded leaves first, the whole ones where it is close.
+// Sums of more than 64 bits, decided by 64: rounded leaves first, the exact ones for close cases.
 //
 // With a unit 2^shift, every leaf and constant v is rounded to the nearest v' (|v' - v / unit| <=
 // 1/2), so that a sum V' of rounded numbers is off by at most error = n_trees / 2 + 1 units. Each
@@ -16,8 +16,8 @@
 
 namespace xcount {
 
-// Whether rounding can decide the changes: not where a gap is within the error of 0 (then nothing
-// is ever sure), nor for the largest of several or probabilities.
+// Whether rounding can decide the changes: not if a gap is within the error of 0 (then nothing is
+// ever sure), nor for the largest of several or probabilities.
 template <class Value>
 [[nodiscard]] bool can_round(const CornerQuestion<Value>& question, const SumRange<Value>& range);
 

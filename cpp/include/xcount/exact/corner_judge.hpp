@@ -1,4 +1,4 @@
-// Probabilities in corner sums: what is compared in integers, and who decides where that is open.
+// Probabilities in corner sums: a judge decides what their comparison as integers leaves open.
 // Proved in docs/corner-sums.md, "Probabilities".
 #pragma once
 

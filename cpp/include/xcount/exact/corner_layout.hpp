@@ -1,4 +1,4 @@
-// Which axes of a grid are streamed and which are held in memory, and how positions become keys.
+// The axes of a grid that are streamed or held in memory, and how positions become keys.
 //
 // The axes with more than one cell play four roles, from the slowest to the fastest:
 //   outer      streamed: sums along them are merges of sorted lists of corners
@@ -32,7 +32,7 @@ struct OuterAxis {
 };
 
 struct CornerLayout {
-  // is_idle: features whose cells nothing tells apart; as if they had one cell, they have no axis.
+  // is_idle: features that no counted leaf depends on; as if they had one cell, they have no axis.
   // lane_bytes: width of one sum; block_bytes: of a block of all outputs, unless a single tile has
   // more; max_tile_cells: of a tile, unless its shortest row has more.
   CornerLayout(std::span<const CellOrder> orders, const MaskSpace& masks,

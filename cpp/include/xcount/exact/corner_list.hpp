@@ -83,7 +83,7 @@ struct ListLimits {
                                    const LeafFlags& counted, std::size_t stride, double most);
 
 // The corners of a forest's counted leaves, `constant` added to every sum. value(leaf): modulo
-// 2^width; step: see CornerLayout. Throws length_error where they do not fit, Stopped if stopped.
+// 2^width; step: see CornerLayout. Throws length_error if they do not fit, Stopped if stopped.
 template <class T>
 [[nodiscard]] CornerList<T> list_corners(const Topology& forest, std::span<const CellOrder> orders,
                                          const LeafFlags& counted,

@@ -1,6 +1,6 @@
-// What counting a question by corner sums needs to know, made once and shared by all threads.
+// The plan of a count by corner sums, made once and shared by all threads.
 //
-// V of an output is its base plus the leaves that count. A question about gaps alone compares sums
+// V of an output is its base plus the leaves that count. A question about gaps only compares sums
 // with the same non-sensitive cells, so that only leaves below a test of a sensitive feature count:
 //   V(x, m) - V(x, m') = sum over trees of (leaf at (x, m) - leaf at (x, m')),
 // where a leaf without such a test on its path is the same for m and m'. Features that no leaf
@@ -26,7 +26,7 @@ namespace xcount {
 // Weights of the cells of each feature, by position; without any, nothing is weighed.
 using CellWeights = std::vector<std::vector<double>>;
 
-// What does not depend on the integers that margins are in.
+// The part of a question that does not depend on the integers that margins are in.
 struct CornerGround {
   CornerGround(std::span<const Topology* const> forests, const MaskSpace& masks, bool gaps_only);
 
@@ -38,25 +38,31 @@ struct CornerGround {
   MaskWindows windows;
 };
 
-// What all threads share.
-template <class T>
-struct CornerPlan {
+// What all threads share, whatever integers the sums are in.
+struct CornerFrame {
   CornerLayout layout;
   MaskWindows windows;
-  std::vector<CornerList<T>> corners{};  // per output
-  std::vector<Change<T>> changes{};
-  T span{};  // 0 <= V <= span everywhere, or 0 <= Q <= span for probabilities
-  std::unique_ptr<const TileJudge<T>> judge{};  // only where probabilities are compared
-  ProbabilityLink link{};
-  T zero{};  // the sum 0, as V
   CellWeights weights{};
   double total_weight = 1.0;   // of all combinations of non-sensitive cells that have an axis
   double common_weight = 1.0;  // of those that have none
   VectorUnit vector_unit = VectorUnit::kAvx512;  // at most
 
-  [[nodiscard]] std::size_t list_bytes() const;
   // Of the cells that a block fixes.
   [[nodiscard]] double outer_weight(std::uint64_t block) const;
+};
+
+// And in integers T.
+template <class T>
+struct CornerPlan : CornerFrame {
+  std::vector<CornerList<T>> corners{};  // per output
+  std::vector<Change<T>> changes{};
+  T span{};  // 0 <= V <= span everywhere, or 0 <= Q <= span for probabilities
+  std::unique_ptr<const TileJudge<T>> judge{};  // only for probabilities
+  ProbabilityLink link{};
+  T zero{};  // the sum 0, as V
+
+  [[nodiscard]] std::size_t n_corners() const;
+  [[nodiscard]] std::size_t list_bytes() const;
 };
 
 // The question in integers T: sums modulo 2^width, of which 0 <= V <= span.
@@ -85,8 +91,7 @@ template <class T, class Value>
 [[nodiscard]] CornerIntegers<T> exact_integers(const CornerQuestion<Value>& question,
                                                const SumRange<Value>& range);
 
-// The change of V - range.low: thresholds and cut-offs are one beyond the range where they lie
-// beyond.
+// The change of V - range.low: thresholds and cut-offs beyond the range are set to one beyond it.
 template <class Value>
 [[nodiscard]] Change<Value> shifted_change(const Change<Value>& change,
                                            const SumRange<Value>& range);

@@ -10,7 +10,7 @@
 //
 // Margins are computed in the narrowest integers that hold V - (least V), twice: 32, 64 or 128
 // bits, or the wide type. Sums on the way may wrap around; V itself does not (corner_list.hpp).
-// Where 64 bits do not suffice, rounded leaves decide what they can first (corner_filter.hpp).
+// If 64 bits do not suffice, rounded leaves decide what they can first (corner_filter.hpp).
 // Proved in docs/corner-sums.md, "Prefix sums of corners", "Blocks and threads".
 #pragma once
 
@@ -78,18 +78,18 @@ class CornerSums {
   [[nodiscard]] virtual std::size_t bytes(unsigned n_threads) const = 0;  // at most, while counting
 
   // Counts the blocks [first, end), or the first few of them if it has to stop before. The result
-  // depends on n_finished alone, not on the number of threads; results of ranges add up exactly.
+  // depends only on n_finished, not on the number of threads; results of ranges add up exactly.
   [[nodiscard]] virtual CornerCounts count(std::uint64_t first, std::uint64_t end,
                                            unsigned n_threads, Stop& stop) const = 0;
 };
 
-// Throws length_error where the grid, the masks or the corners are too many, and Stopped if it has
-// to stop before it is done.
+// Throws length_error if there are too many regions, masks or corners, and Stopped if it has to
+// stop before it is done.
 template <class Value>
 [[nodiscard]] std::unique_ptr<CornerSums> make_corner_sums(const CornerQuestion<Value>& question,
                                                            Stop& stop);
 
-// What corner sums would cost, found in a moment; numbers may be beyond every integer.
+// A quick estimate of the cost of corner sums; numbers may be beyond every integer.
 struct CornerCost {
   double n_regions = 1;  // that are visited, where idle features have one cell
   std::size_t n_axes = 0;

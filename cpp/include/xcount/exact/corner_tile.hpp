@@ -4,22 +4,48 @@
 // added for the current middle cell and E the sums along the middle axes so far,
 //   E += S;   V(m) = sum over mask positions q <= m (in every sensitive axis) of E(q).
 // A change asks whether V(m) < a or V(m) > b, where a and b come from the extremes high and low of
-// V around m (see `set_edges` in corner_tile_kernels.hpp); so all forms and directions share one
-// loop. Probabilities are compared as integers Q in the place of V, and by a judge within a band
-// around the gap (probability_link.hpp). Lanes beyond the end of the row are 0 for every mask:
-// nothing differs there, they never count. Proved in docs/corner-sums.md, "Answering".
+// V around m (see `set_edges` in corner_tile_decisions.hpp), so all forms and directions share one
+// loop. Probabilities are compared as integers Q in place of V, and by a judge within a band around
+// the gap (probability_link.hpp). Lanes beyond the end of the row are 0 for every mask: nothing
+// differs there, so they never count. Proved in docs/corner-sums.md, "Answering".
+//
+// The structs here are plain numbers and pointers, so that nothing but the kernels themselves is
+// compiled for a particular vector unit: a member function that two units compile would be shared.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "xcount/exact/lanes.hpp"
 #include "xcount/exact/mask_windows.hpp"
+#include "xcount/exact/probability_link.hpp"
 #include "xcount/trees/change.hpp"
 
 namespace xcount {
 
 inline constexpr std::size_t kShareLanes = 8;  // of sums of weights, whatever the machine
+
+// A view of an array.
+template <class Item>
+struct Items {
+  const Item* data = nullptr;
+  std::size_t size = 0;
+};
+
+// Which masks lie near each mask: a view of MaskWindows, with the same fields.
+struct Neighbours {
+  bool any = false;
+  std::size_t n_masks = 1;
+  Items<MaskAxis> ball_axes;
+  std::size_t n_levels = 0;
+  MaskAxis line;
+  std::size_t width = 1;
+  const std::uint32_t* first = nullptr;
+  Items<MaskAxis> grown;
+  Items<std::size_t> growth;
+  const std::size_t* n_planes = nullptr;
+};
 
 // Where the extremes of a NearRow stand for the line that starts at mask 0.
 template <class T>
@@ -28,114 +54,123 @@ struct NearExtremes {
   const Lanes<T>* low;
 };
 
+// What is compared at the masks of a column, and the tables that find the extremes around each.
 template <class T>
-struct TileJob;
-template <class T>
-struct NarrowTile;
-
-// Decides a mask where the integers that stand for probabilities leave it open: by the sums of the
-// masks around it in one lane (counted from the beginning of the vector).
-template <class T>
-class TileJudge {
- public:
-  virtual ~TileJudge() = default;
-  [[nodiscard]] virtual bool changes(const TileJob<T>& job, std::size_t change, std::size_t mask,
-                                     std::size_t lane) const = 0;
+struct NearTables {
+  Neighbours masks;
+  std::size_t offset = 0;       // first lane of the part of a column that a register holds
+  Lanes<T>* decided = nullptr;  // what is compared, [mask]: V, the largest's index, probabilities
+  Lanes<T>* highest = nullptr;  // [table][mask]: balls from level 1 on, then windows
+  Lanes<T>* lowest = nullptr;
+  const NearExtremes<T>* near = nullptr;
+  Lanes<T>* high = nullptr;  // the results, [mask]: low <= decided <= high; unset for 16 bits
+  Lanes<T>* low = nullptr;
 };
 
-// Who holds the sums of few masks, and can write down those of all.
-class TileFiller {
- public:
-  virtual ~TileFiller() = default;
-  virtual void fill() = 0;  // sets TileJob::sums
-};
+// Sets tables.masks and tables.near as the windows say, given the other tables; returns what
+// tables.near points to.
+template <class T>
+[[nodiscard]] std::vector<NearExtremes<T>> connect(const MaskWindows& windows,
+                                                   NearTables<T>& tables);
 
 // Which sums along the middle axes a column starts from: the slab itself, those so far with the
 // slab added, or those that are there.
 enum class Start : std::uint8_t { kFresh, kAdded, kKept };
 
-// What kernels work on: plain numbers and pointers, so that nothing but the kernels themselves is
-// compiled for a particular machine. Margins are in 0 <= V <= span.
+// The sums that V is made of.
 template <class T>
-struct TileJob {
-  std::size_t n_columns = 1;
-  std::size_t offset = 0;  // first lane of the part of a column that a register holds
-  std::size_t n_masks = 1;
-  const std::size_t* sensitive_cells = nullptr;  // per sensitive axis
-  std::size_t n_sensitive = 0;
-
-  bool any = false;  // see MaskWindows
-  const MaskAxis* ball_axes = nullptr;
-  std::size_t n_ball_axes = 0;
-  std::size_t n_levels = 0;
-  MaskAxis line;
-  std::size_t width = 1;
-  const std::uint32_t* first = nullptr;
-  const NearExtremes<T>* near = nullptr;
-  const MaskAxis* grown = nullptr;
-  std::size_t n_grown = 0;
-  const std::size_t* growth = nullptr;
-  const std::size_t* n_planes = nullptr;
-  std::size_t n_growth = 0;
-
-  const Change<T>* changes = nullptr;  // thresholds of V: -1 .. span + 1
-  std::size_t n_changes = 0;
-  T span{};
-
-  std::size_t n_outputs = 1;
+struct TileSums {
+  std::size_t n_columns = 1, n_masks = 1, n_outputs = 1;
+  Items<std::size_t> axes;          // cells of each sensitive axis; their product is n_masks
   const Lanes<T>** slab = nullptr;  // per output: S, [column][mask]
   Lanes<T>** sums = nullptr;        // per output: E, [column][mask]
   Start start = Start::kFresh;
-  // Where E is held of the masks alone that have corners: [place][column], and the place of every
-  // mask (else null). At place 0, E is 0. Columns are filled up such that they fill lanes of 16
-  // bits.
-  const Lanes<T>* held = nullptr;
-  std::size_t n_held_columns = 0;
-  const std::uint32_t* place = nullptr;
+};
+
+// Holds the sums of few masks, and can write down those of all.
+class TileFiller {
+ public:
+  virtual ~TileFiller() = default;
+  virtual void fill() = 0;  // sets TileSums::sums
+};
+
+// E of only the masks that have corners; `place` is null if E is held for all masks.
+template <class T>
+struct HeldSums {
+  const Lanes<T>* sums = nullptr;        // [place][column]; 0 at place 0
+  std::size_t n_columns = 0;             // a multiple of those that fill lanes of 16 bits
+  const std::uint32_t* place = nullptr;  // of every mask
   TileFiller* filler = nullptr;
+};
 
-  Lanes<T>* column = nullptr;   // V, [output][mask]
-  Lanes<T>* decided = nullptr;  // what is compared, [mask]: V, the largest's index, probabilities
-  Lanes<T>* highest = nullptr;  // tables of extremes, [table][mask]: balls from level 1 on, windows
-  Lanes<T>* lowest = nullptr;
+// The sums V of one column, [output][mask]: 0 <= V <= span.
+template <class T>
+struct TileColumn {
+  Lanes<T>* sums = nullptr;
+  std::size_t n_outputs = 1, n_masks = 1;
+};
+
+// Decides a mask if the integers that stand for probabilities leave it open: by the sums of the
+// masks around it in one lane (counted from the first of the vector).
+template <class T>
+class TileJudge {
+ public:
+  virtual ~TileJudge() = default;
+  [[nodiscard]] virtual bool changes(const TileColumn<T>& column, std::size_t change,
+                                     std::size_t mask, std::size_t lane) const = 0;
+};
+
+// What is asked of every mask.
+template <class T>
+struct TileQuestion {
+  Items<Change<T>> changes;  // thresholds of V: -1 .. span + 1
+  T span{};
+  const TileJudge<T>* judge = nullptr;  // only for probabilities
+  ProbabilityLink link;
+  T zero{};  // the sum 0, as V, which is never negative
+};
+
+// Where the answers go.
+struct TileResults {
   std::uint64_t* counts = nullptr;         // [change][mask]: lanes that changed
-  std::uint64_t* common_counts = nullptr;  // [change]: what counts for every mask
-  NarrowTile<T>* narrow = nullptr;         // where 16 bits are compared first
-  const Lanes<T>* filter = nullptr;        // [change][mask]: only these lanes count; null: all
-
-  const TileJudge<T>* judge = nullptr;  // only where probabilities are compared
-  bool softmax = false;
-  std::size_t output = 0;  // the one asked about
-  T zero{};                // the sum 0: V is never negative here
-  double unit = 1.0;       // of a sum, times 2^exponent
-  int exponent = 0;
-
-  const double* row_weights = nullptr;  // per lane of the row
-  double* shares = nullptr;             // [change][mask][kShareLanes]: sums of weights
+  std::uint64_t* common_counts = nullptr;  // [change]: lanes that changed for every mask
+  const double* row_weights = nullptr;     // per lane of the row
+  double* shares = nullptr;                // [change][mask][kShareLanes]: sums of weights
 };
 
 template <class T>
-using CountTile = void (*)(TileJob<T>&);
+struct NarrowTile;
+
+// Everything that the kernels need to count a tile.
 template <class T>
-using AddLanes = void (*)(Lanes<T>*, const Lanes<T>*, std::size_t);  // a[i] += b[i]
+struct TileJob {
+  TileSums<T> sums;
+  HeldSums<T> held;
+  TileColumn<T> column;
+  NearTables<T> near;
+  TileQuestion<T> question;
+  TileResults results;
+  const Lanes<T>* filter = nullptr;  // [change][mask]: only these lanes count; null: all
+  NarrowTile<T>* narrow = nullptr;   // if 16 bits are compared first
+};
 
 // Instructions that kernels are compiled for, each including those before.
 enum class VectorUnit : std::uint8_t { kPlain, kAvx2, kAvx512 };
 
 template <class T>
 struct TileKernels {
-  CountTile<T> count_tile = nullptr;
-  AddLanes<T> add_lanes = nullptr;
+  void (*count_tile)(TileJob<T>&) = nullptr;
+  void (*add_lanes)(Lanes<T>* a, const Lanes<T>* b, std::size_t n) = nullptr;  // a[i] += b[i]
+  void (*find_extremes)(const NearTables<T>&) = nullptr;  // at the lanes from `offset` on
 };
 
-// The kernels for the best unit that this machine has, up to the given one.
+// The kernels for the best unit that this machine has, up to the given one; for 32 and 64 bits.
+// Wider sums have plain loops (wide_tile.hpp).
 template <class T>
 [[nodiscard]] TileKernels<T> choose_kernels(bool weighted, VectorUnit most);
 
-// Those for one kind of x86-64 machine each, defined for 32 and 64 bits alone.
-template <class T>
-[[nodiscard]] TileKernels<T> avx2_kernels(bool weighted);
-template <class T>
-[[nodiscard]] TileKernels<T> avx512_kernels(bool weighted);
+// The kernels of one unit, by the bytes of its registers.
+template <class T, std::size_t kVectorBytes>
+[[nodiscard]] TileKernels<T> unit_kernels(bool weighted);
 
 }  // namespace xcount

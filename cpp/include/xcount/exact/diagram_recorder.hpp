@@ -1,4 +1,4 @@
-// Solved states as a decision diagram, for whoever wants more than their count.
+// Records solved states as a decision diagram, for callers that need more than their count.
 //
 // Holds a node for each solution but the two constants: nodes[id - 2] is solution `id`, and its
 // edges are disjoint parts of one feature's axis, each with the solution of that part. So

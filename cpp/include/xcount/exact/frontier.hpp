@@ -37,6 +37,7 @@ class Frontier {
  public:
   // Adds a state piece by piece: constraints and stretches, in any order, then `close`.
   void add_constraint(const Value& offset, std::span<const ResidualId> ids) {
+    XCOUNT_ASSERT(std::is_sorted(ids.begin(), ids.end()));
     ids_.insert(ids_.end(), ids.begin(), ids.end());
     ids_.push_back(OpenState<Value>::kSeparator);
     offsets_.push_back(offset);
@@ -45,7 +46,8 @@ class Frontier {
     box_.insert(box_.end(), stretches.begin(), stretches.end());
   }
   void close(Share volume) {
-    XCOUNT_ASSERT(volume > 0);
+    XCOUNT_ASSERT(volume > 0 && volume <= 1 + 1e-9L);
+    XCOUNT_ASSERT(!ids_.empty() && ids_.back() == OpenState<Value>::kSeparator);
     states_.push_back({ids_.size(), offsets_.size(), box_.size(), volume});
   }
   void add(const OpenState<Value>& state) {
@@ -56,6 +58,7 @@ class Frontier {
   }
   // Forgets all states but the first n, and what was added of one that was never closed.
   void truncate(std::size_t n) {
+    XCOUNT_ASSERT(n <= size());
     states_.resize(n);
     const State end = n == 0 ? State{} : states_.back();
     ids_.resize(end.ids);
@@ -71,7 +74,10 @@ class Frontier {
   }
 
   [[nodiscard]] std::size_t size() const { return states_.size(); }
-  [[nodiscard]] Share volume(std::size_t i) const { return states_[i].volume; }
+  [[nodiscard]] Share volume(std::size_t i) const {
+    XCOUNT_ASSERT(i < size());
+    return states_[i].volume;
+  }
   [[nodiscard]] OpenState<Value> operator[](std::size_t i) const {
     XCOUNT_ASSERT(i < size());
     const State begin = i == 0 ? State{} : states_[i - 1];

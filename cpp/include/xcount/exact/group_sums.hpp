@@ -84,6 +84,7 @@ class GroupSums {
     double log2_volume;
   };
 
+  [[nodiscard]] bool are_disjoint() const;  // whether no two groups share a feature
   bool build(const ResidualGroup& group, std::span<const Stretch> narrowed);
   void walk(const ResidualGroup& group, std::size_t i, ResidualId id, Value sum, Volume volume);
   void convolve();

@@ -16,7 +16,7 @@ template <class T>
 struct LaneTraits;
 
 template <>
-struct LaneTraits<std::uint16_t> {  // for comparisons alone: see narrow_tile.hpp
+struct LaneTraits<std::uint16_t> {  // for comparisons only: see narrow_tile.hpp
   using Residue = std::uint16_t;
   static constexpr std::size_t kLanes = 32;
 };

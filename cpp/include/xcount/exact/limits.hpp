@@ -8,7 +8,8 @@
 namespace xcount {
 
 // A state with at most this many combinations of leaves is enumerated. More hardly gains on the
-// benchmark's hard subproblems (docs/decisions/exact-counter.md) and loses where the memo does well.
+// benchmark's hard subproblems (docs/decisions/exact-counter.md) and loses where the memo does
+// well.
 inline constexpr std::uint64_t kMaxPaths = 16384;
 // How much dearer a split, with its look-ups in a large memo, is than a step of an enumeration.
 inline constexpr std::uint64_t kStepsPerSplit = 40;

@@ -41,7 +41,7 @@ struct NearRow {
 // features_by_position.
 // Unless `any` (every mask is near every other), one axis is the `line`, the others are
 // `ball_axes`. With d the distance,
-//   ball[r](m) = extremes of V over the masks that differ from m on ball axes alone, by at most r
+//   ball[r](m) = extremes of V over the masks that differ from m only on ball axes, by at most r
 // for levels 0 <= r <= n_levels <= d (ball[0] = V), found axis by axis: MaskAxis::n_levels is the
 // highest level that the ball axes up to this one reach. The extremes around the mask m at cell c
 // of its line are those of the rows near[first[c]] .. near[first[c + 1] - 1], where row (r, i) is
@@ -50,13 +50,13 @@ struct NearRow {
 //   ball[r] at the cell i of the line       otherwise.
 // The width is a power of two.
 //
-// Where all axes are ordered, balls may also grow by shifts, whichever reads fewer rows. With
+// If all axes are ordered, balls may also grow by shifts, whichever reads fewer rows. With
 // `grown` the axes and ball[a](m) = extremes of V over the masks within a of m, each b of `growth`
 // makes
 //   ball[a + b](m) = extreme of ball[a] at the masks b cells beside m, either way, on every axis,
 // where a shift beyond the end of an axis stops there; the first one, from ball[0] = V, has m, too.
 // Balls are made plane by plane of the slowest axis, all shifts in turn: of what a shift makes, the
-// next one needs the `n_planes` last planes alone, and they stay in the cache.
+// next one needs only the last `n_planes` planes, and they stay in the cache.
 class MaskWindows {
  public:
   MaskWindows(const Topology& forest, const MaskSpace& masks, std::span<const CellOrder> orders);

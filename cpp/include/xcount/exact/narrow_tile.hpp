@@ -1,15 +1,15 @@
 // Sums compared by 16 of their bits: the extremes around a mask are found at a quarter of the cost.
 //
 // For one combination of non-sensitive cells (a lane), with V0 the sum of the first mask (and a
-// center that is learnt where sums are held of few masks) and the unit 2^shift, gaps compare
+// center that is learnt if sums are held for few masks) and the unit 2^shift, gaps compare
 //   q(m) = floor((V(m) - V0) / unit) + 2^15,  0 <= q < 2^16,
 // so that unit * (q(m') - q(m) - 1) < V(m') - V(m) < unit * (q(m') - q(m) + 1): a gap G is
 //   surely exceeded    if q(m') - q(m) > ceil(G / unit)
 //   possibly exceeded  if q(m') - q(m) > floor((G + 1) / unit) - 1
 // and the lanes between the two, which are few, are settled by the next 16 bits of V - V0, in the
 // same way, and the few that these leave by the sums themselves. The unit is the least that holds
-// the sums of late. Flips compare q = the number of cut-offs below V, and the
-// largest of several its index: both are exact.
+// the recent sums. Flips compare q = the number of cut-offs below V, and the largest of several
+// compares its index: both are exact.
 // Proved in docs/corner-sums.md, "Sixteen bits".
 #pragma once
 
@@ -22,11 +22,6 @@
 #include "xcount/exact/corner_tile.hpp"
 
 namespace xcount {
-
-// Lets a job find the extremes around its masks: in `decided` and its tables, as the windows say.
-template <class T>
-void point_to_windows(const MaskWindows& windows, TileJob<T>& job,
-                      std::vector<NearExtremes<T>>& near);
 
 // A change in q: of gaps, or of flips (the cut-offs of Change by their index).
 struct NarrowChange {
@@ -42,32 +37,41 @@ struct Doubt {
   Lanes<std::uint16_t> lanes;  // those that are not 0
 };
 
+// The doubts so far; there is room for one per change, mask and register.
+struct Doubts {
+  Doubt* data = nullptr;
+  std::size_t size = 0;
+};
+
+// What is compared in 16 bits, whatever the sums are in.
+struct NarrowJob {
+  NearTables<std::uint16_t> near;  // q is what it compares
+  Items<NarrowChange> changes;
+  bool is_flip = false;
+  std::uint32_t* counts = nullptr;  // [change][mask]: lanes of a tile that surely changed
+  Doubts doubts;
+};
+
 inline constexpr std::size_t kRowAxes = 3;  // on more axes, sums are made before they are shrunk
 
 template <class T>
 class NarrowRoom;
 
-// What kernels work on, as TileJob.
+// How sums become 16 bits.
 template <class T>
 struct NarrowTile {
-  TileJob<std::uint16_t> tile;  // q is what it compares
-  bool is_flip = false;
-  const T* cuts = nullptr;  // of flips, ascending
-  std::size_t n_cuts = 0;
-  const NarrowChange* changes = nullptr;
+  NarrowJob job;
+  Items<T> cuts;                         // of flips, ascending
   Lanes<std::uint16_t>* fine = nullptr;  // of gaps: the 16 bits below q, [mask]
   Lanes<T>* before = nullptr;            // sums of the rows and planes before, of each column
-  std::uint8_t* counts = nullptr;        // as tile.counts, of this tile alone: of held sums
   unsigned shift = 0;
   T center{};                    // of held sums: V0 is the first mask's sum plus this
   LaneResidue<T> magnitude = 0;  // of V - V0, or-ed over all lanes and masks
-  Doubt* doubts = nullptr;       // room for one per change, mask and register
-  std::size_t n_doubts = 0;
   NarrowRoom<T>* room = nullptr;
 };
 
-// Who holds the tables of 16 bits, chooses the unit and settles doubts. In its methods, `lane` is
-// the narrow lane at which the lanes of a column of T begin; job.column has its sums.
+// Owns the tables of 16 bits, chooses the unit and settles doubts. In its methods, `lane` is the
+// narrow lane at which the lanes of a column of T begin; job.near.decided has its sums.
 template <class T>
 class NarrowRoom {
  public:
@@ -75,7 +79,7 @@ class NarrowRoom {
   NarrowRoom(const NarrowRoom&) = delete;
   NarrowRoom& operator=(const NarrowRoom&) = delete;
 
-  // Whether 16 bits can be compared, and that pays.
+  // Whether 16 bits can be compared, and whether that pays.
   [[nodiscard]] static bool suits(std::span<const Change<T>> changes, std::size_t n_columns);
   [[nodiscard]] static std::size_t bytes_for(std::size_t n_changes, const MaskWindows& windows);
 
@@ -83,20 +87,20 @@ class NarrowRoom {
 
   // Whether the next columns are to be compared in full.
   [[nodiscard]] bool skips();
-  // Takes a unit that holds the magnitude; true if it had to grow.
+  // Chooses a unit that holds the magnitude; true if it had to grow.
   [[nodiscard]] bool grows();
-  // Whether the unit can tell anything.
+  // Whether the unit is small enough to decide anything.
   [[nodiscard]] bool is_usable() const;
-  // Hears how well it went: after many doubts, columns are compared in full for a while.
+  // Learns from the last columns: after many doubts, columns are compared in full for a while.
   void finish(bool well);
 
   // Whether one pass over all masks is quicker than the doubts one by one.
   [[nodiscard]] bool has_many_doubts() const;
   [[nodiscard]] bool has_doubts(std::size_t lane) const;
-  // Counts the doubts that 32 bits settle, and forgets them.
+  // Counts the doubts that 32 bits settle, and drops them.
   void settle_finely();
   // Counts the doubts of a column.
-  void settle(TileJob<T>& job, std::size_t lane) const;
+  void settle(const TileJob<T>& job, std::size_t lane) const;
   // The doubts of a column as TileJob::filter.
   [[nodiscard]] const Lanes<T>* filter(std::size_t lane);
 
@@ -105,7 +109,7 @@ class NarrowRoom {
   void set_shift(unsigned shift);
   void set_center();
   [[nodiscard]] bool differs(const TileJob<T>& job, const Doubt& doubt, std::size_t lane) const;
-  // What 32 bits tell of a doubt: it changes, it does not, or that remains open.
+  // What 32 bits say about a doubt: it changes, it does not, or that remains open.
   enum class Verdict : std::uint8_t { kNo, kOpen, kYes };
   [[nodiscard]] Verdict look_closer(const Doubt& doubt, std::size_t lane) const;
 
@@ -114,16 +118,17 @@ class NarrowRoom {
   std::vector<NarrowChange> changes_;
   std::vector<T> cuts_;
   std::vector<Lanes<std::uint16_t>> decided_, fine_, tables_;
-  std::vector<std::uint8_t> counts_;
+  std::vector<std::uint32_t> sure_counts_;
+  std::uint64_t* counts_;
   std::vector<NearExtremes<std::uint16_t>> near_;
   std::vector<Lanes<T>> before_;
   std::unique_ptr<Doubt[]> doubts_;
   std::vector<Lanes<T>> filter_;
 
   std::vector<Change<T>> exact_;
-  bool is_held_ = false;  // see TileJob::held
+  bool is_held_ = false;  // see HeldSums
   bool is_usable_ = true;
-  unsigned least_shift_ = 0;  // that held what was seen of late
+  unsigned least_shift_ = 0;  // that held the sums since the unit was last reduced
   std::size_t n_seen_ = 0;
   std::size_t n_skipped_ = 0, n_to_skip_ = 0;
 };

@@ -37,6 +37,7 @@ class OffsetMemo {
   }
 
   std::uint32_t add(std::uint64_t hash, std::span<const std::uint32_t> key) {
+    XCOUNT_ASSERT(find(hash, key) == kNone);
     const auto number = static_cast<std::uint32_t>(entries_.size());
     entries_.push_back({keys_.size(), static_cast<std::uint32_t>(key.size()), kNone});
     keys_.insert(keys_.end(), key.begin(), key.end());
@@ -53,6 +54,7 @@ class OffsetMemo {
   // The answer for constraints with the offsets offset(0), ..., offset(n - 1).
   template <class Offset>
   [[nodiscard]] std::optional<Answer> recall(std::uint32_t number, std::size_t n, Offset offset) {
+    XCOUNT_ASSERT(number < entries_.size());
     for (std::uint32_t b = entries_[number].first_box; b != kNone; b = boxes_[b].next) {
       XCOUNT_ASSERT(boxes_[b].bounds + 2 * n <= bounds_.size());
       const std::span<const Value> bounds{bounds_.data() + boxes_[b].bounds, 2 * n};
@@ -74,6 +76,7 @@ class OffsetMemo {
     entries_[number].first_box = static_cast<std::uint32_t>(boxes_.size() - 1);
   }
   void add_bounds(const Value& low, const Value& high) {
+    XCOUNT_ASSERT(!boxes_.empty() && boxes_.back().bounds <= bounds_.size());
     XCOUNT_ASSERT(low <= high);
     bounds_.push_back(low);
     bounds_.push_back(high);

@@ -1,4 +1,4 @@
-// What makes a probability of sums, and who decides where rounding leaves a comparison open.
+// The link from sums to a probability, and the judge of comparisons that rounding leaves open.
 //
 // With x_j = V_j * unit * 2^exponent, p = 1 / (1 + exp(-x_k)) or exp(x_k) / sum of exp(x_j). In
 // floating point p is known up to a few 2^-52; with Q = p * kProbabilityOne, rounded,

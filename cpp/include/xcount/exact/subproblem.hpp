@@ -42,7 +42,7 @@ class SubproblemSolver {
   SolutionId solve(const ExactTask& task, const EliminationLimits& limits,
                    DiagramRecorder* recorder = nullptr);
   SolutionId whole_part() { return eliminator_.whole_part(); }  // of the task last solved
-  // Whether the pair's difference may exceed the threshold; yes where that is too much to look at.
+  // Whether the pair's difference may exceed the threshold; yes if that is too much to check.
   [[nodiscard]] bool may_exceed(const MaskPair& pair, Stop& stop);
 
   [[nodiscard]] const Values& values() const { return values_; }

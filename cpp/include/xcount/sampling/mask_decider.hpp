@@ -52,7 +52,7 @@ class MaskDecider {
   };
   [[nodiscard]] Workspace workspace() const;
 
-  // The question's pairs, where it lists them, by the masks' numbers in the scope.
+  // The question's pairs, if it lists them, by the masks' numbers in the scope.
   [[nodiscard]] std::span<const std::pair<std::uint32_t, std::uint32_t>> pairs() const {
     return pairs_;
   }
@@ -60,7 +60,7 @@ class MaskDecider {
   // Whether rows are to be handed over in difference form: then V is not needed, only its jumps.
   [[nodiscard]] bool wants_jumps() const { return kind_ == Kind::kJumps; }
 
-  // Sets sensitive[m] to 1 where some neighbour of m differs by more than the gap, else to 0;
+  // Sets sensitive[m] to 1 if some neighbour of m differs by more than the gap, else to 0;
   // returns whether there is any.
   bool decide(std::span<const Value> row, Workspace& work, std::span<std::uint8_t> sensitive) const;
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "xcount/exact/frontier.hpp"
+#include "xcount/support/assert.hpp"
 #include "xcount/support/held_bytes.hpp"
 #include "xcount/support/random.hpp"
 
@@ -27,11 +28,13 @@ class WeightedPicker {
 
   // Forgets all items, and makes ready for n items that weigh so much together.
   void start(std::size_t n, Share total) {
+    XCOUNT_ASSERT(n == 0 || (total > 0 && n_units() > 2 * std::uint64_t{n} + kSpare));
     ends_.clear();
     ends_.reserve(n);
     scale_ = static_cast<Share>(n_units() - 2 * std::uint64_t{n} - kSpare) / total;
   }
   void add(Share weight) {
+    XCOUNT_ASSERT(weight >= 0);
     const auto units = static_cast<std::uint64_t>(std::floor(weight * scale_));
     const std::uint64_t before = ends_.empty() ? 0 : ends_.back();
     if (units >= n_units() - before)
@@ -45,6 +48,7 @@ class WeightedPicker {
   // `weight_of(i)` is what was added as item i.
   template <class WeightOf>
   [[nodiscard]] std::size_t pick(Random& random, const WeightOf& weight_of) const {
+    XCOUNT_ASSERT(!ends_.empty());
     while (true) {
       const std::uint64_t unit = random.next() >> (64 - bits_);
       const auto end = std::upper_bound(ends_.begin(), ends_.end(), unit);

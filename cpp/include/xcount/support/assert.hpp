@@ -1,8 +1,8 @@
 // XCOUNT_ASSERT(condition): an invariant, stated where it could break.
 //
 // Checked in debug and sanitizer builds (CMake defines XCOUNT_ASSERTIONS there); in a release it is
-// compiled but never evaluated, so it costs nothing. Not for what a caller may get wrong: that is
-// checked always, and reported by an exception.
+// compiled but never evaluated, so it costs nothing. Not for mistakes of a caller: those are
+// always checked, and reported by an exception.
 #pragma once
 
 #include <cstdio>

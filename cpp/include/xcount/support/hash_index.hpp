@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "xcount/support/assert.hpp"
 #include "xcount/support/held_bytes.hpp"
 
 namespace xcount {
@@ -37,6 +38,7 @@ class HashIndex {
   }
 
   void insert(std::uint64_t hash, std::uint32_t item) {
+    XCOUNT_ASSERT(item != kNone);
     if (2 * (size_ + 1) > slots_.size()) grow();
     place({static_cast<std::uint32_t>(hash >> 32), item, hash});
     ++size_;
@@ -73,6 +75,7 @@ class HashIndex {
 
   void place(const Slot& slot) {
     std::size_t i = slot.hash & mask_;
+    XCOUNT_ASSERT(2 * size_ <= slots_.size());
     while (slots_[i].item != kNone) i = (i + 1) & mask_;
     slots_[i] = slot;
   }

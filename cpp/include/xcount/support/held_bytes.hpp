@@ -1,5 +1,5 @@
-// What growing tables hold. A table that is nearly full will soon be moved into one of twice its
-// size, and for that moment both exist: it counts with both, so that limits hold then, too.
+// The memory of growing tables. A table that is nearly full will soon be moved into one of twice
+// its size, and for that moment both exist: both count, so that limits hold then, too.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ template <class T>
   return held_bytes(items.size(), items.capacity(), sizeof(T));
 }
 
-// What is in a table, whatever it held before.
+// The bytes of the items in a table, without spare capacity.
 template <class T>
 [[nodiscard]] std::size_t used_bytes(const std::vector<T>& items) {
   return items.size() * sizeof(T);

@@ -1,56 +1,18 @@
 // Work on several threads, with errors and interrupts that reach the caller.
 #pragma once
 
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
 #include <cstddef>
-#include <exception>
-#include <mutex>
-#include <system_error>
-#include <thread>
-#include <vector>
+#include <functional>
 
 #include "xcount/support/stopping.hpp"
 
 namespace xcount {
 
-// Runs work(0), ..., work(n - 1) on the calling thread and up to n_threads - 1 others. What one of
-// them throws is thrown here once all have ended. Where no more threads are to be had, fewer do.
-// While the caller waits for the others it looks at `stop`, if there is one, for them.
-template <class Work>
-void parallel(std::size_t n, unsigned n_threads, const Work& work, Stop* stop = nullptr) {
-  std::atomic<std::size_t> next{0};
-  std::mutex mutex;
-  std::condition_variable ended;
-  std::exception_ptr error;
-  std::size_t n_ended = 0;
-  const auto loop = [&]() noexcept {
-    try {
-      for (std::size_t i = next++; i < n; i = next++) work(i);
-    } catch (...) {
-      next = n;
-      const std::scoped_lock lock(mutex);
-      error = std::current_exception();
-    }
-    const std::scoped_lock lock(mutex);
-    ++n_ended;
-    ended.notify_all();
-  };
-  std::vector<std::jthread> threads;
-  try {
-    for (unsigned i = 1; i < n_threads && i < n; ++i) threads.emplace_back(loop);
-  } catch (const std::system_error&) {  // the work goes on with those that have started
-  }
-  loop();
-  for (std::unique_lock lock(mutex); n_ended <= threads.size();) {
-    ended.wait_for(lock, std::chrono::milliseconds(100));
-    lock.unlock();
-    if (stop != nullptr) static_cast<void>(stop->is_over());
-    lock.lock();
-  }
-  threads.clear();
-  if (error) std::rethrow_exception(error);
-}
+// Runs work(0), ..., work(n - 1) on the calling thread and up to n_threads - 1 others. If one of
+// them throws, the exception is thrown here once all have finished. If the system has no more
+// threads, fewer do the work. While the caller waits for the others it checks `stop`, if there is
+// one, for them.
+void parallel(std::size_t n, unsigned n_threads, const std::function<void(std::size_t)>& work,
+              Stop* stop = nullptr);
 
 }  // namespace xcount

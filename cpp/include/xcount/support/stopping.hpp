@@ -1,4 +1,4 @@
-// When native work ends before it is done: at a moment, or because somebody asks for it.
+// Stopping native work early: at a deadline, or because the caller asks for it.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace xcount {
 
-// What ends work that has nothing to return yet.
+// Thrown by work that was stopped before it had a result.
 class Stopped : public std::exception {
  public:
   [[nodiscard]] const char* what() const noexcept override { return "stopped before it was done"; }
@@ -61,7 +61,7 @@ class Stop {
   std::thread::id owner_ = std::this_thread::get_id();
   Clock::time_point deadline_;
   Asked asked_;
-  Clock::time_point next_;  // touched by the owner alone
+  Clock::time_point next_;  // used by the owner only
   std::atomic<bool> over_{false};
 };
 

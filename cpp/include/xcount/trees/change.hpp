@@ -1,4 +1,4 @@
-// What makes two regions differ: one case per form of the question, each with a direction.
+// The forms of change that make a region sensitive, each with a direction.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace xcount {
 //             are exact
 //   kLargest  another index of the largest of several sums, ties to the first; any direction
 //   kSureLargest  the same, if the largest, V_k, is sure enough: p_k(V) >= threshold /
-//             kProbabilityOne for a softmax p, V_k > sure_above where sums are probabilities
+//             kProbabilityOne for a softmax p, V_k > sure_above if sums are probabilities
 //   kProbability  p(V') - p(V) > threshold / kProbabilityOne (up), p(V) - p(V') (down), for the
 //             probability p that a link makes of one or several sums (exact/probability_link.hpp)
 // and kAny asks for either direction.

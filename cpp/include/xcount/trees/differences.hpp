@@ -75,6 +75,11 @@ class DifferenceBuilder {
   [[nodiscard]] Domain restricted(const Test& test, bool left) const;
   [[nodiscard]] std::uint64_t left_bits(const Test& test) const;
   [[nodiscard]] bool is_short(Feature feature) const { return forest_.axis(feature).n_cells <= 64; }
+  // Whether the path allows no cell of the feature.
+  [[nodiscard]] bool is_empty(Feature feature) const {
+    const Domain& d = domain(feature);
+    return is_short(feature) ? d.allowed == 0 : d.begin >= d.end && !d.missing;
+  }
   [[nodiscard]] Domain& domain(Feature feature) {
     return domains_[static_cast<std::size_t>(feature)];
   }

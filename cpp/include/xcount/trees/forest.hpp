@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "xcount/support/assert.hpp"
 #include "xcount/support/value.hpp"
 
 namespace xcount {
@@ -94,12 +95,15 @@ class Topology {
   [[nodiscard]] std::size_t n_nodes() const { return tests.size(); }
   [[nodiscard]] bool is_leaf(NodeIndex node) const { return test(node).feature == kLeaf; }
   [[nodiscard]] const Test& test(NodeIndex node) const {
+    XCOUNT_ASSERT(node >= 0 && static_cast<std::size_t>(node) < n_nodes());
     return tests[static_cast<std::size_t>(node)];
   }
   [[nodiscard]] const Axis& axis(Feature feature) const {
+    XCOUNT_ASSERT(feature >= 0 && static_cast<std::size_t>(feature) < axes.size());
     return axes[static_cast<std::size_t>(feature)];
   }
   [[nodiscard]] bool goes_left(const Test& test, Cell cell) const {
+    XCOUNT_ASSERT(cell >= 0 && cell < axis(test.feature).n_cells);
     if (test.cut < 0) {
       return membership[static_cast<std::size_t>(-1 - test.cut) + static_cast<std::size_t>(cell)] !=
              0;
@@ -107,6 +111,7 @@ class Topology {
     return cell < test.cut || (test.missing_left && cell == axis(test.feature).missing_cell);
   }
   [[nodiscard]] NodeIndex child(NodeIndex node, Cell cell) const {
+    XCOUNT_ASSERT(!is_leaf(node));
     const auto i = static_cast<std::size_t>(node);
     return goes_left(tests[i], cell) ? left[i] : right[i];
   }
@@ -141,9 +146,11 @@ struct Forest : Topology {
   std::vector<Value> values;
 
   [[nodiscard]] const Value& value(NodeIndex node) const {
+    XCOUNT_ASSERT(is_leaf(node));
     return values[static_cast<std::size_t>(node)];
   }
   [[nodiscard]] Value sum(std::span<const Cell> region) const {
+    XCOUNT_ASSERT(region.size() == axes.size());
     Value total{};
     for (const NodeIndex root : roots) total += value(leaf(root, region));
     return total;

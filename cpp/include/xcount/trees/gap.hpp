@@ -8,7 +8,7 @@
 // which these functions compute exactly (docs/exact.md, "Why this is right", "The remembered box").
 //
 // Where single regions are decided, v = V' - V is the way from a region to its neighbour, and a gap
-// may have a direction: v > threshold alone (up), or -v > threshold alone (down). The exact counter
+// may have a direction: only v > threshold (up), or only -v > threshold (down). The exact counter
 // has none: directed gaps reach it by a switch (docs/exact.md, "A gap with a direction").
 #pragma once
 
@@ -59,10 +59,12 @@ class Gap {
   [[nodiscard]] bool is_exceeded(const Value& v) const { return may_exceed(v, v); }
   // The same for some v with least <= v <= most.
   [[nodiscard]] bool may_exceed(const Value& least, const Value& most) const {
+    XCOUNT_ASSERT(least <= most);
     return (up_ && most > threshold_) || (down_ && -least > threshold_);
   }
   // The same for all v with least <= v <= most.
   [[nodiscard]] bool must_exceed(const Value& least, const Value& most) const {
+    XCOUNT_ASSERT(least <= most);
     return (up_ && least > threshold_) || (down_ && -most > threshold_);
   }
   [[nodiscard]] Verdict decide(const Value& least, const Value& most) const {

@@ -43,9 +43,10 @@ class ResidualSweep {
   }
 
   // Adds a constraint, its residuals in ascending order. cofactors(id, runs) appends what a
-  // residual becomes along the axis, from the first cell on, or nothing where it stays as it is.
+  // residual becomes along the axis, from the first cell on, or nothing if it stays as it is.
   template <class Cofactors>
   void add_term(const Store& store, std::span<const ResidualId> ids, const Cofactors& cofactors) {
+    XCOUNT_ASSERT(std::is_sorted(ids.begin(), ids.end()));
     Value min{}, max{};
     for (const ResidualId id : ids) {
       const auto begin = static_cast<std::uint32_t>(runs_.size());
@@ -96,11 +97,13 @@ class ResidualSweep {
           sum.max += node.max;
         }
       }
+      XCOUNT_ASSERT(sum.min <= sum.max);
     }
   }
 
   // Appends the residuals of constraint t in the current part, without leaves, ascending.
   void append_ids(const Store& store, std::size_t t, std::vector<ResidualId>& out) {
+    XCOUNT_ASSERT(t < terms_.size());
     moved_.clear();
     const std::uint32_t first_moving = t == 0 ? 0 : terms_[t - 1].moving_end;
     for (std::uint32_t m = first_moving; m < terms_[t].moving_end; ++m) {

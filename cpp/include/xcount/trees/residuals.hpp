@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "xcount/support/assert.hpp"
 #include "xcount/support/hash_index.hpp"
 #include "xcount/trees/forest.hpp"
 
@@ -46,17 +47,22 @@ class ResidualStore {
   void clear();
   void release_caches();  // gives back what is only kept to be quick
   ResidualId leaf(const Value& value);
-  // The node that asks `test`; its children alone where they are the same.
+  // The node that asks `test`, or its only child if both are the same.
   ResidualId node(const Test& test, ResidualId low, ResidualId high);
 
-  [[nodiscard]] const Node& operator[](ResidualId id) const { return nodes_[id]; }
+  [[nodiscard]] const Node& operator[](ResidualId id) const {
+    XCOUNT_ASSERT(id < nodes_.size());
+    return nodes_[id];
+  }
   [[nodiscard]] std::size_t size() const { return nodes_.size(); }
   [[nodiscard]] bool is_leaf(ResidualId id) const { return nodes_[id].test.feature == kLeaf; }
   [[nodiscard]] bool mentions(ResidualId id, LocalFeature feature) const {
+    XCOUNT_ASSERT(id < nodes_.size() && feature < features_.size());
     return (nodes_[id].support >> (feature & 63) & 1) != 0;
   }
   // Whether all tests on the feature's axis are prefixes of it.
   [[nodiscard]] bool has_order(LocalFeature feature) const {
+    XCOUNT_ASSERT(feature < features_.size());
     const Axis& axis = forest_.axis(features_[feature]);
     return axis.ordered && axis.missing_cell < 0 && axis.all_prefixes;
   }
