@@ -42,11 +42,9 @@ from xcount.model.loaders import (
     hist_gradient_boosting,
     meaning,
     pipelines,
-    skops_trees,
     splits,
 )
 from xcount.model.loaders.meaning import Meaning
-from xcount.model.loaders.skops_trees import StoredEstimator
 
 _SUPPORTED = (
     "DecisionTree, ExtraTree, RandomForest, ExtraTrees, GradientBoosting and HistGradientBoosting "
@@ -111,11 +109,6 @@ def from_live(model: Any) -> Ensemble:
     return _ensemble_of(estimator, family, where)
 
 
-def _from_stored(model: StoredEstimator) -> Ensemble:
-    """Return the ensemble of a plain tree or forest that was read without scikit-learn."""
-    return _ensemble_of(model, "forest" if model.estimators_ else "tree", model.kind)
-
-
 def _ensemble_of(estimator: Any, family: str, where: str) -> Ensemble:
     ensemble = replace(_READERS[family](estimator, where), format="sklearn")
     if not hasattr(estimator, "classes_"):
@@ -139,9 +132,7 @@ def _meaning(estimator: Any, family: str) -> Meaning:
 
 def from_skops(data: bytes, where: str, *, trust: bool = False) -> Ensemble:
     """Read a skops file; types that the supported models do not need are refused by name."""
-    stored = skops_trees.opened(data, files.MAX_FILE_BYTES)
-    model = open_skops(data, where, trust=trust) if stored is None else stored
-    return _read_opened(model, where, "skops")
+    return _read_opened(open_skops(data, where, trust=trust), where, "skops")
 
 
 def from_pickle(data: bytes, where: str) -> Ensemble:
@@ -217,20 +208,14 @@ def _library_margins(estimator: Any, family: str, rows: NDArray[np.float64]) -> 
 def _read_opened(model: Any, where: str, source: str) -> Ensemble:
     """Read a model that a file held; whatever is broken in it is the file's fault."""
     try:
-        is_stored = isinstance(model, StoredEstimator)
-        ensemble = _from_stored(model) if is_stored else from_live(model)
-        in_file = f"{ensemble.format}-{source}"
-        return replace(ensemble, format=in_file)
+        ensemble = from_live(model)
+        return replace(ensemble, format=f"{ensemble.format}-{source}")
     except XCountError as error:
         raise type(error)(f"{where}: {error}") from None
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise ModelFormatError(
-            f"{where}: a damaged {_kind_of(model)}: {_first_line(error)}"
+            f"{where}: a damaged {type(model).__name__}: {_first_line(error)}"
         ) from None
-
-
-def _kind_of(model: Any) -> str:
-    return model.kind if isinstance(model, StoredEstimator) else type(model).__name__
 
 
 def open_skops(data: bytes, where: str, *, trust: bool = False) -> Any:
@@ -432,8 +417,8 @@ def _float32_ensemble(
 
 def _takes_missing(tree: Any) -> bool:
     """Tell whether a tree's library accepts missing values."""
-    if tree is None or isinstance(tree, StoredEstimator):
-        return tree is not None
+    if tree is None:
+        return False
     sample = np.zeros((1, tree.n_features_in_), dtype=np.float32)
     return bool(tree._support_missing_values(sample))
 
