@@ -1,1 +1,1 @@
-"""From a counter's tally to what users get: a count, a measure, a witness."""
+"""Results for users, made from a counter's tally: counts, measures, explanations, witnesses."""

@@ -1,4 +1,4 @@
-"""One count from beginning to end: model -> ensemble -> grid -> query -> counter -> result."""
+"""One count from start to finish: model -> ensemble -> grid -> query -> counter -> result."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from xcount.measures.weighting import Weighing
 
 COUNTING_PART = 0.9
-"""Of a limit of time; the rest is for the explanation, where there is to be one."""
+"""Part of a time limit for the count; the rest is for the explanation, if one is wanted."""
 JUDGED_PART = 0.75
-"""Part of the time for the measure that is judged, where there is a limit to decide."""
+"""Part of the time for the judged measure, if there is a limit to decide."""
 CONTEXT_SECONDS = 2.0
-"""How long regions and other measures are looked at once that is decided, or as long as it took."""
+"""Least time for the other measures after the verdict; they may take as long as the verdict did."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -83,7 +83,7 @@ class CountOptions(
     )
 
     def count_settings(self) -> Settings:
-        """Return accuracy, limits and the verdict asked for."""
+        """Return the settings of a count: accuracy, limits and the requested verdict."""
         limit = self.max_share
         return self.settings(
             max_share=None if limit is None else Limit.share(limit, "--max-share (max_share)"),
@@ -117,7 +117,7 @@ def count(model: Any, options: CountOptions) -> CountResult:
 
     options.check_change()
     settings = options.count_settings()
-    options.measure_names()  # names that are none are refused before a large model is read
+    options.measure_names()  # reject unknown names before reading a large model
     regions = options.regions()
     if regions and options.grid is not None:
         raise QueryError("give a grid or a domain, not both")
@@ -165,7 +165,7 @@ def solve(
         settings: accuracy and limits.
         method: how to count.
         weighing: the measures to find along with the count.
-        explain: what an explanation is to serve, this question among it; None for none.
+        explain: the questions to explain, including this one; None for no explanation.
     """
     started = time.perf_counter()
     if explain is None:
@@ -184,7 +184,7 @@ def explained(
     weighing: Weighing | None,
     request: ExplanationRequest,
 ) -> CountResult:
-    """Return a count with its explanation; without, if it is interrupted: the count is done."""
+    """Return a count with its explanation; if interrupted, the finished count without it."""
     if result.stop_reason is StopReason.INTERRUPTED:
         return result
     from xcount.answers.explain.effects import explain
@@ -201,7 +201,7 @@ def explained(
 
 
 def _certain_shares(result: CountResult) -> dict[str, tuple[float, float]]:
-    """Return the bounds of shares that hold for certain, by measure."""
+    """Return the guaranteed bounds on shares, by measure."""
     found = {}
     if result.confidence == 1.0:
         found["regions"] = (result.share_low, result.share_high)
@@ -252,7 +252,7 @@ def _solved(
 
 
 def _proved_share(tally: Tally, problem: Problem) -> float | None:
-    """Return the share that a count has proved for every measure: nothing, or everything."""
+    """Return the share that the count proves under every measure: 0, 1, or None if neither."""
     if tally.confidence < 1:
         return None
     if tally.high == 0:
@@ -263,10 +263,10 @@ def _proved_share(tally: Tally, problem: Problem) -> float | None:
 def _counted(
     problem: Problem, settings: Settings, method: str, weighing: Weighing | None
 ) -> tuple[Tally, dict[str, Measured]]:
-    """Count and measure, what is judged first; return measures in the order they were asked for.
+    """Count and measure, the judged measure first; return measures in the requested order.
 
-    Half of the time is for the count, where other measures need some. With a limit, most of it is
-    for the measure that is judged, and once that is decided nothing else goes on for long.
+    The count gets half of the time if other measures need some. With a limit, the judged measure
+    gets most of it, and the others stop soon after the verdict.
     """
     if weighing is None or not weighing.names:
         return _tally(problem, settings, method), {}
@@ -297,7 +297,7 @@ def _was_interrupted(found: Mapping[str, Measured]) -> bool:
 
 
 def _after(judged: Measured, settings: Settings) -> Settings:
-    """Return the settings of what comes after the measure that is judged."""
+    """Return the settings for the work that follows the judged measure."""
     limit = settings.max_share
     if limit is None or verdict_of(limit, judged.interval) is Verdict.UNDECIDED:
         return settings
@@ -317,12 +317,12 @@ def _tally(problem: Problem, settings: Settings, method: str) -> Tally:
             if parts := parts_of(problem):
                 return count_parts(problem, parts, settings, count_one, method)
         return count_one(problem, settings)
-    except KeyboardInterrupt:  # before the counter knew anything: nothing is certain
+    except KeyboardInterrupt:  # before the counter found any bounds
         return Tally.of_bounds(0, problem.n_regions, method, StopReason.INTERRUPTED)
 
 
 def class_label(ensemble: Ensemble, query: Query) -> str | None:
-    """Return the name of the class asked about, where the model has several."""
+    """Return the name of the class in question, if the model has several."""
     if not query.change.names_class or ensemble.n_outputs < 2:
         return None
     labels, output = ensemble.class_labels, query.change.output_index
@@ -330,9 +330,9 @@ def class_label(ensemble: Ensemble, query: Query) -> str | None:
 
 
 def _stop_reason(result: CountResult) -> StopReason:
-    """Return DECIDED where the asked verdict is known although the accuracy was not reached.
+    """Return DECIDED if the requested verdict is known although the accuracy was not reached.
 
-    Else what is judged comes first: why its measure ended, if that was too soon.
+    Otherwise, if the judged measure was cut short, return its reason.
     """
     cut_short = [r for r in result.stop_reasons[::-1] if r is not StopReason.COMPLETE]
     if not cut_short:

@@ -1,16 +1,16 @@
-"""Who is affected and how much: what goes with a count that is asked to explain itself.
+"""Explanations of a count: who is affected, in which direction and by how much.
 
 Let V be the output of a region (its margin, or its probability), and V' that of a neighbour: a
-region that differs in the sensitive features alone, within the distance. Then the output
+region that differs only in the sensitive features, within the distance. Then the output
 
 - can rise by ``up = max(V') - V`` and fall by ``down = V - min(V')``, both at least 0;
-- changes by ``size = max(up, down)``; with a direction, by that side alone.
+- changes by ``size = max(up, down)``; with a direction, only that side counts.
 
-An effect has the shares with ``up > G`` and ``down > G`` at the gap G that was asked about, the
-mean and the quantiles of the size, and where the output is highest. A curve is the share with
-``size > G`` against G. Of a flip, only neighbours with another decision count: the size is that of
-the change that flips the decision, and 0 where nothing flips it. Between several classes, a flip to
-a later class is up, and the size is half of the change of its lead over the class before.
+An effect has the shares with ``up > G`` and ``down > G`` at the gap G in question, the mean and the
+quantiles of the size, and where the output is highest. A curve is the share with ``size > G``
+against G. For a flip, only neighbours with another decision count: the size is that of the change
+that flips the decision, and 0 if nothing flips it. Between several classes, a flip to a later class
+is up, and the size is half of the change of its lead over the previous winner.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Unit = Literal["margin", "probability"]
 
 @dataclass(frozen=True, slots=True)
 class ExplanationRequest:
-    """What an explanation is to serve.
+    """The request for an explanation.
 
     Attributes:
-        changes: those that differ in their gaps alone; one computation serves all of them.
-        favourable: the decision that one hopes for, for group rates (see
+        changes: changes that differ only in their gaps; one computation serves all of them.
+        favourable: the favourable decision, for group rates (see
             :func:`xcount.answers.explain.rates.decision_of`).
-        with_people: whether places and group rates are found, too, which takes the most time.
+        with_people: whether to find places and group rates, too, which takes the most time.
     """
 
     changes: tuple[Change, ...]
@@ -116,10 +116,10 @@ class Quantile:
 @record("highest_cell", "Cells of the sensitive features in which the output is highest.")
 @dataclass(frozen=True, slots=True)
 class CellShare:
-    """For what share of the measure the output is highest in some cells of the sensitive features.
+    """The share of the measure for which some sensitive cells have the highest output.
 
-    All cells are compared with each other, however far apart; cells that tie are all highest, and
-    where all of them tie, none is.
+    All cells are compared with each other, however far apart. Tied cells are all highest; if all
+    cells tie, none is.
     """
 
     cells: Annotated[
@@ -149,7 +149,7 @@ class CellShare:
 
     @property
     def label(self) -> str:
-        """The cells in words, after the class that is decided there."""
+        """The cells in words, preceded by the class that wins there."""
         return self.text if self.class_label is None else f"{self.class_label} where {self.text}"
 
 
@@ -229,7 +229,7 @@ class CurveGap:
 @record("curve", "The share that changes by more than a gap, against the gap.")
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """The share against the gap under one measure; it never rises."""
+    """The share as a function of the gap under one measure; it never increases."""
 
     measure: MeasureName
     unit: UnitName
@@ -248,7 +248,7 @@ class Curve:
     ] = None
 
     def judged_by(self, limit: Limit | None) -> Curve:
-        """Return the curve with the smallest gap at which a limit holds."""
+        """Return the curve, marked with the smallest gap at which a limit holds."""
         if limit is None:
             return replace(self, least_gap=None)
         rounded = limit.loosened()  # shares are floats: a tenth is a little more than 1/10
@@ -261,11 +261,10 @@ class Curve:
 @record("place", "A box that holds many sensitive inputs, in words, counted afresh.")
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A box of the input space that holds much of what is sensitive under one measure.
+    """A box of the input space that holds much of the sensitive weight under one measure.
 
-    The box was looked for in random regions, and counted again on its own: by the counters
-    (exactly), or in other random regions than those it was found in. Places of one measure are
-    disjoint.
+    The box was found in random regions and then counted separately: by the counters (exactly), or
+    in fresh random regions. Places of one measure are disjoint.
     """
 
     measure: MeasureName
@@ -302,9 +301,9 @@ class Place:
 
 
 def ratio_of(rates: Sequence[Interval]) -> Interval:
-    """Return the lowest rate over the highest, and what their intervals leave of it.
+    """Return the lowest rate over the highest, with the bounds that their intervals give.
 
-    Without an estimate if nobody gets the favourable decision.
+    It has no estimate if nobody gets the favourable decision.
     """
     most = max((rate.least for rate in rates), default=0.0)
     least_high = min((rate.high for rate in rates), default=1.0)
@@ -384,13 +383,13 @@ class GroupRates:
 
     @property
     def ratio_if_all(self) -> Interval | None:
-        """The lowest ``if_all`` over the highest; None where a group has none."""
+        """The lowest ``if_all`` over the highest; None if a group has none."""
         found = [group.if_all for group in self.cells if group.if_all is not None]
         return ratio_of(found) if found and len(found) == len(self.cells) else None
 
     @property
     def differs(self) -> bool:
-        """Whether groups differ in more than the features: a rate is not what it is if all were."""
+        """Whether a rate differs from its ``if_all``: groups then differ in other features, too."""
         return any(group.if_all not in (None, group.rate) for group in self.cells)
 
 
@@ -400,7 +399,7 @@ class GroupRates:
 )
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Explanation(Shown):
-    """What goes with a count: an entry of each list per measure, those of ``regions`` first."""
+    """The explanation of a count: each list has one entry per measure, ``regions`` first."""
 
     effects: Annotated[
         tuple[Effect, ...],
@@ -422,7 +421,7 @@ class Explanation(Shown):
     ] = ()
 
     def judged_by(self, limit: Limit | None, measure: str = "regions") -> Explanation:
-        """Return the explanation of a count whose share under a measure has a limit."""
+        """Return the explanation with curves judged by the limit of a share under a measure."""
         curves = tuple(
             curve.judged_by(limit if curve.measure == measure else None) for curve in self.curves
         )

@@ -1,4 +1,4 @@
-"""What a model is made of: trees, guards, cells, and the gaps that make sense to ask about."""
+"""Descriptions of models: trees, guards, cells, and the gaps that make sense to ask about."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _AT_LEAST_0 = {"minimum": 0}
 class FeatureInfo:
     """One feature as the trees see it.
 
-    A gap of ``max_change`` or more has the answer 0.
+    For a gap of ``max_change`` or more, the count is 0.
     """
 
     index: Annotated[int, Json("Its index, which can be used as a name.", _AT_LEAST_0)]
@@ -55,7 +55,7 @@ class FeatureInfo:
 @record("leaves", "How large the leaves are.")
 @dataclass(frozen=True, slots=True)
 class LeafScale:
-    """How large the leaves are, after the division of an averaging forest."""
+    """How large the leaves are; those of an averaging forest are divided by its number of trees."""
 
     low: Annotated[float, Json("The smallest leaf.")]
     high: Annotated[float, Json("The largest leaf.")]
@@ -138,17 +138,17 @@ def inspect(
     population: Population | str | os.PathLike[str] | None = None,
     trust_pickle: bool = False,
 ) -> Inspection:
-    """Describe a model: a file, a live one, or an ensemble; and a population for it.
+    """Describe a model, and a population for it if one is given.
 
     Args:
-        model: what to describe.
+        model: a model file, a live model, or an ensemble.
         missing: ``"cell"`` if missing values are a cell of their own.
         domain: which regions exist, as in :func:`xcount.count`.
         one_hot: columns of which exactly one is 1.
-        where: conditions that every region fulfils.
-        rule: rules ``COND -> COND`` that every region keeps.
-        data: rows to fit a population to, where the population's file is not there yet.
-        population: a fitted population, or its file, to be looked at; it must suit the model.
+        where: conditions that every region satisfies.
+        rule: rules ``COND -> COND`` that every region satisfies.
+        data: rows to fit a population to, if the population's file does not exist yet.
+        population: a fitted population, or its file, to describe; it must suit the model.
         trust_pickle: whether a pickle may be opened.
 
     Example:
@@ -194,19 +194,19 @@ def _people(
     data: Any,
     population: Population | str | os.PathLike[str] | None,
 ) -> Population:
-    """Return a population that suits the model: the one that is given, or one fitted to data."""
+    """Return a population that suits the model: the given one, or one fitted to the data."""
     from xcount.measures.shares import with_population
     from xcount.measures.weighting import Weighing
 
     asked = Weighing.of(ensemble, "population", data, population=population)
     found = with_population(asked, grid, Settings()).population
     assert found is not None
-    found.on(grid)  # refuses one that was fitted to a model with other cells
+    found.on(grid)  # rejects a population fitted to a model with other cells
     return found
 
 
 def _column(ensemble: Ensemble, feature: int) -> int:
-    """Return the model's column that a feature is, the first one of a group."""
+    """Return the model's column for a feature; for a one-hot group, its first column."""
     encoding = ensemble.encoding
     if encoding is None:
         return feature
@@ -238,7 +238,7 @@ def _leaf_scale(ensemble: Ensemble) -> LeafScale:
 
 
 def max_changes(ensemble: Ensemble) -> dict[int, float]:
-    """Return for each feature a bound on what it can change alone, in the worst output."""
+    """Return for each feature a bound on the change it alone can cause, over all outputs."""
     worst: dict[int, float] = {}
     for output in range(ensemble.n_outputs):
         total: Counter[int] = Counter()
@@ -251,7 +251,7 @@ def max_changes(ensemble: Ensemble) -> dict[int, float]:
 
 
 def _finite(change: float) -> float:
-    """Return a change of the margin; refuse one that no float can hold."""
+    """Return a change of the margin as a float; reject one beyond the range of floats."""
     if math.isinf(change):
         raise UnsupportedModelError(
             "the leaves are so large that margins differ by more than the largest float, 1.8e308; "
@@ -261,7 +261,7 @@ def _finite(change: float) -> float:
 
 
 def _tree_changes(tree: Tree) -> dict[int, float]:
-    """Return for each feature of a tree the widest range of leaves below one of its tests."""
+    """Return for each feature of a tree the widest range of leaf values below one of its tests."""
     low, high = tree.value.copy(), tree.value.copy()
     changes: dict[int, float] = {}
     for node in range(tree.n_nodes - 1, -1, -1):  # children have larger indices

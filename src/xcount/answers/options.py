@@ -1,8 +1,8 @@
 """The options of ``count``, ``audit``, ``compare``, ``witnesses`` and of the commands.
 
-Each option is declared here, or beside the one function that has it: name, type, default, the help
-text of the command line and the meaning in Python (:mod:`xcount.support.options`). A function's own
-class of options is made of these groups; the fields of the last group come first.
+Each option is declared here, or next to the only function that has it: name, type, default, the
+help text of the command line and the meaning in Python (:mod:`xcount.support.options`). The options
+class of a function combines these groups; the fields of the last group come first.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ PAPER_METHODS = (
 )
 MEASURES = ("regions", "volume", "marginals", "rows", "population")
 MOST_WITNESSES = 1_000_000
-"""Pairs that may be asked for."""
+"""Most pairs that may be requested."""
 LARGEST_SEED = 2**63 - 1
 
 STOP_HELP = "Stop after this long, including reading the model, and report the bounds found so far"
@@ -73,7 +73,7 @@ class TrustOption:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ChangeOptions:
-    """What makes two outputs differ, beside a gap."""
+    """What makes two outputs differ, other than a gap."""
 
     flip: bool = field(
         default=False,
@@ -186,7 +186,7 @@ class DomainOptions:
     )
 
     def regions(self) -> Domain:
-        """Return which regions exist."""
+        """Return the domain: which regions exist."""
         return Domain.of(self.domain, one_hot=self.one_hot, where=self.where, rule=self.rule)
 
 
@@ -235,7 +235,7 @@ class QuestionOptions(DomainOptions, ChangeOptions, OneQuestion):
     """One question about one model."""
 
     def check_change(self) -> None:
-        """Refuse a question without a change, before a large model is read."""
+        """Reject a question without a change, before a large model is read."""
         if self.gap is None and self.probability_gap is None and not self.flip:
             raise QueryError(
                 "no gap given; give --gap or --probability-gap (probability_gap), or --flip to ask "
@@ -350,7 +350,7 @@ class CountingOptions(LimitOptions):
 
     def settings(self, **more: Any) -> Settings:
         """Return the settings of a count; the clock of its time limit starts now."""
-        counter(self.method)  # an unknown method is refused before a large model is read
+        counter(self.method)  # reject an unknown method before reading a large model
         delta = open_share(self.delta, "--delta")
         if delta < LEAST_DELTA:
             raise QueryError(f"--delta must be at least {LEAST_DELTA:g}, not {self.delta!r}")
@@ -359,7 +359,7 @@ class CountingOptions(LimitOptions):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MeasureOptions:
-    """What sensitive regions are weighed by."""
+    """The measures that weigh sensitive regions."""
 
     judge: str = field(
         default=REGIONS,
@@ -416,12 +416,12 @@ class MeasureOptions:
     )
 
     def measure_names(self) -> tuple[str, ...]:
-        """Return the measures asked for; without any, the one that the data is for."""
+        """Return the requested measures; default to the measure implied by the data."""
         given = (self.data, self.bounds, self.population)
         return measures_meant(self.measures, self.judge, *given)
 
     def weighing(self, ensemble: Ensemble, grid: Grid, settings: Settings) -> Weighing | None:
-        """Return what to weigh a model's regions by; None if they are only counted."""
+        """Return the weighing of a model's regions; None if they are only counted."""
         names = self.measure_names()
         if not names and self.judge == REGIONS:
             return None

@@ -1,7 +1,7 @@
-"""What a count returns: the number, how sure it is, why the run stopped; to and from JSON.
+"""The result of a count: the number, its confidence, why the run stopped; to and from JSON.
 
-The fields below are the only list of them: JSON, its schema, the journal's check and the columns of
-CSV files are made from it (see :mod:`xcount.support.records`).
+The fields are listed only here: JSON, its schema, the journal's check and the columns of CSV files
+are generated from them (see :mod:`xcount.support.records`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _MEASURES = Form(
 
 
 class Verdict(StrEnum):
-    """Whether the share stays below the asked maximum."""
+    """Whether the share is at most the given maximum."""
 
     PASS = "PASS"
     FAIL = "FAIL"
@@ -60,9 +60,9 @@ ANSWERED, FAILED, LIMITED = 0, 1, 3
 
 
 def verdict_of(limit: Limit, part: Interval, whole: Interval | None = None) -> Verdict:
-    """Tell whether a share is at most the limit, or its ratio to another, as far as bounds tell.
+    """Return whether a share (or a ratio of shares) is at most the limit, judging by its bounds.
 
-    Shares under weights are floats: one that is above the limit by their rounding equals it.
+    Weighted shares are floats: one that exceeds the limit only by rounding counts as equal to it.
     """
     base = Interval.exactly(1) if whole is None else whole
     used = limit if part.is_counted and base.is_counted else limit.loosened()
@@ -73,7 +73,7 @@ def verdict_of(limit: Limit, part: Interval, whole: Interval | None = None) -> V
 
 
 def judged_together(verdicts: Iterable[Verdict], is_whole: bool) -> Verdict:
-    """Return FAIL if any is; else UNDECIDED if any is, or is missing; else PASS."""
+    """Return FAIL if any verdict is; else UNDECIDED if any is, or is missing; else PASS."""
     found = set(verdicts)
     if Verdict.FAIL in found:
         return Verdict.FAIL
@@ -81,7 +81,7 @@ def judged_together(verdicts: Iterable[Verdict], is_whole: bool) -> Verdict:
 
 
 def status_of(verdict: Verdict | None, is_answered: bool) -> int:
-    """Return the exit status; ``is_answered`` tells whether all that was asked is known."""
+    """Return the exit status; ``is_answered`` means that every question has its answer."""
     if verdict is Verdict.FAIL:
         return FAILED
     return ANSWERED if is_answered and verdict is not Verdict.UNDECIDED else LIMITED
@@ -113,7 +113,7 @@ MAX_SHARE = limit_form("max_share", "`--max-share`; null without.", most=1)
 @record("model", "Which model was asked.")
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """Which model was asked."""
+    """The model of a result."""
 
     path: Annotated[str | None, Json("The file as given; null for a live model.")]
     sha256: Annotated[
@@ -183,12 +183,12 @@ Distance = Annotated[
 @record("count", "`xcount count --json`: one question, one number.")
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CountResult(Shown):
-    """How many regions are sensitive, and how sure that is.
+    """How many regions are sensitive, and how certain that is.
 
     ``low <= C <= high`` holds with probability at least ``confidence``. ``count`` is C or an
-    estimate of it, never the middle of an interval: where the bounds are all that is known, it is
-    None, and so is ``share``. ``change`` makes two regions differ; ``class_label`` names the class
-    asked about, where the model has several.
+    estimate of it, never the middle of an interval: if only the bounds are known, it is None, and
+    so is ``share``. ``change`` says what makes two regions differ; ``class_label`` names the class
+    in question, if the model has several.
 
     Example:
         >>> import xcount
@@ -361,12 +361,12 @@ class CountResult(Shown):
         )
     )
     def verdict(self) -> Verdict | None:
-        """PASS when the judged share is at most ``max_share``, as far as its interval tells."""
+        """Whether the judged share is at most ``max_share``, judging by its bounds."""
         return None if self.max_share is None else verdict_of(self.max_share, self.judged)
 
     @property
     def judged(self) -> Interval:
-        """The share under the measure ``judge``, with its bounds: what the verdict is about."""
+        """The share under the measure ``judge``, with its bounds; the verdict is about it."""
         return self.share_under(self.judge) or Interval.unknown_share()
 
     def share_under(self, measure: str) -> Interval | None:
@@ -375,7 +375,7 @@ class CountResult(Shown):
         return None if found is None else found.interval
 
     def measured(self, measure: str) -> Measured | None:
-        """Return what is known under a measure, be it ``regions``; None if it was not measured."""
+        """Return the result under a measure, ``regions`` included; None if it was not measured."""
         if measure != REGIONS:
             return self.measures.get(measure)
         n = self.n_regions
@@ -385,29 +385,29 @@ class CountResult(Shown):
 
     @property
     def order(self) -> tuple[float, float, tuple[str, ...]]:
-        """Sorts results, the largest judged share first, by what is known.
+        """Sort key of results: the largest judged share first.
 
-        That is the estimate, or the low bound where there is none; among equals the larger high
-        bound comes first, then the names decide.
+        The share is the estimate, or the low bound if there is none. Ties are broken by the larger
+        high bound, then by the names.
         """
         judged = self.judged
         return (-float(judged.least), -float(judged.high), self.sensitive)
 
     @property
     def gap(self) -> str:
-        """The change as briefly as possible: ``"2"``, or of a decision ``"flip at 0"``."""
+        """The change in brief: ``"2"`` for a gap, ``"flip at 0"`` for a decision."""
         return self.change.text
 
     @property
     def is_answered(self) -> bool:
-        """Whether all that is judged is as accurate as asked, or the verdict is known."""
+        """Whether the judged share has the requested accuracy, or the verdict is known."""
         if self.verdict in (Verdict.PASS, Verdict.FAIL):
             return True
         return set(self.stop_reasons) == {StopReason.COMPLETE}
 
     @property
     def stop_reasons(self) -> tuple[StopReason, ...]:
-        """Why the run ended, and why the measure that is judged did, where that is another."""
+        """Why the run ended, and why the judged measure did, if that is another measure."""
         own = self.measures.get(self.judge)
         return (self.stop_reason, *(() if own is None else (own.stop_reason,)))
 

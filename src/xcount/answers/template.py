@@ -1,8 +1,8 @@
-"""A domain to start from: a TOML file with the one-hot groups and the features of a model.
+"""A template for a domain: a TOML file with the one-hot groups and the features of a model.
 
-Columns are proposed as a one-hot group if their names share what stands in front of the first
-separator (``race_White``, ``race_Black``) and all of their tests tell 0 from 1. Data confirms a
-group, or denies it.
+Columns are proposed as a one-hot group if their names share the part before the first separator
+(``race_White``, ``race_Black``) and all of their tests separate 0 from 1. Data confirms a group, or
+rules it out.
 """
 
 from __future__ import annotations
@@ -61,15 +61,15 @@ def domain_template(model: Any, data: Any = None, *, trust_pickle: bool = False)
 
 
 def proposed_groups(grid: Grid) -> dict[str, tuple[str, ...]]:
-    """Return the names of the columns of each group that names suggest."""
+    """Return the columns of each one-hot group that the column names suggest."""
     names = [axis.feature.name for axis in grid.axes]
     return {name: tuple(names[c] for c in own) for name, own in _by_name(grid).items()}
 
 
 def _by_name(grid: Grid) -> dict[str, list[int]]:
-    """Return the columns that can be 0 or 1 by what their names share, where several do.
+    """Return the columns that can be 0 or 1, grouped by the prefix that several names share.
 
-    Of ``a_b_c`` that is ``a_b`` if others begin so, else ``a``.
+    For ``a_b_c`` the prefix is ``a_b`` if other names start with it, else ``a``.
     """
     binary = {i: axis.feature.name for i, axis in enumerate(grid.axes) if _is_binary(axis)}
     shared: dict[str, list[int]] = {}
@@ -77,7 +77,7 @@ def _by_name(grid: Grid) -> dict[str, list[int]]:
         for match in _SEPARATOR.finditer(name):
             shared.setdefault(name[: match.start()], []).append(index)
     found: dict[str, list[int]] = {}
-    for name in sorted(shared, key=len, reverse=True):  # the longest shared names first
+    for name in sorted(shared, key=len, reverse=True):  # the longest prefixes first
         free = [i for i in shared[name] if not any(i in own for own in found.values())]
         if len(free) > 1:
             found[name] = free
@@ -87,7 +87,7 @@ def _by_name(grid: Grid) -> dict[str, list[int]]:
 
 
 def _is_binary(axis: Axis) -> bool:
-    """Tell whether all tests of a column tell 0 from 1, if anything."""
+    """Return whether all tests of a column separate 0 from 1, or nothing."""
     if axis.feature.categories is not None:
         return {*axis.feature.categories} <= {0, 1}
     return bool(((axis.thresholds > 0) & (axis.thresholds <= 1)).all())
@@ -96,7 +96,7 @@ def _is_binary(axis: Axis) -> bool:
 def _confirmed(
     ensemble: Ensemble, columns: Sequence[int], rows: NDArray[np.float64] | None
 ) -> list[str] | None:
-    """Return the names of a group's columns, with ``+none`` if rows need it; None if rows deny."""
+    """Return a group's columns, with ``+none`` if rows need it; None if rows rule it out."""
     names = [ensemble.features[column].name for column in columns]
     if rows is None:
         return names
@@ -118,7 +118,7 @@ def _group_lines(groups: dict[str, list[str]], *, has_data: bool) -> list[str]:
 
 
 def _example(grid: Grid) -> str:
-    """Return a condition that would hold somewhere."""
+    """Return an example of a condition that some region satisfies."""
     for axis in grid.axes:
         if not axis.feature.is_categorical and len(axis.thresholds):
             return f"{axis.feature.name} >= {axis.thresholds[0]:g}"
@@ -126,7 +126,7 @@ def _example(grid: Grid) -> str:
 
 
 def _feature_line(axis: Axis) -> str:
-    """Return a feature in a comment: its guards, or its categories."""
+    """Return a comment line about a feature: its guards, or its categories."""
     feature = axis.feature
     if feature.categories is not None:
         words: Sequence[object] = feature.labels or feature.categories
@@ -144,5 +144,5 @@ def _listed(words: Sequence[str]) -> str:
 
 
 def _text(text: str) -> str:
-    """Return a text as TOML has it; the escapes of JSON are escapes of TOML, too."""
+    """Return a text as a TOML string; the escapes of JSON are valid in TOML, too."""
     return json.dumps(text)

@@ -1,12 +1,12 @@
-"""Which regions get a decision, as a question about flips.
+"""Rates of decisions, turned into questions about flips.
 
-A feature is added, the *switch*, with two cells: *on* leaves the model as it is, *off* makes it
-make the favourable decision everywhere. Changing only the switch flips the decision of a region iff
-the model's own decision is another one::
+An extra feature, the *switch*, has two cells: *on* leaves the model as it is, *off* makes the
+favourable decision everywhere. Changing only the switch flips the decision of a region iff the
+model's own decision there is a different one::
 
     (region, off) is sensitive to the switch  iff  the decision there is not the favourable one
 
-so everything that counts, weighs or samples flips also finds rates of decisions.
+so the code that counts, weighs or samples flips also finds rates of decisions.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SWITCH = Feature("decision", (OFF, ON))
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A decision of a model that somebody may hope for.
+    """One of the possible decisions of a model.
 
     Attributes:
         flip: how the model decides.
@@ -43,9 +43,9 @@ class Decision:
 
 
 def problem_of_not_deciding(problem: Problem, decision: Decision) -> Problem:
-    """Return the question which regions do *not* get the decision.
+    """Return the question of which regions do *not* get the decision.
 
-    Its last feature is the switch; the regions that it is about have the switch off.
+    Its last feature is the switch, and it covers only regions with the switch off.
     """
     grid, ensemble = problem.grid, problem.ensemble
     switch = Axis(_SWITCH, np.empty(0), ((OFF,), (ON,)), dtype=grid.input_dtype)
@@ -72,7 +72,7 @@ def _switched(ensemble: Ensemble, decision: Decision) -> Ensemble:
 
 
 def _below_switch(tree: Tree, switch: int) -> Tree:
-    """Return the tree below a test of the switch: 0 where it is off."""
+    """Return the tree below a test of the switch: 0 if the switch is off."""
     return Tree(  # 0: off? -> 1, a leaf of 0; else 2, the tree
         feature=np.concatenate([[switch, -1], tree.feature]).astype(np.int32),
         threshold=np.concatenate([[np.nan, np.nan], tree.threshold]),
@@ -95,7 +95,7 @@ def _moved(children: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 def _constant_where_off(value: float, switch: int, output: int) -> Tree:
-    """Return a tree that adds a constant where the switch is off."""
+    """Return a tree that adds a constant if the switch is off."""
     return Tree(
         feature=np.array([switch, -1, -1], dtype=np.int32),
         threshold=np.full(3, np.nan),

@@ -1,4 +1,4 @@
-"""Direction, size and curve of a question, found once for all its gaps."""
+"""Direction, size and curve of a question's changes, found once for all gaps."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def explain(
 
     Args:
         problem: the question.
-        settings: limits, seed, and how often intervals may be wrong.
+        settings: limits, seed and confidence.
         weighing: the measures beside ``regions``.
-        changes: other changes that are asked about and differ only in their gaps: one computation
-            serves all of them.
-        known: certain bounds of the shares that were counted.
+        changes: other changes of the run that differ only in their gaps: one computation serves
+            all of them.
+        known: certain bounds on the counted shares.
     """
     change = problem.query.change
     asked = tuple(sorted({_gap_of(c) for c in (change, *changes)}))
@@ -69,7 +69,7 @@ _SPECTRA: Slot[tuple[object, ...], Spectra] = Slot("sizes of changes")
 def _shared_spectra(
     problem: Problem, settings: Settings, weighing: Weighing | None, asked: tuple[Fraction, ...]
 ) -> Spectra:
-    """Return the spectra of an earlier question of the same run, or find them."""
+    """Return the spectra found for an earlier question of the same run, or compute them."""
     query, change = problem.query, problem.query.change
     if isinstance(change, Gap | ProbabilityGap):
         change = replace(change, gap=Fraction(0))
@@ -111,7 +111,7 @@ def _entries(
     certain: tuple[float, float] | None,
     delta: float,
 ) -> tuple[Effect, Curve]:
-    """Return the effect and the curve of one measure, within the bounds that were counted."""
+    """Return the effect and the curve of one measure, within the counted bounds."""
     asked, direction = _gap_of(change), change.direction
     at_asked, up, down = spectrum.asked[asked]
     curve = dict(sorted({**spectrum.curve, asked: at_asked}.items()))
@@ -154,9 +154,9 @@ def _entries(
 
 
 def _cut(share: Interval, certain: tuple[float, float], gap: Fraction, asked: Fraction) -> Interval:
-    """Return a share of the curve within the certain bounds at the gap that was asked about."""
+    """Clip a share of the curve to the certain bounds at the gap in question."""
     low = max(share.low, certain[0]) if gap <= asked else share.low
     high = min(share.high, certain[1]) if gap >= asked else share.high
-    if low > high:  # an interval is wrong, as some are; what was counted is not
+    if low > high:  # some intervals are wrong; the count is not
         low, high = certain if gap == asked else (low, low) if gap < asked else (high, high)
     return Interval(min(max(share.least, low), high), low, high)

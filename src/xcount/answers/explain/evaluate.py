@@ -1,10 +1,13 @@
-"""How far can each of these regions move when only the sensitive features change?
+"""How far the output of given regions can move when only the sensitive features change.
 
-One interface for all parts of an explanation. :meth:`Evaluator.evaluate` says how far regions move
-up and down and where the output is highest, by comparing the outputs of all masks;
-:meth:`Evaluator.exceeds` whether they move by more than a gap, by searches, for questions with too
-many masks to compare; :meth:`Evaluator.is_sensitive` whether they move by more than the question
-asks for, whichever way is faster.
+All parts of an explanation use this one interface:
+
+- :meth:`Evaluator.evaluate` compares the outputs of all masks, and finds how far regions move up
+  and down and where the output is highest.
+- :meth:`Evaluator.exceeds` searches, for questions with too many masks to compare, and finds
+  whether regions move by more than a gap.
+- :meth:`Evaluator.is_sensitive` finds whether regions move by more than the question's own gap, in
+  whichever way is faster.
 """
 
 from __future__ import annotations
@@ -32,25 +35,25 @@ from xcount.question.flip import Flip
 from xcount.question.gap import ProbabilityGap
 
 BLOCK = 4096
-"""Regions that are decided at a time."""
+"""Regions decided at a time."""
 
 # Rough, and the same everywhere on purpose: answers must not depend on the clock.
 _SECONDS_PER_ROW = 1e-6
 _SECONDS_PER_TREE = 15e-9
 SECONDS_PER_NUMBER = 20e-9
 _BLOCK_SECONDS = 0.1
-"""How long interrupts wait, as estimated."""
+"""Estimated time between two checks for interrupts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What the numbers of an evaluation mean.
+    """Unit, range and accuracy of the numbers of an evaluation.
 
     Attributes:
         unit: what 1 stands for.
-        most: no change is larger, in units.
-        doubt: numbers other than 0 are less than this off, in units.
-        dtype: of the numbers.
+        most: upper bound on every change, in units.
+        doubt: bound on the error of numbers other than 0, in units.
+        dtype: type of the numbers.
     """
 
     unit: Fraction
@@ -60,7 +63,7 @@ class Scale:
 
 
 class Evaluator:
-    """Says how far regions of one question can move.
+    """Evaluates how far regions of one question can move.
 
     Args:
         problem: the question, without rules unless only :meth:`is_sensitive` is called.
@@ -72,7 +75,7 @@ class Evaluator:
 
     @cached_property
     def unit_name(self) -> str:
-        """What moves: a margin, or a probability."""
+        """The output that moves: a margin, or a probability."""
         change = self.problem.query.change
         if isinstance(change, Flip):
             return "margin" if own_link(self.problem) is None else "probability"
@@ -86,7 +89,7 @@ class Evaluator:
 
     @cached_property
     def scale(self) -> Scale:
-        """What the numbers of :meth:`evaluate` mean.
+        """Unit, range and accuracy of the numbers of :meth:`evaluate`.
 
         Raises:
             BudgetError: there are too many masks, or sums are too large for floats.
@@ -103,18 +106,18 @@ class Evaluator:
 
     @property
     def n_near(self) -> int:
-        """How many outputs are compared for a region."""
+        """The number of outputs compared for a region."""
         return self._rows.n_near
 
     @property
     def is_soon_listed(self) -> bool:
-        """Whether all neighbours of all masks are soon listed."""
+        """Whether listing all neighbours of all masks is fast."""
         near = self._rows.near
         return near is None or near.is_soon_listed
 
     @property
     def seconds_per_row(self) -> float:
-        """Estimated time of a row of cells."""
+        """Estimated time to evaluate a row of cells."""
         rows = self._rows
         trees, numbers = rows.n_trees * _SECONDS_PER_TREE, rows.n_numbers * SECONDS_PER_NUMBER
         return _SECONDS_PER_ROW + trees + numbers
@@ -140,7 +143,7 @@ class Evaluator:
 
     @cached_property
     def can_search(self) -> bool:
-        """Whether searches find sizes: not within rules, of a softmax, or between classes."""
+        """Whether searches can find sizes: not with rules, for a softmax, or between classes."""
         change = self.problem.query.change
         is_between_classes = isinstance(change, Flip) and change.cutoff is None
         if self.problem.grid.rules or is_between_classes:
@@ -153,7 +156,7 @@ class Evaluator:
 
     @cached_property
     def largest_searched(self) -> Fraction:
-        """No change is larger."""
+        """Upper bound on every change."""
         laid = self._question.outputs[0]
         if self._question.probability is not None:
             return Fraction(1)
@@ -162,7 +165,7 @@ class Evaluator:
     def exceeds(
         self, regions: NDArray[np.int32], direction: Direction, gap: Fraction, seconds: float
     ) -> Flags:
-        """Return whether regions can move by more than a gap; of a flip, whether it flips.
+        """Return whether regions can move by more than a gap, or, for a flip, whether they flip.
 
         Raises:
             OutOfLimitsError: the time ran out.
@@ -186,7 +189,7 @@ class Evaluator:
             asked = replace(question, changes=(CornerChange("gap", threshold, direction),))
         return RegionSearch(asked)
 
-    # ---- by the fastest way that answers the question itself ----
+    # ---- in the fastest way that answers the question itself ----
 
     @cached_property
     def _decider(self) -> RegionDecider:
@@ -195,7 +198,7 @@ class Evaluator:
     def is_sensitive(
         self, regions: NDArray[np.integer], seconds: float = math.inf
     ) -> NDArray[np.bool_]:
-        """Return whether regions move by more than the question asks for.
+        """Return whether regions are sensitive by the question's own criterion.
 
         Raises:
             OutOfLimitsError: the time ran out.
@@ -205,7 +208,9 @@ class Evaluator:
     def are_rows_sensitive(
         self, regions: NDArray[np.int64], settings: Settings, what: str
     ) -> NDArray[np.bool_]:
-        """Return the same of the regions of rows, block by block; ``what`` is explained by that.
+        """Return whether the regions of rows are sensitive, block by block.
+
+        ``what`` names the explanation in messages.
 
         Raises:
             OutOfLimitsError: the time ran out.

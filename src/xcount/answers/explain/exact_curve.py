@@ -15,13 +15,13 @@ from xcount.question.change import Direction
 from xcount.support.interval import Interval
 
 MAX_SECONDS = 0.5
-"""Estimated time of a visit beyond which it is not made, on one core."""
+"""Longest estimated visit that is made, on one core."""
 
 Place = tuple[Direction, Fraction]
 
 
 def with_exact_shares(spectrum: Spectrum, problem: Problem, settings: Settings) -> Spectrum:
-    """Return a sampled spectrum of all regions with exact shares, if they are counted fast."""
+    """Return a sampled spectrum of all regions with exact shares, if counting them is fast."""
     direction: Direction = problem.query.change.direction
     sides = (direction, *SIDES)
     places = [(direction, gap) for gap in spectrum.curve]
@@ -37,7 +37,7 @@ def with_exact_shares(spectrum: Spectrum, problem: Problem, settings: Settings) 
 def _counted(
     problem: Problem, settings: Settings, places: Sequence[Place]
 ) -> Mapping[Place, Interval] | None:
-    """Return the share that changes by more than each gap; None if that would take long."""
+    """Return the share that changes by more than each gap; None if that would take too long."""
     if problem.grid.rules or problem.n_regions > 2**62:
         return None
     question = problem.form.corner_question

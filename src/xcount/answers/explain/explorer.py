@@ -1,11 +1,11 @@
 """Direction and size under every measure, from all regions, all rows or samples.
 
-All regions of a small domain are evaluated, and all rows of a table: the results are exact.
-Otherwise random regions are, as many as a small budget allows. That number depends only on the
-question, and so does the answer unless the time limit ends the work early.
+If the domain is small, all its regions are evaluated; so are all rows of a table: the results are
+exact. Otherwise as many random regions are evaluated as a small budget allows. That number depends
+only on the question, and so does the answer unless the time limit ends the work early.
 
-The gaps of a curve are chosen by separate samples: intervals hold for gaps that do not depend on
-the samples the intervals are made of.
+Separate samples choose the gaps of a curve: intervals are valid only for gaps that do not depend on
+the samples the intervals are computed from.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ from xcount.problem.problem import Problem
 from xcount.question.flip import Flip
 
 MAX_SECONDS = 0.5
-"""Time for all samples of an explanation, or all regions, as estimated for one core."""
+"""Estimated time for all samples of an explanation, or all regions, on one core."""
 MAX_SAMPLES, LEAST_SAMPLES = 2**16, 2**12
 MAX_REGIONS = 2**21
-"""Regions up to which all are evaluated."""
+"""Largest number of regions of which all are evaluated."""
 PILOT_SAMPLES = 2**11
 FEW_SAMPLES, FEW_PILOT_SAMPLES = 2**7, 2**5
-"""The least numbers of both if the usual ones would take long."""
+"""The least numbers of both if the usual ones would take too long."""
 LONG_SECONDS = 1.0
 MAX_ROWS_SECONDS = 5.0
-"""Estimated time of all rows beyond which only some of them are drawn."""
+"""If all rows would take longer than this, only some of them are drawn."""
 ENOUGH_HITS = 500
-"""Samples wanted beyond each gap that was asked about, within the largest number of samples."""
+"""Samples wanted beyond each requested gap, within the largest number of samples."""
 _BATCH = 2**12
-"""Samples that are drawn at a time."""
+"""Samples drawn at a time."""
 _STREAM = 16
-"""Keeps the samples of explanations apart from those of counts."""
+"""Seed offset that separates the samples of explanations from those of counts."""
 
 _N_STEPS = 25
 
@@ -88,7 +88,7 @@ class Explorer:
         self._evaluator(self._parts[0].problem)  # refuses too many masks
 
     def spectra(self, asked: Sequence[Fraction]) -> Spectra:
-        """Evaluate, and describe what was found."""
+        """Evaluate regions and return the spectra under all measures."""
         others = [name for name in self._names if name not in ("regions", "rows")]
         pieces = {"regions": self._parts, **{name: self._weighed_parts(name) for name in others}}
         found = self._all_regions(pieces)
@@ -128,7 +128,7 @@ class Explorer:
 
     @cached_property
     def _parts(self) -> list[WeighedPart]:
-        """The parts of the domain, one without rules."""
+        """The parts of the domain; a single part without rules."""
         return uniform_parts(self._problem)
 
     def _weighed_parts(self, name: str) -> list[WeighedPart]:
@@ -150,12 +150,12 @@ class Explorer:
 
     @cached_property
     def _seconds(self) -> float:
-        """Estimated time of a region."""
+        """Estimated time to evaluate a region."""
         return max(self._evaluator(part.problem).seconds_per_row for part in self._parts)
 
     @property
     def _takes_long(self) -> bool:
-        """Whether the usual number of samples takes long, because masks or classes are many."""
+        """Whether many masks or classes make the usual number of samples slow."""
         return LEAST_SAMPLES * self._seconds > LONG_SECONDS
 
     @property
@@ -183,7 +183,7 @@ class Explorer:
     def _sampled(
         self, name: str, pieces: Sequence[WeighedPart], n: int, pilot: bool = False
     ) -> Observed:
-        """Evaluate n random regions or rows, or fewer if the time is over."""
+        """Evaluate n random regions or rows, or fewer if time runs out."""
         draws = [_draws(piece) for piece in pieces]
         ends = np.cumsum([piece.weight for piece in pieces])
         number = self._names.index(name)
@@ -229,26 +229,26 @@ class Explorer:
 
     @cached_property
     def _placed_rows(self) -> NDArray[np.int64]:
-        """The regions of the rows of the data that lie in one."""
+        """The regions of those data rows that lie in one."""
         assert self._weighing is not None
         return Rows.of(self._problem.grid, self._weighing).regions
 
     @property
     def _rows_take_long(self) -> bool:
-        """Whether only some of the rows are drawn because all of them would take too long."""
+        """Whether evaluating all rows would take too long, so that only some are drawn."""
         return len(self._placed_rows) * self._seconds > MAX_ROWS_SECONDS
 
     def _all_rows(self) -> Observed:
         """Evaluate the regions of all rows of the data."""
         collected = self._collected()
         if not self._evaluate_rows(self._placed_rows, collected, until_expired=True):
-            collected = self._collected()  # a part of the rows says nothing of all
+            collected = self._collected()  # some of the rows say nothing about all of them
         return self._observed(collected, is_sample=False)
 
     def _evaluate_rows(
         self, regions: NDArray[np.int64], collected: _Collected, until_expired: bool = False
     ) -> bool:
-        """Evaluate the regions of rows; return whether the time sufficed, if that matters."""
+        """Evaluate the regions of rows; return whether all were evaluated in time."""
         masks = _masks_of(self._problem, regions)
         for piece in self._parts:
             own, cells = np.arange(len(regions)), regions.astype(np.int32)
@@ -268,7 +268,7 @@ class Explorer:
     # ---- all regions ----
 
     def _all_regions(self, pieces: Mapping[str, Sequence[WeighedPart]]) -> dict[str, Observed]:
-        """Evaluate all regions, for all measures at once; return nothing if they are too many."""
+        """Evaluate all regions for all measures at once; return nothing if there are too many."""
         problem = self._problem
         parts = self._parts
         n_rows = sum(math.prod(_other_counts(p.problem)) for p in parts)
@@ -364,7 +364,7 @@ class _Collected:
 
 
 def _other_counts(problem: Problem) -> tuple[int, ...]:
-    """Return the numbers of cells of all features, 1 for those that are sensitive."""
+    """Return the number of cells of each feature, 1 for sensitive ones."""
     counts = problem.grid.cell_counts
     return tuple(1 if f in problem.query.sensitive else n for f, n in enumerate(counts))
 
@@ -377,7 +377,7 @@ def _masks_of(problem: Problem, regions: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _draws(part: WeighedPart) -> CellDraws:
-    """Return draws of regions of a part by their weight."""
+    """Return a source of random regions of a part, drawn by their weight."""
     if part.products:
         return MixtureDraws(part.problem, part.products)
     return CellDraws(part.problem, range(part.problem.n_masks))

@@ -1,7 +1,7 @@
 """Groups of people by the cells of the sensitive features.
 
-Rows are grouped by the values themselves if a cell holds several: a model that does not distinguish
-two categories may still decide differently about the people who have them.
+If a cell holds several values, rows are grouped by value: a model that does not distinguish two
+categories may still decide differently about the people who have them.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from xcount.question.cell_words import cells_text
 from xcount.question.grid import Axis
 
 MAX_GROUPS = 12
-"""Groups of all sensitive features together, beyond which some are merged."""
+"""Most groups of all sensitive features together; beyond that, some are merged."""
 MAX_RANGES = 5
-"""Ranges that the numbers of a feature with many cells are merged into."""
+"""Number of ranges that the cells of a numeric feature are merged into, if they are many."""
 
 Flags = NDArray[np.bool_]
 
@@ -34,7 +34,7 @@ class Group(NamedTuple):
     Attributes:
         box: which cells.
         text: the group in words.
-        rows: which of the rows are in it, where cells do not tell.
+        rows: which of the rows are in it, if the cells do not determine that.
     """
 
     box: dict[int, Flags]
@@ -43,7 +43,7 @@ class Group(NamedTuple):
 
     @property
     def cell(self) -> dict[int, int] | None:
-        """The cell of each sensitive feature, where the group has a single one."""
+        """The cell of each sensitive feature, if the group has a single one."""
         if any(flags.sum() != 1 for flags in self.box.values()):
             return None
         return {feature: int(flags.argmax()) for feature, flags in self.box.items()}
@@ -69,15 +69,15 @@ class _Set(NamedTuple):
 
 
 def groups_of(problem: Problem, measure: Measure, *, by_value: bool = True) -> list[Group]:
-    """Return the groups: one for each mask, unless those are many.
+    """Return the groups: one for each mask, unless there are many masks.
 
-    Then neighbouring cells of numbers are merged into ranges of about the same weight, and all
-    categories but the heaviest into one group.
+    If there are many, neighbouring cells of numbers are merged into ranges of about equal weight,
+    and all categories but the heaviest into one group.
 
     Args:
-        problem: the question, whose sensitive features make the groups.
-        measure: whose weights decide what is merged.
-        by_value: whether rows are told apart by values that share a cell.
+        problem: the question; its sensitive features define the groups.
+        measure: the measure whose weights decide what is merged.
+        by_value: whether rows with different values in the same cell are distinguished.
     """
     sensitive = problem.query.sensitive
     if 2 ** len(sensitive) > 4 * MAX_GROUPS:
@@ -107,7 +107,7 @@ def _together(sensitive: Sequence[int], sets: Sequence[_Set]) -> Group:
 
 
 def merged_cells(axis: Axis, weights: NDArray[np.float64], most: int) -> list[Flags]:
-    """Return all cells in at most so many sets; missing values are one more."""
+    """Return all cells, merged into at most so many sets, plus one for missing values."""
     numbers = np.arange(axis.n_cells)
     n_values = axis.n_cells - (axis.missing_cell is not None)
     missing = [numbers == cell for cell in numbers[n_values:]]
@@ -119,7 +119,7 @@ def merged_cells(axis: Axis, weights: NDArray[np.float64], most: int) -> list[Fl
         rest = (numbers < n_values) & ~np.isin(numbers, kept)
         return [*(numbers == cell for cell in kept), rest, *missing]
     most = min(most, MAX_RANGES)
-    # A cell is in the range that the middle of its weight lies in.
+    # A cell belongs to the range that contains the middle of its weight.
     middles = (np.cumsum(values) - values / 2) / max(values.sum(), 1e-300)
     range_of = np.full(axis.n_cells, -1)
     range_of[:n_values] = np.minimum((middles * most).astype(np.int64), most - 1)
@@ -130,7 +130,7 @@ def merged_cells(axis: Axis, weights: NDArray[np.float64], most: int) -> list[Fl
 def _value_sets(
     axis: Axis, values: NDArray[np.float64], cells: NDArray[np.int64], most: int
 ) -> list[_Set] | None:
-    """Return sets of rows by value; None where cells tell as much, or values are too many."""
+    """Return sets of rows by value; None if cells are as good, or there are too many values."""
     is_missing = cells == (-1 if axis.missing_cell is None else axis.missing_cell)
     known = np.trunc(values) if axis.feature.is_categorical else values
     found, counts = np.unique(known[~is_missing], return_counts=True)

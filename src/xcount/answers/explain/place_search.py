@@ -1,11 +1,11 @@
 """Find boxes dense in sensitive regions (beam search over samples).
 
-A box that holds the part p of all that is sensitive, and the part q of everything, is worth what it
-tells: the divergence ``p log(p / q) + (1 - p) log((1 - p) / (1 - q))``, which is 0 where the box
-holds just its due (p = q). Conditions are added one by one, the best few boxes kept; then what lies
-outside the best box is searched again, so that boxes are disjoint.
+A box that holds a fraction p of the sensitive weight and a fraction q of all weight is scored by
+the divergence ``p log(p / q) + (1 - p) log((1 - p) / (1 - q))``, which is 0 if the box is no denser
+than the whole (p = q). Conditions are added one by one and the best few boxes kept; then the rest
+of the space, outside the best box, is searched again, so that boxes are disjoint.
 
-Nothing here is a result: the numbers come from counting the boxes again.
+The search reports no numbers: those come from counting the boxes again.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from xcount.question.grid import Axis
 MAX_PLACES = 4
 MAX_CONDITIONS = 3
 LEAST_PART = 0.05
-"""A place holds at least this part of all that is sensitive."""
+"""A place holds at least this fraction of the sensitive weight."""
 LEAST_LIFT = 1.25
-"""A place holds at least so many times what it would if that were spread evenly."""
+"""A place holds at least this many times what it would if sensitive weight were spread evenly."""
 _LEAST_HITS = 8
 _KEPT = 6
-"""Boxes that are kept while conditions are added."""
+"""Boxes kept while conditions are added (the beam width)."""
 _LEAST_GAIN = 1.1
-"""A further condition must make a box worth so many times as much."""
+"""A further condition must multiply the score of a box by at least this."""
 _SHARP = 0.9
-"""A condition with one end instead of two may be worth so much less."""
+"""A condition with one end instead of two may score this much less."""
 _MAX_ENDS = 64
-"""Ends of intervals that are tried on an axis."""
+"""Interval ends tried on an axis."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,12 +43,12 @@ class _Candidate:
 
 
 class PlaceSearch:
-    """Looks for boxes in drawn regions.
+    """Searches drawn regions for dense boxes.
 
     Args:
         axes: the cells of each feature.
-        sensitive: regions drawn from those that are sensitive.
-        everyone: regions drawn from all of them.
+        sensitive: regions drawn from the sensitive ones.
+        everyone: regions drawn from all regions.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class PlaceSearch:
         self._least_part = max(LEAST_PART, _LEAST_HITS / max(1, len(sensitive)))
 
     def boxes(self) -> list[Box]:
-        """Return a few disjoint boxes, the one that tells most first."""
+        """Return a few disjoint boxes, the best-scoring first."""
         found: list[Box] = []
         pool: list[tuple[Box, _Candidate]] = []
         rests: list[Box] = [{}]
@@ -75,7 +75,7 @@ class PlaceSearch:
         return found
 
     def _best(self, outer: Box) -> _Candidate | None:
-        """Return the best box inside another one; None where nothing is worth a box."""
+        """Return the best box inside another one; None if no box is good enough."""
         kept = [_Candidate(dict(outer), 0.0)]
         best: _Candidate | None = None
         for _ in range(MAX_CONDITIONS):
@@ -88,7 +88,7 @@ class PlaceSearch:
         return best
 
     def _longer(self, candidate: _Candidate, outer: Box) -> Iterator[_Candidate]:
-        """Yield boxes with one more condition, or with a sharper one."""
+        """Yield boxes with one more condition, or with a stricter one."""
         hits = self._sensitive[inside(self._sensitive, candidate.box)]
         all_in = self._everyone[inside(self._everyone, candidate.box)]
         is_full = len(candidate.box) >= MAX_CONDITIONS + (len(outer) > 0)
@@ -109,7 +109,7 @@ class PlaceSearch:
                     yield _Candidate({**candidate.box, feature: chosen}, float(worth.max()))
 
     def _worth(self, p: NDArray[np.float64], q: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what boxes with these parts are worth; 0 for those that cannot be a place."""
+        """Return the scores of boxes with these fractions; 0 for those that cannot be a place."""
         p, q = np.clip(p, 0.0, 1.0), np.clip(q, 1 / len(self._everyone), 1.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             rest = np.where(p < 1, (1 - p) * np.log((1 - p) / np.maximum(1 - q, 1e-12)), 0.0)
@@ -117,7 +117,7 @@ class PlaceSearch:
         return np.where((p >= self._least_part) & (p >= LEAST_LIFT * q), worth, 0.0)
 
     def _outside(self, outer: Box, box: Box) -> Iterator[Box]:
-        """Yield disjoint boxes that hold what is in the outer box and not in the inner one."""
+        """Yield disjoint boxes that together are the outer box without the inner one."""
         before: dict[int, NDArray[np.bool_]] = dict(outer)
         for feature, flags in box.items():
             allowed = before.get(feature, np.ones(len(flags), dtype=np.bool_))
@@ -127,7 +127,7 @@ class PlaceSearch:
 
 
 def _runs(axis: Axis, cells: NDArray[np.bool_]) -> Iterator[NDArray[np.bool_]]:
-    """Yield cells as sets that one condition can name."""
+    """Yield the cells, split into sets that one condition can name."""
     values = cells.copy()
     if axis.missing_cell is not None:
         values[axis.missing_cell] = False
@@ -149,12 +149,12 @@ class _Sets:
 
     Attributes:
         axis: the axis.
-        p: the part of all that is sensitive, in each set.
-        q: the part of everything.
-        factors: what their worth counts, so that simple conditions are preferred.
-        order: the cells, so that every set is a run of some; a run in the order of the axis, but
-            for categories and the missing cell.
-        runs: first and end of each set's run.
+        p: the fraction of the sensitive weight in each set.
+        q: the fraction of all weight in each set.
+        factors: of the scores, so that simple conditions are preferred.
+        order: the cells, ordered so that every set is a run: the order of the axis, except for
+            categories and the missing cell.
+        runs: first position and end of each set's run.
     """
 
     axis: Axis
@@ -177,7 +177,7 @@ class _Sets:
         values = cells[cells != (-1 if axis.missing_cell is None else axis.missing_cell)]
         n = len(values)
         if axis.feature.is_categorical:
-            # Of all sets of a size, the best has the cells where what is sensitive is densest.
+            # The best set of a given size has the cells in which sensitive weight is densest.
             values = values[np.argsort(-p[values] / np.maximum(q[values], 1e-12), kind="stable")]
             runs = np.stack([np.zeros(n, dtype=np.int64), np.arange(1, n + 1)], axis=1)
             factors = np.ones(n)
@@ -187,7 +187,7 @@ class _Sets:
             runs = np.stack([ends[first], ends[end]], axis=1)
             is_simple = np.any(values[runs - [0, 1]] == [0, axis.numbers.n_cells - 1], axis=1)
             factors = np.where(is_simple, 1.0, _SHARP)
-        if n < len(cells):  # the missing cell, always the last one, stands alone
+        if n < len(cells):  # the missing cell, always the last one, is a set of its own
             values = np.append(values, cells[-1])
             runs, factors = np.append(runs, [[n, n + 1]], axis=0), np.append(factors, 1.0)
         sums = [np.concatenate([[0.0], np.cumsum(part[values])]) for part in (p, q)]

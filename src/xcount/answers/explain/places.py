@@ -1,8 +1,8 @@
-"""Places: a few boxes that hold most of the sensitive regions, in words, each counted again.
+"""Places: a few boxes that hold most of the sensitive regions, each described and counted.
 
-Boxes are found in random regions (:mod:`xcount.answers.explain.place_search`). Their numbers come
-from elsewhere, so that the search does not flatter them: from counting the box exactly if that is
-fast, or from fresh random regions, with Clopper and Pearson's intervals.
+Boxes are found in random regions (:mod:`xcount.answers.explain.place_search`). To avoid selection
+bias, their numbers come from elsewhere: from counting the box exactly if that is fast, or from
+fresh random regions, with Clopper-Pearson intervals.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from xcount.question.cell_words import cells_text, condition_text
 from xcount.support.interval import Interval
 
 MAX_DRAWS = 100_000
-"""Regions that are drawn at most to look for boxes, and again to count them."""
+"""Most regions drawn to look for boxes, and again to count them."""
 MAX_FLAGS = 1 << 24
-"""Decisions about masks that are taken at most for either."""
+"""Most decisions about masks made for either."""
 ENOUGH_HITS = 400
-"""Sensitive regions that are looked for, and counted on average."""
+"""Sensitive regions wanted for the search, and expected in the count."""
 LEAST_DRAWS, LEAST_FRESH_DRAWS, LEAST_HITS = 8_192, 16_384, 20
 FEW_DRAWS = 512
-"""Of so many masks that deciding a region takes long: the least number of draws."""
+"""Least number of draws if there are so many masks that deciding a region is slow."""
 LEAST_PART = 0.02
-"""A place that turns out to hold less of all that is sensitive is left out."""
+"""A place that turns out to hold less of the sensitive weight than this is left out."""
 VISIT_SECONDS, MAX_STEPS = 0.2, 100_000
-"""What exact weighing may take for all places of a measure together: a box is easy, or hopeless."""
+"""Budget of exact weighing for all places of a measure: a box is either easy or hopeless."""
 _STEPS = (200_000, 2_000_000)
-"""Steps of exact counting, where sensitive regions are too rare to be met by chance."""
+"""Steps of exact counting if sensitive regions are too rare to be found by chance."""
 _STREAMS = (8, 9)
-"""Tell the draws for looking from those for counting, and from other parts of a run."""
+"""Random streams: separate the search, the count, and other parts of a run."""
 
 
 class _Draws(NamedTuple):
@@ -65,7 +65,7 @@ class PlaceFinder:
         problem: the question.
         measure: the weights.
         settings: limits, confidence and seed.
-        share: of all that is sensitive, where it is exactly known.
+        share: the sensitive share, if it is known exactly.
     """
 
     problem: Problem
@@ -74,7 +74,7 @@ class PlaceFinder:
     share: float | None = None
 
     def places(self) -> tuple[Place, ...]:
-        """Return the places, the one that holds most first; none if nothing stands out."""
+        """Return the places, most sensitive weight first; none if nothing stands out."""
         if self.share == 0:
             return ()
         looked_at = self._looked_at()
@@ -93,7 +93,7 @@ class PlaceFinder:
         return tuple(sorted(kept, key=lambda place: -place.part.least))
 
     def _looked_at(self) -> _Draws:
-        """Return all rows; of other measures as many regions as tell of enough sensitive ones."""
+        """Return all rows, or for other measures enough regions to include many sensitive ones."""
         if isinstance(self.measure, Rows):
             rows = self.measure.regions
             return _Draws(
@@ -102,7 +102,7 @@ class PlaceFinder:
         return self._drawn(_STREAMS[0], self._most, ENOUGH_HITS)
 
     def _rare(self) -> NDArray[np.int64]:
-        """Return sensitive regions that are too rare to be met by chance, by exact counting."""
+        """Return sensitive regions too rare to be found by chance, by exact counting."""
         none = np.empty((0, len(self.problem.grid.axes)), dtype=np.int64)
         if (
             self.measure.name != "regions"
@@ -120,12 +120,13 @@ class PlaceFinder:
         return min(MAX_DRAWS, max(FEW_DRAWS, MAX_FLAGS // self.problem.form.flags_per_row))
 
     def _drawn(self, stream: int, most: int, enough: int | None = None) -> _Draws:
-        """Draw regions and decide them, until they are enough or the time is over.
+        """Draw regions and decide them, until there are enough or time runs out.
 
         Args:
-            stream: of random numbers.
-            most: how many at most.
-            enough: with how many sensitive ones to end; None where their number must not matter.
+            stream: the random stream.
+            most: the most regions to draw.
+            enough: how many sensitive regions are enough; None if the number drawn must not
+                depend on them.
         """
         evaluator = Evaluator(self.problem)
         random = np.random.default_rng([self.settings.seed, stream])
@@ -156,7 +157,7 @@ class PlaceFinder:
         return found
 
     def _counted(self, boxes: Sequence[Box], n_draws: int) -> list[Place]:
-        """Count the boxes exactly, or in fresh draws if that takes long."""
+        """Count the boxes exactly, or in fresh draws if that would take too long."""
         budget = Budget(VISIT_SECONDS / len(boxes), MAX_STEPS // len(boxes))
         assert isinstance(self.measure, Mixture)
         shares = [
@@ -179,7 +180,7 @@ class PlaceFinder:
         return found
 
     def _drawn_intervals(self, box: Box, fresh: _Draws, n_intervals: int) -> list[Interval]:
-        """Estimate the weight, the share within and the part of all from draws."""
+        """Estimate from draws each box's weight, its sensitive share, and its part of all of it."""
         here = inside(fresh.regions, box)
         n_hits = int(np.count_nonzero(fresh.flags & here))
         delta = self.settings.delta / n_intervals

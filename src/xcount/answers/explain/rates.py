@@ -1,10 +1,10 @@
-"""Group rates: how often those in each cell of the sensitive features get a favourable decision.
+"""Group rates: how often each group of the sensitive features gets a favourable decision.
 
 The *rate* of a group is ``P(favourable decision | group)`` under a measure: people as they are. The
-adverse impact ratio is the lowest rate over the highest. *If all* is the share of everybody who
-would get the decision were all in the group's cell, and otherwise as they are: under a product
-measure (regions, volume, marginals) the two are the same, among rows and in a population they are
-not, since features go together there.
+adverse impact ratio is the lowest rate over the highest. *If all* is the share of all people who
+would get the decision if everyone were moved to the group's cell and nothing else changed. Under a
+product measure (regions, volume, marginals) the two are the same; among rows and in a population
+they differ, because features depend on each other there.
 """
 
 from __future__ import annotations
@@ -39,26 +39,26 @@ from xcount.support.interval import Interval
 from xcount.support.workspace import Slot
 
 MAX_DRAWS, LEAST_DRAWS = 40_000, 4_000
-"""People who are drawn for all rates of a measure together, and for each at least."""
+"""People drawn for all rates of a measure together, and at least for each rate."""
 VISIT_SECONDS, MAX_STEPS = 0.5, 200_000
-"""What exact weighing may take for all rates of a measure together."""
+"""Budget of exact weighing for all rates of a measure together."""
 LATE_BLOCK = 256
-"""People who are drawn where the time is over before any is."""
+"""People drawn if time runs out before the first draw."""
 _STREAM = 7
-"""Tells these draws from those of other parts of a run."""
+"""Random stream: separates these draws from other parts of a run."""
 
 
 def decision_of(ensemble: Ensemble, change: Change, favourable: object = None) -> Decision:
-    """Return the decision whose rates are asked for.
+    """Return the favourable decision.
 
     Args:
         ensemble: the model.
-        change: what is asked about; a flip says where the decision changes.
-        favourable: a class, or ``above`` or ``below`` for a side of the cut-off; that above is
-            favourable unless said, or the class that is asked about.
+        change: the change in question; a flip says where the decision changes.
+        favourable: a class, or ``above`` or ``below`` for a side of the cut-off; by default the
+            class in question, or ``above``.
 
     Raises:
-        QueryError: the model takes no decision, or it is not known which one is favourable.
+        QueryError: the model makes no decision, or it is unclear which one is favourable.
     """
     flip = change if isinstance(change, Flip) else resolve_flip(ensemble)
     names = _names(ensemble, flip)
@@ -105,11 +105,11 @@ def group_rates(
     """Return the rates of favourable decisions of all groups that have any weight.
 
     Args:
-        problem: the question, whose sensitive features make the groups.
+        problem: the question; its sensitive features define the groups.
         measure: the weights.
-        decision: the favourable one.
+        decision: the favourable decision.
         settings: limits, confidence and seed.
-        groups: who belongs together; those of the measure itself unless given.
+        groups: the groups; by default those of the measure.
 
     Example:
         >>> from xcount.model.examples import figure_1
@@ -153,14 +153,14 @@ def group_rates(
 
 
 class _Tries(NamedTuple):
-    """How many of some draws got the decision."""
+    """The number of draws, and of those that got the decision."""
 
     hits: int
     n: int
 
 
 class _RateFinder:
-    """Finds rates: by visiting, by looking at each row, or by draws."""
+    """Finds rates: by visiting all regions, by checking each row, or by random draws."""
 
     def __init__(
         self,
@@ -189,7 +189,7 @@ class _RateFinder:
     def rates_if_all(
         self, groups: Sequence[Group], rates: Sequence[Interval]
     ) -> Sequence[Interval | None]:
-        """Return the rates of everybody in the cell of each group, given the groups' own."""
+        """Return the *if all* rate of each group, given the groups' own rates."""
         if not self._has_if_all:
             return [None] * len(groups)
         if not self._differs:
@@ -198,7 +198,7 @@ class _RateFinder:
         return self._intervals([self._found(each, EVERYBODY) for each in moved])
 
     def _found(self, measure: Measure, group: Group) -> float | _Tries:
-        """Return a rate exactly, or what draws tell of it."""
+        """Return a rate exactly, or the outcome of random draws."""
         self._note()
         if isinstance(measure, Rows):
             rows = measure.regions[group.among(measure.regions)]
@@ -226,7 +226,7 @@ class _RateFinder:
         return _Tries(hits, n)
 
     def _note(self) -> None:
-        """Hear an interrupt, and show what is done."""
+        """Report progress; the listener may interrupt the run."""
         n_regions = self._question.n_regions
         self._settings.report(Progress(1.0, 0, n_regions, "explaining: group rates"))
 
@@ -255,7 +255,7 @@ _NOT_DECIDING: Slot[tuple[object, ...], Problem] = Slot("questions of not decidi
 
 
 def _shared_question(problem: Problem, decision: Decision, settings: Settings) -> Problem:
-    """Return which regions do not get the decision: one question, whoever is sensitive.
+    """Return the question of which regions do not get the decision, shared by all features.
 
     Raises:
         BudgetError: its trees do not fit the memory.

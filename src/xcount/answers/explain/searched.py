@@ -1,9 +1,9 @@
-"""Direction and size of questions with too many masks to compare: by searches from random regions.
+"""Direction and size by searches from random regions, for questions with too many masks to compare.
 
-A search finds out whether a neighbour of a region differs by more than a gap, however many there
-are. For each random region, bisection over a ladder of gaps finds the two gaps between which its
-size lies: shares at these gaps have the intervals of samples, and so have means and quantiles,
-between the lower ends and the upper ones. In which mask the output is highest is not known.
+A search decides whether any neighbour of a region differs by more than a gap, however many
+neighbours there are. For each random region, bisection over a ladder of gaps finds the two gaps
+between which its size lies. Shares at these gaps get the usual intervals of samples; so do means
+and quantiles, from the lower ends to the upper ones. The mask with the highest output is not found.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from xcount.question.flip import Flip
 from xcount.question.gap import ProbabilityGap
 
 MAX_SECONDS = 1.0
-"""What all searches of an explanation may take, as estimated."""
+"""Estimated time that all searches of an explanation may take."""
 MAX_SAMPLES, LEAST_SAMPLES, PILOT_SAMPLES = 2048, 256, 128
 _SECONDS_PER_TREE, _SEARCHES = 400e-9, 12
-"""Of one search, ten times that for probabilities; and how many find a size up and down."""
+"""Estimated time of one search (ten times that for probabilities), and searches per region."""
 _HALVINGS = 16
 _BATCH, _STREAM = 64, 17
 
@@ -81,7 +81,7 @@ def searched_spectra(
 def _regions(
     name: str, problem: Problem, settings: Settings, weighing: Weighing | None, n: int
 ) -> tuple[Regions, Regions]:
-    """Draw regions by their weight, sensitive cells included, and some more for a pilot."""
+    """Draw regions by their weight, sensitive cells included, plus some for a pilot."""
     random = np.random.default_rng([settings.seed, _STREAM, *name.encode()])
     if name == "regions":
         counts = problem.grid.cell_counts
@@ -97,14 +97,14 @@ def _regions(
 
 
 class _Searcher:
-    """Finds between which gaps the sizes of regions lie."""
+    """Finds the two gaps between which the size of each region lies."""
 
     def __init__(self, evaluator: Evaluator, settings: Settings) -> None:
         self._evaluator, self._settings = evaluator, settings
         self._problem, self._most = evaluator.problem, evaluator.largest_searched
 
     def gaps(self, pilots: Sequence[Regions]) -> tuple[Fraction, ...]:
-        """Return the gaps of a curve that ends with about the largest change."""
+        """Return the gaps of a curve that ends near the largest change."""
         if isinstance(self._problem.query.change, Flip):
             return (Fraction(0),)
         direction, regions = self._problem.query.change.direction, np.concatenate(pilots)
@@ -116,7 +116,7 @@ class _Searcher:
         return ladder(float(largest))
 
     def observed(self, regions: Regions, gaps: Sequence[Fraction]) -> Observed:
-        """Return between which gaps the sizes lie, which ascend from 0."""
+        """Return the gaps between which the sizes lie; ``gaps`` ascend from 0."""
         ends = np.array([0.0, *map(float, gaps[1:]), float(self._most)])
         starts = np.array([0.0, *map(float, gaps)])
         upper, lower = [], []

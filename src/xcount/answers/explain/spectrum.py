@@ -1,7 +1,7 @@
-"""The distribution of the size of changes, from regions that were evaluated.
+"""The distribution of the size of changes, computed from evaluated regions.
 
-All regions of a domain, or all rows of a table, give exact numbers; samples give intervals, each of
-which is wrong with a part of the probability that is allowed for all of them.
+All regions of a domain, or all rows of a table, give exact numbers. Samples give intervals, which
+share the allowed probability of an error.
 """
 
 from __future__ import annotations
@@ -23,32 +23,33 @@ from xcount.question.change import Direction
 from xcount.support.interval import Interval
 
 LEVELS = (0.5, 0.75, 0.9, 0.99, 1.0)
-"""Of the quantiles; the last is the largest size."""
+"""Levels of the quantiles; the last quantile is the largest size."""
 MAX_CELLS = 12
-"""Cells that are listed, those with the largest shares."""
+"""Cells listed: those with the largest shares."""
 
 SIDES: tuple[Direction, ...] = ("up", "down")
 
 
 def _batched(shares: Sequence[Interval], n: int) -> list[tuple[Interval, ...]]:
-    """Return n at a time."""
+    """Split items into batches of n."""
     return [tuple(shares[i : i + n]) for i in range(0, len(shares), n)]
 
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """Regions that were evaluated.
+    """Evaluated regions.
 
     Attributes:
         swings: how far each can move.
-        weights: of the regions, with sum 1; None where all weigh the same.
-        highest: for each mask the number (the weight) of those at whose other cells the output is
-            highest in the mask; for each mask and class of those where the class wins.
-        is_sample: whether these are random regions, not all there are.
+        weights: of the regions, with sum 1; None if all weigh the same.
+        highest: for each mask, the number (or weight) of the regions at whose other cells this mask
+            has the highest output; with classes, for each mask and class, of those where the class
+            wins.
+        is_sample: whether these are random regions rather than all of them.
         unit: what 1 stands for in the swings.
-        most: no change is larger, in the same unit as the swings.
-        doubt: how far off swings other than 0 may be.
-        lower: where only the ends are known between which swings lie: the lower ends.
+        most: upper bound on every change, in the same unit as the swings.
+        doubt: bound on the error of swings other than 0.
+        lower: lower bounds on the swings, if only bounds are known.
     """
 
     swings: Swings
@@ -65,13 +66,13 @@ class Observed:
 
     @property
     def largest(self) -> float:
-        """The largest change of all."""
+        """The largest change."""
         if not len(self):
             return 0.0
         return float(max(self.swings.up.max(), self.swings.down.max())) * float(self.unit)
 
     def threshold(self, gap: Fraction) -> float | int:
-        """Return what a change must exceed to exceed the gap."""
+        """Return the threshold on swings that corresponds to the gap."""
         if self.swings.up.dtype == np.float64:
             return float(gap)
         return min(math.floor(gap / self.unit), 2**63 - 1)
@@ -97,13 +98,12 @@ class Spectrum:
     """The distribution of the size under one measure.
 
     Attributes:
-        curve: for each gap the share that changes by more, in the direction asked about.
-        asked: the same of each gap that was asked about, and the shares that rise and that fall by
-            more.
-        mean: of the size; None of nothing.
+        curve: for each gap, the share that changes by more in the question's direction.
+        asked: the same for each requested gap, with the shares that rise and that fall by more.
+        mean: of the size; None if there are no regions.
         quantiles: of the size.
         cells: where the output is highest.
-        n_samples: None where nothing was sampled.
+        n_samples: None if nothing was sampled.
     """
 
     curve: Mapping[Fraction, Interval]
@@ -123,15 +123,15 @@ def spectrum_of(
     of_sensitive: bool,
     delta: float,
 ) -> Spectrum:
-    """Return the distribution of what was observed.
+    """Return the distribution of the observed sizes.
 
     Args:
         observed: the regions.
         problem: the question, for its direction and masks.
-        gaps: of the curve; chosen without a look at the samples.
-        asked: gaps that are asked about, each by a question of its own.
-        of_sensitive: whether mean and quantiles are of those alone that change at all.
-        delta: probability with which any interval of one question may be wrong.
+        gaps: of the curve; chosen independently of the samples.
+        asked: the requested gaps, each of a separate question.
+        of_sensitive: whether mean and quantiles cover only regions that change at all.
+        delta: allowed probability that any interval of one question is wrong.
     """
     direction: Direction = problem.query.change.direction
     sides = (direction, *SIDES)
@@ -153,7 +153,7 @@ def spectrum_of(
 def _shares(
     observed: Observed, places: Sequence[tuple[Direction, Fraction]], delta: float
 ) -> list[Interval]:
-    """Return the share that changes by more than each gap; ties that floats leave open count."""
+    """Return the share that changes by more than each gap; ties within float error count."""
     weights, n = observed.weights, len(observed)
     sure, maybe = np.empty(len(places)), np.empty(len(places))
     for direction in dict.fromkeys(direction for direction, _ in places):
@@ -180,7 +180,7 @@ def _share(share: float, low: float, high: float) -> Interval:
 def _above(
     sizes: Numbers, weights: NDArray[np.float64] | None, thresholds: Numbers
 ) -> NDArray[np.float64]:
-    """Return the number (the weight) of the sizes above each threshold; sizes ascend."""
+    """Return the number (or weight) of the sizes above each threshold; sizes ascend."""
     first = np.searchsorted(sizes, thresholds.astype(sizes.dtype), side="right")
     if weights is None:
         return (len(sizes) - first).astype(np.float64)
@@ -219,7 +219,7 @@ Sizes = tuple[Interval | None, tuple[Quantile, ...]]
 
 
 def _between(lower: Sizes, upper: Sizes) -> Sizes:
-    """Return the mean and the quantiles of sizes between lower ends and upper ones."""
+    """Return the mean and the quantiles of sizes known by lower and upper bounds."""
     if lower[0] is None or upper[0] is None:
         return None, ()
     low, high = lower[0], upper[0]
@@ -232,7 +232,7 @@ def _between(lower: Sizes, upper: Sizes) -> Sizes:
 
 
 def _size_between(level: float, low: Interval, high: Interval) -> Interval:
-    """Return a quantile of sizes between lower ends and upper ones; the largest is a lower end."""
+    """Return a quantile of sizes known by bounds; for the largest size, its lower bound."""
     return Interval(low.value if level == 1 else high.value, low.low, high.high)
 
 
@@ -244,7 +244,7 @@ def _exact_quantiles(
     else:
         reached = np.cumsum(weights)
         last = int(np.flatnonzero(weights)[-1])
-        slack = 1e-12  # of the rounding of sums
+        slack = 1e-12  # for the rounding of sums
         places = [min(last, int(np.searchsorted(reached, level - slack))) for level in LEVELS]
     values = sizes[places].tolist()
     return tuple(Quantile(q, Interval(v, v, v)) for q, v in zip(LEVELS, values, strict=True))

@@ -21,9 +21,9 @@ from xcount.problem.problem import Problem
 from xcount.support.workspace import Slot
 
 TIME_PART, LEAST_SECONDS = 0.5, 0.1
-"""Share of the remaining time for the rates, and again for the places, of all measures."""
+"""Share of the remaining time for the rates of all measures, and again for the places."""
 _MOST_REAL = ("rows", "population", "marginals", "volume", "regions")
-"""The first of these that is asked for decides which cells make a group."""
+"""The first of these measures that is requested decides which cells form a group."""
 
 Found = TypeVar("Found")
 
@@ -39,13 +39,13 @@ def with_people(
     """Return an explanation with places and group rates.
 
     Args:
-        explanation: of the same question.
+        explanation: the explanation of the same question so far.
         problem: the question.
-        settings: limits, seed, and how often intervals may be wrong.
+        settings: limits, seed and confidence.
         weighing: the measures beside ``regions``.
-        known: certain bounds of the shares that were counted, by measure.
-        favourable: the decision that one hopes for, as
-            :func:`~xcount.answers.explain.rates.decision_of` takes it.
+        known: certain bounds on the counted shares, by measure.
+        favourable: the favourable decision, as in
+            :func:`~xcount.answers.explain.rates.decision_of`.
     """
     names = ("regions", *(weighing.names if weighing is not None else ()))
     notes = list(explanation.notes)
@@ -124,7 +124,7 @@ def _rates(
     groups = groups_of(problem, real, by_value=False)
 
     def find(own: Measure, limited: Settings) -> Sequence[GroupRates]:
-        if isinstance(own, Rows):  # told apart by value
+        if isinstance(own, Rows):  # groups by value
             return [group_rates(problem, own, decision, limited)]
         return [group_rates(problem, own, decision, limited, groups)] if len(groups) > 1 else []
 

@@ -1,1 +1,1 @@
-"""Pairs of inputs that differ in the sensitive features alone, and change."""
+"""Witnesses: pairs of inputs that differ only in the sensitive features and get other outputs."""

@@ -1,7 +1,7 @@
-"""Climbs to sensitive regions: cell by cell to where the output can move the most.
+"""Hill climbing to sensitive regions: cell by cell to where the output can move the most.
 
-For questions whose sensitive regions are too rare to be met by chance and too hard to be counted.
-What a climb finds is sensitive, decided exactly; but it is no fair draw of what there is.
+For questions whose sensitive regions are too rare to find by chance and too hard to count. Each
+region found is sensitive, decided exactly; but it is not a uniform draw from all of them.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from xcount.problem.problem import Problem
 from xcount.question.gap import Gap, ProbabilityGap
 
 _POOL = 128
-"""Random starts that are compared; climbs begin at the best."""
+"""Random starts that are compared; climbs start at the best."""
 _CLIMBS = 4
-"""From each pool."""
+"""Climbs from each pool."""
 _MAX_CELLS = 128
-"""Cells of one feature that are tried at a time."""
+"""Cells of one feature tried at a time."""
 _CHUNK = 32
-"""Rows evaluated before the time is looked at."""
+"""Rows evaluated between two checks of the time."""
 
 
 def can_climb(problem: Problem) -> bool:
-    """Tell whether an output moves that can be climbed: not so for flips, and within rules."""
+    """Return whether the question can be climbed: not for flips, and not with rules."""
     return isinstance(problem.query.change, Gap | ProbabilityGap) and not problem.grid.rules
 
 
 class Climber:
-    """Looks for cells at which the output moves as far as possible.
+    """Climbs to cells at which the output moves as far as possible.
 
     Args:
         problem: the question, see :func:`can_climb`.
-        decider: what decides whether that is far enough.
-        go_on: called between evaluations; what it raises ends the climb.
-        seed: of all random choices.
+        decider: decides whether regions are sensitive.
+        go_on: called between evaluations; an exception ends the climb.
+        seed: seed of all random choices.
 
     Raises:
         BudgetError: there are too many masks.
@@ -79,7 +79,7 @@ class Climber:
         return row
 
     def _beside(self, row: NDArray[np.int64], feature: int) -> NDArray[np.int64]:
-        """Return the row with other cells of one feature: all, or as many as are tried."""
+        """Return the row with other cells of one feature: all of them, or a limited number."""
         n_cells = int(self._sizes[feature])
         cells = np.arange(n_cells)
         if n_cells > _MAX_CELLS:

@@ -1,4 +1,4 @@
-"""Cells -> inputs that people like to read: the shortest decimals that lie in the cells."""
+"""Readable inputs for cells: the shortest decimals that lie in them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_DECIMALS = 20
 def friendly_point(
     grid: Grid, cells: Sequence[int], keep: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
-    """Return an input in the region, with natural numbers; values of ``keep`` stay where they can.
+    """Return an input in the region with simple numbers; values of ``keep`` stay if they can.
 
     Example:
         >>> from xcount.model.examples import figure_1
@@ -52,7 +52,7 @@ def friendly_value(axis: Axis, cell: int, dtype: str) -> float:
 
 
 def _closed(axis: Axis, low: float, high: float) -> tuple[float, float]:
-    """Return the ends of a piece; an open one is put at zero, or about a cell's width away."""
+    """Return the ends of a piece; an infinite end is put at zero, or about a cell's width away."""
     thresholds = axis.thresholds
     span = (
         float(thresholds[-1] - thresholds[0]) / (len(thresholds) - 1)
@@ -67,7 +67,7 @@ def _closed(axis: Axis, low: float, high: float) -> tuple[float, float]:
 
 
 def _holds(axis: Axis, cell: int, value: float, dtype: str) -> bool:
-    """Tell whether the library, which rounds to ``dtype``, finds the value in the cell."""
+    """Return whether the library, which rounds to ``dtype``, puts the value in the cell."""
     with np.errstate(over="ignore"):
         rounded = np.array([value], dtype=dtype).astype(np.float64)
     return int(axis.cells_of(rounded)[0]) == cell

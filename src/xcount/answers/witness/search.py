@@ -1,4 +1,4 @@
-"""Sensitive regions themselves: drawn uniformly, or nearest to a given region."""
+"""Find sensitive regions: drawn uniformly, or nearest to a given region."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ Cells = NDArray[np.int32]
 Masks = NDArray[np.int64]
 
 MAX_DRAWS = 1_000_000
-"""Random regions that are looked at before the solutions themselves are."""
+"""Random regions tried before solutions of subproblems are drawn."""
 MAX_CANDIDATES = 200_000
-"""Combinations of cells around a row that are looked at."""
+"""Most combinations of cells around a row that are tried."""
 _STEPS = (200_000, 3_000_000, 40_000_000)
 _BATCH = 4096
 _BATCH_WALKS = 2**24
-"""Trees that are walked through for a batch, at most: some tenths of a second."""
+"""Most trees walked for a batch: some tenths of a second."""
 _SEARCHED_BATCH = 256
 _MAX_MOVED = 2
 _STARTS = 40
@@ -56,9 +56,9 @@ _NOT_DRAWN = (
     "these were found by climbing to large changes, and are no fair sample"
 )
 _CHANCE_PART = 0.25
-"""Of the time, for random regions before anything else is tried."""
+"""Part of the time for random regions, before anything else is tried."""
 _SOLUTIONS_PART = 0.5
-"""Of the time that is left then, for solutions of subproblems before a climb."""
+"""Part of the time left after that for solutions of subproblems, before a climb."""
 _OUT_OF_TIME = (
     "the time limit came before enough sensitive regions were found; there may be some: raise "
     "--timeout, or look near rows with --near"
@@ -79,11 +79,11 @@ class RegionFinder:
     def draw(self, n: int) -> list[NDArray[np.int64]]:
         """Return n sensitive regions, uniform and independent.
 
-        Where they are too rare to be drawn and too hard to be counted, those that a climb finds:
-        as many as the time is enough for, up to n, and a warning says that they were not drawn.
+        If they are too rare to draw and too hard to count, return up to n that climbs find in the
+        time left; a warning then says that they were not drawn uniformly.
 
         Raises:
-            BudgetError: nothing was found, and it is not proved that there is nothing.
+            BudgetError: no sensitive region was found, nor proved not to exist.
         """
         if self._is_empty():
             return []
@@ -97,7 +97,7 @@ class RegionFinder:
         return self._draw_rare(n, found)
 
     def _draw_rare(self, n: int, found: list[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
-        """Draw from solutions, or climb for what is lacking to those that chance has found."""
+        """Draw from solutions, or climb for the regions that random draws did not find."""
         try:
             return self._with_less_time(_SOLUTIONS_PART).draw_solutions(n)
         except BudgetError as error:
@@ -110,7 +110,7 @@ class RegionFinder:
             return found + climbed
 
     def _with_less_time(self, part: float) -> RegionFinder:
-        """Return the same finder with a part of the time that is left, if a climb may follow."""
+        """Return the same finder with part of the time left, if a climb may follow."""
         return replace(self, settings=self.settings.within(part)) if self._climbs else self
 
     @property
@@ -119,7 +119,7 @@ class RegionFinder:
         return has_time and not self.decider.searches and can_climb(self.problem)
 
     def _climb(self, n: int) -> list[NDArray[np.int64]]:
-        """Return up to n sensitive regions that climbs find before the time is over."""
+        """Return up to n sensitive regions that climbs find before time runs out."""
         found: list[NDArray[np.int64]] = []
         if not self._climbs:
             return found
@@ -130,14 +130,14 @@ class RegionFinder:
         return found
 
     def _why_not(self, error: BudgetError) -> BudgetError:
-        """Return what to say where nothing was found."""
+        """Return the error message if nothing was found."""
         return OutOfLimitsError(_OUT_OF_TIME) if self.settings.expired() else error
 
     def _draw_visited(self, n: int) -> list[NDArray[np.int64]]:
-        """Draw by visits of all regions, where those are soon done.
+        """Draw by visits of all regions, if visits are fast.
 
         Raises:
-            BudgetError: they are not.
+            BudgetError: visits are not fast.
         """
         if parts_of(self.problem) or self.decider.searches:
             raise BudgetError(_TOO_HARD)
@@ -154,7 +154,7 @@ class RegionFinder:
         return [self.with_mask(regions[rows[i]], int(masks[i])) for i in chosen]
 
     def _is_proved_empty(self) -> bool:
-        """Tell whether a visit of all regions proves that nothing is sensitive."""
+        """Return whether a visit of all regions proves that nothing is sensitive."""
         parts = parts_of(self.problem)
         problems = [p.problem for p in parts if p.problem.n_masks > 1] if parts else [self.problem]
         if sum(corner_seconds(problem, self.settings) for problem in problems) > VISIT_SECONDS:
@@ -163,7 +163,7 @@ class RegionFinder:
         return all(tally is not None and tally.high == 0 for tally in tallies)
 
     def _is_empty(self) -> bool:
-        """Tell whether bounds alone prove that nothing is sensitive, where they are soon asked."""
+        """Return whether bounds, if fast to compute, prove that nothing is sensitive."""
         if pair_scan_seconds(self.problem) > FREE_PAIR_SCAN_SECONDS:
             return False
         run = ExactRun(self.problem, self.settings)
@@ -194,7 +194,7 @@ class RegionFinder:
         return found
 
     def _draws(self) -> Callable[[np.random.Generator, int], tuple[Cells, Masks]]:
-        """Return what draws regions that exist: their cells, and their masks."""
+        """Return a function that draws regions of the domain: their cells and masks."""
         parts = [part for part in parts_of(self.problem) if part.problem.n_masks > 1]
         if parts:
             return BoxDraws(self.problem, parts).regions_and_masks
@@ -207,7 +207,7 @@ class RegionFinder:
         return draw
 
     def _draw_single_regions(self, n: int) -> list[NDArray[np.int64]]:
-        """Draw regions with their masks, where a list of all masks would be too long."""
+        """Draw regions with their masks, if a list of all masks would be too long."""
         generator = np.random.default_rng([self.settings.seed, 2])
         sizes = np.array(self.problem.grid.cell_counts)
         found: list[NDArray[np.int64]] = []
@@ -224,7 +224,7 @@ class RegionFinder:
         return self.decider.decide_regions(regions, self.settings.search_seconds())
 
     def go_on(self) -> None:
-        """Hear an interrupt, and stop when the time is over."""
+        """Report progress, which may interrupt the run, and stop when time runs out."""
         self.settings.report(Progress(1.0, 0, self.problem.n_regions, "looking for witnesses"))
         if self.settings.expired():
             raise OutOfLimitsError(_OUT_OF_TIME)
@@ -233,8 +233,8 @@ class RegionFinder:
         """Choose masks by their exact counts, and solutions of each.
 
         Raises:
-            BudgetError: so many steps of exact counting are not enough.
-            OutOfLimitsError: the time is over.
+            BudgetError: the steps of exact counting are not enough.
+            OutOfLimitsError: time ran out.
         """
         if parts := parts_of(self.problem):
             return self._draw_from_parts(n, parts, steps)
@@ -278,7 +278,7 @@ class RegionFinder:
     def _draw_of_mask(
         self, mask: int, n: int, found: Decomposition, chance: random.Random
     ) -> list[NDArray[np.int64]]:
-        """Draw from the smallest set that holds all solutions of the mask, and keep solutions."""
+        """Draw from the smallest set that holds all solutions of the mask; keep the solutions."""
         wider = [
             Solutions.of_subproblem(self.problem, subproblem)
             for subproblem in self.problem.form.supersets(found, mask)
@@ -305,7 +305,7 @@ class RegionFinder:
 
 
 def _by_weight(weights: list[int], n: int, chance: random.Random) -> list[int]:
-    """Return n indices, each drawn by its weight, a whole number of any size; none of nothing."""
+    """Return n indices drawn by weight, whole numbers of any size; none if all weights are 0."""
     ends = [*itertools.accumulate(weights)]
     if not ends or not ends[-1]:
         return []
@@ -313,7 +313,7 @@ def _by_weight(weights: list[int], n: int, chance: random.Random) -> list[int]:
 
 
 class NearestSearch:
-    """The search around one row: ever more features in other cells, until it is proved."""
+    """The search around one row: ever more features in other cells, until the nearest is proved."""
 
     def __init__(self, finder: RegionFinder, region: NDArray[np.int64]) -> None:
         self._finder = finder
@@ -328,13 +328,13 @@ class NearestSearch:
             self._mask_costs = np.array(costs, dtype=np.int64)
 
     def run(self) -> tuple[NDArray[np.int64] | None, bool]:
-        """Return the nearest sensitive region, and whether it is proved to be the nearest."""
+        """Return the nearest sensitive region found, and whether it is proved to be the nearest."""
         if self._finder.decider.searches:
             return self._run_by_search()
         features = self._features()
         proved, n_moved = True, 0
         for n_moved in range(len(features) + 1):
-            # More features in other cells than the best has cannot be nearer.
+            # A region with more features in other cells than the best cannot be nearer.
             if self._best is not None and n_moved > self._best[0][0]:
                 break
             if n_moved > _MAX_MOVED or not self._look(features, n_moved):
@@ -345,7 +345,7 @@ class NearestSearch:
         return (None if self._best is None else self._best[1]), proved
 
     def _run_by_search(self) -> tuple[NDArray[np.int64] | None, bool]:
-        """Return the row itself, or a drawn region moved near it: masks are too many to list."""
+        """Return the row itself, or a drawn region moved near it, if masks are too many to list."""
         if self._finder.is_sensitive(self._region[np.newaxis])[0]:
             return self._region, True
         shrunk = [self._shrunk(start) for start in self._finder.draw(_STARTS)]
@@ -354,11 +354,11 @@ class NearestSearch:
         return best, False
 
     def _features(self) -> list[int]:
-        """Return the other features that can make a difference."""
+        """Return the non-sensitive features that can make a difference."""
         return sorted(self._problem.form.influences() - set(self._sensitive))
 
     def _look(self, features: list[int], n_moved: int) -> bool:
-        """Look at all regions with so many features in other cells; False if there are too many."""
+        """Try all regions with so many features in other cells; False if there are too many."""
         counts = self._problem.grid.cell_counts
         others = {f: [c for c in range(counts[f]) if c != self._region[f]] for f in features}
         sizes = [len(others[f]) for f in features]
@@ -392,7 +392,7 @@ class NearestSearch:
                 self._best = (cost, self._finder.with_mask(region, mask))
 
     def _cost(self, features: Sequence[int], cells: Sequence[int]) -> tuple[int, int]:
-        """Return how many features are in another cell than the row's, and how far together."""
+        """Return how many features are in another cell than the row's, and their total distance."""
         axes = self._problem.grid.axes
         steps = [
             axes[f].distance(int(self._region[f]), c) for f, c in zip(features, cells, strict=True)

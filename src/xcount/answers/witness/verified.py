@@ -1,8 +1,8 @@
-"""Witnesses that the library itself confirms: its own decisions, probabilities and margins differ.
+"""Witnesses confirmed by the library: its own decisions, probabilities or margins differ.
 
-Whether regions differ is decided by exact sums; the library adds floats. A pair within their
-rounding of a tie holds by the one and not by the other: it is left out. A pair that rounding does
-not explain is an error, for then the model was not read as the library reads it.
+Exact sums decide whether regions differ; the library adds floats. So a pair that is within rounding
+of a tie may hold by exact sums and fail in the library: it is left out. A contradiction that
+rounding does not explain is an error: the model was not read as the library reads it.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from xcount.question.flip import Flip
 from xcount.question.gap import ProbabilityGap
 
 MAX_TURNS = 5
-"""So often others are drawn for pairs that are not confirmed."""
+"""How many times unconfirmed pairs are replaced by new draws."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """What the library predicts at one input of a pair; None for what it does not say."""
+    """The library's predictions at one input of a pair; None for those it does not make."""
 
     margins: tuple[Fraction, ...]
     decision: int | None
@@ -44,10 +44,10 @@ class Verifier:
     trust_pickle: bool = False
 
     def confirmed(self, found: Sequence[Witness]) -> list[Witness]:
-        """Return the pairs that hold by the library's own numbers, with its margins.
+        """Return the pairs that the library's own numbers confirm, with its margins.
 
         Raises:
-            ModelFormatError: a pair does not hold there, and rounding does not explain it.
+            ModelFormatError: the library contradicts a pair, and rounding does not explain it.
         """
         from xcount.model.loaders.check import check, rounding_bound
 
@@ -91,12 +91,12 @@ class Verifier:
     def drawn(
         self, n: int, draw: Callable[[int, int], list[Witness]], expired: Callable[[], bool]
     ) -> tuple[list[Witness], int]:
-        """Return up to n confirmed pairs, and how many were drawn that are not.
+        """Return up to n confirmed pairs, and the number of unconfirmed ones drawn.
 
         Args:
             n: how many are wanted.
-            draw: draws so many pairs, others in each turn.
-            expired: tells whether the time is up.
+            draw: draws so many pairs, new ones in each turn.
+            expired: returns whether time has run out.
         """
         kept: list[Witness] = []
         n_dropped = 0
@@ -126,7 +126,7 @@ def left_out_text(n_dropped: int, n_found: int, precision: int | None) -> str:
 
 
 def _confirms(change: Change, ensemble: Ensemble, before: _Side, after: _Side) -> bool:
-    """Tell whether the library's own numbers differ as asked."""
+    """Return whether the library's own numbers differ as the question requires."""
     if isinstance(change, Flip):
         return _confirms_flip(change, ensemble, before, after)
     if isinstance(change, ProbabilityGap) and before.probabilities and after.probabilities:
@@ -152,7 +152,7 @@ def _confirms_flip(change: Flip, ensemble: Ensemble, before: _Side, after: _Side
 
 
 def _is_own(change: Flip, ensemble: Ensemble) -> bool:
-    """Tell whether a flip is one of the decision that the library itself takes."""
+    """Return whether a flip is of the decision that the library itself makes."""
     if change.cutoff is None or ensemble.decides_at is None:
         return change.cutoff is None
     same_tie = change.tie_is_above == ensemble.tie_is_above

@@ -1,8 +1,8 @@
-"""Rare sensitive regions of a grid that can be visited as a whole: drawn uniformly by their rank.
+"""Uniform draws of rare sensitive regions, by rank, from a grid small enough to visit.
 
-A visit (:mod:`xcount.counters.visit`) counts the sensitive regions of a box of the grid, not
-which they are. The box is cut in two, one half is visited, and the ranks that were drawn go to the
-half that holds them; all visits together look at the grid about twice.
+A visit (:mod:`xcount.counters.visit`) counts the sensitive regions of a box of the grid without
+listing them. So the box is cut in two, one half is visited, and each drawn rank goes to the half
+that holds it; all visits together cover the grid about twice.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from xcount.question.rules import Box
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """A box of the grid: of each feature outside the question, the cells ``first <= c < end``."""
+    """A box of the grid: the cells ``first <= c < end`` of each non-sensitive feature."""
 
     whole: Problem
     ranges: tuple[tuple[int, int], ...]
@@ -78,7 +78,7 @@ class VisitedDraws:
         """Return n sensitive regions, uniform and independent; none if there are none.
 
         Raises:
-            BudgetError: visits turn out to be too much.
+            BudgetError: visits turn out to be too expensive.
         """
         total = self._count(self._all)
         chance = random.Random(self._settings.seed)
@@ -94,7 +94,7 @@ class VisitedDraws:
         return tally.low
 
     def _ranked(self, box: _Part, ranks: Sequence[int], n: int) -> Iterator[NDArray[np.int64]]:
-        """Yield the sensitive regions of a box with these ranks, of n that it has."""
+        """Yield the sensitive regions with these ranks, of the n that the box has."""
         if not ranks:
             return
         if box.is_small:

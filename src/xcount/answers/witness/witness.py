@@ -1,4 +1,4 @@
-"""A witness: two inputs that differ in the sensitive features alone, and what the model does."""
+"""A witness: two inputs that differ only in the sensitive features, and the model's outputs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Contribution:
 
 
 def _values_of(side: str) -> Json:
-    """Return how the values of an input are read: from the object that names them."""
+    """Return a field that is read from the JSON object with an input's values by feature name."""
 
     def read(data: Mapping[str, Any]) -> tuple[float, ...]:
         return tuple(math.nan if value is None else value for value in data[side].values())
@@ -64,28 +64,28 @@ _NAMES = Json("Its features.", form=Spread.nowhere(lambda data: tuple(data["poin
 @record("witness", "Two inputs that differ only in the sensitive features.")
 @dataclass(frozen=True, slots=True, repr=False)
 class Witness(Shown):
-    """Two inputs that differ in the sensitive features alone, and what the model makes of them.
+    """Two inputs that differ only in the sensitive features, and the model's outputs for both.
 
     Attributes:
         features: names of the inputs' columns.
         point: an input in a sensitive region.
         other: the same input with other sensitive features.
-        margin: the margin at ``point``: of the class asked about, or of the class that wins there.
+        margin: the margin at ``point``: of the class in question, or of the class that wins there.
         other_margin: the same class's margin at ``other``.
         change: ``other_margin - margin``, subtracted before it is rounded to a float.
         distance: how far the sensitive cells are apart.
         crossed: the sensitive features that change.
-        trees: the trees that make the difference, the largest part first.
-        class_label: the class whose margins these are; None where the model has one margin.
+        trees: the trees that make the difference, the largest contribution first.
+        class_label: the class whose margins these are; None if the model has one margin.
         decision: the class that wins at ``point``, or the side of the cut-off; None for a gap.
         other_decision: the same at ``other``.
-        probability: the predicted probability at ``point``; None where the model has none.
+        probability: the predicted probability at ``point``; None if the model has none.
         other_probability: the same at ``other``.
-        row: the row it is near to, counted from 0; None if drawn.
+        row: the row that it is near, counted from 0; None if drawn.
         moved: names of the features in another cell than the row's; None if drawn.
-        proved: whether nothing nearer to the row exists.
-        library_margins: what the library itself predicts at both, if it was asked.
-        labels: the names of the categories at ``point``, by feature, where they are known.
+        proved: whether it is proved that nothing nearer to the row exists.
+        library_margins: the library's own margins at both, if they were checked.
+        labels: the names of the categories at ``point``, by feature, if known.
         other_labels: the same at ``other``.
 
     Example:
@@ -220,12 +220,12 @@ class Witness(Shown):
 
 
 class Witnesses(Shown, tuple[Witness, ...]):
-    """Witnesses in a row: a tuple that shows itself.
+    """A tuple of witnesses that can be displayed.
 
     Attributes:
-        features: the names of all features of the model, where there is no witness, too.
-        domain: which regions exist, where that was said.
-        n_unconfirmed: pairs that were found and left out, since the library does not confirm them.
+        features: the names of all features of the model, even if there is no witness.
+        domain: which regions exist, if a domain was given.
+        n_unconfirmed: pairs left out because the library does not confirm them.
 
     Example:
         >>> import xcount
@@ -256,7 +256,7 @@ class Witnesses(Shown, tuple[Witness, ...]):
 
     @property
     def why_none(self) -> str:
-        """Why there are none, where there are none."""
+        """Why there are no witnesses, if there are none."""
         return "the library confirms no pair" if self.n_unconfirmed else "no region is sensitive"
 
     def to_dict(self) -> dict[str, Any]:

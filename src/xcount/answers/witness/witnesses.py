@@ -1,14 +1,14 @@
-"""Witnesses: pairs of real inputs that differ in the sensitive features alone, and change.
+"""Witnesses: pairs of inputs that differ only in the sensitive features and get other outputs.
 
-- *Uniform*: each of the n witnesses is drawn, independently, from all sensitive regions with the
-  same probability: from random regions where hits are frequent, and where they are rare from the
-  solutions themselves (a mask by its exact count, then a solution of that mask).
-- *Nearest to rows*: for each row a sensitive region with the fewest features in another cell than
+- *Uniform*: each of the n witnesses is drawn independently and uniformly from all sensitive
+  regions: from random regions if hits are frequent; if they are rare, from the solutions themselves
+  (a mask by its exact count, then a solution of that mask).
+- *Nearest to rows*: for each row, a sensitive region with the fewest features in another cell than
   the row's (of those, with the fewest cells in between). ``proved`` says whether a full search
   showed that there is nothing nearer; else it is the nearest one found.
 
-Whether a pair changes is decided in exact arithmetic; the inputs are values that the library itself
-sends into the cells, the shortest decimals there are.
+Exact arithmetic decides whether a pair's outputs differ. The inputs are the shortest decimals that
+the library itself puts in the cells.
 """
 
 from __future__ import annotations
@@ -52,19 +52,18 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 _SEEDS_APART = 1_000_003
-"""Between the seeds of turns, so that few people's seeds meet them."""
+"""Step between the seeds of turns, large so that they rarely equal a seed that a user chose."""
 DRAWS_PER_WITNESS = 4
-"""So many are drawn for each witness of an audit; the most realistic ones are kept."""
+"""Draws for each witness of an audit; the most realistic ones are kept."""
 
 
 def drawn_witnesses(
     problem: Problem, n: int, settings: Settings, rows: NDArray[np.float64] | None = None
 ) -> tuple[Witness, ...]:
-    """Return n witnesses of a prepared problem, the most realistic of those that were drawn first.
+    """Return n witnesses of a prepared problem, the most realistic of the draws first.
 
-    With rows: those rows that are sensitive themselves, spread over the table; then what was drawn
-    from the sensitive regions, the nearest to any row first. Without: the draws that are most like
-    the others first.
+    With rows: rows that are sensitive themselves, spread over the table; then draws from the
+    sensitive regions, the nearest to any row first. Without rows: draws, the most typical first.
 
     Raises:
         BudgetError: there is no way to draw them within the limits of the settings.
@@ -90,7 +89,7 @@ def _drawn_near(
     regions: NDArray[np.int64],
     may_lack: bool,
 ) -> list[Witness]:
-    """Return n drawn witnesses, the nearest to any row first; none where some may be lacking."""
+    """Return n drawn witnesses, nearest to any row first; none if ``may_lack`` and draws fail."""
     try:
         drawn = maker.finder.draw(n * DRAWS_PER_WITNESS) if n else []
     except BudgetError:
@@ -102,7 +101,7 @@ def _drawn_near(
 
 
 def _typical(drawn: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
-    """Return regions, those first that share the most cells with the others."""
+    """Return regions, sorted so that those that share the most cells with others come first."""
     if not drawn:
         return []
     cells = np.stack(list(drawn))
@@ -174,11 +173,11 @@ def witnesses(model: Any, options: WitnessOptions) -> Witnesses:
 
     Args:
         model: a model file, a live model, or an ensemble.
-        options: the question, how many witnesses, and near what.
+        options: the question, the number of witnesses, and the rows that they should be near.
 
     Raises:
-        BudgetError: the sensitive regions are too rare to be drawn and too hard to be listed, or
-            the time was up.
+        BudgetError: the sensitive regions are too rare to draw and too hard to list, or time ran
+            out.
         ModelFormatError: the library contradicts a witness by more than rounding.
 
     Example:
@@ -227,7 +226,7 @@ class _Maker:
     def asked(
         self, n: int, near: Table | None, verifier: Verifier | None
     ) -> tuple[list[Witness], int]:
-        """Return n witnesses, drawn or near to rows, and how many the library did not confirm."""
+        """Return n witnesses, drawn or near rows, and how many the library did not confirm."""
         if near is not None:
             found = self.nearest(near.rows, n)
             kept = found if verifier is None else verifier.confirmed(found)
@@ -237,14 +236,14 @@ class _Maker:
         return verifier.drawn(n, self._drawn_in_turn, self.finder.settings.expired)
 
     def _drawn_in_turn(self, n: int, turn: int) -> list[Witness]:
-        """Return n drawn witnesses, others in each turn."""
+        """Return n drawn witnesses, new ones in each turn."""
         settings = self.finder.settings
         seed = settings.seed + turn * _SEEDS_APART
         finder = replace(self.finder, settings=replace(settings, seed=seed))
         return list(replace(self, finder=finder).witnesses(n))
 
     def nearest(self, rows: NDArray[np.float64], n: int) -> list[Witness]:
-        """Return the nearest witness of each of the first n rows that exist, where it has one."""
+        """Return the nearest witness of each of the first n rows in the domain that has one."""
         grid = self.problem.grid
         regions = grid.cells_of(rows)
         found = []
@@ -292,11 +291,11 @@ class _Maker:
         return replace(witness, row=row, moved=tuple(moved), proved=False)
 
     def witnesses(self, n: int) -> Iterator[Witness]:
-        """Yield witnesses of random regions: n, or those that the time is enough for."""
+        """Yield witnesses of random regions: n, or fewer if time runs out."""
         yield from self.made(self.finder.draw(n), self.witness)
 
     def made(self, items: Iterable[Item], make: Callable[[Item], Witness]) -> Iterator[Witness]:
-        """Yield a witness of each item: of all, or of those that the time is enough for."""
+        """Yield a witness of each item, or of the first ones if time runs out."""
         for number, item in enumerate(items):
             if number and self.finder.settings.expired():
                 return
@@ -307,7 +306,7 @@ class _Maker:
     ) -> Witness:
         """Choose the other side (nearest, then the largest change), and describe the pair.
 
-        Of many masks, the other side is one of the nearest.
+        If there are many masks, the other side is one of the nearest.
         """
         problem, grid = self.problem, self.problem.grid
         sensitive = list(problem.query.sensitive)
@@ -346,7 +345,7 @@ class _Maker:
         )
 
     def _probability(self, margins: Sequence[Fraction], shown: int) -> float | None:
-        """Return the probability asked about, or else that of the shown output, if there is one."""
+        """Return the probability in question, else that of the shown output, if there is one."""
         asked = self.problem.query.change.probability(margins)
         if asked is not None:
             return asked
@@ -356,7 +355,7 @@ class _Maker:
             return None
 
     def _neighbours(self, region: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        """Return the neighbours that exist; of a region with too many, a nearest that differs."""
+        """Return the neighbours in the domain; if there are too many, a nearest that differs."""
         problem, finder = self.problem, self.finder
         if finder.decider.searches:
             other = region.copy()
@@ -406,7 +405,7 @@ def _crossing(grid: Grid, feature: int, before: int, after: int) -> Crossing:
 
 
 def _labels(features: Sequence[Feature], point: NDArray[np.float64]) -> dict[str, str]:
-    """Return the names of the categories in an input, where they have names."""
+    """Return the names of the categories in an input, if they have names."""
     return {
         feature.name: feature.labels[feature.categories.index(int(value))]
         for feature, value in zip(features, point.tolist(), strict=True)
@@ -430,7 +429,7 @@ def _decision_text(sums: list[Any], problem: Problem) -> str | None:
 
 
 def _shown_class(ensemble: Ensemble, output: int) -> str | None:
-    """Return the name of the class whose margin is shown, where there are several."""
+    """Return the name of the class whose margin is shown, if there are several."""
     if ensemble.n_outputs < 2:
         return None
     return ensemble.class_labels[output] if ensemble.class_labels else str(output)
