@@ -48,7 +48,7 @@ def test_a_flip_shows_the_decisions() -> None:
     """The words of the change are those of the question."""
     lines = failure(figure_1(), sensitive=["f0"], flip=True, cutoff=0, max_share=0, distance="any")
     assert lines[0].startswith("FAIL")
-    assert "the decision at the cut-off 0 flip" in lines[1]
+    assert "the decision (cut-off 0) flip" in lines[1]
     assert "decision above -> not above" in lines[-2] or "not above -> above" in lines[-2]
 
 

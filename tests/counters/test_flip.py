@@ -135,10 +135,10 @@ def test_a_tie_may_be_above() -> None:
 def test_outputs_that_are_no_classes_do_not_flip() -> None:
     """Targets and quantiles are numbers: none of them wins."""
     numbers = replace(figure_1(), base=(0.0, 0.0), task="multitarget")
-    with pytest.raises(QueryError, match="several outputs that are no classes"):
+    with pytest.raises(QueryError, match="several outputs that are not classes"):
         xcount.count(numbers, sensitive=0, flip=True)
     regressor = replace(figure_1(), task="regression", decides_at=None)
-    with pytest.raises(QueryError, match="takes no decision of its own; give --cutoff"):
+    with pytest.raises(QueryError, match="makes no decision; pass --cutoff"):
         xcount.count(regressor, sensitive=0, flip=True)
     assert known(xcount.count(regressor, sensitive="f0", flip=True, cutoff=0).count) > 0
 

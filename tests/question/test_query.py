@@ -204,7 +204,7 @@ def test_a_flip_is_where_the_model_decides(decides_at: float) -> None:
 def test_a_file_that_does_not_tell_needs_a_cutoff() -> None:
     """Without its base score, a dump's margins are shifted by an unknown number."""
     model = replace(PERSON, decides_at=None)
-    with pytest.raises(QueryError, match="does not tell where the model decides"):
+    with pytest.raises(QueryError, match="does not say where the model decides"):
         Query.of(model, "age", flip=True)
     assert Query.of(model, "age", flip=True, cutoff=1).change == Flip(Fraction(1))
 

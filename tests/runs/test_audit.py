@@ -162,7 +162,9 @@ def test_a_limit_of_a_feature_that_no_tree_tests_passes() -> None:
 def test_a_limit_of_a_feature_that_the_domain_fixes_is_refused_at_once() -> None:
     """As where the feature is named as sensitive: before anything is counted."""
     ensemble = ensemble_of((0, 1.0, 0.0, 1.0), (1, 1.0, 0.0, 1.0))
-    with pytest.raises(QueryError, match="'f1' cannot change: 'f1 < 1' leaves one cell of it"):
+    with pytest.raises(
+        QueryError, match="'f1' cannot change: 'f1 < 1' leaves only one of its cells"
+    ):
         audit(ensemble, gaps="0.5", where="f1 < 1", max_share="1,f1=0")
     with pytest.raises(QueryError, match="'f1' cannot change"):
         choose_groups(ensemble, Grid.of(ensemble, domain=Domain.of(where="f1 < 1")), ["f0", "f1"])

@@ -352,7 +352,7 @@ def test_every_model_flips_where_it_decides() -> None:
         assert result.verdict is Verdict.PASS
         assert CompareResult.from_dict(result.to_dict()) == result
     regressor = replace(odds, task="regression", decides_at=None)
-    with pytest.raises(QueryError, match="takes no decision of its own"):
+    with pytest.raises(QueryError, match="makes no decision"):
         compare([odds, regressor], flip=True)
 
 

@@ -48,7 +48,7 @@ def test_probability_gaps_need_probabilities() -> None:
     regressor = replace(figure_1(), task="regression", probability="none")
     for ensemble, words, gap in (
         (regressor, "regression model predicts no probability", 0.1),
-        (figure_1(), "does not tell what makes a probability", 0.1),
+        (figure_1(), "does not say how to compute a probability", 0.1),
         (odds(figure_1()), "between 0 and 1", 10),
         (odds(figure_1()), "no gap given", []),
     ):

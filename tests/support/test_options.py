@@ -46,7 +46,7 @@ def test_an_unknown_argument_gets_a_suggestion() -> None:
 
 def test_count_asks_one_question() -> None:
     """Several gaps are a matter of an audit, and the message says so."""
-    with pytest.raises(QueryError, match=r"one gap is asked about, not \[1, 2\]; xcount.audit"):
+    with pytest.raises(QueryError, match=r"pass one gap, not \[1, 2\]; xcount.audit"):
         asked(xcount.count, gap=[1, 2])
 
 
@@ -105,7 +105,7 @@ def test_messages_name_options_in_both_interfaces() -> None:
 @pytest.mark.parametrize(
     ("question", "message"),
     [
-        ({"gap": 80, "missing": "maybe"}, "missing is 'none' or 'cell'"),
+        ({"gap": 80, "missing": "maybe"}, "missing must be 'none' or 'cell'"),
         ({"gap": 80, "jobs": "2"}, "the number of jobs must be a whole number"),
         ({"gap": 80, "timeout": "soon"}, "'soon' is not a duration such as 60s"),
         ({"gap": 80, "sensitive": None}, "no sensitive feature given"),

@@ -1,1 +1,1 @@
-"""What is asked: the grid of cells, the change that counts, the query."""
+"""The question: the grid of cells, the change that counts, the query."""

@@ -1,4 +1,4 @@
-"""What a cell of a feature holds, in numbers; the words follow from them."""
+"""The contents of a feature's cell, as data and in words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from xcount.support.records import Json, record
 class CellRange:
     """A cell of a feature: ``low <= x < high``, or some categories, or missing values.
 
-    Where a domain cuts a cell, its ends may also be ``low < x`` or ``x <= high``.
+    If a domain cuts a cell, its bounds may also be ``low < x`` or ``x <= high``.
 
     Example:
         >>> CellRange("age", low=30.5, high=42.0).description
@@ -76,7 +76,7 @@ class CellRange:
 
     @property
     def values_text(self) -> str:
-        """The categories by name, by code where they have none."""
+        """The categories by name, or by code if they have none."""
         return ", ".join(self.labels or map(str, self.categories))
 
     def edge_text(self, edge: float) -> str:

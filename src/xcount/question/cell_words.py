@@ -1,4 +1,4 @@
-"""Some cells of a feature in words: to be read, and as a condition that ``--where`` takes."""
+"""Some cells of a feature as text: for people, and as a condition for ``--where``."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from xcount.question.grid import Axis
 _NEEDS_QUOTES = re.compile(r"[<>=!,{}'\"`]|->|\b(and|in|is|not)\b|^\s|\s$|^$")
 _QUOTES = "'\"`"
 LISTED = 4
-"""Categories of a set that is one of many."""
+"""How many categories are listed, unless said otherwise."""
 
 
 def condition_text(axis: Axis, inside: NDArray[np.bool_]) -> str:
-    """Return cells as a condition of :mod:`xcount.question.condition`, right to the last digit.
+    """Return cells as an exact condition of :mod:`xcount.question.condition`.
 
-    Cells of numbers must be neighbours; the missing cell stands alone, or is left out.
+    Numeric cells must be contiguous; the missing cell is the only one, or is left out.
     """
     return _text(axis, inside, exact=True)
 
 
 def cells_text(axis: Axis, inside: NDArray[np.bool_], most: int | None = LISTED) -> str:
-    """Return cells in words: guards with as many digits as tell them apart.
+    """Return cells in words, with enough digits to distinguish the guards.
 
     Args:
         axis: the feature.
-        inside: which of its cells.
-        most: categories that are listed, before ``3 more``; None for all of them.
+        inside: a flag for each of its cells.
+        most: how many categories to list, before ``3 more``; None for all of them.
     """
     return _text(axis, inside, exact=False, most=most)
 
@@ -74,7 +74,7 @@ def _categories_text(
 
 
 def category_words(axis: Axis, cell: int) -> Sequence[str]:
-    """Return the categories of a cell by name, by code where they have none."""
+    """Return the categories of a cell by name, or by code if they have none."""
     found = axis.cell_range(int(cell))
     return found.labels or tuple(map(str, found.categories))
 
@@ -99,7 +99,7 @@ def _numbers_text(axis: Axis, name: str, first: int, last: int, *, exact: bool) 
 
 
 def quoted(word: str) -> str:
-    """Return a name or value as conditions take it: in quotes where it needs some."""
+    """Return a name or value as written in conditions, quoted if necessary."""
     if not _NEEDS_QUOTES.search(word):
         return word
     quote = next((q for q in _QUOTES if q not in word), "'")

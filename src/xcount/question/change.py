@@ -1,20 +1,19 @@
-"""The change that a question is about: when do two regions differ?
+"""The change that a question asks about: when do two regions differ?
 
-With V the margins of a region and V' those of a neighbour, one number per output, and p the
-probability that a link makes of margins (see :mod:`xcount.question.probability`)::
+V are the margins of a region and V' those of a neighbour, one number per output; p is the
+probability that a link computes from margins (see :mod:`xcount.question.probability`)::
 
     Gap(G, k)              |V'[k] - V[k]| > G
     ProbabilityGap(P, k)   |p(V') - p(V)| > P
-    Flip(T)                (V[0] > T) is not (V'[0] > T)         (a tie is not above, unless said)
-    Flip(None)             the first largest of V is not that of V'              (several classes)
+    Flip(T)                (V[0] > T) is not (V'[0] > T)   (a tie is not above, unless specified)
+    Flip(None)             the first largest of V is not that of V'             (several classes)
 
-A direction leaves one of the two sides: *up*, that the neighbour is the higher one, or *down*.
+A direction keeps one of the two cases: *up*, the neighbour is higher, or *down*, it is lower.
 
 A change says what two vectors of margins must satisfy, and how that is written in JSON and in
-words. How regions with such a neighbour are counted is the matter of its *form*, one for each kind
-of change (see :mod:`xcount.problem.form`). The kinds stand in files of their own:
-:mod:`~xcount.question.gap`, :mod:`~xcount.question.flip`, and together in
-:mod:`~xcount.question.change_fields`.
+words. Its *form* (one for each kind of change, see :mod:`xcount.problem.form`) says how regions
+with such a neighbour are counted. Each kind has its own file, :mod:`~xcount.question.gap` and
+:mod:`~xcount.question.flip`; :mod:`~xcount.question.change_fields` reads all of them from JSON.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ Direction = Literal["any", "up", "down"]
 DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 
 BRIEFLY = {"any": "", "up": " up", "down": " down"}
-"""A direction after a change, where there is one."""
+"""A direction after a change, if it has one."""
 SIDEWAYS = {"any": "", "up": " upwards", "down": " downwards"}
 """A direction as an adverb."""
 MOVES = {"any": "changes", "up": "rises", "down": "falls"}
-"""What a number does, in the present tense; its infinitive has no s."""
+"""What a number does, in the present tense; the infinitive has no s."""
 
 _MOST_DIGITS = 12
 
@@ -47,12 +46,12 @@ class Change(ABC):
     direction: Direction
     """Whether only higher (*up*) or only lower (*down*) neighbours count."""
     names_class: ClassVar[bool]
-    """Whether it is about one of several classes, which a result then names."""
+    """Whether it asks about one of several classes, which a result then names."""
 
     @property
     @abstractmethod
     def in_paper(self) -> bool:
-        """Whether the paper's algorithms and formulas know it."""
+        """Whether the paper's algorithms and formulas support it."""
 
     @abstractmethod
     def differs(self, before: Margins, after: Margins) -> bool:
@@ -60,19 +59,19 @@ class Change(ABC):
 
     @abstractmethod
     def may_differ(self, before: Sequence[float], after: Sequence[float], slack: float) -> bool:
-        """Tell whether margins that are known up to ``slack`` (of both together) can differ."""
+        """Return whether margins known up to ``slack`` (of both together) can differ."""
 
     @abstractmethod
     def decision(self, margins: Margins) -> int | None:
-        """Return the decision at a point; None where the change is not about decisions."""
+        """Return the decision at a point; None if the change is not about decisions."""
 
     @abstractmethod
     def probability(self, margins: Margins) -> float | None:
-        """Return the probability at a point; None where the change is not about probabilities."""
+        """Return the probability at a point; None if the change is not about probabilities."""
 
     @abstractmethod
     def shown_output(self, margins: Sequence[Any]) -> int:
-        """Return the output whose margin tells best what the model makes of a point."""
+        """Return the output whose margin best shows what the model predicts at a point."""
 
     @abstractmethod
     def concerns(self, output: int) -> bool:
@@ -81,18 +80,18 @@ class Change(ABC):
     @property
     @abstractmethod
     def output_index(self) -> int:
-        """The output asked about; 0 where the change is about all of them."""
+        """The output asked about; 0 if the change is about all of them."""
 
     @abstractmethod
     def for_output(self, output: int) -> Change:
-        """Return the same change of another output, where it is about one."""
+        """Return the same change of another output, if it is about one."""
 
     @abstractmethod
     def shared_with(self, other: Change) -> Change | None:
-        """Return what two models were asked alike; None if these are different questions.
+        """Return the change that two models were both asked about; None if they differ.
 
-        A class may have another number in another model, and a model its own cut-off and its own
-        way to make probabilities.
+        A class may have another index in another model, and each model may have its own cut-off
+        and its own link.
         """
 
     @abstractmethod
@@ -102,17 +101,17 @@ class Change(ABC):
     @property
     @abstractmethod
     def order(self) -> Fraction:
-        """Where the change stands among others of its kind."""
+        """The sort key of the change among others of its kind."""
 
     @property
     @abstractmethod
     def text(self) -> str:
-        """The change as briefly as possible, with all digits, e.g. ``2`` or ``flip at 0``."""
+        """The shortest text of the change, with all digits, e.g. ``2`` or ``flip at 0``."""
 
     @property
     @abstractmethod
     def brief(self) -> str:
-        """The same for people: numbers of many digits are rounded."""
+        """The same for display: numbers with many digits are rounded."""
 
     @property
     @abstractmethod
@@ -132,15 +131,15 @@ class Change(ABC):
     @property
     @abstractmethod
     def effect(self) -> str:
-        """What changes, as an object: regions "can change their" ``margin by more than 2``."""
+        """What follows "regions can change their", e.g. ``margin by more than 2``."""
 
     @abstractmethod
     def outcome(self, modal: str, margin: str, of_class: str) -> str:
-        """Return what would (could) happen, for people: ``the model would decide otherwise``.
+        """Return what would (could) happen, in words: ``the model would decide otherwise``.
 
         Args:
             modal: the auxiliary verb.
-            margin: what people call the margin.
+            margin: the word for the margin.
             of_class: the class asked about, in words; empty for none.
         """
 
@@ -151,13 +150,13 @@ class Change(ABC):
     @property
     @abstractmethod
     def size(self) -> float | None:
-        """How large the change must be, as a number to draw; None where that means nothing."""
+        """How large the change must be, as a number to plot; None if that is meaningless."""
 
 
 def in_direction(
     direction: Direction, rises: Callable[[Any, Any], bool], before: Any, after: Any
 ) -> bool:
-    """Tell whether something rises from before to after (*up*), the other way, or either."""
+    """Return whether a value rises from before to after (*up*), falls (*down*), or either."""
     is_up = direction != "down" and rises(before, after)
     return is_up or (direction != "up" and rises(after, before))
 
@@ -176,7 +175,7 @@ def decimal_text(value: Fraction) -> str:
 
 
 def shown_decimal(value: Fraction) -> str:
-    """Return a number as people read it: as it is, or with six digits where it has many.
+    """Return a number for display: as it is, or with six digits if it has many.
 
     Example:
         >>> shown_decimal(Fraction(1, 20)), shown_decimal(Fraction(0.4702309906180411))

@@ -1,4 +1,4 @@
-"""All kinds of change, and what they are in JSON."""
+"""All kinds of change in JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from xcount.support.records import Spread
 
 
 def change_from(data: Mapping[str, Any]) -> Change:
-    """Read back what :meth:`Change.to_dict` wrote."""
+    """Read the change that :meth:`Change.to_dict` wrote."""
     direction = data.get("direction", "any")
     if data.get("flip"):
         text = data.get("cutoff_text")
@@ -126,4 +126,4 @@ CHANGE_FIELDS = Spread(
     required=("gap_text",),
     either=(tuple(_GAP_FIELDS), tuple(_PROBABILITY_FIELDS), tuple(_FLIP_FIELDS)),
 )
-"""A change in JSON: fields beside each other, those of one kind of change or of another."""
+"""The JSON schema of a change: the fields of all kinds of change, side by side."""

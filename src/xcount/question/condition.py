@@ -6,9 +6,9 @@
                |  name [not] in {value, ...}  |  name is [not] missing
     OP         =  <  <=  >  >=  ==  !=
 
-Names are those of features, values are numbers, or labels or codes of categories. Both may stand in
-quotes, and must where they hold an operator, a comma or a brace. Several conditions are joined by
-``and``. A missing value fulfils no condition but ``is missing``.
+A name is that of a feature; a value is a number, or the label or code of a category. Both may be
+quoted, and must be if they contain an operator, a comma or a brace. Several conditions are joined
+by ``and``. A missing value fulfils only ``is missing``.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _EXAMPLES = (
 
 
 class Test(Protocol):
-    """What a condition asks of its feature."""
+    """The test of a condition, applied to its feature."""
 
     def values(self, feature: Feature, dtype: str) -> ValueSet:
         """Return the values that fulfil it."""
@@ -51,9 +51,9 @@ class Condition:
     """A condition on one feature.
 
     Attributes:
-        name: the feature, as it was named.
-        test: what is asked of it.
-        text: the condition as it was written.
+        name: the feature, as the user named it.
+        test: the test applied to it.
+        text: the condition, as the user wrote it.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Bounds:
     def values(self, feature: Feature, dtype: str) -> ValueSet:
         if feature.is_categorical:
             raise QueryError(
-                f"the categories of {feature.name!r} have no order; use ==, != or in, not "
+                f"the categories of {feature.name!r} are not ordered; use ==, != or in, not "
                 f"{self.comparisons[0][0]}"
             )
         found = ValueSet(ALL_NUMBERS)
@@ -115,7 +115,7 @@ class IsMissing:
 
 
 def parse_conditions(text: str) -> tuple[Condition, ...]:
-    """Return the conditions of a text, which are joined by ``and``.
+    """Return the conditions in a text, where they are joined by ``and``.
 
     Example:
         >>> [condition.name for condition in parse_conditions("25 <= age < 65 and sex == Male")]
@@ -125,7 +125,7 @@ def parse_conditions(text: str) -> tuple[Condition, ...]:
 
 
 def parse_rule(text: str) -> tuple[tuple[Condition, ...], tuple[Condition, ...]]:
-    """Return what a rule supposes, and what must hold then: ``COND -> COND``."""
+    """Return the premise and the conclusion of a rule, ``COND -> COND``."""
     sides = _split(text, "->")
     if len(sides) != 2:
         arrow = ", with -> and not =>" if "=>" in _hidden(text) else ""
@@ -137,7 +137,7 @@ def parse_rule(text: str) -> tuple[tuple[Condition, ...], tuple[Condition, ...]]
 
 
 def _hidden(text: str) -> str:
-    """Return the text with what stands in quotes blotted out, at the same places."""
+    """Return the text with quoted parts masked, at the same positions."""
     return _QUOTED.sub(lambda match: "'" + "_" * (len(match[0]) - 2) + "'", text)
 
 
@@ -185,7 +185,7 @@ def _comparison(text: str) -> Condition:
 
 
 def _plain(word: str, text: str) -> str:
-    """Return a name or value without the quotes around it."""
+    """Return a name or value without its quotes."""
     word = word.strip()
     if _QUOTED.fullmatch(word):
         return word[1:-1]
@@ -195,25 +195,25 @@ def _plain(word: str, text: str) -> str:
 
 
 def _unreadable(text: str) -> QueryError:
-    remedy = _misspelt(text) or f"conditions are such as {_EXAMPLES}"
+    remedy = _misspelt(text) or f"examples of conditions: {_EXAMPLES}"
     return QueryError(f"cannot read the condition {text!r}; {remedy}")
 
 
 _MISSPELT = (
-    (r"=[<>]", "at least is >=, at most is <="),
-    (r"(?<![<>=!])=(?!=)", "equal is ==, as in 'sex == Male'"),
-    (r"&|\|", "join conditions by 'and'; instead of 'or', list values: 'race in {White, Black}'"),
+    (r"=[<>]", "write >= for at least, <= for at most"),
+    (r"(?<![<>=!])=(?!=)", "write == for equal, as in 'sex == Male'"),
+    (r"&|\|", "join conditions with 'and'; instead of 'or', list values: 'race in {White, Black}'"),
     (r"\sor\s", "there is no 'or'; list values, as in 'race in {White, Black}'"),
-    (r"\sin(\s|\(|\[)(?!.*\{)", "values after 'in' stand in braces: 'race in {White, Black}'"),
+    (r"\sin(\s|\(|\[)(?!.*\{)", "put the values after 'in' in braces: 'race in {White, Black}'"),
     (r"\sin\s*\{\s*\}", "'in' needs at least one value, as in 'race in {White, Black}'"),
-    (r"\sis\s", "there is 'is missing' and 'is not missing'"),
+    (r"\sis\s", "only 'is missing' and 'is not missing' are possible"),
     (r"['\"`](?=[^'\"`]*$)", "a quote is not closed"),
 )
-"""How people write conditions that cannot be read, and what they should write."""
+"""Common mistakes in conditions, and how to correct them."""
 
 
 def _misspelt(text: str) -> str | None:
-    """Return what should be written instead, where that is known."""
+    """Return how to correct the text, if it is a common mistake."""
     hidden = _QUOTED.sub("", text)
     return next((meant for wrong, meant in _MISSPELT if re.search(wrong, hidden)), None)
 
@@ -227,7 +227,7 @@ def _is_number(word: str) -> bool:
 
 def _number(word: str, feature: Feature) -> float:
     if not _is_number(word):
-        raise QueryError(f"{feature.name!r} is numeric: {word!r} is no number to compare it with")
+        raise QueryError(f"{feature.name!r} is numeric: {word!r} is not a number")
     return float(word)
 
 
@@ -245,8 +245,8 @@ def _code(word: str, feature: Feature) -> int:
     has = f"{feature.name!r} has no category {word!r}"
     if feature.hashes and any(f"#{known}" in labels for known in feature.hashes):
         raise QueryError(
-            f"{has} that is known here: the model's file does not name its categories, which come "
-            "from the data; save it with save_model(..., format='json', pool=pool)"
+            f"{has} that XCount knows of: the model file does not contain the names of its "
+            "categories; save it with save_model(..., format='json', pool=pool)"
         )
     close = nearest(word.removeprefix(feature.name).lstrip("_=-. ") or word, _names(feature))
     if close is not None:

@@ -4,8 +4,8 @@
 - ``where``: conditions that every region fulfils, those it starts from and its neighbours.
 - ``rule``: ``COND -> COND``; regions that break it do not exist.
 
-A domain is words alone, the same in options, TOML files, Python and JSON; it means something
-together with a model (:meth:`Domain.pulled_back`, :meth:`Domain.values`).
+A domain is only text, the same in options, TOML files, Python and JSON; a model gives it meaning
+(:meth:`Domain.pulled_back`, :meth:`Domain.values`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from xcount.question.condition import Condition
 
 WITH_NONE = f"+{NONE}"
-"""Stands in a group's list of columns where all of them may be 0."""
+"""Marks a group in its list of columns if all of them may be 0."""
 
 OneHot = Mapping[str, Sequence[str]] | Iterable[str] | str
 Words = Iterable[str] | str
@@ -54,7 +54,7 @@ class Domain:
     where: Annotated[tuple[str, ...], Json("Conditions that every region satisfies.")] = ()
     rule: Annotated[tuple[str, ...], Json("Rules that every region satisfies.")] = ()
     places: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
-    """Where in a file its words stand: for messages alone."""
+    """The place of each text in the domain's file, for messages only."""
 
     @classmethod
     def of(
@@ -90,7 +90,7 @@ class Domain:
 
     @property
     def text(self) -> str:
-        """All of it in one line."""
+        """The whole domain in one line."""
         groups = [f"{name} = one of {_shortened(c)}" for name, c in self.one_hot.items()]
         return "; ".join([*groups, *self.where, *self.rule])
 
@@ -100,7 +100,7 @@ class Domain:
 
     @property
     def fingerprint(self) -> list[object]:
-        """All that answers depend on, for a journal's key."""
+        """Everything that answers depend on, for a journal's key."""
         return [sorted(self.one_hot.items()), self.where, self.rule]
 
     def pulled_back(self, ensemble: Ensemble) -> Ensemble:
@@ -115,7 +115,7 @@ class Domain:
 
     @contextmanager
     def _about(self, what: str, words: str) -> Iterator[None]:
-        """Add to an error which words it is about, and where in a file they stand."""
+        """Add to an error the text that caused it, and its place in the file."""
         try:
             yield
         except QueryError as error:
@@ -166,15 +166,15 @@ class Domain:
 
 
 MAX_CHARACTERS = 2**24
-"""Of a domain's file; a longer one is none."""
+"""The largest domain file that is read."""
 DomainLike = Domain | Mapping[str, Any] | str | os.PathLike[str] | None
-"""What a domain can be given as: itself, a mapping with its words, or a TOML file."""
+"""What the user may pass as a domain: a Domain, a mapping, or the path of a TOML file."""
 EVERYTHING = Domain()
 """All regions of a model."""
 
 
 def _shortened(columns: Sequence[str]) -> str:
-    """Return columns in words; of many the first and the last."""
+    """Return a list of columns as text; only the first and last if there are many."""
     if len(columns) <= 3:
         return ", ".join(columns)
     return f"{columns[0]}, ..., {columns[-1]} ({len(columns)} columns)"
@@ -201,7 +201,7 @@ def _side(ensemble: Ensemble, conditions: Iterable[Condition], dtype: str) -> Si
 
 
 def _base(domain: DomainLike) -> Domain:
-    """Return what a domain is given as, before more is added."""
+    """Return the domain as passed by the user, before more is added."""
     if domain is None:
         return Domain()
     if isinstance(domain, Domain):
@@ -209,22 +209,20 @@ def _base(domain: DomainLike) -> Domain:
     if isinstance(domain, Mapping):
         return _from_mapping(domain)
     if not isinstance(domain, str | os.PathLike):
-        raise QueryError(
-            f"a domain is a file, a mapping or made by Domain.of, not {type(domain).__name__}"
-        )
+        raise QueryError(f"a domain is a file, a mapping or a Domain, not {type(domain).__name__}")
     text = _read(domain)
     return _from_mapping(_parsed(domain, text), _Places(os.fspath(domain), text.splitlines()))
 
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Where words stand in a file."""
+    """Finds the line of a text in a domain's file."""
 
     file: str = ""
     lines: Sequence[str] = ()
 
     def of(self, words: str) -> str:
-        """Return the file and the first line that holds the words, as far as they are found."""
+        """Return the file, and the first line that contains the text if one does."""
         written = (words, words.replace("\\", "\\\\").replace('"', '\\"'))
         for number, line in enumerate(self.lines, start=1):
             if any(each in line for each in written):
@@ -232,7 +230,7 @@ class _Places:
         return self.file
 
     def in_front(self, words: str) -> str:
-        """Return the same as the beginning of a message."""
+        """Return the same as a prefix of a message."""
         return f"{self.of(words)}: " if self.file else ""
 
 
@@ -246,7 +244,7 @@ def _read(domain: str | os.PathLike[str]) -> str:
     except OSError as error:
         raise QueryError(f"cannot read the domain {domain}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
-        raise QueryError(f"the domain {domain} is no text in UTF-8: {error.reason}") from None
+        raise QueryError(f"the domain {domain} is not UTF-8 text: {error.reason}") from None
     if len(text) > MAX_CHARACTERS:
         raise QueryError(f"the domain {domain} has more than {MAX_CHARACTERS:,} characters")
     return text
@@ -263,9 +261,9 @@ def _parsed(domain: str | os.PathLike[str], text: str) -> dict[str, Any]:
         other = kinds.mistaken(domain, text.encode(), kinds.DOMAIN)
         if other is not None:
             raise QueryError(other) from None
-        raise QueryError(f"the domain {domain} is no readable TOML: {error}") from None
+        raise QueryError(f"the domain {domain} is not valid TOML: {error}") from None
     except RecursionError:
-        raise QueryError(f"the domain {domain} is no readable TOML: nested too deeply") from None
+        raise QueryError(f"the domain {domain} is not valid TOML: nested too deeply") from None
 
 
 _WORDS = ("one-hot", "where", "rule")

@@ -21,19 +21,19 @@ from xcount.question.probability import Link, Margins, link_fields
 
 @dataclass(frozen=True, slots=True)
 class Sureness:
-    """Only flips that start from a decision taken with at least some probability count.
+    """A requirement on flips: the decision they start from has at least some probability.
 
     Attributes:
         least: that probability.
-        link: what makes the probability of being above the cut-off of one margin, or that of a
-            class of several.
+        link: computes the probability of being above the cut-off from one margin, or that of one
+            of several classes.
     """
 
     least: Fraction
     link: Link
 
     def holds(self, margins: Margins, decision: int) -> bool:
-        """Tell whether the decision, 1 for above or a class, is taken with enough probability."""
+        """Return whether the decision, 1 for above or a class, has enough probability."""
         if len(margins) > 1:
             return self.link.compared(margins, decision, self.least) >= 0
         if decision == 1:
@@ -46,12 +46,12 @@ class Flip(Change):
     """The decision changes.
 
     Attributes:
-        cutoff: T, where the decision about one margin changes; None where the largest of several
+        cutoff: T, where the decision about one margin changes; None if the largest of several
             margins wins, the first of equal ones.
-        tie_is_above: whether a margin of just T is above.
+        tie_is_above: whether a margin of exactly T is above.
         direction: whether only flips to above or only flips to below count; *any* with several
             classes.
-        sureness: how sure the decision must be that is flipped; None if that does not matter.
+        sureness: how sure the flipped decision must be; None if that does not matter.
     """
 
     cutoff: Fraction | None = Fraction(0)
@@ -79,7 +79,7 @@ class Flip(Change):
         if self.cutoff is None:
             if self.shown_output(before) != self.shown_output(after):
                 return True
-            # The same winner: then one of the two must have been a near-tie.
+            # If the winner is the same, one of the two must have been a near-tie.
             return any(a - b <= slack for a, b in (sorted(m)[:-3:-1] for m in (before, after)))
         cutoff = float(self.cutoff)
         return in_direction(
@@ -90,15 +90,15 @@ class Flip(Change):
         )
 
     def decision(self, margins: Margins) -> int:
-        """Return 1 above the cut-off, else 0; of several classes the first with the largest."""
+        """Return 1 above the cut-off, else 0; with several classes, the first largest."""
         if self.cutoff is None:
             return self.shown_output(margins)
         return int(margins[0] > self.cutoff or (self.tie_is_above and margins[0] == self.cutoff))
 
     def probability(self, margins: Margins) -> float | None:
-        """Return the probability of being above, where it matters how sure a decision is.
+        """Return the probability of being above, if it matters how sure a decision is.
 
-        Of several classes, it is that of the one that wins.
+        With several classes, it is that of the one that wins.
         """
         if self.sureness is None:
             return None
@@ -122,7 +122,7 @@ class Flip(Change):
     def shared_with(self, other: Change) -> Flip | None:
         if not isinstance(other, Flip) or self._how != other._how:
             return None
-        # Where they differ in the cut-off: each model's own decision.
+        # If the cut-offs differ, each model's own decision is meant.
         return self if other == self else replace(self, cutoff=None, tie_is_above=False)
 
     @property
@@ -174,14 +174,14 @@ class Flip(Change):
 
     @property
     def effect(self) -> str:
-        sure = "" if self.sureness is None else f" taken with {self._sure}"
+        sure = "" if self.sureness is None else f" made with {self._sure}"
         return f"decision{sure}{SIDEWAYS[self.direction]}"
 
     def outcome(self, modal: str, margin: str, of_class: str) -> str:
         is_any = self.direction == "any"
         if self.sureness is not None:
             goes = "change" if is_any else f"move {self.direction}"
-            return f"a decision taken with {self._sure} {modal} {goes}"
+            return f"a decision made with {self._sure} {modal} {goes}"
         return (
             f"the model {modal} decide otherwise"
             if is_any
@@ -189,14 +189,14 @@ class Flip(Change):
         )
 
     def asked(self, of_class: str, rounded: str) -> str:
-        sure = "" if self.sureness is None else f", taken with {self._sure},"
-        where = "" if self.cutoff is None else f" at the cut-off {shown_decimal(self.cutoff)}"
+        sure = "" if self.sureness is None else f", made with {self._sure},"
+        where = "" if self.cutoff is None else f" (cut-off {shown_decimal(self.cutoff)})"
         return f"the decision{where}{sure} flip{SIDEWAYS[self.direction]}"
 
     @property
     def _details(self) -> str:
         where = "" if self.cutoff is None else f" at the cut-off {shown_decimal(self.cutoff)}"
-        sure = "" if self.sureness is None else f", from one taken with {self._sure}"
+        sure = "" if self.sureness is None else f", from one made with {self._sure}"
         return f"{SIDEWAYS[self.direction]}{where}{sure}"
 
     @property

@@ -1,4 +1,4 @@
-"""Changes by more than a gap: of the margin, or of the probability that is made of it."""
+"""Changes of the margin, or of the probability, by more than a gap."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _VERBS = {"any": "move", "up": "rise", "down": "fall"}
 
 
 def points_text(gap: Fraction) -> str:
-    """Return a difference of probabilities as people say it.
+    """Return a difference of probabilities in percentage points.
 
     Example:
         >>> points_text(Fraction(1, 20)), points_text(Fraction(1, 100))
@@ -36,7 +36,7 @@ def points_text(gap: Fraction) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _AnyGap(Change):
-    """What a gap of the margin and one of the probability have in common.
+    """The common part of gaps in margin and gaps in probability.
 
     Attributes:
         gap: an exact number; a change counts when it is strictly larger.
@@ -54,7 +54,7 @@ class _AnyGap(Change):
     @property
     @abstractmethod
     def margin_gap(self) -> Fraction | None:
-        """The gap of the margin that is the same change; None if there is no such gap."""
+        """The equivalent gap in margin; None if there is none."""
 
     def decision(self, margins: Margins) -> None:
         return None
@@ -167,7 +167,7 @@ class ProbabilityGap(_AnyGap):
     """The probability of one output changes by more than the gap.
 
     Attributes:
-        link: what makes a probability of the margins.
+        link: computes the probability from the margins.
     """
 
     link: Link = field(default_factory=Sigmoid)

@@ -1,15 +1,15 @@
-"""Ensemble(s) -> Grid: the cells of every feature, and the way between cells and points.
+"""Ensemble(s) -> Grid: the cells of every feature, and conversion between cells and points.
 
 A numeric feature with sorted thresholds ``t[0] < ... < t[m-1]`` has ``m + 1`` cells::
 
     cell i is  t[i-1] <= x < t[i]        (t[-1] = -inf and t[m] = +inf)
 
-A categorical feature's cells are the classes of categories that no split tells apart. With
+A categorical feature's cells are the classes of categories that no split distinguishes. With
 ``missing="cell"`` a feature that can be missing has one more cell, the last one. A *region* is one
-cell per feature; all points of a region get the same answer from the model.
+cell per feature; the model gives the same answer at all points of a region.
 
-A domain (:mod:`xcount.question.domain`) leaves out cells, and parts of cells. What is left of a
-cell is the cell; distances still count all guards in between.
+A domain (:mod:`xcount.question.domain`) leaves out cells, and parts of cells. A cell then is its
+remaining part; distances still count all guards in between.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _BOXES: Slot[tuple[int, ...], list[Box]] = Slot("disjoint boxes by sensitive fea
 
 @dataclass(frozen=True, eq=False)
 class JoinedAxes:
-    """Axes whose cells a joint axis combines: a row of cells of theirs for each cell of its own."""
+    """The axes that a joint axis combines, with a row of their cells for each of its cells."""
 
     axes: tuple[Axis, ...]
     cells: NDArray[np.int64]
@@ -51,15 +51,15 @@ class Axis:
     """The cells of one feature.
 
     Attributes:
-        feature: what the axis belongs to.
+        feature: the feature that the axis belongs to.
         thresholds: sorted guards of a numeric feature, all that the trees have; empty for a
             categorical one.
         classes: the category codes of each cell of a categorical feature; empty for a numeric one.
         missing_cell: index of the cell of missing values, always the last one; or None.
-        given_numbers: the cells of a numeric feature where they are not those between all guards.
+        given_numbers: the cells of a numeric feature, if they are not those between all guards.
         dtype: the number type of inputs.
-        is_restricted: whether a domain brings its cells closer together.
-        joined: of a joint axis, what its cells combine.
+        is_restricted: whether a domain reduces the largest distance between its cells.
+        joined: the axes that a joint axis combines.
     """
 
     feature: Feature
@@ -73,12 +73,12 @@ class Axis:
 
     @cached_property
     def numbers(self) -> NumberCells:
-        """The cells of numbers."""
+        """The numeric cells."""
         return self.given_numbers or NumberCells.between(self.thresholds)
 
     @property
     def _n_values(self) -> int:
-        """The number of cells but for the missing one."""
+        """The number of cells without the missing one."""
         return len(self.classes) if self.feature.is_categorical else self.numbers.n_cells
 
     @property
@@ -87,7 +87,7 @@ class Axis:
 
     @property
     def ends(self) -> set[float]:
-        """Where cells of numbers begin and end."""
+        """The bounds of the numeric cells."""
         return {*self.numbers.lows.tolist(), *self.numbers.highs.tolist()}
 
     @property
@@ -97,7 +97,7 @@ class Axis:
 
     @property
     def n_guards(self) -> int:
-        """Number of guards between the cells; a categorical axis has one per class but one."""
+        """Number of guards between the cells; a categorical axis has one less than classes."""
         if self.feature.is_categorical:
             return max(0, len(self.classes) - 1)
         positions = self.numbers.positions
@@ -105,12 +105,12 @@ class Axis:
 
     @property
     def is_unused(self) -> bool:
-        """Whether no test tells values of the feature apart."""
+        """Whether no test distinguishes values of the feature."""
         return self.n_cells < 2 and not self.is_restricted
 
     @property
     def is_regular(self) -> bool:
-        """Whether neighbouring cells are at distance 1, where cells have an order."""
+        """Whether neighbouring cells are at distance 1, if cells have an order."""
         return self.feature.is_categorical or self.numbers.is_regular
 
     @property
@@ -131,32 +131,32 @@ class Axis:
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """The distance of each cell of numbers to the next one."""
+        """The distance of each numeric cell to the next one."""
         return tuple(np.diff(self.numbers.positions).tolist())
 
     def edge(self, cell: int) -> float | None:
-        """Return what is above the numbers of this cell and not above the next one's, if any is."""
+        """Return the lower bound of the next cell, if there is one."""
         if self.feature.is_categorical or cell + 1 >= self.numbers.n_cells:
             return None
         return self.numbers.pieces(cell + 1)[0][0]
 
     @property
     def has_single_numbers(self) -> bool:
-        """Whether the domain leaves single numbers alone, no interval."""
+        """Whether the domain leaves only single numbers, no interval."""
         lows = self.numbers.lows.astype(self.dtype)
         with np.errstate(over="ignore"):
             nexts = np.nextafter(lows, np.dtype(self.dtype).type(np.inf))
         return bool((nexts.astype(np.float64) == self.numbers.highs).all())
 
     def guards_between(self, cell: int, other: int) -> tuple[float, ...]:
-        """Return the guards between two cells; none where there is no order."""
+        """Return the guards between two cells; none if cells have no order."""
         if self.feature.is_categorical or self.missing_cell in (cell, other):
             return ()
         first, last = sorted(self.numbers.positions[[cell, other]].tolist())
         return tuple(self.thresholds[first:last].tolist())
 
     def cells_of(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the cell of each value; -1 where no cell holds it (NaN, unknown category)."""
+        """Return the cell of each value; -1 if no cell holds it (NaN, unknown category)."""
         missing = -1 if self.missing_cell is None else self.missing_cell
         for number in self.feature.like_missing:
             values = np.where(values == number, np.nan, values)
@@ -170,16 +170,16 @@ class Axis:
         return np.where(np.isnan(values), missing, cells).astype(np.int64)
 
     def cells_below(self, thresholds: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return how many of the cells of numbers ``x < threshold`` holds in: the first ones.
+        """Return in how many numeric cells ``x < threshold`` holds: always the first ones.
 
         Each threshold is a guard or infinite.
         """
-        # An infinite threshold is no guard: x < -inf holds in no cell, x < inf in all of them.
+        # An infinite threshold is not a guard: x < -inf holds in no cell, x < inf in all of them.
         up_to = np.searchsorted(self.thresholds, thresholds, side="right")
         return self.numbers.first_behind(up_to + (thresholds == np.inf))
 
     def restricted(self, allowed: ValueSet, told_apart: Sequence[ValueSet] = ()) -> Axis:
-        """Return the axis with the allowed values alone, and cells that lie in sets or outside."""
+        """Return the axis of only the allowed values, with cells cut at the bounds of sets."""
         has_missing = self.missing_cell is not None and allowed.has_missing
         if self.feature.is_categorical:
             classes: dict[tuple[object, ...], list[int]] = {}
@@ -197,7 +197,7 @@ class Axis:
         return replace(axis, is_restricted=axis.max_distance < self.max_distance)
 
     def unrestricted(self) -> Axis:
-        """Return an axis of all values whose cells tell apart what this one tells apart."""
+        """Return an axis of all values with the cell bounds of this one."""
         known = set(self.codes)
         left_out = [(code,) for code in self.feature.categories or () if code not in known]
         guards = {*self.thresholds.tolist(), *self.ends} - {-math.inf, math.inf}
@@ -206,7 +206,7 @@ class Axis:
         return replace(axis, missing_cell=axis.n_cells) if self.missing_cell is not None else axis
 
     def with_cells(self, cells: Sequence[int]) -> Axis:
-        """Return the axis with some of its cells alone."""
+        """Return the axis with only some of its cells."""
         if len(cells) == self.n_cells:
             return self
         values = [cell for cell in cells if cell != self.missing_cell]
@@ -218,7 +218,7 @@ class Axis:
         return replace(self, given_numbers=numbers, missing_cell=missing_cell, is_restricted=False)
 
     def holds_in(self, values: ValueSet) -> NDArray[np.bool_]:
-        """Return which cells lie in a set of values that tells cells apart."""
+        """Return which cells lie in a set of values; no cell is partly in it."""
         if self.feature.is_categorical:
             found = [codes[0] in values.codes for codes in self.classes]
         else:
@@ -232,7 +232,7 @@ class Axis:
         return self.cell_range(cell).description
 
     def cell_range(self, cell: int) -> CellRange:
-        """Return what the cell holds; of a cell in several pieces, what they span."""
+        """Return the contents of the cell; for a cell in several pieces, their span."""
         name = self.feature.name
         if cell == self.missing_cell:
             return CellRange(name, is_missing=True)
@@ -254,9 +254,9 @@ class Axis:
         )
 
     def as_written(self, end: float) -> float:
-        """Return the bound that an end of a piece stands for: 1 for the next number after it.
+        """Return the bound that the user wrote for the end of a piece: 1 for the next float.
 
-        ``x > 1`` is held as ``x >=`` the next number, which no person would have written.
+        ``x > 1`` is stored as ``x >=`` the next float after 1, which nobody would have written.
         """
         index = int(np.searchsorted(self.thresholds, end))
         if self._is_guard(index, end) or not is_next_of_shorter(end, self.dtype):
@@ -264,7 +264,7 @@ class Axis:
         return next_number(end, self.dtype, -math.inf)
 
     def _digits(self, index: int, end: float) -> int:
-        """Return how many digits an end of a cell needs: a guard, or a bound of the domain."""
+        """Return how many digits a bound of a cell needs: a guard, or a bound of the domain."""
         if self._is_guard(index, end):
             return self._guard_digits[index]
         return next((n for n in range(DIGITS, 17) if self._rounded(f"{end:.{n}g}") == end), 17)
@@ -301,7 +301,7 @@ class Axis:
 
 
 def _below(threshold: float, dtype: str) -> float:
-    """Return a value of ``dtype`` below the threshold, a round one if there is one nearby."""
+    """Return a value of ``dtype`` below the threshold, a round number if one is nearby."""
     lower = threshold - max(1.0, abs(threshold) * 2**-20)
     with np.errstate(over="ignore"):
         rounded = float(np.dtype(dtype).type(lower))
@@ -336,12 +336,12 @@ class Grid:
     def of(
         cls, *ensembles: Ensemble, missing: Missing = "none", domain: Domain = EVERYTHING
     ) -> Grid:
-        """Build the grid in which every cell gets one answer from every given ensemble.
+        """Build the grid in which every given ensemble is constant on every region.
 
         The domain's one-hot groups are features already (see ``Domain.pulled_back``).
         """
         if missing not in ("none", "cell"):
-            raise QueryError(f"missing is 'none' or 'cell' (a cell of its own), not {missing!r}")
+            raise QueryError(f"missing must be 'none' or 'cell' (its own cell), not {missing!r}")
         first = ensembles[0]
         for other in ensembles[1:]:
             if other.feature_names != first.feature_names:
@@ -385,7 +385,7 @@ class Grid:
         )
 
     def exists(self, regions: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Return whether each region (of cells that exist) keeps the rules."""
+        """Return whether each region (of existing cells) obeys the rules."""
         found = np.ones(len(regions), dtype=np.bool_)
         for rule in self.rules:
             found &= rule.is_kept(regions)
@@ -397,7 +397,7 @@ class Grid:
         return sum(axis.n_guards for axis in self.axes)
 
     def rules_fix(self, feature: int, sensitive: Sequence[int]) -> bool:
-        """Tell whether rules leave one cell of a sensitive feature, wherever they leave any."""
+        """Return whether the rules leave a sensitive feature one cell wherever a region exists."""
         axis = self.axes[feature]
         if axis.max_distance == 0 or not any(feature in rule.features for rule in self.rules):
             return False
@@ -409,7 +409,7 @@ class Grid:
         return True
 
     def check_can_change(self, sensitive: Sequence[int], ensemble: Ensemble) -> None:
-        """Refuse sensitive features of which the domain leaves a single cell, all of them."""
+        """Reject the question if the domain leaves one cell of every sensitive feature."""
         reasons = [self._why_fixed(feature, sensitive, ensemble) for feature in sensitive]
         if reasons and all(reasons):
             name = self.axes[sensitive[0]].feature.name
@@ -418,10 +418,10 @@ class Grid:
     def _why_fixed(self, feature: int, sensitive: Sequence[int], ensemble: Ensemble) -> str | None:
         axis = self.axes[feature]
         if self.rules_fix(feature, sensitive):
-            return "wherever there is a region, the rules leave one cell of it"
+            return "the rules leave only one of its cells wherever a region exists"
         if axis.max_distance == 0 and axis.is_restricted:
             about = self.domain.about(ensemble, feature)
-            return f"{about} leaves one cell of it, {axis.describe(0)}"
+            return f"{about} leaves only one of its cells, {axis.describe(0)}"
         return None
 
     @property
@@ -429,7 +429,7 @@ class Grid:
         return tuple(axis.n_cells for axis in self.axes)
 
     def cells_of(self, rows: ArrayLike) -> NDArray[np.int64]:
-        """Return the region of each row; -1 in a column where no cell holds the value."""
+        """Return the region of each row; -1 in a column if no cell holds the value."""
         matrix = np.atleast_2d(np.asarray(rows, dtype=np.float64))
         with np.errstate(over="ignore"):
             matrix = matrix.astype(self.input_dtype).astype(np.float64)
@@ -446,7 +446,7 @@ class Grid:
 
 
 def _joined(features: list[Feature]) -> Feature:
-    """Return one feature that allows what any of the models' features allows."""
+    """Return one feature that allows every value that any of the models allows."""
     first = features[0]
     if len({feature.is_categorical for feature in features}) > 1:
         raise QueryError(f"feature {first.name!r} is categorical in one model, numeric in another")
@@ -493,5 +493,5 @@ def _no_cell(domain: Domain, ensemble: Ensemble, feature: int) -> str:
     name = ensemble.features[feature].name
     return (
         f"no region is left: no cell of {name!r} fulfils {domain.about(ensemble, feature)}; "
-        "--missing cell has cells for missing values"
+        "--missing cell adds cells for missing values"
     )

@@ -12,7 +12,7 @@ _ZERO_GUARDS = (-ZERO_RANGE, float(np.nextafter(ZERO_RANGE, np.inf)))
 
 
 def rounded_up(guards: NDArray[np.float64], dtype: str) -> NDArray[np.float64]:
-    """Return guards of ``dtype`` that decide inputs of that type like the given ones."""
+    """Return guards of ``dtype`` that split inputs of that type exactly like the given ones."""
     if dtype == "float64":
         return guards
     infinity = np.dtype(dtype).type(np.inf)
@@ -23,7 +23,7 @@ def rounded_up(guards: NDArray[np.float64], dtype: str) -> NDArray[np.float64]:
 
 
 def zero_range_matters(threshold: float, zero_side: int) -> bool:
-    """Tell whether sending zero to ``zero_side`` differs from what ``x < threshold`` does."""
+    """Return whether sending zero to ``zero_side`` differs from ``x < threshold``."""
     if zero_side < 0:
         return threshold <= ZERO_RANGE
     return zero_side > 0 and threshold > -ZERO_RANGE
@@ -52,7 +52,7 @@ def collect_guards(
             extra[int(tree.feature[node_index])] = np.concatenate([known, more])
     is_inner = feature >= 0
     feature, threshold = feature[is_inner], rounded_up(threshold[is_inner], dtype)
-    # x < -inf and x < inf tell no two numbers apart: such a test is about missing values only.
+    # x < -inf and x < inf do not separate numbers: such a test is only about missing values.
     is_guard = np.isfinite(threshold)
     feature, threshold = feature[is_guard], threshold[is_guard]
     order = by_feature(feature, n_features)
@@ -67,7 +67,7 @@ def collect_guards(
 
 def by_feature(feature: NDArray[np.int32], n_features: int) -> NDArray[np.intp]:
     """Return the order of nodes by their features."""
-    # Numbers of 16 bits are sorted by their digits, in a fraction of the time.
+    # 16-bit integers are radix-sorted, in a fraction of the time.
     keys = feature.astype(np.uint16) if n_features <= 2**16 else feature
     return np.argsort(keys, kind="stable")
 

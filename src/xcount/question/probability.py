@@ -1,4 +1,4 @@
-"""What makes a probability of margins, compared exactly.
+"""Links from margins to probabilities, with exact comparisons.
 
 ::
 
@@ -8,12 +8,13 @@
 
 A sigmoid is the softmax of 0 and s * V[k]. With S and S' the sums of the exponentials before and
 after, ``p' - p > P`` is ``exp(V'[k]) S - exp(V[k]) S' - P S S' > 0``: multiplied out, a sum of
-exponentials of rational numbers with rational coefficients. Equal exponents are added up first.
-If nothing is left, it is a tie. Else the sum is not 0, for by the theorem of Lindemann and
-Weierstrass exponentials of different rational numbers are linearly independent over the rational
-ones; so its sign is found by bounds of the exponentials, with more digits until they tell.
-(Where P is not 0, there are no ties: the coefficients of the largest and of the smallest exponent
-are 0 only if all margins are the same on one side and p is 0 on the other, which it never is.)
+exponentials of rational numbers with rational coefficients. Terms with equal exponents are added
+first. If nothing is left, it is a tie. Otherwise the sum is not 0, because by the theorem of
+Lindemann and Weierstrass exponentials of different rational numbers are linearly independent over
+the rationals; so its sign is found from bounds of the exponentials, with more digits until they
+decide. (If P is not 0, there are no ties: the coefficients of the largest and of the smallest
+exponent are 0 only if all margins are equal on one side and p is 0 on the other, which it never
+is.)
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _FIRST_DIGITS = 25
 
 
 class Link(ABC):
-    """What makes a probability of margins."""
+    """Computes a probability from margins."""
 
     __slots__ = ()
 
@@ -46,18 +47,18 @@ class Link(ABC):
     @property
     @abstractmethod
     def steepness(self) -> float:
-        """How fast the probability moves, at most, where no margin moves faster than 1."""
+        """The largest rate of change of the probability if no margin changes faster than 1."""
 
     @abstractmethod
     def rises(self, before: Margins, after: Margins, output: int, gap: Fraction) -> bool:
-        """Tell whether the probability after is more than ``gap`` above the one before."""
+        """Return whether the probability after exceeds the one before by more than ``gap``."""
 
     @abstractmethod
     def compared(self, margins: Margins, output: int, share: Fraction) -> int:
-        """Return 1, 0 or -1 as the probability is above, equal to or below a share."""
+        """Return 1, 0 or -1 if the probability is above, equal to or below a share."""
 
     def margin_at(self, share: Fraction, digits: int) -> Fraction | None:
-        """Return about the margin that has this probability, if one margin makes it."""
+        """Return roughly the margin with this probability, if one margin determines it."""
         return None
 
     @abstractmethod
@@ -66,10 +67,10 @@ class Link(ABC):
 
     @abstractmethod
     def of_floats(self, scaled: NDArray[np.float64], output: int) -> NDArray[np.float64]:
-        """Return probabilities in floats, of margins (last axis) in units of exponents."""
+        """Return probabilities as floats, from margins (last axis) in units of exponents."""
 
     def of_classes(self, scaled: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the same of all outputs, along the last axis."""
+        """Return the same for all outputs, along the last axis."""
         return np.stack([self.of_floats(scaled, k) for k in range(scaled.shape[-1])], axis=-1)
 
     @abstractmethod
@@ -77,27 +78,27 @@ class Link(ABC):
         """Tell whether an output takes part in the probability of the one asked about."""
 
     def scaled_unit(self, scale: Fraction) -> Fraction:
-        """Return what the exponent of an exponential grows by with each of ``scale`` parts of 1."""
+        """Return how much an exponent grows if the margin grows by ``1 / scale``."""
         return 1 / scale
 
     def unit_as_float(self, scale: Fraction) -> tuple[float, int]:
-        """Return that unit as a number between 1/2 and 2, and the power of two to multiply by."""
+        """Return that unit as a number between 1/2 and 2 and an exponent of two."""
         unit = self.scaled_unit(scale)
         exponent = unit.numerator.bit_length() - unit.denominator.bit_length()
         return float(unit / Fraction(2) ** exponent), exponent
 
     @abstractmethod
     def least_margin_gap(self, gap: Fraction) -> Fraction:
-        """Return a gap of the margin that every change of probability by more than ``gap`` has."""
+        """Return a gap in margin that every change of probability by more than ``gap`` exceeds."""
 
     @abstractmethod
     def same_margin_gap(self, gap: Fraction) -> Fraction | None:
-        """Return the gap of the margin that is the same change; None if there is none."""
+        """Return the equivalent gap in margin; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Votes(Link):
-    """The margin is a probability already."""
+    """The margin is already a probability."""
 
     name: ClassVar[str] = "margin"
 
@@ -131,7 +132,7 @@ class Votes(Link):
 
 
 class _Exponential(Link):
-    """A probability made of exponentials."""
+    """A probability computed from exponentials."""
 
     __slots__ = ()
 
@@ -146,7 +147,7 @@ class _Exponential(Link):
         low_after, high_after = _share_bounds(own_after, every_after)
         if low_after - high > gap or high_after - low <= gap:
             return low_after - high > gap
-        # Too close to tell, or just the gap: a sign decides, of a product for each pair of classes.
+        # Too close to call, or exactly the gap: the sign of a sum over pairs of classes decides.
         terms: defaultdict[Fraction, Fraction] = defaultdict(Fraction)
         for a in every:
             terms[own_after + a] += 1
@@ -216,7 +217,7 @@ class Softmax(_Exponential):
 
     @property
     def steepness(self) -> float:
-        return 0.5  # all other margins may move the other way
+        return 0.5  # all other margins may move in the opposite direction
 
     def exponents(self, margins: Margins, output: int) -> tuple[Fraction, list[Fraction]]:
         return margins[output], list(margins)
@@ -227,7 +228,7 @@ class Softmax(_Exponential):
         return probabilities
 
     def of_classes(self, scaled: NDArray[np.float64]) -> NDArray[np.float64]:
-        # Outputs are few and masks are many: whole arrays are added, not short rows.
+        # There are few outputs and many masks: add whole arrays, not short rows.
         outputs = [scaled[..., k] for k in range(scaled.shape[-1])]
         largest = functools.reduce(np.maximum, outputs)
         powers = [np.exp(output - largest) for output in outputs]
@@ -238,14 +239,14 @@ class Softmax(_Exponential):
         return True
 
     def least_margin_gap(self, gap: Fraction) -> Fraction:
-        # V[k] may stay where it is, and the others move.
+        # V[k] may stay the same while the others move.
         return Fraction(0)
 
     def least_lead_gap(self, gap: Fraction) -> Fraction:
-        """Return a gap that ``V[k] - V[j]`` has, for some class j, in every change by that much.
+        """Return a gap that ``V[k] - V[j]`` exceeds, for some class j, in every such change.
 
         The probability is the sigmoid of u = -log(sum over j != k of exp(V[j] - V[k])), and u moves
-        no further than the one of the leads V[k] - V[j] that moves furthest.
+        no further than the lead V[k] - V[j] that moves most.
         """
         return _logit_gap(gap)
 
@@ -286,7 +287,7 @@ def _sign(terms: Mapping[Fraction, Fraction]) -> int:
 
 
 def _share_bounds(own: Fraction, every: Sequence[Fraction]) -> tuple[Fraction, Fraction]:
-    """Return bounds of ``exp(own) / (sum of exp of every)``, to which own belongs."""
+    """Return bounds of ``exp(own) / (sum of exp of every)``; ``every`` includes ``own``."""
     top = max(every)
     low, high = _exp_bounds(own - top, _FIRST_DIGITS)
     ends = [_exp_bounds(exponent - top, _FIRST_DIGITS) for exponent in every]
@@ -298,18 +299,18 @@ def _share_bounds(own: Fraction, every: Sequence[Fraction]) -> tuple[Fraction, F
 def _logit_gap(gap: Fraction) -> Fraction:
     """Return a number that is at most ``2 logit((1 + P) / 2) = 2 ln((1 + P) / (1 - P))``.
 
-    A sigmoid moves fastest around 0: two log-odds that are no further apart than that have
+    A sigmoid is steepest at 0: two log-odds that are no further apart than that have
     probabilities that are no further apart than P.
     """
     if gap >= 1:
-        return Fraction(10**6)  # any number: no change is so large
+        return Fraction(10**6)  # any number: no change is that large
     with decimal.localcontext(prec=40):
         odds = _quotient((1 + gap) / (1 - gap), decimal.ROUND_FLOOR)
         return max(Fraction(0), Fraction(2 * odds.ln()) * Fraction(10**30 - 1, 10**30))
 
 
 def _exp_bounds(x: Fraction, digits: int) -> tuple[Fraction, Fraction]:
-    """Return bounds of exp(x), for x <= 0, about that many digits apart."""
+    """Return bounds of exp(x), for x <= 0, to about that many digits."""
     if x == 0:
         return Fraction(1), Fraction(1)
     if x < -3 * digits:  # exp(-3) < 1 / 10
@@ -324,5 +325,5 @@ def _quotient(x: Fraction, rounding: str) -> decimal.Decimal:
     """Return a fraction as a decimal of the current precision, rounded in one direction."""
     context = decimal.getcontext().copy()
     context.rounding = rounding
-    # Exact integers: the operands of a division are not rounded.
+    # The integers stay exact: a division does not round its operands.
     return context.divide(decimal.Decimal(x.numerator), decimal.Decimal(x.denominator))

@@ -1,4 +1,4 @@
-"""What is asked, validated against an ensemble.
+"""The query: a question validated against an ensemble.
 
 The question, for sensitive features S, a distance d and a change: how many regions ``b`` have
 another region ``b'`` with the same cells outside S and ``1 <= distance(b, b') <= d`` that differs
@@ -66,7 +66,7 @@ class Query:
         """Validate a question in the user's words.
 
         Features are given by name, as ``fN`` or by index; a string may list several with commas.
-        What is left is about the change, as :func:`resolve_change` takes it.
+        The remaining arguments describe the change, see :func:`resolve_change`.
 
         Example:
             >>> from xcount.model.examples import figure_1
@@ -90,14 +90,14 @@ def resolve_change(
     from_probability: object = None,
     class_: object = None,
 ) -> Change:
-    """Return the change that the user's words describe: a gap of some kind, or a flip."""
+    """Return the change that the user's options describe: a gap of some kind, or a flip."""
     if flip:
         if gap is not None or probability_gap is not None:
-            raise QueryError("a question is about a gap or about a flip, not both")
+            raise QueryError("use either --flip or a gap, not both")
         return resolve_flip(ensemble, class_, cutoff, direction, from_probability)
     refuse_without_flip(cutoff, from_probability)
     if gap is not None and probability_gap is not None:
-        raise QueryError("give a gap in margin or in probability, not both")
+        raise QueryError("use either a gap in margin or a gap in probability, not both")
     if probability_gap is not None:
         return resolve_probability_gap(ensemble, probability_gap, class_, direction)
     if gap is None:
@@ -109,11 +109,11 @@ def resolve_change(
 
 
 def refuse_without_flip(cutoff: object, from_probability: object) -> None:
-    """Refuse what only flips have a use for."""
+    """Reject options that only apply to flips."""
     if cutoff is not None:
-        raise QueryError("a cut-off is for flips; give --flip, too")
+        raise QueryError("a cut-off only applies to flips; add --flip")
     if from_probability is not None:
-        raise QueryError("--from-probability (from_probability) is for flips; give --flip, too")
+        raise QueryError("--from-probability (from_probability) only applies to flips; add --flip")
 
 
 def resolve_probability_gap(
@@ -127,7 +127,7 @@ def resolve_probability_gap(
 
 
 def resolve_link(ensemble: Ensemble) -> Link:
-    """Return what makes a probability of the model's margins."""
+    """Return the link from the model's margins to its probability."""
     kind = ensemble.probability
     if kind == "none":
         raise QueryError(
@@ -135,12 +135,12 @@ def resolve_link(ensemble: Ensemble) -> Link:
         )
     if kind == "unknown" and ensemble.task != "unknown":
         raise QueryError(
-            "this model's probability is calibrated, or made of its margin in another way that "
-            "is not known; ask about the margin with --gap, or load the model inside"
+            "this model's probability is calibrated, or computed from its margin in an unknown "
+            "way; ask about the margin with --gap, or load the model inside"
         )
     if kind == "unknown":
         raise QueryError(
-            "the file does not tell what makes a probability of the margin (a dump has no "
+            "the file does not say how to compute a probability from the margin (a dump has no "
             "objective); save the whole model, or ask about the margin with --gap"
         )
     if not ensemble.slope > 0:
@@ -160,7 +160,7 @@ def parse_direction(direction: object) -> Direction:
 
 
 def parse_probability(share: object, what: str) -> Fraction:
-    """Return a probability as the exact number its decimal text says."""
+    """Return a probability as the exact value of its decimal text."""
     value = _parse_margin(share, what)
     if not 0 <= value <= 1:
         raise QueryError(f"the {what} must be between 0 and 1, not {share!r}")
@@ -188,7 +188,7 @@ def resolve_features(
 
 
 def _split(ensemble: Ensemble, word: str | int) -> list[str | int]:
-    """Split a list with commas into names; a name that has a comma itself stays whole."""
+    """Split a comma-separated list into names; keep a name that itself contains a comma."""
     if not isinstance(word, str) or word in ensemble.feature_names:
         return [word]
     return [part.strip() for part in word.split(",")]
@@ -197,7 +197,7 @@ def _split(ensemble: Ensemble, word: str | int) -> list[str | int]:
 def resolve_feature(ensemble: Ensemble, word: str | int) -> int:
     """Return the index of a feature given by name, or of a column as ``fN`` or by its index.
 
-    A column of a one-hot group is no feature of its own.
+    A column of a one-hot group is not a feature.
     """
     names, text = ensemble.feature_names, str(word)
     if isinstance(word, str) and text in names:
@@ -226,7 +226,7 @@ def _is_column(source: Ensemble, word: str | int) -> bool:
 
 
 def _grouped(ensemble: Ensemble, column: int) -> int:
-    """Return the feature that is just this column of the model."""
+    """Return the feature that is this single column of the model."""
     assert ensemble.encoding is not None
     name = ensemble.encoding.source.feature_names[column]
     feature = ensemble.encoding.feature_of(column)
@@ -252,13 +252,13 @@ def _suggest(word: str, names: Sequence[str]) -> str:
 
 
 def _begins_with(name: str, word: str) -> bool:
-    """Tell whether a name is the word, a separator, and more."""
+    """Return whether a name is the word, followed by a separator and more."""
     rest = name[len(word) :]
     return bool(word) and name.startswith(word) and len(rest) > 1 and not rest[0].isalnum()
 
 
 def parse_gap(gap: object) -> Fraction:
-    """Return the gap as the exact number its decimal text says."""
+    """Return the gap as the exact value of its decimal text."""
     value = _parse_margin(gap, "gap")
     if value < 0:
         raise QueryError(f"the gap must not be negative, got {gap!r}")
@@ -272,7 +272,7 @@ def resolve_flip(
     direction: object = "any",
     from_probability: object = None,
 ) -> Flip:
-    """Return a flip at the given cut-off, or as the model itself decides."""
+    """Return a flip at the given cut-off, or of the model's own decision."""
     way = parse_direction(direction)
     if ensemble.n_outputs > 1:
         _refuse_flip_of_classes(ensemble, output, cutoff, way)
@@ -288,7 +288,7 @@ def resolve_flip(
 
 
 def _resolve_sureness(ensemble: Ensemble, from_probability: object) -> Sureness | None:
-    """Return how sure the decision must be that is flipped; None if that does not matter."""
+    """Return how sure the flipped decision must be; None if that does not matter."""
     if from_probability is None:
         return None
     least = parse_probability(
@@ -300,10 +300,10 @@ def _resolve_sureness(ensemble: Ensemble, from_probability: object) -> Sureness 
 def _refuse_flip_of_classes(
     ensemble: Ensemble, output: object, cutoff: object, direction: Direction
 ) -> None:
-    """Refuse what means nothing where one of several classes wins."""
+    """Reject options that do not apply to multiclass flips."""
     if ensemble.decision == "none":
         raise QueryError(
-            f"this {ensemble.task} model has several outputs that are no classes: no single "
+            f"this {ensemble.task} model has several outputs that are not classes: no single "
             "decision can flip; ask about a gap of one of them: --gap with --class (class_)"
         )
     if cutoff is not None:
@@ -318,25 +318,25 @@ def _refuse_flip_of_classes(
 
 
 def _own_cutoff(ensemble: Ensemble) -> tuple[Fraction, bool]:
-    """Return where the model itself decides, and whether a tie is above."""
+    """Return the cut-off of the model's own decision, and whether a tie is above."""
     decision = ensemble.decision
     if decision == "cutoff":
         return Fraction(ensemble.decides_at or 0.0), ensemble.tie_is_above
     if decision == "argmax":
-        raise QueryError("this model knows one class only: its decision never changes")
+        raise QueryError("this model has only one class: its decision never changes")
     if decision == "none":
         raise QueryError(
-            f"this {ensemble.task} model takes no decision of its own; give --cutoff, the margin "
-            "at which yours changes"
+            f"a {ensemble.task} model makes no decision; pass --cutoff, the value at which yours "
+            "changes"
         )
     raise QueryError(
-        "the file does not tell where the model decides (a dump has neither objective nor base "
-        "score); give --cutoff, or save the whole model"
+        "the file does not say where the model decides (a dump has neither objective nor base "
+        "score); pass --cutoff, or save the whole model"
     )
 
 
 def _note_log_odds(ensemble: Ensemble, cutoff: Fraction) -> None:
-    """Say what a cut-off means that looks like a probability, and is not one."""
+    """Warn of a cut-off in log-odds that looks like a probability."""
     if ensemble.probability != "sigmoid" or not 0 < cutoff < 1:
         return
     stands_for = 1 / (1 + math.exp(-ensemble.slope * float(cutoff)))
@@ -362,7 +362,7 @@ def _parse_margin(value: object, what: str) -> Fraction:
 def _no_number(value: object, what: str) -> str:
     """Say what is wrong with a number."""
     if isinstance(value, list | tuple):
-        return f"one {what} is asked about, not {value!r}; xcount.audit takes several"
+        return f"pass one {what}, not {value!r}; xcount.audit accepts several"
     try:
         is_finite = Decimal(str(value).strip()).is_finite()
     except InvalidOperation:
@@ -396,7 +396,7 @@ def parse_precision(precision: object) -> int | None:
 
 
 def resolve_output(ensemble: Ensemble, output: object) -> int:
-    """Return the index of the class asked about; the only one may be left out."""
+    """Return the index of the class asked about; it may be omitted if there is only one."""
     n_outputs = ensemble.n_outputs
     labels = ensemble.class_labels or ()
     if output is None:

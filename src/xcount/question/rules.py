@@ -1,8 +1,9 @@
-"""Rules between features, on the cells of a grid: which combinations of cells exist.
+"""Rules between features: which combinations of a grid's cells exist.
 
 ``COND -> COND`` is broken where the first holds and the second does not. Every condition holds in a
-whole cell or nowhere in it (a rule's bounds cut cells), so what exists is a union of disjoint
-*boxes*: some cells of each feature outside the question, together with the masks that exist there.
+whole cell or nowhere in it (a rule's bounds cut cells), so the existing regions are a union of
+disjoint *boxes*: some cells of each non-sensitive feature, together with the masks that exist
+there.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from numpy.typing import NDArray
 from xcount.errors import QueryError
 
 MAX_BOXES = 4096
-"""Boxes of a domain beyond which its rules are refused."""
+"""The most boxes of a domain; rules that need more are rejected."""
 MAX_CASES = 1 << 16
-"""Combinations of conditions that are looked at together."""
+"""The most combinations of conditions that are enumerated together."""
 MAX_MASKS = 1 << 22
-"""Masks that rules about sensitive features can be told apart for."""
+"""The most masks for which rules about sensitive features are evaluated."""
 
 Flags = NDArray[np.bool_]
 
@@ -52,7 +53,7 @@ class CellRule:
         return {condition.feature for condition in self.conditions}
 
     def is_kept(self, regions: NDArray[np.integer]) -> Flags:
-        """Return whether each region keeps the rule."""
+        """Return whether each region obeys the rule."""
         supposed, required = (
             reduce(np.logical_and, [c.holds[regions[:, c.feature]] for c in side])
             for side in (self.supposed, self.required)
@@ -66,7 +67,7 @@ class Box:
     """Combinations of cells that exist.
 
     Attributes:
-        cells: for some features the cells in the box; all cells of the others are.
+        cells: the cells in the box, for some features; all cells of the others are in it.
         masks: which masks exist there, with an axis per sensitive feature; None if all do.
     """
 
@@ -74,7 +75,7 @@ class Box:
     masks: Flags | None = None
 
     def cells_of_mask(self, place: int) -> list[int]:
-        """Return the cells that the masks have of the sensitive feature at that place."""
+        """Return the cells of the sensitive feature at that position that occur in the masks."""
         assert self.masks is not None
         others = tuple(axis for axis in range(self.masks.ndim) if axis != place)
         found: list[int] = np.flatnonzero(self.masks.any(axis=others)).tolist()
@@ -94,7 +95,7 @@ class Box:
 def boxes(
     rules: Sequence[CellRule], cell_counts: Sequence[int], sensitive: Sequence[int]
 ) -> list[Box]:
-    """Return disjoint boxes that hold just the regions which keep all rules."""
+    """Return disjoint boxes of exactly the regions that obey all rules."""
     found = [Box({})]
     for linked in _linked(rules, sensitive):
         own = _Cases(linked, cell_counts, sensitive).boxes()
@@ -102,20 +103,20 @@ def boxes(
         found = [box for box in joined if box.masks is None or box.masks.any()]
         if len(found) > MAX_BOXES:
             raise QueryError(
-                f"the rules divide the domain into more than {MAX_BOXES} boxes; give fewer rules "
+                f"the rules divide the domain into more than {MAX_BOXES} boxes; use fewer rules "
                 "that have no feature in common"
             )
     return found
 
 
 def _both(a: Box, b: Box) -> Box:
-    """Return what is in both boxes, whose cells are of different features."""
+    """Return the intersection of two boxes that restrict different features."""
     masks = b.masks if a.masks is None else a.masks if b.masks is None else a.masks & b.masks
     return Box({**a.cells, **b.cells}, masks)
 
 
 def _linked(rules: Sequence[CellRule], sensitive: Sequence[int]) -> list[list[CellRule]]:
-    """Group the rules that have features outside the question in common."""
+    """Group the rules that have non-sensitive features in common."""
     groups: list[tuple[set[int], list[CellRule]]] = []
     for rule in rules:
         features = {c.feature for c in rule.conditions} - set(sensitive)
@@ -131,7 +132,7 @@ def _linked(rules: Sequence[CellRule], sensitive: Sequence[int]) -> list[list[Ce
 
 
 class _Cases:
-    """The combinations of cells of some features, as far as rules tell them apart."""
+    """The combinations of cells of some features that rules can distinguish."""
 
     def __init__(
         self, rules: Sequence[CellRule], cell_counts: Sequence[int], sensitive: Sequence[int]
@@ -145,12 +146,12 @@ class _Cases:
         n_cases = math.prod(len(alike) for alike in self._alike.values())
         if n_cases > MAX_CASES or (asks_masks and math.prod(self._shape) > MAX_MASKS):
             raise QueryError(
-                "the rules couple too many features at once; give fewer rules, or ask about fewer "
+                "the rules couple too many features at once; use fewer rules, or ask about fewer "
                 "sensitive features"
             )
 
     def boxes(self) -> list[Box]:
-        """Return the boxes of the cases in which some mask exists, neighbours made one."""
+        """Return the boxes of the cases in which some mask exists, after merging."""
         found: dict[tuple[tuple[int, ...], ...], Flags] = {}
         for case in itertools.product(*self._alike.values()):
             first = {f: cells[0] for f, cells in zip(self._alike, case, strict=True)}
@@ -165,7 +166,7 @@ class _Cases:
         ]
 
     def _masks(self, cells: Mapping[int, int]) -> Flags:
-        """Return which masks keep all rules at these cells."""
+        """Return which masks obey all rules at these cells."""
         kept = np.ones((), dtype=np.bool_)
         for rule in self._rules:
             supposed, required = (
@@ -190,7 +191,7 @@ class _Cases:
 
 
 def _alike(conditions: Sequence[Flags]) -> list[tuple[int, ...]]:
-    """Return the cells that all conditions find alike, together."""
+    """Return the groups of cells that no condition distinguishes."""
     alike: dict[tuple[bool, ...], list[int]] = {}
     for cell, seen in enumerate(zip(*(holds.tolist() for holds in conditions), strict=True)):
         alike.setdefault(seen, []).append(cell)
@@ -200,7 +201,7 @@ def _alike(conditions: Sequence[Flags]) -> list[tuple[int, ...]]:
 def _merged(
     cases: dict[tuple[tuple[int, ...], ...], Flags], place: int
 ) -> dict[tuple[tuple[int, ...], ...], Flags]:
-    """Join the cases that differ in the cells of one feature alone, and have the same masks."""
+    """Merge the cases that have the same masks and differ in the cells of only one feature."""
     together: dict[tuple[object, bytes], tuple[tuple[tuple[int, ...], ...], Flags]] = {}
     for case, masks in cases.items():
         key = ((case[:place], case[place + 1 :]), masks.tobytes())

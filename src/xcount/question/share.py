@@ -1,4 +1,4 @@
-"""Limits of shares and ratios, compared without rounding."""
+"""Limits on shares and ratios, compared without rounding."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from xcount.errors import QueryError
 from xcount.support.parse import exact_number
 
 FLOAT_ROUNDING = Fraction(1, 10**12)
-"""Relative rounding of sums of floats, with room to spare."""
+"""A generous bound of the relative rounding error of sums of floats."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
     """The largest share, or ratio, that passes.
 
-    Text means what it says: ``"2/9"`` is two ninths, ``"0.3"`` three tenths. A float means every
-    number that rounds to it, so that a share read off a result passes as a limit of that result.
+    Text is exact: ``"2/9"`` is two ninths, ``"0.3"`` three tenths. A float stands for every number
+    that rounds to it, so that a share copied from a result passes as a limit for that result.
 
     Example:
         >>> [Limit.of(limit).allows(2, 9) for limit in ("2/9", 2 / 9, "22.2%")]
@@ -34,7 +34,7 @@ class Limit:
     ) -> Limit:
         """Read a number, a fraction or a percentage between 0 and ``most``.
 
-        A refusal names the option, where one is given.
+        An error names the option, if one is given.
         """
         if isinstance(value, Limit):
             return value
@@ -59,21 +59,21 @@ class Limit:
 
     @classmethod
     def share(cls, value: object, option: str = "") -> Limit:
-        """Read the limit of a share: between 0 and 1."""
+        """Read the limit on a share: between 0 and 1."""
         return cls.of(value, option, most=1, what="share")
 
     def loosened(self) -> Limit:
-        """Return the limit for shares that are sums of floats: above it by their rounding."""
+        """Return the limit for shares that are sums of floats, raised by their rounding error."""
         return replace(self, value=self.value * (1 + FLOAT_ROUNDING))
 
     def allows(self, part: int | Fraction, whole: int | Fraction) -> bool:
-        """Tell whether ``part / whole`` is at most the limit; of nothing, only nothing is."""
+        """Return whether ``part / whole`` is at most the limit; 0 / 0 always is."""
         if whole == 0:
             return part == 0
         if not self.is_rounded:
             return part * self.value.denominator <= whole * self.value.numerator
         try:
-            # Whole numbers divide to the nearest float.
+            # A division of integers gives the nearest float.
             return float(part / whole) <= float(self.value)
         except OverflowError:
             return False
@@ -83,5 +83,5 @@ class Limit:
 
     @property
     def text(self) -> str | None:
-        """The fraction that was given; None for a float, which is its own text."""
+        """The limit as a fraction; None for a float, which needs no other text."""
         return None if self.is_rounded else str(self.value)

@@ -1,4 +1,4 @@
-"""Sets of values of one feature, and the cells that numbers fall into.
+"""Sets of values of one feature, and the cells of a numeric feature.
 
 Numbers are those that the library compares (float32 or float64), so every bound is half-open::
 
@@ -18,18 +18,18 @@ from numpy.typing import NDArray
 from xcount.model.ensemble import Feature
 
 Piece = tuple[float, float]
-"""Numbers ``low <= x < high``; also infinity, where high is."""
+"""Numbers ``low <= x < high``; also infinity, if high is infinity."""
 ALL_NUMBERS: tuple[Piece, ...] = ((-math.inf, math.inf),)
 
 
 @dataclass(frozen=True, slots=True)
 class ValueSet:
-    """Some values of a feature: numbers or category codes, and whether it may be missing.
+    """A set of values of a feature: numbers or category codes, with or without missing values.
 
     Attributes:
-        pieces: of numbers, ascending and apart; none for a categorical feature.
-        codes: of categories; none for a numeric feature.
-        has_missing: whether missing values are in it.
+        pieces: disjoint intervals of numbers, ascending; none for a categorical feature.
+        codes: category codes; none for a numeric feature.
+        has_missing: whether it contains missing values.
     """
 
     pieces: tuple[Piece, ...] = ()
@@ -67,7 +67,7 @@ class ValueSet:
 
 
 def pieces_of(numbers: Iterable[float], dtype: str) -> tuple[Piece, ...]:
-    """Return the single numbers as pieces."""
+    """Return single numbers as pieces."""
     rounded = sorted({_rounded(number, dtype) for number in numbers})
     return tuple((number, next_number(number, dtype)) for number in rounded)
 
@@ -75,7 +75,7 @@ def pieces_of(numbers: Iterable[float], dtype: str) -> tuple[Piece, ...]:
 def piece_between(
     low: float, high: float, dtype: str, *, low_is_in: bool, high_is_in: bool
 ) -> Piece:
-    """Return the numbers between two bounds, which are rounded as the library rounds inputs."""
+    """Return the numbers between two bounds, rounded as the library rounds inputs."""
     low, high = _rounded(low, dtype), _rounded(high, dtype)
     return (
         low if low_is_in or low == -math.inf else next_number(low, dtype),
@@ -96,7 +96,7 @@ def next_number(number: float, dtype: str, towards: float = math.inf) -> float:
 
 
 def is_next_of_shorter(number: float, dtype: str) -> bool:
-    """Tell a bound that was made strict (or the other way round) from one as it was written."""
+    """Return whether a bound is the next float after a shorter number, probably the user's."""
     if not math.isfinite(number):
         return False
     kind = np.dtype(dtype).type
@@ -105,13 +105,13 @@ def is_next_of_shorter(number: float, dtype: str) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class NumberCells:
-    """The cells of a numeric axis, each one piece of numbers or several.
+    """The cells of a numeric axis, each one or several intervals of numbers.
 
     Attributes:
-        lows: where the pieces begin, ascending.
-        highs: where they end.
+        lows: the lower bounds of the pieces, ascending.
+        highs: their upper bounds.
         cell_of_piece: the cell that each belongs to, ascending.
-        positions: for each cell the number of guards below it; distances count those.
+        positions: the number of guards below each cell, from which distances are computed.
     """
 
     lows: NDArray[np.float64]
@@ -126,9 +126,9 @@ class NumberCells:
         allowed: Sequence[Piece] = ALL_NUMBERS,
         cuts: Sequence[float] = (),
     ) -> NumberCells:
-        """Return the cells between guards that allowed numbers lie in.
+        """Return the cells between guards that contain allowed numbers.
 
-        A cut of its own divides a cell in two at distance 0.
+        A cut that is not a guard divides a cell in two at distance 0.
         """
         edges = np.array(sorted({*guards.tolist(), *cuts}), dtype=np.float64)
         lows, highs, numbers = [], [], []
@@ -171,7 +171,7 @@ class NumberCells:
         return list(zip(self.lows[own].tolist(), self.highs[own].tolist(), strict=True))
 
     def with_cells(self, cells: Sequence[int]) -> NumberCells:
-        """Return some of the cells alone, which keep their positions."""
+        """Return only some of the cells, with their positions."""
         kept = np.isin(self.cell_of_piece, cells)
         numbers = np.searchsorted(np.array(cells), self.cell_of_piece[kept])
         return NumberCells(
@@ -182,7 +182,7 @@ class NumberCells:
         )
 
     def cells_of(self, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the cell of each number; -1 where no cell holds it."""
+        """Return the cell of each number; -1 if no cell holds it."""
         if not len(self.lows):
             return np.full(len(numbers), -1, dtype=np.int64)
         pieces = np.searchsorted(self.lows, numbers, side="right") - 1
@@ -190,5 +190,5 @@ class NumberCells:
         return np.where((pieces >= 0) & is_in, self.cell_of_piece[pieces], -1)
 
     def first_behind(self, guards_below: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return how many cells lie in front of a guard that has so many guards up to it."""
+        """Return how many cells lie below each guard, given the number of guards up to it."""
         return np.searchsorted(self.positions, guards_below, side="left")

@@ -303,7 +303,7 @@ def test_a_decision_is_needed() -> None:
     model = figure_1()
     gap = Query.of(model, "f0", 80).change
     regressor = replace(model, task="regression", decides_at=None)
-    with pytest.raises(QueryError, match="takes no decision of its own"):
+    with pytest.raises(QueryError, match="makes no decision"):
         decision_of(regressor, gap)
     with pytest.raises(QueryError, match="no decision 'maybe'; it takes"):
         decision_of(model, gap, "maybe")
